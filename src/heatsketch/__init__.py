@@ -1,0 +1,54 @@
+"""Embed data by sketching the heat kernel.
+
+Coordinates whose Euclidean distances are the diffusion distances of the data.
+"""
+
+from heatsketch import datasets
+from heatsketch._checks import (
+    CertificateError,
+    ConvergenceWarning,
+    DisconnectedWarning,
+    ScaleWarning,
+)
+from heatsketch.affinity import gaussian_affinity
+from heatsketch.bandwidth import ksum
+from heatsketch.diffusion import Diffusion, diffusion
+from heatsketch.estimators import DiffusionMap, HeatSketch
+from heatsketch.filters import Heat, Power
+from heatsketch.metrics import diffusion_distance, distortion
+from heatsketch.normalize import bistochastic_normalize, markov_normalize, symmetric_normalize
+from heatsketch.operators import Affine, Deflated, Dense, Kernel, LowRank, Scaled, Sparse
+from heatsketch.sketch import sketch
+from heatsketch.spectrum import eigh
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Affine",
+    "CertificateError",
+    "ConvergenceWarning",
+    "Deflated",
+    "Dense",
+    "Diffusion",
+    "DiffusionMap",
+    "DisconnectedWarning",
+    "Heat",
+    "HeatSketch",
+    "Kernel",
+    "LowRank",
+    "Power",
+    "ScaleWarning",
+    "Scaled",
+    "Sparse",
+    "bistochastic_normalize",
+    "datasets",
+    "diffusion",
+    "diffusion_distance",
+    "distortion",
+    "eigh",
+    "gaussian_affinity",
+    "ksum",
+    "markov_normalize",
+    "sketch",
+    "symmetric_normalize",
+]

@@ -1,0 +1,147 @@
+"""Row tiles, threads and random blocks: what must not change a single bit of a result."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from threadpoolctl import ThreadpoolController
+
+from heatsketch._typing import Array, Points, Rng
+
+ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
+RANDOM_TILE = 4096  # rows of G that share one seed: part of the definition of G, never change it
+
+
+def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
+    """Cut range(n) into slices of `tile` rows."""
+    return (slice(start, min(start + tile, n)) for start in range(0, n, tile))
+
+
+def for_each_tile(work: Callable[[slice], None], n: int, tile: int = ROW_TILE) -> None:
+    """Call `work(rows)` on every row tile, in parallel; each call writes its own rows only.
+
+    Tiles are fixed and BLAS runs on one thread inside them, so the result is bitwise the same for
+    any number of threads.
+    """
+    tiles = list(row_tiles(n, tile))
+    with _single_threaded_blas() as n_threads:
+        if n_threads == 1 or len(tiles) == 1:
+            for rows in tiles:
+                work(rows)
+        else:
+            with ThreadPoolExecutor(min(n_threads, len(tiles))) as pool:
+                list(pool.map(work, tiles))
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+_lock = threading.Lock()
+_nesting = 0
+_limiter = None
+_threads_outside = 1
+
+
+@contextmanager
+def _single_threaded_blas() -> Iterator[int]:
+    """Limit BLAS to one thread and say how many it had; safe to enter from several threads."""
+    global _nesting, _limiter, _threads_outside
+    with _lock:
+        if _nesting == 0:
+            _threads_outside = max((lib["num_threads"] for lib in _blas().info()), default=1)
+            _limiter = _blas().limit(limits=1)
+        _nesting += 1
+    try:
+        yield _threads_outside
+    finally:
+        with _lock:
+            _nesting -= 1
+            if _nesting == 0 and _limiter is not None:
+                _limiter.restore_original_limits()
+
+
+def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None) -> Array:
+    """Draw G (n, k), i.i.d. N(0, 1) ("gaussian") or ±1 ("rademacher"), or some rows of it.
+
+    Each tile of 4096 rows has a seed of its own, so a row of G depends on `rng`, k and its
+    position alone: any chunking, any number of threads, the same bits.
+    """
+    entropy = seed_entropy(rng)
+    rows = slice(0, n) if rows is None else rows
+    G = np.empty((rows.stop - rows.start, k))
+    for tile in range(rows.start // RANDOM_TILE, -(-rows.stop // RANDOM_TILE)):
+        start = tile * RANDOM_TILE
+        block = _random_tile(entropy, tile, min(RANDOM_TILE, n - start), k, kind)
+        low, high = max(rows.start, start), min(rows.stop, start + len(block))
+        G[low - rows.start : high - rows.start] = block[low - start : high - start]
+    return G
+
+
+def _random_tile(entropy: list[int], tile: int, n: int, k: int, kind: str) -> Array:
+    generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(tile,)))
+    if kind == "gaussian":
+        return generator.standard_normal((n, k))
+    return 2.0 * generator.integers(0, 2, size=(n, k), dtype=np.int8) - 1.0
+
+
+def seed_entropy(rng: Rng) -> list[int]:
+    """Return 128 bits drawn from `rng`; a Generator moves on, an integer always gives the same."""
+    if isinstance(rng, np.random.RandomState):
+        return [int(word) for word in rng.randint(0, 2**32, size=4, dtype=np.uint32)]
+    words = np.random.default_rng(rng).integers(0, 2**32, size=4, dtype=np.uint32)
+    return [int(word) for word in words]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Coordinates in which distances are safe: scaled by a power of two, then centred.
+
+    Scaling by 2^-exponent is exact and keeps squares from over- or underflowing; centring keeps
+    digits from being lost to a common offset. Sparse data are scaled but not centred.
+    """
+
+    exponent: int
+    shift: Array | None  # (d,) in scaled units; None for sparse data
+
+    @classmethod
+    def of(cls, X: Points) -> Frame:
+        """Choose the frame of the data X (n, d)."""
+        if sparse.issparse(X):
+            largest = float(np.max(np.abs(X.data), initial=0.0))
+            return cls(_exponent(largest), None)
+        largest = max((float(np.max(np.abs(X[rows]))) for rows in row_tiles(len(X))), default=0.0)
+        scaled = cls(_exponent(largest), None)
+        total = sum(scaled(X[rows]).sum(axis=0) for rows in row_tiles(len(X)))
+        return cls(scaled.exponent, np.asarray(total / len(X)))
+
+    def __call__(self, X: Points) -> Points:
+        """Map data (m, d) into the frame, in float64."""
+        if sparse.issparse(X):
+            moved = X.astype(np.float64)  # a copy: the caller's data stay as they are
+            moved.data = np.ldexp(moved.data, -self.exponent)
+            return moved
+        points = np.ldexp(np.asarray(X, dtype=np.float64), -self.exponent)
+        if self.shift is not None:
+            points -= self.shift
+        return points
+
+    def squared(self, value: float | Array) -> float | Array:
+        """Convert squared data units (an epsilon) to this frame."""
+        return np.ldexp(value, -2 * self.exponent)
+
+    def unsquared(self, value: float | Array) -> float | Array:
+        """Convert a squared length of this frame back to squared data units."""
+        return np.ldexp(value, 2 * self.exponent)
+
+
+def _exponent(largest: float) -> int:
+    return int(np.frexp(largest)[1]) if largest > 0 else 0

@@ -1,0 +1,163 @@
+"""Argument checks and the library's own exceptions and warnings (got / want / do)."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._typing import Array
+
+
+class CertificateError(ArithmeticError):
+    """A cheap proof of correctness failed after a computation; the result is withheld."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration stopped short of its tolerance, at a result that is still of use."""
+
+
+class DisconnectedWarning(UserWarning):
+    """The affinity falls apart into groups between which nothing diffuses."""
+
+
+class ScaleWarning(UserWarning):
+    """A feature, the time or the bandwidth is on a scale that leaves little information."""
+
+
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    open_low: bool = False,
+    integer: bool = False,
+) -> Any:
+    """Return `value` as int or float if it is a finite number in the stated range, else raise."""
+    kind: Any = numbers.Integral if integer else numbers.Real
+    want = ("an integer" if integer else "a number") + _range_text(low, high, open_low)
+    if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; pass {want}.")
+    value = int(value) if integer else float(value)
+    if not np.isfinite(value):
+        raise ValueError(f"{name}={value!r} is not finite; pass {want}.")
+    too_low = low is not None and (value < low or (open_low and value == low))
+    too_high = high is not None and value > high
+    if too_low or too_high:
+        raise ValueError(f"{name}={value!r} is out of range; pass {want}.")
+    return value
+
+
+def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    """Return `value` if it is one of the named choices, else raise."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(
+            f"{name}={value!r} is unknown; pass one of {', '.join(map(repr, choices))}."
+        )
+    return value
+
+
+def name_rows(rows: np.ndarray, limit: int = 5) -> str:
+    """Say which rows, and how many more: "3, 7, 12 and 4 more"."""
+    shown = ", ".join(str(int(r)) for r in rows[:limit])
+    return shown if len(rows) <= limit else f"{shown} and {len(rows) - limit} more"
+
+
+def _range_text(low: float | None, high: float | None, open_low: bool) -> str:
+    if low is None and high is None:
+        return ""
+    above = "" if low is None else f" {'>' if open_low else '>='} {low}"
+    below = "" if high is None else f" <= {high}"
+    return f"{above}{' and' if above and below else ''}{below}"
+
+
+def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
+    """Return X (n, d) as a float array or CSR matrix, finite, or say what is wrong and where."""
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
+    X = _as_float_csr(X, name) if sparse.issparse(X) else _as_float_array(X, name)
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead; pass {name} of shape (points, "
+            "features), reshape(-1, 1) for a single feature."
+        )
+    if X.shape[0] < min_rows:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of "
+            f"{min_rows} is required."
+        )
+    if X.shape[1] < 1:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+    check_finite(X, name)
+    return X
+
+
+def check_finite(X: Any, name: str, columns: Sequence[str] | None = None) -> None:
+    """Raise with the place of the first NaN or infinity in X (n, d), dense or sparse."""
+    first: tuple[int, int, float] | None = None
+    count = 0
+    for start in range(0, X.shape[0], 4096):
+        block = X[start : start + 4096]
+        if np.isfinite(np.asarray(block.sum(axis=1, dtype=np.float64))).all():
+            continue
+        rows, cols, values = _not_finite(block)
+        count += len(rows)
+        if first is None and len(rows):
+            first = (start + int(rows[0]), int(cols[0]), float(values[0]))
+    if first is None:
+        return
+    what = "NaN" if np.isnan(first[2]) else "infinity"
+    where = f"column {first[1]}" if columns is None else f"column {columns[first[1]]!r}"
+    raise ValueError(
+        f"Input {name} contains {what}: {count} value(s) are not finite, the first in row "
+        f"{first[0]}, {where}; drop or impute them."
+    )
+
+
+def _not_finite(block: Any) -> tuple[Array, Array, Array]:
+    if sparse.issparse(block):
+        coo = block.tocoo()
+        bad = ~np.isfinite(coo.data)
+        return coo.row[bad], coo.col[bad], coo.data[bad]
+    block = np.asarray(block)
+    rows, cols = np.nonzero(~np.isfinite(block))
+    return rows, cols, block[rows, cols]
+
+
+def _as_float_csr(X: Any, name: str) -> Any:
+    if np.iscomplexobj(X):
+        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
+    matrix = sparse.csr_matrix(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _as_float_array(X: Any, name: str) -> Array:
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
+    if array.dtype.kind in "USmM":
+        raise ValueError(f"{name} has dtype {array.dtype}; pass numbers.")
+    if array.dtype.kind in "iu" and array.size and np.abs(array.astype(float)).max() > 2.0**53:
+        warnings.warn(
+            f"{name} holds integers beyond 2^53, which float64 rounds; subtract an offset first.",
+            ScaleWarning,
+            stacklevel=3,
+        )
+    kept = array.dtype if array.dtype.type in (np.float32, np.float64) else None
+    dtype = kept or (np.float32 if array.dtype == np.float16 else np.float64)
+    try:
+        return np.asarray(array, dtype=np.dtype(dtype).newbyteorder("="))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} cannot be read as numbers: {error}; pass a numeric array."
+        ) from error

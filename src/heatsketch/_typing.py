@@ -1,0 +1,12 @@
+"""Names for the few types that cross module borders."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Points: TypeAlias = Any  # array (n, d), or CSR matrix (n, d) from SciPy, which has no types
+Rng: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None

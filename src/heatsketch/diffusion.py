@@ -1,0 +1,364 @@
+"""Diffusion on data: the symmetric operator A, its stationary measure, and rows for new points."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._array import row_tiles
+from heatsketch._checks import (
+    CertificateError,
+    DisconnectedWarning,
+    ScaleWarning,
+    check_choice,
+    check_points,
+    name_rows,
+)
+from heatsketch._typing import Array
+from heatsketch.affinity import (
+    WIDE_CUT,
+    Affinity,
+    Rows,
+    dense_affinity,
+    knn_affinity,
+    radius_affinity,
+)
+from heatsketch.components import component_labels, isolated_points
+from heatsketch.normalize import Scaling, as_affinity, bistochastic_scaling, markov_scaling
+from heatsketch.operators import Deflated, Operator
+
+logger = logging.getLogger("heatsketch")
+
+NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
+AFFINITIES = ("knn", "dense", "radius")
+_CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
+
+
+@dataclass(frozen=True, eq=False)
+class Diffusion:
+    """A diffusion process on data.
+
+    The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π), and is never stored. Distances of the
+    "markov" form compare rows of Pᵗ weighted by 1/π; those of the other two compare rows of Aᵗ.
+
+    Attributes
+    ----------
+    operator : Operator
+        A, symmetric, with eigenvalues in [-1, 1]; A √π = √π.
+    measure : array (n,)
+        Stationary distribution π, summing to 1.
+    extend : callable or None
+        New points (m, d) -> rows a(x, x_j) of A, (m, n), array or CSR. For points of the data
+        themselves: their rows of A (with `affinity="knn"`: of the one-sided graph).
+    normalization : "symmetric", "bistochastic" or "markov"
+    own_rows : CSR (n, n) or None
+        What `extend` gives for the data, where that is not A itself.
+    vertex : array (points,) or None
+        The vertex of each input point where duplicates share one; None: one vertex a point.
+    epsilon : float or array (n,)
+        Bandwidth, or local scales s with ε_ij = s_i s_j.
+    diagnostics : dict
+        `components`, `isolated`, `row_sum_error`, and what the steps report of themselves.
+    """
+
+    operator: Operator
+    measure: Array
+    extend: Rows | None
+    normalization: str = "markov"
+    own_rows: sparse.csr_matrix | None = None
+    vertex: Array | None = None
+    epsilon: float | Array = np.nan
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_points(
+        cls,
+        X: Any,
+        *,
+        affinity: str = "knn",
+        epsilon: float | str = "self-tuning",
+        n_neighbors: int = 15,
+        normalization: str = "markov",
+        alpha: float = 1.0,
+        cut: float = WIDE_CUT,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Diffusion:
+        """Build the diffusion on points.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+        affinity : "knn", "dense" or "radius", default "knn"
+            Nearest-neighbour graph; all pairs (stored up to 4,096 points, else made on the fly);
+            or pairs nearer than cut √(ε/2).
+        epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
+            In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
+            (n_neighbors // 2)-th neighbour (not for "radius").
+        n_neighbors : int, default 15
+        normalization : "markov", "symmetric" or "bistochastic", default "markov"
+        alpha : float, default 1
+            Of the Markov form: 0 keeps the density, 1 takes it out.
+        cut : float, default 5
+            Of "radius". At 3 (the notes' value) eigenvalues are off by 3-20 %.
+        tol, max_iter : float, int
+            Of the bistochastic scaling.
+
+        Returns
+        -------
+        Diffusion
+
+        Raises
+        ------
+        ValueError
+            Bad points or parameters; most points isolated at this epsilon.
+        CertificateError
+            A √π = √π does not hold to rounding.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X = np.random.default_rng(0).normal(size=(50, 3))
+        >>> d = hs.Diffusion.from_points(X)
+        >>> np.allclose(d.operator @ np.sqrt(d.measure), np.sqrt(d.measure))
+        True
+        """
+        check_choice(affinity, "affinity", AFFINITIES)
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        X = check_points(X)
+        _warn_of_scales(X)
+        started = time.perf_counter()
+        if affinity == "knn":
+            built = knn_affinity(X, epsilon, n_neighbors)
+        elif affinity == "dense":
+            built = dense_affinity(X, epsilon, n_neighbors)
+        else:
+            built = radius_affinity(X, epsilon, cut)
+        built.diagnostics["affinity_seconds"] = time.perf_counter() - started
+        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
+
+    @classmethod
+    def from_affinity(
+        cls,
+        K: Any,
+        *,
+        normalization: str = "markov",
+        alpha: float = 1.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Diffusion:
+        """Build the diffusion of a given affinity.
+
+        Parameters
+        ----------
+        K : array (n, n), SciPy sparse matrix or operator
+            Symmetric and non-negative. `extend` takes affinities K(x, x_j), (m, n).
+        normalization, alpha, tol, max_iter
+            As in `from_points`.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> hs.Diffusion.from_affinity(np.array([[1.0, 0.5], [0.5, 1.0]])).measure
+        array([0.5, 0.5])
+        """
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        operator = as_affinity(K)
+        _warn_of_distances(K)
+        built = Affinity(operator, _given_rows)
+        return cls._normalized(built, operator.n, normalization, alpha, tol, max_iter)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Any,
+        *,
+        normalization: str = "markov",
+        alpha: float = 0.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Diffusion:
+        """Build the diffusion of a weighted graph; by default its plain random walk (α = 0).
+
+        Parameters
+        ----------
+        graph : SciPy sparse matrix (n, n)
+            Non-negative edge weights. A directed graph is made symmetric by the larger of the two
+            weights.
+        normalization, alpha, tol, max_iter
+            As in `from_points`, but alpha is 0.
+
+        Examples
+        --------
+        >>> import scipy.sparse, heatsketch as hs
+        >>> path = scipy.sparse.csr_matrix([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> hs.Diffusion.from_graph(path).measure
+        array([0.25, 0.5 , 0.25])
+        """
+        graph = sparse.csr_matrix(graph)
+        if graph.shape[0] == graph.shape[1]:
+            graph = graph.maximum(graph.T)
+        return cls.from_affinity(
+            graph, normalization=normalization, alpha=alpha, tol=tol, max_iter=max_iter
+        )
+
+    @classmethod
+    def _normalized(
+        cls,
+        built: Affinity,
+        width: int,
+        normalization: str,
+        alpha: float,
+        tol: float,
+        max_iter: int,
+    ) -> Diffusion:
+        started = time.perf_counter()
+        K = built.operator
+        diagnostics = built.diagnostics | _connectivity(K)
+        if normalization == "bistochastic":
+            scaling = bistochastic_scaling(K, tol, max_iter)
+        else:
+            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0)
+        low = 0.0 if K.spectrum[0] >= 0 else -1.0  # scaling keeps the signs of eigenvalues
+        A = scaling.of(K, (low, 1.0))
+        diagnostics |= scaling.diagnostics | {
+            "row_sum_error": _certify(A, scaling.measure, scaling.diagnostics),
+            "normalize_seconds": time.perf_counter() - started,
+        }
+        return cls(
+            A,
+            scaling.measure,
+            _ScaledRows(built.rows, scaling, width),
+            normalization,
+            None if built.own_rows is None else scaling.rows(built.own_rows),
+            built.vertex,
+            built.epsilon,
+            diagnostics,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of vertices: of distinct points."""
+        return self.operator.n
+
+    def deflated(self) -> Deflated:
+        """Return A without its trivial eigenvector √π."""
+        root = np.sqrt(self.measure)
+        return Deflated(self.operator, root / np.linalg.norm(root))
+
+    def smooth(self, H: Array) -> Array:
+        """Apply to H (n, k) the rows that `extend` gives for the data: one more step of A."""
+        return self.operator @ H if self.own_rows is None else self.own_rows @ H
+
+    def smooth_new(self, X: Any, H: Array) -> Array:
+        """Apply to H (n, k) the rows of new points, tile by tile: (m, k)."""
+        if self.extend is None:
+            raise ValueError("This diffusion has no rule for new points.")
+        tiles = [self.extend(X[rows]) @ H for rows in row_tiles(X.shape[0])]
+        return np.concatenate(tiles) if tiles else np.empty((0, H.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledRows:
+    affinity_rows: Callable[[Any], Any]
+    scaling: Scaling
+    width: int
+
+    def __call__(self, X: Any) -> Any:
+        X = check_points(X, min_rows=1)
+        if X.shape[1] != self.width:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the diffusion was built with {self.width}; pass "
+                "new points with the same features (or affinities to all its points)."
+            )
+        return self.scaling.rows(self.affinity_rows(X))
+
+
+def _given_rows(rows: Any) -> Any:
+    """Check affinities of new points that the caller has computed."""
+    sums = np.asarray(rows.sum(axis=1)).ravel()
+    if rows.min() < 0 or not (sums > 0).all():
+        raise ValueError(
+            "Affinities of new points must be non-negative with positive row sums (bad rows: "
+            f"{name_rows(np.flatnonzero(~(sums > 0)))}); leave these points out."
+        )
+    return rows
+
+
+def _connectivity(K: Operator) -> dict[str, Any]:
+    row_sums = K @ np.ones(K.n)
+    alone = isolated_points(K, row_sums)
+    if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
+        raise ValueError(
+            f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
+            "small; pass a larger epsilon (see heatsketch.ksum), or epsilon='self-tuning'."
+        )
+    labels = component_labels(K)
+    if labels is None:
+        return {"isolated": len(alone)}
+    sizes = np.sort(np.bincount(labels))[::-1]
+    if len(sizes) > 1:
+        warnings.warn(
+            f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}): nothing "
+            "diffuses between them, and the distance between components says only that they are "
+            "apart. Raise n_neighbors or epsilon to connect them"
+            + (f"; points {name_rows(alone)} stand alone." if len(alone) else "."),
+            DisconnectedWarning,
+            stacklevel=5,
+        )
+    return {"components": len(sizes), "isolated": len(alone)}
+
+
+def _certify(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> float:
+    root = np.sqrt(measure)
+    error = float(np.max(np.abs(A @ root - root) / root))
+    allowed = max(_CERTIFICATE, 2 * diagnostics.get("scaling_residual", 0.0))
+    if not error <= allowed:
+        raise CertificateError(
+            f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
+            "changes between products or has entries beyond float64."
+        )
+    return error
+
+
+def _warn_of_scales(X: Any) -> None:
+    """Warn when one feature decides all distances."""
+    if X.shape[1] < 2:
+        return
+    if sparse.issparse(X):
+        spread = (
+            np.asarray(X.power(2).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
+        )
+    else:
+        with np.errstate(over="ignore", under="ignore"):
+            spread = (np.ptp(X, axis=0) / max(float(np.abs(X).max()), 1e-300)) ** 2
+    share = spread / max(float(spread.sum()), 1e-300)
+    if share.max() > 0.9999 and (spread > 0).sum() > 1:
+        warnings.warn(
+            f"Feature {int(share.argmax())} carries {100 * share.max():.4g} % of the squared "
+            "distances; scale the features (e.g. StandardScaler) if the others matter.",
+            ScaleWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_distances(K: Any) -> None:
+    """Warn when a matrix of distances seems to have been passed as an affinity."""
+    if sparse.issparse(K) or not isinstance(K, np.ndarray) or len(K) < 3:
+        return
+    if (np.diagonal(K) == 0).all() and (K + np.eye(len(K)) > 0).all():
+        warnings.warn(
+            "K is zero on its diagonal and positive everywhere else: it looks like distances, not "
+            "affinities; pass exp(-K**2 / epsilon).",
+            stacklevel=3,
+        )
+
+
+diffusion = Diffusion.from_points

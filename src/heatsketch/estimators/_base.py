@@ -1,0 +1,221 @@
+"""What the diffusion estimators share: data in, one product for rows old and new."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from heatsketch._checks import (
+    CertificateError,
+    ScaleWarning,
+    check_choice,
+    check_finite,
+)
+from heatsketch._typing import Array
+from heatsketch.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
+from heatsketch.filters import FILTERS, Block
+
+logger = logging.getLogger("heatsketch")
+
+
+class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Abstract base: subclasses say what stands before the last product by A.
+
+    An embedding is A H (its rows divided by √π in the Markov form), with H = (f(A) - f(0)) A⁻¹ of
+    random columns or eigenvectors. Rows of new points are rows of A, so `transform` is the same
+    product, and the training points come out of it as they came out of `fit`.
+    """
+
+    @abstractmethod
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
+        """Return H (n, k) for every time."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the diffusion on X and embed it.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix (n, d)
+            Points; with ``affinity="precomputed"`` the symmetric affinity or graph (n, n).
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_choice(self.filter, "filter", tuple(FILTERS))
+        check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
+        check_choice(self.normalization, "normalization", NORMALIZATIONS)
+        X = self._check_X(X, reset=True)
+        diffusion = self._diffuse(X)
+        started = time.perf_counter()
+        times = _as_list(self.time)
+        blocks = self._factor(diffusion, times)
+        H, log_scales = _on_scale(blocks, X.dtype)
+        _check_mass(H, diffusion.measure)
+        # The column √π becomes √π(x) in every row of the product: what Markov rows are divided by.
+        self._H = np.column_stack([H, np.sqrt(diffusion.measure)])
+        self.diffusion_ = diffusion
+        self.epsilon_ = diffusion.epsilon
+        self.embedding_ = self._rows_of(diffusion.smooth(self._H), X.dtype)
+        if diffusion.vertex is not None:
+            self.embedding_ = self.embedding_[diffusion.vertex]
+        self.diagnostics_ = diffusion.diagnostics | {
+            "log_scale": log_scales if len(times) > 1 else log_scales[0],
+            "embed_seconds": time.perf_counter() - started,
+        }
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit on X and return its embedding (n, k), the same as ``fit(X).transform(X)``."""
+        return self.fit(X).embedding_
+
+    def transform(self, X: Any) -> Array:
+        """Embed points, new or old: row by row, each depending on itself alone.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix (m, d)
+            With ``affinity="precomputed"``: affinities to the training points (m, n).
+
+        Returns
+        -------
+        array (m, k)
+        """
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Name the columns: "heatsketch0", ...; with several times "heatsketch_t2_0", ...."""
+        check_is_fitted(self)
+        times = _as_list(self.time)
+        if len(times) == 1:
+            return super().get_feature_names_out(input_features)
+        name, width = type(self).__name__.lower(), self._n_features_out // len(times)
+        return np.asarray([f"{name}_t{t}_{i}" for t in times for i in range(width)], dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def _diffuse(self, X: Any) -> Diffusion:
+        common: dict[str, Any] = {
+            "normalization": self.normalization,
+            "alpha": self.alpha,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+        }
+        if self.affinity == "precomputed":
+            return Diffusion.from_affinity(X, **common)
+        return Diffusion.from_points(
+            X,
+            affinity=self.affinity,
+            epsilon=self.epsilon,
+            n_neighbors=self.n_neighbors,
+            **common,
+        )
+
+    def _rows_of(self, product: Array, dtype: np.dtype) -> Array:
+        rows = product[:, :-1]
+        if self.normalization == "markov":
+            rows = rows / product[:, -1:]
+        if not np.isfinite(rows).all():
+            raise CertificateError("The embedding is not finite; the affinity is out of range.")
+        return np.ascontiguousarray(rows, dtype=dtype)
+
+    def _check_X(self, X: Any, reset: bool) -> Any:
+        if np.ma.is_masked(X):
+            raise ValueError("X is a masked array with masked entries; fill or drop them first.")
+        _check_numeric(X)
+        if getattr(X, "dtype", None) == np.float16:
+            X = X.astype(np.float32)
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
+        )
+        check_finite(X, "X", getattr(self, "feature_names_in_", None))
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.affinity == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _as_list(times: Any) -> list[Any]:
+    if isinstance(times, Sequence | np.ndarray) and not isinstance(times, str):
+        if len(times) == 0:
+            raise ValueError("time is an empty sequence; pass one or more times.")
+        return list(times)
+    return [times]
+
+
+def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[float]]:
+    """Multiply the blocks out where `dtype` can hold them; else keep them scaled, and warn."""
+    limits, columns, log_scales = np.finfo(dtype), [], []
+    for values, log_scale in blocks:
+        peak = float(np.max(np.abs(values), initial=0.0))
+        log_peak = log_scale + math.log(peak) if peak > 0 else 0.0
+        if math.log(limits.tiny) + 25 < log_peak < math.log(limits.max):
+            values, log_scale = values * math.exp(log_scale / 2) * math.exp(log_scale / 2), 0.0
+        else:
+            warnings.warn(
+                f"At this time the embedding is of size e^{log_peak:.0f}, beyond {dtype}; it is "
+                'divided by e^diagnostics_["log_scale"]. Pass a smaller time: little but the '
+                "slowest direction is left.",
+                ScaleWarning,
+                stacklevel=4,
+            )
+        columns.append(values)
+        log_scales.append(log_scale)
+    return np.hstack(columns), log_scales
+
+
+def _check_mass(H: Array, measure: Array) -> None:
+    """Raise unless every column of H stays orthogonal to √π: diffusion adds and takes no mass."""
+    mass = float(np.abs(np.sqrt(measure) @ H).max())
+    size = float(np.linalg.norm(H, axis=0).max())
+    if not mass <= 1e-8 * size + np.finfo(float).tiny:
+        raise CertificateError(f"Mass is not conserved: {mass:.1e} of {size:.1e} leaked.")
+
+
+def _check_numeric(X: Any) -> None:
+    """Raise with the names of the columns of a data frame that are not numbers."""
+    if hasattr(X, "columns") and hasattr(X, "__getitem__") and not hasattr(X, "tocsr"):
+        bad = [str(name) for name in X.columns if not _is_numeric(X[name])]
+        if bad:
+            raise ValueError(
+                f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing "
+                "values marked otherwise than by NaN; drop, impute or encode them."
+            )
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "USmM":
+        raise ValueError(f"X has dtype {X.dtype}; pass numbers.")
+
+
+def _is_numeric(column: Any) -> bool:
+    values = np.asarray(column)
+    if values.dtype.kind in "USmM":
+        return False
+    try:
+        values.astype(float)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,172 @@
+"""Diffusion maps: the embedding by eigenvectors."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from heatsketch._checks import check_number
+from heatsketch._typing import Array
+from heatsketch.diffusion import Diffusion
+from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.filters import Block, Heat, Power, make_filter
+from heatsketch.spectrum import Spectrum, eigh
+
+_MOST_COMPONENTS = 64  # looked at by n_components="auto"
+
+
+class DiffusionMap(DiffusionEstimator):
+    """Embed data by the leading eigenvectors of its diffusion: λ_m^t v_m, m = 1, …, k.
+
+    *Sketching the heat kernel*, Algorithm 3, for the symmetric and bistochastic forms; in the
+    Markov form the right eigenvectors r_m = v_m / √π of P, whose distances are diffusion distances
+    weighted by 1/π (*Linear and nonlinear dimensionality reduction*, (24)-(30)). The constant
+    eigenvector is left out. The most accurate k coordinates on average; it may leave out short
+    directions altogether (see `HeatSketch`).
+
+    Parameters
+    ----------
+    n_components : int or "auto", default 2
+        Coordinates k; "auto": as many as have λ_m^t > δ λ_1^t, (26), 64 at most.
+    time : float >= 1, "auto", or a sequence of times, default 1
+        Diffusion time t; with ``filter="heat"`` any positive number. "auto": the smallest whole t
+        with (λ_{k+1} / λ_1)^t <= δ, (29), so that the coordinates left out do not matter.
+    filter : "power" or "heat", default "power"
+        λ^t, or e^{-t(1-λ)} less e^{-t}.
+    delta : float in (0, 1), default 0.2
+        Share δ below which a coordinate does not matter, for the two "auto".
+    affinity, epsilon, n_neighbors, normalization, alpha, tol, max_iter, random_state
+        As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs.
+
+    Attributes
+    ----------
+    embedding_ : array (n, k)
+    eigenvalues_ : array (k,)
+        Descending, without the trivial 1.
+    eigenvectors_ : array (n, k)
+        Of A, of unit length; in the Markov form r_m, with Σ π r_m² = 1.
+    residuals_ : array (k,)
+        |A v - λ v|.
+    time_ : float or list
+        The time used.
+    diffusion_, epsilon_, diagnostics_, n_features_in_, feature_names_in_
+        As in `HeatSketch`.
+
+    Notes
+    -----
+    Cost: the graph, and some hundred sparse products with k + 8 columns. New points need no
+    division by eigenvalues (t >= 1): y(x) = Σ_j a(x, x_j) λ^{t-1} v_j.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(200, rng=0)
+    >>> hs.DiffusionMap(affinity="dense", epsilon=0.25).fit_transform(X).shape
+    (200, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = 2,
+        time: Any = 1,
+        *,
+        filter: str = "power",
+        delta: float = 0.2,
+        affinity: str = "knn",
+        epsilon: float | str = "self-tuning",
+        n_neighbors: int = 15,
+        normalization: str = "markov",
+        alpha: float = 1.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.time = time
+        self.filter = filter
+        self.delta = delta
+        self.affinity = affinity
+        self.epsilon = epsilon
+        self.n_neighbors = n_neighbors
+        self.normalization = normalization
+        self.alpha = alpha
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
+        spectrum = self._eigenpairs(diffusion, times)
+        lam = spectrum.values
+        times = [self._auto_time(lam)] if times == ["auto"] else times
+        self.time_ = times if len(times) > 1 else times[0]
+        k = self._auto_components(lam) if self.n_components == "auto" else self.n_components
+        root = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(1)
+        self.eigenvalues_ = lam[:k]
+        self.eigenvectors_ = spectrum.vectors[:, :k] / root[:, None]
+        self.residuals_ = spectrum.residuals[:k]
+        blocks = []
+        for t in times:
+            weights, log_scale = _scaled_quotient(self.filter, t, lam[:k])
+            blocks.append(Block(spectrum.vectors[:, :k] * weights, log_scale))
+        return blocks
+
+    def _eigenpairs(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
+        automatic_time = "auto" in [t for t in times if isinstance(t, str)]
+        if automatic_time:
+            if len(times) > 1 or self.n_components == "auto":
+                raise ValueError(
+                    "time='auto' chooses one time for a given number of components; pass a number "
+                    "for n_components (or for time)."
+                )
+            check_number(self.delta, "delta", low=0, high=1, open_low=True)
+        if self.n_components == "auto":
+            check_number(self.delta, "delta", low=0, high=1, open_low=True)
+            wanted = min(_MOST_COMPONENTS, diffusion.n - 1)
+        else:
+            wanted = check_number(self.n_components, "n_components", low=1, integer=True)
+            wanted += int(automatic_time)
+        return eigh(diffusion.deflated(), wanted, tol=self.tol, rng=self.random_state)
+
+    def _auto_time(self, lam: Array) -> float:
+        first, following = abs(lam[0]), abs(lam[-1])
+        if not following < first * (1 - 1e-12):
+            raise ValueError(
+                f"time='auto' finds no gap: the eigenvalues 1 and {len(lam)} are both {first:.6g} "
+                "(disconnected data?); pass a time, or fewer n_components."
+            )
+        if self.filter == "heat":
+            return math.log(1 / self.delta) / (first - following)
+        if following == 0:
+            return 1
+        return max(1, math.ceil(math.log(1 / self.delta) / math.log(first / following)))
+
+    def _auto_components(self, lam: Array) -> int:
+        time = max(float(t) for t in np.atleast_1d(self.time_))
+        f = make_filter(self.filter, time) if self.filter == "heat" else lambda x: np.abs(x) ** time
+        kept = int(np.flatnonzero(f(lam / abs(lam[0])) > self.delta * f(np.ones(1)))[-1]) + 1
+        if kept == _MOST_COMPONENTS:
+            warnings.warn(
+                f"All {kept} eigenvalues looked at matter at delta={self.delta} and time={time}; "
+                "pass a larger time or delta, or n_components.",
+                stacklevel=5,
+            )
+        return kept
+
+
+def _scaled_quotient(filter: str, t: Any, lam: Array) -> tuple[Array, float]:
+    """Return (f(λ) - f(0)) / λ on a scale, and its logarithm; real powers too."""
+    t = check_number(t, "time", low=0 if filter == "heat" else 1, open_low=filter == "heat")
+    if filter == "heat":
+        return Heat(t).quotient().scaled(lam)
+    if t.is_integer():
+        return Power(int(t)).quotient().scaled(lam)
+    if (lam < 0).any():
+        raise ValueError(
+            f"time={t} is not whole and some eigenvalues are negative (smallest {lam.min():.3g}); "
+            "pass a whole time, fewer n_components, or filter='heat'."
+        )
+    peak = float(lam.max())
+    return (lam / peak) ** (t - 1), (t - 1) * math.log(peak)

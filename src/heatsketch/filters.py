@@ -1,0 +1,294 @@
+"""Filters on the spectrum of an operator, and their application to a block, many in one pass."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.fft import dct
+
+from heatsketch._checks import check_choice, check_number
+from heatsketch._typing import Array
+from heatsketch.operators.base import Operator
+from heatsketch.spectrum import all_eigenpairs
+
+logger = logging.getLogger("heatsketch")
+
+SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
+_MAX_DEGREE = 2**17
+
+
+class Filter(Protocol):
+    """A function of the eigenvalue."""
+
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        ...
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return (f(λ) / e^s, s) with s such that nothing of interest under- or overflows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Power:
+    """λ^p: p steps of diffusion (*Sketching the heat kernel*, Algorithms 3-5).
+
+    Parameters
+    ----------
+    p : int >= 0
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> hs.Power(2)(np.array([1.0, 0.5]))
+    array([1.  , 0.25])
+    """
+
+    p: int
+
+    def __post_init__(self) -> None:
+        given: Any = self.p
+        whole = int(given) if isinstance(given, float) and given.is_integer() else given
+        object.__setattr__(self, "p", check_number(whole, "p", low=0, integer=True))
+
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        return np.asarray(lam, dtype=float) ** self.p
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return ((λ/m)^p, p log m) with m = max|λ|."""
+        peak = float(np.max(np.abs(lam), initial=0.0))
+        if peak == 0.0 or self.p == 0:
+            return self(lam), 0.0
+        return (np.asarray(lam) / peak) ** self.p, self.p * math.log(peak)
+
+    def quotient(self) -> Power:
+        """Return (f(λ) - f(0)) / λ: what remains to be done before a last product by A."""
+        if self.p < 1:
+            raise ValueError("time=0 leaves every point where it is; pass a time of at least 1.")
+        return Power(self.p - 1)
+
+
+@dataclass(frozen=True)
+class Heat:
+    """e^{-t(1-λ)}: the heat kernel of the graph at any real time t.
+
+    Parameters
+    ----------
+    t : float >= 0
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> np.round(hs.Heat(2.0)(np.array([1.0, 0.5])), 4)
+    array([1.    , 0.3679])
+    """
+
+    t: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "t", check_number(self.t, "t", low=0))
+
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        return np.exp(-self.t * (1.0 - np.asarray(lam, dtype=float)))
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return (e^{t(λ-m)}, -t(1-m)) with m = max λ."""
+        peak = float(np.max(lam, initial=-np.inf))
+        return np.exp(self.t * (np.asarray(lam) - peak)), -self.t * (1.0 - peak)
+
+    def quotient(self) -> HeatQuotient:
+        """Return (f(λ) - f(0)) / λ: what remains to be done before a last product by A."""
+        return HeatQuotient(check_number(self.t, "time", low=0, open_low=True))
+
+
+@dataclass(frozen=True)
+class HeatQuotient:
+    """(e^{-t(1-λ)} - e^{-t}) / λ, without a division by small eigenvalues."""
+
+    t: float
+
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        values, log_scale = self.scaled(lam)
+        return values * np.exp(log_scale)
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return the values divided by e^{-t(1-m)}, m = max(λ, 0), and -t(1-m)."""
+        lam = np.asarray(lam, dtype=float)
+        peak = max(float(np.max(lam, initial=0.0)), 0.0)
+        near = np.abs(self.t * lam) < 0.5
+        safe = np.where(near, 1.0, lam)
+        far_values = (np.exp(self.t * (safe - peak)) - np.exp(-self.t * peak)) / safe
+        z = np.where(near, self.t * lam, 0.0)
+        phi = np.where(z == 0.0, 1.0, np.expm1(z) / np.where(z == 0.0, 1.0, z))
+        near_values = self.t * phi * np.exp(-self.t * peak)
+        return np.where(near, near_values, far_values), -self.t * (1.0 - peak)
+
+
+FILTERS: dict[str, type[Power] | type[Heat]] = {"power": Power, "heat": Heat}
+
+
+def make_filter(filter: str, time: Any) -> Power | Heat:
+    """Return the filter of that name at that time."""
+    return FILTERS[check_choice(filter, "filter", tuple(FILTERS))](time)
+
+
+class Block(NamedTuple):
+    """A block `values * e^log_scale`, so that large times neither under- nor overflow."""
+
+    values: Array  # (n, k)
+    log_scale: float
+
+    def unscaled(self) -> Array:
+        """Multiply out, or raise if the result would lose digits to underflow."""
+        if self.log_scale == 0.0:
+            return self.values
+        limits = np.finfo(self.values.dtype)
+        peak = float(np.max(np.abs(self.values), initial=0.0))
+        log_peak = self.log_scale + (math.log(peak) if peak > 0 else 0.0)
+        if not math.log(limits.tiny) + 25 < log_peak < math.log(limits.max):
+            raise ValueError(
+                f"The time is too large: the result is of size e^{log_peak:.0f}, beyond "
+                f"{self.values.dtype}; pass a smaller time (nothing but the slowest direction is "
+                "left at this one)."
+            )
+        half = math.exp(self.log_scale / 2)
+        return (self.values * half) * half
+
+
+def apply(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
+    """Return f(A) X for every filter f, as scaled blocks, in one pass over the powers of A.
+
+    Small problems at large times go through all eigenpairs, small powers through plain products,
+    everything else through one Chebyshev recurrence that serves all filters, run to rounding.
+
+    Cost: as many products by A as the largest power, or about sqrt(70 t) for a large time t.
+    """
+    X = A.asarray(X)
+    degrees = [_degree(f, A) for f in filters]
+    if _all_eigenpairs_pay(degrees, A, X):
+        return _by_eigenpairs(filters, A, X)
+    plain = {i for i, f in enumerate(filters) if isinstance(f, Power) and f.p <= 2 * degrees[i]}
+    chebyshev = [i for i in range(len(filters)) if i not in plain]
+    done = dict(zip(chebyshev, _by_chebyshev([filters[i] for i in chebyshev], A, X), strict=True))
+    for i, block in list(done.items()):
+        if not _spoilt(block, X):
+            continue
+        if not isinstance(filters[i], Power):
+            raise ValueError(
+                f"{filters[i]} leaves less than a part in {1 / _limit(X):.0e} of the block, too "
+                "little to compute to any digit; pass a smaller time, or Power."
+            )
+        plain.add(i)
+        del done[i]
+    steps = {i: f.p for i, f in enumerate(filters) if i in plain and isinstance(f, Power)}
+    done.update(_by_products(steps, A, X))
+    return [done[i] for i in range(len(filters))]
+
+
+def chebyshev_coefficients(f: Filter, interval: tuple[float, float], tol: float) -> Array:
+    """Return c with f(λ) = Σ c_j T_j(x), x in [-1, 1] mapped to the interval, to absolute `tol`."""
+    low, high = interval
+    n = 64
+    while True:
+        angles = np.pi * (np.arange(n) + 0.5) / n
+        values = f(0.5 * (high - low) * np.cos(angles) + 0.5 * (high + low))
+        c = dct(values, type=2) / n
+        c[0] /= 2
+        tail = np.cumsum(np.abs(c[::-1]))[::-1]
+        if tail[-(n // 8)] <= tol or n >= _MAX_DEGREE:
+            return c[: max(1, int(np.searchsorted(-tail, -tol)))]
+        n *= 2
+
+
+def _limit(X: Array) -> float:
+    return float(np.sqrt(np.finfo(X.dtype).eps))
+
+
+def _spoilt(block: Block, X: Array) -> bool:
+    size = float(np.linalg.norm(block.values)) * math.exp(block.log_scale)
+    return size < _limit(X) * float(np.linalg.norm(X))
+
+
+def _degree(f: Filter, A: Operator) -> float:
+    """Estimate the Chebyshev degree that reaches rounding: sqrt(2 t ln(2/tol))."""
+    t = float(getattr(f, "p", getattr(f, "t", 0.0)))
+    return 16 + math.sqrt(2 * t * math.log(8 / np.finfo(A.dtype).eps))
+
+
+def _all_eigenpairs_pay(degrees: Sequence[float], A: Operator, X: Array) -> bool:
+    k = X.shape[1] if X.ndim == 2 else 1
+    return A.n <= SPECTRAL_LIMIT and max(degrees, default=0.0) * k > 12 * A.n + 1000
+
+
+def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
+    lam, V = all_eigenpairs(A)
+    coefficients = V.T @ X
+    blocks = []
+    for f in filters:
+        weights, log_scale = f.scaled(lam)
+        weights = weights if X.ndim == 1 else weights[:, None]
+        blocks.append(Block((V @ (weights * coefficients)).astype(A.dtype), log_scale))
+    return blocks
+
+
+def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Block]:
+    done: dict[int, Block] = {}
+    log_scale = 0.0
+    last = max(steps.values(), default=0)
+    progress = _Progress(last)
+    for p in range(last + 1):
+        if p > 0:
+            X = A @ X
+            peak = float(np.max(np.abs(X), initial=0.0))
+            if 0.0 < peak < 2.0**-40 or peak > 2.0**40:
+                shift = math.frexp(peak)[1]
+                X = np.ldexp(X, -shift)
+                log_scale += shift * math.log(2.0)
+            progress.step(p)
+        done.update({i: Block(X, log_scale) for i, wanted in steps.items() if wanted == p})
+    return done
+
+
+def _by_chebyshev(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
+    if not filters:
+        return []
+    low, high = A.spectrum
+    high = high if high > low else low + 1.0
+    tol = 2 * float(np.finfo(A.dtype).eps)
+    series = [chebyshev_coefficients(f, (low, high), tol) for f in filters]
+    scale, shift = 2.0 / (high - low), (high + low) / (high - low)
+    number = A.dtype.type  # a NumPy scalar of another precision would change that of the block
+    previous, current = X, number(scale) * (A @ X) - number(shift) * X
+    sums = [number(c[0]) * X for c in series]
+    degree = max(len(c) for c in series) - 1
+    progress = _Progress(degree)
+    for j in range(1, degree + 1):
+        for total, c in zip(sums, series, strict=True):
+            if j < len(c):
+                total += number(c[j]) * current
+        if j < degree:
+            following = number(2 * scale) * (A @ current) - number(2 * shift) * current - previous
+            previous, current = current, following
+        progress.step(j)
+    return [Block(total, 0.0) for total in sums]
+
+
+class _Progress:
+    """Log every two seconds how many products are done."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.last = total, time.monotonic()
+
+    def step(self, done: int) -> None:
+        if time.monotonic() - self.last > 2.0:
+            self.last = time.monotonic()
+            logger.info("product %d of %d", done, self.total)

@@ -1,0 +1,100 @@
+"""Nearest neighbours of points, with distances from explicit differences."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+
+from heatsketch._array import row_tiles
+from heatsketch._typing import Array, Points
+from heatsketch.operators.kernel import squared_norms
+
+_CHUNK = 2**22  # coordinates differenced at a time: 32 MB
+
+
+class Neighbors(NamedTuple):
+    """The nearest points of each query, nearest first."""
+
+    distances: Array  # (m, k)
+    indices: Array  # (m, k)
+
+
+class NeighborIndex:
+    """A search structure over points (n, d), dense or CSR.
+
+    The search finds candidates (scikit-learn: a tree in few dimensions, exact blocks in many);
+    their distances are then recomputed from explicit differences, so that equal points are at
+    distance exactly zero and near ones keep their digits.
+    """
+
+    def __init__(self, points: Points) -> None:
+        self.points = points
+        self._search = NearestNeighbors().fit(points)
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.points.shape[0]
+
+    def query(self, x: Points, k: int) -> Neighbors:
+        """Return the k nearest points of each row of x (m, d)."""
+        indices = self._search.kneighbors(x, n_neighbors=k, return_distance=False)
+        rows = np.repeat(np.arange(x.shape[0]), k)
+        distances = pair_distances(x, self.points, rows, indices.ravel()).reshape(indices.shape)
+        order = np.argsort(distances, axis=1, kind="stable")
+        return Neighbors(
+            np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
+        )
+
+    def within(self, x: Points, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
+        # A little wider first: membership is decided on the recomputed distances, so that it is
+        # the same from both ends of a pair.
+        found = self._search.radius_neighbors(x, radius * (1 + 1e-7), return_distance=False)
+        counts = [len(indices) for indices in found]
+        columns = np.concatenate([*found, np.empty(0, dtype=np.int64)]).astype(np.int64)
+        rows = np.repeat(np.arange(len(counts)), counts)
+        distances = pair_distances(x, self.points, rows, columns)
+        kept = distances <= radius
+        return sparse.csr_matrix(
+            (distances[kept], (rows[kept], columns[kept])), shape=(x.shape[0], self.n)
+        )
+
+
+def pair_distances(x: Points, y: Points, rows: Array, columns: Array) -> Array:
+    """Return |x[rows] - y[columns]|, one number a pair, from explicit differences."""
+    distances = np.empty(len(rows))
+    for pairs in row_tiles(len(rows), max(1, _CHUNK // y.shape[1])):
+        difference = x[rows[pairs]] - y[columns[pairs]]
+        distances[pairs] = np.sqrt(squared_norms(difference))
+    return distances
+
+
+def distinct_rows(points: Points) -> tuple[Array, Array]:
+    """Return (first, inverse): rows `first` are distinct, row i equals row first[inverse[i]]."""
+    if sparse.issparse(points):
+        keys = _sparse_row_keys(points)
+    else:
+        keys = np.ascontiguousarray(points + 0.0)  # -0.0 becomes 0.0
+        keys = keys.view(np.dtype((np.void, keys.dtype.itemsize * keys.shape[1]))).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")  # keep the order in which points come
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse.ravel()]
+
+
+def _sparse_row_keys(points: sparse.csr_matrix) -> Array:
+    clean = points.copy()
+    clean.sum_duplicates()
+    clean.eliminate_zeros()
+    numbers: dict[bytes, int] = {}
+    keys = np.empty(clean.shape[0], dtype=np.int64)
+    for i in range(clean.shape[0]):
+        entries = slice(clean.indptr[i], clean.indptr[i + 1])
+        key = clean.indices[entries].tobytes() + b"|" + clean.data[entries].tobytes()
+        keys[i] = numbers.setdefault(key, len(numbers))
+    return keys

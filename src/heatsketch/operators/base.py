@@ -1,0 +1,226 @@
+"""The contract every operator keeps, and the wrappers that work on any of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from heatsketch._typing import Array
+
+
+@runtime_checkable
+class Operator(Protocol):
+    """A symmetric linear map on n points: five members, nothing else.
+
+    Attributes
+    ----------
+    n : int
+        Number of points.
+    dtype : numpy.dtype
+        Precision of products.
+    spectrum : (float, float)
+        An interval known to hold every eigenvalue.
+    """
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of products."""
+        ...
+
+    @property
+    def spectrum(self) -> tuple[float, float]:
+        """An interval known to hold every eigenvalue."""
+        ...
+
+    def asarray(self, X: Array) -> Array:
+        """Bring a NumPy block (n, k) to this operator's backend."""
+        ...
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply a block: (n, k) -> (n, k)."""
+        ...
+
+
+def check_block(X: Array, n: int, dtype: np.dtype) -> Array:
+    """Return X as a block (n, k) of the given precision, or raise."""
+    X = np.asarray(X, dtype=dtype)
+    if X.ndim not in (1, 2) or X.shape[0] != n:
+        raise ValueError(
+            f"The block has shape {X.shape} but the operator has {n} points; pass ({n}, k)."
+        )
+    return X
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """diag(s) A diag(s).
+
+    Parameters
+    ----------
+    A : Operator
+    s : array (n,)
+        Positive scale of each point.
+    spectrum : (float, float), optional
+        Interval known to hold the spectrum; by default max(s)² times that of A.
+    leading : array (n,), optional
+        The eigenvector of the largest eigenvalue, where the construction of `s` gives it.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> A = hs.Scaled(hs.Dense(np.ones((2, 2))), np.array([1.0, 2.0]))
+    >>> A @ np.eye(2)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    A: Operator
+    s: Array
+    spectrum: tuple[float, float] = None  # type: ignore[assignment]
+    leading: Array | None = None
+
+    def __post_init__(self) -> None:
+        s = np.asarray(self.s, dtype=self.A.dtype)
+        if s.shape != (self.A.n,):
+            raise ValueError(
+                f"s has shape {s.shape} but A has {self.A.n} points; pass ({self.A.n},)."
+            )
+        object.__setattr__(self, "s", s)
+        if self.spectrum is None:
+            bound = float(np.max(np.abs(s))) ** 2
+            low, high = self.A.spectrum
+            object.__setattr__(self, "spectrum", (min(0.0, low * bound), max(0.0, high * bound)))
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.A.n
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of products."""
+        return self.A.dtype
+
+    def asarray(self, X: Array) -> Array:
+        """Bring a NumPy block (n, k) to the backend of A."""
+        return self.A.asarray(X)
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply a block: (n, k) -> (n, k), at the cost of one product by A."""
+        X = self.asarray(X)
+        s = self.s if X.ndim == 1 else self.s[:, None]
+        return s * (self.A @ (s * X))
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """scale * A + shift * I, e.g. the lazy walk (A + I) / 2 or the Laplacian I - A.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> L = hs.Affine(hs.Dense(np.diag([1.0, 0.25])), scale=-1.0, shift=1.0)
+    >>> L @ np.ones(2), L.spectrum
+    (array([0.  , 0.75]), (0.0, 2.0))
+    """
+
+    A: Operator
+    scale: float = 1.0
+    shift: float = 0.0
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.A.n
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of products."""
+        return self.A.dtype
+
+    @property
+    def spectrum(self) -> tuple[float, float]:
+        """The interval of A, mapped."""
+        ends = [self.scale * end + self.shift for end in self.A.spectrum]
+        return min(ends), max(ends)
+
+    def asarray(self, X: Array) -> Array:
+        """Bring a NumPy block (n, k) to the backend of A."""
+        return self.A.asarray(X)
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply a block: (n, k) -> (n, k), at the cost of one product by A."""
+        X = self.asarray(X)
+        return self.A.dtype.type(self.scale) * (self.A @ X) + self.A.dtype.type(self.shift) * X
+
+
+@dataclass(frozen=True, eq=False)
+class Deflated:
+    """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
+
+    Parameters
+    ----------
+    A : Operator
+    V : array (n, r) or (n,)
+        Orthonormal directions, usually the trivial eigenvector √π.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> A = hs.Deflated(hs.Dense(np.full((2, 2), 0.5)), np.ones(2) / np.sqrt(2))
+    >>> np.allclose(A @ np.array([1.0, 0.0]), 0)
+    True
+    """
+
+    A: Operator
+    V: Array
+
+    def __post_init__(self) -> None:
+        V = np.asarray(self.V, dtype=self.A.dtype)
+        V = V[:, None] if V.ndim == 1 else V
+        if V.shape[0] != self.A.n:
+            raise ValueError(
+                f"V has shape {V.shape} but A has {self.A.n} points; pass ({self.A.n}, r)."
+            )
+        error = float(np.max(np.abs(V.T @ V - np.eye(V.shape[1])), initial=0.0))
+        if not error <= 1e3 * np.finfo(self.A.dtype).eps:
+            raise ValueError(
+                f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
+            )
+        object.__setattr__(self, "V", V)
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.A.n
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of products."""
+        return self.A.dtype
+
+    @property
+    def spectrum(self) -> tuple[float, float]:
+        """The interval of A, extended to hold the zeros along V."""
+        low, high = self.A.spectrum
+        return min(low, 0.0), max(high, 0.0)
+
+    def asarray(self, X: Array) -> Array:
+        """Bring a NumPy block (n, k) to the backend of A."""
+        return self.A.asarray(X)
+
+    def project(self, X: Array) -> Array:
+        """Return (I - VVᵀ) X."""
+        X = self.asarray(X)
+        return X - self.V @ (self.V.T @ X)
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply a block: (n, k) -> (n, k), one product by A and 8 n k r operations."""
+        return self.project(self.A @ self.project(X))
