@@ -178,7 +178,7 @@ def bistochastic_normalize(K: Any, tol: float = 1e-8, max_iter: int = 1000) -> A
     --------
     >>> import numpy as np, heatsketch as hs
     >>> B = hs.bistochastic_normalize(np.array([[1.0, 0.5], [0.5, 4.0]]))
-    >>> B.sum(axis=1).round(8)
+    >>> B.sum(axis=1).round(6)
     array([1., 1.])
     """
     operator = as_affinity(K)
@@ -238,8 +238,8 @@ def as_affinity(K: Any) -> Operator:
     entries = K.data if sparse.issparse(K) else K
     if entries.size and entries.min() < 0:
         raise ValueError(
-            f"The affinity has negative entries (smallest {entries.min():.3g}); pass non-negative "
-            "weights, e.g. exp(-distance**2 / epsilon)."
+            f"Negative values in data: the affinity goes down to {entries.min():.3g}; pass "
+            "non-negative weights, e.g. exp(-distance**2 / epsilon)."
         )
     return operator
 

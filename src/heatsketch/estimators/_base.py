@@ -66,6 +66,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._H = np.column_stack([H, np.sqrt(diffusion.measure)])
         self.diffusion_ = diffusion
         self.epsilon_ = diffusion.epsilon
+        self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         self.embedding_ = self._rows_of(diffusion.smooth(self._H), X.dtype)
         if diffusion.vertex is not None:
             self.embedding_ = self.embedding_[diffusion.vertex]
@@ -156,6 +157,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.affinity == "precomputed"
+        tags.input_tags.positive_only = self.affinity == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

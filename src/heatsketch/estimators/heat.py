@@ -58,6 +58,8 @@ class HeatSketch(DiffusionEstimator):
     diagnostics_ : dict
         `components`, `isolated`, `row_sum_error`, seconds per stage, ...; `log_scale` is 0 unless
         the time was so large that the result is given divided by its exponential.
+    n_iter_ : int
+        Iterations of the bistochastic scaling; 1 for the other two, which need none.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
