@@ -129,7 +129,8 @@ class Frame:
             moved = X.astype(np.float64)  # a copy: the caller's data stay as they are
             moved.data = np.ldexp(moved.data, -self.exponent)
             return moved
-        points = np.ldexp(np.asarray(X, dtype=np.float64), -self.exponent)
+        # In C order whatever the order of X: sums round differently in the other one.
+        points = np.ldexp(np.asarray(X, dtype=np.float64), -self.exponent, order="C")
         if self.shift is not None:
             points -= self.shift
         return points

@@ -36,18 +36,19 @@ def check_number(
     low: float | None = None,
     high: float | None = None,
     open_low: bool = False,
+    open_high: bool = False,
     integer: bool = False,
 ) -> Any:
     """Return `value` as int or float if it is a finite number in the stated range, else raise."""
     kind: Any = numbers.Integral if integer else numbers.Real
-    want = ("an integer" if integer else "a number") + _range_text(low, high, open_low)
+    want = ("an integer" if integer else "a number") + _range_text(low, high, open_low, open_high)
     if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; pass {want}.")
     value = int(value) if integer else float(value)
     if not np.isfinite(value):
         raise ValueError(f"{name}={value!r} is not finite; pass {want}.")
     too_low = low is not None and (value < low or (open_low and value == low))
-    too_high = high is not None and value > high
+    too_high = high is not None and (value > high or (open_high and value == high))
     if too_low or too_high:
         raise ValueError(f"{name}={value!r} is out of range; pass {want}.")
     return value
@@ -68,19 +69,17 @@ def name_rows(rows: np.ndarray, limit: int = 5) -> str:
     return shown if len(rows) <= limit else f"{shown} and {len(rows) - limit} more"
 
 
-def _range_text(low: float | None, high: float | None, open_low: bool) -> str:
+def _range_text(low: float | None, high: float | None, open_low: bool, open_high: bool) -> str:
     if low is None and high is None:
         return ""
     above = "" if low is None else f" {'>' if open_low else '>='} {low}"
-    below = "" if high is None else f" <= {high}"
+    below = "" if high is None else f" {'<' if open_high else '<='} {high}"
     return f"{above}{' and' if above and below else ''}{below}"
 
 
 def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
     """Return X (n, d) as a float array or CSR matrix, finite, or say what is wrong and where."""
-    if np.ma.is_masked(X):
-        raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
-    X = _as_float_csr(X, name) if sparse.issparse(X) else _as_float_array(X, name)
+    X = _as_float_csr(X, name) if sparse.issparse(X) else as_float_array(X, name)
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead; pass {name} of shape (points, "
@@ -105,7 +104,9 @@ def check_finite(X: Any, name: str, columns: Sequence[str] | None = None) -> Non
     count = 0
     for start in range(0, X.shape[0], 4096):
         block = X[start : start + 4096]
-        if np.isfinite(np.asarray(block.sum(axis=1, dtype=np.float64))).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.asarray(block.sum(axis=1, dtype=np.float64))
+        if np.isfinite(sums).all():
             continue
         rows, cols, values = _not_finite(block)
         count += len(rows)
@@ -134,30 +135,57 @@ def _not_finite(block: Any) -> tuple[Array, Array, Array]:
 def _as_float_csr(X: Any, name: str) -> Any:
     if np.iscomplexobj(X):
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
-    matrix = sparse.csr_matrix(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
+    matrix = sparse.csr_matrix(X)
+    warn_of_rounding(matrix.data, name)
+    matrix = matrix.astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
 
 
-def _as_float_array(X: Any, name: str) -> Array:
-    array = np.asarray(X)
+def refuse_masked(X: Any, name: str) -> None:
+    """Raise if X is a masked array that hides entries: arithmetic would use what is hidden."""
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
+
+
+def warn_of_rounding(values: Array, name: str) -> None:
+    """Warn of integers that float64 cannot hold."""
+    if values.dtype.kind in "iu" and values.size:
+        largest = max(int(values.max()), -int(values.min()))
+        if largest > 2**53:
+            warnings.warn(
+                f"{name} holds integers up to {largest:.1e}, beyond the 2^53 up to which float64 "
+                "is exact; subtract an offset first.",
+                ScaleWarning,
+                stacklevel=4,
+            )
+
+
+def is_text(values: Array) -> bool:
+    """Say whether an array holds text or dates, also as objects: numbers in words stay words."""
+    if values.dtype.kind == "O":
+        return any(isinstance(value, str | bytes) for value in values.flat)
+    return values.dtype.kind in "USmM"
+
+
+def as_float_array(X: Any, name: str) -> Array:
+    """Return array-like X as float32 (from float32, float16) or float64, in C order."""
+    refuse_masked(X, name)
+    array = _read(name, X)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
-    if array.dtype.kind in "USmM":
-        raise ValueError(f"{name} has dtype {array.dtype}; pass numbers.")
-    if array.dtype.kind in "iu" and array.size and np.abs(array.astype(float)).max() > 2.0**53:
-        warnings.warn(
-            f"{name} holds integers beyond 2^53, which float64 rounds; subtract an offset first.",
-            ScaleWarning,
-            stacklevel=3,
-        )
-    kept = array.dtype if array.dtype.type in (np.float32, np.float64) else None
-    dtype = kept or (np.float32 if array.dtype == np.float16 else np.float64)
+    if is_text(array):
+        raise ValueError(f"{name} holds text or dates (dtype {array.dtype}); pass numbers.")
+    warn_of_rounding(array, name)
+    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    return _read(name, array, dtype=np.float32 if single else np.float64, order="C")
+
+
+def _read(name: str, X: Any, **form: Any) -> Array:
     try:
-        return np.asarray(array, dtype=np.dtype(dtype).newbyteorder("="))
+        return np.asarray(X, **form)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} cannot be read as numbers: {error}; pass a numeric array."
-        ) from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} cannot be read as numbers: {error}; pass a numeric array.") from error

@@ -23,6 +23,8 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import bandwidth, datasets, io, plot
 
+logger = logging.getLogger("heatsketch")
+
 METHODS: dict[str, Callable[..., Any]] = {
     "heat-sketch": hs.HeatSketch,
     "diffusion-map": hs.DiffusionMap,
@@ -96,7 +98,6 @@ def _say(text: str) -> None:
 @contextmanager
 def _reporting(*, quiet: bool) -> Iterator[None]:
     """Send the library's log records and warnings to stderr, as lines, while the block runs."""
-    logger = logging.getLogger("heatsketch")
     level, progress = logger.level, None if quiet else _Progress()
     if progress is not None:
         logger.addHandler(progress)
@@ -307,7 +308,7 @@ def _or_auto(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     def value(text: str) -> Any:
         try:
             return text if text == "auto" else kind(text)
-        except ValueError:
+        except (ValueError, argparse.ArgumentTypeError):
             raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor auto") from None
 
     return value
@@ -344,10 +345,12 @@ def _embed(args: argparse.Namespace) -> None:
     seconds = time.monotonic() - start
     names = tuple(str(name) for name in estimator.get_feature_names_out())
     key = {} if args.output_key is None else {"key": args.output_key}
+    logger.info("writing %s", args.output)
     io.write_table(args.output, Y, names, table, force=args.force, **key)
     if args.plot is not None:
         labels = None if table.label is None else table.extra[table.label]
-        title = f"{table.source}: {args.method}, {_parameters(estimator)}"
+        title = _title(args, table, estimator)
+        logger.info("drawing %s", args.plot)
         plot.scatter(Y, labels, title=title, names=names, path=args.plot)
     lines = _embed_summary(args, table, estimator, Y)
     lines["seconds"] = f"{seconds:.1f}"
@@ -383,6 +386,7 @@ def _embed_summary(args: argparse.Namespace, table: Any, estimator: Any, Y: Any)
     }
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     if groups is not None and n <= AGREEMENT_UP_TO:
+        logger.info("agreement of the labels of neighbours")
         figures = [f"embedding {_agreement(Y, groups[0]):.3f}"]
         if estimator.get_params()["affinity"] != "precomputed":
             figures.append(f"input {_agreement(table.values, groups[0]):.3f}")
@@ -405,8 +409,14 @@ def _agreement(X: Any, codes: Any) -> float:
 
 
 def _parameters(estimator: Any) -> str:
-    chosen = {name: v for name, v in estimator.get_params().items() if v is not None}
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in chosen.items())
+    values = estimator.get_params()
+    return ", ".join(f"{name}={values[name]!r}" for name in _defaults(type(estimator)))
+
+
+def _title(args: argparse.Namespace, table: Any, estimator: Any) -> str:
+    shown = {name: getattr(estimator, name) for name in ("time", "normalization", "epsilon")}
+    words = ", ".join(f"{name} {value}" for name, value in shown.items())
+    return f"{table.source}: {args.method}, {words}"
 
 
 def _epsilon_text(epsilon: Any) -> str:
@@ -539,6 +549,7 @@ def _datasets(args: argparse.Namespace) -> None:
 
 
 def _read(args: argparse.Namespace) -> Any:
+    logger.info("reading %s", args.input)
     return io.read_table(args.input, label=args.label, ids=args.id, key=args.key)
 
 

@@ -31,7 +31,13 @@ from heatsketch.affinity import (
     radius_affinity,
 )
 from heatsketch.components import component_labels, isolated_points
-from heatsketch.normalize import Scaling, as_affinity, bistochastic_scaling, markov_scaling
+from heatsketch.normalize import (
+    Scaling,
+    as_affinity,
+    bistochastic_scaling,
+    check_non_negative,
+    markov_scaling,
+)
 from heatsketch.operators import Deflated, Operator
 
 logger = logging.getLogger("heatsketch")
@@ -203,6 +209,7 @@ class Diffusion:
         array([0.25, 0.5 , 0.25])
         """
         graph = sparse.csr_matrix(graph)
+        check_non_negative(graph)  # the larger of -1 and no edge would be no edge
         if graph.shape[0] == graph.shape[1]:
             graph = graph.maximum(graph.T)
         return cls.from_affinity(

@@ -195,17 +195,24 @@ def apply(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
 
 
 def chebyshev_coefficients(f: Filter, interval: tuple[float, float], tol: float) -> Array:
-    """Return c with f(λ) = Σ c_j T_j(x), x in [-1, 1] mapped to the interval, to absolute `tol`."""
+    """Return c with f(λ) = Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
+
+    The coefficients left out are all below `tol`; raises if 131,072 of them are not enough.
+    """
     low, high = interval
-    n = 64
+    n = 2 ** math.ceil(
+        math.log2(64 + 4 * math.sqrt(_time(f)))
+    )  # nodes that see a peak of width 1/t
     while True:
         angles = np.pi * (np.arange(n) + 0.5) / n
         values = f(0.5 * (high - low) * np.cos(angles) + 0.5 * (high + low))
         c = dct(values, type=2) / n
         c[0] /= 2
-        tail = np.cumsum(np.abs(c[::-1]))[::-1]
-        if tail[-(n // 8)] <= tol or n >= _MAX_DEGREE:
-            return c[: max(1, int(np.searchsorted(-tail, -tol)))]
+        kept = int(np.max(np.flatnonzero(np.abs(c) > tol), initial=0)) + 1
+        if kept <= n - n // 8:
+            return c[:kept]
+        if n >= _MAX_DEGREE:
+            raise ValueError(f"{f} needs over {n} products by the operator; pass a smaller time.")
         n *= 2
 
 
@@ -220,8 +227,11 @@ def _spoilt(block: Block, X: Array) -> bool:
 
 def _degree(f: Filter, A: Operator) -> float:
     """Estimate the Chebyshev degree that reaches rounding: sqrt(2 t ln(2/tol))."""
-    t = float(getattr(f, "p", getattr(f, "t", 0.0)))
-    return 16 + math.sqrt(2 * t * math.log(8 / np.finfo(A.dtype).eps))
+    return 16 + math.sqrt(2 * _time(f) * math.log(8 / np.finfo(A.dtype).eps))
+
+
+def _time(f: Filter) -> float:
+    return float(getattr(f, "p", getattr(f, "t", 0.0)))
 
 
 def _all_eigenpairs_pay(degrees: Sequence[float], A: Operator, X: Array) -> bool:
@@ -263,8 +273,11 @@ def _by_chebyshev(filters: Sequence[Filter], A: Operator, X: Array) -> list[Bloc
         return []
     low, high = A.spectrum
     high = high if high > low else low + 1.0
-    tol = 2 * float(np.finfo(A.dtype).eps)
-    series = [chebyshev_coefficients(f, (low, high), tol) for f in filters]
+    # Rounding of λ near 1 alone changes f(λ) by t eps; its coefficients feel the square root of t.
+    eps = float(np.finfo(A.dtype).eps)
+    series = [
+        chebyshev_coefficients(f, (low, high), 4 * eps * math.sqrt(1 + _time(f))) for f in filters
+    ]
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     number = A.dtype.type  # a NumPy scalar of another precision would change that of the block
     previous, current = X, number(scale) * (A @ X) - number(shift) * X

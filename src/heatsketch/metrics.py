@@ -186,7 +186,7 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     D = np.asarray(D, dtype=float)
     if pairs is None:
         i, j = np.triu_indices(len(F), 1)
-        D = D[i, j] if D.ndim == 2 else D
+        D = D[i, j] if D.shape == (len(F), len(F)) else D
         embedded = pdist(F)
     else:
         i, j = _check_pairs(pairs, len(F))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from heatsketch._typing import Array, Points
 from heatsketch.operators.kernel import squared_norms
 
 _CHUNK = 2**22  # coordinates differenced at a time: 32 MB
+_TREE_FEATURES = 15  # beyond, blocks of the Gram form find candidates faster than a tree
+_GRAM_BOUND = 1e-8  # the largest relative error of a squared distance we accept from that form
 
 
 class Neighbors(NamedTuple):
@@ -25,14 +28,21 @@ class Neighbors(NamedTuple):
 class NeighborIndex:
     """A search structure over points (n, d), dense or CSR.
 
-    The search finds candidates (scikit-learn: a tree in few dimensions, exact blocks in many);
-    their distances are then recomputed from explicit differences, so that equal points are at
-    distance exactly zero and near ones keep their digits.
+    The search finds candidates (scikit-learn: a tree in few dimensions, blocks of the Gram form in
+    many, and a tree again for the rows where rounding of that form could decide); their distances
+    are then recomputed from explicit differences, so that equal points are at distance exactly
+    zero and near ones keep their digits.
     """
 
     def __init__(self, points: Points) -> None:
         self.points = points
-        self._search = NearestNeighbors().fit(points)
+        self._exact = not sparse.issparse(points) and points.shape[1] <= _TREE_FEATURES
+        method = "kd_tree" if self._exact else "brute"
+        self._search = NearestNeighbors(algorithm=method).fit(points)
+
+    @cached_property
+    def _tree(self) -> NearestNeighbors:
+        return NearestNeighbors(algorithm="ball_tree").fit(self.points)
 
     @property
     def n(self) -> int:
@@ -42,8 +52,11 @@ class NeighborIndex:
     def query(self, x: Points, k: int) -> Neighbors:
         """Return the k nearest points of each row of x (m, d)."""
         indices = self._search.kneighbors(x, n_neighbors=k, return_distance=False)
-        rows = np.repeat(np.arange(x.shape[0]), k)
-        distances = pair_distances(x, self.points, rows, indices.ravel()).reshape(indices.shape)
+        distances = self._distances(x, indices)
+        unsure = self._unsure(x, distances.max(axis=1))
+        if len(unsure):
+            indices[unsure] = self._tree.kneighbors(x[unsure], k, return_distance=False)
+            distances[unsure] = self._distances(x[unsure], indices[unsure])
         order = np.argsort(distances, axis=1, kind="stable")
         return Neighbors(
             np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
@@ -53,7 +66,11 @@ class NeighborIndex:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
         # A little wider first: membership is decided on the recomputed distances, so that it is
         # the same from both ends of a pair.
-        found = self._search.radius_neighbors(x, radius * (1 + 1e-7), return_distance=False)
+        wide = radius * (1 + 1e-7)
+        found = self._search.radius_neighbors(x, wide, return_distance=False)
+        unsure = self._unsure(x, np.full(x.shape[0], radius))
+        if len(unsure):
+            found[unsure] = self._tree.radius_neighbors(x[unsure], wide, return_distance=False)
         counts = [len(indices) for indices in found]
         columns = np.concatenate([*found, np.empty(0, dtype=np.int64)]).astype(np.int64)
         rows = np.repeat(np.arange(len(counts)), counts)
@@ -62,6 +79,17 @@ class NeighborIndex:
         return sparse.csr_matrix(
             (distances[kept], (rows[kept], columns[kept])), shape=(x.shape[0], self.n)
         )
+
+    def _distances(self, x: Points, indices: Array) -> Array:
+        rows = np.repeat(np.arange(x.shape[0]), indices.shape[1])
+        return pair_distances(x, self.points, rows, indices.ravel()).reshape(indices.shape)
+
+    def _unsure(self, x: Points, reach: Array) -> Array:
+        """Return the rows of x whose neighbours within `reach` the Gram form cannot tell apart."""
+        if self._exact or sparse.issparse(self.points):  # there is no tree for sparse points
+            return np.empty(0, dtype=np.int64)
+        error = 8 * np.finfo(float).eps * squared_norms(x)
+        return np.flatnonzero((reach > 0) & (error > _GRAM_BOUND * reach**2))
 
 
 def pair_distances(x: Points, y: Points, rows: Array, columns: Array) -> Array:

@@ -235,13 +235,18 @@ def as_affinity(K: Any) -> Operator:
     if K.dtype.kind in "fiub" and K.dtype != np.float64:
         K = K.astype(np.float64)
     operator = as_operator(K)
+    check_non_negative(K)
+    return operator
+
+
+def check_non_negative(K: Any) -> None:
+    """Raise if the stored affinity K has a negative entry."""
     entries = K.data if sparse.issparse(K) else K
     if entries.size and entries.min() < 0:
         raise ValueError(
             f"Negative values in data: the affinity goes down to {entries.min():.3g}; pass "
             "non-negative weights, e.g. exp(-distance**2 / epsilon)."
         )
-    return operator
 
 
 def _balance(K: Operator, s: Array, tol: float, max_iter: int) -> tuple[Array, int]:

@@ -11,14 +11,19 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from heatsketch._checks import (
     CertificateError,
     ScaleWarning,
+    as_float_array,
     check_choice,
     check_finite,
+    check_number,
+    is_text,
+    warn_of_rounding,
 )
 from heatsketch._typing import Array
 from heatsketch.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
@@ -135,11 +140,10 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return np.ascontiguousarray(rows, dtype=dtype)
 
     def _check_X(self, X: Any, reset: bool) -> Any:
-        if np.ma.is_masked(X):
-            raise ValueError("X is a masked array with masked entries; fill or drop them first.")
-        _check_numeric(X)
-        if getattr(X, "dtype", None) == np.float16:
-            X = X.astype(np.float32)
+        if hasattr(X, "columns"):
+            _check_columns(X)  # scikit-learn reads the names and what the frame library needs
+        elif not sparse.issparse(X):
+            X = as_float_array(X, "X")
         X = validate_data(
             self,
             X,
@@ -168,6 +172,15 @@ def _as_list(times: Any) -> list[Any]:
             raise ValueError("time is an empty sequence; pass one or more times.")
         return list(times)
     return [times]
+
+
+def check_time(t: Any, filter: str, whole_powers: bool = False) -> float:
+    """Return the time t as a number, in the range of its filter, else raise."""
+    heat = filter == "heat"
+    t = check_number(t, "time", low=0 if heat else 1, open_low=heat)
+    if whole_powers and not heat and not t.is_integer():
+        raise ValueError(f"time={t} is not whole; pass a whole number, or filter='heat'.")
+    return t
 
 
 def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[float]]:
@@ -199,23 +212,22 @@ def _check_mass(H: Array, measure: Array) -> None:
         raise CertificateError(f"Mass is not conserved: {mass:.1e} of {size:.1e} leaked.")
 
 
-def _check_numeric(X: Any) -> None:
+def _check_columns(X: Any) -> None:
     """Raise with the names of the columns of a data frame that are not numbers."""
-    if hasattr(X, "columns") and hasattr(X, "__getitem__") and not hasattr(X, "tocsr"):
-        bad = [str(name) for name in X.columns if not _is_numeric(X[name])]
-        if bad:
-            raise ValueError(
-                f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing "
-                "values marked otherwise than by NaN; drop, impute or encode them."
-            )
-    elif isinstance(X, np.ndarray) and X.dtype.kind in "USmM":
-        raise ValueError(f"X has dtype {X.dtype}; pass numbers.")
+    bad = [str(name) for name in X.columns if not _is_numeric(X[name])]
+    if bad:
+        raise ValueError(
+            f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "
+            "marked otherwise than by NaN; drop, impute or encode them."
+        )
 
 
 def _is_numeric(column: Any) -> bool:
     values = np.asarray(column)
-    if values.dtype.kind in "USmM":
+    categories = str(getattr(column, "dtype", "")) == "category"  # names, even 1 and 2
+    if categories or is_text(values):
         return False
+    warn_of_rounding(values, "X")
     try:
         values.astype(float)
     except (TypeError, ValueError):

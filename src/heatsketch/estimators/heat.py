@@ -7,7 +7,7 @@ from typing import Any
 from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
 from heatsketch.diffusion import Diffusion
-from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.estimators._base import DiffusionEstimator, check_time
 from heatsketch.filters import Block, make_filter
 from heatsketch.sketch import KINDS, sketch_blocks
 
@@ -109,6 +109,7 @@ class HeatSketch(DiffusionEstimator):
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         check_choice(self.kind, "kind", KINDS)
+        times = [check_time(t, self.filter, whole_powers=True) for t in times]
         filters = [make_filter(self.filter, t).quotient() for t in times]
         G = random_block(diffusion.n, k, self.kind, self.random_state)
         return sketch_blocks(diffusion.deflated(), filters, G)

@@ -11,8 +11,8 @@ import numpy as np
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.diffusion import Diffusion
-from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.filters import Block, Heat, Power, make_filter
+from heatsketch.estimators._base import DiffusionEstimator, check_time
+from heatsketch.filters import Block, Heat, Power
 from heatsketch.spectrum import Spectrum, eigh
 
 _MOST_COMPONENTS = 64  # looked at by n_components="auto"
@@ -30,7 +30,8 @@ class DiffusionMap(DiffusionEstimator):
     Parameters
     ----------
     n_components : int or "auto", default 2
-        Coordinates k; "auto": as many as have λ_m^t > δ λ_1^t, (26), 64 at most.
+        Coordinates k; "auto": as many as have λ_m^t > δ λ_1^t, (26), 64 at most; t is
+        the smallest of several times. With the heat filter e^{-t(1-λ)} stands for λ^t.
     time : float >= 1, "auto", or a sequence of times, default 1
         Diffusion time t; with ``filter="heat"`` any positive number. "auto": the smallest whole t
         with (λ_{k+1} / λ_1)^t <= δ, (29), so that the coordinates left out do not matter.
@@ -102,7 +103,7 @@ class DiffusionMap(DiffusionEstimator):
         lam = spectrum.values
         times = [self._auto_time(lam)] if times == ["auto"] else times
         self.time_ = times if len(times) > 1 else times[0]
-        k = self._auto_components(lam) if self.n_components == "auto" else self.n_components
+        k = self._auto_components(lam, times) if self.n_components == "auto" else self.n_components
         root = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(1)
         self.eigenvalues_ = lam[:k]
         self.eigenvectors_ = spectrum.vectors[:, :k] / root[:, None]
@@ -115,15 +116,14 @@ class DiffusionMap(DiffusionEstimator):
 
     def _eigenpairs(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
         automatic_time = "auto" in [t for t in times if isinstance(t, str)]
-        if automatic_time:
-            if len(times) > 1 or self.n_components == "auto":
-                raise ValueError(
-                    "time='auto' chooses one time for a given number of components; pass a number "
-                    "for n_components (or for time)."
-                )
-            check_number(self.delta, "delta", low=0, high=1, open_low=True)
+        if automatic_time and (len(times) > 1 or self.n_components == "auto"):
+            raise ValueError(
+                "time='auto' chooses one time for a given number of components; pass a number "
+                "for n_components (or for time)."
+            )
+        if automatic_time or self.n_components == "auto":
+            check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
         if self.n_components == "auto":
-            check_number(self.delta, "delta", low=0, high=1, open_low=True)
             wanted = min(_MOST_COMPONENTS, diffusion.n - 1)
         else:
             wanted = check_number(self.n_components, "n_components", low=1, integer=True)
@@ -143,10 +143,13 @@ class DiffusionMap(DiffusionEstimator):
             return 1
         return max(1, math.ceil(math.log(1 / self.delta) / math.log(first / following)))
 
-    def _auto_components(self, lam: Array) -> int:
-        time = max(float(t) for t in np.atleast_1d(self.time_))
-        f = make_filter(self.filter, time) if self.filter == "heat" else lambda x: np.abs(x) ** time
-        kept = int(np.flatnonzero(f(lam / abs(lam[0])) > self.delta * f(np.ones(1)))[-1]) + 1
+    def _auto_components(self, lam: Array, times: list[Any]) -> int:
+        time = min(check_time(t, self.filter) for t in times)
+        if self.filter == "heat":
+            share = np.exp(-time * (lam[0] - lam))
+        else:
+            share = np.abs(lam / (lam[0] or 1.0)) ** time
+        kept = 1 + int(np.max(np.flatnonzero(share > self.delta), initial=0))
         if kept == _MOST_COMPONENTS:
             warnings.warn(
                 f"All {kept} eigenvalues looked at matter at delta={self.delta} and time={time}; "
@@ -158,7 +161,7 @@ class DiffusionMap(DiffusionEstimator):
 
 def _scaled_quotient(filter: str, t: Any, lam: Array) -> tuple[Array, float]:
     """Return (f(λ) - f(0)) / λ on a scale, and its logarithm; real powers too."""
-    t = check_number(t, "time", low=0 if filter == "heat" else 1, open_low=filter == "heat")
+    t = check_time(t, filter)
     if filter == "heat":
         return Heat(t).quotient().scaled(lam)
     if t.is_integer():

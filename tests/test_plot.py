@@ -1,0 +1,286 @@
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import pdist
+
+from heatsketch import plot
+
+pytest.importorskip("matplotlib")
+
+
+def drawn(figure):
+    """Points, in the order drawn, and their colours."""
+    collection = figure.axes[0].collections[0]
+    return np.asarray(collection.get_offsets()), collection.get_facecolors()
+
+
+def legend_names(figure):
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def sorted_rows(X):
+    return X[np.lexsort(X.T)]
+
+
+def points(n=40, k=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, k))
+
+
+def test_two_coordinates_are_drawn_as_they_are_with_equal_axes():
+    F = points()
+    figure = plot.scatter(F, names=["u", "v"], title="a $title_")
+    np.testing.assert_allclose(sorted_rows(drawn(figure)[0]), sorted_rows(F))
+    ax = figure.axes[0]
+    assert ax.get_aspect() == 1
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title("left")) == ("u", "v", "a $title_")
+
+
+def test_a_plane_in_five_dimensions_is_drawn_without_distortion():
+    rng = np.random.default_rng(1)
+    plane = rng.normal(size=(30, 2)) * [3, 1]
+    turn = np.linalg.qr(rng.normal(size=(5, 5)))[0][:2]
+    figure = plot.scatter(plane @ turn + 7)
+    np.testing.assert_allclose(np.sort(pdist(drawn(figure)[0])), np.sort(pdist(plane)))
+    variances = np.linalg.eigvalsh(np.cov(plane.T))[::-1]
+    share = 100 * variances / variances.sum()
+    assert figure.axes[0].get_xlabel() == f"principal axis 1 ({share[0]:.0f} %)"
+    assert figure.axes[0].get_ylabel() == f"principal axis 2 ({share[1]:.0f} %)"
+
+
+def test_one_coordinate_keeps_its_values_and_gives_each_category_a_lane():
+    x = np.linspace(0, 1, 60)[:, None]
+    labels = np.repeat([5, 7, 9], 20)
+    view, _ = drawn(plot.scatter(x, labels))
+    order = np.argsort(view[:, 0])
+    np.testing.assert_allclose(view[order, 0], x[:, 0])
+    lanes = [view[order, 1][labels == label] for label in (5, 7, 9)]
+    assert lanes[0].min() > lanes[1].max() > lanes[1].min() > lanes[2].max()
+
+
+def test_the_height_in_a_strip_says_nothing_about_data_drawn_with_a_common_seed():
+    x = np.random.default_rng(0).uniform(size=(500, 1))
+    view, _ = drawn(plot.scatter(x))
+    assert abs(np.corrcoef(view.T)[0, 1]) < 0.2  # 4.5 standard errors of independent numbers
+
+
+def test_equal_points_and_a_single_point_can_be_drawn():
+    for F in (np.ones((5, 3)), np.ones((1, 2)), np.zeros((4, 1))):
+        figure = plot.scatter(F, ["a"] * len(F))
+        figure.canvas.draw()
+        assert len(drawn(figure)[0]) == len(F)
+
+
+def test_each_point_has_the_colour_of_its_category():
+    F = points(50)
+    labels = np.where(F[:, 0] > 0, "right", "left")
+    view, colours = drawn(plot.scatter(F, labels))
+    assert len(np.unique(colours, axis=0)) == 2
+    assert len(np.unique(colours[view[:, 0] > 0], axis=0)) == 1
+    assert len(np.unique(colours[view[:, 0] <= 0], axis=0)) == 1
+
+
+def test_no_category_is_drawn_last_as_a_whole():
+    labels = np.repeat(["a", "b"], 200)
+    _, colours = drawn(plot.scatter(points(400), labels))
+    assert len(np.unique(colours[-30:], axis=0)) == 2  # 30 of one colour by chance: 2^-29
+
+
+def test_legend_lies_outside_the_axes_and_shows_any_text():
+    names = ["_hidden", "$a", "cost in $ and $x_{", "plain"]
+    figure = plot.scatter(points(40), np.repeat(names, 10))
+    figure.canvas.draw()
+    assert sorted(legend_names(figure)) == sorted(names)
+    ax = figure.axes[0]
+    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
+    assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_names_are_written_at_the_class_medians_unless_they_collide():
+    labels = np.repeat(["east", "west", "hidden"], [30, 20, 10])
+    F = points(60) * 0.01 + np.repeat([[5.0, 0], [-5, 0], [5, 0]], [30, 20, 10], axis=0)
+    written = {
+        text.get_text(): text.get_position() for text in plot.scatter(F, labels).axes[0].texts
+    }
+    assert set(written) == {"east", "west"}
+    for name, place in written.items():
+        np.testing.assert_allclose(place, np.median(F[labels == name], axis=0))
+
+
+def test_fractions_get_a_colour_bar_and_missing_ones_stay_grey():
+    F = points(30)
+    values = F[:, 0].copy()
+    values[:4] = np.nan
+    figure = plot.scatter(F, values)
+    assert figure.axes[0].get_legend() is None
+    assert len(figure.axes) == 2
+    grey, scale = figure.axes[0].collections
+    assert len(grey.get_offsets()) == 4
+    assert len(scale.get_offsets()) == 26
+    np.testing.assert_allclose(scale.get_array(), np.asarray(scale.get_offsets())[:, 0])
+
+
+def test_missing_labels_are_named_in_the_legend():
+    figure = plot.scatter(points(6), ["a", None, "b", "a", float("nan"), "b"])
+    assert legend_names(figure) == ["a", "b", "no label"]
+    _, colours = drawn(figure)
+    assert len(np.unique(colours, axis=0)) == 3
+
+
+def test_of_many_categories_the_largest_keep_their_colour():
+    sizes = np.arange(1, 27)
+    labels = np.repeat([chr(96 + size) for size in sizes], sizes)  # a once, b twice, ... z 26 times
+    figure = plot.scatter(points(len(labels)), labels)
+    assert legend_names(figure) == [*"hijklmnopqrstuvwxyz", "7 others"]
+    _, colours = drawn(figure)
+    counts = np.unique(colours, axis=0, return_counts=True)[1]
+    assert sorted(counts) == sorted([*range(8, 27), sum(range(1, 8))])
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, 7, 10, 11, 20])
+def test_categories_have_different_colours_none_of_them_the_grey_of_missing_ones(count):
+    colours = plot._palette(count)
+    assert len({*colours, plot.NO_LABEL}) == count + 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.text(max_size=4)), min_size=1, max_size=30))
+def test_categories_of_text_give_every_label_back(labels):
+    array = np.array(labels, dtype=object)
+    found = plot.categories(array)
+    if all(label is None for label in labels):
+        assert found is None or set(found[0]) == {-1}
+        return
+    codes, names = found
+    assert [None if code < 0 else names[code] for code in codes] == labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([3, 1, 3], ("1", "3")),
+        ([3.0, 1.0, float("nan")], ("1", "3")),
+        (np.array([3, 1, None], dtype=object), ("1", "3")),
+        ([True, False, True], ("False", "True")),
+        (list(range(20)), tuple(str(j) for j in range(20))),
+        (list(range(21)), None),
+        ([0.5, 1.0], None),
+    ],
+)
+def test_which_labels_are_categories(labels, names):
+    found = plot.categories(labels)
+    assert (None if found is None else found[1]) == names
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")],
+)
+def test_files_have_the_format_of_their_suffix(tmp_path, suffix, start):
+    path = tmp_path / f"picture{suffix}"
+    path.write_bytes(b"old")
+    plot.scatter(points(), path=path)
+    assert path.read_bytes().startswith(start)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_pictures_have_at_least_150_dots_per_inch(tmp_path):
+    path = tmp_path / "picture.png"
+    figure = plot.scatter(points(), path=path)
+    width = int.from_bytes(path.read_bytes()[16:20], "big")
+    assert width >= 150 * figure.get_figwidth()
+
+
+def test_the_same_data_gives_the_same_picture(tmp_path):
+    for name in ("a.png", "b.png"):
+        plot.scatter(points(k=4), np.arange(40) % 3, path=tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_a_failed_drawing_leaves_the_old_file(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    def break_off(self, target, **_):
+        target.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(Figure, "savefig", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        plot.scatter(points(), path=path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_many_points_are_rasterised_and_few_are_not():
+    many = plot.scatter(np.zeros((plot.RASTER_ABOVE + 1, 2)))
+    assert many.axes[0].collections[0].get_rasterized()
+    assert not plot.scatter(points()).axes[0].collections[0].get_rasterized()
+
+
+def test_draws_into_given_axes():
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert plot.scatter(points(7), ax=right) is figure
+    assert len(left.collections) == 0
+    assert len(right.collections[0].get_offsets()) == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"labels": ["a"] * 3}, r"labels has shape \(3,\) but F has 40 rows"),
+        ({"names": ["u"]}, "names has 1 entries but F has 2 columns"),
+        ({"path": "picture.jpg"}, r"\.png, \.pdf, \.svg"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plot.scatter(points(), **arguments)
+
+
+def test_non_finite_coordinates_are_refused():
+    F = points()
+    F[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"F contains NaN.*row 3"):
+        plot.scatter(F)
+
+
+def test_missing_matplotlib_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'pip install "heatsketch\[plot\]"'):
+        plot.scatter(points())
+
+
+def test_pyplot_is_never_imported(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # importing it now raises
+    plot.scatter(points(), points(k=1).ravel()).canvas.draw()
+
+
+def test_ksum_curve_marks_the_largest_slope(tmp_path):
+    epsilons = np.logspace(-3, 3, 41)
+    slopes = 1.1 * np.exp(-((np.log10(epsilons) - 1.05) ** 2))
+    best = slopes.argmax()
+    result = SimpleNamespace(
+        epsilon=epsilons[best], dimension=2 * slopes[best], epsilons=epsilons, slopes=slopes
+    )
+    figure = plot.ksum_curve(result, path=tmp_path / "slopes.svg")
+    ax = figure.axes[0]
+    assert ax.get_xscale() == "log"
+    np.testing.assert_allclose(ax.lines[0].get_xydata(), np.column_stack([epsilons, slopes]))
+    marker = next(line for line in ax.lines if line.get_marker() == "o")
+    np.testing.assert_allclose(marker.get_xydata(), [[epsilons[best], slopes[best]]])
+    (text,) = ax.texts
+    assert f"{epsilons[best]:.4g}" in text.get_text()
+    assert f"{2 * slopes[best]:.3g}" in text.get_text()
+    figure.canvas.draw()
+    box = text.get_window_extent()
+    assert ax.get_window_extent().x0 <= box.x0
+    assert box.x1 <= ax.get_window_extent().x1
+    assert (tmp_path / "slopes.svg").exists()
