@@ -27,6 +27,7 @@ import heatsketch as hs
 
 TIMES = (2, 4, 8, 16, 32)
 COLUMNS = (8, 16, 32, 64, 128)
+FEW, DEFAULT, MANY = 8, 32, 128  # columns at which every bandwidth and time is tried
 NEIGHBORS = (8, 10, 15, 20, 30, 45)
 NORMALIZATIONS = {
     "markov, alpha=1": {"normalization": "markov", "alpha": 1.0},
@@ -120,10 +121,13 @@ def run(arguments):
             started = time.perf_counter()
             common = {"data": data, "score": score, "X": X, "random_state": seed}
             for name, parameters in bandwidths(X):
-                if parameters["affinity"] == "dense" and len(X) > 5000 and seed > 0:
-                    continue  # minutes each
-                question = f"bandwidth and time ({data})"
-                table.measure(question, name, **common, **parameters, time=TIMES)
+                slow = parameters["affinity"] == "dense" and len(X) > 5000  # a minute each
+                if slow and seed > 0:
+                    continue
+                for k in (DEFAULT,) if slow else (FEW, DEFAULT, MANY):
+                    settings = parameters | {"time": TIMES, "n_components": k}
+                    question = f"bandwidth x time x columns ({data})"
+                    table.measure(question, f"{name}, {k} columns", **common, **settings)
             for k in COLUMNS:
                 table.measure("columns", f"{k} columns", **common, n_components=k)
             for m in NEIGHBORS:

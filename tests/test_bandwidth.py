@@ -147,11 +147,12 @@ def test_epsilon_scales_with_the_square_of_the_data(rule, scale):
     )
 
 
+@pytest.mark.parametrize("offset", [2.0**13, 2.0**27])
 @pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
-def test_epsilon_does_not_see_an_offset(rule):
+def test_epsilon_does_not_see_an_offset(rule, offset):
     # A grid of 2^-20 survives an offset of 2^27 without rounding.
     X = np.round(np.ldexp(cloud(), 20)) / 2**20
-    assert rule_epsilon(X + 2.0**27, rule) == pytest.approx(rule_epsilon(X, rule), rel=1e-10)
+    assert rule_epsilon(X + offset, rule) == pytest.approx(rule_epsilon(X, rule), rel=1e-10)
 
 
 def test_copies_of_all_points_change_nothing():

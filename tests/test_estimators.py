@@ -95,6 +95,7 @@ def assert_equal_up_to_signs(F, expected, atol):
         hs.DiffusionMap(affinity="radius", epsilon="median", normalization="bistochastic"),
     ]
 )
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning", "ignore:n_neighbors=")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -420,6 +421,23 @@ def test_heat_sketch_is_a_power_of_the_operator(normalization, kind, time, X):
     assert_allclose(Y, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "rademacher"])
+def test_kind_says_what_is_random(kind, X):
+    # The bistochastic B takes nothing but the column means off G, so that Y = B G / √k gives the
+    # differences of its rows: 0 or ±2 for signs.
+    B, _ = operator_of(affinity_of(X, 0.05), "bistochastic")
+    Y = hs.HeatSketch(
+        4, 1, kind=kind, affinity="precomputed", normalization="symmetric", random_state=0
+    ).fit_transform(B)
+    halves = np.diff(np.linalg.solve(B, Y) * 2, axis=0) / 2
+    assert np.allclose(halves, np.round(halves), atol=1e-8) == (kind == "rademacher")
+
+
+def test_a_whole_float_is_a_whole_time(X):
+    three, also_three = (hs.HeatSketch(time=t, random_state=0).fit(X) for t in (3, 3.0))
+    assert_array_equal(three.embedding_, also_three.embedding_)
+
+
 @pytest.mark.parametrize("time", [0.3, 2.0, 20.0])
 @every_normalization
 def test_heat_sketch_of_the_heat_filter(normalization, time, X):
@@ -644,35 +662,50 @@ def both(got, want):
     return rf"(?s)(?=.*(?:{got}))(?=.*(?:{want}))"
 
 
+BAD_PARAMETERS = [
+    ({"n_components": 0}, ValueError, "n_components=0", "integer >= 1"),
+    ({"n_components": 2.0}, TypeError, "n_components=2.0", "integer >= 1"),
+    ({"n_components": True}, TypeError, "n_components=True", "integer >= 1"),
+    ({"n_components": "many"}, (TypeError, ValueError), "n_components='many'", "integer >= 1"),
+    ({"time": 0}, ValueError, "time=0", ">= 1"),
+    ({"time": -1}, ValueError, "time=-1", ">= 1"),
+    ({"time": "long"}, TypeError, "time='long'", "a number >= 1"),
+    ({"time": []}, ValueError, "time is an empty", "one or more"),
+    ({"time": np.nan}, ValueError, "time=nan", "a number >= 1"),
+    ({"time": 0.0, "filter": "heat"}, ValueError, "time=0.0", "> 0"),
+    ({"filter": "cold"}, ValueError, "filter='cold'", "'power', 'heat'"),
+    ({"affinity": "cosine"}, ValueError, "affinity='cosine'", "'knn', 'dense', 'radius'"),
+    ({"affinity": None}, ValueError, "affinity=None", "'precomputed'"),
+    ({"epsilon": 0.0}, ValueError, "epsilon=0.0", "> 0"),
+    ({"epsilon": -1}, ValueError, "epsilon=-1", "> 0"),
+    ({"epsilon": "best"}, ValueError, "epsilon='best'", "'ksum', 'median', 'nearest'"),
+    ({"epsilon": None}, TypeError, "epsilon=None", "a number"),
+    ({"affinity": "radius"}, ValueError, "epsilon='self-tuning'", "'ksum'"),
+    ({"n_neighbors": 0}, ValueError, "n_neighbors=0", "integer >= 1"),
+    ({"n_neighbors": 3.5}, TypeError, "n_neighbors=3.5", "integer >= 1"),
+    ({"normalization": "none"}, ValueError, "normalization='none'", "'bistochastic'"),
+    ({"alpha": "one"}, TypeError, "alpha='one'", "a number"),
+    ({"normalization": "bistochastic", "tol": 0}, ValueError, "tol=0", "> 0"),
+    ({"normalization": "bistochastic", "max_iter": 0}, ValueError, "max_iter=0", ">= 1"),
+]
+BAD_ESTIMATORS = [
+    (hs.HeatSketch(kind="uniform"), ValueError, "kind='uniform'", "'rademacher'"),
+    (hs.HeatSketch(time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
+    (hs.HeatSketch(random_state="dice"), (TypeError, ValueError), "dice", ""),
+    (hs.DiffusionMap(60), ValueError, "n_components=60", "n_components <= 59"),
+    (hs.DiffusionMap(time=0.5), ValueError, "time=0.5", ">= 1"),
+    (hs.DiffusionMap(59, time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
+    (hs.DiffusionMap(time="auto", delta=0), ValueError, "delta=0", "> 0"),
+    (hs.DiffusionMap("auto", delta=1.5), ValueError, "delta=1.5", "< 1"),
+    (hs.DiffusionMap("auto", delta=1), ValueError, "delta=1.0", "< 1"),
+    (hs.DiffusionMap("auto", "auto"), ValueError, "time='auto'", "n_components"),
+    (hs.DiffusionMap("auto", "long"), TypeError, "time='long'", "a number >= 1"),
+    (hs.DiffusionMap(2, ["auto", 3]), ValueError, "time='auto'", "one time"),
+]
+
+
 @pytest.mark.parametrize(
-    ("changes", "error", "got", "want"),
-    [
-        ({"n_components": 0}, ValueError, "n_components=0", "integer >= 1"),
-        ({"n_components": 2.0}, TypeError, "n_components=2.0", "integer >= 1"),
-        ({"n_components": True}, TypeError, "n_components=True", "integer >= 1"),
-        ({"n_components": "many"}, (TypeError, ValueError), "n_components='many'", "integer >= 1"),
-        ({"time": 0}, ValueError, "time=0", ">= 1"),
-        ({"time": -1}, ValueError, "time=-1", ">= 1"),
-        ({"time": "long"}, TypeError, "time='long'", "a number >= 1"),
-        ({"time": []}, ValueError, "time is an empty", "one or more"),
-        ({"time": np.nan}, ValueError, "time=nan", "a number >= 1"),
-        ({"time": 0.0, "filter": "heat"}, ValueError, "time=0.0", "> 0"),
-        ({"filter": "cold"}, ValueError, "filter='cold'", "'power', 'heat'"),
-        ({"affinity": "cosine"}, ValueError, "affinity='cosine'", "'knn', 'dense', 'radius'"),
-        ({"affinity": None}, ValueError, "affinity=None", "'precomputed'"),
-        ({"epsilon": 0.0}, ValueError, "epsilon=0.0", "> 0"),
-        ({"epsilon": -1}, ValueError, "epsilon=-1", "> 0"),
-        ({"epsilon": "best"}, ValueError, "epsilon='best'", "'ksum', 'median', 'nearest'"),
-        ({"epsilon": None}, TypeError, "epsilon=None", "a number"),
-        ({"affinity": "radius"}, ValueError, "epsilon='self-tuning'", "'ksum'"),
-        ({"n_neighbors": 0}, ValueError, "n_neighbors=0", "integer >= 1"),
-        ({"n_neighbors": 3.5}, TypeError, "n_neighbors=3.5", "integer >= 1"),
-        ({"normalization": "none"}, ValueError, "normalization='none'", "'bistochastic'"),
-        ({"alpha": "one"}, TypeError, "alpha='one'", "a number"),
-        ({"normalization": "bistochastic", "tol": 0}, ValueError, "tol=0", "> 0"),
-        ({"normalization": "bistochastic", "max_iter": 0}, ValueError, "max_iter=0", ">= 1"),
-    ],
-    ids=str,
+    ("changes", "error", "got", "want"), BAD_PARAMETERS, ids=[row[2] for row in BAD_PARAMETERS]
 )
 @every_estimator
 def test_parameter_errors_say_what_came_and_what_is_wanted(make, changes, error, got, want, X):
@@ -681,22 +714,7 @@ def test_parameter_errors_say_what_came_and_what_is_wanted(make, changes, error,
 
 
 @pytest.mark.parametrize(
-    ("estimator", "error", "got", "want"),
-    [
-        (hs.HeatSketch(kind="uniform"), ValueError, "kind='uniform'", "'rademacher'"),
-        (hs.HeatSketch(time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
-        (hs.HeatSketch(random_state="dice"), (TypeError, ValueError), "dice", ""),
-        (hs.DiffusionMap(60), ValueError, "n_components=60", "n_components <= 59"),
-        (hs.DiffusionMap(time=0.5), ValueError, "time=0.5", ">= 1"),
-        (hs.DiffusionMap(59, time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
-        (hs.DiffusionMap(time="auto", delta=0), ValueError, "delta=0", "> 0"),
-        (hs.DiffusionMap("auto", delta=1.5), ValueError, "delta=1.5", "< 1"),
-        (hs.DiffusionMap("auto", delta=1), ValueError, "delta=1.0", "< 1"),
-        (hs.DiffusionMap("auto", "auto"), ValueError, "time='auto'", "n_components"),
-        (hs.DiffusionMap("auto", "long"), TypeError, "time='long'", "a number >= 1"),
-        (hs.DiffusionMap(2, ["auto", 3]), ValueError, "time='auto'", "one time"),
-    ],
-    ids=str,
+    ("estimator", "error", "got", "want"), BAD_ESTIMATORS, ids=[row[2] for row in BAD_ESTIMATORS]
 )
 def test_errors_of_one_estimator(estimator, error, got, want, X):
     with pytest.raises(error, match=both(got, want)):

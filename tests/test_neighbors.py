@@ -56,9 +56,9 @@ def test_query_is_right_where_the_gram_form_is_not(X):
 def test_within_is_right_where_the_gram_form_is_not(X):
     D = brute(X, X)
     radius = np.median(np.sort(D, axis=1)[:, 4]) * (1 + 1e-9)
-    found = NeighborIndex(X).within(X, radius)
-    assert found.nnz == (D <= radius).sum()
-    np.testing.assert_allclose(found.toarray(), np.where(D <= radius, D, 0), rtol=1e-15)
+    found, inside = NeighborIndex(X).within(X, radius), radius >= D
+    assert found.nnz == inside.sum()
+    np.testing.assert_allclose(found.toarray(), np.where(inside, D, 0), rtol=1e-15)
 
 
 @pytest.mark.parametrize("d", [2, 30])
@@ -111,6 +111,15 @@ def test_sparse_points_have_the_neighbours_of_dense_ones(d):
     np.testing.assert_allclose(found.distances, D, rtol=1e-14)
     difference = thin.within(thin.points, 1.5) - dense.within(X, 1.5)
     assert abs(difference).max() < 1e-14
+
+
+def test_candidates_are_put_in_the_order_of_explicit_differences():
+    # Sparse points have no tree; with all points as candidates the Gram form still orders nothing.
+    X = 1e6 + 1e-4 * cloud(12, 20)
+    found = NeighborIndex(sparse.csr_matrix(X)).query(sparse.csr_matrix(X), 12)
+    D = brute(X, X)
+    np.testing.assert_array_equal(found.indices, np.argsort(D, axis=1))
+    np.testing.assert_allclose(found.distances, np.sort(D, axis=1), rtol=1e-14)
 
 
 def test_pair_distances_keep_the_digits_of_close_pairs_in_any_chunking(monkeypatch):

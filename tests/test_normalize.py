@@ -58,7 +58,7 @@ def test_symmetric_is_algorithm_1():
     K = affinity()
     A = symmetric_normalize(K)
     np.testing.assert_allclose(A, algorithm_1(K)[0], rtol=1e-13)
-    assert np.abs(A - A.T).max() <= 1e-16
+    assert (A == A.T).all()
 
 
 def test_symmetric_has_the_top_eigenvector_root_v():
@@ -133,7 +133,7 @@ def test_bistochastic_rows_and_columns_sum_to_one():
     B = bistochastic_normalize(affinity(), tol=1e-12)
     np.testing.assert_allclose(B.sum(axis=0), 1, atol=1e-12)
     np.testing.assert_allclose(B.sum(axis=1), 1, atol=1e-12)
-    assert np.abs(B - B.T).max() <= 1e-16
+    assert (B == B.T).all()
 
 
 @pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
@@ -344,8 +344,13 @@ def test_what_is_no_affinity_is_refused(normalize, form, K, match):
 
 @pytest.mark.parametrize(
     ("arguments", "match"),
-    [({"tol": 0}, "tol=0"), ({"max_iter": 0}, "max_iter=0"), ({"tol": np.nan}, "tol=nan")],
-    ids=["tol 0", "no iterations", "tol nan"],
+    [
+        ({"tol": 0}, r"tol=0\.0"),
+        ({"tol": 0.01}, r"tol=0\.01 is out of range; pass a number > 0 and <= 0\.001"),
+        ({"tol": np.nan}, "tol=nan"),
+        ({"max_iter": 0}, "max_iter=0"),
+    ],
+    ids=["exact", "coarse", "nan", "no iterations"],
 )
 def test_bad_stopping_rules_are_refused(arguments, match):
     with pytest.raises(ValueError, match=match):

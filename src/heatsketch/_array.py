@@ -16,6 +16,7 @@ from threadpoolctl import ThreadpoolController
 from heatsketch._typing import Array, Points, Rng
 
 ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
+_FAR = 2.0**480  # coordinates up to here have squares that can be summed
 RANDOM_TILE = 4096  # rows of G that share one seed: part of the definition of G, never change it
 
 
@@ -106,7 +107,9 @@ class Frame:
     """Coordinates in which distances are safe: scaled by a power of two, then centred.
 
     Scaling by 2^-exponent is exact and keeps squares from over- or underflowing; centring keeps
-    digits from being lost to a common offset. Sparse data are scaled but not centred.
+    digits from being lost to a common offset. The centre is a median, not the mean: far from the
+    bulk of the points it would cost the digits it is there to keep. Sparse data are scaled but not
+    centred.
     """
 
     exponent: int
@@ -118,31 +121,54 @@ class Frame:
         if sparse.issparse(X):
             largest = float(np.max(np.abs(X.data), initial=0.0))
             return cls(_exponent(largest), None)
-        largest = max((float(np.max(np.abs(X[rows]))) for rows in row_tiles(len(X))), default=0.0)
-        scaled = cls(_exponent(largest), None)
-        total = sum(scaled(X[rows]).sum(axis=0) for rows in row_tiles(len(X)))
-        return cls(scaled.exponent, np.asarray(total / len(X)))
+        shift = _centre(X)
+        with np.errstate(over="ignore"):
+            spread = max(float(np.max(np.abs(X[rows] - shift))) for rows in row_tiles(len(X)))
+        # A column far off its own spread must not overflow before the shift is taken off.
+        exponent = max(_exponent(spread), _exponent(float(np.max(np.abs(shift)))) - 1000)
+        return cls(exponent, np.ldexp(shift, -exponent))
 
     def __call__(self, X: Points) -> Points:
         """Map data (m, d) into the frame, in float64."""
         if sparse.issparse(X):
             moved = X.astype(np.float64)  # a copy: the caller's data stay as they are
-            moved.data = np.ldexp(moved.data, -self.exponent)
+            moved.data = self._moved(moved.data)
             return moved
+        return self._moved(np.asarray(X, dtype=np.float64))
+
+    def _moved(self, values: Array) -> Array:
         # In C order whatever the order of X: sums round differently in the other one.
-        points = np.ldexp(np.asarray(X, dtype=np.float64), -self.exponent, order="C")
+        with np.errstate(over="ignore"):
+            points = np.ldexp(values, -self.exponent, order="C")
         if self.shift is not None:
             points -= self.shift
-        return points
+        # The data are within ±1 of the shift; a new point may be so far off that its square is not
+        # a number. Nearer by, it has the same affinities: none.
+        return np.clip(points, -_FAR, _FAR, out=points)
 
-    def squared(self, value: float | Array) -> float | Array:
-        """Convert squared data units (an epsilon) to this frame."""
-        return np.ldexp(value, -2 * self.exponent)
+    def squared(self, epsilon: float) -> float:
+        """Convert squared data units to this frame, or say that float64 does not reach so far."""
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = float(np.ldexp(epsilon, -2 * self.exponent))
+        if not 0 < scaled < np.inf:
+            raise ValueError(
+                f"epsilon={epsilon:.3g} is beyond float64 next to the size of the points; rescale "
+                "both, or pass epsilon='self-tuning'."
+            )
+        return scaled
 
     def unsquared(self, value: float | Array) -> float | Array:
         """Convert a squared length of this frame back to squared data units."""
         return np.ldexp(value, 2 * self.exponent)
 
 
+def _centre(X: Array) -> Array:
+    """Return a median of every column (d,), over at most 2,000 rows: entries of X, no rounding."""
+    sample = np.asarray(X[:: max(1, len(X) // 1000)], dtype=np.float64)
+    middle = len(sample) // 2
+    return np.partition(sample, middle, axis=0)[middle]
+
+
 def _exponent(largest: float) -> int:
-    return int(np.frexp(largest)[1]) if largest > 0 else 0
+    """Return e with 2^(e-1) <= largest < 2^e; 0 for 0."""
+    return int(np.frexp(min(largest, np.finfo(float).max))[1]) if largest > 0 else 0

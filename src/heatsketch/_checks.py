@@ -79,7 +79,7 @@ def _range_text(low: float | None, high: float | None, open_low: bool, open_high
 
 def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
     """Return X (n, d) as a float array or CSR matrix, finite, or say what is wrong and where."""
-    X = _as_float_csr(X, name) if sparse.issparse(X) else as_float_array(X, name)
+    X = as_floats(X, name)
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead; pass {name} of shape (points, "
@@ -170,8 +170,12 @@ def is_text(values: Array) -> bool:
     return values.dtype.kind in "USmM"
 
 
-def as_float_array(X: Any, name: str) -> Array:
-    """Return array-like X as float32 (from float32, float16) or float64, in C order."""
+def as_floats(X: Any, name: str) -> Any:
+    """Return X as a CSR matrix or array of float32 (from float32 or float16) or float64."""
+    return _as_float_csr(X, name) if sparse.issparse(X) else _as_float_array(X, name)
+
+
+def _as_float_array(X: Any, name: str) -> Array:
     refuse_masked(X, name)
     array = _read(name, X)
     if array.dtype.kind == "c":
@@ -180,7 +184,7 @@ def as_float_array(X: Any, name: str) -> Array:
         raise ValueError(f"{name} holds text or dates (dtype {array.dtype}); pass numbers.")
     warn_of_rounding(array, name)
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return _read(name, array, dtype=np.float32 if single else np.float64, order="C")
+    return _read(name, array, dtype=np.float32 if single else np.float64)
 
 
 def _read(name: str, X: Any, **form: Any) -> Array:

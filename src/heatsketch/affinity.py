@@ -23,6 +23,7 @@ logger = logging.getLogger("heatsketch")
 
 STORED_POINTS = 4096  # a dense kernel is stored up to here (134 MB), made on the fly beyond
 WIDE_CUT = 5.0  # radius in units of √(ε/2): K is dropped below e^-12.5 = 4e-6
+_FAINT = 1e-290  # a row sum below has lost digits to underflow, its inverse powers overflow
 _RADIUS_BUDGET = 4 * 2**30  # bytes of a radius graph
 
 Rows = Callable[[Any], "Array | sparse.csr_matrix"]
@@ -126,7 +127,7 @@ def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affi
     epsilon = resolve_epsilon(X, epsilon)
     cut = check_number(cut, "cut", low=0, open_low=True)
     frame = Frame.of(X)
-    rows = _RadiusRows(frame, NeighborIndex(frame(X)), float(frame.squared(epsilon)), cut)
+    rows = _RadiusRows(frame, NeighborIndex(frame(X)), frame.squared(epsilon), cut)
     rows.check_budget()
     K = rows(X)
     logger.info("radius graph: %.1f neighbours a point", K.nnz / K.shape[0] - 1)
@@ -150,10 +151,12 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
         found = index.query(index.points, k + 1)
     if epsilon == "self-tuning":
         order: int | None = _scale_order(k)
-        scales = found.distances[:, order]
+        scales = _check_scales(found.distances[:, order])
+        bandwidth: float | Array = np.ldexp(scales, frame.exponent)
     else:
         order = None
-        scales = np.full(index.n, np.sqrt(frame.squared(resolve_epsilon(X, epsilon))))
+        bandwidth = resolve_epsilon(X, epsilon)
+        scales = np.full(index.n, np.sqrt(frame.squared(bandwidth)))
     rows = _NeighborRows(frame, index, k, scales, order)
     own = rows.of(found)
     return Affinity(
@@ -161,7 +164,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
         rows,
         own_rows=own,
         vertex=vertex,
-        epsilon=np.ldexp(scales, frame.exponent) if order else resolve_epsilon(X, epsilon),
+        epsilon=bandwidth,
         diagnostics={"n_neighbors": k, "duplicates": points.shape[0] - index.n},
     )
 
@@ -198,6 +201,15 @@ def _check_distinct(n: int) -> None:
         )
 
 
+def _check_scales(scales: Array) -> Array:
+    if (scales > 0).all():
+        return scales
+    raise ValueError(
+        f"Around point(s) {name_rows(np.flatnonzero(scales == 0))} distances are beyond float64 "
+        "next to the size of X; leave out the points that lie so far off."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _LocalScales:
     """The distance of a point to its m-th distinct neighbour, in data units."""
@@ -217,7 +229,7 @@ class _LocalScales:
 
     def __call__(self, X: Any) -> Array:
         distances = self.index.query(self.frame(X), self.order + 1).distances
-        return np.ldexp(distances[:, -1], self.frame.exponent)
+        return np.ldexp(_check_scales(distances[:, -1]), self.frame.exponent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,12 +299,12 @@ class _NeighborRows:
 
 def _fill_empty(rows: Any, nearest: Callable[[Array], Array]) -> Any:
     """Give a point that no affinity reaches its nearest neighbour: the limit from nearer by."""
-    far = np.flatnonzero(np.asarray(rows.sum(axis=1)).ravel() == 0)
+    far = np.flatnonzero(np.asarray(rows.sum(axis=1)).ravel() < _FAINT)
     if len(far) == 0:
         return rows
     warnings.warn(
         f"{len(far)} new point(s) (rows {name_rows(far)}) are too far from all training points "
-        "for any affinity; each is mapped like its nearest training point.",
+        "for any affinity; each is given its nearest training point as only neighbour.",
         ScaleWarning,
         stacklevel=4,
     )

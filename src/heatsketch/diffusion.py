@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import row_tiles
+from heatsketch._array import random_block, row_tiles
 from heatsketch._checks import (
     CertificateError,
     DisconnectedWarning,
     ScaleWarning,
     check_choice,
+    check_number,
     check_points,
     name_rows,
 )
@@ -30,6 +31,7 @@ from heatsketch.affinity import (
     knn_affinity,
     radius_affinity,
 )
+from heatsketch.bandwidth import RULES
 from heatsketch.components import component_labels, isolated_points
 from heatsketch.normalize import (
     Scaling,
@@ -38,7 +40,7 @@ from heatsketch.normalize import (
     check_non_negative,
     markov_scaling,
 )
-from heatsketch.operators import Deflated, Operator
+from heatsketch.operators import Deflated, Dense, Operator, Sparse
 
 logger = logging.getLogger("heatsketch")
 
@@ -71,7 +73,8 @@ class Diffusion:
     epsilon : float or array (n,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
     diagnostics : dict
-        `components`, `isolated`, `row_sum_error`, and what the steps report of themselves.
+        `components`, `isolated`, `row_sum_error`, `flat` (all points have the same affinities), and
+        what the steps report of themselves.
     """
 
     operator: Operator
@@ -138,6 +141,9 @@ class Diffusion:
         """
         check_choice(affinity, "affinity", AFFINITIES)
         check_choice(normalization, "normalization", NORMALIZATIONS)
+        check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+        if isinstance(epsilon, str):
+            check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
         X = check_points(X)
         _warn_of_scales(X)
         started = time.perf_counter()
@@ -177,7 +183,7 @@ class Diffusion:
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
         operator = as_affinity(K)
-        _warn_of_distances(K)
+        _warn_of_distances(operator)
         built = Affinity(operator, _given_rows)
         return cls._normalized(built, operator.n, normalization, alpha, tol, max_iter)
 
@@ -235,8 +241,8 @@ class Diffusion:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0)
         low = 0.0 if K.spectrum[0] >= 0 else -1.0  # scaling keeps the signs of eigenvalues
         A = scaling.of(K, (low, 1.0))
-        diagnostics |= scaling.diagnostics | {
-            "row_sum_error": _certify(A, scaling.measure, scaling.diagnostics),
+        diagnostics |= scaling.diagnostics | _certify(A, scaling.measure, scaling.diagnostics)
+        diagnostics |= {
             "normalize_seconds": time.perf_counter() - started,
         }
         return cls(
@@ -323,31 +329,43 @@ def _connectivity(K: Operator) -> dict[str, Any]:
     return {"components": len(sizes), "isolated": len(alone)}
 
 
-def _certify(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> float:
+def _certify(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> dict[str, Any]:
+    """Measure how well A √π = √π holds, and whether A has anything else; raise if it is off."""
     root = np.sqrt(measure)
-    error = float(np.max(np.abs(A @ root - root) / root))
+    probe = random_block(A.n, 1, "gaussian", 0)[:, 0]
+    probe -= root * (root @ probe)
+    image, other = (A @ np.column_stack([root, probe])).T
+    error = float(np.max(np.abs(image - root) / root))
     allowed = max(_CERTIFICATE, 2 * diagnostics.get("scaling_residual", 0.0))
     if not error <= allowed:
         raise CertificateError(
             f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
             "changes between products or has entries beyond float64."
         )
-    return error
+    rest = np.linalg.norm(other - root * (root @ other))
+    flat = bool(rest <= 50 * np.finfo(A.dtype).eps * np.linalg.norm(probe))
+    if flat and A.n > 1:
+        warnings.warn(
+            "All points have the same affinities, to rounding: the embedding carries no "
+            "information, and is zero. Pass a smaller epsilon, or points that differ.",
+            ScaleWarning,
+            stacklevel=5,
+        )
+    return {"row_sum_error": error, "flat": flat}
 
 
 def _warn_of_scales(X: Any) -> None:
     """Warn when one feature decides all distances."""
-    if X.shape[1] < 2:
-        return
+    highest, lowest = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(X):
-        spread = (
-            np.asarray(X.power(2).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
-        )
-    else:
-        with np.errstate(over="ignore", under="ignore"):
-            spread = (np.ptp(X, axis=0) / max(float(np.abs(X).max()), 1e-300)) ** 2
-    share = spread / max(float(spread.sum()), 1e-300)
-    if share.max() > 0.9999 and (spread > 0).sum() > 1:
+        highest, lowest = highest.toarray().ravel(), lowest.toarray().ravel()
+    ranges = highest / 2 - lowest / 2  # halves, for a range may be beyond float64
+    widest = float(ranges.max())
+    if widest == 0:
+        return
+    spread = (ranges / widest) ** 2
+    share = spread / spread.sum()
+    if share.max() > 0.9999 and (ranges > 0).sum() > 1:
         warnings.warn(
             f"Feature {int(share.argmax())} carries {100 * share.max():.4g} % of the squared "
             "distances; scale the features (e.g. StandardScaler) if the others matter.",
@@ -356,11 +374,18 @@ def _warn_of_scales(X: Any) -> None:
         )
 
 
-def _warn_of_distances(K: Any) -> None:
+def _warn_of_distances(operator: Operator) -> None:
     """Warn when a matrix of distances seems to have been passed as an affinity."""
-    if sparse.issparse(K) or not isinstance(K, np.ndarray) or len(K) < 3:
+    if not isinstance(operator, (Dense, Sparse)) or operator.n < 3:
         return
-    if (np.diagonal(K) == 0).all() and (K + np.eye(len(K)) > 0).all():
+    K: Any = operator.matrix
+    nonzero = K.nnz if sparse.issparse(K) else np.count_nonzero(K)
+    if (K.diagonal() != 0).any() or nonzero < operator.n * (operator.n - 1):
+        return
+    K = K.toarray() if sparse.issparse(K) else K
+    i, j = np.unravel_index(K.argmax(), K.shape)
+    # The triangle inequality, also for squared distances. Of affinities, the largest breaks it.
+    if K[i, j] <= 2 * (K[i] + K[j]).min():
         warnings.warn(
             "K is zero on its diagonal and positive everywhere else: it looks like distances, not "
             "affinities; pass exp(-K**2 / epsilon).",

@@ -14,8 +14,8 @@ from scipy.fft import dct
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator
-from heatsketch.spectrum import all_eigenpairs
+from heatsketch.operators.base import Affine, Operator
+from heatsketch.spectrum import all_eigenpairs, eigh
 
 logger = logging.getLogger("heatsketch")
 
@@ -178,39 +178,45 @@ def apply(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
         return _by_eigenpairs(filters, A, X)
     plain = {i for i, f in enumerate(filters) if isinstance(f, Power) and f.p <= 2 * degrees[i]}
     chebyshev = [i for i in range(len(filters)) if i not in plain]
-    done = dict(zip(chebyshev, _by_chebyshev([filters[i] for i in chebyshev], A, X), strict=True))
-    for i, block in list(done.items()):
-        if not _spoilt(block, X):
-            continue
-        if not isinstance(filters[i], Power):
+    done: dict[int, Block] = {}
+    for interval in (lambda: A.spectrum, lambda: _tight_interval(A)):
+        left = [i for i in chebyshev if i not in done]
+        if left:
+            blocks = _by_chebyshev([filters[i] for i in left], A, X, interval())
+            done.update({i: b for i, b in zip(left, blocks, strict=True) if not _spoilt(b, X)})
+    for i in chebyshev:
+        if i not in done and not isinstance(filters[i], Power):
             raise ValueError(
                 f"{filters[i]} leaves less than a part in {1 / _limit(X):.0e} of the block, too "
                 "little to compute to any digit; pass a smaller time, or Power."
             )
-        plain.add(i)
-        del done[i]
-    steps = {i: f.p for i, f in enumerate(filters) if i in plain and isinstance(f, Power)}
+    steps = {i: f.p for i, f in enumerate(filters) if i not in done and isinstance(f, Power)}
     done.update(_by_products(steps, A, X))
     return [done[i] for i in range(len(filters))]
 
 
-def chebyshev_coefficients(f: Filter, interval: tuple[float, float], tol: float) -> Array:
-    """Return c with f(λ) = Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
+def chebyshev_coefficients(
+    f: Filter, interval: tuple[float, float], tol: float
+) -> tuple[Array, float]:
+    """Return c and s with f(λ) = e^s Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
 
-    The coefficients left out are all below `tol`; raises if 131,072 of them are not enough.
+    e^s is the size of f at the ends, so that neither under- nor overflows. The coefficients left
+    out are all below `tol`; raises if 131,072 of them are not enough.
     """
     low, high = interval
+    log_scale = f.scaled(np.array(interval))[1]
     n = 2 ** math.ceil(
         math.log2(64 + 4 * math.sqrt(_time(f)))
     )  # nodes that see a peak of width 1/t
     while True:
         angles = np.pi * (np.arange(n) + 0.5) / n
-        values = f(0.5 * (high - low) * np.cos(angles) + 0.5 * (high + low))
+        nodes = 0.5 * (high - low) * np.cos(angles) + 0.5 * (high + low)
+        values = f.scaled(np.append(nodes, interval))[0][:n]
         c = dct(values, type=2) / n
         c[0] /= 2
         kept = int(np.max(np.flatnonzero(np.abs(c) > tol), initial=0)) + 1
         if kept <= n - n // 8:
-            return c[:kept]
+            return c[:kept], log_scale
         if n >= _MAX_DEGREE:
             raise ValueError(f"{f} needs over {n} products by the operator; pass a smaller time.")
         n *= 2
@@ -221,8 +227,15 @@ def _limit(X: Array) -> float:
 
 
 def _spoilt(block: Block, X: Array) -> bool:
-    size = float(np.linalg.norm(block.values)) * math.exp(block.log_scale)
-    return size < _limit(X) * float(np.linalg.norm(X))
+    """Say whether little is left next to the largest f on the interval, which is what rounds."""
+    return float(np.linalg.norm(block.values)) < _limit(X) * float(np.linalg.norm(X))
+
+
+def _tight_interval(A: Operator) -> tuple[float, float]:
+    """Compute the ends of the spectrum, for where the interval known is too wide to be of use."""
+    top, bottom = eigh(A, 1, rng=0), eigh(Affine(A, -1.0), 1, rng=0)
+    margin = 2 * float(max(top.residuals[0], bottom.residuals[0]))
+    return -float(bottom.values[0]) - margin, max(float(top.values[0]), 0.0) + margin
 
 
 def _degree(f: Filter, A: Operator) -> float:
@@ -268,16 +281,20 @@ def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Bloc
     return done
 
 
-def _by_chebyshev(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
-    if not filters:
-        return []
-    low, high = A.spectrum
+def _by_chebyshev(
+    filters: Sequence[Filter], A: Operator, X: Array, interval: tuple[float, float]
+) -> list[Block]:
+    low, high = interval
     high = high if high > low else low + 1.0
     # Rounding of λ near 1 alone changes f(λ) by t eps; its coefficients feel the square root of t.
     eps = float(np.finfo(A.dtype).eps)
-    series = [
-        chebyshev_coefficients(f, (low, high), 4 * eps * math.sqrt(1 + _time(f))) for f in filters
-    ]
+    series, log_scales = zip(
+        *(
+            chebyshev_coefficients(f, (low, high), 4 * eps * math.sqrt(1 + _time(f)))
+            for f in filters
+        ),
+        strict=True,
+    )
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     number = A.dtype.type  # a NumPy scalar of another precision would change that of the block
     previous, current = X, number(scale) * (A @ X) - number(shift) * X
@@ -292,7 +309,7 @@ def _by_chebyshev(filters: Sequence[Filter], A: Operator, X: Array) -> list[Bloc
             following = number(2 * scale) * (A @ current) - number(2 * shift) * current - previous
             previous, current = current, following
         progress.step(j)
-    return [Block(total, 0.0) for total in sums]
+    return [Block(total, log_scale) for total, log_scale in zip(sums, log_scales, strict=True)]
 
 
 class _Progress:

@@ -113,7 +113,8 @@ def _distances(
     else:
         i, j = _check_pairs(pairs, n_points)
         points = np.unique(np.concatenate([i, j]))
-    used = points if vertex is None else vertex[points]
+    # One row a vertex, so that duplicates are at distance exactly zero.
+    used, place = np.unique(points if vertex is None else vertex[points], return_inverse=True)
     unit = np.zeros((A.n, len(used)), dtype=A.dtype)
     unit[used, np.arange(len(used))] = 1.0
     block = apply([f], deflated, deflated.project(unit))[0]
@@ -122,9 +123,10 @@ def _distances(
     if A is not deflated:
         rows, log_scale = _with_trivial_part(rows, log_scale, deflated, f, used, weight, A)
     if pairs is None:
-        D = pdist(rows)
+        D = pdist(rows if vertex is None else rows[place])
     else:
-        D = pair_distances(rows, np.searchsorted(points, i), np.searchsorted(points, j))
+        i, j = (place[np.searchsorted(points, side)] for side in (i, j))
+        D = pair_distances(rows, i, j)
     return Block(D, log_scale).unscaled()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from heatsketch._checks import ConvergenceWarning, check_number, name_rows
+from heatsketch._checks import ConvergenceWarning, check_number, name_rows, refuse_masked
 from heatsketch._typing import Array
 from heatsketch.operators import Dense, Operator, Scaled, Sparse, as_operator
 
@@ -150,7 +150,7 @@ def bistochastic_normalize(K: Any, tol: float = 1e-8, max_iter: int = 1000) -> A
     ----------
     K : array (n, n), SciPy sparse matrix or operator
         Symmetric, non-negative.
-    tol : float, default 1e-8
+    tol : float, 0 < tol <= 1e-3, default 1e-8
         Largest |row sum - 1| accepted, recomputed from the final scaling.
     max_iter : int, default 1000
 
@@ -199,7 +199,7 @@ def markov_scaling(K: Operator, alpha: float) -> Scaling:
 
 def bistochastic_scaling(K: Operator, tol: float = 1e-8, max_iter: int = 1000) -> Scaling:
     """Return s with the row sums of diag(s) K diag(s) equal to 1 within `tol`."""
-    tol = check_number(tol, "tol", low=0, open_low=True)
+    tol = check_number(tol, "tol", low=0, open_low=True, high=_USELESS)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     q = K @ np.ones(K.n)
     _check_row_sums(q)
@@ -208,17 +208,17 @@ def bistochastic_scaling(K: Operator, tol: float = 1e-8, max_iter: int = 1000) -
     residuals = np.abs(s * (K @ s) - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
+    worst = name_rows(np.argsort(-residuals)[: int((residuals > min(tol, _USELESS)).sum())])
     if not residual <= _USELESS:
-        worst = np.argsort(-residuals)[: max(1, int((residuals > _USELESS).sum()))]
         raise ValueError(
             f"The bistochastic scaling has row sums off by {residual:.1e} after {iterations} "
-            f"iterations, worst at rows {name_rows(worst)}; raise max_iter, give these points a "
-            "positive K_ii, or leave them out."
+            f"iterations, worst at rows {worst}; raise max_iter, give these points a positive "
+            "K_ii, or leave them out."
         )
     if residual > tol:
         warnings.warn(
             f"The bistochastic scaling reached {residual:.1e}, not tol={tol:.1e}, in {iterations} "
-            "iterations; raise max_iter or tol.",
+            f"iterations, worst at rows {worst}; raise max_iter or tol.",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -230,11 +230,12 @@ def as_affinity(K: Any) -> Operator:
     """Return an operator for the affinity K in float64, or say why K is not one."""
     if isinstance(K, Operator):
         return K
+    refuse_masked(K, "K")
     if not sparse.issparse(K):
         K = np.asarray(K)
     if K.dtype.kind in "fiub" and K.dtype != np.float64:
         K = K.astype(np.float64)
-    operator = as_operator(K)
+    operator = as_operator(K, "K")
     check_non_negative(K)
     return operator
 
@@ -317,7 +318,9 @@ def _row_sums(rows: Any) -> Array:
 
 def _scale_both_sides(rows: Any, left: Array, right: Array) -> Any:
     if not sparse.issparse(rows):
-        return rows * (left[:, None] * right)
+        with np.errstate(over="ignore"):
+            scale = np.minimum(left[:, None] * right, np.finfo(float).max)
+        return rows * scale  # 0 where the row is 0, however large the scale has to be elsewhere
     scaled = rows.tocsr().astype(np.float64)  # a copy
     owner = np.repeat(np.arange(scaled.shape[0]), np.diff(scaled.indptr))
     scaled.data *= left[owner] * right[scaled.indices]

@@ -9,7 +9,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch.diffusion import Diffusion
 from heatsketch.estimators._base import DiffusionEstimator, check_time
 from heatsketch.filters import Block, make_filter
-from heatsketch.sketch import KINDS, sketch_blocks
+from heatsketch.sketch import KINDS, MOST_COLUMNS, sketch_blocks
 
 
 class HeatSketch(DiffusionEstimator):
@@ -107,7 +107,7 @@ class HeatSketch(DiffusionEstimator):
         self.random_state = random_state
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
+        k = check_number(self.n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         check_choice(self.kind, "kind", KINDS)
         times = [check_time(t, self.filter, whole_powers=True) for t in times]
         filters = [make_filter(self.filter, t).quotient() for t in times]

@@ -108,19 +108,13 @@ class Kernel:
         n = self.points.shape[0]
         if np.ndim(self.epsilon) == 0:
             epsilon = check_number(self.epsilon, "epsilon", low=0, open_low=True)
-            return np.full(n, self._positive(np.sqrt(frame.squared(epsilon))))
+            return np.full(n, np.sqrt(frame.squared(epsilon)))
         s = np.asarray(self.epsilon, dtype=float)
         if s.shape != (n,) or not (np.isfinite(s).all() and (s > 0).all()):
             raise ValueError(
                 f"epsilon has shape {s.shape}; pass a positive number or {n} positive local scales."
             )
         return np.ldexp(s, -frame.exponent)
-
-    @staticmethod
-    def _positive(scale: Any) -> float:
-        if 0 < scale < np.inf:
-            return scale
-        raise ValueError("epsilon is beyond float64 next to the size of the points; rescale both.")
 
     @property
     def n(self) -> int:

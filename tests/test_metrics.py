@@ -1,0 +1,362 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.linalg import expm
+from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.special import ive
+
+import heatsketch as hs
+from heatsketch import Diffusion, diffusion_distance, distortion
+
+examples = settings(max_examples=25, deadline=None, derandomize=True)
+TAU = 2 * np.pi
+
+
+def cloud(n=40, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def symmetric(n=40, epsilon=0.5):
+    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n), epsilon))
+
+
+def rows_apart(M):
+    """|row_i - row_j| for all pairs, the slow way."""
+    i, j = np.triu_indices(len(M), 1)
+    return np.sqrt(((M[i] - M[j]) ** 2).sum(axis=1))
+
+
+# Diffusion distance
+
+
+@pytest.mark.parametrize("time", [0, 1, 2, 8, 33])
+def test_distance_is_that_of_the_rows_of_the_power(time):
+    A = symmetric()
+    want = rows_apart(np.linalg.matrix_power(A, time))
+    np.testing.assert_allclose(diffusion_distance(A, time), want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("time", [0.0, 0.5, 4.0, 20.0])
+def test_heat_distance_is_that_of_the_rows_of_the_heat_kernel(time):
+    A = symmetric()
+    want = rows_apart(expm(-time * (np.eye(40) - A)))
+    np.testing.assert_allclose(diffusion_distance(A, time, filter="heat"), want, rtol=1e-9)
+
+
+def test_the_default_is_eight_steps():
+    np.testing.assert_array_equal(
+        diffusion_distance(symmetric()), diffusion_distance(symmetric(), 8, filter="power")
+    )
+
+
+def any_symmetric(seed=3):
+    M = np.random.default_rng(seed).normal(size=(12, 12))
+    return (M + M.T) / 10  # positive and negative eigenvalues, no Markov matrix behind it
+
+
+FORMS = {
+    "array": lambda A: A,
+    "sparse": sparse.csr_matrix,
+    "operator": hs.Dense,
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("time", [1, 2, 5])
+def test_any_symmetric_matrix_has_distances(form, time):
+    A = any_symmetric()
+    want = rows_apart(np.linalg.matrix_power(A, time))
+    np.testing.assert_allclose(diffusion_distance(form(A), time), want, rtol=1e-9)
+
+
+def test_disconnected_groups_have_distances():
+    A = np.kron(np.eye(3), np.full((4, 4), 0.25))
+    D = squareform(diffusion_distance(A, 5))
+    same = np.kron(np.eye(3), np.ones((4, 4))) > 0
+    np.testing.assert_allclose(D[same], 0, atol=1e-12)
+    np.testing.assert_allclose(D[~same], np.sqrt(2 / 4), rtol=1e-12)  # disjoint rows of four ¼
+
+
+def test_pairs_are_those_asked_for_in_their_order():
+    A = symmetric()
+    i, j = np.triu_indices(40, 1)
+    order = np.random.default_rng(0).permutation(len(i))[:200]
+    pairs = (np.r_[j[order], 3], np.r_[i[order], 3])  # turned round, and a point with itself
+    found = diffusion_distance(A, 4, pairs=pairs)
+    np.testing.assert_allclose(found[:-1], diffusion_distance(A, 4)[order], rtol=1e-12)
+    assert found[-1] == 0
+
+
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
+def test_a_diffusion_has_the_distances_of_its_operator(normalization):
+    d = Diffusion.from_points(
+        cloud(), affinity="dense", epsilon=0.5, normalization=normalization, tol=1e-13
+    )
+    want = rows_apart(np.linalg.matrix_power(d.operator @ np.eye(40), 4))
+    np.testing.assert_allclose(diffusion_distance(d, 4), want, rtol=1e-10)
+    np.testing.assert_allclose(diffusion_distance(d.operator, 4), want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("time", [1, 6])
+def test_the_markov_form_weighs_by_the_inverse_of_the_measure(alpha, time):
+    d = Diffusion.from_points(cloud(), affinity="dense", epsilon=0.5, alpha=alpha)
+    K = hs.gaussian_affinity(cloud(), 0.5)
+    K = K / np.outer(K.sum(axis=1), K.sum(axis=1)) ** alpha
+    pi = K.sum(axis=1) / K.sum()
+    p = np.linalg.matrix_power(K / K.sum(axis=1, keepdims=True), time)
+    np.testing.assert_allclose(diffusion_distance(d, time), rows_apart(p / np.sqrt(pi)), rtol=1e-9)
+
+
+def test_duplicates_that_share_a_vertex_are_at_distance_zero():
+    X = np.vstack([cloud(), cloud()[:3]])
+    d = Diffusion.from_points(X, n_neighbors=8)
+    D = squareform(diffusion_distance(d, 4))
+    assert D.shape == (43, 43)
+    assert (D[np.arange(3), 40 + np.arange(3)] == 0).all()
+    once = Diffusion.from_points(cloud(), n_neighbors=8)
+    np.testing.assert_allclose(D[:40, :40], squareform(diffusion_distance(once, 4)), rtol=1e-10)
+    twins, others = diffusion_distance(d, 4, pairs=([0, 41], [40, 5]))
+    assert twins == 0
+    assert others == pytest.approx(D[41, 5], rel=1e-12)
+
+
+def test_duplicates_of_a_dense_kernel_are_at_distance_zero():
+    A = hs.symmetric_normalize(hs.gaussian_affinity(np.repeat(cloud(20), 2, axis=0), 0.5))
+    twins = np.arange(0, 40, 2)
+    D = diffusion_distance(A, 3, pairs=(twins, twins + 1))
+    assert D.max() < 1e-14
+
+
+def circle(n=300):
+    angle = TAU * np.arange(n) / n
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def circle_distance(steps, n, epsilon, time):
+    """D of n equispaced points on the circle, `steps` apart: all terms positive.
+
+    A is circulant with eigenvalues λ_m = I_m(2/ε)/I_0(2/ε), each m >= 1 twice.
+    """
+    m = np.arange(1, n // 2)
+    lam = ive(m, 2 / epsilon) / ive(0, 2 / epsilon)
+    wave = np.sin(np.pi * np.outer(steps, m) / n) ** 2
+    return np.sqrt(8 / n * wave @ lam ** (2 * time))
+
+
+# λ₁ = 0.935: the smallest D are about 4e-3, 4e-5, 1e-10 and 1e-58.
+@pytest.mark.parametrize("time", [8, 64, 256, 1900])
+@pytest.mark.parametrize("form", ["array", "diffusion", "kernel"])
+def test_small_distances_on_the_circle_keep_their_digits(form, time):
+    n, epsilon = 200, 0.25
+    if form == "array":
+        A = hs.symmetric_normalize(hs.gaussian_affinity(circle(n), epsilon))
+    elif form == "diffusion":
+        A = Diffusion.from_points(
+            circle(n), affinity="dense", epsilon=epsilon, normalization="bistochastic", tol=1e-13
+        )
+    else:
+        A = hs.symmetric_normalize(hs.Kernel(circle(n), epsilon))
+    steps = np.arange(1, n // 2 + 1)
+    D = diffusion_distance(A, time, pairs=(np.zeros_like(steps), steps))
+    np.testing.assert_allclose(D, circle_distance(steps, n, epsilon, time), rtol=1e-8)
+
+
+def test_small_distances_of_uneven_data_keep_their_digits():
+    # In the Markov form rows of A^12 are less than 1e-6 apart and about 1 long.
+    A = symmetric(30, 20.0)
+    lam, V = np.linalg.eigh(A)
+    i, j = np.triu_indices(30, 1)
+    rest = lam[:-1].clip(1e-300) ** 12 * (V[i, :-1] - V[j, :-1])
+    root = V[i, -1] - V[j, -1]
+    want = np.sqrt((rest**2).sum(axis=1) + root**2)
+    np.testing.assert_allclose(diffusion_distance(A, 12), want, rtol=1e-9)
+    B = Diffusion.from_affinity(hs.gaussian_affinity(cloud(30), 20.0))
+    weight = 1 / np.sqrt(B.measure)
+    modes = V[:, :-1] * weight[:, None]
+    markov = np.sqrt(((lam[:-1].clip(1e-300) ** 12 * (modes[i] - modes[j])) ** 2).sum(axis=1))
+    assert markov.max() < 1e-6
+    np.testing.assert_allclose(diffusion_distance(B, 12), markov, rtol=1e-7)
+
+
+def test_distances_that_underflow_are_refused():
+    A = hs.symmetric_normalize(hs.gaussian_affinity(circle(50), 0.25))
+    with pytest.raises(ValueError, match="time is too large"):
+        diffusion_distance(A, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "match"),
+    [
+        (([0, 40], [1, 2]), "out of range; pass 0 <= index < 40"),
+        (([0, -1], [1, 2]), "out of range"),
+        (([0, 1], [1]), r"shapes \(2,\) and \(1,\)"),
+        (([0.0, 1.0], [1, 2]), "two index arrays"),
+    ],
+    ids=["too large", "negative", "unequal", "not whole"],
+)
+def test_bad_pairs_are_refused(pairs, match):
+    with pytest.raises(ValueError, match=match):
+        diffusion_distance(symmetric(), 2, pairs=pairs)
+    with pytest.raises(ValueError, match=match):
+        distortion(cloud(), np.ones(2), pairs=pairs)
+
+
+def test_bad_filters_are_refused():
+    with pytest.raises(ValueError, match="filter='Power' is unknown"):
+        diffusion_distance(symmetric(), 2, filter="Power")
+    with pytest.raises(TypeError, match=r"p=1\.5"):
+        diffusion_distance(symmetric(), 1.5)
+    with pytest.raises(ValueError, match="not symmetric"):
+        diffusion_distance(np.triu(np.ones((3, 3))), 2)
+
+
+# Distortion
+
+
+def test_log_L_is_formula_32():
+    F, D = cloud(30, 3), pdist(cloud(30, 4, seed=1))
+    ratio = rows_apart(F) / D
+    q = distortion(F, D)
+    assert q.expansion == pytest.approx(ratio.max())
+    assert q.contraction == pytest.approx(ratio.min())
+    assert q.log_L == pytest.approx(np.log(ratio.max() / ratio.min()))
+    assert q.n_pairs == 30 * 29 // 2
+    for level, value in q.quantiles.items():
+        assert value == pytest.approx(np.quantile(ratio, level) / np.median(ratio))
+    assert set(q.quantiles) >= {0.0, 0.5, 1.0}
+    assert q.quantiles[0.5] == 1
+
+
+@examples
+@given(
+    st.integers(0, 10**6),
+    st.floats(1e-6, 1e6),
+    st.floats(1e-6, 1e6),
+    st.floats(-100, 100),
+)
+def test_log_L_sees_neither_unit_nor_place_nor_direction_nor_order(seed, a, b, shift):
+    F, D = cloud(15, 3, seed), cdist(cloud(15, 4, seed + 1), cloud(15, 4, seed + 1))
+    want = distortion(F, D)
+    rng = np.random.default_rng(seed)
+    turn, order = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.permutation(15)
+    got = distortion((a * (F + shift) @ turn)[order], b * D[np.ix_(order, order)])
+    assert got.log_L == pytest.approx(want.log_L, rel=1e-9)
+    assert got.expansion == pytest.approx(want.expansion * a / b, rel=1e-9)
+    for level, value in want.quantiles.items():
+        assert got.quantiles[level] == pytest.approx(value, rel=1e-9)
+
+
+@examples
+@given(st.integers(0, 10**6), st.integers(1, 5))
+def test_a_similarity_has_no_distortion(seed, k):
+    F = cloud(12, k, seed)
+    assert distortion(F, 7.0 * pdist(F)).log_L == pytest.approx(0, abs=1e-13)
+
+
+def test_condensed_square_and_pairs_agree():
+    F, D = cloud(20, 3), pdist(cloud(20, 4, seed=1))
+    i, j = np.triu_indices(20, 1)
+    one = distortion(F, D)
+    for other in (distortion(F, squareform(D)), distortion(F, D, pairs=(j, i))):
+        assert other.log_L == pytest.approx(one.log_L, rel=1e-12)
+        assert other.n_pairs == one.n_pairs
+        for end in ("expansion", "contraction"):
+            ours = np.sort(other.worst_pairs[end], axis=1)
+            np.testing.assert_array_equal(ours, one.worst_pairs[end])
+
+
+def test_only_the_pairs_given_count():
+    F, D = cloud(10), pdist(cloud(10))
+    D[0] *= 100  # pair (0, 1)
+    i, j = np.triu_indices(10, 1)
+    assert distortion(F, D[1:], pairs=(i[1:], j[1:])).log_L == pytest.approx(0, abs=1e-13)
+    assert distortion(F, D).log_L == pytest.approx(math.log(100))
+
+
+def test_worst_pairs_are_named_worst_first():
+    F = cloud(10)
+    D = squareform(pdist(F))
+    for i, j, factor in [(2, 7, 5.0), (1, 3, 3.0), (0, 9, 1 / 4), (4, 5, 1 / 2)]:
+        D[i, j] = D[j, i] = D[i, j] * factor
+    worst = distortion(F, D).worst_pairs
+    np.testing.assert_array_equal(worst["contraction"][:2], [[2, 7], [1, 3]])
+    np.testing.assert_array_equal(worst["expansion"][:2], [[0, 9], [4, 5]])
+    assert worst["expansion"].shape == (5, 2)
+
+
+def test_points_that_coincide_but_should_not_are_infinitely_distorted():
+    q = distortion([[0.0], [0.0], [1.0]], [1.0, 1.0, 1.0])
+    assert (q.log_L, q.contraction, q.expansion) == (math.inf, 0.0, 1.0)
+    np.testing.assert_array_equal(q.worst_pairs["contraction"][0], [0, 1])
+
+
+def test_points_that_differ_but_should_not_are_infinitely_distorted():
+    q = distortion([[0.0], [1.0], [3.0]], [0.0, 2.0, 1.0])
+    assert (q.log_L, q.contraction, q.expansion) == (math.inf, 1.5, math.inf)
+    np.testing.assert_array_equal(q.worst_pairs["expansion"][0], [0, 1])
+    assert q.quantiles[1.0] == pytest.approx(2 / 1.75)  # of the finite ratios 1.5 and 2
+
+
+def test_everything_wrong_is_infinite_too():
+    assert distortion([[0.0], [1.0]], [0.0]).log_L == math.inf
+    assert distortion([[1.0], [1.0]], [2.0]).log_L == math.inf
+
+
+def test_pairs_at_distance_zero_on_both_sides_say_nothing():
+    q = distortion([[0.0], [0.0], [1.0]], [0.0, 2.0, 2.0])
+    assert (q.log_L, q.n_pairs) == (0.0, 2)
+    with pytest.raises(ValueError, match="No pair has a distance"):
+        distortion(np.ones((3, 2)), np.zeros(3))
+
+
+def test_differences_are_explicit():
+    # A gap of 2^-40 next to an offset of 1: the Gram form would lose it.
+    F = 1.0 + np.array([[0.0], [2.0**-40], [1.0]])
+    assert distortion(F, [2.0**-40, 1.0, 1.0 - 2.0**-40]).log_L == 0
+
+
+@pytest.mark.parametrize(
+    ("F", "D", "match"),
+    [
+        (np.ones((3, 2)), np.ones(4), "D has shape"),
+        (np.ones((3, 2)), np.ones((4, 4)), "D has shape"),
+        (np.ones((3, 2)), np.ones((2, 2)), "D has shape"),
+        (np.ones((3, 2)), [1.0, -1.0, 1.0], "negative or non-finite"),
+        (np.ones((3, 2)), [1.0, np.nan, 1.0], "negative or non-finite"),
+        (np.ones((3, 2)), [1.0, np.inf, 1.0], "negative or non-finite"),
+        (np.full((3, 2), np.nan), np.ones(3), "finite embedding"),
+        (np.ones((1, 2)), [], "n >= 2 points"),
+        (np.ones((3, 2, 1)), np.ones(3), "finite embedding"),
+    ],
+    ids=["long", "large", "small", "negative", "nan", "inf", "F nan", "one point", "3-d"],
+)
+def test_what_cannot_be_compared_is_refused(F, D, match):
+    with pytest.raises(ValueError, match=match):
+        distortion(F, D)
+
+
+def test_one_column_may_be_flat():
+    D = [1.0, 2.0, 3.0]
+    flat, column = (distortion(F, D) for F in ([0.0, 1.0, 4.0], [[0.0], [1.0], [4.0]]))
+    assert (flat.log_L, flat.expansion, flat.n_pairs) == (math.log(2), 2.0, 3)
+    assert flat[:4] == column[:4]
+
+
+def test_two_diffusion_coordinates_of_the_circle_have_the_distortion_of_its_eigenvalues():
+    # |F_i - F_j|² = (8/n) λ₁^{2p} sin²(π s/n) for points s steps apart: the first term of D².
+    n, epsilon, time = 300, 0.25, 8
+    steps = np.arange(1, n // 2 + 1)
+    first = ive(1, 2 / epsilon) / ive(0, 2 / epsilon)
+    embedded = np.sqrt(8 / n) * first**time * np.sin(np.pi * steps / n)
+    ratio = embedded / circle_distance(steps, n, epsilon, time)
+    want = np.log(ratio.max() / ratio.min())
+    assert want == pytest.approx(0.0770, abs=5e-5)  # Figure 1a at k = 2
+
+    A = hs.symmetric_normalize(hs.gaussian_affinity(circle(n), epsilon))
+    F = np.sqrt(2 / n) * first**time * circle(n)
+    assert distortion(F, diffusion_distance(A, time)).log_L == pytest.approx(want, rel=1e-8)
