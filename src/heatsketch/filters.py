@@ -233,9 +233,12 @@ def _spoilt(block: Block, X: Array) -> bool:
 
 def _tight_interval(A: Operator) -> tuple[float, float]:
     """Compute the ends of the spectrum, for where the interval known is too wide to be of use."""
-    top, bottom = eigh(A, 1, rng=0), eigh(Affine(A, -1.0), 1, rng=0)
-    margin = 2 * float(max(top.residuals[0], bottom.residuals[0]))
-    return -float(bottom.values[0]) - margin, max(float(top.values[0]), 0.0) + margin
+    top = eigh(A, 1, rng=0)
+    high = max(float(top.values[0]) + 2 * float(top.residuals[0]), 0.0)
+    # The low end may be generous (f is largest at the high one), and is crowded as a rule.
+    bottom = eigh(Affine(A, -1.0), 1, tol=1e-4, rng=0)
+    low = -float(bottom.values[0]) - 1e-3 * max(map(abs, A.spectrum))
+    return min(low, 0.0), high
 
 
 def _degree(f: Filter, A: Operator) -> float:

@@ -40,6 +40,10 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     """
 
     @abstractmethod
+    def _check_parameters(self, times: list[Any]) -> None:
+        """Raise for parameters of the subclass that are out of range, before anything is built."""
+
+    @abstractmethod
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
         """Return H (n, k) for every time."""
 
@@ -59,10 +63,12 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_choice(self.filter, "filter", tuple(FILTERS))
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
         check_choice(self.normalization, "normalization", NORMALIZATIONS)
+        times = _as_list(self.time)
+        self._check_parameters(times)
         X = self._check_X(X, reset=True)
         diffusion = self._diffuse(X)
         started = time.perf_counter()
-        times = _as_list(self.time)
+        logger.info("embedding %s points", f"{diffusion.n:,}")
         blocks = self._factor(diffusion, times)
         if diffusion.diagnostics["flat"]:  # what is left is rounding, and would grow with time
             blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]

@@ -106,10 +106,13 @@ class HeatSketch(DiffusionEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
-        k = check_number(self.n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
+    def _check_parameters(self, times: list[Any]) -> None:
+        check_number(self.n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         check_choice(self.kind, "kind", KINDS)
-        times = [check_time(t, self.filter, whole_powers=True) for t in times]
-        filters = [make_filter(self.filter, t).quotient() for t in times]
-        G = random_block(diffusion.n, k, self.kind, self.random_state)
+        for t in times:
+            check_time(t, self.filter, whole_powers=True)
+
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
+        filters = [make_filter(self.filter, float(t)).quotient() for t in times]
+        G = random_block(diffusion.n, int(self.n_components), self.kind, self.random_state)
         return sketch_blocks(diffusion.deflated(), filters, G)

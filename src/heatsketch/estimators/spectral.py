@@ -98,6 +98,21 @@ class DiffusionMap(DiffusionEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    def _check_parameters(self, times: list[Any]) -> None:
+        automatic_time = "auto" in [t for t in times if isinstance(t, str)]
+        if automatic_time and (len(times) > 1 or self.n_components == "auto"):
+            raise ValueError(
+                "time='auto' chooses one time for a given number of components; pass a number "
+                "for n_components (or for time)."
+            )
+        if automatic_time or self.n_components == "auto":
+            check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
+        if self.n_components != "auto":
+            check_number(self.n_components, "n_components", low=1, integer=True)
+        if not automatic_time:
+            for t in times:
+                check_time(t, self.filter)
+
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
         spectrum = self._eigenpairs(diffusion, times)
         lam = spectrum.values
@@ -115,19 +130,10 @@ class DiffusionMap(DiffusionEstimator):
         return blocks
 
     def _eigenpairs(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
-        automatic_time = "auto" in [t for t in times if isinstance(t, str)]
-        if automatic_time and (len(times) > 1 or self.n_components == "auto"):
-            raise ValueError(
-                "time='auto' chooses one time for a given number of components; pass a number "
-                "for n_components (or for time)."
-            )
-        if automatic_time or self.n_components == "auto":
-            check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
         if self.n_components == "auto":
             wanted = min(_MOST_COMPONENTS, diffusion.n - 1)
         else:
-            wanted = check_number(self.n_components, "n_components", low=1, integer=True)
-            wanted += int(automatic_time)
+            wanted = int(self.n_components) + (times == ["auto"])  # the first one left out
         return eigh(diffusion.deflated(), wanted, tol=self.tol, rng=self.random_state)
 
     def _auto_time(self, lam: Array) -> float:

@@ -1,0 +1,296 @@
+"""Row tiles, threads, random blocks and frames: nothing here may change a bit of a result."""
+
+import threading
+
+import heatsketch as hs
+import numpy as np
+import pytest
+from heatsketch._array import (
+    RANDOM_TILE,
+    ROW_TILE,
+    Frame,
+    for_each_tile,
+    random_block,
+    row_tiles,
+    seed_entropy,
+)
+from heatsketch.operators.kernel import Kernel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_info, threadpool_limits
+
+KINDS = ("gaussian", "rademacher")
+BIG = 2 * RANDOM_TILE + 900  # three random tiles, the last one short
+
+
+def blas_threads() -> list[int]:
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+# Random blocks
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def whole(request: pytest.FixtureRequest) -> tuple[str, np.ndarray]:
+    return request.param, random_block(BIG, 3, request.param, 7)
+
+
+@given(ends=st.lists(st.integers(0, BIG), min_size=2, max_size=2))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_any_rows_of_a_block_have_the_bits_of_the_whole(
+    whole: tuple[str, np.ndarray], ends: list[int]
+) -> None:
+    kind, G = whole
+    rows = slice(min(ends), max(ends))
+    np.testing.assert_array_equal(random_block(BIG, 3, kind, 7, rows), G[rows])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        slice(RANDOM_TILE - 1, RANDOM_TILE),
+        slice(RANDOM_TILE, RANDOM_TILE + 1),
+        slice(RANDOM_TILE - 1, RANDOM_TILE + 1),
+        slice(RANDOM_TILE, 2 * RANDOM_TILE),
+        slice(RANDOM_TILE - 1, 2 * RANDOM_TILE + 1),
+        slice(BIG - 1, BIG),
+        slice(5, 5),
+    ],
+    ids=lambda rows: f"{rows.start}-{rows.stop}",
+)
+def test_rows_at_the_border_of_a_random_tile(whole: tuple[str, np.ndarray], rows: slice) -> None:
+    kind, G = whole
+    np.testing.assert_array_equal(random_block(BIG, 3, kind, 7, rows), G[rows])
+
+
+@pytest.mark.parametrize("n", [1, RANDOM_TILE - 1, RANDOM_TILE, RANDOM_TILE + 1])
+def test_a_row_does_not_depend_on_how_many_follow(whole: tuple[str, np.ndarray], n: int) -> None:
+    kind, G = whole
+    np.testing.assert_array_equal(random_block(n, 3, kind, 7), G[:n])
+
+
+def test_tiles_are_not_copies_of_each_other(whole: tuple[str, np.ndarray]) -> None:
+    _, G = whole
+    first, second = G[:RANDOM_TILE], G[RANDOM_TILE : 2 * RANDOM_TILE]
+    # For independent tiles the correlation has standard deviation 1/√(3 · 4096) = 0.009.
+    assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05
+
+
+def test_rademacher_entries_are_plus_or_minus_one() -> None:
+    G = random_block(5000, 4, "rademacher", 0)
+    assert G.dtype == np.float64
+    assert set(np.unique(G)) == {-1.0, 1.0}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", KINDS)
+def test_entries_have_mean_zero_and_covariance_one(kind: str) -> None:
+    """Alarm 1e-6 over 6 numbers (|z| < 5.3); detects a mean of 2 %, a variance off by 3 %."""
+    G = random_block(200_000, 2, kind, 3)
+    z = np.sqrt(len(G)) * G.mean(axis=0)
+    spread = np.sqrt(2.0) if kind == "gaussian" else 1e-9  # of g², which is 1 for ±1
+    z_square = np.sqrt(len(G)) * ((G**2).mean(axis=0) - 1) / spread
+    z_cross = np.sqrt(len(G)) * (G[:, 0] * G[:, 1]).mean()
+    assert np.abs([*z, *z_square, z_cross]).max() < 5.3
+
+
+# Seeds
+
+
+def test_an_integer_seed_always_gives_the_same_block_and_another_one_another() -> None:
+    G = random_block(50, 2, "gaussian", 1)
+    np.testing.assert_array_equal(G, random_block(50, 2, "gaussian", 1))
+    assert not np.array_equal(G, random_block(50, 2, "gaussian", 2))
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_a_generator_moves_on_and_can_be_replayed(make: type) -> None:
+    rng = make(5)
+    first, second = (random_block(50, 2, "gaussian", rng) for _ in range(2))
+    assert not np.array_equal(first, second)
+    replay = make(5)
+    np.testing.assert_array_equal(first, random_block(50, 2, "gaussian", replay))
+    np.testing.assert_array_equal(second, random_block(50, 2, "gaussian", replay))
+
+
+def test_the_entropy_is_four_words_of_32_bits() -> None:
+    words = seed_entropy(0)
+    assert len(words) == 4
+    assert all(0 <= word < 2**32 for word in words)
+    assert seed_entropy(np.random.SeedSequence(3)) == seed_entropy(np.random.SeedSequence(3))
+
+
+def test_without_a_seed_every_block_is_new() -> None:
+    assert not np.array_equal(
+        random_block(5, 2, "gaussian", None), random_block(5, 2, "gaussian", None)
+    )
+
+
+def test_the_global_random_state_is_neither_read_nor_moved() -> None:
+    np.random.seed(0)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    first = random_block(50, 2, "gaussian", 1)
+    random_block(50, 2, "gaussian", None)
+    hs.sketch(np.eye(4), hs.Power(2), 3, rng=None)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    np.random.seed(99)  # noqa: NPY002
+    np.testing.assert_array_equal(random_block(50, 2, "gaussian", 1), first)
+
+
+# Tiles and threads
+
+
+@pytest.mark.parametrize("n", [0, 1, ROW_TILE - 1, ROW_TILE, ROW_TILE + 1, 5 * ROW_TILE + 3])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_row_is_visited_once(n: int, threads: int) -> None:
+    visits = np.zeros(n, dtype=int)
+
+    def work(rows: slice) -> None:
+        visits[rows] += 1
+
+    with threadpool_limits(threads, "blas"):
+        for_each_tile(work, n)
+    np.testing.assert_array_equal(visits, 1)
+
+
+@given(n=st.integers(0, 400), tile=st.integers(1, 90))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_row_tiles_cut_the_range_in_order(n: int, tile: int) -> None:
+    tiles = list(row_tiles(n, tile))
+    assert [row for rows in tiles for row in range(n)[rows]] == list(range(n))
+    assert all(rows.stop - rows.start == tile for rows in tiles[:-1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_tile_comes_out_and_the_limit_goes_back(threads: int) -> None:
+    def work(rows: slice) -> None:
+        if rows.start > 0:
+            raise KeyError("from a tile")
+
+    with threadpool_limits(threads, "blas"):
+        with pytest.raises(KeyError, match="from a tile"):
+            for_each_tile(work, 4 * ROW_TILE)
+        assert set(blas_threads()) == {threads}
+
+
+def test_blas_has_one_thread_inside_and_its_own_number_after() -> None:
+    inside: list[int] = []
+    with threadpool_limits(2, "blas"):
+        for_each_tile(lambda rows: inside.extend(blas_threads()), 3 * ROW_TILE)
+        assert set(inside) == {1}
+        assert set(blas_threads()) == {2}
+
+
+def test_eight_threads_at_once_leave_the_limit_as_it_was() -> None:
+    barrier = threading.Barrier(8, timeout=20)
+    inside: list[int] = []
+    failures: list[BaseException] = []
+
+    def enter(turn: int) -> None:
+        try:
+            barrier.wait()
+            for _ in range(turn + 1):  # they leave at different times
+                for_each_tile(lambda rows: inside.extend(blas_threads()), 2 * ROW_TILE)
+        except BaseException as error:  # a thread cannot raise into the test
+            failures.append(error)
+
+    with threadpool_limits(2, "blas"):
+        threads = [threading.Thread(target=enter, args=(turn,)) for turn in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=30)
+        assert not failures
+        assert set(inside) == {1}
+        assert set(blas_threads()) == {2}
+
+
+@pytest.mark.parametrize("kind", ["dense", "kernel"])
+def test_products_have_the_same_bits_for_one_and_two_threads(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((2600, 3))
+    if kind == "kernel":
+        A: hs.Dense | Kernel = hs.Kernel(points, 0.5)
+    else:
+        A = hs.Dense(np.exp(-cdist(points, points, "sqeuclidean")))
+    X = rng.standard_normal((A.n, 7))
+    products = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            products.append((A @ X, A @ X[:, 0]))
+    np.testing.assert_array_equal(products[0][0], products[1][0])
+    np.testing.assert_array_equal(products[0][1], products[1][1])
+
+
+# Frames
+
+CLOUD = np.random.default_rng(4).standard_normal((60, 3)) * [1.0, 0.2, 5.0] + [0.0, 3.0, -1.0]
+LOCAL = np.random.default_rng(5).uniform(0.5, 2.0, 60)
+
+
+@pytest.mark.parametrize("j", [-900, -60, -1, 1, 31, 900])
+def test_scaling_by_a_power_of_two_changes_no_bit(j: int) -> None:
+    small, large = Frame.of(CLOUD), Frame.of(np.ldexp(CLOUD, j))
+    assert large.exponent == small.exponent + j
+    np.testing.assert_array_equal(large(np.ldexp(CLOUD, j)), small(CLOUD))
+    moved = hs.Kernel(np.ldexp(CLOUD, j), np.ldexp(LOCAL, j))
+    np.testing.assert_array_equal(
+        moved.own_rows(slice(0, 60)), hs.Kernel(CLOUD, LOCAL).own_rows(slice(0, 60))
+    )
+
+
+@given(j=st.integers(-240, 240), epsilon=st.floats(0.01, 100.0))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_a_kernel_of_one_epsilon_is_bitwise_invariant(j: int, epsilon: float) -> None:
+    K = hs.Kernel(CLOUD, epsilon).own_rows(slice(0, 60))
+    moved = hs.Kernel(np.ldexp(CLOUD, j), np.ldexp(epsilon, 2 * j)).own_rows(slice(0, 60))
+    np.testing.assert_array_equal(moved, K)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200], ids=str)
+def test_sizes_whose_squares_leave_float64(scale: float) -> None:
+    # scale is no power of two: coordinates are rounded once, a part in 1e16 of each.
+    K = hs.Kernel(CLOUD, LOCAL).own_rows(slice(0, 60))
+    moved = hs.Kernel(scale * CLOUD, scale * LOCAL).own_rows(slice(0, 60))
+    assert K.min() < 1e-3  # there is something to compare
+    np.testing.assert_allclose(moved, K, rtol=1e-12)
+
+
+def test_an_offset_of_1e8_costs_no_more_than_the_rounding_of_the_input() -> None:
+    offset = np.array([1e8, -1e8, 1e8])
+    shifted = CLOUD + offset
+    kept = shifted - offset  # exact: what float64 holds of the cloud
+    reference = np.exp(-cdist(kept, kept, "sqeuclidean") / 0.7)
+    np.testing.assert_allclose(
+        hs.Kernel(shifted, 0.7).own_rows(slice(0, 60)), reference, rtol=1e-11, atol=1e-300
+    )
+
+
+def test_a_frame_keeps_squared_lengths() -> None:
+    frame = Frame.of(CLOUD)
+    inside = cdist(frame(CLOUD), frame(CLOUD), "sqeuclidean")
+    np.testing.assert_allclose(
+        frame.unsquared(inside), cdist(CLOUD, CLOUD, "sqeuclidean"), rtol=1e-12, atol=1e-14
+    )
+    assert frame.unsquared(frame.squared(0.3)) == 0.3
+    assert np.abs(frame(CLOUD)).max() <= 1
+
+
+def test_sparse_data_are_scaled_but_not_centred_and_not_touched() -> None:
+    X = sparse.random(40, 6, density=0.3, random_state=0, format="csr") * 1000.0
+    before = X.copy()
+    frame = Frame.of(X)
+    moved = frame(X)
+    assert frame.shift is None
+    assert moved.nnz == X.nnz
+    np.testing.assert_array_equal(np.ldexp(moved.toarray(), frame.exponent), before.toarray())
+    np.testing.assert_array_equal(X.toarray(), before.toarray())
+
+
+def test_data_of_zeros_have_a_frame() -> None:
+    for X in (np.zeros((5, 2)), sparse.csr_matrix((5, 2))):
+        frame = Frame.of(X)
+        assert frame.exponent == 0
+        assert abs(frame(X)).max() == 0

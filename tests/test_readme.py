@@ -1,0 +1,32 @@
+"""What the README prints must run."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_code_runs_and_does_what_its_comments_say():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 1
+    names = {}
+    exec(blocks[0], names)
+    assert names["Y"].shape == (1797, 32)
+    assert np.array_equal(names["Y_new"], names["Y"][:10])
+    assert names["Z"].shape == (1797, 2)
+
+
+def test_the_two_commands_that_continuous_integration_takes_from_it_are_there_once():
+    lines = [line for line in README.read_text(encoding="utf-8").splitlines() if "-m venv" in line]
+    assert [line.split(".venv/bin/")[-1] for line in lines] == [
+        "heatsketch embed digits -o digits.csv --plot digits.png",
+        "python -m pytest",
+    ]
+
+
+def test_its_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))
+    assert targets
+    assert [target for target in targets if not (README.parent / target).exists()] == []
