@@ -83,7 +83,7 @@ def test_options_reach_the_estimator(clouds, tmp_path, given, expected):
 )
 def test_diffusion_map_takes_automatic_time_or_size(circle, tmp_path, given):
     out = tmp_path / "out.npy"
-    options = [text for name, value in given.items() for text in (cli._flag(name), value)]
+    options = [text for name, value in given.items() for text in (cli.arguments.flag(name), value)]
     assert exit_code("embed", circle, "-o", out, "--method", "diffusion-map", *options) == 0
     expected = hs.DiffusionMap(random_state=0, **given).fit_transform(np.load(circle))
     np.testing.assert_allclose(np.load(out), expected, rtol=1e-12)
@@ -104,13 +104,13 @@ def test_agreement_of_labels_that_mean_nothing_and_of_missing_ones():
     line = np.arange(200.0)[:, None]
     alternate = np.arange(200) % 2
     # The 10 nearest of an inner point hold its own label 4 times: it is outvoted.
-    assert cli._agreement(line, alternate) < 0.1
+    assert cli.embed.agreement(line, alternate) < 0.1
     halves = np.where(np.arange(200) < 100, 0, 1)
     # Within 5 of the border the votes still go to the own side, or tie.
-    assert cli._agreement(line, halves) > 0.97
+    assert cli.embed.agreement(line, halves) > 0.97
     hidden = np.where(np.arange(200) % 2 == 0, halves, -1)
-    assert cli._agreement(line, hidden) > 0.95
-    assert np.isnan(cli._agreement(line, np.full(200, -1)))
+    assert cli.embed.agreement(line, hidden) > 0.95
+    assert np.isnan(cli.embed.agreement(line, np.full(200, -1)))
 
 
 def test_plot_is_written_beside_the_embedding(clouds, tmp_path, capsys):
@@ -159,7 +159,7 @@ def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, me
 
 @pytest.mark.usefixtures("no_computing")
 def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(cli.WRITERS, ".h5ad", "no_such_module")
+    monkeypatch.setitem(cli.files.WRITERS, ".h5ad", "no_such_module")
     assert exit_code("embed", clouds, "-o", tmp_path / "out.h5ad") == 1
     assert 'pip install "heatsketch[io]"' in capsys.readouterr().err
 
@@ -235,8 +235,8 @@ def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, tmp_path
 
 def run_with_records(monkeypatch, *steps):
     """Log each text after its pause, as the library would, with a delay of 0.2 s."""
-    monkeypatch.setattr(cli._Progress.__init__, "__defaults__", (0.2,))
-    with cli._reporting(quiet=False):
+    monkeypatch.setattr(cli.reporting.Progress.__init__, "__defaults__", (0.2,))
+    with cli.reporting.report_to_stderr(quiet=False):
         for pause, text in steps:
             time.sleep(pause)
             logging.getLogger("heatsketch").info(text)
@@ -259,7 +259,7 @@ def test_long_runs_show_the_current_stage_first(monkeypatch, capsys):
 def test_reporting_leaves_the_logger_as_it_was():
     logger = logging.getLogger("heatsketch")
     before = (logger.level, list(logger.handlers), warnings.showwarning)
-    with cli._reporting(quiet=False):
+    with cli.reporting.report_to_stderr(quiet=False):
         assert logger.isEnabledFor(logging.INFO)
     assert (logger.level, list(logger.handlers), warnings.showwarning) == before
 
@@ -336,7 +336,7 @@ def test_score_in_words_says_which_pairs(circle, capsys):
     [(1000, None, None), (1001, None, 124_750), (40, 780, None), (40, 779, 779)],
 )
 def test_chosen_pairs_are_distinct_points_within_range(n, wanted, count):
-    pairs = cli._choose_pairs(n, wanted, seed=3)
+    pairs = cli.score.choose_pairs(n, wanted, seed=3)
     if count is None:
         assert pairs is None
         return

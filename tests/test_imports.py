@@ -25,7 +25,32 @@ LAYERS = (
     ("neighbors", "bandwidth", "affinity", "components", "normalize"),
     ("diffusion",),
     ("estimators", "estimators._base", "estimators.heat", "estimators.spectral"),
-    ("", "__main__", "metrics", "datasets", "plot", "io", "cli"),  # "" is the package itself
+    (
+        "",  # the package itself
+        "__main__",
+        "metrics",
+        "datasets",
+        "plot",
+        "io",
+        "io.arrow",
+        "io.files",
+        "io.formats",
+        "io.h5ad",
+        "io.npy",
+        "io.npz",
+        "io.parquet",
+        "io.table",
+        "io.text",
+        "io.values",
+        "cli",
+        "cli.arguments",
+        "cli.datasets",
+        "cli.embed",
+        "cli.files",
+        "cli.ksum",
+        "cli.reporting",
+        "cli.score",
+    ),
 )
 LAYER_OF = {module: layer for layer, modules in enumerate(LAYERS) for module in modules}
 FOUNDATION, OPERATORS, FILTERS, *_, TOP = range(len(LAYERS))

@@ -310,7 +310,7 @@ def test_bad_parquet_is_explained(tmp_path):
 
 
 def test_parquet_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(io, "_FREE_BYTES", 2**20)
+    monkeypatch.setattr(io.files, "_FREE_BYTES", 2**20)
     parquet.write_table(pa.table({"a": np.zeros(10**6)}), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="would unpack"):
         io.read_table(tmp_path / "t.parquet")
@@ -445,7 +445,7 @@ def test_npz_that_claims_more_than_it_holds_is_refused(tmp_path):
 
 
 def test_npz_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(io, "_FREE_BYTES", 2**20)
+    monkeypatch.setattr(io.files, "_FREE_BYTES", 2**20)
     np.savez_compressed(tmp_path / "t.npz", X=np.zeros((2**10, 2**10)))
     with pytest.raises(ValueError, match="would unpack"):
         io.read_table(tmp_path / "t.npz")

@@ -1,0 +1,79 @@
+"""The command line: embed a file, score an embedding, choose a bandwidth, write built-in data.
+
+One module per command (`embed`, `score`, `ksum`, `datasets`): `add` declares its arguments, `run`
+does its work. What they share: `arguments`, options of the methods; `files`, input and output;
+`reporting`, what is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import heatsketch as hs
+from heatsketch.cli import datasets, embed, ksum, score
+from heatsketch.cli.reporting import describe, report_to_stderr, say
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 done, 1 the data or the computation failed, 2 wrong usage, 130 interrupted.
+
+    Examples
+    --------
+    >>> from heatsketch.cli import main
+    >>> main(["ksum", "no-such-file.csv", "-q"])
+    1
+    """
+    parser = _parser()
+    try:
+        args = parser.parse_args(argv)
+        with report_to_stderr(quiet=args.quiet):
+            args.run(args)
+        sys.stdout.flush()
+    except SystemExit as stop:  # argparse ends --help, --version and wrong usage this way
+        return stop.code if isinstance(stop.code, int) else 2
+    except KeyboardInterrupt:
+        say("interrupted; no file was left half-written")
+        return 130
+    except BrokenPipeError:
+        # The reader of stdout went away; keep the interpreter from failing again at its last flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if args.debug:
+            traceback.print_exc()
+        say(f"error: {describe(error)}")
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="heatsketch",
+        description="Coordinates whose Euclidean distances are diffusion distances.",
+        epilog="Files: .npy, .npz, .csv, .tsv, .parquet, .h5ad; a built-in set by name (heatsketch "
+        "datasets lists them); a directory of MNIST IDX files.",
+    )
+    parser.add_argument("--version", action="version", version=f"heatsketch {hs.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for module in (embed, score, ksum, datasets):
+        command = module.add(commands)
+        command.add_argument("-q", "--quiet", action="store_true", help="no progress, no warnings")
+        command.add_argument("--debug", action="store_true", help="show where an error came from")
+        command.set_defaults(run=module.run, usage_error=command.error)
+    return parser

@@ -1,0 +1,142 @@
+"""heatsketch embed: embed a file of points."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heatsketch import io, plot
+from heatsketch._typing import Array
+from heatsketch.cli.arguments import (
+    METHODS,
+    add_diffusion,
+    add_option,
+    defaults,
+    flag,
+    methods_with,
+    or_auto,
+    times,
+)
+from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
+from heatsketch.cli.reporting import logger, print_lines
+
+AGREEMENT_UP_TO = 20_000  # points; brute-force neighbours in the input take longer than the sketch
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command."""
+    command: argparse.ArgumentParser = commands.add_parser("embed", help="embed a file of points")
+    add_input(command)
+    add = command.add_argument
+    add("-o", "--output", type=Path, required=True, metavar="FILE", help="the embedding")
+    add("--method", choices=METHODS, default="heat-sketch", help="default heat-sketch")
+    add_option(command, "n_components", type=or_auto(int), metavar="K", help="coordinates")
+    add_option(command, "time", type=times, metavar="T[,T...]", help="diffusion time(s)")
+    add_option(command, "kind", choices=("gaussian", "rademacher"), help="random numbers")
+    add_option(command, "delta", type=float, help="what auto may leave out")
+    add_diffusion(command)
+    add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
+    add("--plot", type=Path, metavar="FILE", help="also draw it: .png, .pdf or .svg")
+    add_force(command)
+    return command
+
+
+def run(args: argparse.Namespace) -> None:
+    """Embed the points, write and draw the result, print a summary."""
+    options = _method_options(args)
+    check_output(args, args.output)
+    check_plot(args)
+    table = read_input(args)
+    estimator = METHODS[args.method](**options)
+    start = time.monotonic()
+    Y = estimator.fit_transform(table.values)  # (n, k)
+    seconds = time.monotonic() - start
+    _write(args, table, estimator, Y)
+    lines = _summary(args, table, estimator, Y)
+    lines["seconds"] = f"{seconds:.1f}"
+    lines["written"] = ", ".join(str(path) for path in (args.output, args.plot) if path)
+    print_lines(lines)
+
+
+def _method_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the method's options that were given, or end with a usage error."""
+    options = {name: value for name, value in vars(args).items() if methods_with(name)}
+    for name, value in options.items():
+        owners = methods_with(name)
+        if args.method not in owners:
+            args.usage_error(
+                f"{flag(name)} is not an option of {args.method}; it belongs to {', '.join(owners)}"
+            )
+        if value == "auto" and args.method != "diffusion-map":
+            args.usage_error(f"{flag(name)} auto belongs to diffusion-map; pass a number")
+    return options
+
+
+def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> None:
+    names = tuple(str(name) for name in estimator.get_feature_names_out())
+    key = {} if args.output_key is None else {"key": args.output_key}
+    logger.info("writing %s", args.output)
+    io.write_table(args.output, Y, names, table, force=args.force, **key)
+    if args.plot is not None:
+        labels = None if table.label is None else table.extra[table.label]
+        title = _title(args, table, estimator)
+        logger.info("drawing %s", args.plot)
+        plot.scatter(Y, labels, title=title, names=names, path=args.plot)
+
+
+def _title(args: argparse.Namespace, table: io.Table, estimator: Any) -> str:
+    shown = {name: getattr(estimator, name) for name in ("time", "normalization", "epsilon")}
+    words = ", ".join(f"{name} {value}" for name, value in shown.items())
+    return f"{table.source}: {args.method}, {words}"
+
+
+def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> dict[str, str]:
+    n, d = table.values.shape
+    facts = estimator.diagnostics_
+    components = facts.get("components", "unknown number of")  # not counted for every operator
+    lines = {
+        "input": f"{table.source}: {n:,} points, {d:,} features",
+        "method": f"{args.method}, {_parameters(estimator)}",
+        "epsilon": _epsilon_text(estimator.epsilon_),
+        "graph": f"{components} connected component(s), {facts['isolated']} isolated point(s)",
+    }
+    groups = None if table.label is None else plot.categories(table.extra[table.label])
+    if groups is not None and n <= AGREEMENT_UP_TO:
+        logger.info("agreement of the labels of neighbours")
+        figures = [f"embedding {agreement(Y, groups[0]):.3f}"]
+        if estimator.get_params()["affinity"] != "precomputed":
+            figures.append(f"input {agreement(table.values, groups[0]):.3f}")
+        lines["agreement"] = f"{', '.join(figures)} ({table.label} by 10 nearest, leave one out)"
+    return lines
+
+
+def _parameters(estimator: Any) -> str:
+    values = estimator.get_params()
+    return ", ".join(f"{name}={values[name]!r}" for name in defaults(type(estimator)))
+
+
+def _epsilon_text(epsilon: Any) -> str:
+    values = np.atleast_1d(np.asarray(epsilon))
+    if values.dtype.kind in "US":
+        return str(values[0])
+    if len(values) == 1:
+        return f"{values[0]:.6g}"
+    return f"median {np.median(values):.4g}, from {values.min():.4g} to {values.max():.4g}"
+
+
+def agreement(X: Any, codes: Array) -> float:
+    """Return the share of points whose 10 nearest others vote for their own label."""
+    from scipy.stats import mode
+    from sklearn.neighbors import NearestNeighbors
+
+    labelled = np.flatnonzero(codes >= 0)
+    if len(labelled) < 2:
+        return float("nan")
+    search = NearestNeighbors(n_neighbors=min(10, len(labelled) - 1)).fit(X[labelled])
+    neighbours = search.kneighbors(return_distance=False)  # (n, 10), never the point itself
+    votes = mode(codes[labelled][neighbours], axis=1).mode
+    return float(np.mean(votes == codes[labelled]))

@@ -1,0 +1,61 @@
+"""The files of a command: their arguments, reading the input, checks before work begins."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from heatsketch import io, plot
+from heatsketch.cli.reporting import logger
+
+WRITERS = {".csv": "pyarrow", ".tsv": "pyarrow", ".parquet": "pyarrow", ".h5ad": "h5py"}
+
+
+def add_input(command: argparse.ArgumentParser) -> None:
+    """Add the file of points and what to read from it."""
+    add = command.add_argument
+    add("input", metavar="INPUT", help="file of points, or the name of a built-in set")
+    add("--label", action="append", default=[], metavar="NAME", help="label column (repeatable)")
+    add("--id", action="append", default=[], metavar="NAME", help="id column (repeatable)")
+    add("--key", help="array of INPUT to read (.npz, .h5ad)")
+
+
+def read_input(args: argparse.Namespace) -> io.Table:
+    """Read the file of points."""
+    logger.info("reading %s", args.input)
+    return io.read_table(args.input, label=args.label, ids=args.id, key=args.key)
+
+
+def add_force(command: argparse.ArgumentParser) -> None:
+    """Add the permission to replace files."""
+    command.add_argument("--force", action="store_true", help="replace files that exist")
+
+
+def check_output(
+    args: argparse.Namespace, path: Path, suffixes: Sequence[str] = io.SUFFIXES
+) -> None:
+    """Raise now for what would keep a finished result from being written."""
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        args.usage_error(f"{path} has no known suffix; choose {', '.join(suffixes)}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file.")
+    if not os.access(path.parent, os.W_OK):
+        raise OSError(f"{path.parent} is missing or not writable; choose another folder.")
+    if Path(getattr(args, "input", "")).exists() and path.exists() and path.samefile(args.input):
+        raise ValueError(f"{path} is also the input; choose another name.")
+    if path.exists() and not args.force:
+        raise FileExistsError(f"{path} exists; pass --force to replace it or choose another name.")
+    module = WRITERS.get(suffix)
+    if module is not None and importlib.util.find_spec(module) is None:
+        raise ImportError(f'{suffix} files need {module}; pip install "heatsketch[io]"')
+
+
+def check_plot(args: argparse.Namespace) -> None:
+    """Raise now for what would keep the picture, if one is asked for, from being written."""
+    if args.plot is not None:
+        check_output(args, args.plot, plot.SUFFIXES)
+        plot.check_picture(args.plot)

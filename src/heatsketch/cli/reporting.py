@@ -1,0 +1,109 @@
+"""What is printed: progress, warnings and errors on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+logger = logging.getLogger("heatsketch")
+
+_EXPECTED = (ValueError, OSError, ImportError, ArithmeticError)
+
+
+def say(text: str) -> None:
+    """Print a line to stderr."""
+    print(f"heatsketch: {text}", file=sys.stderr, flush=True)
+
+
+def describe(error: Exception) -> str:
+    """Return one line on an error, with its type if it is of an unexpected kind."""
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return f"out of memory; {text or 'use fewer points or --affinity knn'}"
+    if isinstance(error, _EXPECTED) and text:
+        return text
+    return f"{type(error).__name__}: {text} (--debug shows where)"
+
+
+@contextmanager
+def report_to_stderr(*, quiet: bool) -> Iterator[None]:
+    """Send the library's log records and warnings to stderr, as lines, while the block runs."""
+    level, progress = logger.level, None if quiet else Progress()
+    if progress is not None:
+        logger.addHandler(progress)
+        logger.setLevel(logging.INFO)
+    try:
+        with warnings.catch_warnings():
+            if quiet:
+                warnings.simplefilter("ignore")
+            warnings.showwarning = _show_warning
+            yield
+    finally:
+        if progress is not None:
+            logger.removeHandler(progress)
+            logger.setLevel(level)
+            progress.close()
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    say(f"warning: {' '.join(str(message).split())}")
+
+
+class Progress(logging.Handler):
+    """Write one line per log record, but nothing for a run that ends within `delay` seconds."""
+
+    def __init__(self, delay: float = 2.0) -> None:
+        super().__init__(logging.INFO)
+        self.start, self.delay = time.monotonic(), delay
+        self.latest: str | None = None
+        self.timer = threading.Timer(delay, self._speak)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the record for the timer, or write it if the delay is over."""
+        self.latest = record.getMessage()
+        if time.monotonic() - self.start >= self.delay:
+            self._speak()
+
+    def close(self) -> None:
+        """Stop the timer."""
+        self.timer.cancel()
+        self.latest = None
+        super().close()
+
+    def _speak(self) -> None:
+        with self.lock or threading.RLock():
+            if self.latest is not None:
+                seconds = time.monotonic() - self.start
+                print(f"[{seconds:5.1f} s] {self.latest}", file=sys.stderr, flush=True)
+                self.latest = None
+
+
+def print_lines(lines: dict[str, str]) -> None:
+    """Print names and what is said of them, in two columns."""
+    for name, text in lines.items():
+        print(f"{name:<12} {text}")
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """Print facts as JSON."""
+    print(json.dumps(_without_infinities(facts), indent=2, allow_nan=False))
+
+
+def _without_infinities(value: Any) -> Any:
+    """Replace NaN and infinities, which JSON lacks, by null."""
+    if isinstance(value, dict):
+        return {key: _without_infinities(inner) for key, inner in value.items()}
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,25 @@
+"""Tables of points in, tables of embeddings out: .npy, .npz, .csv, .tsv, .parquet, .h5ad.
+
+Files are read as hostile: sizes are checked before memory is taken, nothing is unpickled, and a
+.h5ad file that points into other files is refused. Files are written under a temporary name and
+renamed when complete.
+
+One module per format (`npy`, `npz`, `text`, `parquet`, `h5ad`) holds its `read` and its `write`;
+`formats` says which suffix is whose. What they share: `table`, the record and the rules for its
+columns; `values`, float arrays and CSR matrices; `arrow`, columns of text and Parquet tables;
+`files`, atomic writing, limits on size, errors.
+"""
+
+from heatsketch.io.files import write_atomically
+from heatsketch.io.formats import SUFFIXES, read_table, write_table
+from heatsketch.io.table import ID_NAMES, LABEL_NAMES, Table
+
+__all__ = [
+    "ID_NAMES",
+    "LABEL_NAMES",
+    "SUFFIXES",
+    "Table",
+    "read_table",
+    "write_atomically",
+    "write_table",
+]

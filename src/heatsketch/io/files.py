@@ -1,0 +1,124 @@
+"""What is the same for every file: atomic writing, limits on size, errors that name the file."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import secrets
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+# What decoders of binary formats raise on a damaged file.
+DAMAGE = (OSError, EOFError, KeyError, RuntimeError, TypeError, zipfile.BadZipFile, zlib.error)
+
+_FREE_BYTES = 2**30  # what any file may unpack to
+_MAX_RATIO = 200  # what larger contents may unpack to, in sizes of the file
+
+
+def write_atomically(
+    path: str | Path, write: Callable[[Path], object], *, force: bool = False
+) -> None:
+    """Write a file so that at every moment its name holds the old content or all of the new.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its folder must exist. A symbolic link is followed.
+    write : callable
+        Called with a temporary path, of the same suffix and in the same folder, to write to. What
+        it wrote is flushed to disk and renamed; if it raises, the temporary file is removed.
+    force : bool, default False
+        Replace the file if it exists.
+
+    Raises
+    ------
+    FileExistsError, FileNotFoundError, IsADirectoryError
+        If the file exists and `force` is false, its folder does not, or it is a folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from heatsketch import io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "note.txt")
+    ...     io.write_atomically(path, lambda draft: draft.write_text("all of it"))
+    ...     path.read_text()
+    'all of it'
+    """
+    target = Path(path).resolve()
+    _check_free(target, path, force)
+    draft = target.with_name(f".heatsketch-{secrets.token_hex(6)}{target.suffix}")
+    try:
+        draft.touch(exist_ok=False)
+        write(draft)
+        _flush(draft, os.O_RDWR)
+        _check_free(target, path, force)
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":
+        _flush(target.parent, os.O_RDONLY)
+
+
+def _check_free(target: Path, path: str | Path, force: bool) -> None:
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder {target.parent} does not exist; create it or choose another one."
+        )
+    if target.exists() and not force:
+        raise FileExistsError(
+            f"{path} exists; pass force=True (--force) to replace it or choose another name."
+        )
+
+
+def _flush(path: Path, mode: int) -> None:
+    handle = os.open(path, mode)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check_budget(size: int, stored: int, what: str) -> None:
+    """Refuse contents that would take far more memory than the file takes on disk."""
+    if size > max(_FREE_BYTES, _MAX_RATIO * stored):
+        raise ValueError(
+            f"{what} would unpack from {stored:,} to {size:,} bytes; if that is meant, store it "
+            "sparse or uncompressed."
+        )
+
+
+def need(module: str, path: Path) -> Any:
+    """Import an optional library that the file's format needs, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(
+            f'{path.suffix} files need {package}; pip install "heatsketch[io]"'
+        ) from error
+
+
+@contextmanager
+def blame(path: Path, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what a decoder raises on a damaged file into one line that names the file."""
+    try:
+        yield
+    except errors as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path} cannot be read: {reason}") from error
+
+
+def listed(names: Iterable[Any], limit: int = 20) -> str:
+    """Write names in a row, and how many more there are: "a, b, c and 4 more"."""
+    names = [str(name) for name in names]
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return (", ".join(names[:limit]) or "nothing") + more

@@ -1,0 +1,211 @@
+"""Reading and writing by suffix: which module is whose, and the checks that all formats share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from heatsketch import datasets
+from heatsketch._typing import Array
+from heatsketch.io import h5ad, npy, npz, parquet, text
+from heatsketch.io.files import blame, listed, write_atomically
+from heatsketch.io.table import Names, Table, numbered, refuse_key
+from heatsketch.io.values import as_float
+
+
+class Format(Protocol):
+    """What a module must have to be a file format."""
+
+    def read(self, path: Path, key: str | None, label: Names, ids: Names) -> Table:
+        """Read the array `key`; columns among `label` and `ids` are not features."""
+
+    def write(self, draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
+        """Write an embedding (n, k), float32 or float64, with the ids and labels of `table`."""
+
+
+FORMATS: dict[str, Format] = {
+    ".npy": npy,
+    ".npz": npz,
+    ".csv": text,
+    ".tsv": text,
+    ".parquet": parquet,
+    ".h5ad": h5ad,
+}
+SUFFIXES = tuple(FORMATS)
+
+
+def read_table(
+    source: str | Path,
+    *,
+    label: str | Sequence[str] = (),
+    ids: str | Sequence[str] = (),
+    key: str | None = None,
+) -> Table:
+    """Read points, their ids and their labels from a file or a built-in set.
+
+    Parameters
+    ----------
+    source : str or path
+        A file with one of the suffixes .npy, .npz, .csv, .tsv, .parquet, .h5ad; or a folder of
+        MNIST IDX files; or the name of a built-in set (a key of `datasets.DATASETS`, drawn with
+        seed 0). The name means the set even if a folder is called so; "./digits" is the folder.
+    label : str or sequence of str, default ()
+        Label columns, the one to colour by first. By default that is the first column called
+        label, labels, target, class or label_…, else the first text column with at most 50
+        distinct values. In .npz `y` is a label, in .h5ad the first categorical column comes first.
+    ids : str or sequence of str, default ()
+        Further columns that are not features. Columns called id or index never are.
+    key : str or None, default None
+        Which array. In .npz its name; by default `X`, else `embedding`, else the only 2-d array.
+        In .h5ad "obsm/NAME" or "layers/NAME", or NAME alone for the first of these that exists;
+        by default X. In an MNIST folder "test" (default), "train" or "all".
+
+    Returns
+    -------
+    Table
+        In .csv, .tsv and .parquet the numeric and boolean columns are the features, all others
+        are passed through. A .csv whose first row is all numbers has no header and gets columns
+        x0, x1, …, unless that row is 0, 1, 2, …, which is what pandas writes for columns without
+        names. Missing numbers are NaN.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file, folder or set.
+    ValueError
+        If the file cannot be read as its suffix says, or has no features, or lacks a name.
+    ImportError
+        If the format needs pyarrow or h5py and it is not installed.
+
+    Examples
+    --------
+    >>> from heatsketch import io
+    >>> table = io.read_table("digits")
+    >>> table.values.shape, table.label, table.extra["label"][:3].tolist()
+    ((1797, 64), 'label', [0, 1, 2])
+    """
+    label, ids = _as_names(label), _as_names(ids)
+    if isinstance(source, str) and source in datasets.DATASETS:
+        table = _read_builtin(source, key)
+    else:
+        path = Path(source)
+        with blame(path, UnicodeError, json.JSONDecodeError):
+            table = _read_path(path, key, label, ids)
+    for name in label + ids:
+        if name not in table.extra:
+            there = listed([*table.extra, *table.columns])
+            raise ValueError(f"{source} has no id or label column {name!r}; choose from {there}.")
+    return replace(table, label=label[0]) if label else table
+
+
+def _as_names(names: str | Sequence[str]) -> Names:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _read_builtin(name: str, key: str | None) -> Table:
+    refuse_key(key, name)
+    make = datasets.DATASETS[name]
+    values, coordinates = make() if name == "digits" else make(rng=0)
+    names = datasets.COORDINATES[name]
+    extra = dict(zip(names, coordinates.reshape(len(values), -1).T, strict=True))
+    return Table(values, numbered(values), extra, names[0], name)
+
+
+def _read_path(path: Path, key: str | None, label: Names, ids: Names) -> Table:
+    if path.is_dir():
+        values, digit = datasets.mnist(path, part=key or "test")
+        return Table(values, numbered(values), {"label": digit}, "label", str(path))
+    if not path.exists():
+        sets = listed(datasets.DATASETS)
+        raise FileNotFoundError(f"{path} does not exist and is no built-in set ({sets}).")
+    return _format_of(path).read(path, key, label, ids)
+
+
+def _format_of(path: Path) -> Format:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise ValueError(f"{path} has no known suffix; choose {', '.join(SUFFIXES)}.")
+    return FORMATS[suffix]
+
+
+def write_table(
+    path: str | Path,
+    embedding: Array,
+    names: Sequence[str],
+    table: Table,
+    *,
+    key: str = "X_heatsketch",
+    force: bool = False,
+) -> None:
+    """Write an embedding, with the ids and labels of its points, in the format of the suffix.
+
+    Parameters
+    ----------
+    path : str or path
+        The file to write: .npy (the embedding alone), .npz (`embedding`, `columns`, ids, labels),
+        .csv, .tsv, .parquet (ids and labels first, then the coordinates), or .h5ad.
+    embedding : array (n, k), finite
+        Coordinates. float32 stays float32, all else becomes float64; text formats keep every
+        digit.
+    names : sequence of k str
+        Names of the coordinates.
+    table : Table
+        The points, as read by `read_table`. An id or label whose name is also one of `names` gets
+        the ending "_input". For .h5ad, when the points came from a .h5ad file, the result is a
+        copy of that file plus the embedding; otherwise a new file with the points as X.
+    key : str, default "X_heatsketch"
+        The entry of obsm in .h5ad; one of that name in the copy is replaced.
+    force : bool, default False
+        Replace the file if it exists.
+
+    Raises
+    ------
+    FileExistsError
+        If the file exists and `force` is false.
+    ValueError
+        If the suffix is unknown, the file is the one the points came from, the embedding is not
+        finite, or the shapes do not fit.
+
+    Notes
+    -----
+    In .csv and .tsv, text among ids and labels (and their names) that begins with =, +, -, @, tab
+    or carriage return gets a leading apostrophe, so that no spreadsheet runs it as a formula.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from heatsketch import io
+    >>> table = io.read_table("digits")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "first_two.csv")
+    ...     io.write_table(path, table.values[:, :2], ["a", "b"], table)
+    ...     io.read_table(path).columns
+    ('a', 'b')
+    """
+    path = Path(path)
+    write = _format_of(path).write
+    if path.exists() and Path(table.source).exists() and path.samefile(table.source):
+        raise ValueError(f"{path} is also the input; choose another name.")
+    embedding = as_float(np.asarray(embedding), "the embedding")
+    names = _check_names(embedding, names, table)
+    write_atomically(path, lambda draft: write(draft, embedding, names, table, key), force=force)
+
+
+def _check_names(embedding: Array, names: Sequence[str], table: Table) -> Names:
+    n, k = embedding.shape
+    if n != table.values.shape[0]:
+        raise ValueError(
+            f"the embedding has {n} rows but {table.source} has {table.values.shape[0]} points; "
+            "pass one row per point."
+        )
+    if len(names) != k or len(set(names)) != k:
+        raise ValueError(f"names={listed(names)} for {k} coordinates; pass {k} different names.")
+    if not np.isfinite(embedding).all():
+        raise ValueError("the embedding has NaN or infinite entries; nothing was written.")
+    return tuple(map(str, names))

@@ -1,0 +1,253 @@
+""".h5ad files, the format of AnnData, read and written by h5py alone."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._typing import Array
+from heatsketch.io.files import DAMAGE, blame, check_budget, listed, need
+from heatsketch.io.table import Names, Table, choose_label, is_id, numbered, objects
+from heatsketch.io.values import as_csr, as_float
+
+
+def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
+    """Read the array that `key` means; the columns of obs are the ids and labels."""
+    h5py = need("h5py", path)
+    with blame(path, *DAMAGE), h5py.File(path, "r") as file:
+        _refuse_links(file, path)
+        where = _place(file, key, path)
+        values = _matrix(file[where], f"{where} in {path}", path)
+        extra = _frame(file, path)
+        chosen = _label(file, extra, ids)
+        columns = numbered(values)
+        if "var" in file and not where.startswith("obsm"):
+            columns = tuple(map(str, _index(file["var"], path)))
+    wrong = [name for name, column in extra.items() if len(column) != values.shape[0]]
+    if wrong or len(columns) != values.shape[1]:
+        raise ValueError(f"{path} is damaged: {where} does not fit {listed(wrong) or 'var'}.")
+    return Table(values, columns, extra, chosen, str(path))
+
+
+def _refuse_links(file: Any, path: Path) -> None:
+    """Refuse whatever would make HDF5 open another file."""
+    import h5py
+
+    stack, seen = [file], set()
+    while stack:
+        group = stack.pop()
+        for name in group:
+            link = group.get(name, getlink=True)
+            item = group[name] if isinstance(link, h5py.HardLink) else None
+            elsewhere = isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)
+            if isinstance(link, h5py.ExternalLink) or elsewhere:
+                raise ValueError(
+                    f"{path} keeps {group.name.rstrip('/')}/{name} in another file; save it as one "
+                    "file."
+                )
+            if isinstance(item, h5py.Group):
+                address = h5py.h5o.get_info(item.id).addr
+                if address not in seen:
+                    seen.add(address)
+                    stack.append(item)
+
+
+def _place(file: Any, key: str | None, path: Path) -> str:
+    """Return the path inside the file of the array that `key` means."""
+    group, _, name = (key or "X").rpartition("/")
+    there = {part: list(file[part]) for part in ("obsm", "layers") if part in file}
+    places = [group] if group else ["obsm", "layers"]
+    if (group, name) == ("", "X") and "X" in file:
+        return "X"
+    for place in places:
+        if name in there.get(place, []):
+            return f"{place}/{name}"
+    held = "; ".join(f"{place}: {listed(names)}" for place, names in there.items())
+    raise ValueError(
+        f"{path} has no array {key or 'X'!r}; choose one by key (--key) from {held or 'nothing'}."
+    )
+
+
+def _array(node: Any, what: str) -> Array:
+    import h5py
+
+    if not isinstance(node, h5py.Dataset) or node.shape is None:
+        raise ValueError(f"{what} is not an array; choose another key.")
+    size = math.prod(node.shape) * node.dtype.itemsize
+    check_budget(size, node.id.get_storage_size(), what)
+    text = h5py.check_string_dtype(node.dtype)
+    return node.asstr(errors="replace")[()] if text else node[()]
+
+
+def _matrix(node: Any, what: str, path: Path) -> Any:
+    layout = str(node.attrs.get("encoding-type", "")).removesuffix("_matrix")
+    if layout not in ("csr", "csc"):
+        return as_float(_array(node, what), what)
+    data, indices, indptr = (_array(node[name], what) for name in ("data", "indices", "indptr"))
+    return as_csr(data, indices, indptr, node.attrs["shape"], layout, path)
+
+
+def _frame(file: Any, path: Path) -> dict[str, Array]:
+    """Read the index and the columns of obs."""
+    if "obs" not in file:
+        return {}
+    obs = file["obs"]
+    index = _index(obs, path)
+    columns = {_index_name(obs): index}
+    for name in obs.attrs.get("column-order", []):
+        decoded = _column(obs[name], f"obs column {name} in {path}")
+        if decoded is not None:
+            columns[str(name)] = decoded
+    return columns
+
+
+def _index(frame: Any, path: Path) -> Array:
+    name = frame.attrs.get("_index")
+    index = None if name is None else _column(frame[name], f"the index of {path}")
+    if index is None:
+        raise ValueError(f"{path} is not of a known AnnData format; save it anew with anndata.")
+    return index
+
+
+def _index_name(frame: Any) -> str:
+    name = str(frame.attrs["_index"])
+    return "index" if name == "_index" and "index" not in frame else name
+
+
+def _label(file: Any, extra: dict[str, Array], ids: Names) -> str | None:
+    """Return the first categorical column of obs, else what other tables would colour by."""
+    if not extra:
+        return None
+    names = [name for name in extra if name not in (*ids, _index_name(file["obs"]))]
+    for name in names:
+        if _kind(file["obs"][name]) == "categorical":
+            return name
+    return choose_label({name: extra[name] for name in names}, ids)
+
+
+def _kind(node: Any) -> str:
+    # anndata 0.7 kept the categories elsewhere, under a reference
+    old = "categories" in node.attrs
+    return "categorical" if old else str(node.attrs.get("encoding-type", "array"))
+
+
+def _column(node: Any, what: str) -> Array | None:
+    """Decode one column (n,); None for an encoding that has no plain equivalent."""
+    kind = _kind(node)
+    if kind in ("array", "string-array"):
+        return _array(node, what)
+    if kind == "categorical":
+        return _categorical(node, what)
+    if kind.startswith("nullable"):
+        values = _array(node["values"], what).astype(object)
+        values[_array(node["mask"], what).astype(bool)] = None
+        return values
+    return None
+
+
+def _categorical(node: Any, what: str) -> Array:
+    reference = node.attrs.get("categories")
+    old = reference is not None
+    codes = _array(node if old else node["codes"], what)
+    categories = _array(node.file[reference] if old else node["categories"], what)
+    if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
+        raise ValueError(f"{what} has codes that no category belongs to.")
+    return objects([*categories.tolist(), None])[codes]
+
+
+def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
+    """Write the embedding as the entry `key` of obsm, into a copy of the input if that is .h5ad."""
+    name = key.removeprefix("obsm/")
+    if not name or "/" in name:
+        raise ValueError(f"key={key!r} is no name for an entry of obsm; pass one without a slash.")
+    h5py, source = need("h5py", draft), Path(table.source)
+    copied = source.suffix.lower() == ".h5ad" and source.is_file()
+    if copied:
+        shutil.copyfile(source, draft)
+    with h5py.File(draft, "r+" if copied else "w") as file:
+        if copied:
+            _refuse_links(file, source)
+        else:
+            _put_points(file, table)
+        obsm = file["obsm"] if "obsm" in file else _put_group(file, "obsm")
+        if name in obsm:
+            del obsm[name]
+        _put(obsm, name, embedding)
+
+
+def _put_points(file: Any, table: Table) -> None:
+    """Write what anndata calls a minimal file: X, obs, var and empty groups for the rest."""
+    file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
+    if sparse.issparse(table.values):
+        X = _put_group(file, "X", "csr_matrix")
+        X.attrs["shape"] = table.values.shape
+        for part in ("data", "indices", "indptr"):
+            X[part] = getattr(table.values, part)
+    else:
+        _put(file, "X", table.values)
+    n = table.values.shape[0]
+    extra = {name.replace("/", "_"): column for name, column in table.extra.items()}
+    index = next((name for name in extra if _is_index(name, extra[name])), "_index")
+    rows = extra.pop(index, np.arange(n)).astype(str)
+    _put_frame(file, "obs", "_index" if index == "index" else index, rows, extra, table.label)
+    _put_frame(file, "var", "_index", np.array(table.columns, dtype=str), {}, None)
+    for part in ("layers", "obsp", "uns", "varm", "varp"):
+        _put_group(file, part)
+
+
+def _is_index(name: str, column: Array) -> bool:
+    items = column.tolist()
+    return bool(name) and is_id(name) and None not in items and len(set(items)) == len(items)
+
+
+def _put_group(parent: Any, name: str, kind: str = "dict") -> Any:
+    group = parent.create_group(name)
+    version = "0.2.0" if kind in ("dataframe", "categorical") else "0.1.0"
+    group.attrs.update({"encoding-type": kind, "encoding-version": version})
+    return group
+
+
+def _put(group: Any, name: str, array: Array) -> None:
+    import h5py
+
+    text = array.dtype.kind in "OU"
+    if text:
+        array = array.astype(object)
+    node = group.create_dataset(name, data=array, dtype=h5py.string_dtype() if text else None)
+    kind = "string-array" if text else "array"
+    node.attrs.update({"encoding-type": kind, "encoding-version": "0.2.0"})
+
+
+def _put_frame(
+    file: Any, name: str, index: str, rows: Array, columns: dict[str, Array], label: str | None
+) -> None:
+    import h5py
+
+    frame = _put_group(file, name, "dataframe")
+    frame.attrs["_index"] = index
+    order = {"data": list(columns), "shape": (len(columns),), "dtype": h5py.string_dtype()}
+    frame.attrs.create("column-order", **order)
+    _put(frame, index, rows)
+    for column, items in columns.items():
+        if items.dtype.kind in "biuf":
+            _put(frame, column, items)
+        else:
+            _put_text(frame, column, items, column == label)
+
+
+def _put_text(frame: Any, name: str, items: Array, is_label: bool) -> None:
+    """Write text as categories if it repeats, has gaps or is the label, else as it is."""
+    texts = [None if item is None else str(item) for item in items]
+    categories = sorted({text for text in texts if text is not None})
+    if len(categories) == len(texts) and not is_label:
+        return _put(frame, name, objects(texts))
+    group = _put_group(frame, name, "categorical")
+    group.attrs["ordered"] = False
+    code = {text: j for j, text in enumerate(categories)}
+    _put(group, "codes", np.array([-1 if t is None else code[t] for t in texts], dtype=np.int32))
+    return _put(group, "categories", objects(list(categories)))

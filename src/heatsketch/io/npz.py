@@ -1,0 +1,94 @@
+""".npz files: named arrays in a zip archive, or one SciPy sparse matrix in parts."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._typing import Array
+from heatsketch.io.files import DAMAGE, blame, check_budget, listed
+from heatsketch.io.npy import claimed_size, read_header
+from heatsketch.io.table import Names, Table, choose_label, named_extra, numbered, refuse_key
+from heatsketch.io.values import as_csr, as_float
+
+
+def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
+    """Read the array `key`; every other array with one item per point is an id or a label."""
+    with blame(path, *DAMAGE, NotImplementedError), zipfile.ZipFile(path) as archive:
+        check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
+        shapes = _shapes(archive, path)
+        if {"format", "shape", "data", "indices", "indptr"} <= set(shapes):
+            refuse_key(key, path)
+            values = _sparse(archive, path)
+            return Table(values, numbered(values), {}, None, str(path))
+        chosen = _choice(shapes, key, path)
+        values = as_float(_array(archive, chosen, path), f"{chosen} in {path}")
+        columns = numbered(values)
+        if shapes.get("columns") == (len(columns),):
+            columns = tuple(map(str, _array(archive, "columns", path).tolist()))
+        extra = {
+            name: _array(archive, name, path)
+            for name, shape in shapes.items()
+            if shape == values.shape[:1] and name not in (chosen, "columns")
+        }
+    chosen_label = choose_label(extra, ids) or ("y" if "y" in extra else None)
+    return Table(values, columns, extra, chosen_label, str(path))
+
+
+def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
+    """Write `embedding`, `columns` and each id and label as an array; gaps in text become ""."""
+    arrays = {"embedding": embedding, "columns": np.array(names, dtype=str)}
+    for name, column in named_extra(table, arrays).items():
+        text = column.dtype.hasobject
+        arrays[name] = np.array(["" if v is None else str(v) for v in column]) if text else column
+    with zipfile.ZipFile(draft, "w") as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(f"{name}.npy")  # without a date: same content, same bytes
+            with archive.open(member, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def _shapes(archive: zipfile.ZipFile, path: Path) -> dict[str, tuple[int, ...]]:
+    shapes = {}
+    for member in archive.namelist():
+        if member.endswith(".npy"):
+            with archive.open(member) as stream:
+                name = member.removesuffix(".npy")
+                shapes[name] = read_header(stream, f"{name} in {path}")[0]
+    return shapes
+
+
+def _choice(shapes: dict[str, tuple[int, ...]], key: str | None, path: Path) -> str:
+    if key is not None:
+        if key not in shapes:
+            raise ValueError(f"{path} has no array {key!r}; choose from {listed(shapes)}.")
+        return key
+    tables = [name for name, shape in shapes.items() if len(shape) == 2]
+    named = [name for name in ("X", "embedding") if name in shapes]
+    if named or len(tables) == 1:
+        return (named or tables)[0]
+    there = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
+    raise ValueError(
+        f"{path} holds {len(tables)} 2-d arrays, none called X or embedding; choose one by key "
+        f"(--key). It holds {there}."
+    )
+
+
+def _array(archive: zipfile.ZipFile, name: str, path: Path) -> Array:
+    member, what = archive.getinfo(f"{name}.npy"), f"{name} in {path}"
+    with archive.open(member) as stream:
+        size = claimed_size(stream, what)
+    if size != member.file_size:
+        raise ValueError(f"{what} claims {size:,} bytes but holds {member.file_size:,}.")
+    with archive.open(member) as stream:
+        array = np.lib.format.read_array(stream, allow_pickle=False)
+    return np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
+
+
+def _sparse(archive: zipfile.ZipFile, path: Path) -> sparse.csr_matrix:
+    names = ("data", "indices", "indptr", "shape", "format")
+    data, indices, indptr, shape, layout = (_array(archive, name, path) for name in names)
+    return as_csr(data, indices, indptr, shape, str(layout), path)

@@ -1,0 +1,84 @@
+"""The record that every format reads into and writes from, and the rules for its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from heatsketch._typing import Array
+
+Names = tuple[str, ...]
+
+# Columns with these names, whatever their case, are not features even if they are numbers. The
+# empty name and the last one are how pandas writes a row index to .csv and to .parquet. A name
+# that begins with "label_" is a label, too.
+ID_NAMES = ("id", "index", "_index", "", "__index_level_0__")
+LABEL_NAMES = ("label", "labels", "target", "class")
+
+_MAX_CATEGORIES = 50  # a text column with more distinct values is no label to colour by
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Points with names, and whatever else the file says about them."""
+
+    values: Any  # (n, d) array or CSR matrix, float32 or float64; may be a read-only memory map
+    columns: tuple[str, ...]  # names of the d features
+    extra: dict[str, Array]  # ids and labels, each (n,), in file order, unchanged
+    label: str | None  # the column of `extra` to colour by
+    source: str  # path or built-in name
+
+
+def is_id(name: str) -> bool:
+    """Say whether a column of this name is an id."""
+    return name.strip().lower() in ID_NAMES
+
+
+def is_label(name: str) -> bool:
+    """Say whether a column of this name is a label."""
+    name = name.strip().lower()
+    return name in LABEL_NAMES or name.startswith("label_")
+
+
+def choose_label(extra: dict[str, Array], ids: Names) -> str | None:
+    """Return the first column named as a label, else the first text with few distinct values."""
+    names = [name for name in extra if name not in ids and not is_id(name)]
+    for name in names:
+        if is_label(name):
+            return name
+    for name in names:
+        column = extra[name]
+        if column.dtype.kind in "OU" and len(set(column.tolist())) <= _MAX_CATEGORIES:
+            return name
+    return None
+
+
+def numbered(values: Any) -> Names:
+    """Return names x0, x1, … for features (n, d) that have none."""
+    return tuple(f"x{j}" for j in range(values.shape[1]))
+
+
+def refuse_key(key: str | None, source: Any) -> None:
+    """Raise if an array was asked for by name where there is only one."""
+    if key is not None:
+        raise ValueError(f"key={key!r} but {source} holds a single table; leave the key out.")
+
+
+def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:
+    """Return the ids and labels under names that are not taken by the embedding."""
+    named: dict[str, Array] = {}
+    for name, column in table.extra.items():
+        while name in reserved or name in named:
+            name += "_input"
+        named[name] = column
+    return named
+
+
+def objects(items: list[Any]) -> Array:
+    """Return a column (n,) of text or of mixed items, None where there is none."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
