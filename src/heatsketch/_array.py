@@ -33,7 +33,7 @@ def for_each_tile(work: Callable[[slice], None], n: int, tile: int = ROW_TILE) -
     """
     tiles = list(row_tiles(n, tile))
     with _single_threaded_blas() as n_threads:
-        if n_threads == 1 or len(tiles) == 1:
+        if n_threads == 1 or len(tiles) <= 1:
             for rows in tiles:
                 work(rows)
         else:
@@ -59,6 +59,7 @@ def _single_threaded_blas() -> Iterator[int]:
     with _lock:
         if _nesting == 0:
             _threads_outside = max((lib["num_threads"] for lib in _blas().info()), default=1)
+            _let_any_thread_set_limits()
             _limiter = _blas().limit(limits=1)
         _nesting += 1
     try:
@@ -67,7 +68,21 @@ def _single_threaded_blas() -> Iterator[int]:
         with _lock:
             _nesting -= 1
             if _nesting == 0 and _limiter is not None:
+                _let_any_thread_set_limits()
                 _limiter.restore_original_limits()
+                _let_any_thread_set_limits()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Undo the claim of the thread that set a limit first.
+
+    OpenBLAS has one limit for the process. From threadpoolctl 3.8 on only the thread that set it
+    first may change it, in silence; here the last one out need not be the first one in.
+    """
+    for library in _blas().lib_controllers:
+        clear = getattr(library, "clear_controlling_thread", None)
+        if clear is not None:
+            clear(force=True)
 
 
 def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None) -> Array:

@@ -160,7 +160,8 @@ def _subspace_iteration(
 ) -> tuple[Array, Array]:
     limit = max(tol, 50 * float(np.finfo(A.dtype).eps)) * max(map(abs, A.spectrum))
     X = A.asarray(random_block(A.n, block, "gaussian", rng))
-    products, degree = 0, _DEGREE
+    low, high = A.spectrum
+    products, longest = 0, _DEGREE
     while True:
         Q = _orthonormal(A, X)
         image = A @ Q
@@ -168,12 +169,14 @@ def _subspace_iteration(
         ritz, W = ritz[::-1], W[:, ::-1].astype(A.dtype)
         X, image = Q @ W, image @ W
         worst = float(np.linalg.norm(image - X * ritz.astype(A.dtype), axis=0)[:k].max())
-        products += degree + 1
+        products += 1
         logger.info("eigenpairs: residual %.1e after %d products", worst, products)
         if worst <= limit or products >= max_products:
             return ritz[:k], X[:, :k]
-        X = _amplify(A, X, float(ritz[-1]), degree)
-        degree = min(2 * degree, 320)
+        cut = max(float(ritz[-1]), low + 1e-3 * (high - low))
+        degree = min(longest, _safe_degree(A, float(ritz[0]), cut))
+        X = _amplify(A, X, cut, degree)
+        products, longest = products + degree, min(2 * longest, 320)
 
 
 def _orthonormal(A: Operator, X: Array) -> Array:
@@ -185,10 +188,16 @@ def _orthonormal(A: Operator, X: Array) -> Array:
     return Q
 
 
+def _safe_degree(A: Operator, top: float, cut: float) -> int:
+    """Return the degree at which the top grows by 1/√eps: more drowns the directions below it."""
+    low = A.spectrum[0]
+    growth = float(np.arccosh(max(1.0, (2 * top - cut - low) / (cut - low))))
+    return max(2, int(np.log(2 / np.sqrt(np.finfo(A.dtype).eps)) / max(growth, 1e-3)))
+
+
 def _amplify(A: Operator, X: Array, cut: float, degree: int) -> Array:
     """Apply the Chebyshev polynomial that is small on [lowest, cut] and grows above it."""
     low = A.spectrum[0]
-    cut = max(cut, low + 1e-3 * (A.spectrum[1] - low))
     half, middle = A.dtype.type((cut - low) / 2), A.dtype.type((cut + low) / 2)
     # Scaled so that the value at the top stays near 1 (Zhou and Saad 2007, Algorithm 4.1).
     sigma = first = half / (A.dtype.type(A.spectrum[1]) - middle)

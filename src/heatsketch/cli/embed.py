@@ -89,19 +89,21 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
 
 
 def _title(args: argparse.Namespace, table: io.Table, estimator: Any) -> str:
-    shown = {name: getattr(estimator, name) for name in ("time", "normalization", "epsilon")}
-    words = ", ".join(f"{name} {value}" for name, value in shown.items())
-    return f"{table.source}: {args.method}, {words}"
+    time = getattr(estimator, "time_", estimator.time)  # the one chosen, if it was "auto"
+    words = f"time {time}, normalization {estimator.normalization}, epsilon {estimator.epsilon}"
+    return f"{Path(table.source).name}: {args.method}, {words}"
 
 
 def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> dict[str, str]:
     n, d = table.values.shape
     facts = estimator.diagnostics_
+    chosen = {"time": str(estimator.time_)} if estimator.time == "auto" else {}
     components = facts.get("components", "unknown number of")  # not counted for every operator
     lines = {
         "input": f"{table.source}: {n:,} points, {d:,} features",
         "method": f"{args.method}, {_parameters(estimator)}",
-        "epsilon": _epsilon_text(estimator.epsilon_),
+        **chosen,
+        "bandwidth": _bandwidth(estimator.epsilon_),
         "graph": f"{components} connected component(s), {facts['isolated']} isolated point(s)",
     }
     groups = None if table.label is None else plot.categories(table.extra[table.label])
@@ -119,13 +121,13 @@ def _parameters(estimator: Any) -> str:
     return ", ".join(f"{name}={values[name]!r}" for name in defaults(type(estimator)))
 
 
-def _epsilon_text(epsilon: Any) -> str:
-    values = np.atleast_1d(np.asarray(epsilon))
-    if values.dtype.kind in "US":
-        return str(values[0])
-    if len(values) == 1:
-        return f"{values[0]:.6g}"
-    return f"median {np.median(values):.4g}, from {values.min():.4g} to {values.max():.4g}"
+def _bandwidth(epsilon: float | Array) -> str:
+    if np.ndim(epsilon) == 0:
+        return "of the given affinity" if np.isnan(epsilon) else f"epsilon {epsilon:.6g}"
+    return (
+        f"local scales from {np.min(epsilon):.4g} to {np.max(epsilon):.4g}, "
+        f"median {np.median(epsilon):.4g}"
+    )
 
 
 def agreement(X: Any, codes: Array) -> float:

@@ -58,8 +58,28 @@ def check_block(X: Array, n: int, dtype: np.dtype) -> Array:
     return X
 
 
+class Wrapper:
+    """Abstract base of operators made from an operator A: the same points, on the same backend."""
+
+    A: Operator
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.A.n
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of products."""
+        return self.A.dtype
+
+    def asarray(self, X: Array) -> Array:
+        """Bring a NumPy block (n, k) to the backend of A."""
+        return self.A.asarray(X)
+
+
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class Scaled(Wrapper):
     """diag(s) A diag(s).
 
     Parameters
@@ -98,20 +118,6 @@ class Scaled:
             low, high = self.A.spectrum
             object.__setattr__(self, "spectrum", (min(0.0, low * bound), max(0.0, high * bound)))
 
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.A.n
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of products."""
-        return self.A.dtype
-
-    def asarray(self, X: Array) -> Array:
-        """Bring a NumPy block (n, k) to the backend of A."""
-        return self.A.asarray(X)
-
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), at the cost of one product by A."""
         X = self.asarray(X)
@@ -120,7 +126,7 @@ class Scaled:
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class Affine(Wrapper):
     """scale * A + shift * I, e.g. the lazy walk (A + I) / 2 or the Laplacian I - A.
 
     Examples
@@ -136,24 +142,10 @@ class Affine:
     shift: float = 0.0
 
     @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.A.n
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of products."""
-        return self.A.dtype
-
-    @property
     def spectrum(self) -> tuple[float, float]:
         """The interval of A, mapped."""
         ends = [self.scale * end + self.shift for end in self.A.spectrum]
         return min(ends), max(ends)
-
-    def asarray(self, X: Array) -> Array:
-        """Bring a NumPy block (n, k) to the backend of A."""
-        return self.A.asarray(X)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), at the cost of one product by A."""
@@ -162,7 +154,7 @@ class Affine:
 
 
 @dataclass(frozen=True, eq=False)
-class Deflated:
+class Deflated(Wrapper):
     """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
 
     Parameters
@@ -197,24 +189,10 @@ class Deflated:
         object.__setattr__(self, "V", V)
 
     @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.A.n
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of products."""
-        return self.A.dtype
-
-    @property
     def spectrum(self) -> tuple[float, float]:
         """The interval of A, extended to hold the zeros along V."""
         low, high = self.A.spectrum
         return min(low, 0.0), max(high, 0.0)
-
-    def asarray(self, X: Array) -> Array:
-        """Bring a NumPy block (n, k) to the backend of A."""
-        return self.A.asarray(X)
 
     def project(self, X: Array) -> Array:
         """Return (I - VVᵀ) X."""
