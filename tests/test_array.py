@@ -2,9 +2,15 @@
 
 import threading
 
-import heatsketch as hs
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import heatsketch as hs
 from heatsketch._array import (
     RANDOM_TILE,
     ROW_TILE,
@@ -15,11 +21,6 @@ from heatsketch._array import (
     seed_entropy,
 )
 from heatsketch.operators.kernel import Kernel
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import sparse
-from scipy.spatial.distance import cdist
-from threadpoolctl import threadpool_info, threadpool_limits
 
 KINDS = ("gaussian", "rademacher")
 BIG = 2 * RANDOM_TILE + 900  # three random tiles, the last one short

@@ -50,7 +50,7 @@ single = st.floats(allow_nan=False, allow_infinity=False, width=32)
 def test_embedding_survives_to_the_last_bit(tmp_path_factory, suffix, dtype, numbers):
     path = tmp_path_factory.mktemp("round") / f"t{suffix}"
 
-    @settings(max_examples=12, deadline=None, database=None)
+    @settings(max_examples=12)
     @given(Y=arrays(dtype, (6, 2), elements=numbers))
     def check(Y):
         io.write_table(path, Y, ["u", "v"], table_of(), force=True)
@@ -74,7 +74,7 @@ def test_ids_and_labels_survive(tmp_path, suffix):
     assert back.label == "group"
 
 
-@settings(max_examples=25, deadline=None, database=None)
+@settings(max_examples=25)
 @given(
     words=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")),
@@ -378,7 +378,7 @@ def test_hostile_npy_is_refused(tmp_path, case):
     assert "t.npy" in str(caught.value)
 
 
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=60)
 @given(place=st.integers(0, 127), byte=st.integers(0, 255))
 def test_npy_with_one_wrong_byte_is_read_or_refused(tmp_path_factory, place, byte):
     buffer = streams.BytesIO()

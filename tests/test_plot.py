@@ -146,7 +146,7 @@ def test_categories_have_different_colours_none_of_them_the_grey_of_missing_ones
     assert len({*colours, plot.NO_LABEL}) == count + 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=4)), min_size=1, max_size=30))
 def test_categories_of_text_give_every_label_back(labels):
     array = np.array(labels, dtype=object)

@@ -221,7 +221,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
         names = tuple(str(int(value)) for value in distinct)
     else:
         present = np.array([value is not None and bool(value == value) for value in labels.flat])
-        labels = np.array([str(value) for value in labels.flat])
+        labels = np.array([str(value) for value in labels.flat], dtype=object)
         distinct = np.unique(labels[present])
         names = tuple(distinct.tolist())
     codes = np.full(labels.shape, -1, dtype=np.intp)

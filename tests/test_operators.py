@@ -1,0 +1,307 @@
+"""Every operator against its dense matrix. A new operator enters all tests by one line."""
+
+import tracemalloc
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+import heatsketch as hs
+from heatsketch.operators import Operator, as_operator
+from heatsketch.operators.kernel import EXPONENT_BOUND
+
+
+def kernel_matrix(X: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
+    """The Gaussian kernel from explicit differences."""
+    scale = epsilon if np.ndim(epsilon) == 0 else np.multiply.outer(epsilon, epsilon)
+    return np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2) / scale)
+
+
+def without(matrix: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    P = np.eye(len(matrix)) - directions @ directions.T
+    return P @ matrix @ P
+
+
+N = 40
+RNG = np.random.default_rng(1)
+POINTS = RNG.standard_normal((N, 3))
+LOCAL = RNG.uniform(0.5, 1.5, N)
+K, K_LOCAL = kernel_matrix(POINTS, 0.8), kernel_matrix(POINTS, LOCAL)
+s = RNG.uniform(0.2, 2.0, N)
+M = RNG.standard_normal((N, N))
+M = M + M.T
+C = sparse.random(N, N, density=0.1, random_state=2, format="csr")
+C = C + C.T
+F = RNG.standard_normal((N, 5))
+V = np.linalg.qr(RNG.standard_normal((N, 2)))[0]
+EYE = np.eye(N)
+M32, C32, F32 = M.astype(np.float32), C.astype(np.float32), F.astype(np.float32)
+
+
+class Case(NamedTuple):
+    operator: Operator
+    matrix: np.ndarray  # (n, n), the same made another way
+    rounding: float = 1e-12  # relative to the largest entry of the result
+
+
+CASES = {
+    "dense": Case(hs.Dense(M), M),
+    "dense-float32": Case(hs.Dense(M32), M32.astype(float), 1e-5),
+    "dense-integer": Case(hs.Dense(np.diag(np.arange(N))), np.diag(np.arange(N) * 1.0)),
+    "dense-given-interval": Case(hs.Dense(EYE, (1.0, 1.0)), EYE),
+    "dense-at-the-border": Case(hs.Dense(-np.ones((N, N))), -np.ones((N, N))),
+    "sparse": Case(hs.Sparse(C), C.toarray()),
+    "sparse-float32": Case(hs.Sparse(C32), C32.toarray().astype(float), 1e-5),
+    "sparse-integer": Case(hs.Sparse((C > 0.5).astype(int).tocoo()), (C > 0.5).toarray() * 1.0),
+    "kernel": Case(hs.Kernel(POINTS, 0.8), K),
+    "kernel-wide": Case(hs.Kernel(POINTS, 1e6), kernel_matrix(POINTS, 1e6)),
+    "kernel-local": Case(hs.Kernel(POINTS, LOCAL), K_LOCAL),
+    "kernel-equal-points": Case(hs.Kernel(np.ones((N, 2)), 0.1), np.ones((N, N))),
+    "lowrank": Case(hs.LowRank(F), F @ F.T),
+    "lowrank-one": Case(hs.LowRank(F[:, :1]), np.outer(F[:, 0], F[:, 0])),
+    "lowrank-float32": Case(hs.LowRank(F32), F32.astype(float) @ F32.T.astype(float), 1e-5),
+    "scaled": Case(hs.Scaled(hs.Dense(M), s), s[:, None] * M * s),
+    "scaled-signed": Case(hs.Scaled(hs.Dense(M), s - 1), (s - 1)[:, None] * M * (s - 1)),
+    "scaled-float32": Case(hs.Scaled(hs.Dense(M32), s), s[:, None] * M32 * s, 1e-5),
+    "scaled-definite": Case(hs.Scaled(hs.Dense(EYE, (1.0, 1.0)), s), np.diag(s**2)),
+    "scaled-kernel": Case(hs.Scaled(hs.Kernel(POINTS, 0.8), s), s[:, None] * K * s),
+    "affine": Case(hs.Affine(hs.Dense(M), 0.5, -3.0), M / 2 - 3 * EYE),
+    "affine-laplacian": Case(hs.Affine(hs.Kernel(POINTS, 0.8), -1.0, 1.0), EYE - K),
+    "affine-float32": Case(hs.Affine(hs.Dense(M32), 0.5, 0.1), M32 / 2 + 0.1 * EYE, 1e-5),
+    "deflated": Case(hs.Deflated(hs.Dense(M), V), without(M, V)),
+    "deflated-vector": Case(hs.Deflated(hs.Sparse(C), V[:, 0]), without(C.toarray(), V[:, :1])),
+    "deflated-definite": Case(hs.Deflated(hs.Dense(EYE, (1.0, 1.0)), V), EYE - V @ V.T),
+    "deflated-negative": Case(hs.Deflated(hs.Dense(-EYE, (-1.0, -1.0)), V), V @ V.T - EYE),
+    "deflated-float32": Case(
+        hs.Deflated(hs.Dense(M32), V.astype(np.float32)), without(M32.astype(float), V), 2e-5
+    ),
+    "all-wrappers": Case(
+        hs.Deflated(hs.Affine(hs.Scaled(hs.LowRank(F), s), 0.5, 0.5), V),
+        without(s[:, None] * (F @ F.T) * s / 2 + EYE / 2, V),
+    ),
+}
+
+
+@pytest.fixture(params=CASES.values(), ids=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
+
+
+def assert_close(actual: np.ndarray, expected: np.ndarray, rounding: float) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=rounding * np.abs(expected).max())
+
+
+# The contract
+
+
+@pytest.mark.parametrize("k", [None, 1, 7], ids=["vector", "one-column", "block"])
+def test_product_is_that_of_the_matrix(case: Case, k: int | None) -> None:
+    X = np.random.default_rng(6).standard_normal(N if k is None else (N, k))
+    Y = case.operator @ X
+    assert Y.shape == X.shape
+    assert Y.dtype == case.operator.dtype
+    assert_close(Y, case.matrix @ X, case.rounding)
+
+
+def test_product_is_symmetric(case: Case) -> None:
+    x, y = np.random.default_rng(7).standard_normal((2, N))
+    left, right = x @ (case.operator @ y), (case.operator @ x) @ y
+    size = np.linalg.norm(x) * np.linalg.norm(y) * np.linalg.norm(case.matrix, 2)
+    assert abs(left - right) <= case.rounding * size
+
+
+def test_interval_holds_every_eigenvalue(case: Case) -> None:
+    low, high = case.operator.spectrum
+    eigenvalues = np.linalg.eigvalsh(case.matrix)
+    slack = case.rounding * np.abs(eigenvalues).max()
+    assert low <= eigenvalues[0] + slack
+    assert high >= eigenvalues[-1] - slack
+
+
+def test_members(case: Case) -> None:
+    A = case.operator
+    assert isinstance(A, Operator)
+    assert as_operator(A) is A
+    assert A.n == N
+    assert A.dtype == (np.float32 if case.rounding > 1e-6 else np.float64)
+    block = A.asarray(np.ones((N, 2), dtype=int))
+    assert block.dtype == A.dtype
+    assert block.shape == (N, 2)
+    low, high = A.spectrum
+    assert isinstance(low, float)
+    assert isinstance(high, float)
+    assert low <= high
+
+
+@pytest.mark.parametrize("shape", [(N + 1, 2), (N - 1,), (2, N), (N, 2, 2)], ids=str)
+def test_a_block_of_the_wrong_shape_is_refused_with_both_numbers(
+    case: Case, shape: tuple[int, ...]
+) -> None:
+    with pytest.raises(ValueError, match=rf"shape \({shape[0]},.*{N} points"):
+        case.operator @ np.ones(shape)
+
+
+def test_the_block_is_not_modified(case: Case) -> None:
+    X = np.random.default_rng(8).standard_normal((N, 3)).astype(case.operator.dtype)
+    before = X.copy()
+    X.flags.writeable = False
+    Y = case.operator @ X
+    assert not np.shares_memory(X, Y)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_layout_of_the_block_does_not_matter(case: Case) -> None:
+    X = np.random.default_rng(9).standard_normal((N, 6))
+    expected = case.operator @ np.ascontiguousarray(X[:, ::2])
+    assert_close(case.operator @ X[:, ::2], expected, case.rounding)
+    assert_close(case.operator @ np.asfortranarray(X[:, ::2]), expected, case.rounding)
+
+
+@given(a=st.floats(-10, 10), b=st.floats(-10, 10), name=st.sampled_from(sorted(CASES)))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_product_is_linear(a: float, b: float, name: str) -> None:
+    A, _, rounding = CASES[name]
+    x, y = A.asarray(np.random.default_rng(10).standard_normal((2, N)).T).T
+    number = A.dtype.type
+    together = A @ (number(a) * x + number(b) * y)
+    size = (abs(a) + abs(b) + 1) * N * max(map(abs, A.spectrum))
+    assert np.abs(together - (a * (A @ x) + b * (A @ y))).max() <= rounding * size
+
+
+# What the leaves and wrappers refuse
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hs.Dense(np.ones((2, 3))), r"\(2, 3\); pass a square"),
+        (lambda: hs.Dense(np.ones(3)), r"\(3,\); pass a square"),
+        (lambda: hs.Sparse(sparse.csr_matrix((2, 3))), r"\(2, 3\); pass a square"),
+        (lambda: hs.LowRank(np.ones(3)), r"\(3,\); pass \(n, r\)"),
+        (lambda: hs.Scaled(hs.Dense(M), np.ones(3)), r"\(3,\) but A has 40 points"),
+        (lambda: hs.Deflated(hs.Dense(M), np.ones((3, 1))), r"\(3, 1\) but A has 40 points"),
+        (lambda: hs.Deflated(hs.Dense(M), 2 * V), "not orthonormal"),
+        (lambda: hs.Deflated(hs.Dense(M), np.full(N, np.nan)), "not orthonormal"),
+        (lambda: hs.Kernel(POINTS, 0.0), r"epsilon=0.0 is out of range"),
+        (lambda: hs.Kernel(POINTS, np.ones(3)), r"\(3,\); pass a positive number or 40"),
+        (lambda: hs.Kernel(POINTS, LOCAL - 1), "positive local scales"),
+        (lambda: hs.Kernel(1e200 * POINTS, 1e-200), "beyond float64"),
+        (lambda: as_operator(np.triu(M)), r"not symmetric.*pass \(A \+ A.T\) / 2"),
+        (lambda: as_operator(sparse.triu(C).tocsr()), "not symmetric"),
+        (lambda: as_operator(np.full((2, 2), np.inf)), "NaN or infinity"),
+        (lambda: as_operator(1j * EYE), "pass real numbers"),
+        (lambda: as_operator(np.ones((2, 3))), r"\(2, 3\); pass a square"),
+    ],
+)
+def test_bad_parts_are_refused(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()  # type: ignore[operator]
+
+
+def test_arrays_and_sparse_matrices_become_operators() -> None:
+    assert isinstance(as_operator(M), hs.Dense)
+    assert isinstance(as_operator(C.tocoo()), hs.Sparse)
+    assert as_operator(M32).dtype == np.float32
+    assert as_operator(EYE.astype(int)).dtype == np.float64
+
+
+# Deflation
+
+
+def test_deflated_output_and_input_have_no_part_along_the_directions() -> None:
+    A = hs.Deflated(hs.Dense(M), V)
+    X = np.random.default_rng(11).standard_normal((N, 3))
+    assert np.abs(V.T @ (A @ X)).max() < 1e-13 * N
+    assert np.abs(A @ V).max() < 1e-13 * N
+    np.testing.assert_allclose(A.project(X) + V @ (V.T @ X), X, atol=1e-14 * N)
+
+
+# The kernel
+
+
+def test_huge_offsets_between_clusters_switch_to_explicit_differences() -> None:
+    cluster = np.random.default_rng(12).standard_normal((30, 3))
+    X = np.vstack([cluster - 1e6, cluster[::-1] + 1e6])
+    kernel = hs.Kernel(X, 1.0)
+    assert kernel.exponent_error > EXPONENT_BOUND
+    # X holds its coordinates to 1e-10; the reference takes differences of the same X.
+    matrix = kernel_matrix(X, 1.0)
+    np.testing.assert_allclose(kernel.own_rows(slice(0, 60)), matrix, rtol=0, atol=EXPONENT_BOUND)
+    np.testing.assert_array_equal(kernel.own_rows(slice(0, 60))[:30, 30:], 0.0)
+    # The Gram form would have failed this test: its error here is of order one.
+    gram = (X**2).sum(1)[:, None] + (X**2).sum(1) - 2 * X @ X.T
+    assert np.abs(np.exp(-np.maximum(gram, 0)) - matrix).max() > 1e-4
+
+
+@given(offset=st.floats(0, 1e5), epsilon=st.floats(0.05, 50.0))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_both_forms_keep_the_promised_exponent(offset: float, epsilon: float) -> None:
+    X = POINTS + offset * (np.arange(N) % 2)[:, None]
+    kernel = hs.Kernel(X, epsilon)
+    matrix = kernel_matrix(X, epsilon)
+    allowed = min(kernel.exponent_error, EXPONENT_BOUND) + 1e-15 * offset / np.sqrt(epsilon)
+    # |e^-a - e^-b| <= |a - b|
+    assert np.abs(kernel.own_rows(slice(0, N)) - matrix).max() <= allowed + 1e-14
+
+
+def test_local_scales_all_equal_are_one_epsilon() -> None:
+    local = hs.Kernel(POINTS, np.full(N, 2.0)).own_rows(slice(0, N))
+    np.testing.assert_allclose(local, hs.Kernel(POINTS, 4.0).own_rows(slice(0, N)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("epsilon", [0.8, LOCAL], ids=["scalar", "local"])
+def test_sparse_points_give_the_kernel_of_dense_ones(epsilon: float | np.ndarray) -> None:
+    X = sparse.random(N, 9, density=0.3, random_state=3, format="csr")
+    X.data += 1.0
+    rows = hs.Kernel(X, epsilon).own_rows(slice(0, N))
+    np.testing.assert_allclose(rows, kernel_matrix(X.toarray(), epsilon), atol=1e-13)
+    np.testing.assert_allclose(hs.Kernel(X, epsilon) @ EYE, rows, atol=1e-13)
+
+
+def test_sparse_points_too_large_for_the_gram_form_are_refused() -> None:
+    with pytest.raises(ValueError, match="larger epsilon"):
+        hs.Kernel(sparse.csr_matrix(POINTS + 1e6), 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.8, LOCAL], ids=["scalar", "local"])
+def test_rows_of_new_points_and_of_the_points_themselves(epsilon: float | np.ndarray) -> None:
+    kernel = hs.Kernel(POINTS, epsilon)
+    own = kernel.own_rows(slice(3, 20))
+    np.testing.assert_allclose(own, kernel_matrix(POINTS, epsilon)[3:20], rtol=1e-12)
+    scales = None if np.ndim(epsilon) == 0 else LOCAL[3:20]
+    np.testing.assert_array_equal(kernel.rows(POINTS[3:20], scales), own)
+    new = POINTS[:5] + 0.1
+    new_scales = np.full(5, 0.7)
+    expected_scale = 0.8 if scales is None else np.multiply.outer(new_scales, LOCAL)
+    expected = np.exp(-cdist(new, POINTS, "sqeuclidean") / expected_scale)
+    rows = kernel.rows(new, None if scales is None else new_scales)
+    np.testing.assert_allclose(rows, expected, rtol=1e-12)
+
+
+def test_nearest_point() -> None:
+    new = POINTS[::-1] + 1e-6
+    np.testing.assert_array_equal(hs.Kernel(POINTS, 0.8).nearest(new), np.arange(N)[::-1])
+
+
+def test_kernel_products_over_many_tiles() -> None:
+    X = np.random.default_rng(13).standard_normal((2500, 2))  # more than one tile each way
+    G = np.random.default_rng(14).standard_normal((2500, 3))
+    expected = np.exp(-cdist(X, X, "sqeuclidean") / 0.3) @ G
+    np.testing.assert_allclose(hs.Kernel(X, 0.3) @ G, expected, atol=1e-11)
+
+
+def test_kernel_products_never_store_the_matrix() -> None:
+    n = 6000
+    kernel = hs.Kernel(np.random.default_rng(15).standard_normal((n, 2)), 0.3)
+    G = np.ones((n, 2))
+    tracemalloc.start()
+    try:
+        kernel @ G
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < n * n * 8 / 4
