@@ -97,15 +97,23 @@ def sketch(
     >>> hs.sketch(A, hs.Power(4), n_components=3, rng=0).shape
     (5, 3)
     """
-    A = as_operator(A)
+    A, filters = as_operator(A), _as_filters(filter)
     if G is None:
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         G = random_block(A.n, k, check_choice(kind, "kind", KINDS), rng)
     if deflate and not isinstance(A, Deflated):
         A = Deflated(A, leading_vector(A, rng=0))
-    filters = [filter] if callable(filter) else list(filter)
     sketches = [block.unscaled() for block in sketch_blocks(A, filters, G)]
     return sketches[0] if callable(filter) else sketches
+
+
+def _as_filters(filter: Any) -> list[Filter]:
+    filters = [filter] if callable(filter) else filter
+    if not isinstance(filters, Sequence) or not all(hasattr(f, "scaled") for f in filters):
+        raise TypeError(
+            f"filter={filter!r} is no filter; pass Power(p), Heat(t) or a list of them."
+        )
+    return list(filters)
 
 
 def sketch_blocks(A: Operator, filters: Sequence[Filter], G: Array) -> list[Block]:

@@ -1,0 +1,484 @@
+"""The sketch f(A) G / √k: exact identities, and the laws it obeys as a random matrix."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.linalg import matrix_power
+from scipy import sparse, stats
+from scipy.stats import chi2
+
+import heatsketch as hs
+from heatsketch._array import random_block
+from heatsketch.operators import Operator
+
+ALARM = 1e-6
+Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
+
+
+def cloud(n: int = 60, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, 2))
+
+
+def symmetric(n: int = 60, epsilon: float = 0.5, seed: int = 0) -> np.ndarray:
+    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, seed), epsilon))
+
+
+def bistochastic(n: int = 60, epsilon: float = 0.5) -> np.ndarray:
+    return hs.bistochastic_normalize(hs.gaussian_affinity(cloud(n), epsilon), tol=1e-13)
+
+
+def root_of_measure(n: int = 60, epsilon: float = 0.5) -> np.ndarray:
+    """√v of Algorithm 1, unit norm."""
+    K = hs.gaussian_affinity(cloud(n), epsilon)
+    q = K.sum(axis=1)
+    root = np.sqrt((K / np.multiply.outer(q, q)).sum(axis=1))
+    return root / np.linalg.norm(root)
+
+
+def normals(n: int = 60, k: int = 5) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((n, k))
+
+
+def of_matrix(f: hs.Power | hs.Heat, A: np.ndarray) -> np.ndarray:
+    lam, V = np.linalg.eigh(A)
+    return (V * f(lam)) @ V.T
+
+
+# The formula
+
+FILTERS = [hs.Power(0), hs.Power(1), hs.Power(3), hs.Heat(0.4), hs.Heat(30.0)]
+
+
+@pytest.mark.parametrize("p", [0, 1, 2, 5])
+def test_it_is_the_formula_of_the_paper(p: int) -> None:
+    A, G = symmetric(), normals()
+    F = hs.sketch(A, hs.Power(p), G=G, deflate=False)
+    np.testing.assert_allclose(F, matrix_power(A, p) @ G / math.sqrt(5), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("f", FILTERS, ids=str)
+def test_the_identity_as_g_gives_the_filtered_matrix(f: hs.Power | hs.Heat) -> None:
+    A = symmetric()
+    F = hs.sketch(A, f, G=math.sqrt(60) * np.eye(60), deflate=False)
+    np.testing.assert_allclose(F, of_matrix(f, A), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "rademacher"])
+def test_the_seed_stands_for_the_block_of_that_seed(kind: str) -> None:
+    A = symmetric()
+    G = random_block(60, 7, kind, 3)
+    drawn = hs.sketch(A, hs.Power(2), 7, kind=kind, rng=3)
+    np.testing.assert_array_equal(drawn, hs.sketch(A, hs.Power(2), G=G))
+    assert not np.array_equal(drawn, hs.sketch(A, hs.Power(2), 7, kind=kind, rng=4))
+
+
+def test_a_given_g_makes_the_other_arguments_idle_and_is_not_modified() -> None:
+    A, G = symmetric(), normals()
+    before = G.copy()
+    G.flags.writeable = False
+    rng = np.random.default_rng(0)
+    F = hs.sketch(A, hs.Power(2), 99, kind="anything", G=G, rng=rng)
+    assert F.shape == (60, 5)
+    np.testing.assert_array_equal(G, before)
+    assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
+
+
+def test_a_generator_moves_on() -> None:
+    rng = np.random.default_rng(0)
+    first, second = (hs.sketch(symmetric(), hs.Power(2), 4, rng=rng) for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("deflate", [True, False])
+def test_a_bank_is_its_sketches_one_by_one(deflate: bool) -> None:
+    A = symmetric()
+    bank = hs.sketch(A, FILTERS, 6, deflate=deflate, rng=2)
+    assert isinstance(bank, list)
+    for f, F in zip(FILTERS, bank, strict=True):
+        single = hs.sketch(A, f, 6, deflate=deflate, rng=2)
+        np.testing.assert_allclose(F, single, rtol=0, atol=1e-13 * np.abs(single).max())
+
+
+def test_a_bank_with_a_generator_shares_one_g() -> None:
+    two, same = hs.sketch(symmetric(), [hs.Power(2)] * 2, 4, rng=np.random.default_rng(7))
+    np.testing.assert_array_equal(two, same)
+
+
+@pytest.mark.parametrize("form", ["csr", "coo", "dense", "operator"])
+def test_every_form_of_a_gives_the_same_sketch(form: str) -> None:
+    A = symmetric()
+    given_as = {
+        "csr": sparse.csr_matrix(A),
+        "coo": sparse.coo_array(A),
+        "dense": hs.Dense(A),
+        "operator": hs.symmetric_normalize(hs.Kernel(cloud(), 0.5)),
+    }[form]
+    expected = hs.sketch(A, hs.Power(3), 4, rng=0)
+    np.testing.assert_allclose(hs.sketch(given_as, hs.Power(3), 4, rng=0), expected, atol=1e-9)
+
+
+def test_float32_stays_float32() -> None:
+    A = symmetric()
+    F = hs.sketch(A.astype(np.float32), [hs.Power(4), hs.Heat(3.0)], 4, rng=0)
+    assert [f.dtype for f in F] == [np.float32] * 2
+    exact = hs.sketch(A, [hs.Power(4), hs.Heat(3.0)], 4, rng=0)
+    for f, e in zip(F, exact, strict=True):
+        assert np.linalg.norm(f - e) < 1e-4 * np.linalg.norm(e)
+
+
+# Deflation
+
+
+@pytest.mark.parametrize("f", [hs.Power(1), hs.Power(4), hs.Heat(2.5)], ids=str)
+@pytest.mark.parametrize("form", ["array", "csr", "operator", "bistochastic", "deflated"])
+def test_deflating_subtracts_the_trivial_part(form: str, f: hs.Power | hs.Heat) -> None:
+    u = np.full(60, 60**-0.5) if form == "bistochastic" else root_of_measure()
+    A = {
+        "array": symmetric(),
+        "csr": sparse.csr_matrix(symmetric()),
+        "operator": hs.symmetric_normalize(hs.Kernel(cloud(), 0.5)),
+        "bistochastic": bistochastic(),
+        "deflated": hs.Deflated(hs.Dense(symmetric()), u),
+    }[form]
+    G = normals()
+    whole = symmetric() if form == "deflated" else A
+    difference = hs.sketch(whole, f, G=G, deflate=False) - hs.sketch(A, f, G=G)
+    # The eigenvalue of u is 1, and so is f there.
+    trivial = np.multiply.outer(u, u @ G) / math.sqrt(5)
+    np.testing.assert_allclose(difference, trivial, atol=1e-7 if form == "csr" else 1e-8)
+    assert np.abs(trivial).max() > 1e-2
+
+
+def two_groups() -> tuple[np.ndarray, np.ndarray]:
+    """Points in two groups nothing diffuses between, and the first as a mask."""
+    X = cloud(60)
+    X[:20] += 1000.0
+    return X, np.arange(60) < 20
+
+
+def test_between_disconnected_groups_the_difference_stays() -> None:
+    X, first = two_groups()
+    A = hs.symmetric_normalize(hs.Kernel(X, 0.5))
+    G = normals()
+    F = hs.sketch(A, hs.Power(20_000), G=G)
+    # After that long each group is at rest; what is left is the other combination of the two.
+    root = A.leading / np.linalg.norm(A.leading)
+    one, two = np.where(first, root, 0.0), np.where(first, 0.0, root)
+    contrast = one / (one @ one) - two / (two @ two)
+    contrast /= np.linalg.norm(contrast)
+    expected = np.multiply.outer(contrast, contrast @ G) / math.sqrt(5)
+    np.testing.assert_allclose(F, expected, atol=1e-9)
+
+
+def test_of_a_disconnected_array_one_direction_at_rest_is_taken_out() -> None:
+    A = hs.symmetric_normalize(hs.gaussian_affinity(two_groups()[0], 0.5))
+    Q = math.sqrt(60) * np.eye(60)  # as G: the whole filtered matrix
+    taken = hs.sketch(A, hs.Power(3), G=Q, deflate=False) - hs.sketch(A, hs.Power(3), G=Q)
+    values, vectors = np.linalg.eigh(taken)
+    np.testing.assert_allclose(values, [0.0] * 59 + [1.0], atol=1e-8)
+    u = vectors[:, -1]
+    np.testing.assert_allclose(A @ u, u, atol=1e-7)
+
+
+def test_columns_of_a_bistochastic_sketch_keep_their_mass() -> None:
+    B, G = bistochastic(), normals()
+    for f in FILTERS:
+        whole, rest = hs.sketch(B, f, G=G, deflate=False), hs.sketch(B, f, G=G)
+        np.testing.assert_allclose(whole.sum(axis=0), G.sum(axis=0) / math.sqrt(5), atol=1e-10)
+        np.testing.assert_allclose(rest.sum(axis=0), 0.0, atol=1e-12)
+
+
+def test_columns_of_a_symmetric_sketch_keep_their_weighted_mass() -> None:
+    A, G, u = symmetric(), normals(), root_of_measure()
+    for f in FILTERS:
+        F = hs.sketch(A, f, G=G, deflate=False)
+        np.testing.assert_allclose(u @ F, u @ G / math.sqrt(5), atol=1e-12)
+    assert np.abs(hs.sketch(A, hs.Power(2), G=G, deflate=False).sum(axis=0)).max() > 0.1
+
+
+def test_a_bistochastic_sketch_obeys_the_maximum_principle() -> None:
+    G = normals()
+    for p in (1, 5, 40):
+        Y = hs.sketch(bistochastic(), hs.Power(p), G=G, deflate=False) * math.sqrt(5)
+        assert (Y.min(axis=0) >= G.min(axis=0) - 1e-12).all()
+        assert (Y.max(axis=0) <= G.max(axis=0) + 1e-12).all()
+
+
+# Relations between sketches
+
+
+@given(p=st.integers(0, 6), r=st.integers(0, 6), a=st.floats(-5, 5))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_semigroup_and_linearity(p: int, r: int, a: float) -> None:
+    A, G, H = symmetric(30), normals(30), np.random.default_rng(2).standard_normal((30, 5))
+    for f in (hs.Power, hs.Heat):
+        F = hs.sketch(A, f(p), G=G)
+        again = hs.sketch(A, f(r), G=math.sqrt(5) * F)
+        np.testing.assert_allclose(again, hs.sketch(A, f(p + r), G=G), atol=1e-12)
+        mixed = hs.sketch(A, f(p), G=a * G + H)
+        np.testing.assert_allclose(mixed, a * F + hs.sketch(A, f(p), G=H), atol=1e-11)
+
+
+@given(seed=st.integers(0, 2**20))
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_permuting_the_points_permutes_the_rows(seed: int) -> None:
+    A, G = symmetric(30), normals(30)
+    order = np.random.default_rng(seed).permutation(30)
+    for f in (hs.Power(3), hs.Heat(4.0)):
+        moved = hs.sketch(A[np.ix_(order, order)], f, G=G[order])
+        np.testing.assert_allclose(moved, hs.sketch(A, f, G=G)[order], atol=1e-8)
+        plain = hs.sketch(A[np.ix_(order, order)], f, G=G[order], deflate=False)
+        np.testing.assert_allclose(plain, hs.sketch(A, f, G=G, deflate=False)[order], atol=1e-13)
+
+
+def test_copies_of_a_point_share_a_row() -> None:
+    B = bistochastic(20)
+    copied = np.kron(B, np.full((3, 3), 1 / 3))
+    F = hs.sketch(copied, hs.Power(4), 6, rng=0).reshape(20, 3, 6)
+    np.testing.assert_allclose(F[:, 1:], F[:, :1] + np.zeros((20, 2, 6)), atol=1e-14)
+    G = normals(20)
+    tripled = hs.sketch(copied, hs.Power(4), G=np.repeat(G, 3, axis=0))
+    np.testing.assert_allclose(tripled[::3], hs.sketch(B, hs.Power(4), G=G), atol=1e-12)
+
+
+def test_columns_shrink_with_time_where_the_kernel_is_positive() -> None:
+    bank = hs.sketch(symmetric(), [hs.Power(p) for p in (0, 1, 2, 4, 9, 30)], 4, rng=0)
+    norms = np.array([np.linalg.norm(F, axis=0) for F in bank])
+    assert (np.diff(norms, axis=0) < 1e-13).all()
+
+
+# Limits and closed forms
+
+
+def test_a_vanishing_bandwidth_moves_nothing() -> None:
+    A, G = symmetric(epsilon=1e-9), normals()
+    np.testing.assert_array_equal(A, np.eye(60))
+    for f in FILTERS:
+        np.testing.assert_allclose(
+            hs.sketch(A, f, G=G, deflate=False), G / math.sqrt(5), rtol=1e-13
+        )
+
+
+def test_an_infinite_bandwidth_leaves_the_mean() -> None:
+    A, G = symmetric(epsilon=1e20), normals()
+    F = hs.sketch(A, hs.Power(2), G=G, deflate=False)
+    np.testing.assert_allclose(F, np.ones((60, 1)) * G.mean(axis=0) / math.sqrt(5), atol=1e-14)
+    for f in (hs.Power(1), hs.Power(3)):
+        assert np.abs(hs.sketch(A, f, G=G)).max() < 1e-13
+
+
+def ornstein_uhlenbeck(rho: float, sigma: float, nodes: int) -> tuple[Operator, np.ndarray]:
+    """The bistochastic Gaussian kernel under N(0, σ²), on Gauss-Hermite nodes, and √weights.
+
+    exp(-(x-y)²/ε) with ε = 2σ²(1-ρ²)/ρ, scaled by s(x) = (1-ρ²)^-1/4 exp(x² ρ/(2σ²(1+ρ))), is the
+    density of two normal variables of correlation ρ over the product of theirs (Mehler).
+    """
+    x, w = np.polynomial.hermite_e.hermegauss(nodes)
+    x, root = sigma * x, np.sqrt(w / w.sum())
+    epsilon = 2 * sigma**2 * (1 - rho**2) / rho
+    s = (1 - rho**2) ** -0.25 * np.exp(x**2 * rho / (2 * sigma**2 * (1 + rho)))
+    kernel = hs.Kernel(x[:, None], epsilon)
+    return hs.Scaled(kernel, s * root, (0.0, 1.0), leading=root), root
+
+
+@pytest.mark.parametrize("rho", [0.3, 0.6])
+def test_a_gaussian_kernel_under_a_gaussian_density_has_powers_as_eigenvalues(rho: float) -> None:
+    A, root = ornstein_uhlenbeck(rho, 1.7, 60)
+    values, vectors, _ = hs.eigh(A, 8)
+    np.testing.assert_allclose(values, rho ** np.arange(8), atol=1e-10)
+    hermite = np.polynomial.hermite_e.hermegauss(60)[0]  # the first is x itself
+    np.testing.assert_allclose(np.abs(vectors[:, 1]), np.abs(hermite) * root, atol=1e-8)
+
+
+@pytest.mark.parametrize("p", [1, 2, 5])
+def test_steps_of_mehlers_kernel_multiply_the_correlation(p: int) -> None:
+    rho, nodes = 0.6, 60
+    A, root = ornstein_uhlenbeck(rho, 1.7, nodes)
+    F = hs.sketch(A, hs.Power(p), G=math.sqrt(nodes) * np.eye(nodes), deflate=False)
+    r = rho**p
+    x = np.polynomial.hermite_e.hermegauss(nodes)[0]
+    squares = np.add.outer(x**2, x**2)
+    exponent = (2 * r * np.multiply.outer(x, x) - r**2 * squares) / (2 * (1 - r**2))
+    log_root = np.log(root)
+    exact = np.exp(exponent + np.add.outer(log_root, log_root)) / math.sqrt(1 - r**2)
+    np.testing.assert_allclose(F, exact, atol=1e-10)
+
+
+# Laws of the random sketch
+
+BLOCKS, K_LAW, SEEDS = 1100, 16, 27  # 4400 rows: G comes from two random tiles
+
+
+def four_points() -> np.ndarray:
+    return symmetric(4, 2.0, seed=3)
+
+
+def ratios_of_one_pair(kind: str, seeds: int) -> np.ndarray:
+    """k |F_i - F_j|²/D² of the same pair in 1100 copies of four points: independent draws."""
+    A = four_points()
+    many = hs.Sparse(sparse.block_diag([A] * BLOCKS, format="csr"))
+    row_difference = matrix_power(A, 2)[0] - matrix_power(A, 2)[2]
+    draws = []
+    for seed in range(seeds):
+        F = hs.sketch(many, hs.Power(2), K_LAW, kind=kind, deflate=False, rng=seed)
+        F = F.reshape(BLOCKS, 4, K_LAW)
+        squared = ((F[:, 0] - F[:, 2]) ** 2).sum(axis=1)
+        draws.append(K_LAW * squared / (row_difference @ row_difference))
+    return np.concatenate(draws)
+
+
+def p_value_of_sum(ratios: np.ndarray) -> float:
+    total, degrees = ratios.sum(), K_LAW * len(ratios)
+    return 2 * min(chi2.cdf(total, degrees), chi2.sf(total, degrees))
+
+
+@pytest.mark.statistical
+def test_squared_distances_are_chi_square() -> None:
+    """Alarm 1e-6 each; 4.8e5 degrees of freedom see 2 % in the sum with a miss rate of 1e-6."""
+    ratios = ratios_of_one_pair("gaussian", SEEDS)
+    assert p_value_of_sum(ratios) > ALARM
+    assert stats.kstest(ratios, chi2(K_LAW).cdf).pvalue > ALARM
+    for mutant in (1.02, 0.98, K_LAW / (K_LAW - 1), 1 / K_LAW):  # ..., 1/√(k-1), 1/k
+        assert p_value_of_sum(mutant * ratios) < ALARM
+
+
+@pytest.mark.statistical
+def test_signs_are_told_from_normals() -> None:
+    """Alarm 1e-6; the mean of ±1 sketches is right, only the shape tells them from Gaussian."""
+    ratios = ratios_of_one_pair("rademacher", SEEDS)
+    assert p_value_of_sum(ratios) > ALARM  # less spread than chi-square: an upper bound
+    assert stats.kstest(ratios, chi2(K_LAW).cdf).pvalue < ALARM
+
+
+@pytest.mark.statistical
+def test_the_spread_of_signs_is_that_of_their_law() -> None:
+    """Variance (2 - 2Σu⁴/(Σu²)²)/k, alarm 1e-6; told from the 2/k of normals.
+
+    Columns are independent: k columns are k draws of the law for one. The errors of mean and
+    variance come from the exact moments over all 2^n signs.
+    """
+    n, k = 8, 40_000
+    A = symmetric(n, 2.0)
+    u = matrix_power(A, 2)[0] - matrix_power(A, 2)[5]
+    size = u @ u
+    law = 2 - 2 * (u**4).sum() / size**2
+    all_signs = np.array(list(itertools.product([-1.0, 1.0], repeat=n)))
+    every = (all_signs @ u) ** 2 / size
+    assert every.mean() == pytest.approx(1.0)
+    assert every.var() == pytest.approx(law)
+    error = math.sqrt((((every - 1) ** 4).mean() - law**2) / k)
+
+    def scores(kind: str) -> tuple[float, float]:
+        F = hs.sketch(A, hs.Power(2), k, kind=kind, deflate=False, rng=11)
+        ratios = k * (F[0] - F[5]) ** 2 / size
+        return (ratios.mean() - 1) * math.sqrt(k / law), (ratios.var() - law) / error
+
+    assert np.abs(scores("rademacher")).max() < Z_ALARM
+    assert abs(scores("gaussian")[1]) > Z_ALARM
+
+
+@pytest.mark.statistical
+def test_the_gram_error_falls_like_the_root_of_k() -> None:
+    """E|FFᵀ - K|² = (tr(K)² + |K|²)/k exactly; alarm 1e-6 a size; sees 10 %, and 1/√(k-1) at 8."""
+    A = symmetric(30, 1.0)
+    gram = matrix_power(A, 4)
+    law = np.trace(gram) ** 2 + (gram**2).sum()
+    sizes, runs = np.array([8, 32, 128]), 1600
+    errors = np.empty((len(sizes), runs))
+    mutant = np.empty(runs)
+    for row, k in enumerate(sizes):
+        for seed in range(runs):
+            F = hs.sketch(A, hs.Power(2), int(k), deflate=False, rng=seed)
+            errors[row, seed] = ((F @ F.T - gram) ** 2).sum()
+            if row == 0:
+                mutant[seed] = ((F @ F.T * 8 / 7 - gram) ** 2).sum()
+    ratios = errors * sizes[:, None] / law
+    spread = ratios.std(axis=1) / math.sqrt(runs)
+    assert Z_ALARM * spread.max() < 0.1
+    assert (np.abs(ratios.mean(axis=1) - 1) < Z_ALARM * spread).all()
+    assert abs(mutant.mean() * 8 / law - 1) > Z_ALARM * mutant.std() / math.sqrt(runs) * 8 / law
+    slope = np.polyfit(np.log(sizes), np.log(errors.mean(axis=1)) / 2, 1)[0]
+    # Two ends a factor 16 apart carry the slope.
+    assert abs(slope + 0.5) < Z_ALARM * spread.max() / math.log(16)
+
+
+@pytest.mark.statistical
+def test_two_data_sets_with_one_seed_differ_by_their_operators() -> None:
+    """Proposition 3.4, alarm 1e-6: E|Y-Z|² = |A-B|², variance 2|(A-B)²|²/k, not 2|A-B|²/k.
+
+    The columns are independent: k of them are k draws for k = 1. Cumulants of Σ μ²χ² give the
+    errors. Sees 1 % of the mean and 4 % of the variance.
+    """
+    n, k = 12, 100_000
+    A, B = symmetric(n, 1.0), symmetric(n, 1.3)
+    mu = np.linalg.eigvalsh(A - B)
+    mean, variance = (mu**2).sum(), 2 * (mu**4).sum()
+    assert mean == pytest.approx(((A - B) ** 2).sum())
+    assert variance == pytest.approx(2 * (matrix_power(A - B, 2) ** 2).sum())
+    Y, Z = (hs.sketch(M, hs.Power(1), k, deflate=False, rng=5) for M in (A, B))
+    squared = k * ((Y - Z) ** 2).sum(axis=0)
+    mean_error = math.sqrt(variance / k)
+    variance_error = math.sqrt((48 * (mu**8).sum() + 2 * variance**2) / k)
+    assert abs(squared.mean() - mean) < Z_ALARM * mean_error
+    assert abs(squared.var() - variance) < Z_ALARM * variance_error
+    assert Z_ALARM * mean_error < 0.01 * mean
+    assert Z_ALARM * variance_error < 0.04 * variance
+    assert abs(squared.var() - 2 * mean) > Z_ALARM * variance_error  # as printed
+    other = hs.sketch(B, hs.Power(1), k, deflate=False, rng=6)  # another G: the sum, not |A-B|²
+    unpaired = k * ((Y - other) ** 2).sum(axis=0).mean()
+    assert unpaired > 10 * mean
+
+
+# Loose intervals, large times, bad arguments
+
+
+@pytest.mark.parametrize("f", [hs.Power(2000), hs.Heat(300.0)], ids=str)
+@pytest.mark.parametrize("deflate", [True, False])
+def test_long_times_are_right_where_only_row_sums_bound_the_spectrum(
+    f: hs.Power | hs.Heat, deflate: bool
+) -> None:
+    # Row sums of the symmetric form exceed 1, and 1.2^2000 is 10^158.
+    A, G = symmetric(200, 0.5), normals(200, 1)
+    lam, V = np.linalg.eigh(A)
+    assert hs.Dense(A).spectrum[1] > 1.1
+    weights = f(lam)
+    weights[-1] *= not deflate
+    exact = V @ (weights[:, None] * (V.T @ G))
+    F = hs.sketch(A, f, G=G, deflate=deflate)
+    assert np.linalg.norm(F - exact) < 1e-9 * np.linalg.norm(exact)
+
+
+def test_a_time_so_large_that_nothing_is_left_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"time is too large.*smaller time"):
+        hs.sketch(symmetric(epsilon=2.0), hs.Power(10**7), 8, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"n_components": 0}, ValueError, "n_components=0 is out of range"),
+        ({"n_components": 2.5}, TypeError, "n_components=2.5"),
+        ({"n_components": 10**9}, ValueError, "n_components=1000000000"),
+        ({"kind": "cauchy"}, ValueError, "'cauchy' is unknown; pass one of 'gaussian'"),
+        ({"G": np.ones((59, 2))}, ValueError, r"\(59, 2\) but the operator has 60 points"),
+        ({"G": np.ones(60)}, ValueError, r"\(60,\); pass \(60, k\)"),
+        ({"G": np.ones((60, 0))}, ValueError, r"\(60, 0\); pass \(60, k\)"),
+        ({"filter": 8}, TypeError, r"filter=8 .*pass Power"),
+        ({"filter": [hs.Power(1), 8]}, TypeError, r"filter=.* .*pass Power"),
+        ({"filter": np.cos}, TypeError, r"filter=.* .*pass Power"),
+        ({"A": np.triu(np.ones((60, 60)))}, ValueError, "not symmetric"),
+        ({"A": np.full((60, 60), np.nan)}, ValueError, "NaN"),
+        ({"A": np.ones((60, 59))}, ValueError, "square"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_bad_arguments_are_refused(
+    arguments: dict[str, object], error: type[Exception], message: str
+) -> None:
+    call = {"A": symmetric(), "filter": hs.Power(2), **arguments}
+    with pytest.raises(error, match=message):
+        hs.sketch(**call)  # type: ignore[call-overload]
