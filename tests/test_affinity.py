@@ -269,7 +269,7 @@ def test_radius_rows_of_training_points_are_rows_of_the_matrix():
 
 def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeypatch):
     X = cloud(80)
-    stored = 12 * radius_affinity(X, 0.4).operator.matrix.nnz
+    stored = affinity._RADIUS_BYTES * radius_affinity(X, 0.4).operator.matrix.nnz
     monkeypatch.setattr(affinity, "_RADIUS_BUDGET", 2 * stored)
     radius_affinity(X, 0.4)
     monkeypatch.setattr(affinity, "_RADIUS_BUDGET", stored / 2)

@@ -24,7 +24,8 @@ logger = logging.getLogger("heatsketch")
 STORED_POINTS = 4096  # a dense kernel is stored up to here (134 MB), made on the fly beyond
 WIDE_CUT = 5.0  # radius in units of √(ε/2): K is dropped below e^-12.5 = 4e-6
 _FAINT = 1e-290  # a row sum below has lost digits to underflow, its inverse powers overflow
-_RADIUS_BUDGET = 4 * 2**30  # bytes of a radius graph
+_RADIUS_BUDGET = 8 * 2**30  # bytes that building a radius graph may take
+_RADIUS_BYTES = 70  # an entry at the peak of building it
 
 Rows = Callable[[Any], "Array | sparse.csr_matrix"]
 
@@ -264,10 +265,11 @@ class _RadiusRows:
         n = self.index.n
         sample = self.index.points[:: max(1, n // 100)]
         mean = self.index.within(sample, self.radius).nnz / sample.shape[0]
-        if 12 * n * mean > _RADIUS_BUDGET:
+        size = _RADIUS_BYTES * n * mean
+        if size > _RADIUS_BUDGET:
             raise MemoryError(
                 f"affinity='radius' at this epsilon joins a point with about {mean:,.0f} others: "
-                f"{12 * n * mean / 2**30:.0f} GB; pass a smaller epsilon, or affinity='knn'."
+                f"{size / 2**30:.0f} GB; pass a smaller epsilon, or affinity='knn'."
             )
 
 

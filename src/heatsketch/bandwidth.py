@@ -68,7 +68,7 @@ def ksum(X: Any, *, rng: Rng = 0) -> Ksum:
 
     Notes
     -----
-    Cost: at most 10⁷ distances and some 60 exponentials of each; memory 300 MB at most.
+    Cost: at most 10⁷ distances and some 60 exponentials of each; memory 400 MB at most.
 
     Examples
     --------

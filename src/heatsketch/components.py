@@ -19,9 +19,10 @@ _COLUMNS = 256
 def component_labels(K: Operator) -> Array | None:
     """Return the component of each point (n,), numbered from 0, or None where K cannot tell."""
     if isinstance(K, Sparse):
-        linked = K.matrix.copy()
-        linked.eliminate_zeros()
-        return connected_components(linked, directed=False)[1]
+        entries = K.matrix.tocoo()
+        row_sums = np.asarray(K.matrix.sum(axis=1)).ravel()
+        kept = entries.data > NEGLIGIBLE * row_sums[entries.row]
+        return _components_of(entries.row[kept], entries.col[kept], K.n)
     if isinstance(K, Dense):
         return _merge(K, _components_of(*_strongest_entries(K.matrix)))
     if isinstance(K, Kernel):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import random_block, row_tiles
+from heatsketch._array import ROW_TILE, random_block, row_tiles
 from heatsketch._checks import (
     CertificateError,
     DisconnectedWarning,
@@ -40,7 +40,8 @@ from heatsketch.normalize import (
     check_non_negative,
     markov_scaling,
 )
-from heatsketch.operators import Deflated, Dense, Operator, Sparse
+from heatsketch.operators import Deflated, Dense, Kernel, Operator, Scaled, Sparse
+from heatsketch.spectrum import eigh
 
 logger = logging.getLogger("heatsketch")
 
@@ -274,7 +275,10 @@ class Diffusion:
         """Apply to H (n, k) the rows of new points, tile by tile: (m, k)."""
         if self.extend is None:
             raise ValueError("This diffusion has no rule for new points.")
-        tiles = [self.extend(X[rows]) @ H for rows in row_tiles(X.shape[0])]
+        # Rows of a dense kernel are as long as the data: fewer of them at a time, 128 MB.
+        held = self.own_rows is not None or isinstance(getattr(self.operator, "A", None), Sparse)
+        tile = ROW_TILE if held else max(1, min(ROW_TILE, 2**24 // self.n))
+        tiles = [self.extend(X[rows]) @ H for rows in row_tiles(X.shape[0], tile)]
         return np.concatenate(tiles) if tiles else np.empty((0, H.shape[1]))
 
 
@@ -329,9 +333,10 @@ def _connectivity(K: Operator) -> dict[str, Any]:
     return {"components": len(sizes), "isolated": len(alone)}
 
 
-def _certify(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> dict[str, Any]:
+def _certify(A: Scaled, measure: Array, diagnostics: dict[str, Any]) -> dict[str, Any]:
     """Measure how well A √π = √π holds, and whether A has anything else; raise if it is off."""
     root = np.sqrt(measure)
+    _certify_spectrum(A, root)
     probe = random_block(A.n, 1, "gaussian", 0)[:, 0]
     probe -= root * (root @ probe)
     image, other = (A @ np.column_stack([root, probe])).T
@@ -352,6 +357,23 @@ def _certify(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> dict[s
             stacklevel=5,
         )
     return {"row_sum_error": error, "flat": flat}
+
+
+def _certify_spectrum(A: Scaled, root: Array) -> None:
+    """Raise if an operator that may have negative entries has eigenvalues beyond 1.
+
+    Non-negative entries and A √π = √π are enough; where entries are not seen, look.
+    """
+    if isinstance(A.A, (Dense, Sparse, Kernel)):
+        return  # seen to be non-negative
+    honest = Scaled(A.A, A.s)  # without the claim that is in question
+    top = float(eigh(Deflated(honest, root / np.linalg.norm(root)), 1, tol=1e-4, rng=0).values[0])
+    if top > 1 + 1e-6:
+        raise CertificateError(
+            f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity has "
+            "negative entries and its powers would grow; pass a non-negative affinity, or a "
+            "low-rank factor that approximates one better."
+        )
 
 
 def _warn_of_scales(X: Any) -> None:

@@ -125,7 +125,7 @@ class HeatQuotient:
         lam = np.asarray(lam, dtype=float)
         peak = max(float(np.max(lam, initial=0.0)), 0.0)
         near = np.abs(self.t * lam) < 0.5
-        safe = np.where(near, 1.0, lam)
+        safe = np.where(near, peak or -1.0, lam)  # what is not used must not overflow either
         far_values = (np.exp(self.t * (safe - peak)) - np.exp(-self.t * peak)) / safe
         z = np.where(near, self.t * lam, 0.0)
         phi = np.where(z == 0.0, 1.0, np.expm1(z) / np.where(z == 0.0, 1.0, z))
@@ -147,14 +147,17 @@ class Block(NamedTuple):
     values: Array  # (n, k)
     log_scale: float
 
+    def log_peak(self) -> float:
+        """Return the logarithm of the largest modulus; 0 for a block of zeros."""
+        peak = float(np.max(np.abs(self.values), initial=0.0))
+        return self.log_scale + math.log(peak) if peak > 0 else 0.0
+
     def unscaled(self) -> Array:
         """Multiply out, or raise if the result would lose digits to underflow."""
         if self.log_scale == 0.0:
             return self.values
-        limits = np.finfo(self.values.dtype)
-        peak = float(np.max(np.abs(self.values), initial=0.0))
-        log_peak = self.log_scale + (math.log(peak) if peak > 0 else 0.0)
-        if not math.log(limits.tiny) + 25 < log_peak < math.log(limits.max):
+        log_peak = self.log_peak()
+        if not representable(log_peak, self.values.dtype):
             raise ValueError(
                 f"The time is too large: the result is of size e^{log_peak:.0f}, beyond "
                 f"{self.values.dtype}; pass a smaller time (nothing but the slowest direction is "
@@ -162,6 +165,13 @@ class Block(NamedTuple):
             )
         half = math.exp(self.log_scale / 2)
         return (self.values * half) * half
+
+
+def representable(log_peak: float, dtype: Any) -> bool:
+    """Say whether `dtype` holds numbers of this size and, for distances, their squares."""
+    limits = np.finfo(dtype)
+    smallest = math.log(limits.tiny) / 2 - math.log(limits.eps)
+    return smallest < log_peak < math.log(limits.max) / 2
 
 
 def apply(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
@@ -174,9 +184,15 @@ def apply(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
     """
     X = A.asarray(X)
     degrees = [_degree(f, A) for f in filters]
-    if _all_eigenpairs_pay(degrees, A, X):
+    if _all_eigenpairs_pay(filters, degrees, A, X):
         return _by_eigenpairs(filters, A, X)
-    plain = {i for i, f in enumerate(filters) if isinstance(f, Power) and f.p <= 2 * degrees[i]}
+    # In float32 the recurrence loses digits that products keep.
+    single = A.dtype == np.float32
+    plain = {
+        i
+        for i, f in enumerate(filters)
+        if isinstance(f, Power) and (single or f.p <= 2 * degrees[i])
+    }
     chebyshev = [i for i in range(len(filters)) if i not in plain]
     done: dict[int, Block] = {}
     for interval in (lambda: A.spectrum, lambda: _tight_interval(A)):
@@ -205,9 +221,8 @@ def chebyshev_coefficients(
     """
     low, high = interval
     log_scale = f.scaled(np.array(interval))[1]
-    n = 2 ** math.ceil(
-        math.log2(64 + 4 * math.sqrt(_time(f)))
-    )  # nodes that see a peak of width 1/t
+    # Nodes that see a peak of width 1/t.
+    n = 2 ** math.ceil(math.log2(64 + 4 * math.sqrt(_time(f, interval))))
     while True:
         angles = np.pi * (np.arange(n) + 0.5) / n
         nodes = 0.5 * (high - low) * np.cos(angles) + 0.5 * (high + low)
@@ -243,16 +258,27 @@ def _tight_interval(A: Operator) -> tuple[float, float]:
 
 def _degree(f: Filter, A: Operator) -> float:
     """Estimate the Chebyshev degree that reaches rounding: sqrt(2 t ln(2/tol))."""
-    return 16 + math.sqrt(2 * _time(f) * math.log(8 / np.finfo(A.dtype).eps))
+    return 16 + math.sqrt(2 * _time(f, A.spectrum) * math.log(8 / np.finfo(A.dtype).eps))
 
 
-def _time(f: Filter) -> float:
-    return float(getattr(f, "p", getattr(f, "t", 0.0)))
+def _time(f: Filter, interval: tuple[float, float]) -> float:
+    """Return the time of f where the interval is [-1, 1]; powers do not depend on its width."""
+    if isinstance(f, Power):
+        return float(f.p)
+    return float(getattr(f, "t", 0.0)) * (interval[1] - interval[0]) / 2
 
 
-def _all_eigenpairs_pay(degrees: Sequence[float], A: Operator, X: Array) -> bool:
+def _all_eigenpairs_pay(
+    filters: Sequence[Filter], degrees: Sequence[float], A: Operator, X: Array
+) -> bool:
+    if A.n > SPECTRAL_LIMIT:
+        return False
     k = X.shape[1] if X.ndim == 2 else 1
-    return A.n <= SPECTRAL_LIMIT and max(degrees, default=0.0) * k > 12 * A.n + 1000
+    pairs = zip(filters, degrees, strict=True)
+    products = max((min(f.p, d) if isinstance(f, Power) else d for f, d in pairs), default=0)
+    few = all(isinstance(f, Power) and f.p <= 8 for f in filters)  # then products are more exact
+    beyond = products > _MAX_DEGREE / 2
+    return beyond or (not few and products * k > 12 * A.n + 1000)
 
 
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
@@ -293,7 +319,7 @@ def _by_chebyshev(
     eps = float(np.finfo(A.dtype).eps)
     series, log_scales = zip(
         *(
-            chebyshev_coefficients(f, (low, high), 4 * eps * math.sqrt(1 + _time(f)))
+            chebyshev_coefficients(f, (low, high), 4 * eps * math.sqrt(1 + _time(f, interval)))
             for f in filters
         ),
         strict=True,
@@ -303,6 +329,11 @@ def _by_chebyshev(
     previous, current = X, number(scale) * (A @ X) - number(shift) * X
     sums = [number(c[0]) * X for c in series]
     degree = max(len(c) for c in series) - 1
+    if degree**2 * eps > 1e-2:
+        raise ValueError(
+            f"{filters[0]} takes {degree} products, more than {A.dtype} has digits for; pass a "
+            "smaller time" + (", or the operator in float64." if eps > 1e-10 else ".")
+        )
     progress = _Progress(degree)
     for j in range(1, degree + 1):
         for total, c in zip(sums, series, strict=True):

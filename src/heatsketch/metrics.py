@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.diffusion import Diffusion
 from heatsketch.filters import Block, Filter, apply, make_filter
+from heatsketch.neighbors import pair_distances
 from heatsketch.operators import as_operator
 from heatsketch.operators.base import Deflated, Operator
 from heatsketch.spectrum import leading_vector
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
-_PAIR_TILE = 4096
 
 Pairs = tuple[Any, Any]
 
@@ -51,12 +50,18 @@ class Distortion(NamedTuple):
 
 
 def diffusion_distance(
-    A: Any, time: float = 8, *, filter: str = "power", pairs: Pairs | None = None
+    A: Any,
+    time: float = 8,
+    *,
+    filter: str = "power",
+    pairs: Pairs | None = None,
+    deflate: bool = False,
 ) -> Array:
     """Compute diffusion distances D(i, j) = |row_i f(A) - row_j f(A)|, exactly.
 
     *Sketching the heat kernel*, equation (26). Rows are compared by explicit differences, and the
-    trivial direction, which would drown small distances, is carried apart; it counts.
+    trivial direction, which would drown small distances, is carried apart; it counts unless
+    `deflate` says otherwise.
 
     Parameters
     ----------
@@ -68,6 +73,9 @@ def diffusion_distance(
     filter : "power" (λ^t) or "heat" (e^{-t(1-λ)}), default "power"
     pairs : (i, j) of index arrays (m,), optional
         Only these pairs; by default all, in the order of `scipy.spatial.distance.pdist`.
+    deflate : bool, default False
+        Leave the trivial direction √π out, as sketches and diffusion maps do. It makes a difference
+        in the symmetric form alone, where √π is not constant and, at large times, is all there is.
 
     Returns
     -------
@@ -93,10 +101,12 @@ def diffusion_distance(
     if not isinstance(A, Diffusion):
         A = as_operator(A)
         operator = A if isinstance(A, Deflated) else Deflated(A, leading_vector(A, rng=0))
-        return _distances(operator, f, pairs, A.n, None, np.ones(A.n), A)
+        whole = None if deflate or isinstance(A, Deflated) else A
+        return _distances(operator, f, pairs, A.n, None, np.ones(A.n), whole)
     weight = 1 / np.sqrt(A.measure) if A.normalization == "markov" else np.ones(A.n)
     n_points = A.n if A.vertex is None else len(A.vertex)
-    return _distances(A.deflated(), f, pairs, n_points, A.vertex, weight, A.operator)
+    whole = None if deflate else A.operator
+    return _distances(A.deflated(), f, pairs, n_points, A.vertex, weight, whole)
 
 
 def _distances(
@@ -106,8 +116,9 @@ def _distances(
     n_points: int,
     vertex: Array | None,
     weight: Array,
-    A: Operator,
+    whole: Operator | None,
 ) -> Array:
+    A = deflated
     if pairs is None:
         points = np.arange(n_points)
     else:
@@ -120,13 +131,13 @@ def _distances(
     block = apply([f], deflated, deflated.project(unit))[0]
     rows = deflated.project(block.values).T * weight[used, None]  # (m, n): rows of f(A)
     log_scale = block.log_scale
-    if A is not deflated:
-        rows, log_scale = _with_trivial_part(rows, log_scale, deflated, f, used, weight, A)
+    if whole is not None:
+        rows, log_scale = _with_trivial_part(rows, log_scale, deflated, f, used, weight, whole)
     if pairs is None:
         D = pdist(rows if vertex is None else rows[place])
     else:
         i, j = (place[np.searchsorted(points, side)] for side in (i, j))
-        D = pair_distances(rows, i, j)
+        D = pair_distances(rows, rows, i, j)
     return Block(D, log_scale).unscaled()
 
 
@@ -184,15 +195,15 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     >>> q.expansion, q.contraction, round(q.log_L, 4)
     (2.0, 1.0, 0.6931)
     """
-    F = _as_embedding(F)
-    D = np.asarray(D, dtype=float)
+    F, F_exponent = _scaled(_as_embedding(F))
+    D, D_exponent = _scaled(np.asarray(D, dtype=float))
     if pairs is None:
         i, j = np.triu_indices(len(F), 1)
         D = D[i, j] if D.shape == (len(F), len(F)) else D
         embedded = pdist(F)
     else:
         i, j = _check_pairs(pairs, len(F))
-        embedded = pair_distances(F, i, j)
+        embedded = pair_distances(F, F, i, j)
     if D.shape != embedded.shape:
         raise ValueError(
             f"D has shape {D.shape} but there are {len(embedded)} pairs of {len(F)} points; pass "
@@ -205,10 +216,16 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
         raise ValueError("No pair has a distance to compare: all are zero on both sides.")
     with np.errstate(divide="ignore"):
         ratio = embedded[kept] / D[kept]
-    return _summary(ratio, i[kept], j[kept])
+    return _summary(ratio, F_exponent - D_exponent, i[kept], j[kept])
 
 
-def _summary(ratio: Array, i: Array, j: Array) -> Distortion:
+def _scaled(values: Array) -> tuple[Array, int]:
+    """Scale by a power of two to at most 1, where squares neither under- nor overflow."""
+    exponent = int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
+    return np.ldexp(values, -exponent), exponent
+
+
+def _summary(ratio: Array, exponent: int, i: Array, j: Array) -> Distortion:
     high, low = float(ratio.max()), float(ratio.min())
     log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
     finite = ratio[np.isfinite(ratio)]
@@ -219,16 +236,9 @@ def _summary(ratio: Array, i: Array, j: Array) -> Distortion:
     order = np.argsort(ratio, kind="stable")
     ends = {"contraction": order[:5], "expansion": order[::-1][:5]}
     worst = {name: np.column_stack([i[at], j[at]]) for name, at in ends.items()}
-    return Distortion(log_L, high, low, quantiles, worst, len(ratio))
-
-
-def pair_distances(F: Array, i: Array, j: Array) -> Array:
-    """Return |F_i - F_j| for pairs, from explicit differences, (m,)."""
-    D = np.empty(len(i))
-    for tile in row_tiles(len(i), _PAIR_TILE):
-        difference = F[i[tile]] - F[j[tile]]
-        D[tile] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
-    return D
+    with np.errstate(over="ignore", under="ignore"):
+        expansion, contraction = (float(np.ldexp(end, exponent)) for end in (high, low))
+    return Distortion(log_L, expansion, contraction, quantiles, worst, len(ratio))
 
 
 def _as_embedding(F: Any) -> Array:

@@ -11,10 +11,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from heatsketch._array import row_tiles
 from heatsketch._typing import Array, Points
-from heatsketch.operators.kernel import squared_norms
+from heatsketch.operators.kernel import squared_distances, squared_norms
 
 _CHUNK = 2**22  # coordinates differenced at a time: 32 MB
 _TREE_FEATURES = 15  # beyond, blocks of the Gram form find candidates faster than a tree
+_TIE = 1e-7  # distances closer than this, relatively, are ordered exactly
 _GRAM_BOUND = 1e-8  # the largest relative error of a squared distance we accept from that form
 
 
@@ -44,6 +45,10 @@ class NeighborIndex:
     def _tree(self) -> NearestNeighbors:
         return NearestNeighbors(algorithm="ball_tree").fit(self.points)
 
+    @cached_property
+    def _largest_square(self) -> float:
+        return float(np.max(squared_norms(self.points)))
+
     @property
     def n(self) -> int:
         """Number of points."""
@@ -51,16 +56,35 @@ class NeighborIndex:
 
     def query(self, x: Points, k: int) -> Neighbors:
         """Return the k nearest points of each row of x (m, d)."""
-        indices = self._search.kneighbors(x, n_neighbors=k, return_distance=False)
+        reach = min(k + 1, self.n)  # one more, to see whether the last is a tie
+        indices = self._search.kneighbors(x, n_neighbors=reach, return_distance=False)
         distances = self._distances(x, indices)
         unsure = self._unsure(x, distances.max(axis=1))
         if len(unsure):
-            indices[unsure] = self._tree.kneighbors(x[unsure], k, return_distance=False)
+            indices[unsure] = self._tree.kneighbors(x[unsure], reach, return_distance=False)
             distances[unsure] = self._distances(x[unsure], indices[unsure])
-        order = np.argsort(distances, axis=1, kind="stable")
-        return Neighbors(
-            np.take_along_axis(distances, order, axis=1), np.take_along_axis(indices, order, axis=1)
-        )
+        order = np.lexsort((indices, distances), axis=1)
+        distances = np.take_along_axis(distances, order, axis=1)
+        indices = np.take_along_axis(indices, order, axis=1)
+        tied = np.flatnonzero(distances[:, -1] <= distances[:, k - 1] * (1 + _TIE))
+        if reach > k and len(tied):
+            self._break_ties(x, tied, Neighbors(distances[:, :k], indices[:, :k]))
+        return Neighbors(distances[:, :k].copy(), indices[:, :k].copy())
+
+    def _break_ties(self, x: Points, tied: Array, found: Neighbors) -> None:
+        """Among points equally far, take those of lowest index, not those the search came upon."""
+        k = found.distances.shape[1]
+        for tile in row_tiles(len(tied), max(1, _CHUNK // self.n)):
+            rows = tied[tile]
+            squares = squared_distances(x[rows], self.points, direct=False)
+            limit = (found.distances[rows, -1] * (1 + 2 * _TIE)) ** 2
+            rounding = 16 * np.finfo(float).eps * (squared_norms(x[rows]) + self._largest_square)
+            i, j = np.nonzero(squares <= (limit + rounding)[:, None])
+            d = pair_distances(x[rows], self.points, i, j)
+            order = np.lexsort((j, d, i))
+            first = np.searchsorted(i, np.arange(len(rows)))
+            chosen = order[first[:, None] + np.arange(k)]
+            found.distances[rows], found.indices[rows] = d[chosen], j[chosen]
 
     def within(self, x: Points, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""

@@ -52,8 +52,8 @@ class Scaling:
         if self.density_weight is None:
             own = 1.0 / (K_rows @ self.s)
         else:
-            q = _row_sums(K_rows) ** -self.alpha
-            own = q / np.sqrt(q * (K_rows @ self.density_weight))
+            # q^-α / √v with v = q^-α Σ K q_j^-α, arranged so that q^-α itself need not be held
+            own = _row_sums(K_rows) ** (-self.alpha / 2) / np.sqrt(K_rows @ self.density_weight)
         return _scale_both_sides(K_rows, own, self.s)
 
 
@@ -229,6 +229,8 @@ def bistochastic_scaling(K: Operator, tol: float = 1e-8, max_iter: int = 1000) -
 def as_affinity(K: Any) -> Operator:
     """Return an operator for the affinity K in float64, or say why K is not one."""
     if isinstance(K, Operator):
+        if isinstance(K, (Dense, Sparse)):
+            check_non_negative(K.matrix)
         return K
     refuse_masked(K, "K")
     if not sparse.issparse(K):

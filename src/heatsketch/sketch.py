@@ -51,10 +51,12 @@ def sketch(
     deflate: bool = True,
     rng: Rng = None,
 ) -> Array | list[Array]:
-    """Compute F = f(A) G / √k, with E|F_i - F_j|² = |row_i f(A) - row_j f(A)|².
+    """Compute F = f(A) G / √k, with E|F_i - F_j|² = D² = |row_i f(A) - row_j f(A)|².
 
     *Sketching the heat kernel*, Algorithms 4 (Gaussian G) and 5 (±1 G). For Gaussian G the ratio
-    k |F_i - F_j|² / D² is chi-square with k degrees of freedom, exactly, for every pair.
+    k |F_i - F_j|² / D² is chi-square with k degrees of freedom, exactly, for every pair. With
+    `deflate`, A is the deflated operator here and D is `diffusion_distance(A, deflate=True)`: the
+    same as without for bistochastic A, smaller where √π is not constant.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from heatsketch.operators.base import Deflated, Operator
 logger = logging.getLogger("heatsketch")
 
 DENSE_LIMIT = 1200  # points up to which all eigenpairs are cheaper than iterating
+_COPIES = 8  # of the largest eigenvalue that are looked for
 _DEGREE = 40  # of the polynomial between two Rayleigh-Ritz steps
 
 
@@ -124,7 +125,7 @@ def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
         return dense_eigh(matrix)
     # Push the deflated directions below everything else, where they can be dropped cleanly.
     V = A.V.astype(float)
-    depth = 1.0 + 2.0 * max(map(abs, A.spectrum))
+    depth = 2.0 * max(map(abs, A.spectrum)) or 1.0
     values, vectors = dense_eigh(matrix - depth * (V @ V.T))
     return values[V.shape[1] :], vectors[:, V.shape[1] :]
 
@@ -133,7 +134,8 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
     """Return the unit eigenvector (n,) of the largest eigenvalue: √π of a normalised affinity.
 
     Where the construction of A says it, or it is constant, one product confirms it; else it is
-    computed.
+    computed. Where the eigenvalue is multiple (an affinity of several components), it is the vector
+    of its eigenspace nearest to the constant: positive on every component.
     """
     known = getattr(A, "leading", None)
     for guess in (known, np.ones(A.n)):
@@ -145,8 +147,11 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
         close = np.linalg.norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
             return A.asarray(u)
-    u = eigh(A, 1, rng=rng).vectors[:, 0]
-    return A.asarray(u)
+    values, vectors, _ = eigh(A, min(_COPIES, A.n), rng=rng)
+    copies = vectors[:, values >= values[0] - 1e-10 * abs(values[0])]
+    u = copies @ copies.sum(axis=0)
+    size = np.linalg.norm(u)
+    return A.asarray(u / size if size > 1e-6 else vectors[:, 0])
 
 
 def _fix_signs(vectors: Array) -> Array:
@@ -173,9 +178,10 @@ def _subspace_iteration(
         logger.info("eigenpairs: residual %.1e after %d products", worst, products)
         if worst <= limit or products >= max_products:
             return ritz[:k], X[:, :k]
-        cut = max(float(ritz[-1]), low + 1e-3 * (high - low))
-        degree = min(longest, _safe_degree(A, float(ritz[0]), cut))
-        X = _amplify(A, X, cut, degree)
+        top = max(float(ritz[0]), low + 1e-12 * (high - low))
+        cut = max(float(ritz[-1]), low + 1e-3 * (top - low))
+        degree = min(longest, _safe_degree(A, top, cut))
+        X = _amplify(A, X, cut, top, degree)
         products, longest = products + degree, min(2 * longest, 320)
 
 
@@ -195,12 +201,12 @@ def _safe_degree(A: Operator, top: float, cut: float) -> int:
     return max(2, int(np.log(2 / np.sqrt(np.finfo(A.dtype).eps)) / max(growth, 1e-3)))
 
 
-def _amplify(A: Operator, X: Array, cut: float, degree: int) -> Array:
+def _amplify(A: Operator, X: Array, cut: float, top: float, degree: int) -> Array:
     """Apply the Chebyshev polynomial that is small on [lowest, cut] and grows above it."""
     low = A.spectrum[0]
     half, middle = A.dtype.type((cut - low) / 2), A.dtype.type((cut + low) / 2)
     # Scaled so that the value at the top stays near 1 (Zhou and Saad 2007, Algorithm 4.1).
-    sigma = first = half / (A.dtype.type(A.spectrum[1]) - middle)
+    sigma = first = half / (A.dtype.type(top) - middle)
     previous, current = X, (A @ X - middle * X) * (first / half)
     for _ in range(1, degree):
         following_sigma = 1 / (2 / first - sigma)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 import warnings
 from abc import abstractmethod
@@ -22,11 +21,12 @@ from heatsketch._checks import (
     check_finite,
     check_number,
     is_text,
+    name_rows,
     warn_of_rounding,
 )
 from heatsketch._typing import Array
 from heatsketch.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
-from heatsketch.filters import FILTERS, Block
+from heatsketch.filters import FILTERS, Block, representable
 
 logger = logging.getLogger("heatsketch")
 
@@ -192,32 +192,33 @@ def check_time(t: Any, filter: str, whole_powers: bool = False) -> float:
 
 def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[float]]:
     """Multiply the blocks out where `dtype` can hold them; else keep them scaled, and warn."""
-    limits, columns, log_scales = np.finfo(dtype), [], []
-    for values, log_scale in blocks:
-        peak = float(np.max(np.abs(values), initial=0.0))
-        log_peak = log_scale + math.log(peak) if peak > 0 else 0.0
-        if math.log(limits.tiny) + 25 < log_peak < math.log(limits.max):
-            values, log_scale = values * math.exp(log_scale / 2) * math.exp(log_scale / 2), 0.0
-        else:
+    columns, log_scales = [], []
+    for block in blocks:
+        held = representable(block.log_peak(), dtype)
+        if not held:
             warnings.warn(
-                f"At this time the embedding is of size e^{log_peak:.0f}, beyond {dtype}; it is "
-                'divided by e^diagnostics_["log_scale"]. Pass a smaller time: little but the '
+                f"At this time the embedding is of size e^{block.log_peak():.0f}, beyond {dtype}; "
+                'it is divided by e^diagnostics_["log_scale"]. Pass a smaller time: little but the '
                 "slowest direction is left.",
                 ScaleWarning,
                 stacklevel=4,
             )
-        columns.append(values)
-        log_scales.append(log_scale)
+        columns.append(block.unscaled() if held else block.values)
+        log_scales.append(0.0 if held else block.log_scale)
     return np.hstack(columns), log_scales
 
 
 def _check_mass(H: Array, measure: Array) -> None:
     """Raise unless every column of H stays orthogonal to √π: diffusion adds and takes no mass."""
-    H = H / max(float(np.abs(H).max()), np.finfo(float).tiny)  # squares must not underflow
-    mass = float(np.abs(np.sqrt(measure) @ H).max())
-    size = float(np.linalg.norm(H, axis=0).max())
-    if not mass <= 1e-8 * size:
-        raise CertificateError(f"Mass is not conserved: {mass:.1e} of {size:.1e} leaked.")
+    peaks = np.maximum(np.abs(H).max(axis=0), np.finfo(float).tiny)  # squares must not underflow
+    mass = np.abs(np.sqrt(measure) @ (H / peaks))
+    size = np.linalg.norm(H / peaks, axis=0)
+    leaked = np.flatnonzero(mass > 1e-8 * size)
+    if len(leaked):
+        raise CertificateError(
+            f"Mass is not conserved: {mass.max():.1e} of {size.max():.1e} leaked in columns "
+            f"{name_rows(leaked)}."
+        )
 
 
 def _check_columns(X: Any) -> None:

@@ -20,6 +20,13 @@ class HeatSketch(DiffusionEstimator):
     one standard deviation of a squared distance is √(2/k) of it: 25 % at 32 columns, 9 % at 256.
     *Sketching the heat kernel*, Algorithms 4 and 5.
 
+    D is the diffusion distance without the trivial direction √π (which only the symmetric form
+    would notice). With the default neighbour graph the last of the t steps is one-sided: every
+    point, old or new, takes it to its own nearest neighbours, so Y = S A^(t-1) G / √k and D belongs
+    to S A^(t-1). On scikit-learn's digits at t = 8 its squares are within 0.86 and 1.25 times those
+    of the symmetric graph for 98 % of the pairs. For D of A itself use "dense" or "radius", or
+    `sketch`.
+
     Parameters
     ----------
     n_components : int, default 32
@@ -39,7 +46,7 @@ class HeatSketch(DiffusionEstimator):
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it;
         "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour.
     n_neighbors : int, default 15
-        Of the graph and of self-tuning scales.
+        Of the graph and of self-tuning scales. In a graph, duplicates count as one point.
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
         Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
     alpha : float, default 1

@@ -25,7 +25,8 @@ class DiffusionMap(DiffusionEstimator):
     Markov form the right eigenvectors r_m = v_m / √π of P, whose distances are diffusion distances
     weighted by 1/π (*Linear and nonlinear dimensionality reduction*, (24)-(30)). The constant
     eigenvector is left out. The most accurate k coordinates on average; it may leave out short
-    directions altogether (see `HeatSketch`).
+    directions altogether (see `HeatSketch`). Eigenvalues are ordered by λ, not |λ|: negative ones,
+    which a graph may have, belong to walks that go to and fro and come last.
 
     Parameters
     ----------
@@ -137,8 +138,10 @@ class DiffusionMap(DiffusionEstimator):
         return eigh(diffusion.deflated(), wanted, tol=self.tol, rng=self.random_state)
 
     def _auto_time(self, lam: Array) -> float:
-        first, following = abs(lam[0]), abs(lam[-1])
-        if not following < first * (1 - 1e-12):
+        first, following = lam[0], lam[-1]
+        if self.filter == "power":
+            first, following = abs(first), abs(following)
+        if not following < first - 1e-12 * abs(first):
             raise ValueError(
                 f"time='auto' finds no gap: the eigenvalues 1 and {len(lam)} are both {first:.6g} "
                 "(disconnected data?); pass a time, or fewer n_components."
