@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 
@@ -677,15 +677,23 @@ def test_42_a_million_steps(affinity: Any, make: Any) -> None:
 
 @every_affinity
 def test_54_embeddings_whose_squares_underflow(affinity: Any) -> None:
-    """At sizes of 1e-200 the numbers are good, their squares are not: the rows keep their shape."""
+    """At sizes of 1e-200 the numbers would do, their distances would be zero: given scaled."""
     lam = hs.DiffusionMap(1, **affinity).fit(X).eigenvalues_[0]
     time = round(np.log(1e-200) / np.log(lam))
     for make in ESTIMATORS.values():
-        late = strictly(lambda make=make: make(1, time, random_state=0, **affinity).fit(X))
-        assert late.diagnostics_["log_scale"] == 0
-        assert 1e-205 < np.abs(late.embedding_).max() < 1e-195
-        later = make(1, time + 1, random_state=0, **affinity).fit(X)
-        assert_allclose(later.embedding_ / late.embedding_, lam, rtol=1e-8)
+        models = []
+        for t in (time, time + 1):
+            with pytest.warns(hs.ScaleWarning, match="divided by"):
+                models.append(make(1, t, random_state=0, **affinity).fit(X))
+        scales = [m.diagnostics_["log_scale"] for m in models]
+        sizes = [
+            np.log(np.abs(m.embedding_).max()) + scale
+            for m, scale in zip(models, scales, strict=True)
+        ]
+        assert abs(sizes[0] - np.log(1e-200)) < np.log(1e5)
+        assert (pdist(models[0].embedding_) > 0).any()
+        ratio = models[1].embedding_ / models[0].embedding_ * np.exp(scales[1] - scales[0])
+        assert_allclose(ratio, lam, rtol=1e-8)
 
 
 # Rows 4, 5 and few points.

@@ -117,3 +117,8 @@ def test_isolated_points_have_affinity_to_nobody_else():
 def test_the_size_of_the_diagonal_does_not_matter():
     K = np.array([[7.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 2.0, 5.0]])
     np.testing.assert_array_equal(isolated_points(Dense(K), K.sum(axis=1)), [0])
+
+
+def test_links_too_faint_to_carry_anything_do_not_connect():
+    faint = sparse.csr_matrix([[1.0, 0.5, 0.0], [0.5, 1.0, 1e-15], [0.0, 1e-15, 1.0]])
+    assert component_labels(Sparse(faint)).tolist() == [0, 0, 1]

@@ -395,3 +395,41 @@ def test_the_data_are_left_as_they_are(way):
     d = built(way, X=X)
     d.extend(X)
     np.testing.assert_array_equal(X, cloud())
+
+
+def test_an_operator_whose_powers_would_grow_is_refused():
+    """F Fᵀ of cosines has negative entries: row sums can be positive and eigenvalues beyond 1."""
+    refused = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        F = np.cos(rng.normal(size=(60, 6)) + rng.uniform(0, 6, size=6)) + 0.4
+        K = F @ F.T
+        q = K.sum(axis=1)
+        if (q <= 0).any() or ((K / q).sum(axis=1) <= 0).any():
+            continue
+        v = (K / np.outer(q, q)).sum(axis=1)
+        A = K / np.outer(q, q) / np.sqrt(np.outer(v, v))
+        if np.linalg.eigvalsh(A)[-1] > 1 + 1e-5:
+            refused += 1
+            with pytest.raises(hs.CertificateError, match="beyond 1"):
+                hs.Diffusion.from_affinity(hs.LowRank(F))
+        else:
+            hs.Diffusion.from_affinity(hs.LowRank(F))
+    assert refused > 0
+
+
+def test_an_operator_of_stored_entries_is_seen_to_be_non_negative():
+    with pytest.raises(ValueError, match="Negative values"):
+        hs.Diffusion.from_affinity(hs.Dense(np.array([[1.0, -0.1], [-0.1, 1.0]])))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
+def test_far_points_have_rows_whatever_alpha(alpha):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    d = hs.diffusion(X, affinity="dense", epsilon=1.0, alpha=alpha)
+    for distance in (10.0, 20.0, 25.0):
+        rows = d.extend([[distance, 0.0]])
+        share = (rows * np.sqrt(d.measure) / (rows @ np.sqrt(d.measure))[:, None])[0]
+        squares = ((X - [distance, 0]) ** 2).sum(axis=1)
+        weight = np.exp(squares.min() - squares) * d.extend.scaling.s * np.sqrt(d.measure)
+        np.testing.assert_allclose(share, weight / weight.sum(), rtol=1e-9, atol=1e-12)

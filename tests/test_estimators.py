@@ -746,3 +746,13 @@ def test_precomputed_has_to_be_an_affinity(make, X, X_new):
             make(affinity="precomputed").fit(bad)
     with pytest.raises(ValueError, match=both("59 features", "60 features")):
         make(affinity="precomputed").fit(K).transform(K[:3, :-1])
+
+
+def test_the_time_chosen_for_the_heat_filter_is_that_of_exponentials_not_of_moduli():
+    """e^{-t(λ_1 - λ_{k+1})} = δ at the time chosen, negative eigenvalues or not."""
+    path = sparse.diags([np.ones(7), np.ones(7)], [-1, 1]).tocsr()  # bipartite: λ and -λ
+    model = hs.DiffusionMap(5, "auto", filter="heat", delta=0.2, affinity="precomputed", alpha=0)
+    model.fit(path)
+    lam = np.sort(np.linalg.eigvalsh(hs.Diffusion.from_graph(path).operator @ np.eye(8)))[::-1]
+    assert lam[6] < 0
+    np.testing.assert_allclose(np.exp(-model.time_ * (lam[1] - lam[6])), 0.2, rtol=1e-9)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.sparse.linalg import expm_multiply
 from scipy.special import ive
@@ -405,3 +406,37 @@ def test_float32_stays_float32_on_every_way(f: Filter) -> None:
     for block in ways:
         assert block.unscaled().dtype == np.float32
         assert relative_error(block.unscaled(), expected) < 1e-3
+
+
+@pytest.mark.parametrize("p", [400, 3000])
+def test_powers_in_single_precision_keep_the_digits_of_plain_products(p):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(2500, 30)))[0].astype(np.float32)
+    values = np.concatenate([1 - np.geomspace(1e-5, 1e-2, 29), [1.0]])
+    A = hs.LowRank((Q * np.sqrt(values)).astype(np.float32), (0.0, 1.0))
+    X = rng.normal(size=(2500, 4)).astype(np.float32)
+    exact = X.astype(float)
+    F = A.factor.astype(float)
+    gram = np.linalg.matrix_power(F.T @ F, p - 1)  # (FFᵀ)^p = F (FᵀF)^(p-1) Fᵀ
+    exact = F @ (gram @ (F.T @ exact))
+    found = filters.apply([hs.Power(p)], A, X)[0].unscaled()
+    assert found.dtype == np.float32
+    assert np.abs(found - exact).max() < 4 * p * 6e-8 * np.abs(exact).max()
+
+
+def test_heat_on_a_wide_spectrum_goes_through_eigenpairs_where_they_can_be_had():
+    """e^{-tL}, L = I - A an unnormalised Laplacian, as large as float64 allows."""
+    n = 120
+    L = 1e8 * (np.diag(np.full(n, 2.0)) - np.eye(n, k=1) - np.eye(n, k=-1))
+    L[0, 0] = L[-1, -1] = 1e8
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    found = filters.apply([hs.Heat(1.0)], hs.Dense(np.eye(n) - L), X)[0].unscaled()
+    assert_allclose(found, np.broadcast_to(X.mean(axis=0), (n, 2)), atol=1e-6)
+
+
+def test_the_quotient_does_not_overflow_where_its_result_does_not():
+    with np.errstate(all="raise", under="ignore"):
+        for lam in ([0.0, 0.5, 0.9], [-0.9, -0.1, 0.0], [0.0]):
+            values, log_scale = hs.Heat(1e5).quotient().scaled(np.array(lam))
+            assert np.isfinite(values).all()
+            assert np.isfinite(log_scale)

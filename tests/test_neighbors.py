@@ -164,3 +164,15 @@ def test_distinct_rows_see_through_the_storage_of_sparse_points():
     first, inverse = distinct_rows(X)
     assert (first.tolist(), inverse.tolist()) == ([0], [0, 0, 0])
     assert X.nnz == 8
+
+
+def test_among_points_equally_far_those_of_lowest_index_are_taken_however_many_are_asked():
+    """Binary points: nearly every list of neighbours ends in a tie."""
+    X = np.random.default_rng(3).integers(0, 2, (1500, 20)).astype(float)
+    index = NeighborIndex(X)
+    together = index.query(X, 12)
+    distances = np.abs(X[:, None, :] - X).sum(axis=2)  # squared, and whole
+    order = np.lexsort((np.broadcast_to(np.arange(1500), (1500, 1500)), distances), axis=1)[:, :12]
+    assert np.array_equal(together.indices, order)
+    for rows in (slice(0, 1), slice(700, 731), slice(400, 1424)):
+        assert np.array_equal(index.query(X[rows], 12).indices, together.indices[rows])

@@ -232,3 +232,33 @@ def test_eigenvalues_that_fall_off_fast_do_not_drown_in_the_first(rate: float) -
     spectrum = hs.eigh(A, 5, rng=0)
     np.testing.assert_allclose(spectrum.values, values[:5], atol=1e-10)
     assert_honest(spectrum, A)
+
+
+@pytest.mark.parametrize("factor", [900.0, 1e4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bound_far_above_the_top_does_not_keep_eigh_from_it(factor, dtype):
+    n, top = 1500, np.array([3.0, 2.0, 1.5])
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 40)))[0]
+    values = np.concatenate([top, np.linspace(1, 0.01, 37)])
+    F = (Q * np.sqrt(values)).astype(dtype)
+    found = hs.eigh(hs.LowRank(F, (0.0, 3.0 * factor)), 3, rng=0)
+    assert (np.abs(found.values - top) <= found.residuals + 100 * np.finfo(dtype).eps).all()
+    assert found.residuals.max() <= 3 * max(1e-8, 50 * np.finfo(dtype).eps * (1 + factor / 10))
+
+
+def test_deflation_does_not_depend_on_the_size_of_the_operator():
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(20, 20)))[0]
+    values = np.linspace(1.0, 0.05, 20)
+    for size in (1.0, 1e-12, 1e-100):
+        A = hs.Deflated(hs.Dense(size * (Q * values) @ Q.T), Q[:, 0])
+        np.testing.assert_allclose(hs.eigh(A, 5).values / size, values[1:6], rtol=1e-12)
+
+
+def test_of_a_multiple_top_the_leading_vector_is_positive_on_every_component():
+    K = np.zeros((25, 25))
+    K[:10, :10], K[10:, 10:] = 0.5, 0.25
+    np.fill_diagonal(K, 1.0)
+    A = hs.symmetric_normalize(K)
+    u = leading_vector(hs.Dense(A))
+    assert (u > 0).all()
+    np.testing.assert_allclose(A @ u, u, atol=1e-12)

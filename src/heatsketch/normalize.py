@@ -18,6 +18,7 @@ from heatsketch.operators import Dense, Operator, Scaled, Sparse, as_operator
 logger = logging.getLogger("heatsketch")
 
 _OMEGA = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
+_LARGEST = 1e250  # scale of a new point; beyond, its row would not be held
 _USELESS = 1e-3  # a scaling this far off is an error, not a warning
 
 
@@ -53,7 +54,10 @@ class Scaling:
             own = 1.0 / (K_rows @ self.s)
         else:
             # q^-α / √v with v = q^-α Σ K q_j^-α, arranged so that q^-α itself need not be held
-            own = _row_sums(K_rows) ** (-self.alpha / 2) / np.sqrt(K_rows @ self.density_weight)
+            with np.errstate(over="ignore"):
+                own = _row_sums(K_rows) ** (-self.alpha / 2)
+                own /= np.sqrt(K_rows @ self.density_weight)
+            own = np.minimum(own, _LARGEST)  # a common factor, which the Markov form takes out
         return _scale_both_sides(K_rows, own, self.s)
 
 

@@ -60,7 +60,7 @@ def eigh(
     A : array (n, n), SciPy sparse matrix or operator
     n_components : int, 1 <= n_components <= n (less the directions taken out)
     tol : float, default 1e-8
-        Largest residual |A v - λ v| relative to the spectrum's bound; at least 100 roundings.
+        Largest residual |A v - λ v| relative to the largest |λ| found; no less than rounding.
     max_products : int
         Bound on the number of products by A.
     rng : int, Generator or None
@@ -107,7 +107,7 @@ def eigh(
         values, vectors = _subspace_iteration(A, k, block, tol, max_products, rng)
     vectors = _fix_signs(vectors)
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    limit = max(tol, 100 * float(np.finfo(A.dtype).eps)) * max(map(abs, A.spectrum))
+    limit = 2 * _residual_limit(A, tol, values)
     if residuals.max() > limit:
         warnings.warn(
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}; raise "
@@ -163,7 +163,6 @@ def _fix_signs(vectors: Array) -> Array:
 def _subspace_iteration(
     A: Operator, k: int, block: int, tol: float, max_products: int, rng: Rng
 ) -> tuple[Array, Array]:
-    limit = max(tol, 50 * float(np.finfo(A.dtype).eps)) * max(map(abs, A.spectrum))
     X = A.asarray(random_block(A.n, block, "gaussian", rng))
     low, high = A.spectrum
     products, longest = 0, _DEGREE
@@ -176,13 +175,19 @@ def _subspace_iteration(
         worst = float(np.linalg.norm(image - X * ritz.astype(A.dtype), axis=0)[:k].max())
         products += 1
         logger.info("eigenpairs: residual %.1e after %d products", worst, products)
-        if worst <= limit or products >= max_products:
+        if worst <= _residual_limit(A, tol, ritz) or products >= max_products:
             return ritz[:k], X[:, :k]
         top = max(float(ritz[0]), low + 1e-12 * (high - low))
         cut = max(float(ritz[-1]), low + 1e-3 * (top - low))
         degree = min(longest, _safe_degree(A, top, cut))
         X = _amplify(A, X, cut, top, degree)
         products, longest = products + degree, min(2 * longest, 320)
+
+
+def _residual_limit(A: Operator, tol: float, values: Array) -> float:
+    eps = float(np.finfo(A.dtype).eps)
+    bound = max(map(abs, A.spectrum))  # may be far too wide: no more than rounding goes by it
+    return max(tol, 50 * eps) * float(np.abs(values).max()) + 4 * eps * bound
 
 
 def _orthonormal(A: Operator, X: Array) -> Array:
