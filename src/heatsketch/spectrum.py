@@ -169,7 +169,7 @@ def _subspace_iteration(
     while True:
         Q = _orthonormal(A, X)
         image = A @ Q
-        ritz, W = dense_eigh(np.asarray(Q.T @ image, dtype=float))
+        ritz, W = _rayleigh_ritz(Q, image)
         ritz, W = ritz[::-1], W[:, ::-1].astype(A.dtype)
         X, image = Q @ W, image @ W
         worst = float(np.linalg.norm(image - X * ritz.astype(A.dtype), axis=0)[:k].max())
@@ -182,6 +182,13 @@ def _subspace_iteration(
         degree = min(longest, _safe_degree(A, top, cut))
         X = _amplify(A, X, cut, top, degree)
         products, longest = products + degree, min(2 * longest, 320)
+
+
+def _rayleigh_ritz(Q: Array, image: Array) -> tuple[Array, Array]:
+    """Solve QᵀAQ w = θ QᵀQ w in float64: in float32, Q is not orthonormal to all digits wanted."""
+    Q = Q.astype(float)
+    projected = Q.T @ image.astype(float)
+    return dense_eigh((projected + projected.T) / 2, Q.T @ Q)
 
 
 def _residual_limit(A: Operator, tol: float, values: Array) -> float:
