@@ -383,3 +383,8 @@ def test_the_trivial_direction_counts_in_a_distance_unless_deflated():
     np.testing.assert_allclose(whole**2, rest**2 + pdist(u[:, None]) ** 2, rtol=1e-9)
     Y = vectors[:, :-1] * values[:-1] ** 16
     np.testing.assert_allclose(rest, pdist(Y), rtol=1e-6)
+
+
+def test_pairs_as_one_array_are_refused_rather_than_misread():
+    with pytest.raises(ValueError, match=r"tuple\(pairs.T\)"):
+        hs.diffusion_distance(np.diag([1.0, 0.5, 0.2]), 1, pairs=np.array([[0, 1], [0, 2]]))

@@ -240,8 +240,7 @@ class Diffusion:
             scaling = bistochastic_scaling(K, tol, max_iter)
         else:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0)
-        low = 0.0 if K.spectrum[0] >= 0 else -1.0  # scaling keeps the signs of eigenvalues
-        A = scaling.of(K, (low, 1.0))
+        A = scaling.of(K)
         diagnostics |= scaling.diagnostics | _certify(A, scaling.measure, scaling.diagnostics)
         diagnostics |= {
             "normalize_seconds": time.perf_counter() - started,
@@ -256,6 +255,10 @@ class Diffusion:
             built.epsilon,
             diagnostics,
         )
+
+    def __repr__(self) -> str:
+        """Say what it is without its arrays."""
+        return f"Diffusion(n={self.n}, normalization={self.normalization!r})"
 
     @property
     def n(self) -> int:

@@ -250,6 +250,9 @@ def _as_embedding(F: Any) -> Array:
 
 
 def _check_pairs(pairs: Pairs, n: int) -> tuple[Array, Array]:
+    if not isinstance(pairs, (tuple, list)) or len(pairs) != 2:
+        shape = np.shape(pairs)
+        raise ValueError(f"pairs has shape {shape}; pass (i, j), e.g. tuple(pairs.T) of (m, 2).")
     i, j = (np.asarray(side) for side in pairs)
     if i.ndim != 1 or i.shape != j.shape or i.dtype.kind not in "iu" or j.dtype.kind not in "iu":
         raise ValueError(f"pairs has shapes {i.shape} and {j.shape}; pass two index arrays (m,).")

@@ -44,9 +44,10 @@ class Scaling:
     alpha: float = 1.0
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, K: Operator, spectrum: tuple[float, float]) -> Scaled:
-        """Return A, which is known to have its spectrum in the given interval."""
-        return Scaled(K, self.s, spectrum, leading=np.sqrt(self.measure))
+    def of(self, K: Operator) -> Scaled:
+        """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs."""
+        low = 0.0 if K.spectrum[0] >= 0 else -1.0
+        return Scaled(K, self.s, (low, 1.0), leading=np.sqrt(self.measure))
 
     def rows(self, K_rows: Any) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A."""
@@ -95,7 +96,7 @@ def symmetric_normalize(K: Any) -> Any:
     """
     operator = as_affinity(K)
     scaling = markov_scaling(operator, 1.0)
-    return scaling.of(operator, (-1.0, 1.0)) if operator is K else _like(K, scaling.s, scaling.s)
+    return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 
 def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
@@ -187,7 +188,7 @@ def bistochastic_normalize(K: Any, tol: float = 1e-8, max_iter: int = 1000) -> A
     """
     operator = as_affinity(K)
     scaling = bistochastic_scaling(operator, tol, max_iter)
-    return scaling.of(operator, (-1.0, 1.0)) if operator is K else _like(K, scaling.s, scaling.s)
+    return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 
 def markov_scaling(K: Operator, alpha: float) -> Scaling:

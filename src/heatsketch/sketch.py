@@ -103,6 +103,8 @@ def sketch(
     if G is None:
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         G = random_block(A.n, k, check_choice(kind, "kind", KINDS), rng)
+    elif not np.isfinite(G).all():
+        raise ValueError("G contains NaN or infinity; pass finite numbers.")
     if deflate and not isinstance(A, Deflated):
         A = Deflated(A, leading_vector(A, rng=0))
     sketches = [block.unscaled() for block in sketch_blocks(A, filters, G)]
@@ -111,7 +113,11 @@ def sketch(
 
 def _as_filters(filter: Any) -> list[Filter]:
     filters = [filter] if callable(filter) else filter
-    if not isinstance(filters, Sequence) or not all(hasattr(f, "scaled") for f in filters):
+    if (
+        not isinstance(filters, Sequence)
+        or not filters
+        or not all(hasattr(f, "scaled") for f in filters)
+    ):
         raise TypeError(
             f"filter={filter!r} is no filter; pass Power(p), Heat(t) or a list of them."
         )

@@ -44,7 +44,8 @@ class HeatSketch(DiffusionEstimator):
         affinity or graph itself.
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it;
-        "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour.
+        "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour; not
+        for "radius", which needs a number or one of the other rules.
     n_neighbors : int, default 15
         Of the graph and of self-tuning scales. In a graph, duplicates count as one point.
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
