@@ -235,16 +235,14 @@ class Diffusion:
     ) -> Diffusion:
         started = time.perf_counter()
         K = built.operator
-        diagnostics = built.diagnostics | _connectivity(K)
         if normalization == "bistochastic":
             scaling = bistochastic_scaling(K, tol, max_iter)
         else:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0)
         A = scaling.of(K)
-        diagnostics |= scaling.diagnostics | _certify(A, scaling.measure, scaling.diagnostics)
-        diagnostics |= {
-            "normalize_seconds": time.perf_counter() - started,
-        }
+        diagnostics = built.diagnostics | _connectivity(K, scaling.row_sums) | scaling.diagnostics
+        diagnostics |= _certify(A, scaling.measure, scaling.diagnostics)
+        diagnostics["normalize_seconds"] = time.perf_counter() - started
         return cls(
             A,
             scaling.measure,
@@ -312,8 +310,7 @@ def _given_rows(rows: Any) -> Any:
     return rows
 
 
-def _connectivity(K: Operator) -> dict[str, Any]:
-    row_sums = K @ np.ones(K.n)
+def _connectivity(K: Operator, row_sums: Array) -> dict[str, Any]:
     alone = isolated_points(K, row_sums)
     if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
         raise ValueError(
@@ -370,7 +367,7 @@ def _certify_spectrum(A: Scaled, root: Array) -> None:
     if isinstance(A.A, (Dense, Sparse, Kernel)):
         return  # seen to be non-negative
     honest = Scaled(A.A, A.s)  # without the claim that is in question
-    top = float(eigh(Deflated(honest, root / np.linalg.norm(root)), 1, tol=1e-4, rng=0).values[0])
+    top = float(eigh(Deflated(honest, root), 1, tol=1e-4, rng=0).values[0])
     if top > 1 + 1e-6:
         raise CertificateError(
             f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity has "

@@ -32,6 +32,8 @@ class Scaling:
         A = diag(s) K diag(s).
     measure : array (n,)
         Stationary distribution π, summing to 1; √π is the eigenvector of A for eigenvalue 1.
+    row_sums : array (n,)
+        Of K.
     density_weight : array (n,) or None
         q^-α of the Markov rule; None for bistochastic.
     alpha : float
@@ -40,6 +42,7 @@ class Scaling:
 
     s: Array
     measure: Array
+    row_sums: Array
     density_weight: Array | None = None
     alpha: float = 1.0
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -199,7 +202,7 @@ def markov_scaling(K: Operator, alpha: float) -> Scaling:
     weight = q**-alpha
     v = weight * (K @ weight)
     _check_row_sums(v)
-    return Scaling(weight / np.sqrt(v), v / v.sum(), weight, alpha)
+    return Scaling(weight / np.sqrt(v), v / v.sum(), q, weight, alpha)
 
 
 def bistochastic_scaling(K: Operator, tol: float = 1e-8, max_iter: int = 1000) -> Scaling:
@@ -228,7 +231,7 @@ def bistochastic_scaling(K: Operator, tol: float = 1e-8, max_iter: int = 1000) -
             stacklevel=3,
         )
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
-    return Scaling(s, np.full(K.n, 1 / K.n), diagnostics=diagnostics)
+    return Scaling(s, np.full(K.n, 1 / K.n), q, diagnostics=diagnostics)
 
 
 def as_affinity(K: Any) -> Operator:
