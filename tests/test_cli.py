@@ -49,7 +49,8 @@ def exit_code(*arguments):
 
 def test_embed_writes_what_the_estimator_computes(clouds, tmp_path, capsys):
     out = tmp_path / "out.csv"
-    assert exit_code("embed", clouds, "-o", out, "--n-components", 5, "--time", 3) == 0
+    given = ("--method", "heat-sketch", "--n-components", 5, "--time", 3)
+    assert exit_code("embed", clouds, "-o", out, *given) == 0
     table = read_table(out)
     Y = hs.HeatSketch(5, 3, random_state=0).fit_transform(points_of(clouds))
     np.testing.assert_allclose(table.values, Y, rtol=1e-12)
@@ -73,9 +74,22 @@ def test_embed_writes_what_the_estimator_computes(clouds, tmp_path, capsys):
 )  # fmt: skip
 def test_options_reach_the_estimator(clouds, tmp_path, given, expected):
     out = tmp_path / "out.npy"
-    assert exit_code("embed", clouds, "-o", out, "--n-components", 4, *given) == 0
+    common = ("--method", "heat-sketch", "--n-components", 4)
+    assert exit_code("embed", clouds, "-o", out, *common, *given) == 0
     Y = hs.HeatSketch(4, **{"random_state": 0, **expected}).fit_transform(points_of(clouds))
     np.testing.assert_allclose(np.load(out), Y, rtol=1e-12)
+
+
+def test_the_default_method_is_the_heat_embedding(circle, tmp_path, capsys):
+    out, picture = tmp_path / "out.npy", tmp_path / "time.png"
+    assert exit_code("embed", circle, "-o", out, "--plot-time", picture) == 0
+    estimator = hs.HeatEmbedding(random_state=0)
+    np.testing.assert_allclose(np.load(out), estimator.fit_transform(np.load(circle)), rtol=1e-12)
+    assert picture.stat().st_size > 0
+    summary = capsys.readouterr().out
+    assert estimator.distortion_.describe().removeprefix("distances ") in summary
+    assert f"time={'auto'!r}" in summary
+    assert str(estimator.time_) in next(li for li in summary.splitlines() if li.startswith("time"))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +140,7 @@ def no_computing(monkeypatch):
     def refuse(*_, **__):
         pytest.fail("computed before checking")
 
-    monkeypatch.setattr(hs.HeatSketch, "fit_transform", refuse)
+    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", refuse)
 
 
 @pytest.mark.usefixtures("no_computing")
@@ -170,7 +184,9 @@ def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
     [
         (["--kind", "gaussian", "--method", "diffusion-map"], "belongs to heat-sketch"),
         (["--delta", "0.1"], "belongs to diffusion-map"),
-        (["--time", "auto"], "--time auto belongs to diffusion-map"),
+        (["--method", "heat-sketch", "--time", "auto"], "--time auto belongs to heat-embedding"),
+        (["--n-components", "auto"], "--n-components auto belongs to diffusion-map"),
+        (["--plot-time", "t.png", "--time", "8"], "belongs to heat-embedding --time auto"),
         (["--time", "1,auto"], "auto stands alone"),
         (["--time", "soon"], "'soon' is neither a number nor auto"),
         (["--epsilon", "wide"], "'wide' is neither a number nor self-tuning"),
@@ -200,7 +216,7 @@ def test_unexpected_errors_are_named_with_their_type(clouds, tmp_path, monkeypat
     def fail(*_):
         raise KeyError("left")
 
-    monkeypatch.setattr(hs.HeatSketch, "fit_transform", fail)
+    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", fail)
     assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 1
     assert "KeyError: 'left' (--debug" in capsys.readouterr().err
 
@@ -209,7 +225,7 @@ def test_interrupting_leaves_nothing_half_written(clouds, tmp_path, monkeypatch,
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(hs.HeatSketch, "fit_transform", stop)
+    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", stop)
     assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 130
     assert capsys.readouterr().err.startswith("heatsketch: interrupted")
     assert list(tmp_path.iterdir()) == [clouds]
@@ -221,7 +237,7 @@ def warned(monkeypatch):
         warnings.warn("two\n groups", hs.DisconnectedWarning, stacklevel=2)
         raise ValueError("stop here")
 
-    monkeypatch.setattr(hs.HeatSketch, "fit_transform", compute)
+    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", compute)
 
 
 @pytest.mark.usefixtures("warned")
@@ -379,7 +395,7 @@ def test_embeds_a_built_in_set_by_name(tmp_path):
 
 def test_help_states_the_defaults_of_the_methods(capsys):
     assert exit_code("embed", "--help") == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
     params = hs.HeatSketch().get_params()
     assert f"heat-sketch: default {params['time']}" in text
     assert f"(default {params['n_neighbors']})" in text

@@ -3,7 +3,7 @@
 Coordinates whose Euclidean distances are the diffusion distances of the data.
 """
 
-from heatsketch import datasets
+from heatsketch import datasets, metrics
 from heatsketch._checks import (
     CertificateError,
     ConvergenceWarning,
@@ -13,7 +13,12 @@ from heatsketch._checks import (
 from heatsketch.affinity import gaussian_affinity
 from heatsketch.bandwidth import ksum
 from heatsketch.diffusion import Diffusion, diffusion
-from heatsketch.estimators import DiffusionMap, HeatSketch
+from heatsketch.estimators import (
+    DiffusionMap,
+    HeatEmbedding,
+    HeatSketch,
+    NearIsometricProjection,
+)
 from heatsketch.filters import Heat, Power
 from heatsketch.metrics import diffusion_distance, distortion
 from heatsketch.normalize import bistochastic_normalize, markov_normalize, symmetric_normalize
@@ -33,9 +38,11 @@ __all__ = [
     "DiffusionMap",
     "DisconnectedWarning",
     "Heat",
+    "HeatEmbedding",
     "HeatSketch",
     "Kernel",
     "LowRank",
+    "NearIsometricProjection",
     "Power",
     "ScaleWarning",
     "Scaled",
@@ -49,6 +56,7 @@ __all__ = [
     "gaussian_affinity",
     "ksum",
     "markov_normalize",
+    "metrics",
     "sketch",
     "symmetric_normalize",
 ]

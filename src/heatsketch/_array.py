@@ -32,7 +32,7 @@ def for_each_tile(work: Callable[[slice], None], n: int, tile: int = ROW_TILE) -
     any number of threads.
     """
     tiles = list(row_tiles(n, tile))
-    with _single_threaded_blas() as n_threads:
+    with single_threaded_blas() as n_threads:
         if n_threads == 1 or len(tiles) <= 1:
             for rows in tiles:
                 work(rows)
@@ -53,7 +53,7 @@ _threads_outside = 1
 
 
 @contextmanager
-def _single_threaded_blas() -> Iterator[int]:
+def single_threaded_blas() -> Iterator[int]:
     """Limit BLAS to one thread and say how many it had; safe to enter from several threads."""
     global _nesting, _limiter, _threads_outside
     with _lock:

@@ -8,15 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from heatsketch._typing import Array
+from heatsketch._checks import check_number
+from heatsketch._typing import Array, Rng
 from heatsketch.diffusion import Diffusion
 from heatsketch.filters import Block, Filter, apply, make_filter
-from heatsketch.neighbors import pair_distances
+from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.operators import as_operator
 from heatsketch.operators.base import Deflated, Operator
 from heatsketch.spectrum import leading_vector
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+_NEARLY_ALL, _USUAL_FACTOR = 0.99, 2.0
+_ALL_PAIRS_UP_TO = 2_048  # points
+_NEAR_ROWS, _NEIGHBORS = 2_000, 5
 
 Pairs = tuple[Any, Any]
 
@@ -39,6 +44,17 @@ class Distortion(NamedTuple):
         "expansion" and "contraction" -> (5, 2) indices of the pairs with the extreme ratios.
     n_pairs : int
         Pairs looked at (those at distance zero on both sides say nothing and are left out).
+    median : float
+        The median ratio.
+    within : dict
+        Factor -> share of the pairs whose ratio is within this factor of the median, up or down.
+    worst_factor : float
+        The factor within which all of them are.
+    looked_at : str
+        Which pairs these were.
+    held_out_log_L : float
+        For maps that are learned: log L over pairs with points that a map like this was not fitted
+        on; NaN where nobody looked.
     """
 
     log_L: float
@@ -47,6 +63,28 @@ class Distortion(NamedTuple):
     quantiles: dict[float, float]
     worst_pairs: dict[str, Array]
     n_pairs: int
+    median: float
+    within: dict[float, float]
+    worst_factor: float
+    looked_at: str = "all pairs"
+    held_out_log_L: float = math.nan
+
+    def describe(self) -> str:
+        """Say in one line how well distances are kept.
+
+        Examples
+        --------
+        >>> import heatsketch as hs
+        >>> hs.distortion([[0.0], [1.0], [4.0]], [1.0, 2.0, 3.0]).describe()
+        'distances kept within a factor 2 for 100 % of pairs; worst 2'
+        """
+        enough = [factor for factor, share in self.within.items() if share >= _NEARLY_ALL]
+        factor = enough[0] if enough else _USUAL_FACTOR
+        share = math.floor(100 * self.within[factor])
+        return (
+            f"distances kept within a factor {factor:g} for {share} % of pairs; "
+            f"worst {self.worst_factor:.3g}"
+        )
 
 
 def diffusion_distance(
@@ -211,12 +249,99 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
         )
     if not np.isfinite(D).all() or (D < 0).any():
         raise ValueError("D holds negative or non-finite numbers; pass distances.")
-    kept = (D > 0) | (embedded > 0)
-    if not kept.any():
-        raise ValueError("No pair has a distance to compare: all are zero on both sides.")
+    looked_at = "all pairs" if pairs is None else "the given pairs"
+    return _summary(embedded, D, F_exponent - D_exponent, i, j, len(D), looked_at)
+
+
+def row_distortion(
+    Y: Any, F: Any, *, used: Pairs | None = None, rng: Rng = 0, n_pairs: int = 500_000
+) -> Distortion:
+    """Measure how the rows of Y (n, k) keep the distances between the rows of F (n, r).
+
+    Over all pairs up to 2,048 points. Beyond, quantiles and shares come from random pairs, and
+    extremes also from where they are to be found: nearest neighbours in F of some points, nearest
+    neighbours of all points in Y (collisions), and the pairs `used`.
+
+    Parameters
+    ----------
+    Y : array (n, k)
+        The embedding.
+    F : array (n, r)
+        The points whose Euclidean distances are to be kept.
+    used : (i, j) of index arrays, optional
+        Further pairs to look at.
+    rng : int, Generator or None, default 0
+        Of the random pairs.
+    n_pairs : int, default 500,000
+        Random pairs.
+
+    Returns
+    -------
+    Distortion
+        `looked_at` says which pairs there were.
+
+    Notes
+    -----
+    Cost: k + r operations a pair, and the neighbours of n points in k dimensions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.metrics import row_distortion
+    >>> F = np.random.default_rng(0).normal(size=(50, 3))
+    >>> round(row_distortion(2 * F, F).log_L, 12)
+    0.0
+    """
+    (Y, Y_exponent), (F, F_exponent) = _scaled(_as_embedding(Y)), _scaled(_as_embedding(F))
+    if len(Y) != len(F):
+        raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row a point in each.")
+    exponent = Y_exponent - F_exponent
+    if len(F) <= _ALL_PAIRS_UP_TO:
+        i, j = np.triu_indices(len(F), 1)
+        return _summary(pdist(Y), pdist(F), exponent, i, j, len(i), "all pairs")
+    generator = np.random.default_rng(rng)
+    n, n_pairs = len(F), check_number(n_pairs, "n_pairs", low=1, integer=True)
+    first = generator.integers(0, n, n_pairs)
+    groups = {"random": (first, (first + generator.integers(1, n, n_pairs)) % n)}
+    some = generator.choice(n, min(n, _NEAR_ROWS), replace=False)
+    groups["nearest before"] = _nearest_pairs(F, some)
+    groups["nearest after"] = _nearest_pairs(Y, np.arange(n))
+    if used is not None:
+        groups["used for fitting"] = _check_pairs(used, n)
+    i, j = (np.concatenate(sides) for sides in zip(*groups.values(), strict=True))
+    looked_at = " + ".join(f"{len(pair[0]):,} {name}" for name, pair in groups.items())
+    before, after = pair_distances(F, F, i, j), pair_distances(Y, Y, i, j)
+    return _summary(after, before, exponent, i, j, n_pairs, looked_at + " pairs")
+
+
+def share_within(Y: Array, F: Array, factor: float) -> float:
+    """Return the share of all pairs whose ratio |y_i - y_j| / |f_i - f_j| is typical.
+
+    Parameters
+    ----------
+    Y, F : arrays (n, k) and (n, r)
+    factor : float >= 1
+        Typical is what lies within this factor of the median, up or down.
+
+    Examples
+    --------
+    >>> from heatsketch.metrics import share_within
+    >>> share_within([[0.0], [1.0], [4.0]], [[0.0], [1.0], [2.0]], factor=1.25)
+    0.3333333333333333
+    """
+    after, before = pdist(np.asarray(Y, dtype=float)), pdist(np.asarray(F, dtype=float))
+    kept = (after > 0) | (before > 0)
     with np.errstate(divide="ignore"):
-        ratio = embedded[kept] / D[kept]
-    return _summary(ratio, F_exponent - D_exponent, i[kept], j[kept])
+        ratio = after[kept] / before[kept]
+    middle = np.median(ratio)
+    return float(np.mean((ratio <= factor * middle) & (ratio * factor >= middle)))
+
+
+def _nearest_pairs(F: Array, rows: Array) -> tuple[Array, Array]:
+    """Return each of the rows with its five nearest others in F."""
+    found = NeighborIndex(F).query(F[rows], _NEIGHBORS + 1).indices
+    i, j = np.repeat(rows, _NEIGHBORS + 1), found.ravel()
+    return i[i != j], j[i != j]
 
 
 def _scaled(values: Array) -> tuple[Array, int]:
@@ -225,20 +350,46 @@ def _scaled(values: Array) -> tuple[Array, int]:
     return np.ldexp(values, -exponent), exponent
 
 
-def _summary(ratio: Array, exponent: int, i: Array, j: Array) -> Distortion:
+def _summary(
+    embedded: Array, D: Array, exponent: int, i: Array, j: Array, n_typical: int, looked_at: str
+) -> Distortion:
+    """Summarise the ratios embedded / D · 2^exponent; the first `n_typical` pairs stand for all."""
+    kept = (D > 0) | (embedded > 0)
+    if not kept.any():
+        raise ValueError("No pair has a distance to compare: all are zero on both sides.")
+    with np.errstate(divide="ignore"):
+        ratio, i, j = embedded[kept] / D[kept], i[kept], j[kept]
     high, low = float(ratio.max()), float(ratio.min())
     log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
-    finite = ratio[np.isfinite(ratio)]
+    typical = ratio[: np.count_nonzero(kept[:n_typical])]
+    finite = typical[np.isfinite(typical)]
     middle = float(np.median(finite)) if len(finite) else math.nan
     levels = np.quantile(finite, LEVELS) if len(finite) else np.full(len(LEVELS), math.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         quantiles = dict(zip(LEVELS, (levels / middle).tolist(), strict=True))
+        off = np.maximum(typical / middle, middle / typical)  # (m,), at least 1
+    worst_factor = math.inf if math.isinf(log_L) else max(high / middle, middle / low)
+    rounding = 1 + 1e-12
+    within = {factor: float(np.mean(off <= factor * rounding)) for factor in FACTORS}
     order = np.argsort(ratio, kind="stable")
     ends = {"contraction": order[:5], "expansion": order[::-1][:5]}
     worst = {name: np.column_stack([i[at], j[at]]) for name, at in ends.items()}
     with np.errstate(over="ignore", under="ignore"):
-        expansion, contraction = (float(np.ldexp(end, exponent)) for end in (high, low))
-    return Distortion(log_L, expansion, contraction, quantiles, worst, len(ratio))
+        expansion, contraction, median = (
+            float(np.ldexp(value, exponent)) for value in (high, low, middle)
+        )
+    return Distortion(
+        log_L,
+        expansion,
+        contraction,
+        quantiles,
+        worst,
+        len(ratio),
+        median,
+        within,
+        worst_factor,
+        looked_at,
+    )
 
 
 def _as_embedding(F: Any) -> Array:

@@ -161,6 +161,53 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     return figure
 
 
+def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
+    """Draw how large a share of the distances few dimensions keep, against diffusion time.
+
+    Parameters
+    ----------
+    curve : TimeCurve
+        `time_curve_` of a `HeatEmbedding` with ``time="auto"``.
+    path : path, optional
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure drawn.
+
+    Raises
+    ------
+    ValueError
+        If the suffix of `path` is unknown.
+    ImportError
+        If matplotlib is missing.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> from heatsketch.plot import time_curve
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> embedding = hs.HeatEmbedding(2, random_state=0).fit(X)
+    >>> time_curve(embedding.time_curve_).axes[0].get_xlabel()
+    'diffusion time'
+    """
+    check_picture(path)
+    figure, ax = _new_axes(width=6.4, height=4.2)
+    ax.set_xscale("log", base=2)
+    ax.plot(curve.times, 100 * curve.shares, "o-", color=CALM, linewidth=2)
+    ax.axhline(100 * curve.share, color="#888888", linewidth=0.8, linestyle=":")
+    chosen = curve.shares[np.flatnonzero(curve.times == curve.time)[0]]
+    ax.plot([curve.time], [100 * chosen], "o", color="#d55e00", markersize=9)
+    ax.set_xticks(curve.times, [f"{t:g}" for t in curve.times])
+    ax.set_ylim(0, 104)
+    title = f"Distances kept within a factor {curve.factor:g}; time {curve.time:g} chosen"
+    _dress(ax, title, ("diffusion time", "pairs (%)"))
+    if path is not None:
+        _save(figure, path)
+    return figure
+
+
 def check_picture(path: str | Path | None) -> None:
     """Raise if a picture could not be drawn: no matplotlib, or an unknown suffix.
 

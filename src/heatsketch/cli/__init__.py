@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Sequence
 
 import heatsketch as hs
-from heatsketch.cli import datasets, embed, ksum, score
+from heatsketch.cli import datasets, embed, ksum, reproduce, score
 from heatsketch.cli.reporting import describe, report_to_stderr, say
 
 __all__ = ["main"]
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"heatsketch {hs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (embed, score, ksum, datasets):
+    for module in (embed, score, ksum, datasets, reproduce):
         command = module.add(commands)
         command.add_argument("-q", "--quiet", action="store_true", help="no progress, no warnings")
         command.add_argument("--debug", action="store_true", help="show where an error came from")

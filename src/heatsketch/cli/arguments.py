@@ -11,8 +11,15 @@ import heatsketch as hs
 from heatsketch import bandwidth
 
 METHODS: dict[str, Callable[..., Any]] = {
+    "heat-embedding": hs.HeatEmbedding,
     "heat-sketch": hs.HeatSketch,
     "diffusion-map": hs.DiffusionMap,
+}
+DEFAULT_METHOD = next(iter(METHODS))
+AUTOMATIC = {  # what a method can choose by itself
+    "heat-embedding": ("time",),
+    "heat-sketch": (),
+    "diffusion-map": ("n_components", "time"),
 }
 RULES = ("self-tuning", *bandwidth.RULES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 from heatsketch import io, plot
 from heatsketch._typing import Array
 from heatsketch.cli.arguments import (
+    AUTOMATIC,
+    DEFAULT_METHOD,
     METHODS,
     add_diffusion,
     add_option,
@@ -33,14 +36,18 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_input(command)
     add = command.add_argument
     add("-o", "--output", type=Path, required=True, metavar="FILE", help="the embedding")
-    add("--method", choices=METHODS, default="heat-sketch", help="default heat-sketch")
+    add("--method", choices=METHODS, default=DEFAULT_METHOD, help=f"default {DEFAULT_METHOD}")
     add_option(command, "n_components", type=or_auto(int), metavar="K", help="coordinates")
     add_option(command, "time", type=times, metavar="T[,T...]", help="diffusion time(s)")
     add_option(command, "kind", choices=("gaussian", "rademacher"), help="random numbers")
+    add_option(command, "n_sketch", type=int, metavar="R", help="columns of its sketch")
+    add_option(command, "share", type=float, help="of the distances that auto keeps")
+    add_option(command, "factor", type=float, help="within which auto keeps them")
     add_option(command, "delta", type=float, help="what auto may leave out")
     add_diffusion(command)
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
     add("--plot", type=Path, metavar="FILE", help="also draw it: .png, .pdf or .svg")
+    add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
     add_force(command)
     return command
 
@@ -58,7 +65,8 @@ def run(args: argparse.Namespace) -> None:
     _write(args, table, estimator, Y)
     lines = _summary(args, table, estimator, Y)
     lines["seconds"] = f"{seconds:.1f}"
-    lines["written"] = ", ".join(str(path) for path in (args.output, args.plot) if path)
+    written = (args.output, args.plot, args.plot_time)
+    lines["written"] = ", ".join(str(path) for path in written if path)
     print_lines(lines)
 
 
@@ -71,8 +79,12 @@ def _method_options(args: argparse.Namespace) -> dict[str, Any]:
             args.usage_error(
                 f"{flag(name)} is not an option of {args.method}; it belongs to {', '.join(owners)}"
             )
-        if value == "auto" and args.method != "diffusion-map":
-            args.usage_error(f"{flag(name)} auto belongs to diffusion-map; pass a number")
+        if value == "auto" and name not in AUTOMATIC[args.method]:
+            able = [method for method, names in AUTOMATIC.items() if name in names]
+            args.usage_error(f"{flag(name)} auto belongs to {', '.join(able)}; pass a number")
+    chooses = args.method == "heat-embedding" and options.get("time", "auto") == "auto"
+    if args.plot_time is not None and not chooses:
+        args.usage_error("--plot-time draws a choice; it belongs to heat-embedding --time auto")
     return options
 
 
@@ -86,6 +98,10 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
         title = _title(args, table, estimator)
         logger.info("drawing %s", args.plot)
         plot.scatter(Y, labels, title=title, names=names, path=args.plot)
+    if args.plot_time is not None:
+        if estimator.time_curve_ is None:
+            raise ValueError("All points have the same affinities: there was no time to choose.")
+        plot.time_curve(estimator.time_curve_, path=args.plot_time)
 
 
 def _title(args: argparse.Namespace, table: io.Table, estimator: Any) -> str:
@@ -106,6 +122,8 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
         "bandwidth": _bandwidth(estimator.epsilon_),
         "graph": f"{components} connected component(s), {facts['isolated']} isolated point(s)",
     }
+    if getattr(estimator, "distortion_", None) is not None:
+        lines["distances"] = _kept(estimator.distortion_)
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     if groups is not None and n <= AGREEMENT_UP_TO:
         logger.info("agreement of the labels of neighbours")
@@ -114,6 +132,14 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
             figures.append(f"input {agreement(table.values, groups[0]):.3f}")
         lines["agreement"] = f"{', '.join(figures)} ({table.label} by 10 nearest, leave one out)"
     return lines
+
+
+def _kept(distortion: Any) -> str:
+    """Say how well distances are kept, on the points given and on points left out."""
+    held_out = distortion.held_out_log_L
+    line: str = distortion.describe().removeprefix("distances ")
+    line += f"; log L {distortion.log_L:.2f}"
+    return line if math.isnan(held_out) else f"{line}, on points left out {held_out:.2f}"
 
 
 def _parameters(estimator: Any) -> str:

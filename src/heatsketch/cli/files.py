@@ -55,7 +55,8 @@ def check_output(
 
 
 def check_plot(args: argparse.Namespace) -> None:
-    """Raise now for what would keep the picture, if one is asked for, from being written."""
-    if args.plot is not None:
-        check_output(args, args.plot, plot.SUFFIXES)
-        plot.check_picture(args.plot)
+    """Raise now for what would keep a picture that is asked for from being written."""
+    for path in (args.plot, getattr(args, "plot_time", None)):
+        if path is not None:
+            check_output(args, path, plot.SUFFIXES)
+            plot.check_picture(path)

@@ -1,6 +1,8 @@
 """Estimators in the manner of scikit-learn."""
 
+from heatsketch.estimators.embedding import HeatEmbedding
 from heatsketch.estimators.heat import HeatSketch
+from heatsketch.estimators.isometry import NearIsometricProjection
 from heatsketch.estimators.spectral import DiffusionMap
 
-__all__ = ["DiffusionMap", "HeatSketch"]
+__all__ = ["DiffusionMap", "HeatEmbedding", "HeatSketch", "NearIsometricProjection"]

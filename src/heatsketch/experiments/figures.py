@@ -1,0 +1,121 @@
+"""What the figures are made of: data, parameters, methods, numbers of trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SKETCHES = ("GPS", "GPB", "GPSBS", "GPSBB")
+PAPER = ("DMS", "DMB", *SKETCHES)
+OURS = ("ours",)
+MDS = ("CMDS", "SMACOF")
+METHODS = (*PAPER, *OURS, *MDS)
+
+MDS_TRIALS = 10  # SMACOF takes up to half a second for each embedding of 500 points
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Data and parameters of a trial, shared by the figures that show the same trials.
+
+    Attributes
+    ----------
+    name : str
+        Of the file that keeps the results.
+    number : int
+        Takes part in the seed of every trial, so that settings have different points.
+    points : str
+        Set of `heatsketch.datasets.DATASETS`.
+    n : int
+        Points drawn for a trial.
+    epsilon : float
+        Bandwidth of exp(-|x - y|² / ε), in squared units of the data.
+    powers : tuple of int
+        Powers p of the normalised kernel.
+    sizes : tuple of int
+        Dimensions k of the embeddings. Of `powers` and `sizes` one holds a single number.
+    distance : {"diffusion", "euclidean"}
+        What log L compares the embedding with: D^(p) of the method's own kernel, or |x - y|.
+    """
+
+    name: str
+    number: int
+    points: str
+    n: int
+    epsilon: float
+    powers: tuple[int, ...]
+    sizes: tuple[int, ...]
+    distance: str = "diffusion"
+
+    @property
+    def axis(self) -> str:
+        """Name what varies: "k" or "p"."""
+        return "k" if len(self.powers) == 1 else "p"
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """Return the values of what varies, one for each number that a trial gives."""
+        return self.sizes if self.axis == "k" else self.powers
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper.
+
+    Attributes
+    ----------
+    title : str
+    setting : Setting
+    methods : tuple of str
+        Shown, in this order.
+    trials : int
+        The paper's number of them; for a scatter, the number of samples shown.
+    scatter : bool
+        Draw embeddings into the plane instead of log L.
+    outliers : bool
+        Whether a scatter shows the two outliers or leaves them out and zooms in.
+    """
+
+    title: str
+    setting: Setting
+    methods: tuple[str, ...]
+    trials: int
+    scatter: bool = False
+    outliers: bool = True
+
+
+def _doubling(largest: int) -> tuple[int, ...]:
+    return tuple(2**j for j in range(1, largest.bit_length()))
+
+
+def _up_to(first: int, last: int) -> tuple[int, ...]:
+    return tuple(range(first, last + 1))
+
+
+CIRCLE = Setting("circle", 0, "circle", 300, 0.25, (8,), _up_to(2, 8))
+TORUS = Setting("torus", 1, "stretched_torus", 500, 0.3, (10,), _up_to(2, 12))
+KLEIN = Setting("klein", 2, "klein_bottle", 500, 2.0, (4,), _up_to(3, 20))
+OUTLIERS = Setting("outliers", 3, "circle_with_outliers", 200, 0.5, (4,), _up_to(2, 5))
+CLOUDS = Setting("clouds", 4, "gaussian_clouds", 300, 20.0, (1,), _up_to(2, 12), "euclidean")
+TORUS_POWERS = Setting(
+    "torus-powers", 5, "stretched_torus", 500, 0.3, _doubling(1024), (8,), "euclidean"
+)
+CIRCLE_POWERS = Setting("circle-powers", 6, "circle", 300, 0.25, _doubling(256), (2,), "euclidean")
+
+_SAMPLE = "circle with two outliers, embedded in the plane"
+
+FIGURES: dict[str, Figure] = {
+    "1a": Figure("circle", CIRCLE, METHODS, 200),
+    "1b": Figure("circle, embedded in the plane", CIRCLE, ("GPS", *OURS), 1, scatter=True),
+    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, METHODS, 100),
+    "2b": Figure("Klein bottle", KLEIN, METHODS, 100),
+    "3a": Figure("circle with two outliers", OUTLIERS, METHODS, 100),
+    "3b": Figure(_SAMPLE, OUTLIERS, ("DMS", *OURS), 1, scatter=True),
+    "3c": Figure(
+        f"{_SAMPLE}; outliers left out", OUTLIERS, ("DMS", *OURS), 1, scatter=True, outliers=False
+    ),
+    "4": Figure(f"three samples of the {_SAMPLE}", OUTLIERS, ("GPS", *OURS), 3, scatter=True),
+    "5a": Figure("Klein bottle, sketches", KLEIN, (*SKETCHES, *OURS), 100),
+    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, (*SKETCHES, *OURS), 100),
+    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, (*PAPER, *OURS), 100),
+    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, (*PAPER, *OURS), 100),
+}

@@ -1,0 +1,87 @@
+"""The table of a figure: mean, standard deviation and median of log L for each method."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from heatsketch.experiments.figures import MDS, MDS_TRIALS, Figure
+from heatsketch.experiments.store import Results
+from heatsketch.io import write_atomically
+
+STATISTICS = ("trials", "mean", "std", "median")
+
+
+@dataclass(frozen=True)
+class Row:
+    """log L of one method at one point of a figure's axis.
+
+    Attributes
+    ----------
+    figure : str
+    method : str
+    axis : {"k", "p"}
+        What the figure varies: the dimension or the power.
+    value : int
+        Of k or p.
+    trials : int
+    mean, std, median : float
+        Of log L over the trials; infinite where an embedding made points coincide.
+    """
+
+    figure: str
+    method: str
+    axis: str
+    value: int
+    trials: int
+    mean: float
+    std: float
+    median: float
+
+
+def trials_of(method: str, trials: int) -> int:
+    """Return how many of the trials a method takes part in."""
+    return min(trials, MDS_TRIALS) if method in MDS else trials
+
+
+def summarise(name: str, figure: Figure, results: Results, trials: int) -> list[Row]:
+    """Make the table of a figure from what is there of its first `trials` trials."""
+    rows = []
+    for method in figure.methods:
+        found = [results.get((method, trial)) for trial in range(trials_of(method, trials))]
+        log_L = np.array([values for values in found if values is not None])
+        if len(log_L):
+            rows += [_row(name, figure, method, column) for column in _columns(figure, log_L)]
+    return rows
+
+
+def _columns(figure: Figure, log_L: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Pair each value of the axis with its column of log L; a scatter shows the plane only."""
+    columns = list(zip(figure.setting.values, log_L.T, strict=True))
+    return [column for column in columns if column[0] == 2] if figure.scatter else columns
+
+
+def _row(name: str, figure: Figure, method: str, column: tuple[int, np.ndarray]) -> Row:
+    value, log_L = column
+    mean, median = float(np.mean(log_L)), float(np.median(log_L))
+    with np.errstate(invalid="ignore"):  # infinities have no deviation
+        std = float(np.std(log_L))
+    return Row(name, method, figure.setting.axis, value, len(log_L), mean, std, median)
+
+
+def write_csv(path: Path, axis: str, rows: Sequence[Row]) -> None:
+    """Write the table of a figure."""
+
+    def write(draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["method", axis, *STATISTICS])
+            for row in rows:
+                numbers = (getattr(row, name) for name in STATISTICS)
+                writer.writerow([row.method, row.value, *numbers])
+
+    write_atomically(path, write, force=True)
