@@ -21,7 +21,7 @@ LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _NEARLY_ALL, _USUAL_FACTOR = 0.99, 2.0
 _ALL_PAIRS_UP_TO = 2_048  # points
-_NEAR_ROWS, _NEIGHBORS = 2_000, 5
+_NEAR_ROWS, _COLLIDING_ROWS, _NEIGHBORS = 2_000, 20_000, 5
 
 Pairs = tuple[Any, Any]
 
@@ -260,7 +260,8 @@ def row_distortion(
 
     Over all pairs up to 2,048 points. Beyond, quantiles and shares come from random pairs, and
     extremes also from where they are to be found: nearest neighbours in F of some points, nearest
-    neighbours of all points in Y (collisions), and the pairs `used`.
+    neighbours of the points in Y (collisions; beyond 15 dimensions of 20,000 points), and the pairs
+    `used`.
 
     Parameters
     ----------
@@ -303,9 +304,10 @@ def row_distortion(
     n, n_pairs = len(F), check_number(n_pairs, "n_pairs", low=1, integer=True)
     first = generator.integers(0, n, n_pairs)
     groups = {"random": (first, (first + generator.integers(1, n, n_pairs)) % n)}
-    some = generator.choice(n, min(n, _NEAR_ROWS), replace=False)
-    groups["nearest before"] = _nearest_pairs(F, some)
-    groups["nearest after"] = _nearest_pairs(Y, np.arange(n))
+    groups["nearest before"] = _nearest_pairs(F, generator.permutation(n)[:_NEAR_ROWS])
+    # In few dimensions a tree finds the neighbours of all; in many, the cost is n for each point.
+    rows = np.arange(n) if Y.shape[1] <= 15 else generator.permutation(n)[:_COLLIDING_ROWS]
+    groups["nearest after"] = _nearest_pairs(Y, rows)
     if used is not None:
         groups["used for fitting"] = _check_pairs(used, n)
     i, j = (np.concatenate(sides) for sides in zip(*groups.values(), strict=True))

@@ -26,6 +26,7 @@ from heatsketch.cli.arguments import (
 )
 from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
 from heatsketch.cli.reporting import logger, print_lines
+from heatsketch.io.files import listed
 
 AGREEMENT_UP_TO = 20_000  # points; brute-force neighbours in the input take longer than the sketch
 
@@ -116,7 +117,7 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
     chosen = {"time": str(estimator.time_)} if estimator.time == "auto" else {}
     components = facts.get("components", "unknown number of")  # not counted for every operator
     lines = {
-        "input": f"{table.source}: {n:,} points, {d:,} features",
+        "input": f"{table.source}: {n:,} points, {d:,} features{_aside(table)}",
         "method": f"{args.method}, {_parameters(estimator)}",
         **chosen,
         "bandwidth": _bandwidth(estimator.epsilon_),
@@ -132,6 +133,11 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
             figures.append(f"input {agreement(table.values, groups[0]):.3f}")
         lines["agreement"] = f"{', '.join(figures)} ({table.label} by 10 nearest, leave one out)"
     return lines
+
+
+def _aside(table: io.Table) -> str:
+    """Name the columns that are no features, so that one which should be is missed at once."""
+    return f" (passed through: {listed(table.extra)})" if table.extra else ""
 
 
 def _kept(distortion: Any) -> str:

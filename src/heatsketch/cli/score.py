@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> None:
         "log_L": float(result.log_L),
         "expansion": float(result.expansion),
         "contraction": float(result.contraction),
+        "distances": result.describe().removeprefix("distances "),
         "quantiles": {str(level): float(ratio) for level, ratio in result.quantiles.items()},
         "worst_pairs": {end: ends.tolist() for end, ends in result.worst_pairs.items()},
         "pairs": int(result.n_pairs),
@@ -104,6 +105,7 @@ def _print_score(facts: dict[str, Any], n: int) -> None:
     print_lines(
         {
             "pairs": f"{facts['pairs']:,} among {among}",
+            "distances": facts["distances"],
             "log L": f"{facts['log_L']:.4g}",
             "expansion": f"{facts['expansion']:.4g} (points {stretched[0]} and {stretched[1]})",
             "contraction": f"{facts['contraction']:.4g} (points {shrunk[0]} and {shrunk[1]})",

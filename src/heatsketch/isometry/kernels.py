@@ -8,6 +8,9 @@ that is to be done with it is done; only the distances to keep are read from mem
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -15,10 +18,20 @@ from heatsketch._typing import Array
 
 # Sums may be taken in any order, which vector instructions need; infinities stay infinities.
 # Division is NumPy's: a check of every divisor would keep the loops from being vectorised.
-_compiled = njit(
-    nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"}
-)
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+}
 _SMALLEST = 1e-60  # of a squared dilation: points that coincide in the embedding still repel
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile at the first call, and keep the result on disk where there is a place for it."""
+    try:
+        return njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # neither the package nor the home folder can be written to
+        return njit(**_OPTIONS)(function)
 
 
 @_compiled
