@@ -5,6 +5,7 @@ import runpy
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -90,6 +91,69 @@ def test_the_default_method_is_the_heat_embedding(circle, tmp_path, capsys):
     assert estimator.distortion_.describe().removeprefix("distances ") in summary
     assert f"time={'auto'!r}" in summary
     assert str(estimator.time_) in next(li for li in summary.splitlines() if li.startswith("time"))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["--share", "0.98"], {"share": 0.98}),
+        (["--factor", "1.1", "--share", "0.5"], {"factor": 1.1, "share": 0.5}),
+        (["--n-sketch", "9", "--time", "3"], {"n_sketch": 9, "time": 3}),
+        (["--n-components", "3", "--filter", "heat"], {"n_components": 3, "filter": "heat"}),
+    ],
+)
+def test_options_reach_the_heat_embedding(clouds, tmp_path, monkeypatch, capsys, given, expected):
+    from heatsketch.estimators import embedding
+
+    monkeypatch.setattr(embedding, "SPECTRAL_LIMIT", 30)  # so that the sketch is used
+    out = tmp_path / "out.npy"
+    common = ("--affinity", "dense", "--epsilon", 2)
+    assert exit_code("embed", clouds, "-o", out, *common, *given) == 0
+    make = partial(hs.HeatEmbedding, affinity="dense", epsilon=2.0, random_state=0)
+    Y = make(**expected).fit_transform(points_of(clouds))
+    np.testing.assert_allclose(np.load(out), Y, rtol=1e-12)
+    default = make().fit_transform(points_of(clouds))
+    assert default.shape != Y.shape or np.abs(default - Y).max() > 1e-3 * np.abs(Y).max()
+    summary = capsys.readouterr().out
+    for name, value in expected.items():
+        assert f"{name}={value!r}" in summary
+
+
+def test_the_summary_says_how_distances_are_kept_here_and_for_points_not_learned_from(
+    circle, tmp_path, capsys
+):
+    assert exit_code("embed", circle, "-o", tmp_path / "out.npy", "--time", 8) == 0
+    (line,) = [li for li in capsys.readouterr().out.splitlines() if li.startswith("distances")]
+    kept = hs.HeatEmbedding(time=8, random_state=0).fit(np.load(circle)).distortion_
+    assert kept.describe().removeprefix("distances ") in line
+    assert f"log L {kept.log_L:.2f}" in line
+    assert f"{kept.held_out_log_L:.2f} for points not learned from" in line
+
+
+@pytest.mark.parametrize("method", ["heat-sketch", "diffusion-map"])
+def test_other_methods_say_nothing_of_distances(method, circle, tmp_path, capsys):
+    assert exit_code("embed", circle, "-o", tmp_path / "out.npy", "--method", method) == 0
+    assert "distances" not in capsys.readouterr().out
+
+
+def test_of_three_points_none_is_left_out_of_learning(tmp_path, capsys):
+    np.save(tmp_path / "three.npy", np.array([[0.0, 0], [1, 0], [0, 2]]))
+    given = ("--affinity", "dense", "--epsilon", 2, "--time", 2)
+    assert exit_code("embed", tmp_path / "three.npy", "-o", tmp_path / "out.npy", *given) == 0
+    (line,) = [li for li in capsys.readouterr().out.splitlines() if li.startswith("distances")]
+    assert "log L 0.00" in line
+    assert "nan" not in line
+
+
+def test_points_with_the_same_affinities_have_no_distances_to_speak_of(tmp_path, capsys):
+    np.save(tmp_path / "flat.npy", np.ones((6, 6)))
+    given = ("--affinity", "precomputed", "--force")
+    arguments = ("embed", tmp_path / "flat.npy", "-o", tmp_path / "out.npy", *given)
+    assert exit_code(*arguments) == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), 0)
+    assert "distances" not in capsys.readouterr().out
+    assert exit_code(*arguments, "--plot-time", tmp_path / "time.png") == 1
+    assert "no time to choose" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

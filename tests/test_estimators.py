@@ -29,10 +29,18 @@ AFFINITIES = {
 ESTIMATORS = {
     "sketch": lambda **changes: hs.HeatSketch(**{"n_components": 5, "random_state": 0} | changes),
     "map": lambda **changes: hs.DiffusionMap(**{"n_components": 3, "random_state": 0} | changes),
+    "embedding": lambda **changes: hs.HeatEmbedding(
+        **{"n_components": 3, "time": 32, "random_state": 0} | changes
+    ),
 }
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
+# A learned map magnifies rounding: input that is equal to rounding gives another map, as good. What
+# it shares with the others there is in test_embedding.py, where nothing is left to learn.
+every_formula = pytest.mark.parametrize(
+    "make", [ESTIMATORS["sketch"], ESTIMATORS["map"]], ids=["sketch", "map"]
+)
 every_affinity = pytest.mark.parametrize("affinity", AFFINITIES.values(), ids=AFFINITIES)
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
 
@@ -93,6 +101,8 @@ def assert_equal_up_to_signs(F, expected, atol):
         hs.DiffusionMap(),
         hs.DiffusionMap(affinity="dense", filter="heat", normalization="symmetric"),
         hs.DiffusionMap(affinity="radius", epsilon="median", normalization="bistochastic"),
+        hs.HeatEmbedding(),
+        hs.HeatEmbedding(1, 32, affinity="dense", filter="heat", normalization="symmetric"),
     ]
 )
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning", "ignore:n_neighbors=")
@@ -127,13 +137,13 @@ def test_data_frames_in_and_out(make, library, X, X_new):
         estimator.transform(renamed)
 
 
-def test_several_times_are_blocks_side_by_side(X, X_new):
-    for make in ESTIMATORS.values():
-        several = make(time=[2, 8, 3]).fit(X)
-        for rows, embed in ((X, "fit_transform"), (X_new, "transform")):
-            alone = [getattr(make(time=t).fit(X), embed)(rows) for t in (2, 8, 3)]
-            together = several.transform(rows)
-            assert_allclose(together, np.hstack(alone), rtol=1e-12, atol=1e-15)
+@every_formula
+def test_several_times_are_blocks_side_by_side(make, X, X_new):
+    several = make(time=[2, 8, 3]).fit(X)
+    for rows, embed in ((X, "fit_transform"), (X_new, "transform")):
+        alone = [getattr(make(time=t).fit(X), embed)(rows) for t in (2, 8, 3)]
+        together = several.transform(rows)
+        assert_allclose(together, np.hstack(alone), rtol=1e-12, atol=1e-15)
 
 
 def test_several_times_name_their_columns(X):
@@ -169,7 +179,7 @@ def test_clone_and_pickle_give_the_same_transform(make, affinity, X, X_new):
 
 
 @every_affinity
-@every_estimator
+@every_formula
 def test_sparse_points_are_points(make, affinity, X, X_new):
     X, X_new = (np.where(np.abs(x) < 0.5, 0.0, x) for x in (X, X_new))
     dense = make(**affinity).fit(X)
@@ -180,7 +190,7 @@ def test_sparse_points_are_points(make, affinity, X, X_new):
 
 
 @every_normalization
-@every_estimator
+@every_formula
 def test_precomputed_affinity_is_the_affinity_of_points(make, normalization, X, X_new):
     common = {"normalization": normalization, "tol": 1e-13}
     points = make(affinity="dense", epsilon=0.8, **common).fit(X)
@@ -190,7 +200,7 @@ def test_precomputed_affinity_is_the_affinity_of_points(make, normalization, X, 
     assert_allclose(given.transform(K_new), points.transform(X_new), rtol=0, atol=1e-10)
 
 
-@every_estimator
+@every_formula
 def test_precomputed_graph_is_the_radius_graph(make, X, X_new):
     def truncated(x):
         d = cdist(x, X)
@@ -203,7 +213,7 @@ def test_precomputed_graph_is_the_radius_graph(make, X, X_new):
 
 
 @every_affinity
-@every_estimator
+@every_formula
 def test_float32_in_float32_out(make, affinity, X, X_new):
     single, double = make(**affinity).fit(X.astype(np.float32)), make(**affinity).fit(X)
     Y, Z = single.transform(X_new.astype(np.float32)), double.transform(X_new)

@@ -10,7 +10,8 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.special import ive
 
 import heatsketch as hs
-from heatsketch import Diffusion, diffusion_distance, distortion
+from heatsketch import Diffusion, diffusion_distance, distortion, metrics
+from heatsketch.metrics import row_distortion, share_within
 
 examples = settings(max_examples=25, deadline=None, derandomize=True)
 TAU = 2 * np.pi
@@ -302,9 +303,12 @@ def test_points_that_differ_but_should_not_are_infinitely_distorted():
     assert q.quantiles[1.0] == pytest.approx(2 / 1.75)  # of the finite ratios 1.5 and 2
 
 
-def test_everything_wrong_is_infinite_too():
-    assert distortion([[0.0], [1.0]], [0.0]).log_L == math.inf
-    assert distortion([[1.0], [1.0]], [2.0]).log_L == math.inf
+@pytest.mark.parametrize(("F", "D"), [([[0.0], [1.0]], [0.0]), ([[1.0], [1.0]], [2.0])])
+def test_everything_wrong_is_infinite_too(F, D):
+    q = distortion(F, D)
+    assert q.log_L == q.worst_factor == math.inf
+    assert set(q.within.values()) == {0.0}
+    assert q.describe() == "distances kept within a factor 2 for 0 % of pairs; worst inf"
 
 
 def test_pairs_at_distance_zero_on_both_sides_say_nothing():
@@ -388,3 +392,199 @@ def test_the_trivial_direction_counts_in_a_distance_unless_deflated():
 def test_pairs_as_one_array_are_refused_rather_than_misread():
     with pytest.raises(ValueError, match=r"tuple\(pairs.T\)"):
         hs.diffusion_distance(np.diag([1.0, 0.5, 0.2]), 1, pairs=np.array([[0, 1], [0, 2]]))
+
+
+# How many pairs are kept
+
+
+def test_shares_are_those_of_ratios_near_the_median():
+    F, D = cloud(30, 3), pdist(cloud(30, 4, seed=1))
+    off = pdist(F) / D
+    off = off / np.median(off)
+    q = distortion(2.0 * F, D)
+    assert q.median == pytest.approx(2 * np.median(pdist(F) / D), rel=1e-12)
+    for factor, share in q.within.items():
+        assert share == np.mean(np.maximum(off, 1 / off) <= factor)
+    assert q.worst_factor == pytest.approx(np.maximum(off, 1 / off).max(), rel=1e-12)
+    assert sorted(q.within.values()) == list(q.within.values())
+    assert q.looked_at == "all pairs"
+
+
+@examples
+@given(st.integers(0, 10**6), st.floats(1, 20))
+def test_share_within_is_that_of_a_distortion(seed, factor):
+    F, Y = cloud(15, 3, seed), cloud(15, 2, seed + 1)
+    off = pdist(Y) / pdist(F)
+    off = off / np.median(off)
+    assert share_within(Y, F, factor) == np.mean(np.maximum(off, 1 / off) <= factor)
+    q = distortion(Y, pdist(F))
+    for known, share in q.within.items():
+        assert share_within(Y, F, known) == share
+
+
+def with_ratios(ratios):
+    """Two points a pair, a unit apart: the ratios are those of their distances."""
+    m = len(ratios)
+    F = np.zeros((2 * m, 1))
+    F[1::2, 0] = ratios
+    return distortion(F, np.ones(m), pairs=(np.arange(0, 2 * m, 2), np.arange(1, 2 * m, 2)))
+
+
+@pytest.mark.parametrize(
+    ("ratios", "text"),
+    [
+        ([1.0] * 200, "within a factor 1.05 for 100 % of pairs; worst 1"),
+        ([1.0] * 199 + [4.0], "within a factor 1.05 for 99 % of pairs; worst 4"),
+        ([1.0] * 197 + [1 / 4.5] * 3, "within a factor 5 for 100 % of pairs; worst 4.5"),
+        ([1.0] * 150 + [30.0] * 50, "within a factor 2 for 75 % of pairs; worst 30"),
+        ([2.0, 3.0, 6.0], "within a factor 2 for 100 % of pairs; worst 2"),
+        ([1.0, 1.0, 0.0], "within a factor 2 for 66 % of pairs; worst inf"),
+    ],
+    ids=["none", "one", "three", "a quarter", "to the rim", "a collision"],
+)
+def test_one_line_says_how_well_distances_are_kept(ratios, text):
+    assert with_ratios(ratios).describe() == "distances kept " + text
+
+
+# The distortion of rows
+
+
+def same(one, other):
+    """Assert that two distortions agree."""
+    for name in ("log_L", "expansion", "contraction", "median", "worst_factor"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12)
+    assert one.within == other.within
+    for level, value in one.quantiles.items():
+        assert value == pytest.approx(other.quantiles[level], rel=1e-12)
+    assert one.n_pairs == other.n_pairs
+    for end, worst in one.worst_pairs.items():
+        np.testing.assert_array_equal(worst, other.worst_pairs[end])
+
+
+def test_of_few_rows_all_pairs_are_looked_at():
+    F, Y = cloud(30, 4), cloud(30, 2, seed=1)
+    same(row_distortion(Y, F), distortion(Y, pdist(F)))
+    assert row_distortion(Y, F).looked_at == "all pairs"
+    same(row_distortion(Y[:, :1], F), row_distortion(Y[:, 0], F))
+
+
+def test_rounding_of_equal_rows_says_nothing():
+    F = cloud(30, 4)
+    Y = F[:, :3]
+    clean = row_distortion(Y, F)
+    noise = 1e-16 * np.random.default_rng(3).normal(size=(10, 4))
+    twice = row_distortion(np.vstack([Y, Y[:10]]), np.vstack([F, F[:10] + noise]))
+    assert twice.log_L == pytest.approx(clean.log_L, rel=1e-12)
+    assert twice.n_pairs == 40 * 39 // 2 - 10
+    # What the embedding parts counts, and what it joins.
+    assert row_distortion([[0.0], [1.0], [3.0]], [[0.0], [0.0], [1.0]]).log_L == math.inf
+    assert row_distortion([[0.0], [0.0], [3.0]], [[0.0], [1.0], [3.0]]).log_L == math.inf
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Six hundred points that count as many, and neighbours looked for around all of them."""
+    monkeypatch.setattr(metrics, "_ALL_PAIRS_UP_TO", 100)
+    return cloud(600, 3)
+
+
+def test_a_collision_of_far_points_is_found(many):
+    Y = many.copy()
+    far = np.argmax(np.linalg.norm(many - many[7], axis=1))
+    Y[7] = Y[far] + 1e-7
+    found = row_distortion(Y, many, n_pairs=10)
+    assert sorted(found.worst_pairs["contraction"][0]) == sorted([7, far])
+    ratio = np.linalg.norm(Y[7] - Y[far]) / np.linalg.norm(many[7] - many[far])
+    assert found.contraction == pytest.approx(ratio, rel=1e-6)
+    Y[7] = Y[far]
+    assert row_distortion(Y, many, n_pairs=10).log_L == math.inf
+
+
+@pytest.mark.parametrize("columns", [3, 20])
+def test_a_collision_is_found_in_any_number_of_dimensions(many, columns):
+    Y = np.hstack([many, np.zeros((600, columns - 3))])
+    far = np.argmax(np.linalg.norm(many - many[7], axis=1))
+    Y[7] = Y[far]
+    assert row_distortion(Y, many, n_pairs=10).log_L == math.inf
+
+
+def test_near_points_that_are_torn_apart_are_found(many):
+    F = many.copy()
+    F[7] = F[3] + 1e-6
+    found = row_distortion(many, F, n_pairs=10)
+    assert sorted(found.worst_pairs["expansion"][0]) == [3, 7]
+    ratio = np.linalg.norm(many[7] - many[3]) / np.linalg.norm(F[7] - F[3])
+    assert found.expansion == pytest.approx(ratio, rel=1e-6)
+
+
+def test_pairs_used_are_looked_at_and_do_not_change_what_is_typical(many):
+    Y = many.copy()
+    Y[7] *= 50  # neither before nor after among the neighbours of point 3
+    plain = row_distortion(Y, many, n_pairs=10)
+    with_it = row_distortion(Y, many, n_pairs=10, used=(np.array([3]), np.array([7])))
+    assert with_it.n_pairs == plain.n_pairs + 1
+    assert with_it.expansion >= np.linalg.norm(Y[7] - Y[3]) / np.linalg.norm(many[7] - many[3])
+    assert with_it.quantiles == plain.quantiles
+    assert with_it.within == plain.within
+    assert with_it.looked_at.endswith(" + 1 used for fitting pairs")
+    with pytest.raises(ValueError, match="out of range"):
+        row_distortion(Y, many, used=(np.array([3]), np.array([600])))
+
+
+def test_it_says_which_pairs_it_looked_at(many):
+    found = row_distortion(2 * many, many, n_pairs=1234)
+    assert found.looked_at == "1,234 random + 3,000 nearest before + 3,000 nearest after pairs"
+    assert found.n_pairs == 7234
+    assert found.log_L < 1e-12
+    assert found.median == pytest.approx(2, rel=1e-14)
+
+
+@pytest.mark.statistical
+def test_random_pairs_stand_for_all(many):
+    """The share of 20,000 random pairs is within 5 standard deviations: 1.8 % at most.
+
+    False alarm 6e-7 a level. The neighbours, whose ratios are 5 times those of other pairs, would
+    move a share by 20 % were they to count.
+    """
+    scale = np.array([1.0, 0.2, 0.1])
+    Y = many * scale
+    whole = distortion(Y, pdist(many))
+    found = row_distortion(Y, many, n_pairs=20_000)
+    for factor, share in whole.within.items():
+        assert found.within[factor] == pytest.approx(share, abs=0.018)
+    assert whole.contraction <= found.contraction
+    assert found.expansion <= whole.expansion
+
+
+def test_random_pairs_come_from_the_seed(many):
+    Y = many[:, :2]
+    one, again, other = (row_distortion(Y, many, n_pairs=100, rng=rng) for rng in (0, 0, 1))
+    assert one.quantiles == again.quantiles
+    assert one.quantiles != other.quantiles
+
+
+def test_where_random_pairs_are_all_equal_points_others_say_what_is_typical(many):
+    F = np.zeros((600, 2))
+    F[300] = 3.0, 4.0
+    found = row_distortion(2 * F, F, n_pairs=1)
+    assert (found.log_L, found.median, found.within[1.05]) == (0, 2, 1)
+
+
+@pytest.mark.parametrize("limit", [100, 1000], ids=["some pairs", "all pairs"])
+@pytest.mark.parametrize(("f", "y"), [(1e150, 1e-150), (1e-150, 1e150), (1e300, 1), (1e-300, 1)])
+def test_rows_may_have_any_scale(many, monkeypatch, limit, f, y):
+    monkeypatch.setattr(metrics, "_ALL_PAIRS_UP_TO", limit)
+    F, Y = many[:200], many[:200, :2]
+    plain, scaled = row_distortion(Y, F), row_distortion(y * Y, f * F)
+    assert scaled.log_L == pytest.approx(plain.log_L, rel=1e-12)
+    assert scaled.expansion == pytest.approx(plain.expansion * (y / f), rel=1e-12)
+    assert scaled.within == pytest.approx(plain.within)
+
+
+def test_rows_must_fit():
+    with pytest.raises(ValueError, match="Y has 3 rows and F has 4"):
+        row_distortion(np.eye(3), np.eye(4))
+    with pytest.raises(ValueError, match="finite embedding"):
+        row_distortion(np.full((3, 2), np.nan), np.eye(3))
+    with pytest.raises(ValueError, match="No pair has a distance"):
+        row_distortion(np.ones((3, 2)), np.ones((3, 2)))

@@ -284,3 +284,67 @@ def test_ksum_curve_marks_the_largest_slope(tmp_path):
     assert ax.get_window_extent().x0 <= box.x0
     assert box.x1 <= ax.get_window_extent().x1
     assert (tmp_path / "slopes.svg").exists()
+
+
+def time_curve(times=(1, 2, 4, 8), shares=(0.3, 0.5, 0.75, 0.9), time=8, share=0.8, factor=1.5):
+    return SimpleNamespace(
+        times=np.array(times), shares=np.array(shares), factor=factor, share=share, time=time
+    )
+
+
+def marker_of(ax):
+    """Where the time chosen is marked, and not where the curve has its dots."""
+    (marked,) = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) == 1]
+    return marked
+
+
+def test_time_curve_shows_the_shares_in_percent_and_marks_the_time_chosen(tmp_path):
+    curve = time_curve()
+    figure = plot.time_curve(curve, path=tmp_path / "time.svg")
+    ax = figure.axes[0]
+    np.testing.assert_allclose(
+        ax.lines[0].get_xydata(), np.column_stack([curve.times, 100 * curve.shares])
+    )
+    np.testing.assert_allclose(marker_of(ax), [[8, 90]])
+    (wanted,) = [line for line in ax.lines if set(line.get_ydata()) == {80.0}]
+    assert wanted.get_linestyle() == ":"
+    assert (tmp_path / "time.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_time_curve_says_what_was_asked_for_and_what_was_chosen():
+    ax = plot.time_curve(time_curve(factor=1.25)).axes[0]
+    title = ax.get_title("left")
+    assert "factor 1.25" in title
+    assert "time 8 chosen" in title
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("diffusion time", "pairs (%)")
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "2", "4", "8"]
+
+
+def test_steps_of_the_time_curve_are_doublings_at_equal_distances():
+    figure = plot.time_curve(time_curve())
+    figure.canvas.draw()
+    pixels = figure.axes[0].transData.transform(figure.axes[0].lines[0].get_xydata())
+    steps = np.diff(pixels[:, 0])
+    np.testing.assert_allclose(steps, steps[0])
+
+
+def test_time_curve_marks_the_best_time_where_none_has_the_share():
+    ax = plot.time_curve(time_curve(shares=(0.3, 0.6, 0.5, 0.2), time=2)).axes[0]
+    np.testing.assert_allclose(marker_of(ax), [[2, 60]])
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_time_curve_of_one_time_is_a_dot_inside_the_axes(share):
+    figure = plot.time_curve(time_curve(times=[1], shares=[share], time=1))
+    figure.canvas.draw()
+    ax = figure.axes[0]
+    for line in ax.lines:
+        if len(line.get_xydata()) == 1:
+            np.testing.assert_allclose(line.get_xydata(), [[1, 100 * share]])
+    low, high = ax.get_ylim()
+    assert low <= 100 * share < high
+
+
+def test_time_curve_of_an_unknown_suffix_is_refused():
+    with pytest.raises(ValueError, match=r"\.png, \.pdf, \.svg"):
+        plot.time_curve(time_curve(), path="time.jpg")

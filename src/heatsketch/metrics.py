@@ -19,6 +19,7 @@ from heatsketch.spectrum import leading_vector
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+_ROUNDING = 1e-12  # of the largest coordinate: points as near as that are one point
 _NEARLY_ALL, _USUAL_FACTOR = 0.99, 2.0
 _ALL_PAIRS_UP_TO = 2_048  # points
 _NEAR_ROWS, _COLLIDING_ROWS, _NEIGHBORS = 2_000, 20_000, 5
@@ -299,7 +300,7 @@ def row_distortion(
     exponent = Y_exponent - F_exponent
     if len(F) <= _ALL_PAIRS_UP_TO:
         i, j = np.triu_indices(len(F), 1)
-        return _summary(pdist(Y), pdist(F), exponent, i, j, len(i), "all pairs")
+        return _summary(pdist(Y), pdist(F), exponent, i, j, len(i), "all pairs", _ROUNDING)
     generator = np.random.default_rng(rng)
     n, n_pairs = len(F), check_number(n_pairs, "n_pairs", low=1, integer=True)
     first = generator.integers(0, n, n_pairs)
@@ -313,7 +314,7 @@ def row_distortion(
     i, j = (np.concatenate(sides) for sides in zip(*groups.values(), strict=True))
     looked_at = " + ".join(f"{len(pair[0]):,} {name}" for name, pair in groups.items())
     before, after = pair_distances(F, F, i, j), pair_distances(Y, Y, i, j)
-    return _summary(after, before, exponent, i, j, n_pairs, looked_at + " pairs")
+    return _summary(after, before, exponent, i, j, n_pairs, looked_at + " pairs", _ROUNDING)
 
 
 def share_within(Y: Array, F: Array, factor: float) -> float:
@@ -336,12 +337,14 @@ def share_within(Y: Array, F: Array, factor: float) -> float:
     with np.errstate(divide="ignore"):
         ratio = after[kept] / before[kept]
     middle = np.median(ratio)
+    if middle == 0:  # most pairs coincide
+        return 0.0
     return float(np.mean((ratio <= factor * middle) & (ratio * factor >= middle)))
 
 
 def _nearest_pairs(F: Array, rows: Array) -> tuple[Array, Array]:
     """Return each of the rows with its five nearest others in F."""
-    found = NeighborIndex(F).query(F[rows], _NEIGHBORS + 1).indices
+    found = NeighborIndex(F).query(F[rows], _NEIGHBORS + 1, any_tie=True).indices
     i, j = np.repeat(rows, _NEIGHBORS + 1), found.ravel()
     return i[i != j], j[i != j]
 
@@ -353,17 +356,24 @@ def _scaled(values: Array) -> tuple[Array, int]:
 
 
 def _summary(
-    embedded: Array, D: Array, exponent: int, i: Array, j: Array, n_typical: int, looked_at: str
+    embedded: Array,
+    D: Array,
+    exponent: int,
+    i: Array,
+    j: Array,
+    n_typical: int,
+    looked_at: str,
+    negligible: float = 0.0,
 ) -> Distortion:
     """Summarise the ratios embedded / D · 2^exponent; the first `n_typical` pairs stand for all."""
-    kept = (D > 0) | (embedded > 0)
+    kept = (negligible < D) | (negligible < embedded)
     if not kept.any():
         raise ValueError("No pair has a distance to compare: all are zero on both sides.")
     with np.errstate(divide="ignore"):
         ratio, i, j = embedded[kept] / D[kept], i[kept], j[kept]
     high, low = float(ratio.max()), float(ratio.min())
     log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
-    typical = ratio[: np.count_nonzero(kept[:n_typical])]
+    typical = ratio[: np.count_nonzero(kept[:n_typical]) or len(ratio)]
     finite = typical[np.isfinite(typical)]
     middle = float(np.median(finite)) if len(finite) else math.nan
     levels = np.quantile(finite, LEVELS) if len(finite) else np.full(len(LEVELS), math.nan)

@@ -54,8 +54,11 @@ class NeighborIndex:
         """Number of points."""
         return self.points.shape[0]
 
-    def query(self, x: Points, k: int) -> Neighbors:
-        """Return the k nearest points of each row of x (m, d)."""
+    def query(self, x: Points, k: int, any_tie: bool = False) -> Neighbors:
+        """Return the k nearest points of each row of x (m, d).
+
+        `any_tie`: of points equally far take any, which is faster where many points coincide.
+        """
         reach = min(k + 1, self.n)  # one more, to see whether the last is a tie
         indices = self._search.kneighbors(x, n_neighbors=reach, return_distance=False)
         distances = self._distances(x, indices)
@@ -67,7 +70,7 @@ class NeighborIndex:
         distances = np.take_along_axis(distances, order, axis=1)
         indices = np.take_along_axis(indices, order, axis=1)
         tied = np.flatnonzero(distances[:, -1] <= distances[:, k - 1] * (1 + _TIE))
-        if reach > k and len(tied):
+        if reach > k and len(tied) and not any_tie:
             self._break_ties(x, tied, Neighbors(distances[:, :k], indices[:, :k]))
         return Neighbors(distances[:, :k].copy(), indices[:, :k].copy())
 

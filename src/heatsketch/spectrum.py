@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
-from heatsketch._array import random_block
+from heatsketch._array import random_block, single_threaded_blas
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import as_operator
@@ -117,6 +117,7 @@ def eigh(
     return Spectrum(values, vectors, residuals)
 
 
+@single_threaded_blas()  # the same bits for any number of threads
 def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     """Return all eigenvalues, ascending, and eigenvectors; of a deflated operator, the others'."""
     matrix = np.asarray(A @ np.eye(A.n, dtype=A.dtype), dtype=float)

@@ -141,11 +141,11 @@ def _aside(table: io.Table) -> str:
 
 
 def _kept(distortion: Any) -> str:
-    """Say how well distances are kept, on the points given and on points left out."""
+    """Say how well distances are kept, and those of points the map was not learned from."""
     held_out = distortion.held_out_log_L
     line: str = distortion.describe().removeprefix("distances ")
     line += f"; log L {distortion.log_L:.2f}"
-    return line if math.isnan(held_out) else f"{line}, on points left out {held_out:.2f}"
+    return line if math.isnan(held_out) else f"{line}, {held_out:.2f} for points not learned from"
 
 
 def _parameters(estimator: Any) -> str:

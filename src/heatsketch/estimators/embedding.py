@@ -24,7 +24,9 @@ logger = logging.getLogger("heatsketch")
 
 TIMES = (1, 2, 4, 8, 16, 32, 64, 128)  # looked at by time="auto"
 _CURVE_ROWS = 400
+_SAMPLING_ERROR = 0.01  # of a share of the pairs of that many points
 _NEGLIGIBLE = 1e-12  # of the largest weight of an eigenvector
+_EQUAL_BITS = 40  # in which rows that count as equal agree
 
 
 class TimeCurve(NamedTuple):
@@ -53,8 +55,8 @@ class HeatEmbedding(DiffusionEstimator):
     """Embed data in few dimensions so that distances are nearly diffusion distances, all of them.
 
     Sketch and then learn: the data become a sketch Aᵗ G / √r of many columns, whose distances are
-    the diffusion distances (exactly so, through all eigenvectors, up to 2,048 points), and of all
-    linear maps of it to k dimensions the one is taken that changes no distance by much
+    the diffusion distances (up to 2,048 points without their error, through all eigenvectors), and
+    of all linear maps of it to k dimensions the one is taken that changes no distance by much
     (`NearIsometricProjection`). Diffusion maps take the k slowest directions and random sketches
     random ones; both let points that are far apart fall on each other where k is small.
 
@@ -82,8 +84,10 @@ class HeatEmbedding(DiffusionEstimator):
     embedding_ : array (n, k)
         Ordered by variance, in units of the diffusion distance.
     distortion_ : Distortion
-        How well the distances are kept; `print(embedding.distortion_.describe())`. None where all
-        points have the same affinities.
+        How well the distances between rows of the sketch are kept (with the default neighbour
+        graph those of the one-sided walk, see `HeatSketch`); `distortion_.describe()` says it in a
+        line. `held_out_log_L` is that of points which the directions were not learned from, though
+        they took part in the diffusion. None where all points have the same affinities.
     projection_ : NearIsometricProjection
         The map of the sketch (None likewise).
     time_ : float
@@ -157,6 +161,12 @@ class HeatEmbedding(DiffusionEstimator):
         self.projection_: NearIsometricProjection | None = None
         self.distortion_: Distortion | None = None
         self.time_curve_: TimeCurve | None = None
+        most = diffusion.n - 1
+        if self.n_components > most:
+            raise ValueError(
+                f"n_components={self.n_components} needs at least {self.n_components + 1} distinct "
+                f"points, got {diffusion.n}; pass n_components <= {most}."
+            )
         automatic = _is_auto(times)
         self.time_ = TIMES[0] if automatic else times[0]
         if diffusion.diagnostics["flat"]:  # nothing to keep
@@ -168,7 +178,8 @@ class HeatEmbedding(DiffusionEstimator):
         seed = int(rng.integers(2**31))
         projection = NearIsometricProjection(self.n_components, random_state=seed)
         projection.fit(self._sketch(diffusion, block))
-        self.projection_, self.distortion_ = projection, projection.distortion_
+        self.projection_ = projection
+        self.distortion_ = _between_inputs(projection.distortion_, diffusion.vertex)
         return [Block(block.values @ projection.components_.T, block.log_scale)]
 
     def _blocks(
@@ -204,27 +215,33 @@ class HeatEmbedding(DiffusionEstimator):
 
     def _at_chosen_time(self, diffusion: Diffusion, rng: np.random.Generator) -> Block:
         """Go through the times until k dimensions keep the share of distances asked for."""
-        rows = np.sort(rng.permutation(diffusion.n)[:_CURVE_ROWS])
+        order = rng.permutation(diffusion.n)
         seed, shares = int(rng.integers(2**31)), []
         best: tuple[float, int, Block] | None = None
         for t, block in zip(TIMES, self._blocks(diffusion, TIMES, rng), strict=True):
-            S = self._sketch(diffusion, block)[rows]
+            S = self._sketch(diffusion, block)
+            S = S[_distinct_sample(S, order, seed)]
             k = min(self.n_components, S.shape[1])
             quick = NearIsometricProjection(
-                k, rank=max(k, 32), n_init=2, max_iter=30, validation_fraction=0, random_state=seed
+                k,
+                rank=max(2 * k, 32),
+                n_init=2,
+                max_iter=30,
+                validation_fraction=0,
+                random_state=seed,
             )
             kept = share_within(quick.fit_transform(S), S, self.factor)
             logger.info("time %d: %.0f %% within a factor %g", t, 100 * kept, self.factor)
             shares.append(kept)
             if best is None or kept > best[0]:
                 best = kept, t, block
-            if kept >= self.share:
+            if kept >= self.share - _SAMPLING_ERROR:
                 break
         assert best is not None
         kept, self.time_, block = best
         seen = np.array(TIMES[: len(shares)])
         self.time_curve_ = TimeCurve(seen, np.array(shares), self.factor, self.share, self.time_)
-        if kept < self.share:
+        if kept < self.share - _SAMPLING_ERROR:
             warnings.warn(
                 f"No time up to {TIMES[-1]} keeps {self.share:g} of the distances within a factor "
                 f"{self.factor:g} in {self.n_components} dimensions; time {self.time_} keeps "
@@ -233,6 +250,26 @@ class HeatEmbedding(DiffusionEstimator):
                 stacklevel=5,
             )
         return block
+
+
+def _distinct_sample(S: Array, order: Array, seed: int) -> Array:
+    """Return the first of the rows in `order` that differ: seen in one random direction, rows do.
+
+    Equal ones, of duplicates in a dense affinity, would have the ratios of rounding.
+    """
+    along = (S @ np.random.default_rng(seed).standard_normal(S.shape[1]))[order]
+    places = np.round((along - along.min()) * np.ldexp(1.0, _EQUAL_BITS) / (np.ptp(along) or 1.0))
+    _, first = np.unique(places, return_index=True)
+    return np.sort(order[np.sort(first)[:_CURVE_ROWS]])
+
+
+def _between_inputs(distortion: Distortion, vertex: Array | None) -> Distortion:
+    """Name the worst pairs by points of the input where duplicates share a vertex."""
+    if vertex is None:
+        return distortion
+    _, first = np.unique(vertex, return_index=True)
+    worst = {name: first[pairs] for name, pairs in distortion.worst_pairs.items()}
+    return distortion._replace(worst_pairs=worst)
 
 
 def _is_auto(times: list[Any]) -> bool:

@@ -16,6 +16,8 @@ COARSE = (4, 16)  # β of the search: smooth enough for many starts
 FINE = (64, 256, 1024)  # β of the refinement of the best
 _SPARE_WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0)
 _SQUEEZE_STEPS = 25
+_COLLAPSED = 20.0  # log L
+_NUDGE = 0.01
 
 
 @dataclass(eq=False)
@@ -56,12 +58,23 @@ class Problem:
             return value, (slope @ self.Z).T.ravel()
 
         found = minimize(
-            objective, Q.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_iter}
+            objective,
+            self._apart(Q).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": max_iter},
         )
         record = {"beta": beta, "pairs": self.loss.n_pairs, "objective": float(found.fun)}
         self.history.append(record | {"iterations": int(found.nit)})
         best = found.x.reshape(Q.shape)
         return best / np.linalg.norm(best)  # the loss is free of scale; keep away from its ends
+
+    def _apart(self, Q: Array) -> Array:
+        """Nudge a map that lets points coincide: no gradient says which way to part them."""
+        if self.log_L(Q) < _COLLAPSED:
+            return Q
+        nudge = self.weights[:, None] * np.random.default_rng(0).standard_normal(Q.shape)
+        return Q + _NUDGE * np.linalg.norm(Q) / np.linalg.norm(nudge) * nudge
 
     def principal(self, Q: Array) -> Array:
         """Rotate the map so that its columns have decreasing variance."""

@@ -23,7 +23,9 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
 }
-_SMALLEST = 1e-60  # of a squared dilation: points that coincide in the embedding still repel
+_SMALLEST = (
+    1e-60  # of a squared dilation: points that coincide in the embedding count, but finitely
+)
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -39,6 +39,7 @@ class Learned:
         Leading principal directions of the input that it uses.
     held_out_log_L : float
         log L over pairs with points that a map of this rank was not fitted on; NaN if not looked.
+        The rank was chosen on the same pairs.
     history : list of dict
         The refinement of the map: `beta`, `pairs`, `objective`, `iterations` of each stage.
     used : (i, j) of index arrays, or None
@@ -66,28 +67,28 @@ def learn(
     """Learn a map of the rows of F (n, r), which must differ, to k dimensions."""
     if k == F.shape[1]:  # whatever the scales of the directions
         return Learned(np.eye(k), k, math.nan, [])
-    rows = _some(len(F), MOST_ROWS, rng)
-    F = F[rows]
-    basis = _Basis.of(F, rank or MOST_RANK)
-    if len(basis.weights) <= k:
+    most = rank or max(MOST_RANK, 2 * k)
+    basis = _Basis.of(F, most)
+    if len(basis.weights) <= k < most:  # there are no more directions
         return _everything(basis, k)
-    most = min(len(F), CHECK_ROWS)
-    n_held = min(round(validation_fraction * most), most - 2)
+    looked_at = min(len(F), CHECK_ROWS)
+    n_held = min(round(validation_fraction * looked_at), looked_at - k - 2)
     if n_held >= 2:
         logger.info("learning %d directions of %d: how many hold on rows left out", k, F.shape[1])
-        maps, held_out = _checked(F, basis, k, rank, n_init, max_iter, n_held, rng)
+        maps, R, held_out = _checked(F, most, rank is None, k, n_init, max_iter, n_held, rng)
         logger.info("learning %d directions: refinement", k)
     else:
-        maps = _found(F, basis.cut(SEARCH_RANK), k, n_init, max_iter, rng)
-        maps, held_out = [_of_rank(Q, len(basis.weights)) for Q in maps], math.nan
-    basis = basis.cut(len(maps[0]))
+        first = basis.cut(max(SEARCH_RANK, k))
+        maps = [first.axes @ Q for Q in _found(F, first, k, n_init, max_iter, rng)]
+        R, held_out = most, math.nan
+    basis = basis.cut(R)
+    maps = [*map(basis.express, maps), basis.leading(k)]
     if len(F) <= pairs.ALL_PAIRS_UP_TO:
         problem = basis.problem(F, pairs.all_pairs(F))
         Q = refine(problem, _best(problem, maps, max_iter), FINE, max_iter)
         used = None
     else:
-        Q, problem, (i, j) = _refined_on_sample(F, basis, maps, max_iter, rng)
-        used = rows[i], rows[j]
+        Q, problem, used = _refined_on_sample(F, basis, maps, max_iter, rng)
     return Learned((basis.axes @ Q).T, len(Q), held_out, problem.history, used)
 
 
@@ -98,7 +99,7 @@ def _everything(basis: _Basis, k: int) -> Learned:
     return Learned(np.vstack([rotation, missing]), len(rotation), math.nan, [])
 
 
-def _some(n: int, most: int, rng: np.random.Generator) -> Array:
+def some_rows(n: int, most: int, rng: np.random.Generator) -> Array:
     """Return the numbers of at most `most` random rows of n."""
     return rng.permutation(n)[:most] if n > most else np.arange(n)
 
@@ -131,6 +132,14 @@ class _Basis:
         """Return the basis of the first `rank` directions."""
         return _Basis(self.axes[:, :rank], self.weights[:rank], self.mean)
 
+    def express(self, W: Array) -> Array:
+        """Write a linear map (r, k) in this basis, (R, k), as far as that is possible."""
+        return self.weights[:, None] * ((self.axes * self.weights).T @ W)
+
+    def leading(self, k: int) -> Array:
+        """Return the principal components 1 to k in this basis."""
+        return np.diag(self.weights)[:, :k]
+
     def problem(self, F: Array, loss: LogDistortion) -> Problem:
         """State the problem of mapping the rows of F."""
         return Problem((F - self.mean) @ self.axes, self.weights, loss)
@@ -140,7 +149,7 @@ def _found(
     F: Array, basis: _Basis, k: int, n_init: int, max_iter: int, rng: np.random.Generator
 ) -> list[Array]:
     """Search on some rows; return the maps, best over all rows given first."""
-    rows = _some(len(F), SEARCH_ROWS, rng)
+    rows = some_rows(len(F), SEARCH_ROWS, rng)
     few = basis.problem(F[rows], pairs.all_pairs(F[rows]))
     maps = search(few, k, n_init, max_iter, rng)
     judge = few
@@ -151,29 +160,35 @@ def _found(
 
 def _checked(
     F: Array,
-    basis: _Basis,
+    most: int,
+    choose: bool,
     k: int,
-    rank: int | None,
     n_init: int,
     max_iter: int,
     n_held: int,
     rng: np.random.Generator,
-) -> tuple[list[Array], float]:
-    """Choose the rank by J_β over pairs with rows left out; return maps of it and their log L."""
+) -> tuple[list[Array], int, float]:
+    """Choose the rank by J_β over pairs with rows left out of basis and fit.
+
+    Returns maps (r, k), the one of this rank first, the rank, and log L over these pairs.
+    """
     F = F[rng.permutation(len(F))[:CHECK_ROWS]]
     seen, unseen = pairs.all_pairs(F[n_held:]), LogDistortion(len(F), *_pairs_of_first(F, n_held))
+    basis = _Basis.of(F[n_held:], most)
+    if len(basis.weights) <= k:  # too few directions without the others to choose from
+        return [], most, math.nan
+    first = basis.cut(max(SEARCH_RANK, k))
+    maps = _found(F[n_held:], first, k, n_init, max_iter, rng)
+    found = []
     full = len(basis.weights)
-    maps = _found(F[n_held:], basis.cut(SEARCH_RANK), k, n_init, max_iter, rng)
-    best: tuple[float, float, Array] | None = None
-    for R in [full] if rank else _ranks(full, k):
-        problem = basis.cut(R).problem(F[n_held:], seen)
-        Q = refine(problem, _of_rank(maps[0], R), FINE, max_iter)
-        judge = basis.cut(R).problem(F, unseen)
-        value = judge.value(Q, COARSE[-1])
-        if best is None or value < best[0]:
-            best = value, judge.log_L(Q), Q
-    assert best is not None
-    return [best[2], *(_of_rank(Q, len(best[2])) for Q in maps)], best[1]
+    for R in _ranks(full, k) if choose else [full]:
+        used = basis.cut(R)
+        Q = refine(used.problem(F[n_held:], seen), _of_rank(maps[0], R), FINE, max_iter)
+        judge = used.problem(F, unseen)
+        found.append((judge.value(Q, COARSE[-1]), R, judge.log_L(Q), used.axes @ Q))
+    _, R, held_out, W = min(found, key=lambda entry: entry[0])
+    # All directions of these rows stand for all there are.
+    return [W, *(first.axes @ Q for Q in maps)], most if full == R else R, held_out
 
 
 def _ranks(full: int, k: int) -> list[int]:

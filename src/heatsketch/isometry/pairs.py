@@ -64,7 +64,7 @@ def active_codes(Y: Array) -> Array:
 
 def _neighbor_codes(F: Array, rows: Array, k: int) -> Array:
     k = min(k, len(F) - 1)
-    found = NeighborIndex(F).query(F[rows], k + 1).indices
+    found = NeighborIndex(F).query(F[rows], k + 1, any_tie=True).indices
     i, j = np.repeat(rows, k + 1), found.ravel()
     return _codes(i[i != j], j[i != j], len(F))
 
