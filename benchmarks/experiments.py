@@ -79,8 +79,8 @@ def number(row):
 
 def insert(text, name, table):
     """Put the table between the markers of its name, where the page has them."""
-    pattern = re.compile(rf"(<!-- table {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
-    return pattern.sub(lambda found: found[1] + table + found[2], text)
+    pattern = re.compile(rf"(<!-- table {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    return pattern.sub(lambda found: f"{found[1]}{table}\n{found[2]}", text)
 
 
 if __name__ == "__main__":
