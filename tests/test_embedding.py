@@ -439,7 +439,7 @@ def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
 
 @pytest.mark.parametrize("source", [int, np.random.default_rng, np.random.RandomState])
 def test_a_seed_gives_the_same_embedding(source):
-    X = points(15)
+    X = points(16)
     first, again = (make(time="auto", random_state=source(3)).fit(X) for _ in range(2))
     assert_array_equal(first.embedding_, again.embedding_)
     assert_array_equal(first.time_curve_.shares, again.time_curve_.shares)
@@ -513,7 +513,7 @@ def test_columns_of_a_data_frame_are_named():
 @every_affinity
 def test_few_points(affinity, n, time):
     X = points(n) / 2
-    for k in {1, n - 1}:
+    for k in sorted({1, n - 1}):
         model = make(k, time, **affinity).fit(X)
         assert model.embedding_.shape == (n, k)
         assert_allclose(model.transform(X), model.embedding_, rtol=0, atol=1e-12)
