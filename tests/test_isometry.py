@@ -293,6 +293,15 @@ def problem_of(F):
     return basis.problem(F, pairs.all_pairs(F))
 
 
+@pytest.mark.parametrize("rank", [3, 6])
+def test_a_map_is_written_in_a_basis_as_far_as_that_goes(rank):
+    rng = np.random.default_rng(0)
+    F, W = rng.normal(size=(30, 6)) * [3, 2.5, 2, 1.5, 1, 0.5], rng.normal(size=(6, 2))
+    basis = learn._Basis.of(F, rank)
+    axes = np.linalg.svd(F - F.mean(axis=0), full_matrices=False)[2][:rank]
+    assert_allclose(basis.axes @ basis.express(W), axes.T @ axes @ W, atol=1e-12)
+
+
 def test_descent_lowers_the_loss_and_keeps_the_shape_of_the_map():
     problem = problem_of(np.random.default_rng(0).normal(size=(30, 6)))
     Q = np.random.default_rng(1).normal(size=(6, 2))
@@ -722,11 +731,12 @@ def test_fewer_directions_are_taken_where_new_points_are_the_better_for_it():
     for seed in range(8):
         X = np.random.default_rng(seed).normal(size=(120, 120)) * np.r_[np.ones(4), [1e-3] * 116]
         chosen, full = (fitted(X, 2, rank=rank, validation_fraction=0.2) for rank in (None, 119))
+        assert full.rank_ == 119  # although the rows that it was checked on have 95
         gains.append(chosen.distortion_.held_out_log_L - full.distortion_.held_out_log_L)
         ranks.append(chosen.rank_)
         # By J_16, which is within 2 log(m) / 16 of log L over the m pairs.
         assert gains[-1] <= 2 * math.log(24 * 120) / 16
-    assert set(ranks) <= {119, 47, 23}  # 95 is all that 96 rows have
+    assert set(ranks) <= {119, 47, 23}
     assert sum(rank < 119 for rank in ranks) >= 5
     assert np.median(gains) < -0.2
 

@@ -81,7 +81,7 @@ class Distortion(NamedTuple):
         """
         enough = [factor for factor, share in self.within.items() if share >= _NEARLY_ALL]
         factor = enough[0] if enough else _USUAL_FACTOR
-        share = math.floor(100 * self.within[factor])
+        share = math.floor(100 * self.within[factor] + 1e-9)  # 0.57 is a little less than 57 %
         return (
             f"distances kept within a factor {factor:g} for {share} % of pairs; "
             f"worst {self.worst_factor:.3g}"
