@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,12 +34,32 @@ def for_each_tile(work: Callable[[slice], None], n: int, tile: int = ROW_TILE) -
     """
     tiles = list(row_tiles(n, tile))
     with single_threaded_blas() as n_threads:
-        if n_threads == 1 or len(tiles) <= 1:
+        if n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False):
             for rows in tiles:
                 work(rows)
         else:
-            with ThreadPoolExecutor(min(n_threads, len(tiles))) as pool:
-                list(pool.map(work, tiles))
+            list(_pool(n_threads).map(functools.partial(_run, work), tiles))
+
+
+_inside = threading.local()  # whether this thread works on a tile: tiles in it are its own
+
+
+def _run(work: Callable[[slice], None], rows: slice) -> None:
+    _inside.tile = True
+    try:
+        work(rows)
+    finally:
+        _inside.tile = False
+
+
+@functools.cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return the one pool of the process: threads are made once."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="heatsketch")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
 @functools.cache
@@ -94,11 +115,16 @@ def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None)
     entropy = seed_entropy(rng)
     rows = slice(0, n) if rows is None else rows
     G = np.empty((rows.stop - rows.start, k))
-    for tile in range(rows.start // RANDOM_TILE, -(-rows.stop // RANDOM_TILE)):
-        start = tile * RANDOM_TILE
-        block = _random_tile(entropy, tile, min(RANDOM_TILE, n - start), k, kind)
-        low, high = max(rows.start, start), min(rows.stop, start + len(block))
-        G[low - rows.start : high - rows.start] = block[low - start : high - start]
+
+    def draw(tiles: slice) -> None:
+        for tile in range(first + tiles.start, first + tiles.stop):
+            start = tile * RANDOM_TILE
+            block = _random_tile(entropy, tile, min(RANDOM_TILE, n - start), k, kind)
+            low, high = max(rows.start, start), min(rows.stop, start + len(block))
+            G[low - rows.start : high - rows.start] = block[low - start : high - start]
+
+    first = rows.start // RANDOM_TILE
+    for_each_tile(draw, -(-rows.stop // RANDOM_TILE) - first, 1)
     return G
 
 

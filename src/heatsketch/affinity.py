@@ -6,18 +6,20 @@ import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import Frame, row_tiles
+from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import ScaleWarning, check_number, check_points, name_rows
 from heatsketch._typing import Array
 from heatsketch.bandwidth import rule_epsilon
-from heatsketch.neighbors import NeighborIndex, Neighbors, distinct_rows
+from heatsketch.neighbors import NeighborIndex, Neighbors, Search, distinct_rows, search_of
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
+from heatsketch.operators.base import Reordered
 from heatsketch.operators.kernel import EXPONENT_BOUND
+from heatsketch.operators.sparse import StoredRows, is_large, larger_of_both
 
 logger = logging.getLogger("heatsketch")
 
@@ -27,7 +29,7 @@ _FAINT = 1e-290  # a row sum below has lost digits to underflow, its inverse pow
 _RADIUS_BUDGET = 8 * 2**30  # bytes that building a radius graph may take
 _RADIUS_BYTES = 70  # an entry at the peak of building it
 
-Rows = Callable[[Any], "Array | sparse.csr_matrix"]
+Rows = Callable[[Any], "Array | sparse.csr_matrix | StoredRows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +41,8 @@ class Affinity:
     operator : Operator
         K, on the distinct points.
     rows : callable
-        New points (m, d) -> K(x, x_j), (m, n) array or CSR.
-    own_rows : CSR (n, n) or None
+        New points (m, d) -> K(x, x_j), (m, n) array, CSR or StoredRows.
+    own_rows : CSR (n, n), Reordered or None
         What `rows` gives for the points themselves, where that differs from K: a neighbour graph
         is symmetrised, rows of new points cannot be.
     vertex : array (points,) or None
@@ -52,7 +54,7 @@ class Affinity:
 
     operator: Operator
     rows: Rows
-    own_rows: sparse.csr_matrix | None = None
+    own_rows: sparse.csr_matrix | Reordered | None = None
     vertex: Array | None = None
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -137,36 +139,56 @@ def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affi
     )
 
 
-def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
-    """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised; duplicates merge."""
+def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
+    """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised; duplicates merge.
+
+    `neighbors`: the search to use (see `search_of`). A given graph is taken as it is: duplicates
+    stay points of their own.
+    """
     k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-    frame = Frame.of(X)
-    points, vertex = frame(X), None
-    index, k = NeighborIndex(points), _feasible_neighbors(k, points.shape[0])
-    logger.info("graph of the %d nearest neighbours of %s points", k, f"{index.n:,}")
-    found = index.query(points, k + 1)
-    if (found.distances[:, 1] == 0).any():
-        first, vertex = distinct_rows(points)
+    frame, n, vertex = Frame.of(X), X.shape[0], None
+    index, k = search_of(neighbors, X, frame), _feasible_neighbors(k, n)
+    logger.info("graph of the %d nearest neighbours of %s points", k, f"{n:,}")
+    found = index.query(X, k + 1)
+    if not sparse.issparse(neighbors) and (found.distances[:, 1] == 0).any():
+        first, vertex = distinct_rows(frame(X))
         _check_distinct(len(first))
-        index, k = NeighborIndex(points[first]), _feasible_neighbors(k, len(first))
-        found = index.query(index.points, k + 1)
+        X = X[first]
+        neighbors = None if isinstance(neighbors, NeighborIndex) else neighbors
+        index, k = search_of(neighbors, X, frame), _feasible_neighbors(k, len(first))
+        found = index.query(X, k + 1)
     if epsilon == "self-tuning":
-        order: int | None = _scale_order(k)
-        scales = _check_scales(found.distances[:, order])
+        middle: int | None = _scale_order(k)
+        scales = _check_scales(found.distances[:, middle])
         bandwidth: float | Array = np.ldexp(scales, frame.exponent)
     else:
-        order = None
+        middle = None
         bandwidth = resolve_epsilon(X, epsilon)
         scales = np.full(index.n, np.sqrt(frame.squared(bandwidth)))
-    rows = _NeighborRows(frame, index, k, scales, order)
-    own = rows.of(found)
+    order = index.order() if is_large(index.n) else None
+    places = None if order is None else _Places.of(order)
+    rows = _NeighborRows(index, k, scales, middle, places)
+    graph, own = _graph(rows, found)
     return Affinity(
-        Sparse(own.maximum(own.T)),
+        graph,
         rows,
         own_rows=own,
         vertex=vertex,
         epsilon=bandwidth,
-        diagnostics={"n_neighbors": k, "duplicates": points.shape[0] - index.n},
+        diagnostics={"n_neighbors": k, "duplicates": n - index.n, **index.diagnostics},
+    )
+
+
+def _graph(rows: _NeighborRows, found: Neighbors) -> tuple[Operator, Any]:
+    """Return the symmetrised graph of the neighbours found, and the one-sided one."""
+    if rows.places is None:
+        own = rows.of(found)
+        return Sparse(larger_of_both(own)), own
+    order = rows.places.order
+    inner = rows.of(Neighbors(found.distances[order], found.indices[order]))
+    return (
+        Reordered(Sparse(larger_of_both(inner)), order),
+        Reordered(Sparse(inner, (-np.inf, np.inf)), order),
     )
 
 
@@ -273,30 +295,51 @@ class _RadiusRows:
             )
 
 
+class _Places(NamedTuple):
+    """Where points are stored, so that near ones are near each other."""
+
+    order: Array  # (n,), the point at each place
+    place: Array  # (n,), the place of each point
+
+    @classmethod
+    def of(cls, order: Array) -> _Places:
+        place = np.empty(len(order), np.int32 if len(order) < 2**31 else np.int64)
+        place[order] = np.arange(len(order))
+        return cls(order, place)
+
+
 @dataclass(frozen=True, eq=False)
 class _NeighborRows:
-    frame: Frame
-    index: NeighborIndex
+    index: Search
     k: int
     scales: Array  # (n,) in the frame's units
-    order: int | None  # which neighbour's distance is the scale of a new point; None: all equal
+    middle: int | None  # which neighbour's distance is the scale of a new point; None: all equal
+    places: _Places | None
 
-    def __call__(self, X: Any) -> sparse.csr_matrix:
-        return self.of(self.index.query(self.frame(X), self.k + 1))
+    def __call__(self, X: Any) -> sparse.csr_matrix | StoredRows:
+        rows = self.of(self.index.query(X, self.k + 1))
+        return rows if self.places is None else StoredRows(rows, self.places.order)
 
     def of(self, found: Neighbors) -> sparse.csr_matrix:
-        """Return the affinities of points to the neighbours found, CSR (m, n)."""
-        d, indices = found
-        own = self.scales[0] if self.order is None else d[:, [self.order]]
-        weights = np.exp(-(d / own) * (d / self.scales[indices]))
-        m = len(d)
-        starts = np.arange(0, d.size + 1, d.shape[1])
-        rows = sparse.csr_matrix(
-            (weights.ravel(), indices.ravel(), starts), shape=(m, self.index.n)
-        )
-        rows.eliminate_zeros()
-        rows.sort_indices()
-        return _fill_empty(rows, lambda far: indices[far, 0])
+        """Return the affinities of points to the neighbours found, CSR (m, n), sorted by place."""
+        (m, width), n = found.indices.shape, self.index.n
+        place = np.arange(n) if self.places is None else self.places.place
+        weights, columns = np.empty((m, width)), np.empty((m, width), place.dtype)
+
+        def work(rows: slice) -> None:
+            d, indices = found.distances[rows], found.indices[rows]
+            own = self.scales[0] if self.middle is None else d[:, [self.middle]]
+            near, at = np.exp(-(d / own) * (d / self.scales[indices])), place[indices]
+            by_place = np.argsort(at, axis=1)
+            weights[rows] = np.take_along_axis(near, by_place, axis=1)
+            columns[rows] = np.take_along_axis(at, by_place, axis=1)
+
+        for_each_tile(work, m)
+        starts = np.arange(0, weights.size + 1, width)
+        rows = sparse.csr_matrix((weights.ravel(), columns.ravel(), starts), shape=(m, n))
+        if not weights.all():
+            rows.eliminate_zeros()
+        return _fill_empty(rows, lambda far: place[found.indices[far, 0]])
 
 
 def _fill_empty(rows: Any, nearest: Callable[[Array], Array]) -> Any:

@@ -10,6 +10,7 @@ from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
+from heatsketch.operators.base import Reordered, put_rows
 
 NEGLIGIBLE = 1e-14  # share of a row sum below which an affinity changes nothing in float64
 _STRONG = 10  # strongest links looked at first
@@ -18,11 +19,11 @@ _COLUMNS = 256
 
 def component_labels(K: Operator) -> Array | None:
     """Return the component of each point (n,), numbered from 0, or None where K cannot tell."""
+    if isinstance(K, Reordered):
+        labels = component_labels(K.A)
+        return None if labels is None else _numbered(put_rows(labels, K.order))
     if isinstance(K, Sparse):
-        entries = K.matrix.tocoo()
-        row_sums = np.asarray(K.matrix.sum(axis=1)).ravel()
-        kept = entries.data > NEGLIGIBLE * row_sums[entries.row]
-        return _components_of(entries.row[kept], entries.col[kept], K.n)
+        return _components_of_graph(K.matrix)
     if isinstance(K, Dense):
         return _merge(K, _components_of(*_strongest_entries(K.matrix)))
     if isinstance(K, Kernel):
@@ -32,6 +33,8 @@ def component_labels(K: Operator) -> Array | None:
 
 def isolated_points(K: Operator, row_sums: Array) -> Array:
     """Return the points whose affinity to all others together is negligible."""
+    if isinstance(K, Reordered):
+        return np.sort(K.order[isolated_points(K.A, row_sums[K.order])])
     if isinstance(K, (Sparse, Dense)):
         diagonal = np.asarray(K.matrix.diagonal())
     elif isinstance(K, Kernel):
@@ -39,6 +42,24 @@ def isolated_points(K: Operator, row_sums: Array) -> Array:
     else:
         return np.empty(0, dtype=int)
     return np.flatnonzero(row_sums - diagonal <= 1e-12 * row_sums)
+
+
+def _numbered(labels: Array) -> Array:
+    """Number the components in the order in which their first points come."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), labels.dtype)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
+
+
+def _components_of_graph(matrix: sparse.csr_matrix) -> Array:
+    row_sums = np.asarray(matrix.sum(axis=1)).ravel()
+    if matrix.nnz and matrix.data.min() <= NEGLIGIBLE * row_sums.max():
+        entries = matrix.tocoo()
+        kept = entries.data > NEGLIGIBLE * row_sums[entries.row]
+        return _components_of(entries.row[kept], entries.col[kept], matrix.shape[0])
+    # Of a symmetric pattern strong components are all there are, and need no transpose.
+    return connected_components(matrix, directed=True, connection="strong")[1]
 
 
 def _components_of(rows: Array, columns: Array, n: int) -> Array:

@@ -26,7 +26,6 @@ from heatsketch._typing import Array
 from heatsketch.affinity import (
     WIDE_CUT,
     Affinity,
-    Rows,
     dense_affinity,
     knn_affinity,
     radius_affinity,
@@ -41,12 +40,15 @@ from heatsketch.normalize import (
     markov_scaling,
 )
 from heatsketch.operators import Deflated, Dense, Kernel, Operator, Scaled, Sparse
+from heatsketch.operators.base import Reordered, stored_order, take_rows
+from heatsketch.operators.sparse import StoredRows, in_near_order, is_large, multiply
 from heatsketch.spectrum import eigh
 
 logger = logging.getLogger("heatsketch")
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 AFFINITIES = ("knn", "dense", "radius")
+_NEW_ROWS = 2**16  # new points whose rows are made at a time
 _CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
@@ -67,7 +69,7 @@ class Diffusion:
         New points (m, d) -> rows a(x, x_j) of A, (m, n), array or CSR. For points of the data
         themselves: their rows of A (with `affinity="knn"`: of the one-sided graph).
     normalization : "symmetric", "bistochastic" or "markov"
-    own_rows : CSR (n, n) or None
+    own_rows : CSR (n, n), Reordered or None
         What `extend` gives for the data, where that is not A itself.
     vertex : array (points,) or None
         The vertex of each input point where duplicates share one; None: one vertex a point.
@@ -80,9 +82,9 @@ class Diffusion:
 
     operator: Operator
     measure: Array
-    extend: Rows | None
+    extend: _ScaledRows | None
     normalization: str = "markov"
-    own_rows: sparse.csr_matrix | None = None
+    own_rows: sparse.csr_matrix | Reordered | None = None
     vertex: Array | None = None
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -95,6 +97,7 @@ class Diffusion:
         affinity: str = "knn",
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
+        neighbors: Any = None,
         normalization: str = "markov",
         alpha: float = 1.0,
         cut: float = WIDE_CUT,
@@ -113,6 +116,13 @@ class Diffusion:
             In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
             (n_neighbors // 2)-th neighbour (not for "radius").
         n_neighbors : int, default 15
+        neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+            Of "knn": where the neighbours come from. By default from a search of our own, exact in
+            at most 8 dimensions, up to 16,384 points and for sparse data, else with a measured
+            recall of at least 0.98 (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` makes it
+            exact. A KNeighborsTransformer, or any transformer that gives sparse graphs of
+            distances, is fitted to X; a sparse matrix of distances is taken as it is, and then
+            there is no rule for new points.
         normalization : "markov", "symmetric" or "bistochastic", default "markov"
         alpha : float, default 1
             Of the Markov form: 0 keeps the density, 1 takes it out.
@@ -149,13 +159,15 @@ class Diffusion:
         _warn_of_scales(X)
         started = time.perf_counter()
         if affinity == "knn":
-            built = knn_affinity(X, epsilon, n_neighbors)
+            built = knn_affinity(X, epsilon, n_neighbors, neighbors)
         elif affinity == "dense":
             built = dense_affinity(X, epsilon, n_neighbors)
         else:
             built = radius_affinity(X, epsilon, cut)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
+        # Small problems are computed in float64 whatever they come in.
+        dtype = X.dtype if is_large(X.shape[0]) else np.dtype(np.float64)
+        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter, dtype)
 
     @classmethod
     def from_affinity(
@@ -185,6 +197,8 @@ class Diffusion:
         check_choice(normalization, "normalization", NORMALIZATIONS)
         operator = as_affinity(K)
         _warn_of_distances(operator)
+        if isinstance(operator, Sparse):
+            operator = in_near_order(operator)
         built = Affinity(operator, _given_rows)
         return cls._normalized(built, operator.n, normalization, alpha, tol, max_iter)
 
@@ -232,6 +246,7 @@ class Diffusion:
         alpha: float,
         tol: float,
         max_iter: int,
+        dtype: Any = np.float64,
     ) -> Diffusion:
         started = time.perf_counter()
         K = built.operator
@@ -239,8 +254,9 @@ class Diffusion:
             scaling = bistochastic_scaling(K, tol, max_iter)
         else:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0)
-        A = scaling.of(K)
+        A = scaling.of(K, dtype)
         diagnostics = built.diagnostics | _connectivity(K, scaling.row_sums) | scaling.diagnostics
+        _certify_spectrum(K, scaling)
         diagnostics |= _certify(A, scaling.measure, scaling.diagnostics)
         diagnostics["normalize_seconds"] = time.perf_counter() - started
         return cls(
@@ -248,7 +264,7 @@ class Diffusion:
             scaling.measure,
             _ScaledRows(built.rows, scaling, width),
             normalization,
-            None if built.own_rows is None else scaling.rows(built.own_rows),
+            None if built.own_rows is None else scaling.rows(built.own_rows, dtype),
             built.vertex,
             built.epsilon,
             diagnostics,
@@ -276,11 +292,17 @@ class Diffusion:
         """Apply to H (n, k) the rows of new points, tile by tile: (m, k)."""
         if self.extend is None:
             raise ValueError("This diffusion has no rule for new points.")
+        stored, order = stored_order(self.operator)
         # Rows of a dense kernel are as long as the data: fewer of them at a time, 128 MB.
-        held = self.own_rows is not None or isinstance(getattr(self.operator, "A", None), Sparse)
-        tile = ROW_TILE if held else max(1, min(ROW_TILE, 2**24 // self.n))
-        tiles = [self.extend(X[rows]) @ H for rows in row_tiles(X.shape[0], tile)]
-        return np.concatenate(tiles) if tiles else np.empty((0, H.shape[1]))
+        held = self.own_rows is not None or isinstance(getattr(stored, "A", stored), Sparse)
+        tile = _NEW_ROWS if held else max(1, min(ROW_TILE, 2**24 // self.n))
+        inner = H if self.own_rows is None or order is None else take_rows(H, order)
+        Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
+        for tiled in row_tiles(X.shape[0], tile):
+            rows = self.extend.scaled(X[tiled], H.dtype)
+            stored_rows = isinstance(rows, StoredRows)
+            Y[tiled] = multiply(rows.matrix, inner) if stored_rows else rows @ H
+        return Y
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,13 +312,19 @@ class _ScaledRows:
     width: int
 
     def __call__(self, X: Any) -> Any:
+        """Return rows of A (m, n), array or CSR, in the order of the points."""
+        rows = self.scaled(X)
+        return rows.in_point_order() if isinstance(rows, StoredRows) else rows
+
+    def scaled(self, X: Any, dtype: Any = np.float64) -> Any:
+        """Return rows of A (m, n), array, CSR or StoredRows."""
         X = check_points(X, min_rows=1)
         if X.shape[1] != self.width:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but the diffusion was built with {self.width}; pass "
                 "new points with the same features (or affinities to all its points)."
             )
-        return self.scaling.rows(self.affinity_rows(X))
+        return self.scaling.rows(self.affinity_rows(X), dtype)
 
 
 def _given_rows(rows: Any) -> Any:
@@ -333,22 +361,22 @@ def _connectivity(K: Operator, row_sums: Array) -> dict[str, Any]:
     return {"components": len(sizes), "isolated": len(alone)}
 
 
-def _certify(A: Scaled, measure: Array, diagnostics: dict[str, Any]) -> dict[str, Any]:
+def _certify(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> dict[str, Any]:
     """Measure how well A √π = √π holds, and whether A has anything else; raise if it is off."""
     root = np.sqrt(measure)
-    _certify_spectrum(A, root)
     probe = random_block(A.n, 1, "gaussian", 0)[:, 0]
     probe -= root * (root @ probe)
     image, other = (A @ np.column_stack([root, probe])).T
     error = float(np.max(np.abs(image - root) / root))
-    allowed = max(_CERTIFICATE, 2 * diagnostics.get("scaling_residual", 0.0))
+    rounding = 50 * float(np.finfo(A.dtype).eps)
+    allowed = max(_CERTIFICATE, rounding, 2 * diagnostics.get("scaling_residual", 0.0))
     if not error <= allowed:
         raise CertificateError(
             f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
             "changes between products or has entries beyond float64."
         )
     rest = np.linalg.norm(other - root * (root @ other))
-    flat = bool(rest <= 50 * np.finfo(A.dtype).eps * np.linalg.norm(probe))
+    flat = bool(rest <= rounding * np.linalg.norm(probe))
     if flat and A.n > 1:
         warnings.warn(
             "All points have the same affinities, to rounding: the embedding carries no "
@@ -359,15 +387,15 @@ def _certify(A: Scaled, measure: Array, diagnostics: dict[str, Any]) -> dict[str
     return {"row_sum_error": error, "flat": flat}
 
 
-def _certify_spectrum(A: Scaled, root: Array) -> None:
+def _certify_spectrum(K: Operator, scaling: Scaling) -> None:
     """Raise if an operator that may have negative entries has eigenvalues beyond 1.
 
     Non-negative entries and A √π = √π are enough; where entries are not seen, look.
     """
-    if isinstance(A.A, (Dense, Sparse, Kernel)):
+    if isinstance(stored_order(K)[0], (Dense, Sparse, Kernel)):
         return  # seen to be non-negative
-    honest = Scaled(A.A, A.s)  # without the claim that is in question
-    top = float(eigh(Deflated(honest, root), 1, tol=1e-4, rng=0).values[0])
+    honest = Scaled(K, scaling.s)  # without the claim that is in question
+    top = float(eigh(Deflated(honest, np.sqrt(scaling.measure)), 1, tol=1e-4, rng=0).values[0])
     if top > 1 + 1e-6:
         raise CertificateError(
             f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity has "

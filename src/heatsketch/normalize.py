@@ -14,6 +14,8 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 from heatsketch._checks import ConvergenceWarning, check_number, name_rows, refuse_masked
 from heatsketch._typing import Array
 from heatsketch.operators import Dense, Operator, Scaled, Sparse, as_operator
+from heatsketch.operators.base import Reordered
+from heatsketch.operators.sparse import StoredRows, scale_both_sides
 
 logger = logging.getLogger("heatsketch")
 
@@ -47,22 +49,37 @@ class Scaling:
     alpha: float = 1.0
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, K: Operator) -> Scaled:
-        """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs."""
-        low = 0.0 if K.spectrum[0] >= 0 else -1.0
-        return Scaled(K, self.s, (low, 1.0), leading=np.sqrt(self.measure))
+    def of(self, K: Operator, dtype: Any = np.float64) -> Scaled | Reordered:
+        """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs.
 
-    def rows(self, K_rows: Any) -> Any:
+        A large graph is scaled entry by entry, and stored in the precision `dtype`.
+        """
+        spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
+        leading = np.sqrt(self.measure)
+        if isinstance(K, Reordered) and isinstance(K.A, Sparse):
+            return Reordered(K.A.scaled(self.s[K.order], spectrum, dtype), K.order, leading)
+        return Scaled(K, self.s, spectrum, leading=leading)
+
+    def rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A."""
+        if isinstance(K_rows, Reordered):
+            left = self._own_scale(K_rows)[K_rows.order]
+            scaled = scale_both_sides(K_rows.A.matrix, left, self.s[K_rows.order], dtype)
+            return Reordered(Sparse(scaled, K_rows.spectrum), K_rows.order)
+        if isinstance(K_rows, StoredRows):
+            left, right = self._own_scale(K_rows), self.s[K_rows.order]
+            return StoredRows(scale_both_sides(K_rows.matrix, left, right, dtype), K_rows.order)
+        return _scale_both_sides(K_rows, self._own_scale(K_rows), self.s)
+
+    def _own_scale(self, K_rows: Any) -> Array:
+        """Return the scale of points (m,) with these affinities, by the rule of `s`."""
         if self.density_weight is None:
-            own = 1.0 / (K_rows @ self.s)
-        else:
-            # q^-α / √v with v = q^-α Σ K q_j^-α, arranged so that q^-α itself need not be held
-            with np.errstate(over="ignore"):
-                own = _row_sums(K_rows) ** (-self.alpha / 2)
-                own /= np.sqrt(K_rows @ self.density_weight)
-            own = np.minimum(own, _LARGEST)  # a common factor, which the Markov form takes out
-        return _scale_both_sides(K_rows, own, self.s)
+            return 1.0 / (K_rows @ self.s)
+        # q^-α / √v with v = q^-α Σ K q_j^-α, arranged so that q^-α itself need not be held
+        with np.errstate(over="ignore"):
+            own = _row_sums(K_rows) ** (-self.alpha / 2)
+            own /= np.sqrt(K_rows @ self.density_weight)
+        return np.minimum(own, _LARGEST)  # a common factor, which the Markov form takes out
 
 
 def symmetric_normalize(K: Any) -> Any:
@@ -323,6 +340,8 @@ def _raise_no_scaling(rows: Array) -> None:
 
 
 def _row_sums(rows: Any) -> Array:
+    if isinstance(rows, (Reordered, StoredRows)):
+        return rows @ np.ones(len(rows.order))
     return np.asarray(rows.sum(axis=1)).ravel()
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from heatsketch._array import row_tiles
 from heatsketch._checks import (
     CertificateError,
     ScaleWarning,
@@ -29,6 +30,8 @@ from heatsketch.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.filters import FILTERS, Block, representable
 
 logger = logging.getLogger("heatsketch")
+
+_LEAK = 1e-8  # of a column: the share of √π in it that rounding can explain
 
 
 class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -74,8 +77,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]
         H, log_scales = _on_scale(blocks, X.dtype)
         _check_mass(H, diffusion.measure)
-        # The column √π becomes √π(x) in every row of the product: what Markov rows are divided by.
-        self._H = np.column_stack([H, np.sqrt(diffusion.measure)])
+        self._H = with_root(H, diffusion.measure)
         self.diffusion_ = diffusion
         self.epsilon_ = diffusion.epsilon
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
@@ -135,33 +137,28 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             affinity=self.affinity,
             epsilon=self.epsilon,
             n_neighbors=self.n_neighbors,
+            neighbors=self.neighbors,
             **common,
         )
 
     def _rows_of(self, product: Array, dtype: np.dtype) -> Array:
-        rows = product[:, :-1]
-        if self.normalization == "markov":
-            rows = rows / product[:, -1:]
-        if not np.isfinite(rows).all():
+        rows = np.empty((len(product), product.shape[1] - 1), dtype)
+        markov = self.normalization == "markov"
+        finite = True
+        for tile in row_tiles(len(rows)):
+            block = product[tile, :-1]
+            rows[tile] = block / product[tile, -1:] if markov else block
+            finite = finite and bool(np.isfinite(rows[tile]).all())
+        if not finite:
             raise CertificateError("The embedding is not finite; the affinity is out of range.")
-        return np.ascontiguousarray(rows, dtype=dtype)
+        return rows
 
     def _check_X(self, X: Any, reset: bool) -> Any:
         if hasattr(X, "columns"):
             _check_columns(X)  # scikit-learn reads the names and what the frame library needs
         else:
             X = as_floats(X, "X")
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        check_finite(X, "X", getattr(self, "feature_names_in_", None))
-        return X
+        return check_input(self, X, reset, accept_sparse="csr")
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -171,6 +168,21 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.input_tags.positive_only = self.affinity == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_input(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
+    """Return X (n, d) as scikit-learn checks it, float32 or float64 and finite, or raise."""
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # ours says where, and does not copy
+        ensure_min_samples=2 if reset else 1,
+        **accept,
+    )
+    check_finite(X, "X", getattr(estimator, "feature_names_in_", None))
+    return X
 
 
 def _as_list(times: Any) -> list[Any]:
@@ -208,12 +220,35 @@ def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[flo
     return np.hstack(columns), log_scales
 
 
+def with_root(H: Array, measure: Array) -> Array:
+    """Append the column √π, which A turns into √π(x): what rows of the Markov form are divided by.
+
+    Parameters
+    ----------
+    H : array (n, k)
+    measure : array (n,)
+
+    Returns
+    -------
+    array (n, k + 1), in the precision of H
+    """
+    wide = np.empty((len(H), H.shape[1] + 1), H.dtype)
+    wide[:, :-1] = H
+    wide[:, -1] = np.sqrt(measure)
+    return wide
+
+
 def _check_mass(H: Array, measure: Array) -> None:
     """Raise unless every column of H stays orthogonal to √π: diffusion adds and takes no mass."""
-    peaks = np.maximum(np.abs(H).max(axis=0), np.finfo(float).tiny)  # squares must not underflow
-    mass = np.abs(np.sqrt(measure) @ (H / peaks))
-    size = np.linalg.norm(H / peaks, axis=0)
-    leaked = np.flatnonzero(mass > 1e-8 * size)
+    peaks = np.maximum(H.max(axis=0), -H.min(axis=0)).astype(float)
+    peaks = np.maximum(peaks, np.finfo(float).tiny)  # squares must not underflow
+    mass, size = np.zeros(H.shape[1]), np.zeros(H.shape[1])
+    for tile in row_tiles(len(H)):
+        block = H[tile] / peaks
+        mass += np.sqrt(measure[tile]) @ block
+        size += np.einsum("ij,ij->j", block, block)
+    mass, size = np.abs(mass), np.sqrt(size)
+    leaked = np.flatnonzero(mass > max(_LEAK, 100 * np.finfo(H.dtype).eps) * size)
     if len(leaked):
         raise CertificateError(
             f"Mass is not conserved: {mass.max():.1e} of {size.max():.1e} leaked in columns "

@@ -13,7 +13,7 @@ from heatsketch._array import random_block, seed_entropy
 from heatsketch._checks import ConvergenceWarning, check_number
 from heatsketch._typing import Array
 from heatsketch.diffusion import Diffusion
-from heatsketch.estimators._base import DiffusionEstimator, check_time
+from heatsketch.estimators._base import DiffusionEstimator, check_time, with_root
 from heatsketch.estimators.isometry import NearIsometricProjection
 from heatsketch.filters import SPECTRAL_LIMIT, Block, Power, apply, make_filter
 from heatsketch.metrics import Distortion, share_within
@@ -76,7 +76,7 @@ class HeatEmbedding(DiffusionEstimator):
         itself (one standard deviation, 4 % at 256).
     share, factor : float, default 0.8 and 1.5
         Of ``time="auto"``.
-    affinity, epsilon, n_neighbors, normalization, alpha, tol, max_iter, random_state
+    affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
         As in `HeatSketch`.
 
     Attributes
@@ -125,6 +125,7 @@ class HeatEmbedding(DiffusionEstimator):
         affinity: str = "knn",
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
+        neighbors: Any = None,
         normalization: str = "markov",
         alpha: float = 1.0,
         tol: float = 1e-8,
@@ -140,6 +141,7 @@ class HeatEmbedding(DiffusionEstimator):
         self.affinity = affinity
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
         self.normalization = normalization
         self.alpha = alpha
         self.tol = tol
@@ -210,8 +212,8 @@ class HeatEmbedding(DiffusionEstimator):
 
     def _sketch(self, diffusion: Diffusion, block: Block) -> Array:
         """Return the rows whose distances are to be kept (n, r), on the scale of the block."""
-        H = np.column_stack([block.values, np.sqrt(diffusion.measure)])
-        return self._rows_of(diffusion.smooth(H), np.dtype(np.float64))
+        H = with_root(block.values, diffusion.measure)
+        return self._rows_of(diffusion.smooth(H), H.dtype)
 
     def _at_chosen_time(self, diffusion: Diffusion, rng: np.random.Generator) -> Block:
         """Go through the times until k dimensions keep the share of distances asked for."""

@@ -48,6 +48,9 @@ class HeatSketch(DiffusionEstimator):
         for "radius", which needs a number or one of the other rules.
     n_neighbors : int, default 15
         Of the graph and of self-tuning scales. In a graph, duplicates count as one point.
+    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+        Of "knn": where the neighbours come from, see `Diffusion.from_points`. By default from a
+        search of our own, whose recall is measured where it is not exact.
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
         Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
     alpha : float, default 1
@@ -95,6 +98,7 @@ class HeatSketch(DiffusionEstimator):
         affinity: str = "knn",
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
+        neighbors: Any = None,
         normalization: str = "markov",
         alpha: float = 1.0,
         tol: float = 1e-8,
@@ -108,6 +112,7 @@ class HeatSketch(DiffusionEstimator):
         self.affinity = affinity
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
         self.normalization = normalization
         self.alpha = alpha
         self.tol = tol

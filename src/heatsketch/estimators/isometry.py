@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._array import Frame, seed_entropy, single_threaded_blas
-from heatsketch._checks import as_floats, check_finite, check_number
+from heatsketch._checks import as_floats, check_number
 from heatsketch._typing import Array
+from heatsketch.estimators._base import check_input
 from heatsketch.isometry.learn import MOST_ROWS, learn, some_rows
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import distinct_rows
@@ -189,17 +190,7 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return k
 
     def _check_X(self, X: Any, reset: bool) -> Array:
-        X = X if hasattr(X, "columns") else as_floats(X, "X")
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
-        check_finite(X, "X", getattr(self, "feature_names_in_", None))
-        return X
+        return check_input(self, X if hasattr(X, "columns") else as_floats(X, "X"), reset)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""

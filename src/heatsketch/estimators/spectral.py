@@ -40,7 +40,7 @@ class DiffusionMap(DiffusionEstimator):
         λ^t, or e^{-t(1-λ)} less e^{-t}.
     delta : float in (0, 1), default 0.2
         Share δ below which a coordinate does not matter, for the two "auto".
-    affinity, epsilon, n_neighbors, normalization, alpha, tol, max_iter, random_state
+    affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
         As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs.
 
     Attributes
@@ -80,6 +80,7 @@ class DiffusionMap(DiffusionEstimator):
         affinity: str = "knn",
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
+        neighbors: Any = None,
         normalization: str = "markov",
         alpha: float = 1.0,
         tol: float = 1e-8,
@@ -93,6 +94,7 @@ class DiffusionMap(DiffusionEstimator):
         self.affinity = affinity
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
         self.normalization = normalization
         self.alpha = alpha
         self.tol = tol

@@ -8,35 +8,17 @@ that is to be done with it is done; only the distances to keep are read from mem
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba import njit
 
+from heatsketch._compile import compiled
 from heatsketch._typing import Array
 
-# Sums may be taken in any order, which vector instructions need; infinities stay infinities.
-# Division is NumPy's: a check of every divisor would keep the loops from being vectorised.
-_OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
-}
 _SMALLEST = (
     1e-60  # of a squared dilation: points that coincide in the embedding count, but finitely
 )
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile at the first call, and keep the result on disk where there is a place for it."""
-    try:
-        return njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # neither the package nor the home folder can be written to
-        return njit(**_OPTIONS)(function)
-
-
-@_compiled
+@compiled
 def power_sums(
     Yt: Array,
     starts: Array,
@@ -72,7 +54,7 @@ def power_sums(
     return low, high, up, down
 
 
-@_compiled
+@compiled
 def gradient(
     Yt: Array,
     starts: Array,
@@ -114,7 +96,7 @@ def gradient(
             g[c, i] += total
 
 
-@_compiled
+@compiled
 def _longest(starts: Array, first: int, step: int) -> int:
     most = 0
     for i in range(first, len(starts) - 1, step):
@@ -122,7 +104,7 @@ def _longest(starts: Array, first: int, step: int) -> int:
     return most
 
 
-@_compiled
+@compiled
 def _dilations(
     Yt: Array, i: int, start: int, count: int, columns: Array | None, inverse: Array, r: Array
 ) -> None:
@@ -145,7 +127,7 @@ def _dilations(
         r[p] = max(r[p] * scale[p], _SMALLEST)
 
 
-@_compiled
+@compiled
 def _powers(
     r: Array, count: int, doublings: int, low: float, high: float, above: Array, below: Array
 ) -> None:
@@ -160,7 +142,7 @@ def _powers(
             below[p] *= below[p]
 
 
-@_compiled
+@compiled
 def _repeated_square(value: float, doublings: int) -> float:
     for _ in range(doublings):
         value *= value

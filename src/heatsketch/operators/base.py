@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
+
+_MOVED = 2**14  # rows moved at a time
 
 
 @runtime_checkable
@@ -197,8 +200,95 @@ class Deflated(Wrapper):
     def project(self, X: Array) -> Array:
         """Return (I - VVᵀ) X."""
         X = self.asarray(X)
-        return X - self.V @ (self.V.T @ X)
+        return self._project(X, np.empty_like(X, order="C"))
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), one product by A and 8 n k r operations."""
-        return self.project(self.A @ self.project(X))
+        Y = self.A @ self.project(X)
+        return self._project(Y, Y)
+
+    def _project(self, X: Array, out: Array) -> Array:
+        """Write (I - VVᵀ) X to `out`, tile by tile; sums over tiles are taken in their order."""
+        parts = np.empty((-(-self.n // _MOVED), self.V.shape[1], *X.shape[1:]), X.dtype)
+
+        def add_up(rows: slice) -> None:
+            parts[rows.start // _MOVED] = self.V[rows].T @ X[rows]
+
+        def subtract(rows: slice) -> None:
+            out[rows] = X[rows] - self.V[rows] @ share
+
+        for_each_tile(add_up, self.n, _MOVED)
+        share = parts.sum(axis=0)
+        for_each_tile(subtract, self.n, _MOVED)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Reordered(Wrapper):
+    """An operator whose points are stored in another order, as fast products like it.
+
+    Blocks go in and come out in the order of the points. Whoever makes many products takes
+    `stored_order` of the operator first, and moves the block once instead of every time.
+
+    Parameters
+    ----------
+    A : Operator
+        On the points in their stored order.
+    order : array (n,)
+        The point at each place: place p of `A` is point order[p].
+    leading : array (n,), optional
+        As in `Scaled`, in the order of the points.
+    """
+
+    A: Any  # an operator
+    order: Array
+    leading: Array | None = None
+
+    @property
+    def spectrum(self) -> tuple[float, float]:
+        """The interval of A."""
+        return self.A.spectrum
+
+    def __matmul__(self, X: Array) -> Array:
+        """Multiply a block: (n, k) -> (n, k)."""
+        X = check_block(X, self.n, self.dtype)
+        return put_rows(self.A @ take_rows(X, self.order), self.order)
+
+
+def stored_order(A: Operator) -> tuple[Operator, Array | None]:
+    """Return the operator on the points as they are stored, and their order (None: as given)."""
+    if isinstance(A, Reordered):
+        return A.A, A.order
+    if not isinstance(A, (Scaled, Affine, Deflated)):
+        return A, None
+    inner, order = stored_order(A.A)
+    if order is None:
+        return A, None
+    if isinstance(A, Scaled):
+        leading = None if A.leading is None else A.leading[order]
+        return Scaled(inner, A.s[order], A.spectrum, leading), order
+    if isinstance(A, Affine):
+        return Affine(inner, A.scale, A.shift), order
+    return Deflated(inner, A.V[order]), order
+
+
+def take_rows(X: Array, order: Array) -> Array:
+    """Return X[order], on all cores."""
+    Y = np.empty((len(order), *X.shape[1:]), X.dtype)
+
+    def work(rows: slice) -> None:
+        Y[rows] = X[order[rows]]
+
+    for_each_tile(work, len(order), _MOVED)
+    return Y
+
+
+def put_rows(X: Array, order: Array) -> Array:
+    """Return Y with Y[order] = X: the inverse of `take_rows`."""
+    Y = np.empty_like(X)
+
+    def work(rows: slice) -> None:
+        Y[order[rows]] = X[rows]
+
+    for_each_tile(work, len(order), _MOVED)
+    return Y

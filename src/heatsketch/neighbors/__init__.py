@@ -1,0 +1,11 @@
+"""Nearest neighbours of points: a tree, exact blocks or inverted lists, as the data ask for.
+
+`index` chooses the search and orders what it finds; `lists` is the approximate one, whose recall is
+measured; `kernels` are its compiled loops; `given` takes what callers bring; `rows` compares rows.
+"""
+
+from heatsketch.neighbors.given import Search, search_of
+from heatsketch.neighbors.index import NeighborIndex, Neighbors
+from heatsketch.neighbors.rows import distinct_rows, pair_distances
+
+__all__ = ["NeighborIndex", "Neighbors", "Search", "distinct_rows", "pair_distances", "search_of"]

@@ -1,0 +1,145 @@
+"""Neighbours that the caller brings: an index, a transformer of scikit-learn's kind, or a graph."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from heatsketch._array import Frame
+from heatsketch._typing import Array, Points
+from heatsketch.neighbors.index import NeighborIndex, Neighbors
+
+
+class Search(Protocol):
+    """What a graph is built from: nearest points, in the units of a frame."""
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        ...
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """What is known of the quality of the search."""
+        ...
+
+    def query(self, x: Points, k: int) -> Neighbors:
+        """Return the k nearest points of each row of x, those of a point itself first of all."""
+        ...
+
+    def order(self) -> Array | None:
+        """Return the points in an order in which near ones are near, if there is one."""
+        ...
+
+
+def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
+    """Return the search that `neighbors` stands for.
+
+    Parameters
+    ----------
+    neighbors : None, NeighborIndex, transformer or CSR matrix (n, n)
+        None: a search of our own. A transformer (scikit-learn's KNeighborsTransformer, or any with
+        `fit_transform` and `transform` that give sparse graphs of distances) is fitted to X, as a
+        copy. A matrix holds distances between the rows of X, at least those of the neighbours.
+    X : array or CSR matrix (n, d)
+    frame : Frame
+        Coordinates in which distances are given.
+    """
+    if neighbors is None:
+        return NeighborIndex(X, frame=frame)
+    if isinstance(neighbors, NeighborIndex):
+        if neighbors.n != X.shape[0]:
+            raise ValueError(
+                f"neighbors is an index of {neighbors.n} points but X has {X.shape[0]}; pass one "
+                "of the same points."
+            )
+        return NeighborIndex(X, recall=neighbors.wanted_recall, frame=frame)
+    if sparse.issparse(neighbors):
+        return _Graph(neighbors, X, frame)
+    if hasattr(neighbors, "fit_transform") and hasattr(neighbors, "transform"):
+        return _Transformer(neighbors, X, frame)
+    raise TypeError(
+        f"neighbors is of type {type(neighbors).__name__}; pass a NeighborIndex, a "
+        "KNeighborsTransformer or a sparse matrix of distances (n, n)."
+    )
+
+
+class _Graph:
+    """Distances between points that the caller has computed; new points have none."""
+
+    diagnostics: ClassVar[dict[str, float]] = {}
+
+    def __init__(self, graph: Any, X: Points, frame: Frame) -> None:
+        graph = sparse.csr_matrix(graph)
+        if graph.shape != (X.shape[0], X.shape[0]):
+            raise ValueError(
+                f"neighbors has shape {graph.shape} but X has {X.shape[0]} points; pass the "
+                f"distances between these, ({X.shape[0]}, {X.shape[0]})."
+            )
+        self._graph, self._X, self._frame = graph, X, frame
+
+    @property
+    def n(self) -> int:
+        return self._graph.shape[0]
+
+    def order(self) -> Array | None:
+        return None
+
+    def query(self, x: Points, k: int) -> Neighbors:
+        if x is not self._X:
+            raise ValueError(
+                "neighbors is a graph of the training points, which says nothing of new ones; "
+                "pass a KNeighborsTransformer instead."
+            )
+        return _nearest_in(self._graph, k, self._frame, own=True)
+
+
+class _Transformer:
+    """A transformer of scikit-learn's kind, fitted to the points."""
+
+    diagnostics: ClassVar[dict[str, float]] = {}
+
+    def __init__(self, transformer: Any, X: Points, frame: Frame) -> None:
+        self._fitted, self._X, self._frame = clone(transformer), X, frame
+        self._graph = sparse.csr_matrix(self._fitted.fit_transform(X))
+
+    @property
+    def n(self) -> int:
+        return self._graph.shape[0]
+
+    def order(self) -> Array | None:
+        return None
+
+    def query(self, x: Points, k: int) -> Neighbors:
+        if x is self._X:
+            return _nearest_in(self._graph, k, self._frame, own=True)
+        graph = sparse.csr_matrix(self._fitted.transform(x))
+        return _nearest_in(graph, k, self._frame, own=False)
+
+
+def _nearest_in(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Neighbors:
+    """Return the k nearest points of each row of a graph of distances, with `own` itself first."""
+    m = graph.shape[0]
+    if graph.nnz and not (np.isfinite(graph.data).all() and graph.data.min() >= 0):
+        raise ValueError("neighbors holds negative or non-finite numbers; pass distances.")
+    rows = np.repeat(np.arange(m), np.diff(graph.indptr))
+    columns, distances = graph.indices.astype(np.int64), graph.data.astype(float)
+    if own:
+        others = rows != columns
+        rows = np.concatenate([np.arange(m), rows[others]])
+        columns = np.concatenate([np.arange(m), columns[others]])
+        distances = np.concatenate([np.full(m, -1.0), distances[others]])  # itself before all
+    counts = np.bincount(rows, minlength=m)
+    if counts.min() < k:
+        raise ValueError(
+            f"neighbors gives row {int(counts.argmin())} only {counts.min() - own} neighbours but "
+            f"{k - own} are wanted; pass a smaller n_neighbors, or more neighbours."
+        )
+    order = np.lexsort((columns, distances, rows))
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    chosen = order[starts[:, None] + np.arange(k)]
+    near = np.ldexp(np.maximum(distances[chosen], 0.0), -frame.exponent)
+    return Neighbors(near, columns[chosen])

@@ -1,0 +1,239 @@
+"""The nearest points of points: which search to use, and the order of what it finds."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial import cKDTree
+from sklearn.neighbors import NearestNeighbors
+
+from heatsketch._array import Frame, for_each_tile, row_tiles
+from heatsketch._checks import check_number
+from heatsketch._typing import Array, Points
+from heatsketch.neighbors.rows import CHUNK, pair_distances
+from heatsketch.operators.kernel import squared_distances, squared_norms
+
+EXACT_POINTS = 16_384  # up to here, blocks of all distances take no longer than lists
+RECALL = 0.98
+_TREE_FEATURES = 8  # beyond, a tree looks at most points
+_SMALL_TREE_FEATURES = 15  # of few points, a tree finds exact neighbours fast enough
+_TREE_TILE = 4096
+_TIE = 1e-7  # distances closer than this, relatively, are ordered exactly
+_GRAM_BOUND = 1e-8  # the largest relative error of a squared distance we accept from that form
+
+
+class Neighbors(NamedTuple):
+    """The nearest points of each query, nearest first."""
+
+    distances: Array  # (m, k)
+    indices: Array  # (m, k)
+
+
+class NeighborIndex:
+    """A search structure over points (n, d), dense or CSR.
+
+    In at most 8 dimensions (15 up to 16,384 points) a tree finds the neighbours, up to 16,384
+    points and for sparse data blocks of the Gram form do (and a tree again for the rows where
+    rounding of that form could decide): exactly, and of points equally far those of lowest index.
+    Beyond, inverted lists find nearly all of them. Distances come from explicit differences in any
+    case, so that equal points are at distance exactly zero and near ones keep their digits.
+
+    Parameters
+    ----------
+    points : array or CSR matrix (n, d)
+    recall : float in (0, 1], default 0.98
+        Share of the exact neighbours that is to be found where the search is approximate; it is
+        measured on 256 of the rows, and as many cells are searched as it takes. 1: exact search,
+        whatever it costs.
+    frame : Frame, optional
+        Coordinates in which distances are given; by default those of the points.
+
+    Attributes
+    ----------
+    recall, recall_error : float
+        What was measured, and its standard error; 1 and 0 where the search is exact (or has not
+        been asked yet).
+    """
+
+    def __init__(
+        self, points: Points, *, recall: float = RECALL, frame: Frame | None = None
+    ) -> None:
+        check_number(recall, "recall", low=0, high=1, open_low=True)
+        self.wanted_recall = recall
+        self._given, self._frame = points, frame
+        self.recall, self.recall_error = 1.0, 0.0
+        self._lists: dict[int, Any] = {}
+        self._in_tree = not sparse.issparse(points) and (
+            points.shape[1] <= _TREE_FEATURES
+            or (points.shape[1] <= _SMALL_TREE_FEATURES and self.n <= EXACT_POINTS)
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self._given.shape[0]
+
+    @property
+    def approximate(self) -> bool:
+        """Whether neighbours may be missed."""
+        dense = not sparse.issparse(self._given)
+        return dense and not self._in_tree and self.n > EXACT_POINTS and self.wanted_recall < 1
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """Recall and its standard error, where the search is approximate."""
+        if not self.approximate:
+            return {}
+        return {"recall": self.recall, "recall_error": self.recall_error}
+
+    @cached_property
+    def points(self) -> Points:
+        """The points in the frame, float64 (n, d)."""
+        return self._moved(self._given)
+
+    def query(self, x: Points, k: int, any_tie: bool = False) -> Neighbors:
+        """Return the k nearest points of each row of x (m, d).
+
+        `any_tie`: of points equally far take any, which is faster where many points coincide.
+        """
+        if self.approximate:
+            return self._query_lists(x, k)
+        x = self.points if x is self._given else self._moved(x)
+        reach = min(k + 1, self.n)  # one more, to see whether the last is a tie
+        distances, indices = self._in_order(*self._nearest(x, reach))
+        tied = np.flatnonzero(distances[:, -1] <= distances[:, k - 1] * (1 + _TIE))
+        if reach > k and len(tied) and not any_tie:
+            self._break_ties(x, tied, Neighbors(distances[:, :k], indices[:, :k]))
+        return Neighbors(distances[:, :k].copy(), indices[:, :k].copy())
+
+    def order(self) -> Array | None:
+        """Return the points (n,) in an order in which near ones are near, if the search has one."""
+        if self.approximate:
+            return next((lists.order for lists in self._lists.values()), None)
+        return self._tree.indices if self._in_tree else None
+
+    def within(self, x: Points, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
+        x = self._moved(x)
+        # A little wider first: membership is decided on the recomputed distances, so that it is
+        # the same from both ends of a pair.
+        wide = radius * (1 + 1e-7)
+        found = self._blocks.radius_neighbors(x, wide, return_distance=False)
+        unsure = self._unsure(x, np.full(x.shape[0], radius))
+        if len(unsure):
+            found[unsure] = self._balls.radius_neighbors(x[unsure], wide, return_distance=False)
+        counts = [len(indices) for indices in found]
+        columns = np.concatenate([*found, np.empty(0, dtype=np.int64)]).astype(np.int64)
+        rows = np.repeat(np.arange(len(counts)), counts)
+        distances = pair_distances(x, self.points, rows, columns)
+        kept = distances <= radius
+        return sparse.csr_matrix(
+            (distances[kept], (rows[kept], columns[kept])), shape=(x.shape[0], self.n)
+        )
+
+    def _moved(self, x: Points) -> Points:
+        return x if self._frame is None else self._frame(x)
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        return cKDTree(self.points)
+
+    @cached_property
+    def _blocks(self) -> NearestNeighbors:
+        method = "kd_tree" if self._in_tree else "brute"
+        return NearestNeighbors(algorithm=method).fit(self.points)
+
+    @cached_property
+    def _balls(self) -> NearestNeighbors:
+        return NearestNeighbors(algorithm="ball_tree").fit(self.points)
+
+    @cached_property
+    def _largest_square(self) -> float:
+        return float(np.max(squared_norms(self.points)))
+
+    def _query_lists(self, x: Points, k: int) -> Neighbors:
+        from heatsketch.neighbors.lists import InvertedLists  # compiled loops
+
+        if k not in self._lists:
+            frame = Frame.of(self._given) if self._frame is None else self._frame
+            points = np.ascontiguousarray(self._given)
+            self._lists[k] = InvertedLists(points, frame, k, self.wanted_recall)
+            self.recall = self._lists[k].recall
+            self.recall_error = self._lists[k].recall_error
+        lists = self._lists[k]
+        distances, indices = lists.query_all(k) if x is self._given else lists.query(x, k)
+        if self._frame is None:  # in the units of the points, then
+            distances = np.ldexp(distances, lists.frame.exponent)
+        return Neighbors(distances, indices)
+
+    def _nearest(self, x: Points, k: int) -> tuple[Array, Array]:
+        if self._in_tree:
+            return self._nearest_in_tree(x, k)
+        indices = self._blocks.kneighbors(x, n_neighbors=k, return_distance=False)
+        distances = self._distances(x, indices)
+        unsure = self._unsure(x, distances.max(axis=1))
+        if len(unsure):
+            indices[unsure] = self._balls.kneighbors(x[unsure], k, return_distance=False)
+            distances[unsure] = self._distances(x[unsure], indices[unsure])
+        return distances, indices
+
+    def _nearest_in_tree(self, x: Array, k: int) -> tuple[Array, Array]:
+        distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
+        # Neighbouring queries walk the same branches while these are in the cache.
+        order = self._tree.indices if x is self.points else np.arange(len(x))
+
+        def work(tile: slice) -> None:
+            rows = order[tile]
+            d, i = self._tree.query(x[rows], k)
+            distances[rows], indices[rows] = d.reshape(len(rows), k), i.reshape(len(rows), k)
+
+        for_each_tile(work, len(x), _TREE_TILE)
+        return distances, indices
+
+    def _in_order(self, distances: Array, indices: Array) -> tuple[Array, Array]:
+        """Sort by distance, and by index where distances are equal."""
+        rows = np.flatnonzero((distances[:, 1:] <= distances[:, :-1]).any(axis=1))
+        order = np.lexsort((indices[rows], distances[rows]), axis=1)
+        for values in (distances, indices):
+            values[rows] = np.take_along_axis(values[rows], order, axis=1)
+        return distances, indices
+
+    def _break_ties(self, x: Points, tied: Array, found: Neighbors) -> None:
+        """Among points equally far, take those of lowest index, not those the search came upon."""
+        k = found.distances.shape[1]
+        candidates = self._in_balls if self._in_tree else self._in_blocks
+        for tile in row_tiles(len(tied), max(1, CHUNK // self.n)):
+            rows = tied[tile]
+            i, j = candidates(x[rows], found.distances[rows, -1] * (1 + 2 * _TIE))
+            d = pair_distances(x[rows], self.points, i, j)
+            order = np.lexsort((j, d, i))
+            first = np.searchsorted(i, np.arange(len(rows)))
+            chosen = order[first[:, None] + np.arange(k)]
+            found.distances[rows], found.indices[rows] = d[chosen], j[chosen]
+
+    def _in_balls(self, x: Array, radii: Array) -> tuple[Array, Array]:
+        """Return (i, j) for the points j within radius i of row i of x, by the tree."""
+        found = self._tree.query_ball_point(x, radii * (1 + _TIE))
+        i = np.repeat(np.arange(len(x)), [len(indices) for indices in found])
+        return i, np.concatenate(found).astype(np.int64)
+
+    def _in_blocks(self, x: Points, radii: Array) -> tuple[Array, Array]:
+        """Return (i, j) for the points j within radius i of row i of x, and perhaps some more."""
+        squares = squared_distances(x, self.points, direct=False)
+        rounding = 16 * np.finfo(float).eps * (squared_norms(x) + self._largest_square)
+        i, j = np.nonzero(squares <= (radii**2 + rounding)[:, None])
+        return i, j
+
+    def _distances(self, x: Points, indices: Array) -> Array:
+        rows = np.repeat(np.arange(x.shape[0]), indices.shape[1])
+        return pair_distances(x, self.points, rows, indices.ravel()).reshape(indices.shape)
+
+    def _unsure(self, x: Points, reach: Array) -> Array:
+        """Return the rows of x whose neighbours within `reach` the Gram form cannot tell apart."""
+        if self._in_tree or sparse.issparse(self.points):  # there is no tree for sparse points
+            return np.empty(0, dtype=np.int64)
+        error = 8 * np.finfo(float).eps * squared_norms(x)
+        return np.flatnonzero((reach > 0) & (error > _GRAM_BOUND * reach**2))

@@ -1,0 +1,224 @@
+"""Approximate nearest neighbours in inverted lists, with a recall that is measured.
+
+Points are sorted into cells around centres found by k-means, first coarse, then fine. A query is
+compared with the points of the cells whose centres are nearest, all queries of a tile at once by
+matrix products (Jégou, Douze and Schmid 2011 call the structure an inverted file). How many cells
+must be searched is read off the data: for some rows the neighbours are computed exactly, and as
+many cells are searched as hold the share of them that was asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import numpy as np
+
+from heatsketch._array import Frame, for_each_tile, row_tiles, single_threaded_blas
+from heatsketch._typing import Array
+from heatsketch.neighbors import kernels
+
+logger = logging.getLogger("heatsketch")
+
+_CELL = 200  # points of a cell, on average
+_TRAINING = 32  # points for each centre that k-means sees
+_ROUNDS = 6  # of k-means
+_REACH = 3  # coarse cells whose fine ones are looked at
+_TILE = 1024  # queries at a time
+_SPARE = 6  # candidates more than asked for, whose order rounding may have changed
+_PROBES = 256  # rows whose neighbours are computed exactly
+_SURE = 2.0  # standard errors by which the recall of these rows is kept above the target
+_FARTHEST = 1e15  # a query is no farther off: its squares must be held in float32
+_FEW = 64  # cells that a query chooses from, at least
+
+
+class InvertedLists:
+    """Cells of points, and the search in them.
+
+    Parameters
+    ----------
+    points : array (n, d), float32 or float64, C order
+        Read where they lie; what is stored is one float32 copy, in the order of the cells.
+    frame : Frame
+    k : int
+        Neighbours that will be asked for.
+    recall : float
+        Share of the exact neighbours that is to be found.
+
+    Attributes
+    ----------
+    order : array (n,)
+        The points in the order of their cells: near ones are near each other in it.
+    recall, recall_error : float
+        Share of the exact k neighbours of 256 rows that is found, and its standard error.
+    """
+
+    def __init__(self, points: Array, frame: Frame, k: int, recall: float) -> None:
+        self._points, self.frame, self._k = points, frame, k
+        rng = np.random.default_rng(0)  # the same points, the same cells
+        self._tops, self._starts_of_tops, self._centres = _centres(points, frame, rng)
+        self._sort()
+        sample = np.sort(rng.choice(len(points), min(_PROBES, len(points)), replace=False))
+        self._near = np.empty((len(self._centres), 0), np.int32)
+        self._count = 0
+        self._calibrate(sample, recall)
+
+    def query(self, x: Array, k: int) -> tuple[Array, Array]:
+        """Return distances in the frame and indices (m, k) of the nearest points of x (m, d)."""
+        return self._search(x, self._cells_of(x), k)
+
+    def query_all(self, k: int) -> tuple[Array, Array]:
+        """Return what `query` returns for the points themselves."""
+        return self._search(self._points, self._cells, k)
+
+    def _sort(self) -> None:
+        """Sort the points into the cells of their nearest centres; move centres to their means."""
+        self._cells = self._cells_of(self._points)
+        counts = np.bincount(self._cells, minlength=len(self._centres))
+        self._starts = np.concatenate([[0], np.cumsum(counts)])
+        self.order = np.argsort(self._cells, kind="stable").astype(_index_type(len(self._points)))
+        width = self._points.shape[1]
+        self._rows = np.empty((len(self._points), width + 1), np.float32)
+        means = self._centres.copy()
+
+        def work(cells: slice) -> None:
+            for c in range(cells.start, cells.stop):
+                places = slice(self._starts[c], self._starts[c + 1])
+                if places.start == places.stop:
+                    continue
+                members = self.frame(self._points[self.order[places]])
+                means[c] = members.mean(axis=0)
+                members -= means[c]
+                self._rows[places, :width] = -2.0 * members
+                self._rows[places, width] = np.einsum("ij,ij->i", members, members)
+
+        for_each_tile(work, len(means), 64)
+        self._means = means
+
+    def _cells_of(self, x: Array) -> Array:
+        cells = np.empty(len(x), np.int32)
+
+        def work(rows: slice) -> None:
+            cells[rows] = kernels.nearest_cell(
+                self._moved(x[rows]), self._tops, self._starts_of_tops, self._centres, _REACH
+            )
+
+        for_each_tile(work, len(x), _TILE)
+        return cells
+
+    def _moved(self, x: Array) -> Array:
+        return np.clip(self.frame(x), -_FARTHEST, _FARTHEST)
+
+    def _search(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
+        order = self.order if x is self._points else np.argsort(cells, kind="stable")
+        distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
+
+        def work(places: slice) -> None:
+            rows = order[places]
+            found = self._nearest(x[rows], cells[rows], k)
+            distances[rows], indices[rows] = found
+
+        for_each_tile(work, len(x), _TILE)
+        return distances, indices
+
+    def _nearest(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
+        moved = self._moved(x)
+        chosen = kernels.cells_to_search(moved, cells, self._means, self._near, self._count)
+        places = self._candidates(moved, chosen, k)
+        few = np.flatnonzero(places[:, k - 1] < 0)
+        if len(few):  # so many cells are nearly empty
+            every = np.ascontiguousarray(self._every_cell(len(few)))
+            places[few] = self._candidates(moved[few], every, k)
+        scale = math.ldexp(1.0, -self.frame.exponent)
+        return kernels.sort_exactly(x, self._points, scale, places, self.order, k)
+
+    def _candidates(self, moved: Array, chosen: Array, k: int) -> Array:
+        return kernels.candidates(moved, chosen, self._starts, self._rows, self._means, k + _SPARE)
+
+    def _every_cell(self, m: int) -> Array:
+        return np.broadcast_to(np.arange(len(self._means), dtype=np.int32), (m, len(self._means)))
+
+    def _calibrate(self, sample: Array, target: float) -> None:
+        """Choose how many cells are searched, by where the exact neighbours of a sample are."""
+        x = self._moved(self._points[sample])
+        exact = self._exact(x)
+        holders = np.searchsorted(self._starts, exact[:, : self._k], side="right") - 1
+        ranks = self._ranks(x, self._cells[sample], holders)
+        wanted = target
+        for _ in range(2):
+            count = int(np.quantile(ranks, wanted, method="higher")) + 1
+            found = np.mean(ranks < count, axis=1)
+            self.recall_error = float(found.std() / math.sqrt(len(found)))
+            wanted = min(1.0, target + _SURE * self.recall_error)
+        self._count, self.recall = count, float(found.mean())
+        self._near = self._nearest_cells(min(len(self._means), max(_FEW, 4 * count)))
+        logger.info(
+            "neighbours: %d of %d cells searched, recall %.4f ± %.4f",
+            *(count, len(self._means), self.recall, self.recall_error),
+        )
+
+    @single_threaded_blas()
+    def _exact(self, x: Array) -> Array:
+        """Return the places of the nearest points of x among all."""
+        return self._candidates(x, np.ascontiguousarray(self._every_cell(len(x))), self._k)
+
+    def _ranks(self, x: Array, own: Array, holders: Array) -> Array:
+        """Return the turn at which each cell of `holders` (m, k) is searched for its query."""
+        squares = _squares(x, self._means)
+        squares[np.arange(len(x)), own] = -1.0
+        ranks = np.argsort(np.argsort(squares, axis=1), axis=1)
+        return np.take_along_axis(ranks, holders, axis=1)
+
+    def _nearest_cells(self, count: int) -> Array:
+        near = np.empty((len(self._means), count), np.int32)
+        for rows in row_tiles(len(self._means), 256):
+            squares = _squares(self._means[rows], self._means)
+            near[rows] = np.argpartition(squares, count - 1, axis=1)[:, :count]
+        return near
+
+
+def _centres(points: Array, frame: Frame, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Return coarse centres (c, d), where the fine ones of each start (c + 1,), and these."""
+    n_cells = max(1, len(points) // _CELL)
+    rows = rng.choice(len(points), min(len(points), _TRAINING * n_cells), replace=False)
+    sample = frame(points[np.sort(rows)])
+    tops = _k_means(sample, math.isqrt(n_cells), rng)
+    owner = _nearest(sample, tops)
+    fine = []
+    for c in range(len(tops)):
+        members = sample[owner == c]
+        share = max(1, round(n_cells * len(members) / len(sample)))
+        fine.append(_k_means(members, share, rng) if len(members) else tops[[c]])
+    starts = np.concatenate([[0], np.cumsum([len(centres) for centres in fine])])
+    return tops, starts, np.concatenate(fine)
+
+
+def _k_means(x: Array, count: int, rng: np.random.Generator) -> Array:
+    centres = x[rng.choice(len(x), min(count, len(x)), replace=False)]
+    for _ in range(_ROUNDS):
+        owner = _nearest(x, centres)
+        sizes = np.bincount(owner, minlength=len(centres))
+        order, used = np.argsort(owner, kind="stable"), sizes > 0
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        centres[used] = np.add.reduceat(x[order], starts[used], axis=0) / sizes[used, None]
+        centres[~used] = x[rng.choice(len(x), np.count_nonzero(~used))]
+    return centres
+
+
+def _nearest(x: Array, centres: Array) -> Array:
+    owner = np.empty(len(x), np.int64)
+
+    def work(rows: slice) -> None:
+        owner[rows] = _squares(x[rows], centres).argmin(axis=1)
+
+    for_each_tile(work, len(x))
+    return owner
+
+
+def _squares(x: Array, y: Array) -> Array:
+    """Return |x_i - y_j|² - |x_i|² (m, n) by the Gram form: good enough to rank cells."""
+    return np.einsum("ij,ij->i", y, y) - 2.0 * (x @ y.T)
+
+
+def _index_type(n: int) -> type[np.signedinteger]:
+    return np.int32 if n < 2**31 else np.int64

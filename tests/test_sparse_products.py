@@ -1,0 +1,223 @@
+"""Compiled loops over sparse matrices against SciPy, and storage in another order unseen."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+import heatsketch as hs
+from heatsketch.operators.base import Reordered, put_rows, stored_order, take_rows
+from heatsketch.operators.sparse import (
+    in_near_order,
+    larger_of_both,
+    multiply,
+    permuted,
+    scale_both_sides,
+    sorted_transpose,
+)
+
+N = 257
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Use the compiled loops, in several tiles, for matrices of any size."""
+    monkeypatch.setattr("heatsketch.operators.sparse.COMPILED_FROM", 1)
+    monkeypatch.setattr("heatsketch.operators.sparse._TILE", 50)
+
+
+def graph(density=0.05, dtype=np.float64, seed=0):
+    """A non-negative matrix with some empty rows and columns."""
+    rng = np.random.default_rng(seed)
+    matrix = sparse.random(N, N, density, format="csr", random_state=rng, dtype=dtype)
+    keep = np.ones(N)
+    keep[[0, 17, N - 1]] = 0
+    return (sparse.diags(keep.astype(dtype)) @ matrix @ sparse.diags(keep.astype(dtype))).tocsr()
+
+
+def symmetric(dtype=np.float64):
+    matrix = graph(dtype=dtype)
+    return (matrix + matrix.T).tocsr()
+
+
+DENSITIES = pytest.mark.parametrize("density", [0.0, 0.002, 0.05, 0.7])
+
+
+@DENSITIES
+@pytest.mark.parametrize("k", [None, 1, 2, 5, 32, 33])
+@pytest.mark.parametrize(("dtype", "eps"), [(np.float64, 1e-15), (np.float32, 1e-6)])
+def test_products_are_those_of_scipy(compiled, density, k, dtype, eps):
+    matrix = graph(density, dtype)
+    X = RNG.normal(size=(N,) if k is None else (N, k)).astype(dtype)
+    got = multiply(matrix, X)
+    assert got.dtype == dtype
+    exact = matrix.astype(float).toarray() @ X.astype(float)
+    size = abs(matrix.astype(float)).toarray() @ np.abs(X.astype(float))
+    assert (np.abs(got - exact) <= 20 * eps * size + 1e-300).all()
+
+
+def test_products_of_blocks_in_any_memory_order(compiled):
+    matrix, X = graph(), RNG.normal(size=(N, 6))
+    expected = multiply(matrix, X)
+    for same in (np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
+        np.testing.assert_array_equal(multiply(matrix, same), expected)
+
+
+def test_products_have_the_same_bits_for_any_number_of_threads(compiled):
+    matrix, X = graph(0.3), RNG.normal(size=(N, 7))
+    many = multiply(matrix, X)
+    with threadpool_limits(1):
+        np.testing.assert_array_equal(multiply(matrix, X), many)
+
+
+@DENSITIES
+def test_transpose_and_larger_of_both_are_those_of_scipy(compiled, density):
+    matrix = graph(density)
+    transposed = sorted_transpose(matrix)
+    assert (transposed != matrix.T).nnz == 0
+    both = larger_of_both(matrix)
+    assert both.has_sorted_indices
+    assert (both != matrix.maximum(matrix.T)).nnz == 0
+    np.testing.assert_array_equal(both.toarray(), both.toarray().T)
+
+
+def test_scaling_both_sides(compiled):
+    matrix, left, right = graph(), RNG.uniform(1, 2, N), RNG.uniform(1, 2, N)
+    got = scale_both_sides(matrix, left, right)
+    np.testing.assert_allclose(
+        got.toarray(), left[:, None] * matrix.toarray() * right, rtol=1e-15, atol=0
+    )
+    assert scale_both_sides(matrix, left, right, np.float32).dtype == np.float32
+
+
+def test_permuting():
+    matrix, order = graph(), RNG.permutation(N)
+    got = permuted(matrix, order)
+    assert got.has_sorted_indices
+    np.testing.assert_array_equal(got.toarray(), matrix.toarray()[np.ix_(order, order)])
+
+
+def test_rows_come_back_where_they_were():
+    X, order = RNG.normal(size=(N, 3)), RNG.permutation(N)
+    np.testing.assert_array_equal(take_rows(X, order), X[order])
+    np.testing.assert_array_equal(put_rows(take_rows(X, order), order), X)
+
+
+def test_the_stored_order_is_not_seen(compiled):
+    matrix, X = symmetric(), RNG.normal(size=(N, 4))
+    A = in_near_order(hs.Sparse(matrix))
+    assert isinstance(A, Reordered)
+    np.testing.assert_allclose(A @ X, matrix @ X, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(A @ X[:, 0], matrix @ X[:, 0], rtol=1e-13, atol=1e-13)
+    assert A.n == N
+    assert A.spectrum == hs.Sparse(matrix).spectrum
+
+
+def test_the_near_order_of_a_shuffled_path_is_the_path(compiled):
+    path = sparse.diags([np.ones(N - 1), np.ones(N - 1)], [-1, 1]).tocsr()
+    A = in_near_order(hs.Sparse(permuted(path, RNG.permutation(N))))
+    inner = A.A.matrix.tocoo()
+    assert np.abs(inner.row - inner.col).max() == 1
+
+
+def wrapped(A):
+    s = np.random.default_rng(1).uniform(1, 2, N)
+    V = np.linalg.qr(np.random.default_rng(2).normal(size=(N, 2)))[0]
+    return hs.Deflated(hs.Affine(hs.Scaled(A, s, leading=s), 0.5, 0.25), V)
+
+
+def test_wrappers_move_to_the_stored_order(compiled):
+    matrix, X = symmetric(), RNG.normal(size=(N, 4))
+    A = wrapped(in_near_order(hs.Sparse(matrix)))
+    inner, order = stored_order(A)
+    expected = wrapped(hs.Sparse(matrix)) @ X
+    np.testing.assert_allclose(A @ X, expected, rtol=1e-12, atol=1e-12)
+    got = put_rows(inner @ take_rows(X, order), order)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+    assert inner.spectrum == A.spectrum
+    np.testing.assert_array_equal(put_rows(inner.A.A.leading, order), A.A.A.leading)
+
+
+def test_operators_that_are_stored_as_given_are_left_alone():
+    A = wrapped(hs.Sparse(symmetric()))
+    inner, order = stored_order(A)
+    assert inner is A
+    assert order is None
+
+
+@pytest.fixture
+def large(monkeypatch, compiled):
+    """Build every graph as a large one."""
+    monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 10)
+
+
+def points(d=3, n=600, dtype=float):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, d))
+    X[:, :3] *= [3.0, 2.0, 1.0]
+    X[n // 2] = X[n // 3]  # one point twice
+    return X.astype(dtype)
+
+
+def exact_index(X):
+    return hs.neighbors.NeighborIndex(X, recall=1)
+
+
+@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
+def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization):
+    X = points()
+    small = hs.HeatSketch(8, normalization=normalization, random_state=0).fit(X)
+    monkeypatch.setattr("heatsketch.operators.sparse.COMPILED_FROM", 1)
+    large = hs.HeatSketch(8, normalization=normalization, random_state=0).fit(X)
+    assert isinstance(large.diffusion_.operator, Reordered)
+    np.testing.assert_allclose(large.diffusion_.measure, small.diffusion_.measure, rtol=1e-12)
+    np.testing.assert_array_equal(large.diffusion_.vertex, small.diffusion_.vertex)
+    B = np.random.default_rng(0).normal(size=(599, 3))
+    for product in (lambda d: d.operator @ B, lambda d: d.smooth(B)):
+        np.testing.assert_allclose(
+            product(large.diffusion_), product(small.diffusion_), rtol=1e-10, atol=1e-12
+        )
+    np.testing.assert_allclose(large.embedding_, small.embedding_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(large.transform(X[::7]), large.embedding_[::7])
+
+
+@pytest.mark.parametrize("d", [3, 20])
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 0.0), (np.float32, 1e-5)])
+def test_new_points_of_a_large_graph_are_mapped_as_the_training_points(large, d, dtype, rtol):
+    X = points(d, dtype=dtype)
+    sketch = hs.HeatSketch(8, random_state=0).fit(X)
+    assert sketch.embedding_.dtype == dtype
+    size = np.abs(sketch.embedding_).max()
+    np.testing.assert_allclose(sketch.transform(X), sketch.embedding_, rtol=0, atol=rtol * size)
+
+
+@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
+def test_float32_distances_agree_with_float64(large, normalization):
+    X = points(dtype=np.float32)
+    single, double = (
+        hs.HeatSketch(16, normalization=normalization, random_state=0).fit_transform(data)
+        for data in (X, X.astype(float))
+    )
+    i, j = np.triu_indices(len(X), 1)
+    near, far = (np.linalg.norm(Y[i] - Y[j], axis=1) for Y in (single, double))
+    apart = far > 0
+    assert np.abs(near[apart] / far[apart] - 1).max() < 1e-3
+
+
+def test_components_and_lone_points_of_a_large_graph_have_their_names(large):
+    blocks = [np.ones((3, 3)), np.ones((2, 2)), np.ones((1, 1)), np.ones((4, 4))]
+    order = np.array([3, 9, 0, 5, 1, 2, 8, 7, 4, 6])
+    K = sparse.csr_matrix(sparse.block_diag(blocks).toarray()[np.ix_(order, order)])
+    with pytest.warns(hs.DisconnectedWarning, match=r"sizes 4, 3, 2, 1.*points 3 stand alone"):
+        d = hs.Diffusion.from_affinity(K)
+    assert d.diagnostics["components"] == 4
+    np.testing.assert_allclose(d.operator @ np.sqrt(d.measure), np.sqrt(d.measure), rtol=1e-12)
+
+
+def test_eigenpairs_of_a_large_graph_are_in_the_order_of_the_points(large):
+    X = points()
+    d = hs.Diffusion.from_points(X)
+    values, vectors, _ = hs.eigh(d.operator, 4, rng=0)
+    np.testing.assert_allclose(d.operator @ vectors, vectors * values, atol=1e-7)
+    assert abs(abs(vectors[:, 0] @ np.sqrt(d.measure)) - 1) < 1e-10
