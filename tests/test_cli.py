@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch import cli
+from heatsketch import cli, memory
 from heatsketch.io import read_table
 
 pytest.importorskip("pyarrow")
@@ -411,18 +411,68 @@ def test_score_in_words_says_which_pairs(circle, capsys):
     assert "3,160 among all 80 points" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("n", "wanted", "count"),
-    [(1000, None, None), (1001, None, 124_750), (40, 780, None), (40, 779, 779)],
-)
-def test_chosen_pairs_are_distinct_points_within_range(n, wanted, count):
-    pairs = cli.score.choose_pairs(n, wanted, seed=3)
-    if count is None:
-        assert pairs is None
-        return
-    i, j = pairs
-    assert len(np.unique(i * n + j)) == len(i) == count
-    assert np.all((i >= 0) & (i < j) & (j < n))
+def test_score_of_many_points_finds_a_collision_and_says_where_it_looked(tmp_path, capsys):
+    angle = 2 * np.pi * np.arange(1200) / 1200
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    Y = X.copy()
+    Y[3] = Y[603]  # opposite ends
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "Y.npy", Y)
+    facts = score(capsys, tmp_path / "X.npy", tmp_path / "Y.npy", "--time", 4)
+    assert facts["log_L"] is None  # infinite
+    assert sorted(facts["worst_pairs"]["contraction"][0]) == [3, 603]
+    assert facts["pairs"] == 124_950
+    assert not facts["all_pairs"]
+    assert "6,000 nearest in the embedding" in facts["looked_at"]
+    assert exit_code("score", tmp_path / "X.npy", tmp_path / "Y.npy", "--time", 4) == 0
+    assert f"{facts['looked_at']} (seed 0)" in capsys.readouterr().out
+
+
+@pytest.fixture
+def huge(tmp_path):
+    """A file of 400 MB by its header, which takes no room on the disk."""
+    path = tmp_path / "huge.npy"
+    np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(10**6, 100)).flush()
+    return path
+
+
+def test_a_dry_run_prints_the_memory_of_each_stage_and_does_nothing(huge, tmp_path, capsys):
+    size = ("--memory-budget", 1000)
+    assert exit_code("embed", huge, "--dry-run", "-o", tmp_path / "out.npy", *size) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["input"] == f"{huge}: 1,000,000 points, 100 features, float32"
+    shape = {"dtype": "f4", "method": "heat-embedding", "n_components": 2, "time": "auto"}
+    predicted = memory.predict(10**6, 100, **shape)
+    for stage, size in predicted.stages.items():
+        assert lines[stage] == f"{memory.in_words(size)} at its peak"
+    assert lines["peak"] == f"{memory.in_words(predicted.peak)} beyond the input"
+    assert lines["available"] == "1,000.0 GB: enough"
+    assert "instead" not in lines
+    assert not (tmp_path / "out.npy").exists()
+
+
+def test_what_is_beyond_the_budget_is_refused_before_it_begins(huge, tmp_path, capsys):
+    out, size = tmp_path / "out.npy", ("--memory-budget", 1, "--method", "heat-sketch")
+    assert exit_code("embed", huge, "--dry-run", *size) == 0
+    said = capsys.readouterr().out
+    assert "1.0 GB: too little" in said
+    less = memory.less_memory(
+        10**6, 100, method="heat-sketch", n_components=32, n_neighbors=15, dtype="f4"
+    )
+    assert less in said
+    assert exit_code("embed", huge, "-o", out, *size) == 1
+    said = capsys.readouterr().err
+    assert f"but 1.0 GB are there; {less}" in said
+    assert not out.exists()
+
+
+def test_a_dry_run_needs_a_shape_that_tells(circle, capsys):
+    assert exit_code("embed", circle, "--dry-run", "--affinity", "radius", "--epsilon", 1) == 2
+    assert "--dry-run cannot tell" in capsys.readouterr().err
+    assert exit_code("embed", circle) == 2
+    assert "required: -o/--output" in capsys.readouterr().err
+    assert exit_code("embed", circle, "--dry-run", "--memory-budget", 0) == 2
+    assert "not a size in GB" in capsys.readouterr().err
 
 
 def test_ksum_finds_the_dimension_of_a_circle(circle, tmp_path, capsys):

@@ -12,18 +12,25 @@ import heatsketch
 ROOT = Path(heatsketch.__file__).parent
 
 LAYERS = (
-    ("_typing", "_array", "_checks"),
+    ("_typing", "_array", "_checks", "_compile"),
     (
         "operators",
         "operators.base",
+        "operators.csr",
         "operators.dense",
+        "operators.exp2",
         "operators.kernel",
         "operators.lowrank",
         "operators.sparse",
     ),
-    ("filters", "spectrum", "sketch"),
+    ("chebyshev", "filters", "spectrum", "sketch"),
     (
         "neighbors",
+        "neighbors.given",
+        "neighbors.index",
+        "neighbors.kernels",
+        "neighbors.lists",
+        "neighbors.rows",
         "bandwidth",
         "affinity",
         "components",
@@ -35,7 +42,7 @@ LAYERS = (
         "isometry.loss",
         "isometry.pairs",
     ),
-    ("diffusion", "metrics"),
+    ("diffusion", "distances", "memory", "metrics"),
     (
         "estimators",
         "estimators._base",

@@ -11,7 +11,7 @@ from scipy.special import ive
 
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion, metrics
-from heatsketch.metrics import row_distortion, share_within
+from heatsketch.metrics import diffusion_distortion, row_distortion, share_within
 
 examples = settings(max_examples=25, deadline=None, derandomize=True)
 TAU = 2 * np.pi
@@ -587,3 +587,137 @@ def test_rows_must_fit():
         row_distortion(np.full((3, 2), np.nan), np.eye(3))
     with pytest.raises(ValueError, match="No pair has a distance"):
         row_distortion(np.ones((3, 2)), np.ones((3, 2)))
+
+
+# The distortion of diffusion distances
+
+
+def test_of_few_points_all_diffusion_distances_are_looked_at():
+    A, F = symmetric(), cloud(40, 2, seed=1)
+    found = diffusion_distortion(F, A, 4)
+    same(found, distortion(F, diffusion_distance(A, 4)))
+    assert found.looked_at == "all pairs"
+    heat = diffusion_distortion(F, A, 2.5, filter="heat")
+    same(heat, distortion(F, diffusion_distance(A, 2.5, filter="heat")))
+    same(diffusion_distortion(F, A, 4, n_pairs=780), found)
+
+
+@pytest.fixture(scope="module")
+def roll():
+    """A curve of 400 points, its diffusion, a faithful embedding, and all distances."""
+    s = np.linspace(0, 1, 400)
+    X = np.column_stack([np.cos(3 * s), np.sin(3 * s), s**2])
+    A = Diffusion.from_points(X, n_neighbors=12)
+    F = hs.DiffusionMap(30, 4, n_neighbors=12).fit(X).embedding_
+    return A, F, squareform(diffusion_distance(A, 4))
+
+
+def sampled(F, A, **options):
+    return diffusion_distortion(F, A, 4, n_pairs=50, **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_extremes_of_a_sample_lie_within_the_true_ones(roll, seed):
+    A, _, D = roll
+    F = cloud(400, 3, seed)
+    whole, found = diffusion_distortion(F, A, 4), sampled(F, A, rng=seed)
+    tiny = 1e-9
+    assert whole.contraction * (1 - tiny) <= found.contraction < found.median
+    assert found.median < found.expansion <= whole.expansion * (1 + tiny)
+    for end, value in (("contraction", found.contraction), ("expansion", found.expansion)):
+        i, j = found.worst_pairs[end][0]
+        assert np.linalg.norm(F[i] - F[j]) / D[i, j] == pytest.approx(value, rel=1e-9)
+
+
+def test_a_planted_collision_of_diffusion_is_found(roll):
+    A, F, D = roll
+    far = int(D[7].argmax())
+    F = F.copy()
+    F[7] = F[far] + 1e-7 * D[7, far]
+    found = sampled(F, A)
+    assert sorted(found.worst_pairs["contraction"][0]) == sorted([7, far])
+    want = np.linalg.norm(F[7] - F[far]) / D[7, far]
+    assert found.contraction == pytest.approx(want, rel=1e-9)
+    F[7] = F[far]
+    assert sampled(F, A).log_L == math.inf
+
+
+def test_a_planted_tear_of_diffusion_is_found(roll):
+    A, F, D = roll
+    near = int(np.where(D[7] > 0, D[7], np.inf).argmin())
+    F = F.copy()
+    F[7] += 100 * D.max()
+    found = sampled(F, A)
+    assert sorted(found.worst_pairs["expansion"][0]) == sorted([7, near])
+    want = np.linalg.norm(F[7] - F[near]) / D[7, near]
+    assert found.expansion == pytest.approx(want, rel=1e-9)
+
+
+def test_extremes_do_not_change_what_is_typical(roll):
+    A, F, _ = roll
+    torn = F.copy()
+    random = sampled(F, A).looked_at.split(" + ")[0]
+    assert random == "50 among 11 random of 400 points"
+    others = np.setdiff1d(np.arange(400), np.random.default_rng(0).permutation(400)[:11])
+    torn[others[0]] += 1e3 * np.ptp(F)
+    assert sampled(torn, A).quantiles == pytest.approx(sampled(F, A).quantiles, rel=1e-6)
+    assert sampled(torn, A).log_L > sampled(F, A).log_L + 1
+
+
+def test_it_says_which_diffusion_distances_it_looked_at(roll):
+    A, F, _ = roll
+    found = sampled(F, A)
+    assert found.looked_at == (
+        "50 among 11 random of 400 points + the 200 of extreme ratio, by a sketch of 256 columns, "
+        "of 20,000 random + 2,000 nearest in diffusion + 2,000 nearest in the embedding pairs"
+    )
+    assert found.n_pairs == 250
+    assert sampled(F, A).contraction == found.contraction
+    assert sampled(F, A, rng=1).quantiles != found.quantiles
+
+
+def test_duplicates_in_place_say_nothing_and_apart_everything():
+    s = np.linspace(0, 1, 300)
+    X = np.column_stack([np.cos(3 * s), np.sin(3 * s)])
+    X = np.vstack([X, X[:4]])
+    A, F = Diffusion.from_points(X, n_neighbors=12), X.copy()
+    assert np.isfinite(sampled(F, A).log_L)
+    F[301] += 0.1
+    found = sampled(F, A)
+    assert found.expansion == math.inf
+    assert sorted(found.worst_pairs["expansion"][0]) == [1, 301]
+
+
+def test_an_embedding_of_other_points_is_refused():
+    with pytest.raises(ValueError, match="F has 39 rows but A has 40 points"):
+        diffusion_distortion(cloud(39), symmetric(), 2)
+    with pytest.raises(ValueError, match="n_pairs=0 is out of range"):
+        diffusion_distortion(cloud(40), symmetric(), 2, n_pairs=0)
+
+
+@pytest.mark.parametrize(
+    ("n", "wanted", "count"),
+    [(1000, None, None), (1001, None, 124_750), (40, 780, None), (40, 779, 779)],
+)
+def test_chosen_pairs_are_distinct_points_within_range(n, wanted, count):
+    pairs = metrics._sample_pairs(n, wanted, 10**6, np.random.default_rng(3))
+    if count is None:
+        assert pairs is None
+        return
+    i, j = pairs
+    assert len(np.unique(i * n + j)) == len(i) == count
+    assert np.all((i >= 0) & (i < j) & (j < n))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "room", "count", "points"),
+    [(None, 51, 10 * 1225, 500), (None, 2, 250, 500), (1000, 10, 1000, 230), (30, 10, 30, 9)],
+)
+def test_chosen_pairs_stay_within_groups_that_fit_into_a_block(wanted, room, count, points):
+    """Groups of 10 points have 45 pairs: 1,000 take 23 groups; 30 pairs fit among 9 points."""
+    i, j = metrics._sample_pairs(5000, wanted, room, np.random.default_rng(3))
+    assert len(np.unique(i * 5000 + j)) == len(i) == count
+    ends = np.unique(np.concatenate([i, j]))
+    assert len(ends) <= points
+    partners = [len(np.union1d(j[i == end], i[j == end])) for end in ends]
+    assert max(partners) < room

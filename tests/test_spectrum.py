@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import ive
+from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.spectrum import DENSE_LIMIT, all_eigenpairs, leading_vector
+from heatsketch.chebyshev import spectrum_ends
+from heatsketch.spectrum import DENSE_LIMIT, _orthonormal, all_eigenpairs, leading_vector
 
 LARGE = DENSE_LIMIT + 100  # goes through the iteration
 SIZES = pytest.mark.parametrize("n", [100, LARGE], ids=["dense", "iteration"])
@@ -262,3 +264,83 @@ def test_of_a_multiple_top_the_leading_vector_is_positive_on_every_component():
     u = leading_vector(hs.Dense(A))
     assert (u > 0).all()
     np.testing.assert_allclose(A @ u, u, atol=1e-12)
+
+
+def hub_graph(n: int) -> sparse.csr_matrix:
+    """One point linked to all others, which form a ring."""
+    rim = np.arange(1, n)
+    rows, columns = np.concatenate([0 * rim, rim]), np.concatenate([rim, np.roll(rim, 1)])
+    links = sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+    return (links + links.T).tocsr()
+
+
+def hub_eigenvalues(n: int) -> np.ndarray:
+    """1 ± √n on the hub and the constant, 2 cos(2πj/m), j = 1 ... m-1, m = n - 1, on the ring."""
+    ring = 2 * np.cos(2 * np.pi * np.arange(1, n - 1) / (n - 1))
+    return np.sort(np.concatenate([ring, [1 + np.sqrt(n), 1 - np.sqrt(n)]]))[::-1]
+
+
+def test_a_hub_graph_is_solved_though_row_sums_bound_it_far_too_wide() -> None:
+    A = hs.Sparse(hub_graph(LARGE))
+    exact = hub_eigenvalues(LARGE)
+    assert A.spectrum[1] > 30 * exact[0]
+    spectrum = hs.eigh(A, 6, max_products=3000, rng=0)
+    np.testing.assert_allclose(spectrum.values, exact[:6], atol=1e-6)
+    assert spectrum.residuals.max() < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lanczos_bounds_lie_on_either_side_of_the_spectrum(dtype) -> None:
+    # The bound from outside fails with probability 1e-6; the start is fixed.
+    exact = hub_eigenvalues(LARGE)
+    A = hs.Sparse(hub_graph(LARGE).astype(dtype))
+    outer, inner = spectrum_ends(A)
+    slack = 100 * np.finfo(dtype).eps * exact[0]
+    assert A.spectrum[0] <= outer[0] <= exact[-1] + slack
+    assert exact[0] - slack <= outer[1] <= A.spectrum[1]
+    assert exact[-1] - slack <= inner[0] < inner[1] <= exact[0] + slack
+    assert outer[1] - outer[0] < 1.2 * (exact[0] - exact[-1])
+
+
+def test_lanczos_bounds_of_few_eigenvalues_are_sharp() -> None:
+    A = hs.Sparse(sparse.diags(np.repeat([0.2, 0.5, 1.0], 50)).tocsr(), (-9.0, 9.0))
+    np.testing.assert_allclose(spectrum_ends(A)[1], [0.2, 1.0], atol=1e-12)
+
+
+def test_without_steps_the_bounds_are_those_the_operator_knows() -> None:
+    A = hs.Sparse(sparse.eye(30).tocsr(), (-2.0, 3.0))
+    assert spectrum_ends(A, 1) == ((-2.0, 3.0), (-2.0, 3.0))
+
+
+def test_eigenvalues_below_an_interval_do_not_get_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A bound that is wrong: two eigenvalues lie below it, and grow faster than those on top.
+    values = np.concatenate([[-2.0, -1.9], np.linspace(0, 0.9, LARGE - 4), [0.95, 1.0]])
+    A = hs.Sparse(sparse.diags(values).tocsr())
+    monkeypatch.setattr(hs.spectrum, "spectrum_ends", lambda A, steps: ((0.0, 1.0), (0.0, 1.0)))
+    np.testing.assert_allclose(hs.eigh(A, 2, rng=0).values, [1.0, 0.95], atol=1e-9)
+
+
+@pytest.mark.parametrize("columns", ["zero", "twice", "graded"])
+def test_a_basis_of_nearly_dependent_columns_is_orthonormal(columns: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 8))
+    if columns == "zero":
+        X[:, 3] = 0.0
+    elif columns == "twice":
+        X[:, 3] = X[:, 5]
+    else:
+        X = X[:, :1] + X * 10.0 ** -np.arange(0, 16, 2)
+    span = X.copy()
+    Q = _orthonormal(hs.Sparse(sparse.eye(3000).tocsr()), X)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-12)
+    # All of the span is kept, to rounding of the largest column.
+    rest = span - Q @ (Q.T @ span)
+    assert np.linalg.norm(rest, axis=0).max() < 1e-7 * np.linalg.norm(span, axis=0).max()
+
+
+def test_the_start_and_the_threads_do_not_change_a_bit() -> None:
+    A = hs.Sparse(hub_graph(20_000) / 200.0)
+    with threadpool_limits(1):
+        alone = hs.eigh(A, 2, tol=1e-2, rng=0)
+    together = hs.eigh(A, 2, tol=1e-2, rng=0)
+    np.testing.assert_array_equal(alone.vectors, together.vectors)

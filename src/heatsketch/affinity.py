@@ -93,7 +93,7 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum") -> Array:
            [0.3679, 1.    ]])
     """
     X = check_points(X)
-    return _stored(Kernel(X, resolve_epsilon(X, epsilon)))
+    return _stored(Kernel(X, resolve_epsilon(X, epsilon), np.dtype(np.float64)))
 
 
 def resolve_epsilon(X: Any, epsilon: float | str) -> float:
@@ -108,9 +108,9 @@ def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
     scales = None
     if epsilon == "self-tuning":
         scales = _LocalScales.of(X, n_neighbors)
-        kernel = Kernel(X, scales(X))
+        kernel = Kernel(X, scales(X), np.dtype(np.float64))
     else:
-        kernel = Kernel(X, resolve_epsilon(X, epsilon))
+        kernel = Kernel(X, resolve_epsilon(X, epsilon), np.dtype(np.float64))
     stored = kernel.n <= STORED_POINTS
     return Affinity(
         Dense(_stored(kernel), kernel.spectrum) if stored else kernel,

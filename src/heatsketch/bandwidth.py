@@ -79,7 +79,7 @@ def ksum(X: Any, *, rng: Rng = 0) -> Ksum:
     """
     X = check_points(X)
     frame = Frame.of(X)
-    d2 = _sampled_squared_distances(frame(X), rng)
+    d2 = _sampled_squared_distances(X, frame, rng)
     positive = d2[d2 > 0]
     if len(positive) == 0:
         raise ValueError("All distances are zero; pass points that differ, or a number as epsilon.")
@@ -109,11 +109,11 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0) -> float:
     if rule == "ksum":
         return ksum(X, rng=rng).epsilon
     frame = Frame.of(X)
-    points = frame(X)
     if rule == "median":
-        d2 = _sampled_squared_distances(points, rng)
+        d2 = _sampled_squared_distances(X, frame, rng)
     else:
-        d2 = NeighborIndex(points).query(points, min(2, points.shape[0])).distances[:, -1] ** 2
+        index = NeighborIndex(X, frame=frame)
+        d2 = index.query(X, min(2, X.shape[0])).distances[:, -1] ** 2
     d2 = d2[d2 > 0]
     if len(d2) == 0:
         raise ValueError("All distances are zero; pass points that differ, or a number as epsilon.")
@@ -131,15 +131,15 @@ def _in_data_units(frame: Frame, value: float) -> float:
     return epsilon
 
 
-def _sampled_squared_distances(points: Any, rng: Rng) -> Array:
-    """Return |x_i - x_j|² over pairs i != j of all points, or of a sample, flat."""
-    n = points.shape[0]
+def _sampled_squared_distances(X: Any, frame: Frame, rng: Rng) -> Array:
+    """Return |x_i - x_j|² in the frame over pairs i != j of all points, or of a sample, flat."""
+    n = X.shape[0]
     rows = columns = np.arange(n)
     if n > _EXACT_POINTS:
         logger.info("squared distances of a sample of %d points", n)
         columns = np.random.default_rng(rng).choice(n, min(n, _SAMPLE_COLUMNS), replace=False)
         rows = columns[:_SAMPLE_ROWS]
-    x, y = points[rows], points[columns]
+    x, y = frame(X[rows]), frame(X[columns])
     d2 = squared_distances(x, y, direct=False)
     # The Gram form leaves the closest pairs without digits: take their differences instead.
     close = np.nonzero(d2 <= 1e-9 * np.max(squared_norms(y), initial=0.0))

@@ -258,6 +258,8 @@ class Diffusion:
         diagnostics = built.diagnostics | _connectivity(K, scaling.row_sums) | scaling.diagnostics
         _certify_spectrum(K, scaling)
         diagnostics |= _certify(A, scaling.measure, scaling.diagnostics)
+        if isinstance(A, Scaled) and isinstance(A.A, Kernel) and A.dtype == np.float32:
+            diagnostics["exponent_error"] = A.A.exponent_error
         diagnostics["normalize_seconds"] = time.perf_counter() - started
         return cls(
             A,

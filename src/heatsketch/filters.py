@@ -14,13 +14,22 @@ from scipy.fft import dct
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
-from heatsketch.operators.base import Affine, Operator
+from heatsketch.chebyshev import (
+    LANCZOS_STEPS,
+    Interval,
+    add_multiples,
+    recurrence,
+    spectrum_ends,
+)
+from heatsketch.operators.base import Affine, Operator, put_rows, stored_order, take_rows
 from heatsketch.spectrum import all_eigenpairs, eigh
 
 logger = logging.getLogger("heatsketch")
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
 _MAX_DEGREE = 2**17
+_LEAST_SHARE = 1e-3  # of the largest f on the interval that the spectrum has to reach
+_ROUNDING = 1e-2  # degree² eps, a bound on what the recurrence loses to rounding
 
 
 class Filter(Protocol):
@@ -174,31 +183,86 @@ def representable(log_peak: float, dtype: Any) -> bool:
     return smallest < log_peak < math.log(limits.max) / 2
 
 
-def apply(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
+def apply(
+    filters: Sequence[Filter], A: Operator, X: Array, tol: float | None = None
+) -> list[Block]:
     """Return f(A) X for every filter f, as scaled blocks, in one pass over the powers of A.
 
     Small problems at large times go through all eigenpairs, small powers through plain products,
-    everything else through one Chebyshev recurrence that serves all filters, run to rounding.
+    everything else through one Chebyshev recurrence that serves all filters. Where that takes fewer
+    products, powers of a bank share the recurrence.
 
-    Cost: as many products by A as the largest power, or about sqrt(70 t) for a large time t.
+    Parameters
+    ----------
+    filters : sequence of Filter
+    A : Operator
+    X : array (n, k)
+    tol : float, optional
+        Largest error of f on the spectrum, relative to its largest value there, that the series may
+        have; by default, and at the least, rounding: 9e-16 sqrt(1 + t), or 3e-8 in float32, where
+        the recurrence itself loses up to 1e-5 (distances of the closest pairs 1e-3).
+
+    Notes
+    -----
+    Cost: as many products by A as the largest power, or about sqrt(2 t log(2 / tol)) for a large
+    time t, sqrt(70 t) to rounding in float64. Memory: X, three blocks of its size, one per filter.
     """
-    X = A.asarray(X)
-    degrees = [_degree(f, A) for f in filters]
+    A, order = stored_order(A)
+    X = A.asarray(X) if order is None else take_rows(A.asarray(X), order)
+    degrees = [_degree(f, A, tol) for f in filters]
     if _all_eigenpairs_pay(filters, degrees, A, X):
-        return _by_eigenpairs(filters, A, X)
-    # In float32 the recurrence loses digits that products keep.
-    single = A.dtype == np.float32
-    plain = {
-        i
-        for i, f in enumerate(filters)
-        if isinstance(f, Power) and (single or f.p <= 2 * degrees[i])
-    }
+        blocks = _by_eigenpairs(filters, A, X)
+    else:
+        blocks = _by_recurrences(filters, degrees, A, X, tol)
+    if order is None:
+        return blocks
+    return [Block(put_rows(b.values, order), b.log_scale) for b in blocks]
+
+
+def chebyshev_coefficients(
+    f: Filter, interval: tuple[float, float], tol: float
+) -> tuple[Array, float]:
+    """Return c and s with f(λ) = e^s Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
+
+    e^s is the size of f at the ends, so that neither under- nor overflows. The moduli of the
+    coefficients left out add up to `tol` at most, which bounds the error on the interval (those
+    that rounding of the transform explains are not counted); raises if 131,072 are not enough.
+    """
+    low, high = interval
+    log_scale = f.scaled(np.array(interval))[1]
+    # Nodes that see a peak of width 1/t.
+    root = math.sqrt(1 + _time(f, interval))
+    n = 2 ** math.ceil(math.log2(64 + 4 * root))
+    while True:
+        angles = np.pi * (np.arange(n) + 0.5) / n
+        nodes = 0.5 * (high - low) * np.cos(angles) + 0.5 * (high + low)
+        values = f.scaled(np.append(nodes, interval))[0][:n]
+        c = dct(values, type=2) / n
+        c[0] /= 2
+        # λ near 1 is rounded, which changes f(λ) by t eps and a coefficient by its square root.
+        rounding = np.finfo(float).eps * root * max(1.0, float(np.abs(values).max()))
+        size = np.where(np.abs(c) > rounding, np.abs(c), 0.0)
+        left_out = np.cumsum(size[::-1])[::-1]  # from this one on
+        kept = max(1, int(np.count_nonzero(left_out > tol)))
+        if kept <= n - n // 8:
+            return c[:kept], log_scale
+        if n >= _MAX_DEGREE:
+            raise ValueError(f"{f} needs over {n} products by the operator; pass a smaller time.")
+        n *= 2
+
+
+def _by_recurrences(
+    filters: Sequence[Filter], degrees: Sequence[float], A: Operator, X: Array, tol: float | None
+) -> list[Block]:
+    plain = _plain(filters, degrees, A)
     chebyshev = [i for i in range(len(filters)) if i not in plain]
+    most = max((degrees[i] for i in chebyshev), default=0.0)
     done: dict[int, Block] = {}
-    for interval in (lambda: A.spectrum, lambda: _tight_interval(A)):
+    for bounds in (_bounds, _tight_bounds):
         left = [i for i in chebyshev if i not in done]
         if left:
-            blocks = _by_chebyshev([filters[i] for i in left], A, X, interval())
+            chosen = [filters[i] for i in left]
+            blocks = _by_chebyshev(chosen, A, X, *bounds(chosen, most, A, X), tol)
             done.update({i: b for i, b in zip(left, blocks, strict=True) if not _spoilt(b, X)})
     for i in chebyshev:
         if i not in done and not isinstance(filters[i], Power):
@@ -211,32 +275,6 @@ def apply(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
     return [done[i] for i in range(len(filters))]
 
 
-def chebyshev_coefficients(
-    f: Filter, interval: tuple[float, float], tol: float
-) -> tuple[Array, float]:
-    """Return c and s with f(λ) = e^s Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
-
-    e^s is the size of f at the ends, so that neither under- nor overflows. The coefficients left
-    out are all below `tol`; raises if 131,072 of them are not enough.
-    """
-    low, high = interval
-    log_scale = f.scaled(np.array(interval))[1]
-    # Nodes that see a peak of width 1/t.
-    n = 2 ** math.ceil(math.log2(64 + 4 * math.sqrt(_time(f, interval))))
-    while True:
-        angles = np.pi * (np.arange(n) + 0.5) / n
-        nodes = 0.5 * (high - low) * np.cos(angles) + 0.5 * (high + low)
-        values = f.scaled(np.append(nodes, interval))[0][:n]
-        c = dct(values, type=2) / n
-        c[0] /= 2
-        kept = int(np.max(np.flatnonzero(np.abs(c) > tol), initial=0)) + 1
-        if kept <= n - n // 8:
-            return c[:kept], log_scale
-        if n >= _MAX_DEGREE:
-            raise ValueError(f"{f} needs over {n} products by the operator; pass a smaller time.")
-        n *= 2
-
-
 def _limit(X: Array) -> float:
     return float(np.sqrt(np.finfo(X.dtype).eps))
 
@@ -246,19 +284,64 @@ def _spoilt(block: Block, X: Array) -> bool:
     return float(np.linalg.norm(block.values)) < _limit(X) * float(np.linalg.norm(X))
 
 
-def _tight_interval(A: Operator) -> tuple[float, float]:
+def _bounds(
+    filters: Sequence[Filter], degree: float, A: Operator, X: Array
+) -> tuple[Interval, Interval]:
+    """Bound the spectrum from outside and inside, by Lanczos steps where they save more."""
+    k = X.shape[1] if X.ndim == 2 else 1
+    # A product costs as much as 8 columns and its own; a fifth of the degree is saved as a rule.
+    if degree / 5 * (8 + k) < LANCZOS_STEPS * (8 + 1):
+        return A.spectrum, A.spectrum
+    outer, inner = spectrum_ends(A)
+    if min(_share(f, outer, inner) for f in filters) < _LEAST_SHARE:
+        return _tight_bounds(filters, degree, A, X)
+    return outer, inner
+
+
+def _share(f: Filter, outer: Interval, inner: Interval) -> float:
+    """Return the largest f at the ends of the inner interval next to that of the outer one."""
+    values = np.abs(f.scaled(np.array([*outer, *inner]))[0])
+    return float(values[2:].max() / (values.max() or 1.0))
+
+
+def _tight_bounds(
+    filters: Sequence[Filter], degree: float, A: Operator, X: Array
+) -> tuple[Interval, Interval]:
     """Compute the ends of the spectrum, for where the interval known is too wide to be of use."""
     top = eigh(A, 1, rng=0)
     high = max(float(top.values[0]) + 2 * float(top.residuals[0]), 0.0)
     # The low end may be generous (f is largest at the high one), and is crowded as a rule.
     bottom = eigh(Affine(A, -1.0), 1, tol=1e-4, rng=0)
     low = -float(bottom.values[0]) - 1e-3 * max(map(abs, A.spectrum))
-    return min(low, 0.0), high
+    interval = min(low, 0.0), high
+    return interval, interval
 
 
-def _degree(f: Filter, A: Operator) -> float:
-    """Estimate the Chebyshev degree that reaches rounding: sqrt(2 t ln(2/tol))."""
-    return 16 + math.sqrt(2 * _time(f, A.spectrum) * math.log(8 / np.finfo(A.dtype).eps))
+def _plain(filters: Sequence[Filter], degrees: Sequence[float], A: Operator) -> set[int]:
+    """Choose the filters, all powers up to some p, that go through plain products.
+
+    These are more exact, and worth twice as many as the recurrence takes. In single precision the
+    recurrence has digits for low degrees only.
+    """
+    eps = float(np.finfo(A.dtype).eps)
+    powers = {i: f.p for i, f in enumerate(filters) if isinstance(f, Power)}
+    exact = [p for i, p in powers.items() if degrees[i] ** 2 * eps > _ROUNDING]
+
+    def cost(most: int) -> float:
+        rest = [d for i, d in enumerate(degrees) if powers.get(i, math.inf) > most]
+        return most / 2 + max(rest, default=0.0)
+
+    candidates = [p for p in {0, *powers.values()} if eps < 1e-10 or p >= max(exact, default=0)]
+    limit = min(candidates, key=lambda p: (cost(p), -p))
+    return {i for i, p in powers.items() if p <= limit}
+
+
+def _degree(f: Filter, A: Operator, tol: float | None = None) -> float:
+    """Estimate the Chebyshev degree that reaches `tol` or rounding: sqrt(2 t ln(2/tol))."""
+    t, eps = _time(f, A.spectrum), float(np.finfo(A.dtype).eps)
+    if tol is None:
+        return 16 + math.sqrt(2 * t * math.log(8 / eps))
+    return math.sqrt(2 * t * math.log(2 / min(max(tol, eps), 1.0)))
 
 
 def _time(f: Filter, interval: tuple[float, float]) -> float:
@@ -311,39 +394,53 @@ def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Bloc
 
 
 def _by_chebyshev(
-    filters: Sequence[Filter], A: Operator, X: Array, interval: tuple[float, float]
+    filters: Sequence[Filter],
+    A: Operator,
+    X: Array,
+    interval: Interval,
+    inside: Interval | None = None,
+    tol: float | None = None,
 ) -> list[Block]:
     low, high = interval
     high = high if high > low else low + 1.0
-    # Rounding of λ near 1 alone changes f(λ) by t eps; its coefficients feel the square root of t.
-    eps = float(np.finfo(A.dtype).eps)
     series, log_scales = zip(
         *(
-            chebyshev_coefficients(f, (low, high), 4 * eps * math.sqrt(1 + _time(f, interval)))
+            chebyshev_coefficients(f, (low, high), _tolerance(f, A, interval, inside, tol))
             for f in filters
         ),
         strict=True,
     )
-    scale, shift = 2.0 / (high - low), (high + low) / (high - low)
-    number = A.dtype.type  # a NumPy scalar of another precision would change that of the block
-    previous, current = X, number(scale) * (A @ X) - number(shift) * X
-    sums = [number(c[0]) * X for c in series]
     degree = max(len(c) for c in series) - 1
-    if degree**2 * eps > 1e-2:
-        raise ValueError(
-            f"{filters[0]} takes {degree} products, more than {A.dtype} has digits for; pass a "
-            "smaller time" + (", or the operator in float64." if eps > 1e-10 else ".")
-        )
+    _check_degree(filters[0], degree, A)
+    sums = [A.dtype.type(c[0]) * X for c in series]
+    scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     progress = _Progress(degree)
-    for j in range(1, degree + 1):
-        for total, c in zip(sums, series, strict=True):
-            if j < len(c):
-                total += number(c[j]) * current
-        if j < degree:
-            following = number(2 * scale) * (A @ current) - number(2 * shift) * current - previous
-            previous, current = current, following
+    for j, T in enumerate(recurrence(A, X, scale, shift, degree), start=1):
+        add_multiples([(s, c[j]) for s, c in zip(sums, series, strict=True) if j < len(c)], T)
         progress.step(j)
     return [Block(total, log_scale) for total, log_scale in zip(sums, log_scales, strict=True)]
+
+
+def _tolerance(
+    f: Filter, A: Operator, interval: Interval, inside: Interval | None, tol: float | None
+) -> float:
+    """Return the error the series may have next to the largest f on the interval."""
+    # Rounding of λ near 1 alone changes f(λ) by t eps; its coefficients feel the square root of t.
+    # In float32 products round more than that, and the closest pairs need what can be had.
+    exact = 4 * float(np.finfo(float).eps) * math.sqrt(1 + _time(f, interval))
+    rounding = max(exact, float(np.finfo(A.dtype).eps) / 4)
+    if tol is None:
+        return rounding
+    return max(tol * _share(f, interval, inside or interval), rounding)
+
+
+def _check_degree(f: Filter, degree: int, A: Operator) -> None:
+    eps = float(np.finfo(A.dtype).eps)
+    if degree**2 * eps > _ROUNDING:
+        raise ValueError(
+            f"{f} takes {degree} products, more than {A.dtype} has digits for; pass a "
+            "smaller time" + (", or the operator in float64." if eps > 1e-10 else ".")
+        )
 
 
 class _Progress:

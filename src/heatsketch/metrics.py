@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +11,23 @@ from scipy.spatial.distance import pdist
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
-from heatsketch.diffusion import Diffusion
-from heatsketch.filters import Block, Filter, apply, make_filter
+from heatsketch.distances import (
+    DiffusionRows,
+    Pairs,
+    check_pairs,
+    diffusion_distance,
+    diffusion_rows,
+)
 from heatsketch.neighbors import NeighborIndex, pair_distances
-from heatsketch.operators import as_operator
-from heatsketch.operators.base import Deflated, Operator
-from heatsketch.spectrum import leading_vector
+
+__all__ = [
+    "Distortion",
+    "diffusion_distance",
+    "diffusion_distortion",
+    "distortion",
+    "row_distortion",
+    "share_within",
+]
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -23,8 +35,11 @@ _ROUNDING = 1e-12  # of the largest coordinate: points as near as that are one p
 _NEARLY_ALL, _USUAL_FACTOR = 0.99, 2.0
 _ALL_PAIRS_UP_TO = 2_048  # points
 _NEAR_ROWS, _COLLIDING_ROWS, _NEIGHBORS = 2_000, 20_000, 5
-
-Pairs = tuple[Any, Any]
+_RANDOM_PAIRS = 500_000
+_ALL_EXACT_UP_TO = 1_000  # points: as many columns of f(A)
+_SAMPLE = 500  # points beyond
+_EXTREMES = 100  # pairs of least and as many of largest ratio
+_SCREEN = 256  # columns of the sketch they are found in: distances to 4 % (one standard deviation)
 
 
 class Distortion(NamedTuple):
@@ -88,119 +103,6 @@ class Distortion(NamedTuple):
         )
 
 
-def diffusion_distance(
-    A: Any,
-    time: float = 8,
-    *,
-    filter: str = "power",
-    pairs: Pairs | None = None,
-    deflate: bool = False,
-) -> Array:
-    """Compute diffusion distances D(i, j) = |row_i f(A) - row_j f(A)|, exactly.
-
-    *Sketching the heat kernel*, equation (26). Rows are compared by explicit differences, and the
-    trivial direction, which would drown small distances, is carried apart; it counts unless
-    `deflate` says otherwise.
-
-    Parameters
-    ----------
-    A : array (n, n), SciPy sparse matrix, operator or Diffusion
-        For a `Diffusion` in the "markov" form the rows are weighted: row_i / √π_i, which is the
-        distance between rows of Pᵗ in L²(1/π) (*Linear and nonlinear dimensionality reduction*,
-        (25)); indices are those of the input points.
-    time : int >= 0 (real for "heat"), default 8
-    filter : "power" (λ^t) or "heat" (e^{-t(1-λ)}), default "power"
-    pairs : (i, j) of index arrays (m,), optional
-        Only these pairs; by default all, in the order of `scipy.spatial.distance.pdist`.
-    deflate : bool, default False
-        Leave the trivial direction √π out, as sketches and diffusion maps do. It makes a difference
-        in the symmetric form alone, where √π is not constant and, at large times, is all there is.
-
-    Returns
-    -------
-    array (n(n-1)/2,) or (m,)
-
-    Raises
-    ------
-    ValueError
-        A not symmetric; an index out of range; time so large that distances underflow.
-
-    Notes
-    -----
-    Cost: products by A with one column for each point that occurs in a pair, and n operations a
-    pair; memory 16 n bytes for each such point.
-
-    Examples
-    --------
-    >>> import numpy as np, heatsketch as hs
-    >>> hs.diffusion_distance(np.diag([1.0, 0.5]), time=1)
-    array([1.11803399])
-    """
-    f = make_filter(filter, time)
-    if not isinstance(A, Diffusion):
-        A = as_operator(A)
-        operator = A if isinstance(A, Deflated) else Deflated(A, leading_vector(A, rng=0))
-        whole = None if deflate or isinstance(A, Deflated) else A
-        return _distances(operator, f, pairs, A.n, None, np.ones(A.n), whole)
-    weight = 1 / np.sqrt(A.measure) if A.normalization == "markov" else np.ones(A.n)
-    n_points = A.n if A.vertex is None else len(A.vertex)
-    whole = None if deflate else A.operator
-    return _distances(A.deflated(), f, pairs, n_points, A.vertex, weight, whole)
-
-
-def _distances(
-    deflated: Deflated,
-    f: Filter,
-    pairs: Pairs | None,
-    n_points: int,
-    vertex: Array | None,
-    weight: Array,
-    whole: Operator | None,
-) -> Array:
-    A = deflated
-    if pairs is None:
-        points = np.arange(n_points)
-    else:
-        i, j = _check_pairs(pairs, n_points)
-        points = np.unique(np.concatenate([i, j]))
-    # One row a vertex, so that duplicates are at distance exactly zero.
-    used, place = np.unique(points if vertex is None else vertex[points], return_inverse=True)
-    unit = np.zeros((A.n, len(used)), dtype=A.dtype)
-    unit[used, np.arange(len(used))] = 1.0
-    block = apply([f], deflated, deflated.project(unit))[0]
-    rows = deflated.project(block.values).T * weight[used, None]  # (m, n): rows of f(A)
-    log_scale = block.log_scale
-    if whole is not None:
-        rows, log_scale = _with_trivial_part(rows, log_scale, deflated, f, used, weight, whole)
-    if pairs is None:
-        D = pdist(rows if vertex is None else rows[place])
-    else:
-        i, j = (place[np.searchsorted(points, side)] for side in (i, j))
-        D = pair_distances(rows, rows, i, j)
-    return Block(D, log_scale).unscaled()
-
-
-def _with_trivial_part(
-    rows: Array,
-    log_scale: float,
-    deflated: Deflated,
-    f: Filter,
-    used: Array,
-    weight: Array,
-    A: Operator,
-) -> tuple[Array, float]:
-    """Append to the rows the coordinate that deflation took out, on a common scale."""
-    u = deflated.V[:, 0]
-    share = u[used] * weight[used]
-    share = share - share.mean()
-    if np.abs(share).max() <= 1e-13 * np.abs(u[used] * weight[used]).max():
-        return rows, log_scale  # equal shares cancel: do not let their rounding count
-    values, log_value = f.scaled(np.array([float(u @ (A @ u))]))
-    common = max(log_scale, log_value)
-    trivial = (values[0] * share)[:, None] * math.exp(log_value - common)
-    return np.hstack([rows * math.exp(log_scale - common), trivial]), common
-
-
 def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     """Measure how an embedding changes distances: (32) of *Sketching the heat kernel*.
 
@@ -241,7 +143,7 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
         D = D[i, j] if D.shape == (len(F), len(F)) else D
         embedded = pdist(F)
     else:
-        i, j = _check_pairs(pairs, len(F))
+        i, j = check_pairs(pairs, len(F))
         embedded = pair_distances(F, F, i, j)
     if D.shape != embedded.shape:
         raise ValueError(
@@ -255,7 +157,7 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
 
 
 def row_distortion(
-    Y: Any, F: Any, *, used: Pairs | None = None, rng: Rng = 0, n_pairs: int = 500_000
+    Y: Any, F: Any, *, used: Pairs | None = None, rng: Rng = 0, n_pairs: int = _RANDOM_PAIRS
 ) -> Distortion:
     """Measure how the rows of Y (n, k) keep the distances between the rows of F (n, r).
 
@@ -302,19 +204,93 @@ def row_distortion(
         i, j = np.triu_indices(len(F), 1)
         return _summary(pdist(Y), pdist(F), exponent, i, j, len(i), "all pairs", _ROUNDING)
     generator = np.random.default_rng(rng)
-    n, n_pairs = len(F), check_number(n_pairs, "n_pairs", low=1, integer=True)
-    first = generator.integers(0, n, n_pairs)
-    groups = {"random": (first, (first + generator.integers(1, n, n_pairs)) % n)}
-    groups["nearest before"] = _nearest_pairs(F, generator.permutation(n)[:_NEAR_ROWS])
-    # In few dimensions a tree finds the neighbours of all; in many, the cost is n for each point.
-    rows = np.arange(n) if Y.shape[1] <= 15 else generator.permutation(n)[:_COLLIDING_ROWS]
-    groups["nearest after"] = _nearest_pairs(Y, rows)
+    n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
+    names = ("random", "nearest before", "nearest after", "used for fitting")
+    groups = _telling_pairs(Y, F, n_pairs, generator)
     if used is not None:
-        groups["used for fitting"] = _check_pairs(used, n)
-    i, j = (np.concatenate(sides) for sides in zip(*groups.values(), strict=True))
-    looked_at = " + ".join(f"{len(pair[0]):,} {name}" for name, pair in groups.items())
+        groups.append(check_pairs(used, len(F)))
+    i, j = _joined(groups)
+    looked_at = f"{_counts(groups, names)} pairs"
     before, after = pair_distances(F, F, i, j), pair_distances(Y, Y, i, j)
-    return _summary(after, before, exponent, i, j, n_pairs, looked_at + " pairs", _ROUNDING)
+    return _summary(after, before, exponent, i, j, n_pairs, looked_at, _ROUNDING)
+
+
+def diffusion_distortion(
+    F: Any,
+    A: Any,
+    time: float = 8,
+    *,
+    filter: str = "power",
+    n_pairs: int | None = None,
+    rng: Rng = 0,
+) -> Distortion:
+    """Measure how an embedding changes diffusion distances, which are computed exactly.
+
+    Over all pairs up to 1,000 points. Beyond, quantiles and shares come from random pairs. Extremes
+    are looked for in a sketch of f(A), with 256 columns up to 131,072 points and fewer beyond: of
+    up to 500,000 random pairs, nearest neighbours in the sketch of 2,000 points, and nearest
+    neighbours in F of all points (collisions; beyond 15 dimensions of 20,000 points), the 100 of
+    least and 100 of largest ratio are computed exactly, too. So the true extremes are at least as
+    wide as those found.
+
+    Parameters
+    ----------
+    F : array (n, k)
+        The embedding.
+    A, time, filter
+        As in `diffusion_distance`.
+    n_pairs : int, optional
+        Random pairs instead of all, or of those among about 500 points.
+    rng : int, Generator or None, default 0
+        Of the random pairs and of the sketch.
+
+    Returns
+    -------
+    Distortion
+        `looked_at` says which pairs there were.
+
+    Raises
+    ------
+    ValueError
+        As `diffusion_distance`; F of another number of points.
+
+    Notes
+    -----
+    Cost: products by A with some 1,100 columns, about 500 of them for random pairs, and the
+    neighbours of n points in k dimensions. Memory: seven blocks of columns of at most 0.27 GB.
+    Random pairs are those within groups of as many points as fit into a block: up to 67,000 points
+    a single group.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(200, rng=0)
+    >>> model = hs.DiffusionMap(2, time=8, affinity="dense", epsilon=0.25).fit(X)
+    >>> q = hs.metrics.diffusion_distortion(model.embedding_, model.diffusion_, time=8)
+    >>> q.log_L < 0.5, q.looked_at
+    (True, 'all pairs')
+    """
+    (F, F_exponent), rows = _scaled(_as_embedding(F)), diffusion_rows(A, time, filter)
+    if len(F) != rows.n_points:
+        raise ValueError(
+            f"F has {len(F)} rows but A has {rows.n_points} points; pass one row a point."
+        )
+    if n_pairs is not None:
+        n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
+    generator = np.random.default_rng(rng)
+    sample = _sample_pairs(len(F), n_pairs, rows.room, generator)
+    if sample is None:
+        i, j = np.triu_indices(len(F), 1)
+        n_typical, looked_at = len(i), "all pairs"
+    else:
+        extreme, searched = _extreme_pairs(F, rows, generator)
+        i, j = _joined([sample, extreme])
+        n_typical, points = len(sample[0]), len(np.unique(sample))
+        looked_at = f"{n_typical:,} among {points:,} random of {len(F):,} points + {searched}"
+    D, D_exponent = _scaled(rows.distances(i, j))
+    embedded = pair_distances(F, F, i, j)
+    exponent = F_exponent - D_exponent
+    return _summary(embedded, D, exponent, i, j, n_typical, looked_at, _ROUNDING)
 
 
 def share_within(Y: Array, F: Array, factor: float) -> float:
@@ -340,6 +316,62 @@ def share_within(Y: Array, F: Array, factor: float) -> float:
     if middle == 0:  # most pairs coincide
         return 0.0
     return float(np.mean((ratio <= factor * middle) & (ratio * factor >= middle)))
+
+
+def _sample_pairs(n: int, wanted: int | None, room: int, rng: Any) -> Pairs | None:
+    """Return random pairs (i, j), i < j, within groups of at most `room` points; None for all.
+
+    Few points with all their pairs: the cost is one column of f(A) for each point.
+    """
+    if n <= _ALL_EXACT_UP_TO if wanted is None else wanted >= n * (n - 1) // 2:
+        return None
+    points = _SAMPLE if wanted is None else math.ceil((1 + math.sqrt(1 + 8 * wanted)) / 2)
+    size = points if points <= room else 2 * (room // 2)
+    a, b = np.triu_indices(size, 1)
+    groups = round(points / size) if wanted is None else -(-wanted // len(a))
+    sample = rng.permutation(n)[: min(groups, n // size) * size]
+    sample = np.sort(sample.reshape(-1, size), axis=1)
+    i, j = sample[:, a].ravel(), sample[:, b].ravel()
+    kept = np.sort(rng.permutation(len(i))[:wanted])
+    return i[kept], j[kept]
+
+
+def _extreme_pairs(F: Array, rows: DiffusionRows, rng: Any) -> tuple[Pairs, str]:
+    """Return the pairs of least and largest ratio, by a sketch, and say which ones they are of."""
+    k = min(_SCREEN, rows.room)
+    S = _scaled(rows.sketch(k, rng))[0]
+    groups = _telling_pairs(F, S, min(_RANDOM_PAIRS, 50 * len(F)), rng)
+    ends = np.unique(np.sort(np.column_stack(_joined(groups)), axis=1), axis=0)  # each pair once
+    after, before = (pair_distances(rows, rows, *ends.T) for rows in (F, S))
+    kept = (after > _ROUNDING) | (before > _ROUNDING)
+    with np.errstate(divide="ignore"):
+        order = np.flatnonzero(kept)[np.argsort(after[kept] / before[kept], kind="stable")]
+    extreme = np.unique(np.concatenate([order[:_EXTREMES], order[-_EXTREMES:]]))
+    names = ("random", "nearest in diffusion", "nearest in the embedding")
+    searched = f"the {len(extreme)} of extreme ratio, by a sketch of {k} columns, of "
+    return tuple(ends[extreme].T), searched + _counts(groups, names) + " pairs"
+
+
+def _telling_pairs(Y: Array, F: Array, n_pairs: int, rng: Any) -> list[Pairs]:
+    """Return random pairs, pairs of nearest neighbours in F and in Y."""
+    n = len(F)
+    first = rng.integers(0, n, n_pairs)
+    random = (first, (first + rng.integers(1, n, n_pairs)) % n)
+    near = _nearest_pairs(F, rng.permutation(n)[:_NEAR_ROWS])
+    # In few dimensions a tree finds the neighbours of all; in many, the cost is n for each point.
+    rows = np.arange(n) if Y.shape[1] <= 15 else rng.permutation(n)[:_COLLIDING_ROWS]
+    return [random, near, _nearest_pairs(Y, rows)]
+
+
+def _joined(groups: Sequence[Pairs]) -> Pairs:
+    i, j = (np.concatenate(sides) for sides in zip(*groups, strict=True))
+    return i, j
+
+
+def _counts(groups: Sequence[Pairs], names: Sequence[str]) -> str:
+    """Say how many pairs there are of each kind; the last kinds may be missing."""
+    named = zip(groups, names, strict=False)
+    return " + ".join(f"{len(pairs[0]):,} {name}" for pairs, name in named)
 
 
 def _nearest_pairs(F: Array, rows: Array) -> tuple[Array, Array]:
@@ -410,15 +442,3 @@ def _as_embedding(F: Any) -> Array:
     if F.ndim != 2 or len(F) < 2 or not np.isfinite(F).all():
         raise ValueError(f"F has shape {F.shape}; pass a finite embedding (n, k) of n >= 2 points.")
     return F
-
-
-def _check_pairs(pairs: Pairs, n: int) -> tuple[Array, Array]:
-    if not isinstance(pairs, (tuple, list)) or len(pairs) != 2:
-        shape = np.shape(pairs)
-        raise ValueError(f"pairs has shape {shape}; pass (i, j), e.g. tuple(pairs.T) of (m, 2).")
-    i, j = (np.asarray(side) for side in pairs)
-    if i.ndim != 1 or i.shape != j.shape or i.dtype.kind not in "iu" or j.dtype.kind not in "iu":
-        raise ValueError(f"pairs has shapes {i.shape} and {j.shape}; pass two index arrays (m,).")
-    if len(i) and not (min(i.min(), j.min()) >= 0 and max(i.max(), j.max()) < n):
-        raise ValueError(f"pairs has indices out of range; pass 0 <= index < {n}.")
-    return i, j

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from heatsketch._checks import ConvergenceWarning, check_number, name_rows, refuse_masked
 from heatsketch._typing import Array
-from heatsketch.operators import Dense, Operator, Scaled, Sparse, as_operator
+from heatsketch.operators import Dense, Kernel, Operator, Scaled, Sparse, as_operator
 from heatsketch.operators.base import Reordered
 from heatsketch.operators.sparse import StoredRows, scale_both_sides
 
@@ -52,12 +52,14 @@ class Scaling:
     def of(self, K: Operator, dtype: Any = np.float64) -> Scaled | Reordered:
         """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs.
 
-        A large graph is scaled entry by entry, and stored in the precision `dtype`.
+        A large graph is scaled entry by entry, and stored in the precision `dtype`; a kernel is
+        made in it.
         """
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
         leading = np.sqrt(self.measure)
         if isinstance(K, Reordered) and isinstance(K.A, Sparse):
             return Reordered(K.A.scaled(self.s[K.order], spectrum, dtype), K.order, leading)
+        K = replace(K, dtype=np.dtype(dtype)) if isinstance(K, Kernel) else K
         return Scaled(K, self.s, spectrum, leading=leading)
 
     def rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:

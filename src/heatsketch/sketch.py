@@ -28,6 +28,7 @@ def sketch(
     kind: str = ...,
     G: Array | None = ...,
     deflate: bool = ...,
+    tol: float | None = ...,
     rng: Rng = ...,
 ) -> Array: ...
 @overload
@@ -39,6 +40,7 @@ def sketch(
     kind: str = ...,
     G: Array | None = ...,
     deflate: bool = ...,
+    tol: float | None = ...,
     rng: Rng = ...,
 ) -> list[Array]: ...
 def sketch(
@@ -49,6 +51,7 @@ def sketch(
     kind: str = "gaussian",
     G: Array | None = None,
     deflate: bool = True,
+    tol: float | None = None,
     rng: Rng = None,
 ) -> Array | list[Array]:
     """Compute F = f(A) G / √k, with E|F_i - F_j|² = D² = |row_i f(A) - row_j f(A)|².
@@ -75,6 +78,11 @@ def sketch(
         product. It says nothing about who is near whom, and drowns the rest at large times. Where
         neither the operator nor a constant vector gives it, it is computed. An operator that is
         `Deflated` already is left as it is. Pass False for the paper's own formula.
+    tol : float, optional
+        Largest error of f on the spectrum, relative to its largest value there, where f(A) G goes
+        through a Chebyshev series; by default, and at the least, rounding. The error of a distance
+        is absolute too: the closest pairs need `tol` times the ratio of the largest distance to
+        theirs. 1e-6 saves 45 % of the products at large times.
     rng : int, Generator or None
         Same seed, same G, bitwise, whatever the number of threads.
 
@@ -90,7 +98,7 @@ def sketch(
     Notes
     -----
     Cost: as many products by A as the largest power, or about √(70 t) for a large time t; memory
-    three blocks (n, k), plus one per filter.
+    G and three blocks (n, k), plus one per filter.
 
     Examples
     --------
@@ -100,6 +108,8 @@ def sketch(
     (5, 3)
     """
     A, filters = as_operator(A), _as_filters(filter)
+    if tol is not None:
+        tol = check_number(tol, "tol", low=0, open_low=True)
     if G is None:
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         G = random_block(A.n, k, check_choice(kind, "kind", KINDS), rng)
@@ -107,7 +117,7 @@ def sketch(
         raise ValueError("G contains NaN or infinity; pass finite numbers.")
     if deflate and not isinstance(A, Deflated):
         A = Deflated(A, leading_vector(A, rng=0))
-    sketches = [block.unscaled() for block in sketch_blocks(A, filters, G)]
+    sketches = [block.unscaled() for block in sketch_blocks(A, filters, G, tol)]
     return sketches[0] if callable(filter) else sketches
 
 
@@ -124,13 +134,15 @@ def _as_filters(filter: Any) -> list[Filter]:
     return list(filters)
 
 
-def sketch_blocks(A: Operator, filters: Sequence[Filter], G: Array) -> list[Block]:
+def sketch_blocks(
+    A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
+) -> list[Block]:
     """Return f(A) G / √k for every filter as scaled blocks; G is projected if A is deflated."""
     G = A.asarray(G)
     if G.ndim != 2 or G.shape[1] < 1:
         raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
     root = A.dtype.type(np.sqrt(G.shape[1]))
     if not isinstance(A, Deflated):
-        return [Block(b.values / root, b.log_scale) for b in apply(filters, A, G)]
-    blocks = apply(filters, A, A.project(G))
+        return [Block(b.values / root, b.log_scale) for b in apply(filters, A, G, tol)]
+    blocks = apply(filters, A, A.project(G), tol)
     return [Block(A.project(b.values) / root, b.log_scale) for b in blocks]

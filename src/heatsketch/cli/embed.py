@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch import io, plot
+from heatsketch import io, memory, plot
 from heatsketch._typing import Array
 from heatsketch.cli.arguments import (
     AUTOMATIC,
@@ -21,6 +21,7 @@ from heatsketch.cli.arguments import (
     defaults,
     flag,
     methods_with,
+    number,
     or_auto,
     times,
 )
@@ -36,7 +37,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser("embed", help="embed a file of points")
     add_input(command)
     add = command.add_argument
-    add("-o", "--output", type=Path, required=True, metavar="FILE", help="the embedding")
+    add("-o", "--output", type=Path, metavar="FILE", help="the embedding")
     add("--method", choices=METHODS, default=DEFAULT_METHOD, help=f"default {DEFAULT_METHOD}")
     add_option(command, "n_components", type=or_auto(int), metavar="K", help="coordinates")
     add_option(command, "time", type=times, metavar="T[,T...]", help="diffusion time(s)")
@@ -49,6 +50,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
     add("--plot", type=Path, metavar="FILE", help="also draw it: .png, .pdf or .svg")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
+    add("--dry-run", action="store_true", help="print the memory it would take, and do nothing")
+    add("--memory-budget", type=_gigabytes, metavar="GB", help="refuse what would take more")
     add_force(command)
     return command
 
@@ -56,12 +59,18 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Embed the points, write and draw the result, print a summary."""
     options = _method_options(args)
+    if args.dry_run:
+        print_lines(_memory(args, read_input(args), options))
+        return
+    if args.output is None:
+        args.usage_error("the following arguments are required: -o/--output")
     check_output(args, args.output)
     check_plot(args)
     table = read_input(args)
     estimator = METHODS[args.method](**options)
     start = time.monotonic()
-    Y = estimator.fit_transform(table.values)  # (n, k)
+    with memory.memory_budget(args.memory_budget):
+        Y = estimator.fit_transform(table.values)  # (n, k)
     seconds = time.monotonic() - start
     _write(args, table, estimator, Y)
     lines = _summary(args, table, estimator, Y)
@@ -69,6 +78,39 @@ def run(args: argparse.Namespace) -> None:
     written = (args.output, args.plot, args.plot_time)
     lines["written"] = ", ".join(str(path) for path in written if path)
     print_lines(lines)
+
+
+def _memory_options(
+    args: argparse.Namespace, table: io.Table, options: dict[str, Any]
+) -> dict[str, Any]:
+    parameters = defaults(METHODS[args.method]) | options
+    return memory.options_of(table.values, args.method, parameters)
+
+
+def _memory(args: argparse.Namespace, table: io.Table, options: dict[str, Any]) -> dict[str, str]:
+    """Say what memory each stage would take, and whether it is there."""
+    X, known = table.values, _memory_options(args, table, options)
+    if known["affinity"] == "radius":
+        args.usage_error("--dry-run cannot tell from the shape how many points a radius joins")
+    size = memory.predict(*X.shape, **known)
+    there = memory.available() if args.memory_budget is None else args.memory_budget
+    lines = {"input": f"{table.source}: {X.shape[0]:,} points, {X.shape[1]:,} features, {X.dtype}"}
+    lines |= {name: f"{memory.in_words(held)} at its peak" for name, held in size.stages.items()}
+    lines["peak"] = f"{memory.in_words(size.peak)} beyond the input"
+    lines["available"] = (
+        f"{memory.in_words(there)}: {'enough' if size.peak <= there else 'too little'}"
+    )
+    if size.peak > there:
+        lines["instead"] = memory.less_memory(*X.shape, **known)
+    return lines
+
+
+def _gigabytes(text: str) -> float:
+    """Read a size in GB as bytes."""
+    size = number(text)
+    if not 0 < size < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size in GB above 0")
+    return size * memory.GB
 
 
 def _method_options(args: argparse.Namespace) -> dict[str, Any]:

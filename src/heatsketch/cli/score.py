@@ -15,9 +15,6 @@ from heatsketch.cli.arguments import add_diffusion, defaults, number, positive
 from heatsketch.cli.files import add_input, read_input
 from heatsketch.cli.reporting import print_json, print_lines
 
-ALL_PAIRS_UP_TO = 1000  # points; n²/2 distances and as many columns of f(A) beyond it
-SAMPLE = 500
-
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command."""
@@ -30,7 +27,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--embedding-key", metavar="KEY", help="array of EMBEDDING to read (.npz, .h5ad)")
     add("--time", type=number, metavar="T", default=argparse.SUPPRESS, help="diffusion time")
     add_diffusion(command)
-    add("--pairs", type=positive, metavar="N", help="compare N pairs among a random sample")
+    add("--pairs", type=positive, metavar="N", help="compare N random pairs, and extremes")
     add("--json", action="store_true", help="print JSON")
     return command
 
@@ -38,9 +35,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
     table = read_input(args)
-    F, n = _read_embedding(args, table), table.values.shape[0]
-    pairs = choose_pairs(n, args.pairs, args.random_state)
-    result = hs.distortion(F, _diffusion_distance(args, table, pairs), pairs=pairs)
+    F = _read_embedding(args, table)
+    A = _diffusion(args, table)
+    given = {name: getattr(args, name) for name in ("time", "filter") if hasattr(args, name)}
+    result = hs.metrics.diffusion_distortion(
+        F, A, n_pairs=args.pairs, rng=args.random_state, **given
+    )
     facts = {
         "log_L": float(result.log_L),
         "expansion": float(result.expansion),
@@ -49,11 +49,11 @@ def run(args: argparse.Namespace) -> None:
         "quantiles": {str(level): float(ratio) for level, ratio in result.quantiles.items()},
         "worst_pairs": {end: ends.tolist() for end, ends in result.worst_pairs.items()},
         "pairs": int(result.n_pairs),
-        "points": n if pairs is None else len(np.unique(pairs)),
-        "all_pairs": pairs is None,
+        "all_pairs": result.looked_at == "all pairs",
+        "looked_at": result.looked_at,
         "random_state": args.random_state,
     }
-    print_json(facts) if args.json else _print_score(facts, n)
+    print_json(facts) if args.json else _print_score(facts, len(F))
 
 
 def _read_embedding(args: argparse.Namespace, table: io.Table) -> Any:
@@ -72,39 +72,24 @@ def _read_embedding(args: argparse.Namespace, table: io.Table) -> Any:
     return F.toarray() if hasattr(F, "toarray") else np.asarray(F)
 
 
-def choose_pairs(n: int, wanted: int | None, seed: int) -> tuple[Any, Any] | None:
-    """Return the pairs (i, j) to compare, None for all of them."""
-    if wanted is None and n <= ALL_PAIRS_UP_TO:
-        return None
-    if wanted is not None and wanted >= n * (n - 1) // 2:
-        return None
-    # Few points with all their pairs: the cost is one column of f(A) for each point.
-    points = SAMPLE if wanted is None else int(np.ceil((1 + np.sqrt(1 + 8 * wanted)) / 2))
-    rng = np.random.default_rng(seed)
-    sample = np.sort(rng.choice(n, points, replace=False))
-    i, j = np.triu_indices(points, 1)
-    kept = np.sort(rng.permutation(len(i))[:wanted])
-    return sample[i[kept]], sample[j[kept]]
-
-
-def _diffusion_distance(args: argparse.Namespace, table: io.Table, pairs: Any) -> Any:
+def _diffusion(args: argparse.Namespace, table: io.Table) -> hs.Diffusion:
     given = {name: value for name, value in vars(args).items() if name != "random_state"}
     ready = given.get("affinity") == "precomputed"
     make: Callable[..., Any] = hs.Diffusion.from_affinity if ready else hs.Diffusion.from_points
-    A = make(table.values, **{name: given[name] for name in defaults(make) if name in given})
-    to_distance = {name: given[name] for name in ("time", "filter") if name in given}
-    return hs.diffusion_distance(A, pairs=pairs, **to_distance)
+    options = {name: given[name] for name in defaults(make) if name in given}
+    diffusion: hs.Diffusion = make(table.values, **options)
+    return diffusion
 
 
 def _print_score(facts: dict[str, Any], n: int) -> None:
-    among = f"all {n:,} points"
+    looked_at = f"{facts['pairs']:,} among all {n:,} points"
     if not facts["all_pairs"]:
-        among = f"{facts['points']:,} random of {n:,} points (seed {facts['random_state']})"
+        looked_at = f"{facts['looked_at']} (seed {facts['random_state']})"
     quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in facts["quantiles"].items())
     stretched, shrunk = (facts["worst_pairs"][end][0] for end in ("expansion", "contraction"))
     print_lines(
         {
-            "pairs": f"{facts['pairs']:,} among {among}",
+            "pairs": looked_at,
             "distances": facts["distances"],
             "log L": f"{facts['log_L']:.4g}",
             "expansion": f"{facts['expansion']:.4g} (points {stretched[0]} and {stretched[1]})",

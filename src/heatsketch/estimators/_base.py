@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from heatsketch import memory
 from heatsketch._array import row_tiles
 from heatsketch._checks import (
     CertificateError,
@@ -42,6 +43,8 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     product, and the training points come out of it as they came out of `fit`.
     """
 
+    _method: str  # its name in `memory`
+
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
         """Raise for parameters of the subclass that are out of range, before anything is built."""
@@ -69,6 +72,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         times = _as_list(self.time)
         self._check_parameters(times)
         X = self._check_X(X, reset=True)
+        memory.check(*X.shape, **memory.options_of(X, self._method, self.get_params(deep=False)))
         diffusion = self._diffuse(X)
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")

@@ -113,6 +113,8 @@ class HeatEmbedding(DiffusionEstimator):
     1.0
     """
 
+    _method = "heat-embedding"
+
     def __init__(
         self,
         n_components: int = 2,

@@ -88,6 +88,8 @@ class HeatSketch(DiffusionEstimator):
     (1797, 16)
     """
 
+    _method = "heat-sketch"
+
     def __init__(
         self,
         n_components: int = 32,

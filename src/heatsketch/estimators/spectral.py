@@ -70,6 +70,8 @@ class DiffusionMap(DiffusionEstimator):
     (200, 2)
     """
 
+    _method = "diffusion-map"
+
     def __init__(
         self,
         n_components: int | str = 2,

@@ -14,7 +14,7 @@ from heatsketch._compile import compiled
 from heatsketch._typing import Array
 
 _CHUNK = 1024  # points of a cell compared at a time
-_LANES = 16  # distances that are looked at together
+_LANES = 32  # distances that are looked at together
 _EARLY = 4  # cells that are searched first, so that few points of the others come into question
 
 
@@ -203,25 +203,46 @@ def _less_centre(x: Array, queries: Array, centre: Array, q: Array, squares: Arr
 def _take_nearest(
     S: Array, start: int, queries: Array, squares: Array, distances: Array, found: Array
 ) -> None:
-    """Insert the points that are nearer than the last kept; most blocks of 16 have none."""
+    """Insert the points that are nearer than the last kept; most blocks of 32 have none."""
     count, last = S.shape[1], distances.shape[1] - 1
     whole = count - count % _LANES
+    values, places = np.empty(count, np.float32), np.empty(count, np.int32)
     for r in range(len(queries)):
         i, own = queries[r], squares[r]
+        if found[i, 0] < 0 and count > last:
+            _take_first(S[r], start, own, values, places, distances[i], found[i])
+            continue
         limit = distances[i, last] - own
         for p in range(0, count, _LANES):
             if p < whole:
-                hits = np.int32(0)
+                least = limit
                 for t in range(_LANES):
-                    hits += np.int32(S[r, p + t] < limit)
-                if hits == 0:
+                    least = S[r, p + t] if S[r, p + t] < least else least
+                if least == limit:
                     continue
             for t in range(p, min(p + _LANES, count)):
                 if S[r, t] < limit:
-                    value, at = S[r, t] + own, last
-                    while at > 0 and distances[i, at - 1] > value:
-                        distances[i, at] = distances[i, at - 1]
-                        found[i, at] = found[i, at - 1]
-                        at -= 1
-                    distances[i, at], found[i, at] = value, start + t
+                    _insert(S[r, t] + own, start + t, last, distances[i], found[i])
                     limit = distances[i, last] - own
+
+
+@compiled
+def _take_first(
+    S: Array, start: int, own: float, values: Array, places: Array, d: Array, ids: Array
+) -> None:
+    """Keep the nearest of a query's first points, more than are kept, by selection."""
+    for t in range(len(S)):
+        values[t], places[t] = S[t] + own, start + t
+    _smallest_first(values, places, len(S), len(d))
+    for t in range(len(d)):
+        _insert(values[t], places[t], t, d, ids)
+
+
+@compiled
+def _insert(value: float, place: int, last: int, d: Array, ids: Array) -> None:
+    """Put a point among the nearest, sorted d[: last + 1]; the last one falls out."""
+    at = last
+    while at > 0 and d[at - 1] > value:
+        d[at], ids[at] = d[at - 1], ids[at - 1]
+        at -= 1
+    d[at], ids[at] = value, place

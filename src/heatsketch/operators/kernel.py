@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,10 @@ from heatsketch._typing import Array, Points
 from heatsketch.operators.base import check_block
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form
-_TILE_ROWS, _TILE_COLUMNS = 512, 2048  # 8 MB of float64: a tile stays in the outer cache
+SINGLE_EXPONENT_BOUND = 1e-4  # the same where products are made in float32
+_TILE_ROWS, _TILE_COLUMNS = 512, 512  # fixed: part of the bits of a product
+
+Tile = Callable[[slice, slice, Array], Array]  # (rows, columns, buffer) -> K[rows, columns]
 
 
 def squared_norms(points: Points) -> Array:
@@ -25,13 +29,21 @@ def squared_norms(points: Points) -> Array:
     return np.einsum("ij,ij->i", points, points)
 
 
-def exponent_error(points: Points, smallest_epsilon: float) -> float:
-    """Bound the error of |x-y|²/ε when it is computed as (|x|² + |y|² - 2xy)/ε in float64."""
+def exponent_error(
+    points: Points, smallest_epsilon: float, dtype: np.dtype | type = np.float64
+) -> float:
+    """Bound the error of |x-y|²/ε when it is computed as (|x|² + |y|² - 2xy)/ε in `dtype`.
+
+    The terms are at most 4 max|x|²/ε together. Each of the d + 2 sums rounds once: 8 √d eps times
+    max|x|²/ε is above the worst case up to 50 dimensions, and beyond it more than ten standard
+    deviations of independent roundings.
+    """
     largest = float(np.max(squared_norms(points), initial=0.0))
     if largest == 0.0:
         return 0.0
     with np.errstate(divide="ignore", over="ignore"):
-        return float(8 * np.finfo(float).eps * np.divide(largest, smallest_epsilon))
+        relative = np.divide(largest, smallest_epsilon)
+        return float(8 * np.sqrt(points.shape[1]) * np.finfo(dtype).eps * relative)
 
 
 def squared_distances(x: Points, y: Points, direct: bool) -> Array:
@@ -54,21 +66,58 @@ def gaussian_block(x: Points, y: Points, s_x: Array, s_y: Array, direct: bool) -
     return np.exp(block, out=block)
 
 
+def exponent_factors(points: Array, s: Array, dtype: np.dtype) -> tuple[Array, Array]:
+    """Return L, R (n, d + 2) with L_i · R_j = -|x_i - x_j|² / (s_i s_j) / log 2.
+
+    z = x √(2 / log 2) / s, and z_i · z_j - h_i g_j - g_i h_j with h = |z|²/2 · s / min s and
+    g = min s / s. |z|² is that of the rounded z: rounding moves the points, not one term.
+    """
+    g = (s.min() / s)[:, None]
+    z = (points * (np.sqrt(2 / np.log(2)) / s[:, None])).astype(dtype)
+    h = squared_norms(z.astype(np.float64))[:, None] / (2 * g)
+    left, right = np.hstack([z, -h, -g]), np.hstack([z, g, h])
+    return left.astype(dtype, copy=False), right.astype(dtype, copy=False)
+
+
+def fused_tile(left: Array, right: Array) -> Tile:
+    """Return the function that makes tiles of K from factors of its exponent, in the buffer."""
+    from heatsketch.operators.exp2 import exp2  # imports numba
+
+    def tile(rows: slice, columns: slice, buffer: Array) -> Array:
+        x, y = left[rows], right[columns]
+        block = buffer[: len(x) * len(y)].reshape(len(x), len(y))
+        np.dot(x, y.T, out=block)
+        exp2(block)
+        return block
+
+    return tile
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """The Gaussian kernel K_ij = exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j, made in tiles.
 
     Points are scaled by a power of two and centred first. Distances come from the Gram form where
     the error this makes in the exponent is below 1e-8, else from explicit differences (about ten
-    times slower); `exponent_error` holds the bound.
+    times slower). Products are made in float32 where `dtype` is float32 and that error stays below
+    1e-4, else in float64 and rounded at the end.
 
-    Cost of a product: 2 n² (d + k) operations and n² exponentials; memory O(n (d + k)).
+    Cost of a product: 2 n² (d + k) operations and n² exponentials; memory O(n (d + k)) and one
+    tile a thread. The result is bitwise the same for any number of threads.
 
     Parameters
     ----------
     points : array or CSR matrix (n, d)
     epsilon : float or array (n,)
         In squared data units. An array gives s with ε_ij = s_i s_j (self-tuning scales).
+    dtype : float32 or float64, optional
+        Precision of products; by default that of the points. Rows are float64 always.
+
+    Attributes
+    ----------
+    exponent_error : float
+        Bound on the error of |x_i - x_j|² / ε_ij in products, where it comes from the Gram form.
+        Above 1e-8 in float64, explicit differences are taken.
 
     Examples
     --------
@@ -81,28 +130,44 @@ class Kernel:
 
     points: Points
     epsilon: float | Array
+    dtype: np.dtype = None  # type: ignore[assignment]
     exponent_error: float = field(init=False)
     _frame: Frame = field(init=False, repr=False)
     scaled_points: Points = field(init=False, repr=False)
     scaled_scales: Array = field(init=False, repr=False)
+    _direct: bool = field(init=False, repr=False)
+    _arithmetic: np.dtype = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         X = check_points(self.points, "points", min_rows=1)
         frame = Frame.of(X)
         derived: dict[str, Any] = {
+            "dtype": _precision(X.dtype if self.dtype is None else self.dtype),
             "_frame": frame,
             "scaled_points": frame(X),
             "scaled_scales": self._local_scales(frame),
         }
-        smallest = float(np.min(derived["scaled_scales"])) ** 2
-        derived["exponent_error"] = exponent_error(derived["scaled_points"], smallest)
         for name, value in derived.items():
             object.__setattr__(self, name, value)
-        if sparse.issparse(X) and self.exponent_error > EXPONENT_BOUND:
+        self._choose_arithmetic()
+
+    def _choose_arithmetic(self) -> None:
+        """Take float32 only where asked for and good enough, the Gram form only where it is."""
+        smallest = float(np.min(self.scaled_scales)) ** 2
+        error = exponent_error(self.scaled_points, smallest)
+        sparse_points, direct = sparse.issparse(self.scaled_points), error > EXPONENT_BOUND
+        if sparse_points and direct:
             raise ValueError(
                 f"The exponent of sparse points this large next to epsilon is off by "
-                f"{self.exponent_error:.0e}; pass a larger epsilon, or X.toarray()."
+                f"{error:.0e}; pass a larger epsilon, or X.toarray()."
             )
+        arithmetic: np.dtype = np.dtype(np.float64)
+        single = exponent_error(self.scaled_points, smallest, np.float32)
+        if self.dtype == np.float32 and not sparse_points and single <= SINGLE_EXPONENT_BOUND:
+            arithmetic, error = np.dtype(np.float32), single
+        object.__setattr__(self, "exponent_error", error)
+        object.__setattr__(self, "_direct", direct)
+        object.__setattr__(self, "_arithmetic", arithmetic)
 
     def _local_scales(self, frame: Frame) -> Array:
         n = self.points.shape[0]
@@ -120,11 +185,6 @@ class Kernel:
     def n(self) -> int:
         """Number of points."""
         return self.points.shape[0]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of products: always float64."""
-        return np.dtype(np.float64)
 
     @property
     def spectrum(self) -> tuple[float, float]:
@@ -156,19 +216,36 @@ class Kernel:
         return squared_distances(self._frame(X), self.scaled_points, direct=False).argmin(axis=1)
 
     def _block(self, x: Points, s: Array, columns: slice) -> Array:
-        direct = self.exponent_error > EXPONENT_BOUND
         y, s_y = self.scaled_points[columns], self.scaled_scales[columns]
-        return gaussian_block(x, y, s, s_y, direct)
+        return gaussian_block(x, y, s, s_y, self._direct)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), in parallel over fixed tiles."""
         X = self.asarray(X)
-        Y = np.zeros_like(X)
+        block = np.ascontiguousarray(X.reshape(self.n, -1), dtype=self._arithmetic)
+        Y = np.empty(block.shape, dtype=self.dtype)
+        tile = self._tile()
 
         def work(rows: slice) -> None:
-            x, s = self.scaled_points[rows], self.scaled_scales[rows]
+            buffer = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=self._arithmetic)
+            part = np.empty_like(block[rows])
+            sums = np.zeros(part.shape)  # float64: digits are lost within a tile only
             for columns in row_tiles(self.n, _TILE_COLUMNS):
-                Y[rows] += self._block(x, s, columns) @ X[columns]
+                sums += np.dot(tile(rows, columns, buffer), block[columns], out=part)
+            Y[rows] = sums
 
         for_each_tile(work, self.n, _TILE_ROWS)
-        return Y
+        return Y.reshape(X.shape)
+
+    def _tile(self) -> Tile:
+        x, s = self.scaled_points, self.scaled_scales
+        if not self._direct and not sparse.issparse(x):
+            return fused_tile(*exponent_factors(x, s, self._arithmetic))
+        return lambda rows, columns, buffer: self._block(x[rows], s[rows], columns)
+
+
+def _precision(dtype: Any) -> np.dtype:
+    found = np.dtype(dtype)
+    if found in (np.float32, np.float64):
+        return found
+    raise ValueError(f"dtype={found} is no precision of products; pass float32 or float64.")

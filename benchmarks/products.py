@@ -1,0 +1,131 @@
+"""How many products does A^p G take, and what is lost? Plain products against Chebyshev series.
+
+Run: python benchmarks/products.py [--small] [-o docs/benchmarks/products.csv]
+
+Points: a Swiss roll of 20,000 points (--small: 3,000), graph of 30 neighbours, trivial eigenvector
+taken out, 32 columns. Each power alone on [-1, 1], which is what is known of any normalised graph,
+and on the interval that 40 Lanczos steps find (single columns, not counted among the products);
+then the bank 2, 4, ..., 1024 in one recurrence, where plain products take 1,024. Errors are those
+of distances between rows, relative to plain products: near pairs are the nearest neighbours of
+5,000 points, far pairs 20,000 random ones.
+"""
+
+import argparse
+import csv
+import platform
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+import heatsketch as hs
+from heatsketch.chebyshev import spectrum_ends
+from heatsketch.filters import Block, _by_chebyshev
+
+POWERS = (16, 64, 256, 1024)
+BANK = tuple(2**i for i in range(1, 11))
+COLUMNS = 32
+FORMATS = {
+    "p": "d",
+    "tol": ".0e",
+    "interval": "s",
+    "products": "d",
+    "saving": ".1f",
+    "near pairs, median": ".0e",
+    "near pairs, largest": ".0e",
+    "far pairs, median": ".0e",
+    "far pairs, largest": ".0e",
+}
+
+
+class Counting:
+    """An operator that counts products by blocks, with an interval of its own."""
+
+    def __init__(self, A, spectrum):
+        self.A, self.n, self.dtype, self.spectrum = A, A.n, A.dtype, spectrum
+        self.products = 0
+
+    def asarray(self, X):
+        return self.A.asarray(X)
+
+    def __matmul__(self, X):
+        self.products += X.ndim == 2
+        return self.A @ X
+
+
+def pairs(X):
+    """Return near and far pairs (i, j)."""
+    rng = np.random.default_rng(0)
+    i = rng.choice(len(X), min(5000, len(X)), replace=False)
+    near = i, cKDTree(X).query(X[i], k=2)[1][:, 1]
+    far = rng.integers(0, len(X), (2, 20_000))
+    return near, far[:, far[0] != far[1]]
+
+
+def distances(block, pairs):
+    """Return the distances between rows, on the scale of the block."""
+    i, j = pairs
+    return np.linalg.norm(block.values[i] - block.values[j], axis=1) * np.exp(block.log_scale)
+
+
+def errors(block, exact, near, far):
+    """Return median and largest relative error of distances of near pairs, then of far ones."""
+    figures = []
+    for chosen in (near, far):
+        wrong = np.abs(distances(block, chosen) / distances(exact, chosen) - 1)
+        figures += [float(np.median(wrong)), float(wrong.max())]
+    return figures
+
+
+def plain_products(A, X):
+    """Return A^p X for every p of the bank and of POWERS."""
+    exact, current, wanted = {}, X, {*BANK, *POWERS}
+    for p in range(1, max(wanted) + 1):
+        current = A @ current
+        if p in wanted:
+            exact[p] = Block(current, 0.0)
+    return exact
+
+
+def measure(n):
+    """Yield a row of figures for every power, tolerance and interval, then for the bank."""
+    X = hs.datasets.swiss_roll(n, rng=0)[0]
+    A = hs.Diffusion.from_points(X, n_neighbors=30).deflated()
+    G = A.project(np.random.default_rng(1).standard_normal((n, COLUMNS)))
+    near, far = pairs(X)
+    exact = plain_products(A, G)
+    intervals = {"known": (-1.0, 1.0), "Lanczos": spectrum_ends(A)[0]}
+    for powers in [(p,) for p in POWERS] + [BANK]:
+        for tol in (1e-3, 1e-6):
+            for name, interval in intervals.items():
+                count = Counting(A, interval)
+                bank = [hs.Power(p) for p in powers]
+                blocks = _by_chebyshev(bank, count, G, interval, tol=tol)
+                saving = max(powers) / count.products
+                for p, block in zip(powers, blocks, strict=True):
+                    figures = errors(block, exact[p], near, far)
+                    label = name if len(powers) == 1 else f"{name}, bank"
+                    yield [p, tol, label, count.products, saving, *figures]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--small", action="store_true", help="3,000 points instead of 20,000")
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    print(
+        f"heatsketch {hs.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
+    )
+    print("\n| " + " | ".join(FORMATS) + " |\n" + "|---" * len(FORMATS) + "|")
+    rows = []
+    for figures in measure(3_000 if arguments.small else 20_000):
+        rows.append(list(map(format, figures, FORMATS.values())))
+        print("| " + " | ".join(rows[-1]) + " |", flush=True)
+    if arguments.output:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        with arguments.output.open("w", newline="") as file:
+            csv.writer(file).writerows([FORMATS, *rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""2^x of a whole tile in place, compiled: three to ten times as fast as `np.exp`.
+
+2^x = 2^n 2^f, where n is x rounded to an integer and |f| <= 1/2. Adding 1.5 · 2^m, m the number of
+bits of the mantissa, rounds x and leaves n in the last bits of the sum; shifted up by m they are
+what the exponent of the result must grow by. 2^f is its Taylor polynomial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import factorial, log
+from typing import Any
+
+import numpy as np
+
+from heatsketch._compile import compiled_as_written
+from heatsketch._typing import Array
+
+
+def _exp2(real: Any, integer: Any, degree: int) -> Callable[[Array], None]:
+    """Compile 2^x for one precision; the first term left out is below half of its rounding."""
+    mantissa, lowest = np.finfo(real).nmant, np.finfo(real).minexp
+    rounder, smallest, zero = real(1.5 * 2.0**mantissa), real(lowest), real(0)
+    shift, nothing = integer(mantissa), integer(0)
+    first, *others = (real(log(2) ** j / factorial(j)) for j in range(degree, -1, -1))
+    rest = tuple(others)
+
+    @compiled_as_written  # sums re-ordered, (x + rounder) - rounder would be x
+    def exp2(values: Array) -> None:
+        bits = values.view(integer)
+        for i in range(values.size):
+            x = min(max(values[i], smallest), zero)
+            rounded = x + rounder
+            f = x - (rounded - rounder)
+            values[i] = rounded
+            power = bits[i] << shift
+            p = first
+            for coefficient in rest:
+                p = p * f + coefficient
+            values[i] = p
+            bits[i] = bits[i] + power if x > smallest else nothing
+
+    return exp2
+
+
+_FOR = {
+    np.dtype(np.float32): _exp2(np.float32, np.int32, 7),
+    np.dtype(np.float64): _exp2(np.float64, np.int64, 13),
+}
+
+
+def exp2(tile: Array) -> None:
+    """Replace x <= 0 by 2^x in a contiguous array, float32 or float64.
+
+    Within one rounding; 0 where 2^x is below the smallest normal number. What lies above 0 counts
+    as 0: exponents that are sums of rounded terms may be.
+    """
+    _FOR[tile.dtype](tile.reshape(-1))

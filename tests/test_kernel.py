@@ -1,0 +1,260 @@
+"""The fused product of the Gaussian kernel: exponential, precision, bits."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits
+
+import heatsketch as hs
+from heatsketch.operators.exp2 import exp2
+from heatsketch.operators.kernel import (
+    EXPONENT_BOUND,
+    SINGLE_EXPONENT_BOUND,
+    exponent_error,
+    exponent_factors,
+)
+
+TILE = 512
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+PRECISIONS = pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
+SIZES = (1, 2, 3, TILE - 1, TILE, TILE + 1, 2 * TILE + 3)
+
+
+def cloud(n: int, d: int = 4, seed: int = 0, dtype: np.dtype = DOUBLE) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, d)).astype(dtype)
+
+
+def block(n: int, k: int = 5, dtype: np.dtype = DOUBLE) -> np.ndarray:
+    return np.random.default_rng(99).standard_normal((n, k)).astype(dtype)
+
+
+def kernel_matrix(X: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
+    X = X.astype(np.float64)
+    scale = epsilon if np.ndim(epsilon) == 0 else np.multiply.outer(epsilon, epsilon)
+    return np.exp(-cdist(X, X, "sqeuclidean") / scale)
+
+
+def allowed(kernel: hs.Kernel, X: np.ndarray) -> np.ndarray:
+    """|Σ (K' - K)_ij x_j| <= (exponent error + rounding of K and of a sum over a tile) Σ |x_j|."""
+    eps = np.finfo(kernel.dtype).eps
+    error = min(kernel.exponent_error, SINGLE_EXPONENT_BOUND)
+    per_entry = 1.1 * error + (TILE + 8) * eps
+    return per_entry * np.abs(X.astype(np.float64)).sum(axis=0)
+
+
+# The exponential
+
+
+@PRECISIONS
+def test_exponential_is_numpys_wherever_the_result_is_normal(dtype: np.dtype) -> None:
+    info = np.finfo(dtype)
+    x = np.linspace(info.minexp + 1, 0, 200_003).astype(dtype)
+    x = np.concatenate([x, -np.arange(-info.minexp - 1) - dtype.type(0.5), -np.logspace(-40, 0)])
+    x = x.astype(dtype)
+    got = x.copy()
+    exp2(got)
+    expected = np.exp(x.astype(np.longdouble) * np.log(np.longdouble(2)))
+    assert np.abs(got / expected - 1).max() <= 2 * info.eps
+
+
+@PRECISIONS
+def test_powers_of_two_are_exact(dtype: np.dtype) -> None:
+    j = np.arange(np.finfo(dtype).minexp + 1, 1)
+    got = j.astype(dtype)
+    exp2(got)
+    np.testing.assert_array_equal(got, np.ldexp(dtype.type(1), j))
+
+
+@PRECISIONS
+def test_exponential_underflows_to_zero_and_never_exceeds_one(dtype: np.dtype) -> None:
+    info = np.finfo(dtype)
+    far = np.array([info.minexp - 0.5, info.minexp - 1, -1e4, -1e30, info.min, -np.inf], dtype)
+    exp2(far)
+    np.testing.assert_array_equal(far, 0)
+    above = np.array([0.0, -0.0, info.tiny, 1e-6, 3.0], dtype)
+    exp2(above)
+    np.testing.assert_array_equal(above, 1)
+
+
+@PRECISIONS
+def test_exponential_of_a_product_is_the_product(dtype: np.dtype) -> None:
+    x, y = -np.random.default_rng(1).integers(0, 2**12, (2, 10_000)).astype(dtype) / 128
+    a, b, c = x.copy(), y.copy(), x + y  # the sum is exact
+    for values in (a, b, c):
+        exp2(values)
+    np.testing.assert_allclose(c, a * b, rtol=3 * np.finfo(dtype).eps)
+
+
+# Products
+
+
+@PRECISIONS
+@pytest.mark.parametrize("n", SIZES)
+def test_product_is_that_of_the_matrix(n: int, dtype: np.dtype) -> None:
+    X, V = cloud(n, dtype=dtype), block(n, dtype=dtype)
+    kernel = hs.Kernel(X, 3.0)
+    assert kernel.dtype == dtype
+    assert 0 < kernel.exponent_error < SINGLE_EXPONENT_BOUND or n == 1
+    Y = kernel @ V
+    assert Y.dtype == dtype
+    expected = kernel_matrix(X, 3.0) @ V.astype(np.float64)
+    assert (np.abs(Y - expected) <= allowed(kernel, V)).all()
+
+
+@PRECISIONS
+def test_product_with_local_scales_is_that_of_the_matrix(dtype: np.dtype) -> None:
+    n = TILE + 40
+    X, V = cloud(n, dtype=dtype), block(n, dtype=dtype)
+    s = np.random.default_rng(2).uniform(1.0, 3.0, n)
+    kernel = hs.Kernel(X, s)
+    assert kernel.exponent_error < SINGLE_EXPONENT_BOUND
+    expected = kernel_matrix(X, s) @ V.astype(np.float64)
+    assert (np.abs(kernel @ V - expected) <= allowed(kernel, V)).all()
+
+
+@PRECISIONS
+@pytest.mark.parametrize("d", [1, 10, 200])
+def test_exponents_keep_their_bound(d: int, dtype: np.dtype) -> None:
+    X = cloud(300, d, dtype=dtype)
+    kernel = hs.Kernel(X, 2.0 * d)
+    x = kernel.scaled_points
+    s = kernel.scaled_scales
+    left, right = exponent_factors(x, s, dtype)
+    exponents = (left @ right.T).astype(np.float64) * np.log(2)
+    exact = -cdist(x, x, "sqeuclidean") / np.multiply.outer(s, s)
+    bound = exponent_error(x, s[0] ** 2, dtype)
+    assert np.abs(exponents - exact).max() <= bound
+    # One GEMM in this precision loses digits: a bound near zero would not be one.
+    assert np.abs(exponents - exact).max() >= bound / 1000
+
+
+@PRECISIONS
+def test_every_entry_is_right_to_the_bound_and_the_matrix_symmetric(dtype: np.dtype) -> None:
+    n = TILE + 30
+    kernel = hs.Kernel(cloud(n, dtype=dtype), 3.0)
+    K = kernel @ np.eye(n)
+    error = 1.1 * kernel.exponent_error + 4 * np.finfo(dtype).eps
+    reference = kernel_matrix(cloud(n, dtype=dtype), 3.0)
+    np.testing.assert_allclose(K, reference, rtol=error)
+    np.testing.assert_allclose(K, K.T, rtol=2 * error)
+    assert K.max() <= 1
+
+
+@PRECISIONS
+@pytest.mark.parametrize("k", [0, 1, 7])
+def test_shape_of_the_block_is_kept(k: int, dtype: np.dtype) -> None:
+    kernel, V = hs.Kernel(cloud(40, dtype=dtype), 2.0), block(40, k, dtype)
+    assert (kernel @ V).shape == (40, k)
+    np.testing.assert_array_equal(kernel @ np.asfortranarray(V), kernel @ V)
+    if k == 1:
+        np.testing.assert_array_equal(kernel @ V[:, 0], (kernel @ V)[:, 0])
+
+
+@PRECISIONS
+def test_points_and_bandwidth_scaled_by_a_power_of_two_give_the_same_bits(dtype: np.dtype) -> None:
+    X, V = cloud(TILE + 9, dtype=dtype), block(TILE + 9, dtype=dtype)
+    Y = hs.Kernel(X, 3.0) @ V
+    for j in (-30, 1, 30):
+        moved = hs.Kernel(np.ldexp(X, j), 3.0 * 4.0**j)
+        np.testing.assert_array_equal(moved @ V, Y)
+
+
+@PRECISIONS
+def test_permuted_points_permute_the_product(dtype: np.dtype) -> None:
+    n = 2 * TILE + 5
+    X, V = cloud(n, dtype=dtype), block(n, dtype=dtype)
+    order = np.random.default_rng(3).permutation(n)
+    kernel = hs.Kernel(X, 3.0)
+    moved = hs.Kernel(X[order], 3.0) @ V[order]
+    assert (np.abs(moved - (kernel @ V)[order]) <= 2 * allowed(kernel, V)).all()
+
+
+@PRECISIONS
+def test_translated_points_give_the_product_of_the_points_as_rounded(dtype: np.dtype) -> None:
+    offset = 1e6
+    X, V = cloud(TILE + 9, dtype=dtype), block(TILE + 9, dtype=dtype)
+    shifted = X + dtype.type(offset)  # rounded to eps · 1e6: 0.06 in float32
+    kernel = hs.Kernel(shifted, 3.0)
+    assert kernel.exponent_error < 4 * hs.Kernel(X, 3.0).exponent_error
+    expected = kernel_matrix(shifted - dtype.type(offset), 3.0) @ V.astype(np.float64)
+    assert (np.abs(kernel @ V - expected) <= allowed(kernel, V)).all()
+
+
+@PRECISIONS
+@pytest.mark.parametrize("epsilon", [3.0, 1e-4, 1e-20], ids=["gram", "near", "direct"])
+def test_same_bits_for_any_number_of_threads(epsilon: float, dtype: np.dtype) -> None:
+    n = 4 * TILE + 1
+    kernel, V = hs.Kernel(cloud(n, dtype=dtype), epsilon), block(n, 3, dtype)
+    with threadpool_limits(1):
+        alone = kernel @ V
+    with threadpool_limits(2):
+        np.testing.assert_array_equal(kernel @ V, alone)
+
+
+# Where float32 is not good enough
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-8], ids=["gram in float64", "differences"])
+def test_small_bandwidths_are_worked_out_in_float64(epsilon: float) -> None:
+    near = cloud(200, 3, dtype=SINGLE) * np.float32(np.sqrt(epsilon) / 2)
+    X = (np.repeat([[-1.0], [1.0]], 100, axis=0) + near).astype(SINGLE)
+    V = block(200, dtype=SINGLE)
+    kernel = hs.Kernel(X, epsilon)
+    assert kernel.dtype == SINGLE
+    assert exponent_error(kernel.scaled_points, float(kernel.scaled_scales[0] ** 2), SINGLE) > (
+        SINGLE_EXPONENT_BOUND
+    )
+    expected = kernel_matrix(X, epsilon) @ V.astype(np.float64)
+    rounding = np.finfo(SINGLE).eps * np.abs(expected)
+    assert (np.abs(kernel @ V - expected) <= rounding + EXPONENT_BOUND * np.abs(V).sum(0)).all()
+    # In float32 this would be wrong by far more than that.
+    factors = exponent_factors(kernel.scaled_points, kernel.scaled_scales, SINGLE)
+    single = np.exp2(np.minimum(factors[0] @ factors[1].T, 0)) @ V
+    assert np.abs(single - expected).max() > 1e-3
+
+
+@PRECISIONS
+def test_local_scales_of_very_different_size(dtype: np.dtype) -> None:
+    X, V = cloud(60, dtype=dtype), block(60, dtype=dtype)
+    s = np.geomspace(1.0, 1e100, 60)
+    got = hs.Kernel(X, s) @ V
+    expected = kernel_matrix(X, s) @ V.astype(np.float64)
+    assert (np.abs(got - expected) <= allowed(hs.Kernel(X, s), V)).all()
+
+
+@PRECISIONS
+@pytest.mark.parametrize("epsilon", [1e-300, 1.0, 1e300])
+def test_points_that_are_all_the_same_have_affinity_one(epsilon: float, dtype: np.dtype) -> None:
+    V = block(5, dtype=dtype)
+    got = hs.Kernel(np.full((5, 2), 7.0, dtype), epsilon) @ V
+    np.testing.assert_allclose(got, np.tile(V.sum(0), (5, 1)), rtol=0, atol=1e-6)
+
+
+# Precision asked for
+
+
+def test_precision_is_that_of_the_points_unless_asked_for() -> None:
+    X = cloud(30)
+    assert hs.Kernel(X, 1.0).dtype == DOUBLE
+    assert hs.Kernel(X.astype(np.float32), 1.0).dtype == SINGLE
+    assert hs.Kernel(X, 1.0, SINGLE).dtype == SINGLE
+    exact = hs.Kernel(X.astype(np.float32), 1.0, DOUBLE)
+    expected = kernel_matrix(X.astype(np.float32), 1.0) @ block(30)
+    np.testing.assert_allclose(exact @ block(30), expected, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="pass float32 or float64"):
+        hs.Kernel(X, 1.0, np.dtype(np.int64))
+
+
+def test_no_matrix_is_stored() -> None:
+    n = 6 * TILE
+    kernel, V = hs.Kernel(cloud(n, dtype=SINGLE), 3.0), block(n, 4, SINGLE)
+    kernel @ V  # compiled
+    tracemalloc.start()
+    kernel @ V
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * n**2 / 3  # six tiles in six threads: a fifth of the matrix
