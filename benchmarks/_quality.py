@@ -6,7 +6,7 @@ from sklearn.neighbors import NearestNeighbors
 from heatsketch.filters import Power, apply
 from heatsketch.operators.base import Reordered
 
-POINTS, PAIRS, QUERIES = 200, 10_000, 5_000
+POINTS, PAIRS, QUERIES = 145, 10_000, 5_000
 TWINS = 1e-3  # of the median distance; graphs without weights have vertices with equal rows
 
 

@@ -30,7 +30,7 @@ import _quality as quality
 SIZES = {"overlapping": 100_000, "roll": 50_000, "images": 10_000}
 FALLBACK, WARM_UP = 20_000, 5_000
 SMALL, SMALL_FALLBACK, SMALL_WARM_UP = 3_000, 2_000, 1_500
-TIMES = (8, 64, 512)
+TIMES = (8, 64)
 NOT_EIGENVECTORS = (peers.OURS, "HeatEmbedding(2)")
 MOST_COLUMNS = 512  # of an equal-error run: beyond, eigenvectors are the better way
 

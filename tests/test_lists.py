@@ -55,8 +55,8 @@ def test_what_is_found_has_its_exact_distance_in_order(X):
 @sets
 @pytest.mark.parametrize("wanted", [0.9, 0.98])
 def test_recall_is_what_was_asked_for_and_what_is_reported(X, wanted):
-    # The report is a mean over 256 rows, with its standard error; the truth is that over all rows.
-    # Six standard errors and 0.01, for where all 256 are perfect: false-alarm rate below 1e-6. A
+    # The report is a mean over 512 rows, with its standard error; the truth is that over all rows.
+    # Six standard errors and 0.01, for where all 512 are perfect: false-alarm rate below 1e-6. A
     # recall that is off by 0.08 (wanted 0.9) or 0.04 (0.98) is detected.
     index = NeighborIndex(X, recall=wanted)
     true = share_found(index.query(X, K), X).mean()

@@ -18,6 +18,7 @@ from heatsketch._typing import Array, Points, Rng
 
 ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
 _FAR = 2.0**480  # coordinates up to here have squares that can be summed
+_SHARES = 16  # in which each thread takes its tiles: few, for each costs some microseconds
 RANDOM_TILE = 4096  # rows of G that share one seed: part of the definition of G, never change it
 
 
@@ -38,16 +39,19 @@ def for_each_tile(work: Callable[[slice], None], n: int, tile: int = ROW_TILE) -
             for rows in tiles:
                 work(rows)
         else:
-            list(_pool(n_threads).map(functools.partial(_run, work), tiles))
+            share = -(-len(tiles) // (_SHARES * n_threads))
+            shares = [tiles[i : i + share] for i in range(0, len(tiles), share)]
+            list(_pool(n_threads).map(functools.partial(_run, work), shares))
 
 
 _inside = threading.local()  # whether this thread works on a tile: tiles in it are its own
 
 
-def _run(work: Callable[[slice], None], rows: slice) -> None:
+def _run(work: Callable[[slice], None], tiles: list[slice]) -> None:
     _inside.tile = True
     try:
-        work(rows)
+        for rows in tiles:
+            work(rows)
     finally:
         _inside.tile = False
 

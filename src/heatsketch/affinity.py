@@ -17,7 +17,7 @@ from heatsketch._typing import Array
 from heatsketch.bandwidth import rule_epsilon
 from heatsketch.neighbors import NeighborIndex, Neighbors, Search, distinct_rows, search_of
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
-from heatsketch.operators.base import Reordered
+from heatsketch.operators.base import Reordered, take_rows
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.sparse import StoredRows, is_large, larger_of_both
 
@@ -185,7 +185,7 @@ def _graph(rows: _NeighborRows, found: Neighbors) -> tuple[Operator, Any]:
         own = rows.of(found)
         return Sparse(larger_of_both(own)), own
     order = rows.places.order
-    inner = rows.of(Neighbors(found.distances[order], found.indices[order]))
+    inner = rows.of(Neighbors(*(take_rows(values, order) for values in found)))
     return (
         Reordered(Sparse(larger_of_both(inner)), order),
         Reordered(Sparse(inner, (-np.inf, np.inf)), order),

@@ -197,7 +197,7 @@ class Diffusion:
         check_choice(normalization, "normalization", NORMALIZATIONS)
         operator = as_affinity(K)
         _warn_of_distances(operator)
-        if isinstance(operator, Sparse):
+        if isinstance(operator, Sparse):  # given as an operator: a matrix is in that order already
             operator = in_near_order(operator)
         built = Affinity(operator, _given_rows)
         return cls._normalized(built, operator.n, normalization, alpha, tol, max_iter)
@@ -428,9 +428,10 @@ def _warn_of_scales(X: Any) -> None:
 
 def _warn_of_distances(operator: Operator) -> None:
     """Warn when a matrix of distances seems to have been passed as an affinity."""
-    if not isinstance(operator, (Dense, Sparse)) or operator.n < 3:
+    stored = stored_order(operator)[0]
+    if not isinstance(stored, (Dense, Sparse)) or stored.n < 3:
         return
-    K: Any = operator.matrix
+    K: Any = stored.matrix
     nonzero = K.nnz if sparse.issparse(K) else np.count_nonzero(K)
     if (K.diagonal() != 0).any() or nonzero < operator.n * (operator.n - 1):
         return

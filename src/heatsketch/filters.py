@@ -21,7 +21,7 @@ from heatsketch.chebyshev import (
     recurrence,
     spectrum_ends,
 )
-from heatsketch.operators.base import Affine, Operator, put_rows, stored_order, take_rows
+from heatsketch.operators.base import Affine, Deflated, Operator, put_rows, stored_order, take_rows
 from heatsketch.spectrum import all_eigenpairs, eigh
 
 logger = logging.getLogger("heatsketch")
@@ -382,8 +382,8 @@ def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Bloc
     progress = _Progress(last)
     for p in range(last + 1):
         if p > 0:
-            X = A @ X
-            peak = float(np.max(np.abs(X), initial=0.0))
+            X = A.again(X) if p > 1 and isinstance(A, Deflated) else A @ X
+            peak = float(max(np.max(X, initial=0.0), -np.min(X, initial=0.0)))
             if 0.0 < peak < 2.0**-40 or peak > 2.0**40:
                 shift = math.frexp(peak)[1]
                 X = np.ldexp(X, -shift)

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 from heatsketch._checks import ConvergenceWarning, check_number, name_rows, refuse_masked
 from heatsketch._typing import Array
 from heatsketch.operators import Dense, Kernel, Operator, Scaled, Sparse, as_operator
-from heatsketch.operators.base import Reordered
+from heatsketch.operators.base import Reordered, stored_order
 from heatsketch.operators.sparse import StoredRows, scale_both_sides
 
 logger = logging.getLogger("heatsketch")
@@ -320,21 +320,25 @@ def _check_support(K: Operator) -> None:
     support): after a perfect matching is moved to the diagonal, each entry must stay inside one
     strongly connected component (Sinkhorn and Knopp 1967). K_ii > 0 everywhere is enough.
     """
-    if not isinstance(K, (Dense, Sparse)) or (K.matrix.diagonal() > 0).all():
+    stored: Any
+    stored, order = stored_order(K)
+    if not isinstance(stored, (Dense, Sparse)) or (stored.matrix.diagonal() > 0).all():
         return
-    pattern = sparse.csr_matrix(K.matrix != 0)
+    names = np.arange(K.n) if order is None else order
+    pattern = sparse.csr_matrix(stored.matrix != 0)
     column_of = maximum_bipartite_matching(pattern, perm_type="column")
     unmatched = np.flatnonzero(column_of < 0)
     if len(unmatched):
-        _raise_no_scaling(unmatched)
+        _raise_no_scaling(names[unmatched])
     shuffled = pattern[:, column_of].tocoo()
     labels = connected_components(shuffled, directed=True, connection="strong")[1]
     stray = labels[shuffled.row] != labels[shuffled.col]
     if stray.any():
-        _raise_no_scaling(np.unique(shuffled.row[stray]))
+        _raise_no_scaling(names[np.unique(shuffled.row[stray])])
 
 
 def _raise_no_scaling(rows: Array) -> None:
+    rows = np.sort(rows)
     raise ValueError(
         f"No bistochastic scaling exists: K has no total support at rows {name_rows(rows)}; give "
         "K_ii > 0 to every point (self-loops)."

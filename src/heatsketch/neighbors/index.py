@@ -46,7 +46,7 @@ class NeighborIndex:
     points : array or CSR matrix (n, d)
     recall : float in (0, 1], default 0.98
         Share of the exact neighbours that is to be found where the search is approximate; it is
-        measured on 256 of the rows, and as many cells are searched as it takes. 1: exact search,
+        measured on 512 of the rows, and as many cells are searched as it takes. 1: exact search,
         whatever it costs.
     frame : Frame, optional
         Coordinates in which distances are given; by default those of the points.

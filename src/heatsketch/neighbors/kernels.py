@@ -15,6 +15,8 @@ from heatsketch._typing import Array
 
 _CHUNK = 1024  # points of a cell compared at a time
 _LANES = 32  # distances that are looked at together
+_LOOSE = 8  # points that may be kept beyond those asked for
+_ROOM = 256  # points a query holds before it keeps the nearest only
 _EARLY = 4  # cells that are searched first, so that few points of the others come into question
 
 
@@ -60,20 +62,23 @@ def cells_to_search(x: Array, cells: Array, centres: Array, near: Array, count: 
 
 @compiled
 def candidates(
-    x: Array, cells: Array, starts: Array, rows: Array, centres: Array, keep: int
+    x: Array, own: Array, cells: Array, starts: Array, rows: Array, centres: Array, keep: int
 ) -> Array:
-    """Return the `keep` points nearest each query among those of its cells, (m, keep), or -1.
+    """Return at least the `keep` points nearest each query among those of its cells, (m, keep + 8).
 
-    Indices are places in `rows`. Distances are float32, so that of nearly equal ones any may be
-    left out: ask for a few more than needed, and compare these exactly.
+    `own` are the cells the queries lie in. Points are their places in `rows`, in no order, followed
+    by -1. Distances are float32, so that of nearly equal ones any may be left out: ask for a few
+    more than needed, and compare these exactly.
     """
     m, width = x.shape
     most = cells.shape[1]
-    distances = np.full((m, keep), np.inf, np.float32)
-    found = np.full((m, keep), -1, np.int32)
+    room = max(_ROOM, 3 * (keep + _LOOSE))
+    distances, found = np.empty((m, room), np.float32), np.empty((m, room), np.int32)
+    counts, limits = np.zeros(m, np.int64), np.full(m, np.inf, np.float32)
     members, first = np.empty(m * most, np.int64), np.empty(len(starts), np.int64)
+    offsets = _less_own_centre(x, own, centres)
     moved = np.empty(m * (width + 1), np.float32)
-    squares = np.empty(m, np.float32)
+    squares, step = np.empty(m, np.float32), np.empty(width, np.float32)
     products = np.empty(m * _CHUNK, np.float32)
     stages = (0, 1, _EARLY, most)
     for stage in range(3):
@@ -87,13 +92,18 @@ def candidates(
             if g == 0:
                 continue
             q = moved[: g * (width + 1)].reshape(g, width + 1)
-            _less_centre(x, queries, centres[c], q, squares)
+            _less_centre(offsets, own, queries, centres, c, step, q, squares)
             for start in range(starts[c], starts[c + 1], _CHUNK):
                 stop = min(start + _CHUNK, starts[c + 1])
                 S = products[: g * (stop - start)].reshape(g, stop - start)
                 np.dot(q, rows[start:stop].T, S)
-                _take_nearest(S, start, queries, squares, distances, found)
-    return found
+                _collect(S, start, queries, squares, keep, distances, found, counts, limits)
+        for i in range(m):
+            _shrink(i, keep, distances, found, counts, limits)
+    nearest = np.full((m, keep + _LOOSE), -1, np.int32)
+    for i in range(m):
+        nearest[i, : counts[i]] = found[i, : counts[i]]
+    return nearest
 
 
 @compiled
@@ -187,12 +197,41 @@ def _group(cells: Array, members: Array, first: Array) -> None:
 
 
 @compiled
-def _less_centre(x: Array, queries: Array, centre: Array, q: Array, squares: Array) -> None:
-    width = len(centre)
+def _less_own_centre(x: Array, own: Array, centres: Array) -> Array:
+    offsets = np.empty(x.shape, np.float32)
+    for i in range(len(x)):
+        c = own[i]
+        for t in range(x.shape[1]):
+            offsets[i, t] = np.float32(x[i, t] - centres[c, t])
+    return offsets
+
+
+@compiled
+def _less_centre(
+    offsets: Array,
+    own: Array,
+    queries: Array,
+    centres: Array,
+    c: int,
+    step: Array,
+    q: Array,
+    squares: Array,
+) -> None:
+    """Write queries less the centre of cell c, a one behind each, and their squared lengths.
+
+    They are the sum of their offset in their own cell and the step between centres, which both
+    have all digits of float32.
+    """
+    width, last = centres.shape[1], -1
     for r in range(len(queries)):
-        i, total = queries[r], np.float32(0.0)
+        i = queries[r]
+        if own[i] != last:
+            last = own[i]
+            for t in range(width):
+                step[t] = np.float32(centres[last, t] - centres[c, t])
         for t in range(width):
-            q[r, t] = np.float32(x[i, t] - centre[t])
+            q[r, t] = offsets[i, t] + step[t]
+        total = np.float32(0.0)
         for t in range(width):
             total += q[r, t] * q[r, t]
         q[r, width] = 1.0
@@ -200,49 +239,84 @@ def _less_centre(x: Array, queries: Array, centre: Array, q: Array, squares: Arr
 
 
 @compiled
-def _take_nearest(
-    S: Array, start: int, queries: Array, squares: Array, distances: Array, found: Array
+def _collect(
+    S: Array,
+    start: int,
+    queries: Array,
+    squares: Array,
+    keep: int,
+    distances: Array,
+    found: Array,
+    counts: Array,
+    limits: Array,
 ) -> None:
-    """Insert the points that are nearer than the last kept; most blocks of 32 have none."""
-    count, last = S.shape[1], distances.shape[1] - 1
-    whole = count - count % _LANES
-    values, places = np.empty(count, np.float32), np.empty(count, np.int32)
+    """Add the points nearer than the limit of their query; most blocks of 32 have none."""
+    total = S.shape[1]
+    whole = total - total % _LANES
     for r in range(len(queries)):
         i, own = queries[r], squares[r]
-        if found[i, 0] < 0 and count > last:
-            _take_first(S[r], start, own, values, places, distances[i], found[i])
-            continue
-        limit = distances[i, last] - own
-        for p in range(0, count, _LANES):
+        limit, count = limits[i] - own, counts[i]
+        for p in range(0, total, _LANES):
+            stop = min(p + _LANES, total)
             if p < whole:
                 least = limit
                 for t in range(_LANES):
                     least = S[r, p + t] if S[r, p + t] < least else least
-                if least == limit:
+                if least == limit and limit < np.inf:
                     continue
-            for t in range(p, min(p + _LANES, count)):
-                if S[r, t] < limit:
-                    _insert(S[r, t] + own, start + t, last, distances[i], found[i])
-                    limit = distances[i, last] - own
+            if count + _LANES >= distances.shape[1]:
+                counts[i] = count
+                _shrink(i, keep, distances, found, counts, limits)
+                limit, count = limits[i] - own, counts[i]
+            for t in range(p, stop):  # without a branch, which would be taken by chance
+                distances[i, count], found[i, count] = S[r, t] + own, start + t
+                count += np.int64(S[r, t] < limit)
+        counts[i] = count
 
 
 @compiled
-def _take_first(
-    S: Array, start: int, own: float, values: Array, places: Array, d: Array, ids: Array
+def _shrink(
+    i: int, keep: int, distances: Array, found: Array, counts: Array, limits: Array
 ) -> None:
-    """Keep the nearest of a query's first points, more than are kept, by selection."""
-    for t in range(len(S)):
-        values[t], places[t] = S[t] + own, start + t
-    _smallest_first(values, places, len(S), len(d))
-    for t in range(len(d)):
-        _insert(values[t], places[t], t, d, ids)
+    """Keep the `keep` nearest points of query i, or up to eight more, and lower its limit.
+
+    The limit is found by halving an interval: counting what is below takes no branches.
+    """
+    count = counts[i]
+    if count <= keep + _LOOSE:
+        return
+    low = high = distances[i, 0]
+    for t in range(count):
+        low = distances[i, t] if distances[i, t] < low else low
+        high = distances[i, t] if distances[i, t] > high else high
+    low -= abs(low) * np.float32(1e-3) + np.float32(1e-30)
+    while True:
+        middle = np.float32(0.5) * (low + high)
+        if middle <= low or middle >= high:  # what lies between is equal
+            break
+        below = np.int32(0)
+        for t in range(count):
+            below += np.int32(distances[i, t] <= middle)
+        if below < keep:
+            low = middle
+            continue
+        high = middle
+        if below <= keep + _LOOSE:
+            break
+    kept = _move_to_front(i, count, high, distances, found)
+    if kept > keep + _LOOSE:  # of points equally far any
+        _move_to_front(i, kept, low, distances, found)
+        kept = keep
+    counts[i], limits[i] = kept, high
 
 
 @compiled
-def _insert(value: float, place: int, last: int, d: Array, ids: Array) -> None:
-    """Put a point among the nearest, sorted d[: last + 1]; the last one falls out."""
-    at = last
-    while at > 0 and d[at - 1] > value:
-        d[at], ids[at] = d[at - 1], ids[at - 1]
-        at -= 1
-    d[at], ids[at] = value, place
+def _move_to_front(i: int, count: int, limit: float, distances: Array, found: Array) -> int:
+    """Exchange points of query i so that those up to the limit come first; return their number."""
+    kept = 0
+    for t in range(count):
+        d, place = distances[i, t], found[i, t]
+        distances[i, t], found[i, t] = distances[i, kept], found[i, kept]
+        distances[i, kept], found[i, kept] = d, place
+        kept += np.int64(d <= limit)
+    return kept

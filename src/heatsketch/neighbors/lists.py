@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from heatsketch._array import Frame, for_each_tile, row_tiles, single_threaded_blas
+from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 
@@ -26,8 +26,8 @@ _ROUNDS = 6  # of k-means
 _REACH = 3  # coarse cells whose fine ones are looked at
 _TILE = 1024  # queries at a time
 _SPARE = 6  # candidates more than asked for, whose order rounding may have changed
-_PROBES = 256  # rows whose neighbours are computed exactly
-_SURE = 2.0  # standard errors by which the recall of these rows is kept above the target
+_PROBES = 512  # rows whose neighbours are computed exactly
+_SURE = 1.0  # standard errors by which the recall of these rows is kept above the target
 _FARTHEST = 1e15  # a query is no farther off: its squares must be held in float32
 _FEW = 64  # cells that a query chooses from, at least
 
@@ -50,7 +50,7 @@ class InvertedLists:
     order : array (n,)
         The points in the order of their cells: near ones are near each other in it.
     recall, recall_error : float
-        Share of the exact k neighbours of 256 rows that is found, and its standard error.
+        Share of the exact k neighbours of 512 rows that is found, and its standard error.
     """
 
     def __init__(self, points: Array, frame: Frame, k: int, recall: float) -> None:
@@ -115,8 +115,7 @@ class InvertedLists:
 
         def work(places: slice) -> None:
             rows = order[places]
-            found = self._nearest(x[rows], cells[rows], k)
-            distances[rows], indices[rows] = found
+            distances[rows], indices[rows] = self._nearest(x[rows], cells[rows], k)
 
         for_each_tile(work, len(x), _TILE)
         return distances, indices
@@ -124,26 +123,41 @@ class InvertedLists:
     def _nearest(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
         moved = self._moved(x)
         chosen = kernels.cells_to_search(moved, cells, self._means, self._near, self._count)
-        places = self._candidates(moved, chosen, k)
+        places = self._candidates(moved, cells, chosen, k)
         few = np.flatnonzero(places[:, k - 1] < 0)
         if len(few):  # so many cells are nearly empty
-            every = np.ascontiguousarray(self._every_cell(len(few)))
-            places[few] = self._candidates(moved[few], every, k)
+            every = self._every_cell(len(few))
+            places[few] = self._candidates(moved[few], cells[few], every, k)
+        return self._sorted(x, places, k)
+
+    def _exact(self, x: Array, cells: Array) -> Array:
+        """Return the nearest points of x (m, d) among all, (m, k)."""
+        nearest = np.empty((len(x), self._k), np.int64)
+
+        def work(rows: slice) -> None:
+            every = self._every_cell(rows.stop - rows.start)
+            places = self._candidates(self._moved(x[rows]), cells[rows], every, self._k)
+            nearest[rows] = self._sorted(x[rows], places, self._k)[1]
+
+        for_each_tile(work, len(x), _PROBES // 4)
+        return nearest
+
+    def _candidates(self, moved: Array, cells: Array, chosen: Array, k: int) -> Array:
+        return kernels.candidates(
+            moved, cells, chosen, self._starts, self._rows, self._means, k + _SPARE
+        )
+
+    def _sorted(self, x: Array, places: Array, k: int) -> tuple[Array, Array]:
         scale = math.ldexp(1.0, -self.frame.exponent)
         return kernels.sort_exactly(x, self._points, scale, places, self.order, k)
 
-    def _candidates(self, moved: Array, chosen: Array, k: int) -> Array:
-        return kernels.candidates(moved, chosen, self._starts, self._rows, self._means, k + _SPARE)
-
     def _every_cell(self, m: int) -> Array:
-        return np.broadcast_to(np.arange(len(self._means), dtype=np.int32), (m, len(self._means)))
+        return np.tile(np.arange(len(self._means), dtype=np.int32), (m, 1))
 
     def _calibrate(self, sample: Array, target: float) -> None:
         """Choose how many cells are searched, by where the exact neighbours of a sample are."""
-        x = self._moved(self._points[sample])
-        exact = self._exact(x)
-        holders = np.searchsorted(self._starts, exact[:, : self._k], side="right") - 1
-        ranks = self._ranks(x, self._cells[sample], holders)
+        x, own = self._points[sample], self._cells[sample]
+        ranks = self._ranks(self._moved(x), own, self._cells[self._exact(x, own)])
         wanted = target
         for _ in range(2):
             count = int(np.quantile(ranks, wanted, method="higher")) + 1
@@ -156,11 +170,6 @@ class InvertedLists:
             "neighbours: %d of %d cells searched, recall %.4f ± %.4f",
             *(count, len(self._means), self.recall, self.recall_error),
         )
-
-    @single_threaded_blas()
-    def _exact(self, x: Array) -> Array:
-        """Return the places of the nearest points of x among all."""
-        return self._candidates(x, np.ascontiguousarray(self._every_cell(len(x))), self._k)
 
     def _ranks(self, x: Array, own: Array, holders: Array) -> Array:
         """Return the turn at which each cell of `holders` (m, k) is searched for its query."""

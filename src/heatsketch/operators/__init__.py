@@ -12,7 +12,7 @@ from heatsketch.operators.base import Affine, Deflated, Operator, Scaled
 from heatsketch.operators.dense import Dense
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.lowrank import LowRank
-from heatsketch.operators.sparse import Sparse
+from heatsketch.operators.sparse import Sparse, in_near_order
 
 __all__ = [
     "Affine",
@@ -44,7 +44,7 @@ def as_operator(A: Any, name: str = "A") -> Operator:
     if matrix.dtype.kind in "iub":
         matrix = matrix.astype(np.float64)
     check_symmetric(matrix, name)
-    return Sparse(matrix) if issparse(matrix) else Dense(matrix)
+    return in_near_order(Sparse(matrix)) if issparse(matrix) else Dense(matrix)
 
 
 def check_symmetric(matrix: Any, name: str = "A") -> None:

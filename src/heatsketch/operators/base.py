@@ -207,6 +207,11 @@ class Deflated(Wrapper):
         Y = self.A @ self.project(X)
         return self._project(Y, Y)
 
+    def again(self, X: Array) -> Array:
+        """Multiply a block without a part along V, as this operator returns it."""
+        Y = self.A @ X
+        return self._project(Y, Y)
+
     def _project(self, X: Array, out: Array) -> Array:
         """Write (I - VVᵀ) X to `out`, tile by tile; sums over tiles are taken in their order."""
         parts = np.empty((-(-self.n // _MOVED), self.V.shape[1], *X.shape[1:]), X.dtype)
