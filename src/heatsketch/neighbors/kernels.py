@@ -318,5 +318,5 @@ def _move_to_front(i: int, count: int, limit: float, distances: Array, found: Ar
         d, place = distances[i, t], found[i, t]
         distances[i, t], found[i, t] = distances[i, kept], found[i, kept]
         distances[i, kept], found[i, kept] = d, place
-        kept += np.int64(d <= limit)
+        kept += int(d <= limit)
     return kept
