@@ -296,3 +296,29 @@ def test_data_of_zeros_have_a_frame() -> None:
         frame = Frame.of(X)
         assert frame.exponent == 0
         assert abs(frame(X)).max() == 0
+
+
+def test_tiles_in_tiles_are_all_done_once():
+    # Every thread of the pool waits for tiles of its own: in a pool that were taken, for ever.
+    counts = np.zeros((40, 64), dtype=int)
+
+    def outer(rows):
+        def inner(columns):
+            counts[rows, columns] += 1
+
+        for_each_tile(inner, 64, 8)
+
+    for_each_tile(outer, 40, 1)
+    assert (counts == 1).all()
+
+
+def test_an_error_in_a_tile_comes_out_and_the_pool_lives_on():
+    def work(rows):
+        if rows.start == 30:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        for_each_tile(work, 100, 10)
+    done = np.zeros(100)
+    for_each_tile(lambda rows: done.__setitem__(rows, 1), 100, 10)
+    assert done.all()

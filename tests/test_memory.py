@@ -247,3 +247,18 @@ def test_a_mapped_file_is_read_and_checked_without_a_copy(tmp_path, dtype):
     assert peak < 0.2 * X.nbytes
     assert values.dtype == dtype
     np.testing.assert_array_equal(values, X)
+
+
+@pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS.keys())
+def test_estimators_refuse_before_they_start_what_does_not_fit(make):
+    X = np.random.default_rng(0).normal(size=(3000, 4))
+    estimator = make(2)
+    with memory.memory_budget(1e5), pytest.raises(MemoryError, match="3,000 points.*pass "):
+        estimator.fit(X)
+    assert not hasattr(estimator, "embedding_")
+
+
+def test_more_neighbours_than_points_take_no_more_memory_than_all():
+    options = {"method": "heat-sketch", "n_components": 2}
+    most = memory.predict(50, 3, n_neighbors=10**9, **options).peak
+    assert most == memory.predict(50, 3, n_neighbors=49, **options).peak

@@ -489,3 +489,21 @@ def test_a_given_G_is_finite_and_a_bank_not_empty():
         hs.sketch(np.eye(3), hs.Power(1), G=np.full((3, 2), np.nan))
     with pytest.raises(TypeError, match="no filter"):
         hs.sketch(np.eye(3), [])
+
+
+@pytest.mark.parametrize("tol", [0, -1e-3, np.nan, "small"])
+def test_a_tolerance_is_a_positive_number(tol):
+    with pytest.raises((ValueError, TypeError), match="tol"):
+        hs.sketch(np.eye(3), hs.Power(2), 2, tol=tol)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+def test_a_tolerance_bounds_the_error_of_the_filter(tol):
+    # |f(A) - p(A)| <= tol max|f| in the spectral norm, so a column errs by at most that times |g|.
+    A = hs.symmetric_normalize(hs.gaussian_affinity(cloud(60), 0.5))
+    G = np.random.default_rng(0).standard_normal((60, 2))
+    f = hs.Power(900)
+    exact = of_matrix(f, A) @ G / math.sqrt(2)
+    got = hs.sketch(A, f, G=G, deflate=False, tol=tol)
+    allowed = (tol + 1e-12) * np.linalg.norm(G, axis=0) / math.sqrt(2)
+    assert (np.linalg.norm(got - exact, axis=0) <= allowed).all()

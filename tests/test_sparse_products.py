@@ -192,6 +192,16 @@ def test_new_points_of_a_large_graph_are_mapped_as_the_training_points(large, d,
     np.testing.assert_allclose(sketch.transform(X), sketch.embedding_, rtol=0, atol=rtol * size)
 
 
+@pytest.mark.parametrize("make", [hs.DiffusionMap, hs.HeatSketch, hs.HeatEmbedding])
+def test_every_estimator_takes_float32_points(large, make):
+    X = points(dtype=np.float32)
+    fitted = make(3, time=4, random_state=0).fit(X)
+    assert fitted.embedding_.dtype == np.float32
+    assert fitted.diffusion_.operator.dtype == np.float32
+    size = np.abs(fitted.embedding_).max()
+    np.testing.assert_allclose(fitted.transform(X), fitted.embedding_, rtol=0, atol=1e-5 * size)
+
+
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
 def test_float32_distances_agree_with_float64(large, normalization):
     X = points(dtype=np.float32)
@@ -221,3 +231,20 @@ def test_eigenpairs_of_a_large_graph_are_in_the_order_of_the_points(large):
     values, vectors, _ = hs.eigh(d.operator, 4, rng=0)
     np.testing.assert_allclose(d.operator @ vectors, vectors * values, atol=1e-7)
     assert abs(abs(vectors[:, 0] @ np.sqrt(d.measure)) - 1) < 1e-10
+
+
+@pytest.mark.parametrize("rows", [[2], [0, 2, 6]])
+def test_rows_that_no_scaling_helps_are_named_as_the_points_are(large, rows):
+    # A point whose only neighbour has another such point as a neighbour: a star has no total support.
+    n = 7
+    centre = 4
+    K = np.eye(n)
+    for row in rows:
+        K[row, row] = 0
+        K[row, centre] = K[centre, row] = 1
+    K[centre, centre] = 0 if len(rows) > 1 else 1
+    with pytest.raises(ValueError, match="no total support at rows") as error:
+        hs.Diffusion.from_affinity(sparse.csr_matrix(K), normalization="bistochastic")
+    with pytest.raises(ValueError, match="no total support at rows") as dense_error:
+        hs.Diffusion.from_affinity(K, normalization="bistochastic")
+    assert str(error.value) == str(dense_error.value)

@@ -80,6 +80,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if diffusion.diagnostics["flat"]:  # what is left is rounding, and would grow with time
             blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]
         H, log_scales = _on_scale(blocks, X.dtype)
+        H = np.asarray(H, dtype=diffusion.operator.dtype)
         _check_mass(H, diffusion.measure)
         self._H = with_root(H, diffusion.measure)
         self.diffusion_ = diffusion
