@@ -253,7 +253,7 @@ def test_a_mapped_file_is_read_and_checked_without_a_copy(tmp_path, dtype):
 def test_estimators_refuse_before_they_start_what_does_not_fit(make):
     X = np.random.default_rng(0).normal(size=(3000, 4))
     estimator = make(2)
-    with memory.memory_budget(1e5), pytest.raises(MemoryError, match="3,000 points.*pass "):
+    with memory.memory_budget(1e5), pytest.raises(MemoryError, match=r"3,000 points.*pass "):
         estimator.fit(X)
     assert not hasattr(estimator, "embedding_")
 

@@ -262,7 +262,7 @@ def _by_recurrences(
         left = [i for i in chebyshev if i not in done]
         if left:
             chosen = [filters[i] for i in left]
-            blocks = _by_chebyshev(chosen, A, X, *bounds(chosen, most, A, X), tol)
+            blocks = _by_chebyshev(chosen, A, X, *bounds(chosen, most, A, X, tol), tol)
             done.update({i: b for i, b in zip(left, blocks, strict=True) if not _spoilt(b, X)})
     for i in chebyshev:
         if i not in done and not isinstance(filters[i], Power):
@@ -285,16 +285,19 @@ def _spoilt(block: Block, X: Array) -> bool:
 
 
 def _bounds(
-    filters: Sequence[Filter], degree: float, A: Operator, X: Array
+    filters: Sequence[Filter], degree: float, A: Operator, X: Array, tol: float | None
 ) -> tuple[Interval, Interval]:
-    """Bound the spectrum from outside and inside, by Lanczos steps where they save more."""
+    """Bound the spectrum from outside and inside, by Lanczos steps where they save more.
+
+    A tolerance is one next to the largest f on the spectrum itself: then they are needed.
+    """
     k = X.shape[1] if X.ndim == 2 else 1
     # A product costs as much as 8 columns and its own; a fifth of the degree is saved as a rule.
-    if degree / 5 * (8 + k) < LANCZOS_STEPS * (8 + 1):
+    if tol is None and degree / 5 * (8 + k) < LANCZOS_STEPS * (8 + 1):
         return A.spectrum, A.spectrum
     outer, inner = spectrum_ends(A)
     if min(_share(f, outer, inner) for f in filters) < _LEAST_SHARE:
-        return _tight_bounds(filters, degree, A, X)
+        return _tight_bounds(filters, degree, A, X, tol)
     return outer, inner
 
 
@@ -305,7 +308,7 @@ def _share(f: Filter, outer: Interval, inner: Interval) -> float:
 
 
 def _tight_bounds(
-    filters: Sequence[Filter], degree: float, A: Operator, X: Array
+    filters: Sequence[Filter], degree: float, A: Operator, X: Array, tol: float | None
 ) -> tuple[Interval, Interval]:
     """Compute the ends of the spectrum, for where the interval known is too wide to be of use."""
     top = eigh(A, 1, rng=0)

@@ -41,8 +41,8 @@ class DiffusionMap(DiffusionEstimator):
     delta : float in (0, 1), default 0.2
         Share δ below which a coordinate does not matter, for the two "auto".
     affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
-        As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs (of float32 data beyond
-        16,384 points, which stay float32, 6e-6 is what rounding allows).
+        As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs (6e-6 at best where
+        data are float32, and more than 16,384 points, so that they stay it).
 
     Attributes
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -67,44 +68,13 @@ def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
     )
 
 
-class _Graph:
-    """Distances between points that the caller has computed; new points have none."""
+class _Given:
+    """Abstract base: distances between the points of X, as a graph."""
 
     diagnostics: ClassVar[dict[str, float]] = {}
-
-    def __init__(self, graph: Any, X: Points, frame: Frame) -> None:
-        graph = sparse.csr_matrix(graph)
-        if graph.shape != (X.shape[0], X.shape[0]):
-            raise ValueError(
-                f"neighbors has shape {graph.shape} but X has {X.shape[0]} points; pass the "
-                f"distances between these, ({X.shape[0]}, {X.shape[0]})."
-            )
-        self._graph, self._X, self._frame = graph, X, frame
-
-    @property
-    def n(self) -> int:
-        return self._graph.shape[0]
-
-    def order(self) -> Array | None:
-        return None
-
-    def query(self, x: Points, k: int) -> Neighbors:
-        if x is not self._X:
-            raise ValueError(
-                "neighbors is a graph of the training points, which says nothing of new ones; "
-                "pass a KNeighborsTransformer instead."
-            )
-        return _nearest_in(self._graph, k, self._frame, own=True)
-
-
-class _Transformer:
-    """A transformer of scikit-learn's kind, fitted to the points."""
-
-    diagnostics: ClassVar[dict[str, float]] = {}
-
-    def __init__(self, transformer: Any, X: Points, frame: Frame) -> None:
-        self._fitted, self._X, self._frame = clone(transformer), X, frame
-        self._graph = sparse.csr_matrix(self._fitted.fit_transform(X))
+    _graph: sparse.csr_matrix
+    _X: Points
+    _frame: Frame
 
     @property
     def n(self) -> int:
@@ -116,8 +86,41 @@ class _Transformer:
     def query(self, x: Points, k: int) -> Neighbors:
         if x is self._X:
             return _nearest_in(self._graph, k, self._frame, own=True)
-        graph = sparse.csr_matrix(self._fitted.transform(x))
-        return _nearest_in(graph, k, self._frame, own=False)
+        return _nearest_in(self._graph_of(x), k, self._frame, own=False)
+
+    @abstractmethod
+    def _graph_of(self, x: Points) -> sparse.csr_matrix:
+        """Return the distances from new points x (m, d) to their neighbours, CSR (m, n)."""
+
+
+class _Graph(_Given):
+    """Distances between points that the caller has computed; new points have none."""
+
+    def __init__(self, graph: Any, X: Points, frame: Frame) -> None:
+        graph = sparse.csr_matrix(graph)
+        if graph.shape != (X.shape[0], X.shape[0]):
+            raise ValueError(
+                f"neighbors has shape {graph.shape} but X has {X.shape[0]} points; pass the "
+                f"distances between these, ({X.shape[0]}, {X.shape[0]})."
+            )
+        self._graph, self._X, self._frame = graph, X, frame
+
+    def _graph_of(self, x: Points) -> sparse.csr_matrix:
+        raise ValueError(
+            "neighbors is a graph of the training points, which says nothing of new ones; pass a "
+            "KNeighborsTransformer instead."
+        )
+
+
+class _Transformer(_Given):
+    """A transformer of scikit-learn's kind, fitted to the points."""
+
+    def __init__(self, transformer: Any, X: Points, frame: Frame) -> None:
+        self._fitted, self._X, self._frame = clone(transformer), X, frame
+        self._graph = sparse.csr_matrix(self._fitted.fit_transform(X))
+
+    def _graph_of(self, x: Points) -> sparse.csr_matrix:
+        return sparse.csr_matrix(self._fitted.transform(x))
 
 
 def _nearest_in(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Neighbors:
