@@ -523,7 +523,7 @@ def test_a_bank_takes_one_recurrence() -> None:
     bank = [hs.Power(2**i) for i in range(1, 11)]
     count = Counting(A)
     blocks = apply(bank, count, np.ones((A.n, 1)), tol=1e-6)
-    # 156 on [-1, 1]. The tolerance is next to max f on the spectrum, of which 40 steps see 0.2 here.
+    # 156 on [-1, 1]; but the tolerance is next to max f on the spectrum: 40 steps see 0.2 of it.
     assert count.blocks <= 170
     for f, block in zip(bank, blocks, strict=True):
         assert np.abs(multiplied(block)[:, 0] - f(lam)).max() <= 1e-6
