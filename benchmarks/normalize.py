@@ -13,6 +13,7 @@ import _harness as harness
 import numpy as np
 
 import heatsketch as hs
+from heatsketch.affinity import knn_affinity
 from heatsketch.normalize import bistochastic_scaling, markov_scaling
 
 SIZES = {"overlapping": 100_000, "roll": 50_000}
@@ -39,7 +40,7 @@ class Counted:
 
 def measure(data, n, turn):
     X, _ = harness.draw(data, n)
-    K = hs.Diffusion.from_points(X, n_neighbors=30).operator.A
+    K = knn_affinity(X, "self-tuning", 30).operator
     found = {}
     for name, scaling in SCALINGS.items():
         counted = Counted(K)

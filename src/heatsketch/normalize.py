@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 from heatsketch._checks import ConvergenceWarning, check_number, name_rows, refuse_masked
 from heatsketch._typing import Array
 from heatsketch.operators import Dense, Kernel, Operator, Scaled, Sparse, as_operator
-from heatsketch.operators.base import Reordered, stored_order
+from heatsketch.operators.base import Reordered, put_rows, stored_order
 from heatsketch.operators.sparse import StoredRows, scale_both_sides
 
 logger = logging.getLogger("heatsketch")
@@ -231,7 +231,10 @@ def bistochastic_scaling(K: Operator, tol: float = 1e-8, max_iter: int = 1000) -
     q = K @ np.ones(K.n)
     _check_row_sums(q)
     _check_support(K)
-    s, iterations = _balance(K, 1 / np.sqrt(q), tol, max_iter)
+    stored, order = stored_order(K)
+    start = 1 / np.sqrt(q if order is None else q[order])
+    s, iterations = _balance(stored, start, tol, max_iter)
+    s = s if order is None else put_rows(s, order)
     residuals = np.abs(s * (K @ s) - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
