@@ -130,17 +130,17 @@ class InvertedLists:
             places[few] = self._candidates(moved[few], cells[few], every, k)
         return self._sorted(x, places, k)
 
-    def _exact(self, x: Array, cells: Array) -> Array:
-        """Return the nearest points of x (m, d) among all, (m, k)."""
-        nearest = np.empty((len(x), self._k), np.int64)
+    def _exact(self, x: Array, cells: Array) -> tuple[Array, Array]:
+        """Return distances and indices (m, k) of the nearest points of x (m, d) among all."""
+        distances, indices = np.empty((len(x), self._k)), np.empty((len(x), self._k), np.int64)
 
         def work(rows: slice) -> None:
             every = self._every_cell(rows.stop - rows.start)
             places = self._candidates(self._moved(x[rows]), cells[rows], every, self._k)
-            nearest[rows] = self._sorted(x[rows], places, self._k)[1]
+            distances[rows], indices[rows] = self._sorted(x[rows], places, self._k)
 
         for_each_tile(work, len(x), _PROBES // 4)
-        return nearest
+        return distances, indices
 
     def _candidates(self, moved: Array, cells: Array, chosen: Array, k: int) -> Array:
         return kernels.candidates(
@@ -157,18 +157,26 @@ class InvertedLists:
     def _calibrate(self, sample: Array, target: float) -> None:
         """Choose how many cells are searched, by where the exact neighbours of a sample are."""
         x, own = self._points[sample], self._cells[sample]
-        ranks = self._ranks(self._moved(x), own, self._cells[self._exact(x, own)])
+        distances, indices = self._exact(x, own)
+        ranks = self._ranks(self._moved(x), own, self._cells[indices])
         wanted = target
         for _ in range(2):
-            count = int(np.quantile(ranks, wanted, method="higher")) + 1
-            found = np.mean(ranks < count, axis=1)
-            self.recall_error = float(found.std() / math.sqrt(len(found)))
-            wanted = min(1.0, target + _SURE * self.recall_error)
-        self._count, self.recall = count, float(found.mean())
-        self._near = self._nearest_cells(min(len(self._means), max(_FEW, 4 * count)))
+            self._count = int(np.quantile(ranks, wanted, method="higher")) + 1
+            error = np.mean(ranks < self._count, axis=1).std() / math.sqrt(len(x))
+            wanted = min(1.0, target + _SURE * float(error))
+        choice, farthest = max(_FEW, 4 * self._count), distances[:, -1:] * (1 + 1e-12)
+        while True:  # a cell may be near the query but not near the centre of the query's own
+            choice = min(choice, len(self._means))
+            self._near = self._nearest_cells(choice)
+            found = np.mean(self._nearest(x, own, self._k)[0] <= farthest, axis=1)
+            if found.mean() >= target or choice == len(self._means):
+                break
+            choice *= 2
+        self.recall = float(found.mean())
+        self.recall_error = float(found.std() / math.sqrt(len(found)))
         logger.info(
             "neighbours: %d of %d cells searched, recall %.4f ± %.4f",
-            *(count, len(self._means), self.recall, self.recall_error),
+            *(self._count, len(self._means), self.recall, self.recall_error),
         )
 
     def _ranks(self, x: Array, own: Array, holders: Array) -> Array:
