@@ -27,7 +27,7 @@ _REACH = 3  # coarse cells whose fine ones are looked at
 _TILE = 1024  # queries at a time
 _SPARE = 6  # candidates more than asked for, whose order rounding may have changed
 _PROBES = 512  # rows whose neighbours are computed exactly
-_SURE = 1.0  # standard errors by which the recall of these rows is kept above the target
+_SURE = 2.0  # standard errors by which the recall of these rows is kept above the target
 _FARTHEST = 1e15  # a query is no farther off: its squares must be held in float32
 _FEW = 64  # cells that a query chooses from, at least
 
@@ -164,7 +164,7 @@ class InvertedLists:
             self._count = int(np.quantile(ranks, wanted, method="higher")) + 1
             error = np.mean(ranks < self._count, axis=1).std() / math.sqrt(len(x))
             wanted = min(1.0, target + _SURE * float(error))
-        choice, farthest = max(_FEW, 4 * self._count), distances[:, -1:] * (1 + 1e-12)
+        choice, farthest = max(_FEW, 8 * self._count), distances[:, -1:] * (1 + 1e-12)
         while True:  # a cell may be near the query but not near the centre of the query's own
             choice = min(choice, len(self._means))
             self._near = self._nearest_cells(choice)
