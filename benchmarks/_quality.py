@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from heatsketch.filters import Power, apply
-from heatsketch.operators.base import Reordered
+from heatsketch.operators.base import Reordered, places_of
 
 POINTS, PAIRS, QUERIES = 145, 10_000, 5_000
 TWINS = 1e-3  # of the median distance; graphs without weights have vertices with equal rows
@@ -45,7 +45,7 @@ def _rows(matrix, points):
     if not isinstance(matrix, Reordered):
         return matrix[points].toarray()
     rows = np.empty((len(points), matrix.n))
-    rows[:, matrix.order] = matrix.A.matrix[np.argsort(matrix.order)[points]].toarray()
+    rows[:, matrix.order] = matrix.A.matrix[places_of(matrix.order)[points]].toarray()
     return rows
 
 

@@ -1,24 +1,20 @@
 """How fast are the leading eigenpairs, and are multiple ones found? hs.eigh, ARPACK and LOBPCG.
 
-Run: python benchmarks/eigenpairs.py [--small] [-o docs/benchmarks/eigenpairs.csv]
+Run: python benchmarks/eigenpairs.py [--small] [--repeats N]
 
 Graphs of 30 neighbours of a Swiss roll of 50,000 points and of 20 separated clouds of 100,000
 points in 50 dimensions, which have the eigenvalue 1 twenty times (--small: 5,000 points each). 15
 eigenpairs beside the trivial one: hs.eigh of the deflated operator to a residual of 1e-5, SciPy's
 eigsh (ARPACK, tol 1e-6) and lobpcg (tol 1e-5, 100 iterations) of the matrix for 16, in float64 on
-the same matrix. Best of `--repeat` runs, after one product, so that compiling is not timed. `at the
-top` counts eigenvalues within 1e-3 of 1, beside the trivial one.
+the same matrix. Best of `--repeats` runs, after one product, so that compiling is not timed. "at
+the top" counts eigenvalues within 1e-3 of 1, beside the trivial one.
 """
 
-import argparse
-import csv
-import platform
 import time
 import warnings
-from pathlib import Path
 
+import _harness as harness
 import numpy as np
-import scipy
 from scipy import sparse
 from scipy.sparse.linalg import eigsh, lobpcg
 
@@ -26,15 +22,15 @@ import heatsketch as hs
 from heatsketch.operators.base import stored_order
 
 K = 15
-FORMATS = {
-    "points": "s",
-    "n": "d",
-    "method": "s",
-    "seconds": ".2f",
-    "largest residual": ".0e",
-    "at the top": "d",
-    "smallest eigenvalue": ".6f",
-}
+HEADS = (
+    "points",
+    "n",
+    "method",
+    "seconds",
+    "largest residual",
+    "at the top",
+    "smallest eigenvalue",
+)
 
 
 def data(small):
@@ -89,26 +85,17 @@ def measure(matrix, root, repeat):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true", help="5,000 points of each")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args()
+    arguments = harness.parser(__doc__, repeats=3).parse_args()
     warnings.simplefilter("ignore")
-    print(f"heatsketch {hs.__version__}, SciPy {scipy.__version__}, {platform.python_version()}")
-    print("\n| " + " | ".join(FORMATS) + " |\n" + "|---" * len(FORMATS) + "|")
     rows = []
     for name, X in data(arguments.small):
         d = hs.Diffusion.from_points(X, n_neighbors=30)
         matrix, root = stored(d)
         hs.Sparse(matrix) @ np.ones((d.n, 1))
-        for figures in measure(matrix, root, arguments.repeat):
-            rows.append(list(map(format, [name, d.n, *figures], FORMATS.values())))
-            print("| " + " | ".join(rows[-1]) + " |", flush=True)
-    if arguments.output:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        with arguments.output.open("w", newline="") as file:
-            csv.writer(file).writerows([FORMATS, *rows])
+        for figures in measure(matrix, root, arguments.repeats):
+            rows.append(dict(zip(HEADS, [name, d.n, *figures], strict=True)))
+            harness.say(rows[-1])
+    print(harness.save("eigenpairs", rows, arguments))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How many products does A^p G take, and what is lost? Plain products against Chebyshev series.
 
-Run: python benchmarks/products.py [--small] [-o docs/benchmarks/products.csv]
+Run: python benchmarks/products.py [--small]
 
 Points: a Swiss roll of 20,000 points (--small: 3,000), graph of 30 neighbours, trivial eigenvector
 taken out, 32 columns. Each power alone on [-1, 1], which is what is known of any normalised graph,
@@ -10,11 +10,7 @@ of distances between rows, relative to plain products: near pairs are the neares
 5,000 points, far pairs 20,000 random ones.
 """
 
-import argparse
-import csv
-import platform
-from pathlib import Path
-
+import _harness as harness
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -25,17 +21,17 @@ from heatsketch.filters import Block, _by_chebyshev
 POWERS = (16, 64, 256, 1024)
 BANK = tuple(2**i for i in range(1, 11))
 COLUMNS = 32
-FORMATS = {
-    "p": "d",
-    "tol": ".0e",
-    "interval": "s",
-    "products": "d",
-    "saving": ".1f",
-    "near pairs, median": ".0e",
-    "near pairs, largest": ".0e",
-    "far pairs, median": ".0e",
-    "far pairs, largest": ".0e",
-}
+HEADS = (
+    "p",
+    "tol",
+    "interval",
+    "products",
+    "saving",
+    "near pairs, median",
+    "near pairs, largest",
+    "far pairs, median",
+    "far pairs, largest",
+)
 
 
 class Counting:
@@ -109,22 +105,12 @@ def measure(n):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true", help="3,000 points instead of 20,000")
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args()
-    print(
-        f"heatsketch {hs.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
-    )
-    print("\n| " + " | ".join(FORMATS) + " |\n" + "|---" * len(FORMATS) + "|")
+    arguments = harness.parser(__doc__).parse_args()
     rows = []
     for figures in measure(3_000 if arguments.small else 20_000):
-        rows.append(list(map(format, figures, FORMATS.values())))
-        print("| " + " | ".join(rows[-1]) + " |", flush=True)
-    if arguments.output:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        with arguments.output.open("w", newline="") as file:
-            csv.writer(file).writerows([FORMATS, *rows])
+        rows.append(dict(zip(HEADS, figures, strict=True)))
+        harness.say(rows[-1])
+    print(harness.save("products", rows, arguments))
 
 
 if __name__ == "__main__":

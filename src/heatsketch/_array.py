@@ -120,14 +120,15 @@ def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None)
     rows = slice(0, n) if rows is None else rows
     G = np.empty((rows.stop - rows.start, k))
 
-    def draw(tiles: slice) -> None:
-        for tile in range(first + tiles.start, first + tiles.stop):
-            start = tile * RANDOM_TILE
-            block = _random_tile(entropy, tile, min(RANDOM_TILE, n - start), k, kind)
-            low, high = max(rows.start, start), min(rows.stop, start + len(block))
-            G[low - rows.start : high - rows.start] = block[low - start : high - start]
-
     first = rows.start // RANDOM_TILE
+
+    def draw(one: slice) -> None:
+        tile = first + one.start
+        start = tile * RANDOM_TILE
+        block = _random_tile(entropy, tile, min(RANDOM_TILE, n - start), k, kind)
+        low, high = max(rows.start, start), min(rows.stop, start + len(block))
+        G[low - rows.start : high - rows.start] = block[low - start : high - start]
+
     for_each_tile(draw, -(-rows.stop // RANDOM_TILE) - first, 1)
     return G
 

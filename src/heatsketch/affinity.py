@@ -17,7 +17,7 @@ from heatsketch._typing import Array
 from heatsketch.bandwidth import rule_epsilon
 from heatsketch.neighbors import NeighborIndex, Neighbors, Search, distinct_rows, search_of
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
-from heatsketch.operators.base import Reordered, take_rows
+from heatsketch.operators.base import Reordered, places_of, take_rows
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.sparse import StoredRows, is_large, larger_of_both
 
@@ -166,7 +166,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         bandwidth = resolve_epsilon(X, epsilon)
         scales = np.full(index.n, np.sqrt(frame.squared(bandwidth)))
     order = index.order() if is_large(index.n) else None
-    places = None if order is None else _Places.of(order)
+    places = None if order is None else _Places(order, places_of(order))
     rows = _NeighborRows(index, k, scales, middle, places)
     graph, own = _graph(rows, found)
     return Affinity(
@@ -300,12 +300,6 @@ class _Places(NamedTuple):
 
     order: Array  # (n,), the point at each place
     place: Array  # (n,), the place of each point
-
-    @classmethod
-    def of(cls, order: Array) -> _Places:
-        place = np.empty(len(order), np.int32 if len(order) < 2**31 else np.int64)
-        place[order] = np.arange(len(order))
-        return cls(order, place)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ import numpy as np
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
+from heatsketch.operators.base import index_type
 
 logger = logging.getLogger("heatsketch")
 
@@ -76,7 +77,7 @@ class InvertedLists:
         self._cells = self._cells_of(self._points)
         counts = np.bincount(self._cells, minlength=len(self._centres))
         self._starts = np.concatenate([[0], np.cumsum(counts)])
-        self.order = np.argsort(self._cells, kind="stable").astype(_index_type(len(self._points)))
+        self.order = np.argsort(self._cells, kind="stable").astype(index_type(len(self._points)))
         width = self._points.shape[1]
         self._rows = np.empty((len(self._points), width + 1), np.float32)
         means = self._centres.copy()
@@ -235,7 +236,3 @@ def _nearest(x: Array, centres: Array) -> Array:
 def _squares(x: Array, y: Array) -> Array:
     """Return |x_i - y_j|² - |x_i|² (m, n) by the Gram form: good enough to rank cells."""
     return np.einsum("ij,ij->i", y, y) - 2.0 * (x @ y.T)
-
-
-def _index_type(n: int) -> type[np.signedinteger]:
-    return np.int32 if n < 2**31 else np.int64

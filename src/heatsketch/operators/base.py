@@ -277,6 +277,24 @@ def stored_order(A: Operator) -> tuple[Operator, Array | None]:
     return Deflated(inner, A.V[order]), order
 
 
+def places_of(order: Array) -> Array:
+    """Return the place (n,) of each point in an order: the inverse permutation, 32-bit if it fits.
+
+    Parameters
+    ----------
+    order : array (n,)
+        The point at each place.
+    """
+    place = np.empty(len(order), index_type(len(order)))
+    place[order] = np.arange(len(order))
+    return place
+
+
+def index_type(n: int) -> type[np.signedinteger]:
+    """Return the smallest type in use that numbers n points."""
+    return np.int32 if n < 2**31 else np.int64
+
+
 def take_rows(X: Array, order: Array) -> Array:
     """Return X[order], on all cores."""
     Y = np.empty((len(order), *X.shape[1:]), X.dtype)

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.base import Reordered, check_block, take_rows
+from heatsketch.operators.base import Reordered, check_block, places_of, take_rows
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 _TILE = 2048  # rows of a product
@@ -201,10 +201,8 @@ def in_near_order(A: Sparse) -> Sparse | Reordered:
 
 def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:
     """Return matrix[order][:, order]."""
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
     rows = matrix[order]
-    rows.indices = place[rows.indices].astype(rows.indices.dtype)
+    rows.indices = places_of(order)[rows.indices].astype(rows.indices.dtype)
     rows.has_sorted_indices = False
     rows.sort_indices()
     return rows
