@@ -199,8 +199,11 @@ def parser(text, repeats=5, limit=360.0):
 
 
 def chosen(names, only):
-    """Return the names of which some part is in `only` (None: all of them)."""
-    return [name for name in names if only is None or any(part in name for part in only)]
+    """Return the names that are in `only`, or of which it has a part that is no name itself."""
+    if only is None:
+        return list(names)
+    parts = [part for part in only if part not in names]
+    return [name for name in names if name in only or any(part in name for part in parts)]
 
 
 def say(text):

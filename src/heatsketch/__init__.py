@@ -17,10 +17,13 @@ from heatsketch.estimators import (
     DiffusionMap,
     HeatEmbedding,
     HeatSketch,
+    MixtureDiffusion,
     NearIsometricProjection,
 )
 from heatsketch.filters import Heat, Power
+from heatsketch.io.model import load_model, save_model
 from heatsketch.metrics import diffusion_distance, distortion
+from heatsketch.mixture import MixtureKernel
 from heatsketch.normalize import bistochastic_normalize, markov_normalize, symmetric_normalize
 from heatsketch.operators import Affine, Deflated, Dense, Kernel, LowRank, Scaled, Sparse
 from heatsketch.sketch import sketch
@@ -42,6 +45,8 @@ __all__ = [
     "HeatSketch",
     "Kernel",
     "LowRank",
+    "MixtureDiffusion",
+    "MixtureKernel",
     "NearIsometricProjection",
     "Power",
     "ScaleWarning",
@@ -55,8 +60,10 @@ __all__ = [
     "eigh",
     "gaussian_affinity",
     "ksum",
+    "load_model",
     "markov_normalize",
     "metrics",
+    "save_model",
     "sketch",
     "symmetric_normalize",
 ]

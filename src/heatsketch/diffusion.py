@@ -32,6 +32,8 @@ from heatsketch.affinity import (
 )
 from heatsketch.bandwidth import RULES
 from heatsketch.components import component_labels, isolated_points
+from heatsketch.mixture import MixtureKernel
+from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.normalize import (
     Scaling,
     as_affinity,
@@ -39,7 +41,7 @@ from heatsketch.normalize import (
     check_non_negative,
     markov_scaling,
 )
-from heatsketch.operators import Deflated, Dense, Kernel, Operator, Scaled, Sparse
+from heatsketch.operators import Deflated, Dense, Kernel, LowRank, Operator, Scaled, Sparse
 from heatsketch.operators.base import Reordered, stored_order, take_rows
 from heatsketch.operators.sparse import StoredRows, in_near_order, is_large, multiply
 from heatsketch.spectrum import eigh
@@ -238,6 +240,54 @@ class Diffusion:
         )
 
     @classmethod
+    def from_mixture(
+        cls,
+        X: Any,
+        kernel: MixtureKernel,
+        *,
+        normalization: str = "markov",
+        alpha: float = 0.0,
+        rank_tol: float = 1e-10,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Diffusion:
+        """Build the diffusion of points by the MGC affinity of a Gaussian mixture, of low rank.
+
+        The affinities are k_ε(x_i, x_j) in closed form, between the points alone: sums over points
+        take the place of the integrals of `MixtureKernel`.
+
+        Parameters
+        ----------
+        X : array (n, m)
+        kernel : MixtureKernel
+        normalization, alpha, tol, max_iter
+            As in `from_points`, but alpha is 0: the density is what the affinity is about.
+        rank_tol : float, default 1e-10
+            What the low-rank product may miss of k(x, x), as a share of it.
+
+        Raises
+        ------
+        ValueError
+            The affinity has a rank over 4,096 (ε is small for these points).
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> kernel = hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0)
+        >>> d = hs.Diffusion.from_mixture(np.linspace(-2, 2, 50)[:, None], kernel)
+        >>> root = np.sqrt(d.measure)
+        >>> d.operator.n, bool(np.allclose(d.operator @ root, root))
+        (50, True)
+        """
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        X = check_points(X)
+        log_unit = float(kernel.log_diagonal(X).max())
+        operator = LowRank(affinity_factor(kernel, X, rank_tol, log_unit))
+        built = Affinity(operator, _MixtureRows(kernel, X, log_unit), epsilon=kernel.epsilon)
+        built.diagnostics["rank"] = operator.factor.shape[1]
+        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
+
+    @classmethod
     def _normalized(
         cls,
         built: Affinity,
@@ -305,6 +355,17 @@ class Diffusion:
             stored_rows = isinstance(rows, StoredRows)
             Y[tiled] = multiply(rows.matrix, inner) if stored_rows else rows @ H
         return Y
+
+
+@dataclass(frozen=True, eq=False)
+class _MixtureRows:
+    kernel: MixtureKernel
+    points: Array
+    log_unit: float
+
+    def __call__(self, X: Any) -> Array:
+        """Return affinities of new points (m, n)."""
+        return np.exp(self.kernel.log_kernel(X, self.points) - self.log_unit)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from heatsketch.affinity import STORED_POINTS
 from heatsketch.diffusion import AFFINITIES
 from heatsketch.filters import SPECTRAL_LIMIT
 
-METHODS = ("heat-embedding", "heat-sketch", "diffusion-map")
+METHODS = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")
 GB = 1e9
 
 # Measured with tracemalloc, which sees every NumPy array; a test measures again.
@@ -36,7 +36,11 @@ _PAIRS = 150e6  # bytes of the pairs that a projection is learned from
 _SKETCH_BLOCKS = 4  # of the sketch, meanwhile
 _MOST_COMPONENTS = 64  # what n_components="auto" looks at
 
-_ALTERNATIVES = ("n_components", "n_sketch", "n_neighbors")  # to be halved
+_MIXTURE_ROWS, _MIXTURE_COPIES, _MIXTURE_PARTS = 20_000, 4, 30  # while a mixture is fitted
+_RULE = 480e6  # bytes of the distances that a rule for ε looks at
+_CANDIDATES = 4000  # for pivots of a feature map
+
+_ALTERNATIVES = ("n_components", "n_sketch", "n_neighbors", "max_features")  # to be halved
 _GROUP_FILES = (  # of versions 2 and 1 of Linux control groups
     ("memory.max", "memory.current", "inactive_file", "memory.stat"),
     (
@@ -80,6 +84,7 @@ def predict(
     n_sketch: int = 256,
     affinity: str = "knn",
     n_neighbors: int = 15,
+    max_features: int = 500,
     stored: int | None = None,
 ) -> Prediction:
     """Predict the memory that a fit takes beyond the data, from their shape alone.
@@ -88,10 +93,12 @@ def predict(
     ----------
     n, d : int
         Points and features; d = n with ``affinity="precomputed"``.
-    method : "heat-embedding", "heat-sketch" or "diffusion-map"
+    method : "heat-embedding", "heat-sketch", "diffusion-map" or "mixture-diffusion"
     n_components, time, n_sketch, affinity, n_neighbors
         As of the estimators. With "radius", `n_neighbors` is the mean number of points within the
         radius, which the shape does not tell.
+    max_features : int, default 500
+        Of "mixture-diffusion", which may take as many coordinates.
     dtype : float32 or float64, default float64
         Of the data.
     stored : int, optional
@@ -117,9 +124,12 @@ def predict(
     """
     check_choice(method, "method", METHODS)
     check_choice(affinity, "affinity", (*AFFINITIES, "precomputed"))
-    for name, value in {"n_sketch": n_sketch, "n_neighbors": n_neighbors}.items():
+    whole = {"n_sketch": n_sketch, "n_neighbors": n_neighbors, "max_features": max_features}
+    for name, value in whole.items():
         check_number(value, name, low=1, integer=True)
     itemsize = np.dtype(dtype).itemsize
+    if method == "mixture-diffusion":
+        return Prediction({"mixture": _mixture(n, d), "map": _map(n, d, max_features, itemsize)})
     built, held = _graph(n, d, stored, affinity, min(n_neighbors + 1, n))
     block = 8.0 * n
     in_product = n * (8.0 * _FIXED_BLOCKS + itemsize * _BLOCKS)  # for each column
@@ -138,6 +148,19 @@ def predict(
     return Prediction(stages)
 
 
+def _mixture(n: int, d: int) -> float:
+    """Return the bytes while a mixture is fitted: copies of a sample, and the rule for ε."""
+    rows = min(n, _MIXTURE_ROWS)
+    rule = _RULE * min(1.0, (n / 2000) ** 2)
+    return 8.0 * (n * d + rows * (_MIXTURE_COPIES * d + _MIXTURE_PARTS)) + rule
+
+
+def _map(n: int, d: int, r: int, itemsize: int) -> float:
+    """Return the bytes while a feature map of r coordinates is chosen and used."""
+    candidates = min(n, _CANDIDATES)
+    return 8.0 * n * (d + r) + itemsize * n * r + 8.0 * candidates * (3 * r + _MIXTURE_PARTS * d)
+
+
 def _count(time: Any) -> int:
     several = isinstance(time, Sequence | np.ndarray) and not isinstance(time, str)
     return len(time) if several else 1
@@ -145,7 +168,7 @@ def _count(time: Any) -> int:
 
 def options_of(X: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the options of `predict` for data X (n, d) and the parameters of an estimator."""
-    names = ("n_components", "time", "n_sketch", "affinity", "n_neighbors")
+    names = ("n_components", "time", "n_sketch", "affinity", "n_neighbors", "max_features")
     known = {name: parameters[name] for name in names if name in parameters}
     stored = X.nnz if sparse.issparse(X) else None
     return known | {"method": method, "dtype": X.dtype, "stored": stored}
@@ -212,7 +235,8 @@ def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Pre
 def less_memory(n: int, d: int, **options: Any) -> str:
     """Say what would take less memory, and how much; parameters of `predict`."""
     changes: list[tuple[str, dict[str, Any]]] = [("float32 data", {"dtype": np.float32})]
-    if options.get("affinity", "knn") != "precomputed":
+    graph = options["method"] != "mixture-diffusion"
+    if graph and options.get("affinity", "knn") != "precomputed":
         changes.append(("affinity='knn'", {"affinity": "knn"}))
     for name in _ALTERNATIVES:
         value = options.get(name)

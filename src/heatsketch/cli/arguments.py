@@ -14,12 +14,14 @@ METHODS: dict[str, Callable[..., Any]] = {
     "heat-embedding": hs.HeatEmbedding,
     "heat-sketch": hs.HeatSketch,
     "diffusion-map": hs.DiffusionMap,
+    "mixture-diffusion": hs.MixtureDiffusion,
 }
 DEFAULT_METHOD = next(iter(METHODS))
 AUTOMATIC = {  # what a method can choose by itself
     "heat-embedding": ("time",),
     "heat-sketch": (),
     "diffusion-map": ("n_components", "time"),
+    "mixture-diffusion": ("n_components",),
 }
 RULES = ("self-tuning", *bandwidth.RULES)
 
@@ -45,8 +47,10 @@ def add_option(command: argparse.ArgumentParser, name: str, *, help: str, **kwar
     The help text reads the defaults from the signatures of the methods.
     """
     found = {method: defaults(METHODS[method])[name] for method in methods_with(name)}
-    if len(found) == len(METHODS) and len(set(map(str, found.values()))) == 1:
+    lacking = [method for method in METHODS if method not in found]
+    if len(lacking) <= 1 and len(set(map(str, found.values()))) == 1:
         text = f"default {next(iter(found.values()))}"
+        text += "".join(f", not of {method}" for method in lacking)
     else:
         text = ", ".join(f"{method}: default {value}" for method, value in found.items())
     kwargs.setdefault("metavar", None if "choices" in kwargs else name[0].upper())

@@ -23,6 +23,7 @@ from heatsketch.cli.arguments import (
     methods_with,
     number,
     or_auto,
+    positive,
     times,
 )
 from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
@@ -46,6 +47,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_option(command, "share", type=float, help="of the distances that auto keeps")
     add_option(command, "factor", type=float, help="within which auto keeps them")
     add_option(command, "delta", type=float, help="what auto may leave out")
+    add_option(command, "mixture", type=positive, metavar="M", help="components of its mixture")
+    add_option(command, "tolerance", type=float, help="error of its distances")
+    add_option(command, "max_features", type=positive, metavar="R", help="most of its coordinates")
     add_diffusion(command)
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
     add("--plot", type=Path, metavar="FILE", help="also draw it: .png, .pdf or .svg")
@@ -90,7 +94,7 @@ def _memory_options(
 def _memory(args: argparse.Namespace, table: io.Table, options: dict[str, Any]) -> dict[str, str]:
     """Say what memory each stage would take, and whether it is there."""
     X, known = table.values, _memory_options(args, table, options)
-    if known["affinity"] == "radius":
+    if known.get("affinity") == "radius":
         args.usage_error("--dry-run cannot tell from the shape how many points a radius joins")
     size = memory.predict(*X.shape, **known)
     there = memory.available() if args.memory_budget is None else args.memory_budget
@@ -149,21 +153,22 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
 
 def _title(args: argparse.Namespace, table: io.Table, estimator: Any) -> str:
     time = getattr(estimator, "time_", estimator.time)  # the one chosen, if it was "auto"
-    words = f"time {time}, normalization {estimator.normalization}, epsilon {estimator.epsilon}"
-    return f"{Path(table.source).name}: {args.method}, {words}"
+    words = [f"time {time}"]
+    if hasattr(estimator, "normalization"):
+        words.append(f"normalization {estimator.normalization}")
+    words.append(f"epsilon {estimator.epsilon}")
+    return f"{Path(table.source).name}: {args.method}, {', '.join(words)}"
 
 
 def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> dict[str, str]:
     n, d = table.values.shape
-    facts = estimator.diagnostics_
     chosen = {"time": str(estimator.time_)} if estimator.time == "auto" else {}
-    components = facts.get("components", "unknown number of")  # not counted for every operator
     lines = {
         "input": f"{table.source}: {n:,} points, {d:,} features{_aside(table)}",
         "method": f"{args.method}, {_parameters(estimator)}",
         **chosen,
         "bandwidth": _bandwidth(estimator.epsilon_),
-        "graph": f"{components} connected component(s), {facts['isolated']} isolated point(s)",
+        **_model(estimator.diagnostics_),
     }
     if getattr(estimator, "distortion_", None) is not None:
         lines["distances"] = _kept(estimator.distortion_)
@@ -171,10 +176,22 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
     if groups is not None and n <= AGREEMENT_UP_TO:
         logger.info("agreement of the labels of neighbours")
         figures = [f"embedding {agreement(Y, groups[0]):.3f}"]
-        if estimator.get_params()["affinity"] != "precomputed":
+        if estimator.get_params().get("affinity") != "precomputed":
             figures.append(f"input {agreement(table.values, groups[0]):.3f}")
         lines["agreement"] = f"{', '.join(figures)} ({table.label} by 10 nearest, leave one out)"
     return lines
+
+
+def _model(facts: dict[str, Any]) -> dict[str, str]:
+    """Say what the points became: a graph, or a mixture."""
+    if "mixture_components" in facts:
+        error = facts["distance_error"] / facts["typical_distance"]
+        words = f"{facts['mixture_components']} Gaussians, {facts['n_features']} coordinates"
+        kept = f"within {100 * error:.2g} % of the root mean square distance, at time 1"
+        return {"mixture": words, "distances": kept}
+    components = facts.get("components", "unknown number of")  # not counted for every operator
+    text = f"{components} connected component(s), {facts['isolated']} isolated point(s)"
+    return {"graph": text}
 
 
 def _aside(table: io.Table) -> str:

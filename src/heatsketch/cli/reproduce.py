@@ -1,4 +1,4 @@
-"""heatsketch reproduce: run the experiments of Sketching the heat kernel again."""
+"""heatsketch reproduce: run the experiments of the papers again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from heatsketch import experiments
 from heatsketch.cli.arguments import positive
 from heatsketch.cli.reporting import print_lines
 
+MGC_COLUMNS = {
+    "mgc-1": ("points", "draws", "components", "largest", "rms"),
+    "mgc-2": ("epsilon", "order", "median", "worst", "bound", "needed"),
+}
+
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command."""
     command: argparse.ArgumentParser = commands.add_parser(
-        "reproduce", help="run the experiments of Sketching the heat kernel again"
+        "reproduce", help="run the experiments of the papers again"
     )
     add = command.add_argument
-    figures = (*experiments.FIGURES, "all")
+    figures = (*experiments.FIGURES, *experiments.MGC, "all")
     add("figure", choices=figures, metavar="FIGURE", help=", ".join(figures))
     add("-o", "--output", type=Path, required=True, metavar="DIR", help="tables, pictures, trials")
     add("--trials", type=positive, metavar="N", help="default: the paper's number")
@@ -29,7 +34,24 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the trials that are missing, write tables and pictures, print means."""
+    """Run what is missing, write tables and pictures, print what they come to."""
+    if args.figure in experiments.MGC:
+        _refuse_trials(args)
+    else:
+        _run_sketches(args)
+    for name in experiments.MGC:
+        if args.figure in (name, "all"):
+            _run_mixture(args, name)
+
+
+def _refuse_trials(args: argparse.Namespace) -> None:
+    """Stop at options that say how many trials of which methods to run, and how."""
+    for option in ("trials", "jobs", "methods"):
+        if getattr(args, option) is not None:
+            args.usage_error(f"--{option} does not apply to {args.figure}, which has no trials")
+
+
+def _run_sketches(args: argparse.Namespace) -> None:
     rows = experiments.reproduce(
         args.figure,
         args.output,
@@ -41,6 +63,16 @@ def run(args: argparse.Namespace) -> None:
     for figure in dict.fromkeys(row.figure for row in rows):
         _print_means([row for row in rows if row.figure == figure])
     print_lines({"written": f"{args.output}: figure-*.csv, figure-*.png, trials-*.jsonl"})
+
+
+def _run_mixture(args: argparse.Namespace, name: str) -> None:
+    rows = experiments.reproduce_mgc(name, args.output, seed=args.seed)
+    print(f"{name}, some columns of the table")
+    print("".join(f"{column:>12}" for column in MGC_COLUMNS[name]))
+    for row in rows:
+        print("".join(f"{getattr(row, column):12.4g}" for column in MGC_COLUMNS[name]))
+    print()
+    print_lines({"written": f"{args.output}: {name}.csv, {name}*.png"})
 
 
 def _print_means(rows: list[experiments.Row]) -> None:

@@ -3,6 +3,13 @@
 from heatsketch.estimators.embedding import HeatEmbedding
 from heatsketch.estimators.heat import HeatSketch
 from heatsketch.estimators.isometry import NearIsometricProjection
+from heatsketch.estimators.mixture import MixtureDiffusion
 from heatsketch.estimators.spectral import DiffusionMap
 
-__all__ = ["DiffusionMap", "HeatEmbedding", "HeatSketch", "NearIsometricProjection"]
+__all__ = [
+    "DiffusionMap",
+    "HeatEmbedding",
+    "HeatSketch",
+    "MixtureDiffusion",
+    "NearIsometricProjection",
+]

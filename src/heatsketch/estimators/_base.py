@@ -59,7 +59,8 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Parameters
         ----------
         X : array, DataFrame or sparse matrix (n, d)
-            Points; with ``affinity="precomputed"`` the symmetric affinity or graph (n, n).
+            Points; with ``affinity="precomputed"`` the symmetric affinity or graph (n, n), or a
+            `Diffusion` of the same normalization, which is taken as it is.
         y : ignored
 
         Returns
@@ -71,22 +72,26 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_choice(self.normalization, "normalization", NORMALIZATIONS)
         times = _as_list(self.time)
         self._check_parameters(times)
-        X = self._check_X(X, reset=True)
-        memory.check(*X.shape, **memory.options_of(X, self._method, self.get_params(deep=False)))
-        diffusion = self._diffuse(X)
+        if isinstance(X, Diffusion):
+            diffusion, dtype = self._given(X), X.operator.dtype
+        else:
+            X = self._check_X(X, reset=True)
+            parameters = self.get_params(deep=False)
+            memory.check(*X.shape, **memory.options_of(X, self._method, parameters))
+            diffusion, dtype = self._diffuse(X), X.dtype
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
         blocks = self._factor(diffusion, times)
         if diffusion.diagnostics["flat"]:  # what is left is rounding, and would grow with time
             blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]
-        H, log_scales = _on_scale(blocks, X.dtype)
+        H, log_scales = _on_scale(blocks, dtype)
         H = np.asarray(H, dtype=diffusion.operator.dtype)
         _check_mass(H, diffusion.measure)
         self._H = with_root(H, diffusion.measure)
         self.diffusion_ = diffusion
         self.epsilon_ = diffusion.epsilon
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
-        self.embedding_ = self._rows_of(diffusion.smooth(self._H), X.dtype)
+        self.embedding_ = self._rows_of(diffusion.smooth(self._H), dtype)
         if diffusion.vertex is not None:
             self.embedding_ = self.embedding_[diffusion.vertex]
         self.diagnostics_ = diffusion.diagnostics | {
@@ -128,6 +133,19 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
+    def _given(self, diffusion: Diffusion) -> Diffusion:
+        """Take a diffusion in place of points, if it is what the parameters say."""
+        if self.affinity != "precomputed" or self.normalization != diffusion.normalization:
+            raise ValueError(
+                f"X is a Diffusion of normalization={diffusion.normalization!r}, the estimator has "
+                f"affinity={self.affinity!r} and normalization={self.normalization!r}; pass "
+                f"affinity='precomputed' and normalization={diffusion.normalization!r}."
+            )
+        self.n_features_in_ = diffusion.n if diffusion.extend is None else diffusion.extend.width
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return diffusion
+
     def _diffuse(self, X: Any) -> Diffusion:
         common: dict[str, Any] = {
             "normalization": self.normalization,
@@ -160,7 +178,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _check_X(self, X: Any, reset: bool) -> Any:
         if hasattr(X, "columns"):
-            _check_columns(X)  # scikit-learn reads the names and what the frame library needs
+            check_columns(X)  # scikit-learn reads the names and what the frame library needs
         else:
             X = as_floats(X, "X")
         return check_input(self, X, reset, accept_sparse="csr")
@@ -261,7 +279,7 @@ def _check_mass(H: Array, measure: Array) -> None:
         )
 
 
-def _check_columns(X: Any) -> None:
+def check_columns(X: Any) -> None:
     """Raise with the names of the columns of a data frame that are not numbers."""
     bad = [str(name) for name in X.columns if not _is_numeric(X[name], str(name))]
     if bad:

@@ -1,11 +1,28 @@
-"""The experiments of *Sketching the heat kernel*, section 5, run again.
+"""The experiments of the papers, run again.
 
-`reproduce` runs a figure; `FIGURES` says what each figure is made of. A trial draws points and
-random matrices, embeds the points by every method and measures log L, (32) of the paper.
+`reproduce` runs a figure of *Sketching the heat kernel*, section 5; `FIGURES` says what each figure
+is made of. A trial draws points and random matrices, embeds the points by every method and measures
+log L, (32) of the paper. `reproduce_mgc` runs the two examples of *Diffusion representation*,
+section 6.
 """
 
 from heatsketch.experiments.figures import FIGURES, MDS_TRIALS, METHODS, Figure, Setting
+from heatsketch.experiments.mgc import MGC, reproduce_mgc
+from heatsketch.experiments.mgc_stationary import StationaryRow
+from heatsketch.experiments.mgc_truncation import TruncationRow
 from heatsketch.experiments.run import reproduce
 from heatsketch.experiments.summary import Row
 
-__all__ = ["FIGURES", "MDS_TRIALS", "METHODS", "Figure", "Row", "Setting", "reproduce"]
+__all__ = [
+    "FIGURES",
+    "MDS_TRIALS",
+    "METHODS",
+    "MGC",
+    "Figure",
+    "Row",
+    "Setting",
+    "StationaryRow",
+    "TruncationRow",
+    "reproduce",
+    "reproduce_mgc",
+]

@@ -35,7 +35,7 @@ _DODGE = 0.06  # between methods, in steps of the axis, so that error bars stay 
 
 def curves(name: str, figure: Figure, rows: Sequence[Row], path: Path) -> None:
     """Draw the mean of log L with one standard deviation up and down."""
-    drawing, ax = _new_figure(7.2, 4.8)
+    drawing, ax = new_figure(7.2, 4.8)
     shown = [method for method in figure.methods if any(row.method == method for row in rows)]
     logarithmic, n_trials = figure.setting.axis == "p", _most_trials(rows)
     for place, method in enumerate(shown):
@@ -53,7 +53,7 @@ def curves(name: str, figure: Figure, rows: Sequence[Row], path: Path) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     _title(drawing, name, figure, rows)
-    _save(drawing, path)
+    save(drawing, path)
 
 
 def scatters(name: str, figure: Figure, rows: Sequence[Row], seed: int, path: Path) -> None:
@@ -61,7 +61,7 @@ def scatters(name: str, figure: Figure, rows: Sequence[Row], seed: int, path: Pa
     trials = {row.method: row.trials for row in rows}
     widest = _most_trials(rows)
     shape = (len(trials), widest) if widest > 1 else (1, len(trials))
-    drawing, axes = _new_figure(3.6 * shape[1], 3.5 * shape[0], shape)
+    drawing, axes = new_figure(3.6 * shape[1], 3.5 * shape[0], shape)
     panels = [(method, trial) for method in trials for trial in range(widest)]
     for ax, (method, trial) in zip(axes.flat, panels, strict=True):
         if trial < trials[method]:
@@ -69,7 +69,7 @@ def scatters(name: str, figure: Figure, rows: Sequence[Row], seed: int, path: Pa
         else:
             ax.set_visible(False)
     _title(drawing, name, figure, rows)
-    _save(drawing, path)
+    save(drawing, path)
 
 
 def _curve(
@@ -127,7 +127,7 @@ def _most_trials(rows: Sequence[Row]) -> int:
     return max((row.trials for row in rows), default=0)
 
 
-def _new_figure(width: float, height: float, shape: tuple[int, int] | None = None) -> Any:
+def new_figure(width: float, height: float, shape: tuple[int, int] | None = None) -> Any:
     """Return a figure and its axes, one or an array of them, without any global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Drawing
@@ -139,5 +139,6 @@ def _new_figure(width: float, height: float, shape: tuple[int, int] | None = Non
     return drawing, drawing.subplots(*shape, squeeze=False)
 
 
-def _save(drawing: Any, path: Path) -> None:
+def save(drawing: Any, path: Path) -> None:
+    """Write a picture as PNG."""
     write_atomically(path, lambda draft: drawing.savefig(draft, format="png"), force=True)

@@ -7,11 +7,12 @@ renamed when complete.
 One module per format (`npy`, `npz`, `text`, `parquet`, `h5ad`) holds its `read` and its `write`;
 `formats` says which suffix is whose. What they share: `table`, the record and the rules for its
 columns; `values`, float arrays and CSR matrices; `arrow`, columns of text and Parquet tables;
-`files`, atomic writing, limits on size, errors.
+`files`, atomic writing, limits on size, errors. `model` keeps fitted models.
 """
 
 from heatsketch.io.files import write_atomically
 from heatsketch.io.formats import SUFFIXES, read_table, write_table
+from heatsketch.io.model import load_model, save_model
 from heatsketch.io.table import ID_NAMES, LABEL_NAMES, Table
 
 __all__ = [
@@ -19,7 +20,9 @@ __all__ = [
     "LABEL_NAMES",
     "SUFFIXES",
     "Table",
+    "load_model",
     "read_table",
+    "save_model",
     "write_atomically",
     "write_table",
 ]

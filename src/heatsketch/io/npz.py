@@ -25,12 +25,12 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
             values = _sparse(archive, path)
             return Table(values, numbered(values), {}, None, str(path))
         chosen = _choice(shapes, key, path)
-        values = as_float(_array(archive, chosen, path), f"{chosen} in {path}")
+        values = as_float(read_member(archive, chosen, path), f"{chosen} in {path}")
         columns = numbered(values)
         if shapes.get("columns") == (len(columns),):
-            columns = tuple(map(str, _array(archive, "columns", path).tolist()))
+            columns = tuple(map(str, read_member(archive, "columns", path).tolist()))
         extra = {
-            name: _array(archive, name, path)
+            name: read_member(archive, name, path)
             for name, shape in shapes.items()
             if shape == values.shape[:1] and name not in (chosen, "columns")
         }
@@ -46,9 +46,13 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -
         arrays[name] = np.array(["" if v is None else str(v) for v in column]) if text else column
     with zipfile.ZipFile(draft, "w") as archive:
         for name, array in arrays.items():
-            member = zipfile.ZipInfo(f"{name}.npy")  # without a date: same content, same bytes
-            with archive.open(member, "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)
+            write_member(archive, name, array)
+
+
+def write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
+    """Write the array `name` into an archive, without a date: same content, same bytes."""
+    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
 def _shapes(archive: zipfile.ZipFile, path: Path) -> dict[str, tuple[int, ...]]:
@@ -77,7 +81,8 @@ def _choice(shapes: dict[str, tuple[int, ...]], key: str | None, path: Path) -> 
     )
 
 
-def _array(archive: zipfile.ZipFile, name: str, path: Path) -> Array:
+def read_member(archive: zipfile.ZipFile, name: str, path: Path) -> Array:
+    """Read the array `name` of an archive, whose size must be what it claims; no pickles."""
     member, what = archive.getinfo(f"{name}.npy"), f"{name} in {path}"
     with archive.open(member) as stream:
         size = claimed_size(stream, what)
@@ -90,5 +95,5 @@ def _array(archive: zipfile.ZipFile, name: str, path: Path) -> Array:
 
 def _sparse(archive: zipfile.ZipFile, path: Path) -> sparse.csr_matrix:
     names = ("data", "indices", "indptr", "shape", "format")
-    data, indices, indptr, shape, layout = (_array(archive, name, path) for name in names)
+    data, indices, indptr, shape, layout = (read_member(archive, name, path) for name in names)
     return as_csr(data, indices, indptr, shape, str(layout), path)

@@ -1,0 +1,166 @@
+"""Models in a file: a zip archive of a JSON header and arrays; nothing is pickled."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heatsketch._typing import Array
+from heatsketch.estimators import MixtureDiffusion
+from heatsketch.io.files import DAMAGE, blame, check_budget, write_atomically
+from heatsketch.io.npz import read_member, write_member
+from heatsketch.mixture import CholeskyMap, MixtureKernel
+
+FORMAT = 1
+_HEADER = "header.json"
+_MOST_HEADER = 2**24  # bytes
+_KERNEL = ("weights", "means", "covariances")
+_PARAMETERS = ("n_components", "tolerance", "time", "max_features")
+
+
+def save_model(
+    model: MixtureDiffusion | MixtureKernel, path: str | Path, *, force: bool = False
+) -> None:
+    """Write a fitted `MixtureDiffusion`, or a `MixtureKernel`, to one small file.
+
+    Its size depends on the mixture and the coordinates, not on the number of training points, which
+    are not in it; nor are `embedding_` and `stationary_`.
+
+    Parameters
+    ----------
+    model : MixtureDiffusion or MixtureKernel
+    path : str or path
+    force : bool, default False
+        Replace the file if it exists.
+
+    Raises
+    ------
+    TypeError
+        Another kind of model (scikit-learn and skops keep those).
+    FileExistsError, FileNotFoundError
+        As of `heatsketch.io.write_atomically`.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, heatsketch as hs
+    >>> X, label = hs.datasets.gaussian_clouds(200, n_labels=2, dim=2, rng=0)
+    >>> model = hs.MixtureDiffusion(mixture=2, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hs.save_model(model, f"{folder}/clouds.model")
+    ...     again = hs.load_model(f"{folder}/clouds.model")
+    >>> np.array_equal(again.transform(X), model.transform(X))
+    True
+    """
+    if isinstance(model, MixtureKernel):
+        header, arrays = _of_kernel(model)
+    elif isinstance(model, MixtureDiffusion):
+        header, arrays = _of_estimator(model)
+    else:
+        raise TypeError(
+            f"{type(model).__name__} cannot be saved so; pass a MixtureDiffusion or MixtureKernel."
+        )
+
+    def write(draft: Path) -> None:
+        with zipfile.ZipFile(draft, "w") as archive:
+            text = json.dumps({"format": FORMAT, **header}, indent=1)
+            archive.writestr(zipfile.ZipInfo(_HEADER), text)
+            for name, array in arrays.items():
+                write_member(archive, name, array)
+
+    write_atomically(path, write, force=force)
+
+
+def load_model(path: str | Path) -> MixtureDiffusion | MixtureKernel:
+    """Read what `save_model` wrote; it maps points to the same bits.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged, of a later format, or no model.
+
+    Examples
+    --------
+    >>> import tempfile, heatsketch as hs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hs.save_model(hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0), f"{folder}/a.model")
+    ...     hs.load_model(f"{folder}/a.model")
+    MixtureKernel(n_components=1, n_features=1, epsilon=2)
+    """
+    path = Path(path)
+    with blame(path, *DAMAGE, NotImplementedError), zipfile.ZipFile(path) as archive:
+        check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
+        header = _read_header(archive, path)
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name != _HEADER]
+        arrays = {name: read_member(archive, name, path) for name in names}
+        weights, means, covariances = (arrays[name] for name in _KERNEL)
+        kernel = MixtureKernel(
+            weights,
+            means,
+            covariances,
+            header["epsilon"],
+            covariance_type="full",
+            time=header["kernel_time"],
+        )
+        if header["kind"] == "MixtureKernel":
+            return kernel
+        return _to_estimator(kernel, header, arrays)
+
+
+def _of_kernel(kernel: MixtureKernel) -> tuple[dict[str, Any], dict[str, Array]]:
+    header = {
+        "kind": "MixtureKernel",
+        "epsilon": kernel.epsilon,
+        "kernel_time": kernel.time,
+    }
+    return header, {name: getattr(kernel, name) for name in _KERNEL}
+
+
+def _of_estimator(model: MixtureDiffusion) -> tuple[dict[str, Any], dict[str, Array]]:
+    if not hasattr(model, "features_"):
+        raise ValueError("The model is not fitted; call fit first.")
+    header, arrays = _of_kernel(model.kernel_)
+    names = getattr(model, "feature_names_in_", None)
+    header |= {
+        "kind": "MixtureDiffusion",
+        "parameters": {name: getattr(model, name) for name in _PARAMETERS},
+        "n_features_in": model.n_features_in_,
+        "feature_names_in": None if names is None else [str(name) for name in names],
+        "domain": model.features_.domain,
+        "diagnostics": model.diagnostics_,
+    }
+    return header, arrays | model.features_.arrays | {"later": model._later}
+
+
+def _to_estimator(
+    kernel: MixtureKernel, header: dict[str, Any], arrays: dict[str, Array]
+) -> MixtureDiffusion:
+    model = MixtureDiffusion(
+        epsilon=kernel.epsilon, mixture=kernel.n_components, **header["parameters"]
+    )
+    model.kernel_, model.epsilon_ = kernel, kernel.epsilon
+    model.features_ = CholeskyMap.from_arrays(kernel, arrays, header["domain"])
+    model._later = arrays["later"]
+    model.n_features_in_ = header["n_features_in"]
+    if header["feature_names_in"] is not None:
+        model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+    model.diagnostics_ = header["diagnostics"]
+    return model
+
+
+def _read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
+    if _HEADER not in archive.namelist() or archive.getinfo(_HEADER).file_size > _MOST_HEADER:
+        raise ValueError(f"{path} holds no model; save_model writes one.")
+    try:
+        header: dict[str, Any] = json.loads(archive.read(_HEADER))
+    except ValueError as error:
+        raise ValueError(f"{path} has a damaged header: {error}.") from error
+    if header.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} has the format {header.get('format')!r}, this version reads {FORMAT}; update "
+            "heatsketch."
+        )
+    return header

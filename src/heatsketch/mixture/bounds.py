@@ -1,0 +1,129 @@
+"""How much a feature map cut at some order leaves out, over a whole ball of points."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammainc, gammaln
+
+from heatsketch._checks import check_number
+from heatsketch._typing import Array
+
+_SAME = 1e-12  # eigenvalues this close, relatively, are one
+MOST_ORDERS = 1000
+
+
+class BallMaximum(NamedTuple):
+    """The largest value over a ball, and a point that has it."""
+
+    value: float
+    point: Array  # (m,)
+
+
+def largest_in_ball(A: Any, b: Any, radius: float) -> BallMaximum:
+    """Return max |A x + b|² over |x| <= radius: a trust-region problem.
+
+    With B = AᵀA and u = Aᵀb the maximum is where (τ I - B) x = u, |x| = radius and τ >= λ_max(B).
+    In the hard case, where u has no part along the leading eigenvectors and |x| stays too small
+    at τ = λ_max, the rest of the radius is spent along one of them.
+    *Diffusion representation*, (5.11), there with argmax missing, and Appendix B.
+
+    Parameters
+    ----------
+    A : array (r, m)
+    b : array (r,)
+    radius : float >= 0
+
+    Returns
+    -------
+    BallMaximum
+        `value`, `point` (m,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.mixture import largest_in_ball
+    >>> largest_in_ball(np.eye(2), [3.0, 4.0], radius=1.0)
+    BallMaximum(value=36.0, point=array([0.6, 0.8]))
+    >>> largest_in_ball(np.diag([2.0, 1.0]), [0.0, 1.0], radius=1.0).value  # the hard case
+    5.333333333333333
+    """
+    A, b = np.asarray(A, dtype=float), np.asarray(b, dtype=float)
+    radius = check_number(radius, "radius", low=0)
+    lam, V = np.linalg.eigh(A.T @ A)
+    size = np.linalg.norm(A, 2) * radius + np.linalg.norm(b)
+    if size == 0 or radius == 0 or lam[-1] <= 0:
+        return BallMaximum(float(b @ b), np.zeros(A.shape[1]))
+    u = V.T @ (A.T @ b)
+    top = lam >= lam[-1] * (1 - _SAME)
+    length = np.linalg.norm(u)
+    pull = np.where(top, 0.0, u) if np.linalg.norm(u[top]) <= _SAME * size * np.sqrt(lam[-1]) else u
+    below = ~top
+    rest = np.zeros_like(u)
+    rest[below] = pull[below] / (lam[-1] - lam[below])
+    if not pull[top].any() and np.linalg.norm(rest) <= radius:  # the hard case
+        x = rest
+        x[-1] = np.sqrt(max(radius**2 - rest @ rest, 0.0))
+    else:
+        # 1/|x(τ)| is nearly linear in τ: a root between bounds of τ - λ_max.
+        low = float(max(np.linalg.norm(pull[top]) / radius, length / radius * _SAME**2))
+        high = length / radius * (1 + _SAME) + np.finfo(float).tiny
+        gap = lam[-1] - lam
+
+        def excess(shift: float) -> float:
+            return float(1 / np.linalg.norm(pull / (shift + gap)) - 1 / radius)
+
+        shift = low if excess(low) >= 0 else brentq(excess, low, high, xtol=1e-15 * low)
+        x = pull / (shift + gap)
+        x *= radius / np.linalg.norm(x)
+    point = V @ x
+    image = A @ point + b
+    return BallMaximum(float(image @ image), point)
+
+
+class PaperBounds(NamedTuple):
+    """The error bounds of *Diffusion representation*, for orders 0, ..., l.
+
+    Attributes
+    ----------
+    G_b1, G_b2 : float
+        Σ_j s_j^(l+1) / (l+1)!, (5.10), and Σ_j P(l+1, s_j), (5.12), the smaller one.
+    eta : float
+        On |f - f_l|², (5.18): peak · min(G_b1, G_b2), by ν_min² where one is given.
+    """
+
+    G_b1: float
+    G_b2: float
+    eta: float
+
+
+def paper_bounds(s: Any, order: int, log_peak: float, nu_min: float | None = None) -> PaperBounds:
+    """Return the paper's bounds from the s_j = max |ĉ_j(x)|² over the ball.
+
+    Parameters
+    ----------
+    s : array (K,)
+        Of every component, see `largest_in_ball`.
+    order : int >= 0
+    log_peak : float
+        log of (2π)^(-m/2) |2D|^(-1/2), the squared norm of a step.
+    nu_min : float, optional
+        As printed, η is divided by ν_min², and its proof uses |h| <= 1, which fails for densities
+        above 1. Without it η holds as it is, for |h| <= ν.
+    """
+    s = np.asarray(s, dtype=float)
+    with np.errstate(divide="ignore", over="ignore"):
+        G_b1 = float(np.sum(np.exp((order + 1) * np.log(s) - gammaln(order + 2))))
+    G_b2 = float(np.sum(gammainc(order + 1, s)))
+    eta = np.exp(log_peak) * min(G_b1, G_b2)
+    return PaperBounds(G_b1, G_b2, float(eta if nu_min is None else eta / nu_min**2))
+
+
+def paper_order(s: Any, tolerance: float, log_peak: float, nu_min: float | None = None) -> int:
+    """Return the smallest order l >= 1 with η <= tolerance² / 4, (5.20)."""
+    for order in range(1, MOST_ORDERS):
+        if paper_bounds(s, order, log_peak, nu_min).eta <= tolerance**2 / 4:
+            return order
+    raise ValueError(f"tolerance={tolerance:.3g} takes more than {MOST_ORDERS} orders; raise it.")

@@ -1,0 +1,148 @@
+"""Feature maps: coordinates whose distances are diffusion distances, up to a stated error."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+from heatsketch._array import for_each_tile
+from heatsketch._checks import check_number
+from heatsketch._typing import Array
+from heatsketch.mixture.kernel import MixtureKernel
+
+
+class FeatureMap(ABC):
+    """Abstract base: x -> coordinates y(x) with | |y(x) - y(z)| - d(x, z) | <= error_bound.
+
+    All maps are orthogonal projections of the densities p(x, ·) in L²(dr), less a common point:
+    so distances are never too long, and what is left out of each point is known exactly
+    (`residual`), on the stated domain and off it.
+
+    Attributes
+    ----------
+    kernel : MixtureKernel
+    n_features : int
+        Coordinates.
+    error_bound : float
+        On | |y(x) - y(z)| - d(x, z) |, for all x and z in the domain.
+    domain : str
+        In words.
+    """
+
+    kernel: MixtureKernel
+    error_bound: float
+    domain: str
+    _mean: Array  # (r,)
+    _rotation: Array  # (r, r)
+
+    def fit(
+        self,
+        mixture: Any,
+        epsilon: float | None = None,
+        tolerance: float = 0.01,
+        points: Any = None,
+    ) -> Self:
+        """Choose the coordinates.
+
+        Parameters
+        ----------
+        mixture : MixtureKernel, or a fitted GaussianMixture or BayesianGaussianMixture
+        epsilon : float, optional
+            Of the kernel, where `mixture` is not one already.
+        tolerance : float > 0, default 0.01
+            On the difference between distances of coordinates and diffusion distances, in units
+            of the diffusion distance (√density: see `kernel.squared_distance`).
+        points : array (n, m), optional
+            What the domain and the order of the coordinates are made for: the data. By default
+            2,000 points drawn from the stationary density.
+
+        Returns
+        -------
+        self
+        """
+        self.kernel = _as_kernel(mixture, epsilon)
+        tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
+        x = draw(self.kernel, 2000, 0) if points is None else self.kernel._points(points, "points")
+        self._choose(x, tolerance)
+        self._order(x)
+        return self
+
+    @abstractmethod
+    def _choose(self, x: Array, tolerance: float) -> None:
+        """Set up the raw coordinates for the points x, and `error_bound` and `domain`."""
+
+    @abstractmethod
+    def _raw(self, x: Array) -> Array:
+        """Return the raw coordinates (n, r), in units of √density."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        return self._rotation.shape[1]
+
+    def transform(self, x: Any) -> Array:
+        """Map points, each by itself, in row tiles: (n, m) -> (n, n_features).
+
+        The first coordinates carry most of the distances between the points of the fit.
+        """
+        return self._by_tiles(self._map, self.kernel._points(x))
+
+    def _map(self, x: Array) -> Array:
+        return (self._raw(x) - self._mean) @ self._rotation
+
+    @abstractmethod
+    def residual(self, x: Any) -> Array:
+        """Return |p(x, ·) - its image|, (n,): |d - |y(x) - y(z)|| <= residual(x) + residual(z)."""
+
+    def _order(self, x: Array) -> None:
+        """Rotate the coordinates to the principal axes of the points."""
+        raw = self._by_tiles(self._raw, x)
+        self._mean = raw.mean(axis=0)
+        if not raw.shape[1]:  # the points coincide
+            self._rotation = np.empty((0, 0))
+            return
+        _, _, axes = np.linalg.svd(raw - self._mean, full_matrices=len(raw) < raw.shape[1])
+        signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+        self._rotation = (axes * signs[:, None]).T
+
+    @property
+    def _tile(self) -> int:
+        """Rows of a tile."""
+        return 1024
+
+    def _by_tiles(self, work: Callable[[Array], Array], x: Array) -> Array:
+        """Return work(x) (n, r), made tile by tile in parallel."""
+        out = np.empty((len(x), work(x[:1]).shape[1]))
+
+        def fill(rows: slice) -> None:
+            out[rows] = work(x[rows])
+
+        for_each_tile(fill, len(x), self._tile)
+        return out
+
+
+def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:
+    """Draw points (n, m) from the stationary density ν."""
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(n, kernel.weights)
+    parts = []
+    for mean, covariance, count in zip(kernel.means, kernel.covariances, counts, strict=True):
+        S = covariance + kernel.epsilon / 2 * np.eye(kernel.n_features)
+        noise = rng.standard_normal((count, kernel.n_features))
+        parts.append(mean + noise @ np.linalg.cholesky(S).T)
+    return rng.permutation(np.concatenate(parts))
+
+
+def _as_kernel(mixture: Any, epsilon: float | None) -> MixtureKernel:
+    if not isinstance(mixture, MixtureKernel):
+        if epsilon is None:
+            raise ValueError("epsilon is missing; pass fit(mixture, epsilon, ...).")
+        return MixtureKernel.from_sklearn(mixture, epsilon)
+    if epsilon is not None and epsilon != mixture.epsilon:
+        raise ValueError(
+            f"epsilon={epsilon} differs from {mixture.epsilon} of the kernel; pass one of them."
+        )
+    return mixture

@@ -1,0 +1,135 @@
+"""Inner products of Gaussian mixtures: every row of a batch is one, all with the same covariances.
+
+⟨g(·; c, D), g(·; c', D')⟩ = g(c; c', D + D'), so inner products of mixtures are sums over pairs of
+components. Weights are responsibilities, of which few matter; the others are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from heatsketch._typing import Array
+from heatsketch.operators.kernel import squared_distances, squared_norms
+
+NEGLIGIBLE = 2.0**-100  # weights below add nothing: peaks differ by 2^(m/2), and squares are summed
+_GRAM_NORM = 4096.0  # squared lengths up to here keep 12 digits of the exponent in the Gram form
+_FAR = 30.0  # exponents beyond are of things so different that nothing cancels
+
+
+class Mixtures(NamedTuple):
+    """A Gaussian mixture in each row; whoever holds it knows the covariances."""
+
+    weights: Array  # (n, K)
+    means: Array  # (n, K, m)
+
+    def take(self, rows: Array) -> Mixtures:
+        """Return some of the rows."""
+        return Mixtures(self.weights[rows], self.means[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """Inner products of mixtures with covariances D_j with mixtures of covariances E_i."""
+
+    whiten: Array  # (K, L, m, m), inverse Cholesky factors of D_j + E_i
+    log_peaks: Array  # (K, L), logarithms of g(0; 0, D_j + E_i)
+
+    @classmethod
+    def of(cls, left: Array, right: Array) -> Overlaps:
+        """Prepare for covariances (K, m, m) and (L, m, m)."""
+        factors = np.linalg.cholesky(left[:, None] + right[None])
+        halves = np.log(np.diagonal(factors, axis1=-2, axis2=-1)).sum(axis=-1)
+        log_peaks = -0.5 * left.shape[-1] * np.log(2 * np.pi) - halves
+        return cls(np.linalg.inv(factors), log_peaks)
+
+    def gram(self, x: Mixtures, z: Mixtures) -> Array:
+        """Return ⟨p_x, p_z⟩ for all pairs of rows, (n, m)."""
+        total = np.zeros((len(x.weights), len(z.weights)))
+        columns = [np.flatnonzero(w > NEGLIGIBLE) for w in z.weights.T]
+        for j, of_x in enumerate(x.weights.T):
+            rows = np.flatnonzero(of_x > NEGLIGIBLE)
+            for i, of_z in enumerate(z.weights.T):
+                if len(rows) and len(columns[i]):
+                    block = self._block(j, i, x.means[rows, j], z.means[columns[i], i])
+                    block *= of_x[rows, None]
+                    block *= of_z[columns[i]]
+                    _add(total, rows, columns[i], block)
+        return total
+
+    def _block(self, j: int, i: int, x: Array, z: Array) -> Array:
+        """Return g(x; z, D_j + E_i), (n, m)."""
+        centre = z.mean(axis=0)
+        x, z = (x - centre) @ self.whiten[j, i].T, (z - centre) @ self.whiten[j, i].T
+        far = max(squared_norms(x).max(), squared_norms(z).max()) > _GRAM_NORM
+        block = squared_distances(x, z, direct=far)
+        block *= -0.5
+        block += self.log_peaks[j, i]
+        return np.exp(block, out=block)
+
+    def rows(self, x: Mixtures, z: Mixtures) -> Array:
+        """Return ⟨p_x, p_z⟩ row by row, (n,)."""
+        return np.einsum("nji,nj,ni->n", self._densities(x.means, z.means), x.weights, z.weights)
+
+    def _densities(self, x: Array, z: Array) -> Array:
+        """Return g(x_j; z_i, D_j + E_i) row by row, (n, K, L)."""
+        return np.exp(self.log_peaks - 0.5 * _squared(self._whitened(x, z)))
+
+    def _whitened(self, x: Array, z: Array) -> Array:
+        """Return (D_j + E_i)^-1/2 (x_j - z_i), (n, K, L, m)."""
+        return np.einsum("jiab,njib->njia", self.whiten, x[:, :, None] - z[:, None])
+
+    def gradients(self, x: Mixtures, z: Mixtures) -> tuple[Array, Array]:
+        """Return the derivatives of ⟨p_x, p_z⟩ by the weights (n, K) and means (n, K, m) of x."""
+        u = self._whitened(x.means, z.means)
+        parts = np.exp(self.log_peaks - 0.5 * _squared(u)) * z.weights[:, None]  # (n, K, L)
+        pull = np.einsum("nji,njia,jiab->njb", parts, u, self.whiten)
+        return parts.sum(axis=2), -x.weights[:, :, None] * pull
+
+    def squared_differences(self, z: Mixtures, w: Array, dw: Array, dc: Array) -> Array:
+        """Return |p_x - p_z|² where x has weights w = w_z + dw and means c_z + dc, row by row.
+
+        p_x - p_z = Σ dw_j g_j + w_j Δg_j: differences of exponentials are taken by expm1, so that
+        nothing cancels however near the two are.
+        """
+        u = self._whitened(z.means, z.means)  # (n, K, K, m)
+        a = np.einsum("jiab,njb->njia", self.whiten, dc)
+        b = np.einsum("jiab,nib->njia", self.whiten, dc)
+        left = -np.einsum("njia,njia->nji", u + a / 2, a)
+        right = np.einsum("njia,njia->nji", u - b / 2, b)
+        both = np.einsum("njia,njia->nji", a, b)
+        counts = np.maximum(w, np.abs(dw)) > NEGLIGIBLE
+        counts = counts[:, :, None] & counts[:, None]
+        far = np.max(np.abs([left, right, both]), axis=0) >= _FAR
+        left, right, both = (np.where(counts & ~far, v, 0.0) for v in (left, right, both))
+        # A constant added to G does not matter, as Σ dw = 0: taken off, it cannot cancel.
+        log_peaks = np.broadcast_to(self.log_peaks - self.log_peaks[0, 0], far.shape)
+        log_ratio = log_peaks - 0.5 * _squared(u)
+        G = np.exp(log_ratio)
+        turned = G * np.expm1(right)
+        moved = G * (np.expm1(left) * np.expm1(right) + np.exp(left + right) * np.expm1(both))
+        if (far := far & counts).any():  # these are too different to cancel, but may overflow
+            u, a, b, peaks = u[far], a[far], b[far], log_peaks[far]
+            once, twice = (np.exp(peaks - 0.5 * _squared(v)) for v in (u - b, u + a - b))
+            turned[far] = once - G[far]
+            moved[far] = twice - np.exp(peaks - 0.5 * _squared(u + a)) - turned[far]
+        total = np.einsum("nji,nj,ni->n", np.expm1(log_ratio), dw, dw)
+        total += 2 * np.einsum("nji,nj,ni->n", turned, dw, w)
+        total += np.einsum("nji,nj,ni->n", moved, w, w)
+        return np.maximum(np.exp(self.log_peaks[0, 0]) * total, 0.0)
+
+
+def _add(total: Array, rows: Array, columns: Array, block: Array) -> None:
+    if len(rows) == total.shape[0] and len(columns) == total.shape[1]:
+        total += block
+    elif len(columns) == total.shape[1]:
+        total[rows] += block
+    else:
+        total[rows[:, None], columns] += block
+
+
+def _squared(v: Array) -> Array:
+    """Return |v|² along the last axis."""
+    return np.einsum("...a,...a->...", v, v)

@@ -1,0 +1,335 @@
+"""MixtureDiffusion: what the mixture, the map and the steps promise, through the estimator."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist
+from sklearn.base import clone
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+
+import heatsketch as hs
+from heatsketch._checks import ConvergenceWarning
+from heatsketch.mixture import CholeskyMap, MixtureKernel
+from heatsketch.mixture.maps import draw
+from heatsketch.mixture.steps import Steps
+
+
+def clouds(n=240, m=2, seed=0):
+    """Three clouds of different shapes."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(3, size=n)
+    centres = 4 * np.eye(3, m)
+    return centres[label] + rng.normal(size=(n, m)) * (0.5 + 0.25 * label)[:, None]
+
+
+def exact(model, X):
+    return np.sqrt(model.kernel_.squared_distance(X, X))[np.triu_indices(len(X), 1)]
+
+
+def mixture_of(m, K=3, seed=0, epsilon=1.0, spread=2.0):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(K, m, m))
+    weights = rng.dirichlet(np.full(K, 5.0))
+    return MixtureKernel(
+        weights, spread * rng.normal(size=(K, m)), A @ A.swapaxes(1, 2) / m, epsilon
+    )
+
+
+# --- the map --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+@pytest.mark.parametrize("tolerance", [0.1, 0.01])
+def test_distances_are_the_closed_form_within_the_tolerance(m, tolerance):
+    X = clouds(m=m)
+    model = hs.MixtureDiffusion(mixture=3, epsilon=2.0, tolerance=tolerance, random_state=0)
+    Y = model.fit_transform(X)
+    typical = model.diagnostics_["typical_distance"]
+    d = exact(model, X)
+    error = d - pdist(Y)
+    assert_allclose(np.sqrt(np.mean(d**2)), typical, rtol=0.05)
+    assert model.diagnostics_["distance_error"] <= tolerance * typical
+    assert error.min() >= -1e-9 * typical  # projections never lengthen
+    assert error.max() <= model.diagnostics_["distance_error"]
+
+
+def test_fit_transform_is_transform_and_rows_stand_alone():
+    X = clouds()
+    model = hs.MixtureDiffusion(mixture=2, random_state=0)
+    Y = model.fit_transform(X)
+    assert_array_equal(Y, model.transform(X))
+    alone = np.vstack([model.transform(x[None]) for x in X[:20]])
+    assert_allclose(alone, Y[:20], atol=1e-12 * np.abs(Y).max())
+
+
+def test_missing_bounds_the_error_of_distances_of_new_points():
+    model = hs.MixtureDiffusion(mixture=3, epsilon=1.0, tolerance=0.05, random_state=0).fit(
+        clouds()
+    )
+    new = 3 * clouds(seed=1)  # far out too
+    left = model.distance_error(new)
+    error = np.abs(exact(model, new) - pdist(model.transform(new)))
+    allowed = (left[:, None] + left)[np.triu_indices(len(new), 1)]
+    assert (error <= allowed * (1 + 1e-9) + 1e-9 * left.max()).all()
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_first_components_are_the_first_of_all_and_say_what_they_miss(k):
+    X = clouds()
+    options = {"mixture": 3, "epsilon": 2.0, "random_state": 0}
+    whole = hs.MixtureDiffusion(**options).fit(X)
+    model = hs.MixtureDiffusion(k, **options).fit(X)
+    assert_allclose(model.embedding_, whole.embedding_[:, :k])
+    error = np.abs(exact(model, X) - pdist(model.embedding_))
+    assert error.max() <= model.diagnostics_["distance_error"]
+    assert model.diagnostics_["distance_error"] > whole.diagnostics_["distance_error"]
+
+
+def test_coordinates_are_ordered_by_variance():
+    Y = hs.MixtureDiffusion(mixture=3, random_state=0).fit_transform(clouds())
+    variances = Y.var(axis=0)
+    assert (np.diff(variances) <= 1e-12 * variances[0]).all()
+    correlation = Y.T @ Y - np.diag(np.diag(Y.T @ Y))
+    assert np.abs(correlation).max() < 1e-9 * (Y**2).sum()
+
+
+@pytest.mark.parametrize("factor", [2.0**-30, 8.0, 2.0**30])
+def test_scaling_the_data_scales_the_distances(factor):
+    """d² is a density: it scales with s^-m, and with tolerance relative nothing else changes."""
+    X = clouds()
+    a = hs.MixtureDiffusion(mixture=2, random_state=0).fit(X)
+    b = hs.MixtureDiffusion(mixture=2, random_state=0).fit(factor * X)
+    assert_allclose(b.epsilon_, factor**2 * a.epsilon_)
+    assert_allclose(pdist(b.embedding_), pdist(a.embedding_) / factor, rtol=1e-6)
+
+
+def test_a_shift_changes_nothing():
+    X = clouds()
+    a = hs.MixtureDiffusion(mixture=2, epsilon=1.0, random_state=0).fit(X)
+    b = hs.MixtureDiffusion(mixture=2, epsilon=1.0, random_state=0).fit(X + 1000)
+    assert_allclose(pdist(b.embedding_), pdist(a.embedding_), rtol=1e-6, atol=1e-8)
+
+
+def test_rule_gives_half_of_its_epsilon():
+    X = clouds()
+    assert hs.MixtureDiffusion(mixture=1).fit(X).epsilon_ == hs.ksum(X).epsilon / 2
+
+
+# --- the mixture ----------------------------------------------------------------------------
+
+
+def test_criterion_finds_three_clouds():
+    rng = np.random.default_rng(0)
+    X = np.repeat(10 * np.eye(3), 100, axis=0) + rng.normal(size=(300, 3))
+    model = hs.MixtureDiffusion(random_state=0).fit(X)
+    assert model.diagnostics_["mixture_components"] == 3
+    assert np.argmin(model.diagnostics_["bic"]) == 2
+
+
+def test_criterion_is_that_of_the_mixture_in_its_own_units():
+    """BIC changes by 2 n m log s with the unit: the order of the candidates does not."""
+    X = clouds()
+    direct = [GaussianMixture(k, random_state=0).fit(X).bic(X) for k in (1, 2, 3)]
+    found = hs.MixtureDiffusion(random_state=0).fit(X).diagnostics_["bic"][:3]
+    change = 2 * X.size * np.log(X.std())
+    assert_allclose(found[0] + change, direct[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("make", [GaussianMixture, BayesianGaussianMixture])
+def test_a_mixture_is_fitted_or_taken_as_it_is(make, kind):
+    X = clouds()
+    given = make(n_components=3, covariance_type=kind, random_state=0)
+    model = hs.MixtureDiffusion(mixture=given, epsilon=2.0).fit(X)
+    assert not hasattr(given, "means_")
+    fitted = clone(given).fit(X)
+    again = hs.MixtureDiffusion(mixture=fitted, epsilon=2.0).fit(X[:50])
+    assert_allclose(again.kernel_.means, fitted.means_)
+    assert_allclose(model.kernel_.means, again.kernel_.means)
+
+
+def test_density_is_that_of_the_widened_mixture():
+    X = clouds()
+    fitted = GaussianMixture(2, random_state=0).fit(X)
+    model = hs.MixtureDiffusion(mixture=fitted, epsilon=3.0).fit(X)
+    wide = clone(fitted).fit(X)
+    wide.covariances_ = fitted.covariances_ + 1.5 * np.eye(2)
+    wide.precisions_cholesky_ = np.linalg.inv(np.linalg.cholesky(wide.covariances_)).swapaxes(1, 2)
+    wide.means_, wide.weights_ = fitted.means_, fitted.weights_
+    assert_allclose(model.score_samples(X), wide.score_samples(X), rtol=1e-10)
+    assert_allclose(model.stationary_, np.exp(wide.score_samples(X)), rtol=1e-10)
+
+
+# --- later times ----------------------------------------------------------------------------
+
+
+def stepping(kernel, x, tolerance):
+    """A map for points x and where the walk goes, its steps, and the largest distance at time 1."""
+    largest = np.sqrt(kernel.squared_distance(x, x).max())
+    points = np.vstack([x, draw(kernel, 2000, 0)])
+    features = CholeskyMap().fit(kernel, tolerance=tolerance * largest, points=points)
+    return features.transform(x), Steps.of(features, seed=0), largest
+
+
+@pytest.mark.parametrize(("m", "tolerance"), [(1, 1e-4), (2, 1e-3), (3, 1e-2)])
+def test_one_matrix_makes_the_steps_of_one_component(m, tolerance):
+    """T^(t-1) against the closed form of the AR(1) process."""
+    now = mixture_of(m, K=1)
+    x = np.random.default_rng(1).normal(size=(60, m))
+    y, steps, largest = stepping(now, x, tolerance)
+    assert not steps.sampled
+    assert steps.error(y, 5) < 1e-4
+    for time in (1, 2, 3, 5):
+        later = MixtureKernel(now.weights, now.means, now.covariances, now.epsilon, time=time)
+        d = np.sqrt(later.squared_distance(x, x))[np.triu_indices(60, 1)]
+        assert_allclose(pdist(steps.after(y, time)), d, atol=tolerance * largest)
+
+
+def test_steps_of_several_components_against_quadrature():
+    """In one dimension p^(t) = ∫ p p^(t-1) on a grid."""
+    kernel = mixture_of(1)
+    grid = np.linspace(-12, 12, 1201)[:, None]
+    h = 24 / 1200
+    P = kernel.transition_density(grid, grid)
+    x = np.linspace(-3, 3, 40)[:, None]
+    y, steps, largest = stepping(kernel, x, 1e-4)
+    rows = kernel.transition_density(x, grid)
+    for time in (2, 3, 4):
+        rows = rows @ P * h
+        assert_allclose(pdist(steps.after(y, time)), pdist(rows) * np.sqrt(h), atol=1e-4 * largest)
+
+
+def test_sampled_steps_agree_with_the_closed_form_within_their_error():
+    """Four dimensions are sampled; the error said is one standard error, six are allowed."""
+    now = mixture_of(4, K=1, spread=1.0, epsilon=4.0)
+    later = MixtureKernel(now.weights, now.means, now.covariances, now.epsilon, time=3)
+    x = np.random.default_rng(1).normal(size=(100, 4))
+    y, steps, _ = stepping(now, x, 1e-2)
+    error = steps.error(y, 3)
+    d = np.sqrt(later.squared_distance(x, x))[np.triu_indices(100, 1)]
+    off = pdist(steps.after(y, 3)) - d
+    assert steps.sampled
+    assert 0 < error < 0.05
+    assert np.sqrt(np.mean(off**2)) < (6 * error + 0.02) * np.sqrt(np.mean(d**2))
+
+
+def test_estimator_takes_the_closed_form_of_one_component():
+    X = clouds()
+    model = hs.MixtureDiffusion(mixture=1, epsilon=1.0, time=4, random_state=0).fit(X)
+    assert model.kernel_.time == 4
+    assert (
+        np.abs(exact(model, X) - pdist(model.embedding_)).max()
+        <= (model.diagnostics_["distance_error"])
+    )
+
+
+def test_time_shrinks_distances_and_keeps_the_order_of_coordinates():
+    X = clouds()
+    options = {"mixture": 3, "epsilon": 1.0, "random_state": 0}
+    now, later = (hs.MixtureDiffusion(time=t, **options).fit(X) for t in (1, 4))
+    assert np.mean(pdist(later.embedding_)) < np.mean(pdist(now.embedding_))
+    assert (np.diff(later.embedding_.var(axis=0)) <= 1e-9).all()
+    assert_array_equal(later.transform(X), later.embedding_)
+    assert later.diagnostics_["time_error"] < 0.01
+
+
+# --- the affinity as an operator ------------------------------------------------------------
+
+
+def test_low_rank_affinity_is_the_kernel():
+    X = clouds(100)
+    kernel = mixture_of(2)
+    K = kernel.kernel(X, X)
+    root = np.sqrt(np.diag(K))
+    F = kernel.low_rank(X).factor
+    assert F.shape[1] < 100
+    assert (np.abs(F @ F.T - K) <= 1e-9 * np.outer(root, root)).all()
+
+
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
+def test_everything_above_runs_on_it(normalization):
+    X = clouds(120)
+    kernel = mixture_of(2, epsilon=2.0)
+    low = hs.Diffusion.from_mixture(X, kernel, normalization=normalization)
+    full = hs.Diffusion.from_affinity(kernel.kernel(X, X), normalization=normalization, alpha=0.0)
+    assert isinstance(low.operator.A, hs.LowRank)
+    assert_allclose(low.measure, full.measure, rtol=1e-6)
+    assert_allclose(
+        hs.diffusion_distance(low, time=3), hs.diffusion_distance(full, time=3), atol=1e-7
+    )
+    assert_allclose(
+        hs.eigh(low.operator, 3, rng=0).values, hs.eigh(full.operator, 3, rng=0).values, atol=1e-8
+    )
+    rows = low.extend(X[:5])
+    assert_allclose(rows, (full.operator @ np.eye(120))[:5], atol=1e-7)
+    model = hs.HeatEmbedding(
+        2, time=3, affinity="precomputed", normalization=normalization, random_state=0
+    )
+    Y = model.fit_transform(low)
+    assert_allclose(model.transform(X), Y, atol=1e-6 * np.abs(Y).max())
+    assert model.n_features_in_ == 2
+
+
+def test_a_diffusion_of_another_kind_is_refused():
+    low = hs.Diffusion.from_mixture(clouds(50), mixture_of(2))
+    with pytest.raises(ValueError, match="affinity='precomputed' and normalization='markov'"):
+        hs.HeatSketch().fit(low)
+    with pytest.raises(ValueError, match="normalization='markov'"):
+        hs.HeatSketch(affinity="precomputed", normalization="symmetric").fit(low)
+
+
+def test_diffusion_of_a_mixture_survives_pickling():
+    low = hs.Diffusion.from_mixture(clouds(50), mixture_of(2))
+    again = pickle.loads(pickle.dumps(low))
+    assert_array_equal(again.extend(clouds(3)), low.extend(clouds(3)))
+
+
+# --- bad input ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": 10**6}, "smaller tolerance, or fewer n_components"),
+        ({"epsilon": "self-tuning"}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"mixture": 0}, "mixture"),
+        ({"mixture": 10**6}, "mixture"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"time": 0}, "time"),
+        ({"max_features": 0}, "max_features"),
+        ({"mixture": GaussianMixture(1).fit(np.eye(3))}, "fitted to the same features"),
+    ],
+)
+def test_parameters_out_of_range(change, says):
+    with pytest.raises(ValueError, match=says):
+        hs.MixtureDiffusion(**{"mixture": 1} | change).fit(clouds(50))
+
+
+def test_equal_points_are_refused():
+    with pytest.raises(ValueError, match="All"):
+        hs.MixtureDiffusion(mixture=1).fit(np.ones((20, 2)))
+
+
+def test_too_few_coordinates_warn_and_say_the_error():
+    X = clouds()
+    model = hs.MixtureDiffusion(mixture=3, epsilon=0.1, tolerance=1e-3, max_features=5)
+    with pytest.warns(ConvergenceWarning, match="max_features=5"):
+        model.fit(X)
+    error = np.abs(exact(model, X) - pdist(model.embedding_)).max()
+    assert 1e-3 * model.diagnostics_["typical_distance"] < error
+    assert error <= model.diagnostics_["distance_error"]
+
+
+def test_frames_keep_names_and_float32_stays():
+    X = pd.DataFrame(clouds(60), columns=["a", "b"])
+    model = hs.MixtureDiffusion(2, mixture=2, random_state=0).fit(X)
+    assert list(model.get_feature_names_out()) == ["mixturediffusion0", "mixturediffusion1"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(X[["b", "a"]])
+    single = hs.MixtureDiffusion(2, mixture=2, random_state=0).fit(X.to_numpy(np.float32))
+    assert single.embedding_.dtype == np.float32

@@ -1,0 +1,472 @@
+"""The closed-form diffusion of a Gaussian mixture: quadrature, 60 digits, identities."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal, ortho_group
+
+from heatsketch.mixture import MixtureKernel
+
+WEIGHTS = np.array([0.5, 0.3, 0.2])
+EPSILON = 0.8
+
+
+def covariances_of(m: int, n: int = 3, seed: int = 0) -> np.ndarray:
+    """Unequal ones that do not commute, eigenvalues from 0.3 to 1.8."""
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(0.3, 1.8, (n, m))
+    axes = [np.eye(1) if m == 1 else ortho_group.rvs(m, random_state=rng) for _ in range(n)]
+    return np.array([(a * v) @ a.T for a, v in zip(axes, values, strict=True)])
+
+
+def means_of(m: int, n: int = 3, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-2, 2, (n, m))
+
+
+def example(m: int, epsilon: float = EPSILON) -> MixtureKernel:
+    return MixtureKernel(WEIGHTS, means_of(m), covariances_of(m), epsilon)
+
+
+def cloud(m: int, n: int = 8, seed: int = 2) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-3, 3, (n, m))
+
+
+def agree(got: Any, want: Any, tolerance: float) -> None:
+    """Differences relative to the largest value."""
+    assert np.abs(np.asarray(got) - want).max() <= tolerance * np.abs(want).max()
+
+
+# Quadrature: trapezoid sums of Gaussians of width σ on a grid of step h err by exp(-2 π² σ² / h²),
+# below 1e-30 for σ = 0.35 and h = 0.18 (the narrowest product here); the grid ends at 13 widths.
+
+
+def grid_of(m: int) -> tuple[np.ndarray, float]:
+    step = 0.18
+    line = np.arange(-16, 16, step)
+    return np.stack(np.meshgrid(*[line] * m, indexing="ij"), -1).reshape(-1, m), step**m
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_kernel_is_the_integral_that_defines_it(m: int) -> None:
+    kernel, x, y = example(m), cloud(m), cloud(m, seed=3)
+    r, cell = grid_of(m)
+    q = sum(
+        a * multivariate_normal.pdf(r, t, c)
+        for a, t, c in zip(kernel.weights, kernel.means, kernel.covariances, strict=True)
+    )
+    of_x, of_y = (
+        np.array([multivariate_normal.pdf(r, p, EPSILON / 2 * np.eye(m)) for p in points])
+        for points in (x, y)
+    )
+    agree(kernel.kernel(x, y), cell * (of_x * q) @ of_y.T, 1e-12)
+    agree(kernel.stationary(x), cell * of_x @ q, 1e-12)
+    agree(np.exp(kernel.log_kernel(x, y)), kernel.kernel(x, y), 1e-14)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_densities_integrate_to_one_and_the_stationary_one_stays(m: int) -> None:
+    kernel, x = example(m), cloud(m)
+    r, cell = grid_of(m)
+    nu = kernel.stationary(r)
+    assert cell * nu.sum() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(cell * kernel.transition_density(x, r).sum(axis=1), 1, rtol=1e-12)
+    agree(cell * nu @ kernel.transition_density(r, x), kernel.stationary(x), 1e-12)
+    agree(cell * kernel.kernel(x, r).sum(axis=1), kernel.stationary(x), 1e-12)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_distances_are_those_of_the_transition_densities(m: int) -> None:
+    kernel, x = example(m), cloud(m)
+    r, cell = grid_of(m)
+    p, nu = kernel.transition_density(x, r), kernel.stationary(r)
+    d2 = cell * np.square(p[:, None] - p[None]).sum(axis=2)
+    agree(kernel.squared_distance(x, x), d2, 1e-12)
+    agree(kernel.squared_distance(x, x[::-1], pairwise=False), np.diag(d2[:, ::-1]), 1e-12)
+    agree(kernel.squared_norm(x), cell * np.square(p).sum(axis=1), 1e-12)
+    agree(
+        kernel.anomaly_score(x, kind="distance") ** 2,
+        cell * np.square(p - nu).sum(axis=1),
+        1e-12,
+    )
+
+
+# 60 digits: METHODS as they stand, with matrices and determinants
+
+
+class Exact:
+    """d² from W_xx / ν_x² + W_zz / ν_z² - 2 W_xz / (ν_x ν_z)."""
+
+    def __init__(self, kernel: MixtureKernel) -> None:
+        m, half = kernel.n_features, mpmath.mpf(kernel.epsilon) / 2
+        self.a = [mpmath.mpf(a) for a in kernel.weights]
+        self.theta = [mpmath.matrix(t.tolist()) for t in kernel.means]
+        sigma = [mpmath.matrix(c.tolist()) for c in kernel.covariances]
+        S = [c + half * mpmath.eye(m) for c in sigma]
+        self.S = [self._form(s) for s in S]
+        self.C = [c * inverse for c, (inverse, _) in zip(sigma, self.S, strict=True)]
+        D = [s - C * c for s, C, c in zip(S, self.C, sigma, strict=True)]
+        self.D = {(j, i): self._form(D[j] + D[i]) for j in range(len(D)) for i in range(len(D))}
+
+    @staticmethod
+    def _form(A: Any) -> tuple[Any, Any]:
+        """A⁻¹, and |2πA|^-1/2."""
+        return A**-1, 1 / mpmath.sqrt((2 * mpmath.pi) ** A.rows * mpmath.det(A))
+
+    @staticmethod
+    def _gaussian(v: Any, form: tuple[Any, Any]) -> Any:
+        return form[1] * mpmath.exp(-(v.T * form[0] * v)[0] / 2)
+
+    def _step(self, x: np.ndarray) -> tuple[list, list]:
+        x = mpmath.matrix(x.tolist())
+        h = [
+            a * self._gaussian(x - t, S) for a, t, S in zip(self.a, self.theta, self.S, strict=True)
+        ]
+        c = [t + C * (x - t) for t, C in zip(self.theta, self.C, strict=True)]
+        return [v / sum(h) for v in h], c
+
+    def _inner(self, p: tuple[list, list], r: tuple[list, list]) -> Any:
+        return sum(
+            p[0][j] * r[0][i] * self._gaussian(p[1][j] - r[1][i], form)
+            for (j, i), form in self.D.items()
+        )
+
+    def squared_distance(self, x: np.ndarray, z: np.ndarray) -> Any:
+        p, r = self._step(x), self._step(z)
+        return self._inner(p, p) + self._inner(r, r) - 2 * self._inner(p, r)
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_distances_have_ten_digits_at_any_separation_and_epsilon(m: int) -> None:
+    x = np.full(m, 0.3)
+    towards = np.random.default_rng(m).standard_normal(m)
+    towards /= np.linalg.norm(towards)
+    z = np.array([x + s * towards for s in (1.0, 1e-2, 1e-6, 1e-10)])
+    for epsilon in 2.0 ** np.array([-20, -10, -3, 0, 3, 10, 20]):
+        kernel = MixtureKernel([0.4, 0.6], means_of(m, 2), covariances_of(m, 2), epsilon)
+        with mpmath.workdps(60):
+            exact = Exact(kernel)
+            want = np.array([float(exact.squared_distance(x, point)) for point in z])
+        np.testing.assert_allclose(kernel.squared_distance(x[None], z)[0], want, rtol=1e-10)
+        rows = kernel.squared_distance(z, np.repeat(x[None], len(z), axis=0), pairwise=False)
+        np.testing.assert_allclose(rows, want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("mean", [14.0, 15.0, 16.0])
+def test_what_hardly_counts_does_not_cost_digits(mean: float) -> None:
+    # p hardly moves with the first component, and far with the second, of weight 1e-7 and less.
+    kernel = MixtureKernel([0.5, 0.5], [[0.0], [mean]], [1e-12, 1.0], 2.0**-17)
+    x, z = np.array([[0.025], [0.027]]), np.zeros((2, 1))
+    with mpmath.workdps(60):
+        exact = Exact(kernel)
+        want = [float(exact.squared_distance(*pair)) for pair in zip(x, z, strict=True)]
+    assert max(want) < 1e-5 * kernel.squared_norm(x).min()
+    for got in (kernel.squared_distance(x, z)[:, 0], kernel.squared_distance(x, z, pairwise=False)):
+        np.testing.assert_allclose(got, want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_distances_have_eight_digits_whatever_the_mixture(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 4, 2)
+    scales = 10 ** rng.uniform(-4, 2, (n, 1, 1))
+    theta = means_of(m, n, seed) * 10 ** rng.uniform(-1, 1)
+    epsilon = 2 ** rng.uniform(-20, 20)
+    kernel = MixtureKernel(
+        rng.dirichlet(np.ones(n)), theta, covariances_of(m, n, seed) * scales, epsilon
+    )
+    x = theta[rng.integers(n, size=4)] + rng.standard_normal((4, m)) * 10 ** rng.uniform(-3, 1)
+    z = x + rng.standard_normal((4, m)) * 10 ** rng.uniform(-10, 1, (4, 1))
+    with mpmath.workdps(80):
+        exact = Exact(kernel)
+        want = [float(exact.squared_distance(*pair)) for pair in zip(x, z, strict=True)]
+    negligible = 1e-60 * kernel.squared_norm(x)  # of weights below 2^-100
+    got = kernel.squared_distance(x, z, pairwise=False)
+    assert (np.abs(got - want) <= 1e-8 * np.array(want) + negligible).all()
+    got = np.diag(kernel.squared_distance(x, z))
+    assert (np.abs(got - want) <= 1e-8 * np.array(want) + negligible).all()
+
+
+# Symmetry, order, and what a metric is
+
+
+def test_kernel_is_symmetric_and_positive_semidefinite() -> None:
+    kernel, x = example(3), cloud(3, 60)
+    k = kernel.kernel(x, x)
+    np.testing.assert_allclose(k, k.T, rtol=1e-13)
+    assert np.linalg.eigvalsh(k)[0] >= -1e-14 * k.max()
+    assert (k > 0).all()
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1e3])
+def test_distance_is_a_metric(epsilon: float) -> None:
+    kernel, x = example(2, epsilon), cloud(2, 40)
+    d = np.sqrt(kernel.squared_distance(x, x))
+    np.testing.assert_allclose(d, d.T, rtol=1e-10)
+    np.testing.assert_array_equal(np.diag(d), 0)
+    assert (d[~np.eye(len(x), dtype=bool)] > 0).all()
+    through = (d[:, :, None] + d[None]).min(axis=1)
+    assert (d <= through * (1 + 1e-10)).all()
+
+
+def test_responsibilities_sum_to_one_and_are_bayes() -> None:
+    kernel, x = example(2), cloud(2, 50)
+    w = kernel.responsibilities(x)
+    np.testing.assert_allclose(w.sum(axis=1), 1, rtol=1e-15)
+    parts = np.stack(
+        [
+            a * multivariate_normal.pdf(x, t, c + EPSILON / 2 * np.eye(2))
+            for a, t, c in zip(kernel.weights, kernel.means, kernel.covariances, strict=True)
+        ],
+        axis=1,
+    )
+    agree(w, parts / parts.sum(axis=1, keepdims=True), 1e-13)
+    np.testing.assert_allclose(kernel.responsibilities(100 * x).sum(axis=1), 1, rtol=1e-15)
+
+
+# Invariances
+
+
+def moved(
+    kernel: MixtureKernel, A: np.ndarray, shift: float = 0.0, factor: float = 1.0
+) -> MixtureKernel:
+    """The kernel of the points A x + shift, A factor times an orthogonal matrix."""
+    return MixtureKernel(
+        kernel.weights,
+        kernel.means @ A.T + shift,
+        A @ kernel.covariances @ A.T,
+        kernel.epsilon * factor**2,
+    )
+
+
+@pytest.mark.parametrize("factor", [2.0**-20, 0.5, 1e-3, 7.0, 2.0**30])
+def test_units_do_not_matter(factor: float) -> None:
+    kernel, x = example(3), cloud(3)
+    other = moved(kernel, factor * np.eye(3), factor=factor)
+    density = factor**-3.0
+    got = other.squared_distance(factor * x, factor * x)
+    agree(got, density * kernel.squared_distance(x, x), 1e-12)
+    agree(other.stationary(factor * x), density * kernel.stationary(x), 1e-12)
+    agree(other.kernel(factor * x, factor * x), density**2 * kernel.kernel(x, x), 1e-12)
+    if np.log2(factor).is_integer():  # scaling is exact, so all but the last factor are the same
+        np.testing.assert_array_equal(
+            other.responsibilities(factor * x), kernel.responsibilities(x)
+        )
+
+
+def test_rotation_and_translation_do_not_matter() -> None:
+    kernel, x = example(3), cloud(3)
+    A = ortho_group.rvs(3, random_state=4)
+    other, y = moved(kernel, A, shift=5.0), x @ A.T + 5.0
+    agree(other.squared_distance(y, y), kernel.squared_distance(x, x), 1e-12)
+    agree(other.log_stationary(y), kernel.log_stationary(x), 1e-13)
+    agree(other.transition_density(y, y), kernel.transition_density(x, x), 1e-12)
+
+
+def halves(w: np.ndarray, t: np.ndarray, c: np.ndarray) -> tuple[Any, Any, Any]:
+    return [w[0] / 4, 3 * w[0] / 4, *w[1:]], t[[0, 0, 1, 2]], c[[0, 0, 1, 2]]
+
+
+def permuted(w: np.ndarray, t: np.ndarray, c: np.ndarray) -> tuple[Any, Any, Any]:
+    return w[[2, 0, 1]], t[[2, 0, 1]], c[[2, 0, 1]]
+
+
+def with_nothing(w: np.ndarray, t: np.ndarray, c: np.ndarray) -> tuple[Any, Any, Any]:
+    return [*w, 0.0], np.vstack([t, t[:1] + 9]), np.concatenate([c, c[:1] * 0])
+
+
+@pytest.mark.parametrize("change", [halves, permuted, with_nothing])
+def test_the_mixture_matters_not_how_it_is_written(change: Callable) -> None:
+    kernel, x = example(2), cloud(2)
+    written = change(kernel.weights, kernel.means, kernel.covariances)
+    other = MixtureKernel(*written, EPSILON)
+    agree(other.squared_distance(x, x), kernel.squared_distance(x, x), 1e-12)
+    agree(other.kernel(x, x), kernel.kernel(x, x), 1e-13)
+    agree(other.anomaly_score(x), kernel.anomaly_score(x), 1e-13)
+    assert other.n_components == (4 if change is halves else 3)
+
+
+def test_rows_do_not_depend_on_the_others() -> None:
+    kernel, x, z = example(3), cloud(3, 1500), cloud(3, 7, seed=5)
+    whole = kernel.squared_distance(x, z)
+    some = [0, 1, 700, 1023, 1024, 1499]
+    for i in some:
+        np.testing.assert_allclose(kernel.squared_distance(x[[i]], z)[0], whole[i], rtol=1e-11)
+        for method in (kernel.log_stationary, kernel.squared_norm):
+            np.testing.assert_allclose(method(x[[i]]), method(x)[[i]], rtol=1e-13)
+    row_by_row = kernel.squared_distance(
+        np.repeat(x[some], 7, 0), np.tile(z, (6, 1)), pairwise=False
+    )
+    np.testing.assert_allclose(row_by_row.reshape(6, 7), whole[some], rtol=1e-11)
+
+
+# One component: an AR(1) process
+
+
+@pytest.mark.parametrize("time", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+def test_one_component_is_an_autoregression(time: int, epsilon: float) -> None:
+    sigma, theta = covariances_of(3)[0], means_of(3)[0]
+    kernel = MixtureKernel([1.0], theta[None], sigma[None], epsilon, time=time)
+    S = sigma + epsilon / 2 * np.eye(3)
+    C = sigma @ np.linalg.inv(S)
+    x, mean, cov = cloud(3), cloud(3), np.zeros((3, 3))
+    for _ in range(time):  # each step is x -> θ + C (x - θ) + noise of covariance S - C Σ
+        mean, cov = theta + (mean - theta) @ C.T, C @ cov @ C.T + S - C @ sigma
+    gains = np.linalg.matrix_power(C, time)
+    np.testing.assert_allclose(cov, S - gains @ S @ gains.T, atol=1e-13 * S.max())
+    z = mean + 0.3 * np.sqrt(np.diag(cov))
+    want = np.array([multivariate_normal.pdf(z, c, cov) for c in mean])
+    agree(kernel.transition_density(x, z), want, 1e-11)
+    agree(kernel.kernel(x, z), kernel.stationary(x)[:, None] * want, 1e-11)
+    agree(kernel.kernel(x, z), kernel.kernel(z, x).T, 1e-11)
+    apart = (mean[:, None] - mean) @ np.linalg.inv(np.linalg.cholesky(cov)).T
+    peak = multivariate_normal.pdf(theta, theta, 2 * cov)
+    np.testing.assert_allclose(
+        kernel.squared_distance(x, x),
+        -2 * peak * np.expm1(-np.square(apart).sum(axis=2) / 4),
+        rtol=1e-9,
+        atol=0,
+    )
+
+
+def test_steps_of_one_component_compose() -> None:
+    r, cell = grid_of(1)
+    steps = {
+        t: MixtureKernel([1.0], [[0.4]], [1.3], EPSILON, time=t).transition_density(r, r)
+        for t in (1, 2, 3, 5)
+    }
+    inside = np.abs(r[:, 0]) < 4
+    for t, s in [(1, 1), (1, 2), (2, 3)]:
+        product = cell * steps[t] @ steps[s]
+        agree(product[np.ix_(inside, inside)], steps[t + s][np.ix_(inside, inside)], 1e-12)
+
+
+# Far from the data
+
+
+@pytest.mark.parametrize("far", [1e3, 1e4, 1e6])
+def test_one_component_far_away_is_its_closed_form(far: float) -> None:
+    sigma, epsilon = 1.0, 2.0  # S = 2, C = 1/2, D = 3/2
+    kernel = MixtureKernel([1.0], [[0.0]], [sigma], epsilon)
+    x = np.array([[far], [far + 1.0]])
+    np.testing.assert_allclose(
+        kernel.log_stationary(x), -0.25 * x[:, 0] ** 2 - 0.5 * np.log(4 * np.pi), rtol=1e-14
+    )
+    assert kernel.stationary(x).max() == 0
+    z = x / 2 + [[-0.7], [1.1]]
+    want = np.exp(-((z[:, 0] - x / 2) ** 2) / 3) / np.sqrt(3 * np.pi)
+    np.testing.assert_allclose(kernel.transition_density(x, z), want, rtol=1e-15 * far + 1e-13)
+    d2 = -2 * np.expm1(-1 / 24) / np.sqrt(6 * np.pi)  # means 1/2 apart
+    np.testing.assert_allclose(kernel.squared_distance(x[:1], x[1:]), d2, rtol=1e-15 * far + 1e-13)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6])
+def test_far_away_the_widest_component_is_all_there_is(far: float) -> None:
+    kernel = example(2)
+    widths = [np.linalg.eigvalsh(c)[-1] for c in kernel.covariances]
+    j = int(np.argmax(widths))
+    x = far * np.linalg.eigh(kernel.covariances[j])[1][:, -1]
+    S = kernel.covariances[j] + EPSILON / 2 * np.eye(2)
+    want = np.log(kernel.weights[j]) + multivariate_normal.logpdf(x, kernel.means[j], S)
+    np.testing.assert_allclose(kernel.log_stationary(x[None]), want, rtol=1e-13)
+    assert kernel.responsibilities(x[None])[0, j] == 1
+    alone = MixtureKernel([1.0], kernel.means[[j]], kernel.covariances[[j]], EPSILON)
+    z = x[None] + np.array([0.5, -1.0])
+    np.testing.assert_allclose(
+        kernel.squared_distance(x[None], z), alone.squared_distance(x[None], z), rtol=1e-14 * far
+    )
+
+
+# Where the distance vanishes
+
+numbers = st.floats(-3, 3, allow_subnormal=False)
+points = st.lists(numbers, min_size=2, max_size=2).map(np.array)
+
+
+@given(points, points, points, points, st.floats(0.1, 0.9), st.floats(-10, 10))
+def test_distance_is_positive_where_a_covariance_is_not_singular(
+    x: np.ndarray, z: np.ndarray, t: np.ndarray, s: np.ndarray, a: float, log_epsilon: float
+) -> None:
+    assume(np.linalg.norm(x - z) > 1e-12)
+    flat = np.array([[1.0, 0.0], [0.0, 0.0]])
+    kernel = MixtureKernel([a, 1 - a], [t, s], [flat, covariances_of(2)[0]], 2.0**log_epsilon)
+    assume(kernel.responsibilities([x, z])[:, 1].min() > 1e-12)
+    assert kernel.squared_distance([x], [z]).item() > 0
+    assert kernel.squared_distance([x], [z], pairwise=False).item() > 0
+
+
+@given(points, st.floats(-3, 3), st.floats(-3, 3), st.floats(-10, 10))
+def test_distance_vanishes_along_what_no_component_varies_in(
+    x: np.ndarray, move: float, angle: float, log_epsilon: float
+) -> None:
+    along, across = np.array([np.cos(angle), np.sin(angle)]), [-np.sin(angle), np.cos(angle)]
+    flat = np.outer(along, along)
+    means = np.outer([-1.0, 0.5], along)  # no difference across
+    kernel = MixtureKernel([0.5, 0.5], means, [flat, 0.3 * flat], 2.0**log_epsilon)
+    z = x + move * np.array(across)
+    # Rounding moves z along by some 1e-15: by 1e-15 / √ε of the width of a step, squared.
+    allowed = kernel.squared_norm([x]).item() * 1e-26 * (1 + 1 / kernel.epsilon) ** 2
+    assert kernel.squared_distance([x], [z]).item() <= allowed
+
+
+# Gradients and scores
+
+
+def differences(value: Callable, x: np.ndarray, h: float = 2e-3) -> np.ndarray:
+    """Central differences of fourth order, (n, m)."""
+    columns = []
+    for e in h * np.eye(x.shape[1]):
+        near, next_ = value(x + e) - value(x - e), value(x + 2 * e) - value(x - 2 * e)
+        columns.append((8 * near - next_) / (12 * h))
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_gradients_are_slopes(m: int) -> None:
+    kernel, x, z = example(m), cloud(m), cloud(m, seed=7)
+
+    def to_z(x: np.ndarray) -> np.ndarray:
+        return np.sqrt(kernel.squared_distance(x, z, pairwise=False))
+
+    def to_first(x: np.ndarray) -> np.ndarray:
+        return np.sqrt(kernel.squared_distance(x, z[:1])[:, 0])
+
+    def to_bulk(x: np.ndarray) -> np.ndarray:
+        return kernel.anomaly_score(x, kind="distance")
+
+    agree(kernel.gradient(x, z), differences(to_z, x), 1e-8)
+    agree(kernel.gradient(x, z[:1]), differences(to_first, x), 1e-8)
+    agree(kernel.gradient(x), differences(to_bulk, x), 1e-8)
+    agree(kernel.gradient(x, kind="density"), differences(kernel.anomaly_score, x), 1e-8)
+
+
+def test_distance_has_no_gradient_where_it_vanishes() -> None:
+    kernel, x = example(2), cloud(2, 3)
+    z = x + np.outer([0, 1, 0], [1, 0])
+    found = kernel.gradient(x, z)
+    np.testing.assert_array_equal(np.isnan(found).all(axis=1), [True, False, True])
+    assert np.isfinite(found[1]).all()
+
+
+def test_scores_grow_away_from_one_component() -> None:
+    kernel = MixtureKernel([1.0], [[1.0, -1.0]], covariances_of(2)[:1], EPSILON)
+    x = kernel.means + np.outer(np.linspace(0, 9, 40), [0.6, 0.8])
+    for kind in ("density", "distance"):
+        assert (np.diff(kernel.anomaly_score(x, kind=kind)) > 0).all()
+    np.testing.assert_array_equal(kernel.anomaly_score(x), -kernel.log_stationary(x))
+
+
+def test_every_pair_of_rows_is_among_all_pairs() -> None:
+    kernel, x = example(2), cloud(2, 5)
+    d2 = kernel.squared_distance(x, x)
+    for i, j in itertools.combinations(range(5), 2):
+        one = kernel.squared_distance(x[[i]], x[[j]], pairwise=False).item()
+        assert one == pytest.approx(d2[i, j], rel=1e-11)
