@@ -45,8 +45,8 @@ class MixtureKernel:
     density of two noisy copies of a point drawn from q. Its Markov process steps from x to a y of
     the density p(x, ·) = k_ε(x, ·) / ν(x) = Σ_j w_j(x) g(·; c_j(x), D_j), a mixture again:
     S_j = Σ_j + ε/2 I, C_j = Σ_j S_j⁻¹, c_j(x) = θ_j + C_j (x - θ_j), D_j = ε/2 (I + C_j), and
-    w_j(x) the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). Nothing depends on
-    a number of data points.
+    w_j(x) the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). Nothing
+    depends on a number of data points.
 
     The diffusion distance is d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), *Diffusion representation*,
     (2.4): unweighted, so not the one weighted by 1/ν.
