@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import heatsketch as hs
 from heatsketch._checks import ConvergenceWarning
@@ -36,6 +37,17 @@ def mixture_of(m, K=3, seed=0, epsilon=1.0, spread=2.0):
     return MixtureKernel(
         weights, spread * rng.normal(size=(K, m)), A @ A.swapaxes(1, 2) / m, epsilon
     )
+
+
+@parametrize_with_checks(
+    [
+        hs.MixtureDiffusion(),
+        hs.MixtureDiffusion(1, epsilon="median", mixture=2, time=2, max_features=40),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::heatsketch.ConvergenceWarning")
+def test_scikit_learn_rules(estimator, check):
+    check(estimator)
 
 
 # --- the map --------------------------------------------------------------------------------

@@ -9,22 +9,21 @@ instead, as one might read *Diffusion representation*, §7.1, is another process
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.mixture.pivoted import CholeskyMap
 
-QUADRATURE_FEATURES = 3  # up to here a grid of nodes does
-_NODES = {1: (24, 48, 96), 2: (10, 16, 24, 32), 3: (8, 12, 16)}  # a side, until nothing changes
-_CONVERGED = 1e-6
-_BATCHES, _SAMPLES = 16, 128  # of scrambled nets, each with an error of its own
-_COUNTS = 1e-9  # weights of components below are left out
+QUADRATURE_FEATURES = 3  # up to here a grid of nodes does, if it is not too large
+_SPACING, _MARGIN = 0.8, 7.0  # of the grid, in units of √(ε/2) and √ε: errors of 1e-12
+_MOST_NODES = 2**18
+_BATCHES, _SAMPLES = 16, 1024  # of scrambled nets, each with an error of its own
+_BLOCK = 2**22  # densities at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class Steps:
     matrix : array (r, r)
         Differences of coordinates after t steps: (y(x) - y(z)) @ T^(t-1).
     versions : array (b, r, r)
-        Estimates of T from independent samples, or from two numbers of nodes.
+        Estimates of T from independent samples, or from two grids, of which T is the mean.
     sampled : bool
         Whether T was sampled.
     """
@@ -49,21 +48,17 @@ class Steps:
     def of(cls, features: CholeskyMap, seed: int) -> Steps:
         """Compute T: the mean of the coordinates after a step from each pivot and the origin.
 
-        By Gauss-Hermite quadrature up to three dimensions, beyond from 16 scrambled Sobol nets of
-        128 points for each component.
+        Up to three dimensions by sums over a grid, which converge like exp(-2π²D/h²); beyond, or
+        where the grid would be larger than 2^18 nodes, from 16 batches of some 1,000 samples of the
+        steps from all pivots, each weighted by its density under all of them.
         """
-        m = features.kernel.n_features
-        if m > QUADRATURE_FEATURES:
-            rng = np.random.default_rng(seed)
-            share = np.full(_SAMPLES, 1 / _SAMPLES)
-            versions = [_matrix(features, _normal_net(m, rng), share) for _ in range(_BATCHES)]
-            return cls(np.mean(versions, axis=0), np.array(versions), True)
-        found: list[Array] = []
-        for nodes, weights in _grids(m):
-            found.append(_matrix(features, nodes, weights))
-            if len(found) > 1 and _close(found[-1], found[-2]):
-                break
-        return cls(found[-1], np.array(found[-2:]), False)
+        starts = np.concatenate([features.origin, features.pivots])
+        grids = _grids(features, starts)
+        sampled = not grids
+        rng = np.random.default_rng(seed)
+        found = grids or [_sample(features, starts, rng) for _ in range(_BATCHES)]
+        versions = np.array([_matrix(features, starts, *nodes, sampled) for nodes in found])
+        return cls(versions.mean(axis=0), versions, sampled)
 
     def after(self, y: Array, time: int) -> Array:
         """Return coordinates (n, r) after `time` steps, from those after one."""
@@ -73,7 +68,7 @@ class Steps:
         """Return the relative error of the coordinates y (n, r) after `time` steps.
 
         The root mean square, over points and coordinates, of the standard error of the sample (or
-        the change between the last two numbers of nodes), as a share of that of the coordinates.
+        half the difference of the two grids), as a share of that of the coordinates.
         """
         y = y - y.mean(axis=0)
         later = self.after(y, time)
@@ -84,46 +79,47 @@ class Steps:
         return float(np.sqrt(mean_square / np.mean(np.square(later)))) if later.any() else 0.0
 
 
-def _normal_net(m: int, rng: np.random.Generator) -> Array:
-    """Return a scrambled Sobol net mapped to N(0, I), (128, m)."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the new name is younger than 1.13
-        net = qmc.Sobol(m, seed=rng).random(_SAMPLES)
-    return ndtri(np.clip(net, 2.0**-40, 1 - 2.0**-40))
-
-
-def _grids(m: int) -> Iterator[tuple[Array, Array]]:
-    """Yield nodes (N, m) and weights (N,) of tensor grids for N(0, I), finer and finer."""
-    for side in _NODES[m]:
-        nodes, weights = hermegauss(side)
-        weights = weights / weights.sum()
-        grid = np.stack(np.meshgrid(*[nodes] * m, indexing="ij"), axis=-1).reshape(-1, m)
-        product = np.prod(np.meshgrid(*[weights] * m, indexing="ij"), axis=0).ravel()
-        kept = product > _COUNTS * product.max()
-        yield grid[kept], product[kept] / product[kept].sum()
-
-
-def _close(T: Array, U: Array) -> bool:
-    return bool(np.linalg.norm(T - U) <= _CONVERGED * np.linalg.norm(T))
-
-
-def _matrix(features: CholeskyMap, nodes: Array, weights: Array) -> Array:
-    """Solve Y T = E for T: rows of Y are pivots less the origin, of E their means after a step."""
-    starts = np.concatenate([features.origin, features.pivots])
-    y = features.transform(starts)
-    means = np.array([_mean_after_step(features, start, nodes, weights) for start in starts])
-    return np.linalg.solve(y[1:] - y[0], means[1:] - means[0])
-
-
-def _mean_after_step(features: CholeskyMap, start: Array, nodes: Array, weights: Array) -> Array:
-    """Return ∫ p(start, u) y(u) du, (r,)."""
+def _grids(features: CholeskyMap, starts: Array) -> list[tuple[Array, float]]:
+    """Return two grids shifted by half a step, (nodes, cell); none if they would be too large."""
     kernel = features.kernel
-    steps = kernel._steps(start[None])
-    total = np.zeros(features.n_features)
-    for j in np.flatnonzero(steps.weights[0] > _COUNTS):
-        root = kernel._axes[j] * np.sqrt(kernel._spreads[j])
-        ends = steps.means[0, j] + nodes @ root.T
-        total += steps.weights[0, j] * (
-            weights @ features.transform(kernel._centre + kernel._unit * ends)
-        )
-    return total
+    m, spacing = kernel.n_features, _SPACING * kernel._unit
+    margin = _MARGIN * np.sqrt(kernel.epsilon)
+    ends = kernel._steps(starts)
+    means = kernel._centre + kernel._unit * ends.means[ends.weights > 1e-12]
+    low, high = means.min(axis=0) - margin, means.max(axis=0) + margin
+    counts = np.ceil((high - low) / spacing).astype(int)
+    if m > QUADRATURE_FEATURES or counts.prod(dtype=float) > _MOST_NODES:
+        return []
+    axes = [start + spacing * np.arange(n) for start, n in zip(low, counts, strict=True)]
+    nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, m)
+    return [(nodes, spacing**m), (nodes + spacing / 2, spacing**m)]
+
+
+def _sample(features: CholeskyMap, starts: Array, rng: np.random.Generator) -> tuple[Array, float]:
+    """Draw points (N, m) of the steps from all starts, as many from each; and 1 / N."""
+    kernel = features.kernel
+    m, each = kernel.n_features, -(-_SAMPLES // len(starts))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the new name of seed is younger than SciPy 1.13; N ≠ 2^i
+        net = qmc.Sobol(m, seed=rng).random(each * len(starts))
+    noise = ndtri(np.clip(net, 2.0**-40, 1 - 2.0**-40))
+    steps = kernel._steps(np.repeat(starts, each, axis=0))
+    chance = rng.random((len(noise), 1))
+    part = np.minimum((steps.weights.cumsum(axis=1) < chance).sum(axis=1), kernel.n_components - 1)
+    roots = kernel._axes * np.sqrt(kernel._spreads)[:, None]
+    ends = steps.means[np.arange(len(noise)), part] + np.einsum("nab,nb->na", roots[part], noise)
+    return kernel._centre + kernel._unit * ends, 1 / len(noise)
+
+
+def _matrix(
+    features: CholeskyMap, starts: Array, nodes: Array, share: float, sampled: bool
+) -> Array:
+    """Solve Y T = E for T: rows of Y are pivots less the origin, of E their means after a step."""
+    means = np.zeros((len(starts), features.n_features))
+    for tile in row_tiles(len(nodes), max(1, _BLOCK // len(starts))):
+        densities = features.kernel.transition_density(starts, nodes[tile])
+        if sampled:
+            densities /= densities.mean(axis=0)
+        means += share * densities @ features.transform(nodes[tile])
+    y = features.transform(starts)
+    return np.linalg.solve(y[1:] - y[0], means[1:] - means[0])
