@@ -44,6 +44,7 @@ LAYERS = (
         "mixture",
         "mixture.bounds",
         "mixture.kernel",
+        "mixture.kernels",
         "mixture.lowrank",
         "mixture.maps",
         "mixture.overlaps",

@@ -12,13 +12,13 @@ from heatsketch._array import for_each_tile, row_tiles
 from heatsketch._checks import as_floats, check_choice, check_number, check_points, name_rows
 from heatsketch._typing import Array
 from heatsketch.mixture.lowrank import affinity_factor
-from heatsketch.mixture.overlaps import Mixtures, Overlaps
+from heatsketch.mixture.overlaps import Ends, Mixtures, Overlaps
 from heatsketch.operators import LowRank
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 SCORES = ("density", "distance")
-_NEAR = 1e-2  # squared distances below this share of their terms are taken from differences
+_NEAR = 1e-4  # squared distances below this share of their terms are taken from differences
 _CHUNK = 2**21  # numbers of a chunk of row-by-row work: 16 MB
 _RANGE = 690.0  # logarithms of densities that float64 holds
 _FARTHEST = 2.0**480  # distances from the mixture whose squares can be summed
@@ -32,6 +32,7 @@ class Anchors(NamedTuple):
     points: Array  # (n, m)
     steps: Mixtures
     norms: Array  # (n,)
+    ends: Ends | None = None
 
     def take(self, rows: Any) -> Anchors:
         """Return some of them."""
@@ -218,10 +219,14 @@ class MixtureKernel:
         return Mixtures(self.weights[None], self._theta[None])
 
     @cached_property
+    def _bulk_ends(self) -> Ends:
+        return self._overlaps_with_bulk.prepare(self._bulk)
+
+    @cached_property
     def _bulk_norm(self) -> float:
         """|ν|² in units of its own."""
         S = self._of_axes(self._variances)
-        return float(Overlaps.of(S, S).gram(self._bulk, self._bulk)[0, 0])
+        return float(Overlaps.of(S, S).norms(self._bulk)[0])
 
     # --- points -------------------------------------------------------------------------------
 
@@ -464,7 +469,7 @@ class MixtureKernel:
         """
         x, z = self._points(x), self._points(z, "z")
         if pairwise:
-            ends = self._anchors(z)
+            ends = self._prepared(self._anchors(z))
             d2 = self._by_tiles(
                 lambda r: self._distances(self._anchors(x[r]), ends), len(x), len(z)
             )
@@ -480,12 +485,16 @@ class MixtureKernel:
         steps = self._steps(z)
         return Anchors(z, steps, self._norms(steps))
 
+    def _prepared(self, z: Anchors) -> Anchors:
+        """Prepare anchors for distances to many points."""
+        return z._replace(ends=self._overlaps.prepare(z.steps))
+
     def _norms(self, p: Mixtures) -> Array:
         """Return |p|² row by row, without the unit."""
         norms = np.empty(len(p.weights))
-        for rows in row_tiles(len(norms), self._row_chunk):
-            part = Mixtures(p.weights[rows], p.means[rows])
-            norms[rows] = self._overlaps.rows(part, part)
+        chunk = max(1, _CHUNK // (4 * self.n_components * self.n_features))
+        for rows in row_tiles(len(norms), chunk):
+            norms[rows] = self._overlaps.norms(p.take(rows))
         return norms
 
     @property
@@ -495,7 +504,7 @@ class MixtureKernel:
     def _distances(self, x: Anchors, z: Anchors) -> Array:
         """Return squared distances of all pairs without the unit."""
         terms = x.norms[:, None] + z.norms
-        d2 = self._overlaps.gram(x.steps, z.steps)
+        d2 = self._overlaps.gram(x.steps, z.ends or self._overlaps.prepare(z.steps))
         d2 *= -2
         d2 += terms
         rows, columns = np.nonzero(d2 < _NEAR * terms)
@@ -566,7 +575,7 @@ class MixtureKernel:
         """Return |p - ν|² row by row, without the unit."""
         norms = self._norms(p)
         d2 = norms + self._bulk_norm
-        d2 -= 2 * self._overlaps_with_bulk.gram(p, self._bulk)[:, 0]
+        d2 -= 2 * self._overlaps_with_bulk.gram(p, self._bulk_ends)[:, 0]
         if not (d2 > _RESOLVED * norms).all():
             raise ValueError(
                 f"At epsilon={self.epsilon:g} the walk reaches its stationary density in one step, "
@@ -647,7 +656,7 @@ class MixtureKernel:
             # d² = ⟨p_x - r, p_x - r⟩, from the same overlaps
             norms = self._norms(p)
             if to_bulk:
-                d2 = norms + self._bulk_norm - 2 * other.gram(p, end)[:, 0]
+                d2 = norms + self._bulk_norm - 2 * other.gram(p, self._bulk_ends)[:, 0]
             else:
                 d2 = norms + self._norms(end) - 2 * other.rows(p, end)
             with np.errstate(invalid="ignore"):

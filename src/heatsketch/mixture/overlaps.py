@@ -7,14 +7,19 @@ components. Weights are responsibilities, of which few matter; the others are le
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
 NEGLIGIBLE = 2.0**-100  # weights below add nothing: peaks differ by 2^(m/2), and squares are summed
+_MANY = 4096  # Gaussians for each point, from which a compiled exponential is worth its loading
+_CHUNK_ROWS = 64  # whose exponents stay in the cache until they are summed
+_LOG2_E = float(np.log2(np.e))
 _GRAM_NORM = 4096.0  # squared lengths up to here keep 12 digits of the exponent in the Gram form
 _FAR = 30.0  # exponents beyond are of things so different that nothing cancels
 
@@ -28,6 +33,16 @@ class Mixtures(NamedTuple):
     def take(self, rows: Array) -> Mixtures:
         """Return some of the rows."""
         return Mixtures(self.weights[rows], self.means[rows])
+
+
+class Ends(NamedTuple):
+    """The right side of many inner products, computed once: see `Overlaps.prepare`."""
+
+    count: int  # rows m
+    columns: list[Array]  # for every component the rows in which it counts
+    means: list[Array]  # and its means there
+    weights: list[Array]  # and its weights
+    factors: Array | None  # (K, m + 1, L count) of the exponents, for the compiled way
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,29 +60,84 @@ class Overlaps:
         log_peaks = -0.5 * left.shape[-1] * np.log(2 * np.pi) - halves
         return cls(np.linalg.inv(factors), log_peaks)
 
-    def gram(self, x: Mixtures, z: Mixtures) -> Array:
-        """Return ⟨p_x, p_z⟩ for all pairs of rows, (n, m)."""
-        total = np.zeros((len(x.weights), len(z.weights)))
+    @cached_property
+    def _precisions(self) -> Array:
+        return np.einsum("jiba,jibc->jiac", self.whiten, self.whiten)
+
+    def prepare(self, z: Mixtures) -> Ends:
+        """Compute once what `gram` needs of its right side."""
         columns = [np.flatnonzero(w > NEGLIGIBLE) for w in z.weights.T]
+        means = [z.means[rows, i] for i, rows in enumerate(columns)]
+        weights = [z.weights[rows, i] for i, rows in enumerate(columns)]
+        ends = Ends(len(z.weights), columns, means, weights, None)
+        if ends.count * self.log_peaks.size < _MANY:
+            return ends
+        pulled = np.einsum("jiab,nib->jain", self._precisions, z.means)
+        halves = np.einsum("jain,nia->jin", pulled, z.means) / 2
+        if 2 * (halves * (z.weights.T > NEGLIGIBLE)).max() > _GRAM_NORM:
+            return ends
+        with np.errstate(divide="ignore"):
+            logs = np.log(z.weights.T)
+        constant = logs + (self.log_peaks - self.log_peaks.max())[:, :, None] - halves
+        factors = np.concatenate([pulled, constant[:, None]], axis=1) * _LOG2_E
+        return ends._replace(factors=np.ascontiguousarray(factors.reshape(*factors.shape[:2], -1)))
+
+    def gram(self, x: Mixtures, z: Ends) -> Array:
+        """Return ⟨p_x, p_z⟩ for all pairs of rows, (n, m).
+
+        How it is computed depends on z and the components, not on how many rows x has.
+        """
+        total = np.zeros((len(x.weights), z.count))
         for j, of_x in enumerate(x.weights.T):
             rows = np.flatnonzero(of_x > NEGLIGIBLE)
-            for i, of_z in enumerate(z.weights.T):
-                if len(rows) and len(columns[i]):
-                    block = self._block(j, i, x.means[rows, j], z.means[columns[i], i])
-                    block *= of_x[rows, None]
-                    block *= of_z[columns[i]]
-                    _add(total, rows, columns[i], block)
+            if len(rows):
+                self._add_part(total, rows, j, x.means[rows, j], of_x[rows], z)
+        total *= np.exp(self.log_peaks.max())
         return total
 
-    def _block(self, j: int, i: int, x: Array, z: Array) -> Array:
-        """Return g(x; z, D_j + E_i), (n, m)."""
+    def _add_part(
+        self, total: Array, rows: Array, j: int, x: Array, weights: Array, z: Ends
+    ) -> None:
+        """Add what component j of the rows gives, in units of the highest peak."""
+        if z.factors is not None:
+            squares = (x[:, :, None] * x[:, None]).reshape(len(x), -1)  # (n, m²)
+            halves = squares @ self._precisions[j].reshape(len(z.columns), -1).T / 2
+            if 2 * halves.max() <= _GRAM_NORM:
+                from heatsketch.mixture.kernels import add_gaussians  # imports numba
+
+                tops = (np.log(weights)[:, None] - halves) * _LOG2_E
+                factors, constants = z.factors[j, :-1], z.factors[j, -1]
+                for chunk in row_tiles(len(rows), _CHUNK_ROWS):
+                    exponents = x[chunk] @ factors
+                    add_gaussians(total, rows[chunk], exponents, tops[chunk], constants)
+                return
+        for i, columns in enumerate(z.columns):
+            if len(columns):
+                block = self._plain(j, i, x, z.means[i])
+                block *= weights[:, None]
+                block *= z.weights[i]
+                _add(total, rows, columns, block)
+
+    def _plain(self, j: int, i: int, x: Array, z: Array) -> Array:
+        """Return g(x; z, D_j + E_i) by the highest peak, from differences where they are large."""
         centre = z.mean(axis=0)
         x, z = (x - centre) @ self.whiten[j, i].T, (z - centre) @ self.whiten[j, i].T
         far = max(squared_norms(x).max(), squared_norms(z).max()) > _GRAM_NORM
         block = squared_distances(x, z, direct=far)
         block *= -0.5
-        block += self.log_peaks[j, i]
+        block += self.log_peaks[j, i] - self.log_peaks.max()
         return np.exp(block, out=block)
+
+    def norms(self, x: Mixtures) -> Array:
+        """Return |p_x|² row by row, (n,), for covariances that are the same on both sides."""
+        total = np.zeros(len(x.weights))
+        for j in range(x.weights.shape[1]):
+            u = np.subtract(x.means[:, j, None], x.means[:, j:]).transpose(1, 0, 2)  # (K - j, n, m)
+            u = u @ self.whiten[j, j:].transpose(0, 2, 1)
+            lengths = np.einsum("ina,ina->ni", u, u)
+            parts = np.exp(self.log_peaks[j, j:] - 0.5 * lengths) * x.weights[:, j:]
+            total += x.weights[:, j] * (2 * parts.sum(axis=1) - parts[:, 0])
+        return total
 
     def rows(self, x: Mixtures, z: Mixtures) -> Array:
         """Return ⟨p_x, p_z⟩ row by row, (n,)."""

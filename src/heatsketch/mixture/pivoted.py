@@ -19,6 +19,7 @@ logger = logging.getLogger("heatsketch")
 
 _CANDIDATES = 4000  # points looked at for pivots; of the others those that the pivots miss
 _MORE = 200  # of those at a time
+_AHEAD = 16  # pivots whose distances are computed together
 _FLOOR = 1e-13  # share of the largest squared distance at which rounding takes over
 
 
@@ -128,19 +129,26 @@ class CholeskyMap(FeatureMap):
         )
 
     def _take_pivots(self, x: Array, limit: float) -> None:
-        """Take pivots from the points x until none misses more than the limit (squared)."""
+        """Take pivots from the points x until none misses more than the limit (squared).
+
+        A pivot misses at least half as much as the worst point: distances to one point cost little
+        less than to 16, so they are computed for the 16 worst at a time.
+        """
         anchors = self.kernel._anchors(x)
-        from_origin = self._distances_to(self.kernel._anchors(self.origin), anchors)
+        from_origin = self._distances_to(self.kernel._anchors(self.origin), anchors)[:, 0]
         left, floor = from_origin.copy(), _FLOOR * from_origin.max()
         L = np.zeros((len(x), min(self.max_features, len(x))))
         places: list[int] = []
-        most = L.shape[1]
-        while (worst := left.max()) > max(limit, floor) and (r := len(places)) < most:
-            pivot = int(left.argmax())
-            column = self._distances_to(anchors.take([pivot]), anchors)
-            column = (from_origin + from_origin[pivot] - column) / 2
+        ahead: dict[int, Array] = {}  # distances to points that may become pivots
+        while (worst := left.max()) > max(limit, floor) and (r := len(places)) < L.shape[1]:
+            if max((left[place] for place in ahead), default=0.0) < worst / 2:
+                wanted = np.argsort(-left, kind="stable")[:_AHEAD]
+                found = self._distances_to(anchors.take(wanted), anchors)
+                ahead = dict(zip(wanted, found.T, strict=True))
+            pivot = max(ahead, key=lambda place: left[place])
+            column = (from_origin + from_origin[pivot] - ahead.pop(pivot)) / 2
             column -= L[:, :r] @ L[pivot, :r]
-            L[:, r] = column / np.sqrt(worst)
+            L[:, r] = column / np.sqrt(left[pivot])
             left -= L[:, r] ** 2
             places.append(pivot)
             left[places] = 0.0
@@ -148,19 +156,21 @@ class CholeskyMap(FeatureMap):
         self.pivots, self._factor = x[places], L[places, : len(places)]
         self._set_anchors()
 
-    def _distances_to(self, one: Anchors, points: Anchors) -> Array:
-        """Return the squared distances (n,) of points to one, tile by tile in parallel."""
-        d2 = np.empty(len(points.norms))
+    def _distances_to(self, ends: Anchors, points: Anchors) -> Array:
+        """Return the squared distances (n, r) of points to some, tile by tile in parallel."""
+        d2 = np.empty((len(points.norms), len(ends.norms)))
+        ends = self.kernel._prepared(ends)
 
         def fill(rows: slice) -> None:
-            d2[rows] = self.kernel._distances(points.take(rows), one)[:, 0]
+            d2[rows] = self.kernel._distances(points.take(rows), ends)
 
         for_each_tile(fill, len(d2), self._tile)
         return d2
 
     def _set_anchors(self) -> None:
         """Compute what `transform` needs of origin and pivots."""
-        self._anchors = self.kernel._anchors(np.concatenate([self.origin, self.pivots]))
+        anchors = self.kernel._anchors(np.concatenate([self.origin, self.pivots]))
+        self._anchors = self.kernel._prepared(anchors)
         origin = self.kernel._anchors(self.origin)
         self._from_origin = self.kernel._distances(origin, self._anchors)[0, 1:]
 
@@ -169,7 +179,7 @@ class CholeskyMap(FeatureMap):
         d2 = self.kernel._distances(self.kernel._anchors(x), self._anchors)
         inner = (d2[:, :1] + self._from_origin - d2[:, 1:]) / 2
         if inner.size:
-            d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True).T
+            d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T
         return d2
 
     def _raw(self, x: Array) -> Array:

@@ -43,9 +43,10 @@ def _exp2(real: Any, integer: Any, degree: int) -> Callable[[Array], None]:
     return exp2
 
 
+exp2_double = _exp2(np.float64, np.int64, 13)  # of a vector, for other compiled loops
 _FOR = {
     np.dtype(np.float32): _exp2(np.float32, np.int32, 7),
-    np.dtype(np.float64): _exp2(np.float64, np.int64, 13),
+    np.dtype(np.float64): exp2_double,
 }
 
 
