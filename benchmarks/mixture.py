@@ -4,9 +4,9 @@ Run: python benchmarks/mixture.py [--small] [--only squares]
 
 "squares": Example I of *Diffusion representation*, 2,000 points in raw units, ε = 1, a mixture
 chosen by BIC. "ten": 20 components of different covariances in 10 dimensions, at several ε (as
-multiples of half the median squared distance). Columns: coordinates at which the error of a distance is
-certified to be at most 1 % of the root mean square distance, for all points; the largest error
-found among 500 of them.
+multiples of half the median squared distance). Columns: coordinates at which the error of a
+distance is certified to be at most 1 % of the root mean square distance, for all points; the
+largest error found among 500 of them.
 
 Second table: `transform` of many points in 10 dimensions with 20 components and 64 coordinates,
 beside scikit-learn's `Nystroem` with as many.

@@ -512,7 +512,8 @@ def test_help_states_the_defaults_of_the_methods(capsys):
     text = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
     params = hs.HeatSketch().get_params()
     assert f"heat-sketch: default {params['time']}" in text
-    assert f"(default {params['n_neighbors']})" in text
+    assert f"(default {params['n_neighbors']}, not of mixture-diffusion)" in text
+    assert "(mixture-diffusion: default 0.01)" in text
 
 
 def test_runs_as_a_module_with_a_version(monkeypatch, capsys):

@@ -16,6 +16,7 @@ ESTIMATORS = {
     "heat-sketch": hs.HeatSketch,
     "heat-embedding": hs.HeatEmbedding,
     "diffusion-map": hs.DiffusionMap,
+    "mixture-diffusion": hs.MixtureDiffusion,
 }
 
 
@@ -52,6 +53,7 @@ SHAPES = {  # method, n, d, dtype, parameters
     ),
     "many features": ("heat-sketch", 20_000, 60, "float32", {"n_components": 2}),
     "eigenpairs": ("diffusion-map", 20_000, 3, "float64", {"n_components": 16, "tol": 1e-1}),
+    "mixture": ("mixture-diffusion", 40_000, 8, "float32", {"mixture": 2, "max_features": 100}),
     "learned": ("heat-embedding", 6_000, 3, "float64", {"time": 1, "n_sketch": 128}),
     "dense": (
         "heat-sketch",
@@ -166,13 +168,14 @@ def test_what_is_beyond_the_budget_is_refused_with_what_would_take_less():
 @pytest.mark.parametrize("affinity", ["knn", "dense"])
 def test_advice_names_what_takes_less(method, affinity):
     size = {"method": method, "affinity": affinity}
-    size |= {"n_components": 200, "n_sketch": 256, "n_neighbors": 30}
+    size |= {"n_components": 200, "n_sketch": 256, "n_neighbors": 30, "max_features": 500}
     text = memory.less_memory(10**6, 20, **size)
     peak, named = memory.predict(10**6, 20, **size).peak, 0
     for name, value in {
         "n_components": 100,
         "n_sketch": 128,
         "n_neighbors": 15,
+        "max_features": 250,
         "affinity": "knn",
     }.items():
         less = memory.predict(10**6, 20, **(size | {name: value})).peak

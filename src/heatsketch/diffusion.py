@@ -51,6 +51,7 @@ logger = logging.getLogger("heatsketch")
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 AFFINITIES = ("knn", "dense", "radius")
 _NEW_ROWS = 2**16  # new points whose rows are made at a time
+_FAR_ROW = 500.0  # logarithm down to which affinities of new points are as they are
 _CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
@@ -281,6 +282,11 @@ class Diffusion:
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
         X = check_points(X)
+        if not isinstance(kernel, MixtureKernel):
+            raise TypeError(
+                f"kernel is of type {type(kernel).__name__}; pass a MixtureKernel, such as "
+                "MixtureKernel.from_sklearn(mixture, epsilon)."
+            )
         log_unit = float(kernel.log_diagonal(X).max())
         operator = LowRank(affinity_factor(kernel, X, rank_tol, log_unit))
         built = Affinity(operator, _MixtureRows(kernel, X, log_unit), epsilon=kernel.epsilon)
@@ -365,7 +371,10 @@ class _MixtureRows:
 
     def __call__(self, X: Any) -> Array:
         """Return affinities of new points (m, n)."""
-        return np.exp(self.kernel.log_kernel(X, self.points) - self.log_unit)
+        log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
+        # Rows of far points would be zero in float64; a factor of a row is divided out again.
+        log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _FAR_ROW, 0.0)
+        return np.exp(log_k)
 
 
 @dataclass(frozen=True, eq=False)

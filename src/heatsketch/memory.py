@@ -151,7 +151,7 @@ def predict(
 def _mixture(n: int, d: int) -> float:
     """Return the bytes while a mixture is fitted: copies of a sample, and the rule for ε."""
     rows = min(n, _MIXTURE_ROWS)
-    rule = _RULE * min(1.0, (n / 2000) ** 2)
+    rule = _RULE * min(1.0, n / 2000)
     return 8.0 * (n * d + rows * (_MIXTURE_COPIES * d + _MIXTURE_PARTS)) + rule
 
 

@@ -184,10 +184,12 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
 
 def _model(facts: dict[str, Any]) -> dict[str, str]:
     """Say what the points became: a graph, or a mixture."""
-    if "mixture_components" in facts:
+    if "mixture_components" in facts:  # "time_error" is 0 where all is in closed form
         error = facts["distance_error"] / facts["typical_distance"]
         words = f"{facts['mixture_components']} Gaussians, {facts['n_features']} coordinates"
-        kept = f"within {100 * error:.2g} % of the root mean square distance, at time 1"
+        kept = f"within {100 * error:.2g} % of their root mean square"
+        if facts["time_error"] > 0:
+            kept += f" (estimated); steps known to {100 * facts['time_error']:.2g} %"
         return {"mixture": words, "distances": kept}
     components = facts.get("components", "unknown number of")  # not counted for every operator
     text = f"{components} connected component(s), {facts['isolated']} isolated point(s)"

@@ -8,6 +8,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
 from heatsketch._array import seed_entropy
-from heatsketch._checks import as_floats, check_choice, check_number
+from heatsketch._checks import ConvergenceWarning, as_floats, check_choice, check_number
 from heatsketch._typing import Array
 from heatsketch.bandwidth import RULES, rule_epsilon
 from heatsketch.estimators._base import check_columns, check_input
@@ -33,6 +34,7 @@ COMPONENTS = range(1, 11)  # among which the Bayesian information criterion choo
 _PATIENCE = 2  # numbers of components in a row that are worse than the best before
 _FIT_ROWS = 20_000  # a mixture is fitted to a sample of so many points
 _DRAWN = 2000  # points from ν, where later steps go: the map has to hold there, too
+_COARSER = 4.0  # a map whose difference says how good the one at hand is at later times
 _SCALE_ROWS = 500  # distances between so many points say what a typical one is
 
 
@@ -55,15 +57,19 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ε of the kernel, in squared data units. It falls off like exp(-|x-y|²/2ε), so the rules
         give half of what they give for exp(-|x-y|²/ε).
     mixture : None, int, or GaussianMixture or BayesianGaussianMixture, default None
-        A fitted mixture is taken as it is, one that is not is fitted; an int is the number of its
-        components, None lets the Bayesian information criterion choose from 1 to 10.
+        A fitted mixture is taken as it is, one that is not is fitted, with its own parameters; an
+        int is the number of its components, None lets the Bayesian information criterion choose
+        from 1 to 10 (it stops where two more are both worse). `sklearn.base.clone`, and so every
+        search over parameters, forgets a fit: pass ``FrozenEstimator(fitted)`` there.
     tolerance : float, default 0.01
         Largest error of a distance, as a share of the root mean square distance.
     time : int >= 1, default 1
         Steps of the diffusion. Beyond 1 in closed form for one component; for several by one
         fixed matrix, from quadrature up to 3 features and from samples beyond, with its relative
-        error in `diagnostics_["time_error"]`; the tolerance is that of the first step, on the
-        training points and on 2,000 points drawn from ν.
+        error in `diagnostics_["time_error"]`. The tolerance is that of the first step, on the
+        training points and on 2,000 points drawn from ν; distances shrink with time, and what the
+        map leaves out then counts for more: `diagnostics_["distance_error"]` is estimated then,
+        not certified.
     max_features : int, default 500
         Most coordinates that the tolerance may take. Data in many dimensions take many where ε is
         small: nearly every point is far from every other then.
@@ -82,9 +88,11 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ν at the training points (`score_samples` gives log ν at any).
     epsilon_ : float
     diagnostics_ : dict
-        `mixture_components`; `bic`, for each number of components looked at; `n_features`, the
-        coordinates that the tolerance takes; `typical_distance`; `distance_error`, the bound on
-        the error of distances at time 1, in their units; `time_error`; seconds per stage.
+        `mixture_components`; `bic` of 1, 2, ... components, as far as was looked; `n_features`, the
+        coordinates that the tolerance takes; `typical_distance`, the root mean square at the time
+        asked for; `distance_error`, the bound on the error of distances between training points, in
+        their units (at later times of several components an estimate, from a map four times as
+        coarse); `time_error`, the relative standard error of the steps; seconds per stage.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -182,12 +190,18 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self._rows_of(X.astype(np.float64, copy=False), X.dtype)
 
     def distance_error(self, X: Any) -> Array:
-        """Return what the coordinates miss of each point at time 1, (n,).
+        """Return what the coordinates miss of each point, (n,).
 
-        The distance between two points at time 1 errs by the sum of theirs at most, and is never
-        too long; units are those of the distance.
+        The distance between two points errs by the sum of theirs at most, and is never too long;
+        units are those of the distance. Of later times of several components it is not known, and
+        refused.
         """
         check_is_fitted(self)
+        if not self._is_first_step:
+            raise ValueError(
+                f"At time={self.time} of {self.kernel_.n_components} components what a point misses "
+                "is not known; diagnostics_['distance_error'] has an estimate for the fit."
+            )
         X = self._check_X(X, reset=False)
         return self._missing(X.astype(np.float64, copy=False))
 
@@ -269,11 +283,17 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 "differ, or a smaller epsilon."
             )
         features = CholeskyMap(int(self.max_features))
-        steps = self.time > 1 and self.kernel_.n_components > 1
+        steps = not self._is_first_step
+        self._dropped: Array | None = None
         points = np.vstack([X, draw(self.kernel_, _DRAWN, seed)]) if steps else X
         self.features_ = features.fit(
             self.kernel_, tolerance=self.tolerance * typical, points=points
         )
+        if features.n_features == 0:
+            raise ValueError(
+                f"tolerance={self.tolerance:g} leaves no coordinate: all distances are within it; "
+                "pass a smaller tolerance."
+            )
         self._later = np.eye(features.n_features)
         self.diagnostics_ |= {
             "typical_distance": typical,
@@ -281,25 +301,43 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             "time_error": 0.0,
         }
         if steps:
-            self._take_steps(X, seed)
+            error = self._take_steps(X, points, seed)
         if self.n_components != "auto":
             self._keep(int(self.n_components))
-        self.diagnostics_["distance_error"] = features.error_bound
-        if self._later.shape[1] < features.n_features and self._is_first_step:
-            self.diagnostics_["distance_error"] = 2 * float(self._missing(X).max())
+        if self._is_first_step:
+            error = features.error_bound
+            if self._later.shape[1] < features.n_features:
+                error = 2 * float(self._missing(X).max())
+        elif self._dropped is not None:
+            left = features.transform(X) @ self._dropped
+            error += 2 * float(np.sqrt(np.square(left).sum(axis=1)).max())
+        self.diagnostics_["distance_error"] = error
 
     @property
     def _is_first_step(self) -> bool:
-        """Whether the coordinates are those of the map, some of them: rotated, not stepped."""
+        """Whether the coordinates are those of the map, not stepped on from them."""
         return bool(self.time == 1 or self.kernel_.n_components == 1)
 
-    def _take_steps(self, X: Array, seed: int) -> None:
+    def _take_steps(self, X: Array, points: Array, seed: int) -> float:
+        """Step the coordinates on, and return an estimate of the error of their distances."""
+        t = int(self.time)
         steps = Steps.of(self.features_, seed)
         y = self.features_.transform(X)
-        later = steps.after(y, int(self.time))
+        later = steps.after(y, t)
         _, _, axes = np.linalg.svd(later - later.mean(axis=0), full_matrices=True)
-        self._later = steps.after(np.eye(y.shape[1]), int(self.time)) @ axes.T
-        self.diagnostics_["time_error"] = steps.error(y, int(self.time))
+        self._later = steps.after(np.eye(y.shape[1]), t) @ axes.T
+        d = pdist(later[:_SCALE_ROWS])
+        self.diagnostics_["time_error"] = steps.error(y, t)
+        self.diagnostics_["typical_distance"] = float(np.sqrt(np.mean(np.square(d))))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            coarse = CholeskyMap(int(self.max_features)).fit(
+                self.kernel_, tolerance=_COARSER * self.features_.error_bound, points=points
+            )
+        if coarse.n_features == 0:
+            return float(d.max())
+        other = Steps.of(coarse, seed).after(coarse.transform(X[:_SCALE_ROWS]), t)
+        return float(np.abs(pdist(other) - d).max())
 
     def _keep(self, k: int) -> None:
         most = self._later.shape[1]
@@ -308,6 +346,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"n_components={k} but tolerance={self.tolerance:g} takes {most} coordinates; "
                 "pass a smaller tolerance, or fewer n_components."
             )
+        self._dropped = self._later[:, k:]
         self._later = self._later[:, :k]
 
     def _rows_of(self, X: Array, dtype: Any) -> Array:
@@ -335,10 +374,11 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 def fit_mixture(X: Array, count: int, seed: int) -> tuple[Any, float]:
     """Return a GaussianMixture of `count` components fitted to X (n, m), and its BIC.
 
-    Fitted in units of the data's spread, since scikit-learn's floor under covariances (1e-6) is
+    Fitted in units of each feature's spread, since scikit-learn's floor under variances (1e-6) is
     in data units.
     """
-    centre, scale = X.mean(axis=0), float(X.std()) or 1.0
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    scale[scale == 0] = scale.max() or 1.0
     Z = (X - centre) / scale
     fitted = GaussianMixture(count, random_state=seed)
     with warnings.catch_warnings():
@@ -346,7 +386,7 @@ def fit_mixture(X: Array, count: int, seed: int) -> tuple[Any, float]:
         fitted.fit(Z)
         bic = float(fitted.bic(Z))
     fitted.means_ = fitted.means_ * scale + centre
-    fitted.covariances_ = fitted.covariances_ * scale**2
-    fitted.precisions_cholesky_ = fitted.precisions_cholesky_ / scale
-    fitted.precisions_ = fitted.precisions_ / scale**2
-    return fitted, bic
+    fitted.covariances_ = fitted.covariances_ * np.outer(scale, scale)
+    fitted.precisions_cholesky_ = fitted.precisions_cholesky_ / scale[:, None]
+    fitted.precisions_ = fitted.precisions_ / np.outer(scale, scale)
+    return fitted, bic + 2 * len(X) * float(np.log(scale).sum())

@@ -16,6 +16,7 @@ from heatsketch.io.npz import read_member, write_member
 from heatsketch.mixture import CholeskyMap, MixtureKernel
 
 FORMAT = 1
+KINDS = ("MixtureDiffusion", "MixtureKernel")
 _HEADER = "header.json"
 _MOST_HEADER = 2**24  # bytes
 _KERNEL = ("weights", "means", "covariances")
@@ -66,7 +67,7 @@ def save_model(
 
     def write(draft: Path) -> None:
         with zipfile.ZipFile(draft, "w") as archive:
-            text = json.dumps({"format": FORMAT, **header}, indent=1)
+            text = json.dumps({"format": FORMAT, **header}, indent=1, default=_plain)
             archive.writestr(zipfile.ZipInfo(_HEADER), text)
             for name, array in arrays.items():
                 write_member(archive, name, array)
@@ -76,6 +77,8 @@ def save_model(
 
 def load_model(path: str | Path) -> MixtureDiffusion | MixtureKernel:
     """Read what `save_model` wrote; it maps points to the same bits.
+
+    Beside the training points, `mixture_` and `random_state` are not in the file.
 
     Raises
     ------
@@ -111,6 +114,13 @@ def load_model(path: str | Path) -> MixtureDiffusion | MixtureKernel:
         return _to_estimator(kernel, header, arrays)
 
 
+def _plain(value: Any) -> Any:
+    """Return a NumPy number as Python's, for JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written as JSON.")
+
+
 def _of_kernel(kernel: MixtureKernel) -> tuple[dict[str, Any], dict[str, Array]]:
     header = {
         "kind": "MixtureKernel",
@@ -143,8 +153,14 @@ def _to_estimator(
         epsilon=kernel.epsilon, mixture=kernel.n_components, **header["parameters"]
     )
     model.kernel_, model.epsilon_ = kernel, kernel.epsilon
+    r, m = arrays["pivots"].shape
+    shapes = {"origin": (1, m), "factor": (r, r), "mean": (r,), "rotation": (r, r)}
+    if arrays["later"].shape[:1] != (r,) or any(arrays[k].shape != v for k, v in shapes.items()):
+        raise TypeError("its arrays do not fit together")
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise TypeError("its arrays are not finite")
     model.features_ = CholeskyMap.from_arrays(kernel, arrays, header["domain"])
-    model._later = arrays["later"]
+    model._later, model._dropped = arrays["later"], None
     model.n_features_in_ = header["n_features_in"]
     if header["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
@@ -159,6 +175,8 @@ def _read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
         header: dict[str, Any] = json.loads(archive.read(_HEADER))
     except ValueError as error:
         raise ValueError(f"{path} has a damaged header: {error}.") from error
+    if not isinstance(header, dict) or header.get("kind") not in KINDS:
+        raise ValueError(f"{path} holds no model of a kind that is known: {', '.join(KINDS)}.")
     if header.get("format") != FORMAT:
         raise ValueError(
             f"{path} has the format {header.get('format')!r}, this version reads {FORMAT}; update "

@@ -682,7 +682,9 @@ def _checked_weights(weights: Any, n: int) -> Array:
             f"weights sum to {weights.sum():.6g}, the smallest is {weights.min():.3g}; pass "
             "numbers >= 0 that sum to 1."
         )
-    return weights / weights.sum()
+    # Divided once and not again, so that a kernel made of another's arrays is the same to the bit.
+    total = weights.sum()
+    return weights if abs(total - 1) < 1e-14 * n else weights / total
 
 
 def _full_covariances(covariances: Any, kind: str | None, n: int, m: int) -> Array:

@@ -20,7 +20,7 @@ logger = logging.getLogger("heatsketch")
 _CANDIDATES = 4000  # points looked at for pivots; of the others those that the pivots miss
 _MORE = 200  # of those at a time
 _AHEAD = 16  # pivots whose distances are computed together
-_FLOOR = 1e-13  # share of the largest squared distance at which rounding takes over
+_FLOOR = 1e-11  # share of the largest squared distance at which rounding takes over
 
 
 class CholeskyMap(FeatureMap):

@@ -43,6 +43,12 @@ class SeriesMap(FeatureMap):
         Of the ball about the middle of the points that is the domain; by default it holds them.
     max_features : int, default 4,000
         C(m + l, l) may not be larger.
+
+    Attributes
+    ----------
+    order_ : int
+    centre_, radius_ : array (m,), float
+        The ball that is the domain.
     """
 
     def __init__(
@@ -64,6 +70,8 @@ class SeriesMap(FeatureMap):
         middle = (y.min(axis=0) + y.max(axis=0)) / 2
         reach = np.sqrt(np.einsum("na,na->n", y - middle, y - middle).max())
         self._radius = reach if self.radius is None else self.radius / kernel._unit
+        self.centre_ = kernel._centre + kernel._unit * middle
+        self.radius_ = float(self._radius * kernel._unit)
         self._set_scale()
         # c_j over the ball is A_j v + (c_j(middle) - origin), |v| <= radius
         centres = kernel._theta + np.einsum(

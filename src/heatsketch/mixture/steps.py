@@ -20,7 +20,9 @@ from heatsketch._typing import Array
 from heatsketch.mixture.pivoted import CholeskyMap
 
 QUADRATURE_FEATURES = 3  # up to here a grid of nodes does, if it is not too large
-_SPACING, _MARGIN = 0.8, 7.0  # of the grid, in units of √(ε/2) and √ε: errors of 1e-12
+_SPACINGS = (0.8, 0.4, 0.2, 0.1)  # of the grid, in units of √(ε/2), until two shifted ones agree
+_AGREE = 1e-9
+_MARGIN = 7.0  # around all means after a step, in units of √ε
 _MOST_NODES = 2**18
 _BATCHES, _SAMPLES = 16, 1024  # of scrambled nets, each with an error of its own
 _BLOCK = 2**22  # densities at a time
@@ -48,16 +50,25 @@ class Steps:
     def of(cls, features: CholeskyMap, seed: int) -> Steps:
         """Compute T: the mean of the coordinates after a step from each pivot and the origin.
 
-        Up to three dimensions by sums over a grid, which converge like exp(-2π²D/h²); beyond, or
-        where the grid would be larger than 2^18 nodes, from 16 batches of some 1,000 samples of the
-        steps from all pivots, each weighted by its density under all of them.
+        Up to three dimensions by sums over a grid, finer and finer until the same grid shifted by
+        half a step agrees; beyond, or where the first grid would be larger than 2^18 nodes, from 16
+        batches of some 1,000 samples of the steps from all pivots, each weighted by its density
+        under all of them.
         """
         starts = np.concatenate([features.origin, features.pivots])
-        grids = _grids(features, starts)
-        sampled = not grids
-        rng = np.random.default_rng(seed)
-        found = grids or [_sample(features, starts, rng) for _ in range(_BATCHES)]
-        versions = np.array([_matrix(features, starts, *nodes, sampled) for nodes in found])
+        versions = np.zeros((0, 0, 0))
+        for spacing in _SPACINGS:
+            grids = _grids(features, starts, spacing)
+            if not grids:
+                break
+            versions = np.array([_matrix(features, starts, *grid, False) for grid in grids])
+            if np.linalg.norm(versions[0] - versions[1]) <= _AGREE * np.linalg.norm(versions[0]):
+                break
+        sampled = not len(versions)
+        if sampled:
+            rng = np.random.default_rng(seed)
+            nodes = [_sample(features, starts, rng) for _ in range(_BATCHES)]
+            versions = np.array([_matrix(features, starts, *drawn, True) for drawn in nodes])
         return cls(versions.mean(axis=0), versions, sampled)
 
     def after(self, y: Array, time: int) -> Array:
@@ -79,10 +90,10 @@ class Steps:
         return float(np.sqrt(mean_square / np.mean(np.square(later)))) if later.any() else 0.0
 
 
-def _grids(features: CholeskyMap, starts: Array) -> list[tuple[Array, float]]:
+def _grids(features: CholeskyMap, starts: Array, spacing: float) -> list[tuple[Array, float]]:
     """Return two grids shifted by half a step, (nodes, cell); none if they would be too large."""
     kernel = features.kernel
-    m, spacing = kernel.n_features, _SPACING * kernel._unit
+    m, spacing = kernel.n_features, spacing * kernel._unit
     margin = _MARGIN * np.sqrt(kernel.epsilon)
     ends = kernel._steps(starts)
     means = kernel._centre + kernel._unit * ends.means[ends.weights > 1e-12]

@@ -1,0 +1,62 @@
+"""Mixtures on the command line: what is written, said and refused."""
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch.cli import main
+
+
+@pytest.fixture
+def clouds(tmp_path):
+    X, _ = hs.datasets.gaussian_clouds(200, n_labels=2, dim=3, rng=0)
+    np.save(tmp_path / "clouds.npy", X)
+    return tmp_path / "clouds.npy"
+
+
+def exit_code(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def test_it_writes_what_the_estimator_gives_and_says_how_good_it_is(clouds, tmp_path, capsys):
+    options = ["--method", "mixture-diffusion", "--n-components", 2, "--epsilon", "median"]
+    options += ["--mixture", 2, "--tolerance", 0.05, "--time", 2]
+    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv", *options) == 0
+    said = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+    model = hs.MixtureDiffusion(2, "median", mixture=2, tolerance=0.05, time=2, random_state=0).fit(
+        np.load(clouds)
+    )
+    found = np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(found, model.embedding_, rtol=1e-12)
+    assert f"2 Gaussians, {model.diagnostics_['n_features']} coordinates" in said["mixture"]
+    error = model.diagnostics_["distance_error"] / model.diagnostics_["typical_distance"]
+    assert f"within {100 * error:.2g} %" in said["distances"]
+
+
+def test_a_picture_needs_no_graph(clouds, tmp_path):
+    pytest.importorskip("matplotlib")
+    options = ["--method", "mixture-diffusion", "--mixture", 1, "--plot", tmp_path / "out.png"]
+    assert exit_code("embed", clouds, "-o", tmp_path / "out.npy", *options) == 0
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--mixture", "2"], "--mixture is not an option of heat-embedding"),
+        (["--method", "mixture-diffusion", "--alpha", "1"], "--alpha is not an option of"),
+        (["--method", "mixture-diffusion", "--time", "auto"], "--time auto belongs to"),
+        (["--method", "mixture-diffusion", "--mixture", "0"], "not a whole number above 0"),
+    ],
+)
+def test_options_of_other_methods_are_refused(clouds, tmp_path, capsys, options, says):
+    assert exit_code("embed", clouds, "-o", tmp_path / "out.npy", *options) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out.npy").exists()
+
+
+def test_dry_run_says_what_it_would_take(clouds, capsys):
+    assert exit_code("embed", clouds, "--method", "mixture-diffusion", "--dry-run") == 0
+    text = capsys.readouterr().out
+    assert "mixture" in text
+    assert "at its peak" in text
