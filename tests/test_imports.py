@@ -43,6 +43,7 @@ LAYERS = (
         "isometry.pairs",
         "mixture",
         "mixture.bounds",
+        "mixture.cholesky",
         "mixture.kernel",
         "mixture.kernels",
         "mixture.lowrank",

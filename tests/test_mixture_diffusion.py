@@ -121,7 +121,7 @@ def test_scaling_the_data_scales_the_distances(factor):
 def test_a_shift_changes_nothing():
     X = clouds()
     a = hs.MixtureDiffusion(mixture=2, epsilon=1.0, random_state=0).fit(X)
-    b = hs.MixtureDiffusion(mixture=2, epsilon=1.0, random_state=0).fit(X + [1000, 0])
+    b = hs.MixtureDiffusion(mixture=2, epsilon=1.0, random_state=0).fit(X + np.array([1000, 0]))
     assert_allclose(pdist(b.embedding_), pdist(a.embedding_), rtol=1e-6, atol=1e-8)
 
 

@@ -199,8 +199,8 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         if not self._is_first_step:
             raise ValueError(
-                f"At time={self.time} of {self.kernel_.n_components} components what a point misses "
-                "is not known; diagnostics_['distance_error'] has an estimate for the fit."
+                f"At time={self.time} of {self.kernel_.n_components} components it is not known "
+                "what a point misses; diagnostics_['distance_error'] has an estimate for the fit."
             )
         X = self._check_X(X, reset=False)
         return self._missing(X.astype(np.float64, copy=False))

@@ -2,8 +2,8 @@
 
 `kernel` holds `MixtureKernel`, its densities, distances and gradients; `overlaps` the inner
 products it is made of; `lowrank` its affinities as a product. `maps` is what feature maps share,
-`series` those by monomials and Hermite functions, `pivoted` the compact one, `bounds` what a series
-leaves out; `steps` the diffusion at later times.
+`series` those by monomials and Hermite functions, `pivoted` the compact one (`cholesky` its
+algorithm), `bounds` what a series leaves out; `steps` the diffusion at later times.
 """
 
 from heatsketch.mixture.bounds import BallMaximum, PaperBounds, largest_in_ball

@@ -8,6 +8,7 @@ import numpy as np
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
+from heatsketch.mixture.cholesky import pivoted_cholesky
 
 if TYPE_CHECKING:
     from heatsketch.mixture.kernel import MixtureKernel
@@ -41,25 +42,15 @@ def affinity_factor(
     tol = check_number(tol, "tol", low=0, high=1, open_low=True)
     x = kernel._points(points, "points")
     log_diagonal = kernel.log_diagonal(x)
-    left = np.ones(len(x))
-    F = np.zeros((len(x), 64))
-    for r in range(len(x)):
-        pivot = int(left.argmax())
-        if left[pivot] <= tol:
-            return F[:, :r] * np.exp((log_diagonal - log_unit) / 2)[:, None]
-        if r == MOST_RANK:
-            break
-        if r == F.shape[1]:
-            F = np.hstack([F, np.zeros_like(F)])
-        log_column = kernel.log_kernel(x, x[[pivot]])[:, 0]
-        column = np.exp(log_column - (log_diagonal + log_diagonal[pivot]) / 2)
-        column -= F[:, :r] @ F[pivot, :r]
-        F[:, r] = column / np.sqrt(left[pivot])
-        left -= F[:, r] ** 2
-        left[pivot] = 0.0
-    else:
-        return F[:, : len(x)] * np.exp((log_diagonal - log_unit) / 2)[:, None]
-    raise ValueError(
-        f"The affinity of {len(x):,} points at epsilon={kernel.epsilon:g} has a rank over "
-        f"{MOST_RANK:,}; pass a larger epsilon or tol, or use affinity='knn' on the points."
-    )
+
+    def correlations(places: Array) -> Array:
+        log_k = kernel.log_kernel(x, x[places])
+        return np.exp(log_k - (log_diagonal[:, None] + log_diagonal[places]) / 2)
+
+    F, _, left = pivoted_cholesky(correlations, np.ones(len(x)), tol, min(MOST_RANK, len(x)))
+    if left.max() > tol:
+        raise ValueError(
+            f"The affinity of {len(x):,} points at epsilon={kernel.epsilon:g} has a rank over "
+            f"{MOST_RANK:,}; pass a larger epsilon or tol, or use affinity='knn' on the points."
+        )
+    return F * np.exp((log_diagonal - log_unit) / 2)[:, None]

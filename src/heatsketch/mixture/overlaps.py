@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Mixtures(NamedTuple):
     weights: Array  # (n, K)
     means: Array  # (n, K, m)
 
-    def take(self, rows: Array) -> Mixtures:
+    def take(self, rows: Any) -> Mixtures:
         """Return some of the rows."""
         return Mixtures(self.weights[rows], self.means[rows])
 
@@ -38,11 +38,11 @@ class Mixtures(NamedTuple):
 class Ends(NamedTuple):
     """The right side of many inner products, computed once: see `Overlaps.prepare`."""
 
-    count: int  # rows m
+    n: int  # rows m
     columns: list[Array]  # for every component the rows in which it counts
     means: list[Array]  # and its means there
     weights: list[Array]  # and its weights
-    factors: Array | None  # (K, m + 1, L count) of the exponents, for the compiled way
+    factors: Array | None  # (K, m + 1, L n) of the exponents, for the compiled way
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Overlaps:
         means = [z.means[rows, i] for i, rows in enumerate(columns)]
         weights = [z.weights[rows, i] for i, rows in enumerate(columns)]
         ends = Ends(len(z.weights), columns, means, weights, None)
-        if ends.count * self.log_peaks.size < _MANY:
+        if ends.n * self.log_peaks.size < _MANY:
             return ends
         pulled = np.einsum("jiab,nib->jain", self._precisions, z.means)
         halves = np.einsum("jain,nia->jin", pulled, z.means) / 2
@@ -87,7 +87,7 @@ class Overlaps:
 
         How it is computed depends on z and the components, not on how many rows x has.
         """
-        total = np.zeros((len(x.weights), z.count))
+        total = np.zeros((len(x.weights), z.n))
         for j, of_x in enumerate(x.weights.T):
             rows = np.flatnonzero(of_x > NEGLIGIBLE)
             if len(rows):

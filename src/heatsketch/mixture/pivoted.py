@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from heatsketch._array import for_each_tile
 from heatsketch._checks import ConvergenceWarning, check_number
 from heatsketch._typing import Array
+from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.kernel import Anchors, MixtureKernel
 from heatsketch.mixture.maps import FeatureMap
 
@@ -19,7 +20,6 @@ logger = logging.getLogger("heatsketch")
 
 _CANDIDATES = 4000  # points looked at for pivots; of the others those that the pivots miss
 _MORE = 200  # of those at a time
-_AHEAD = 16  # pivots whose distances are computed together
 _FLOOR = 1e-11  # share of the largest squared distance at which rounding takes over
 
 
@@ -129,31 +129,19 @@ class CholeskyMap(FeatureMap):
         )
 
     def _take_pivots(self, x: Array, limit: float) -> None:
-        """Take pivots from the points x until none misses more than the limit (squared).
-
-        A pivot misses at least half as much as the worst point: distances to one point cost little
-        less than to 16, so they are computed for the 16 worst at a time.
-        """
+        """Take pivots from the points x until none misses more than the limit (squared)."""
         anchors = self.kernel._anchors(x)
         from_origin = self._distances_to(self.kernel._anchors(self.origin), anchors)[:, 0]
-        left, floor = from_origin.copy(), _FLOOR * from_origin.max()
-        L = np.zeros((len(x), min(self.max_features, len(x))))
-        places: list[int] = []
-        ahead: dict[int, Array] = {}  # distances to points that may become pivots
-        while (worst := left.max()) > max(limit, floor) and (r := len(places)) < L.shape[1]:
-            if max((left[place] for place in ahead), default=0.0) < worst / 2:
-                wanted = np.argsort(-left, kind="stable")[:_AHEAD]
-                found = self._distances_to(anchors.take(wanted), anchors)
-                ahead = dict(zip(wanted, found.T, strict=True))
-            pivot = max(ahead, key=lambda place: left[place])
-            column = (from_origin + from_origin[pivot] - ahead.pop(pivot)) / 2
-            column -= L[:, :r] @ L[pivot, :r]
-            L[:, r] = column / np.sqrt(left[pivot])
-            left -= L[:, r] ** 2
-            places.append(pivot)
-            left[places] = 0.0
-        self._missing = float(worst)
-        self.pivots, self._factor = x[places], L[places, : len(places)]
+
+        def inner_products(places: Array) -> Array:
+            d2 = self._distances_to(anchors.take(places), anchors)
+            return (from_origin[:, None] + from_origin[places] - d2) / 2
+
+        limit = max(limit, _FLOOR * from_origin.max())
+        most = min(self.max_features, len(x))
+        L, places, left = pivoted_cholesky(inner_products, from_origin, limit, most)
+        self._missing = float(left.max())
+        self.pivots, self._factor = x[places], L[places]
         self._set_anchors()
 
     def _distances_to(self, ends: Anchors, points: Anchors) -> Array:
