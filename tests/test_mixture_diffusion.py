@@ -396,3 +396,11 @@ def test_frames_keep_names_and_float32_stays():
         model.transform(X[["b", "a"]])
     single = hs.MixtureDiffusion(2, mixture=2, random_state=0).fit(X.to_numpy(np.float32))
     assert single.embedding_.dtype == np.float32
+
+
+def test_densities_beyond_float32_are_not_lost():
+    X = 100 * clouds(60, m=30).astype(np.float32)
+    model = hs.MixtureDiffusion(2, "median", mixture=1, random_state=0).fit(X)
+    assert model.diagnostics_["typical_distance"] < 1e-38
+    assert (pdist(model.embedding_) > 0).all()
+    assert_array_equal(model.transform(X), model.embedding_)

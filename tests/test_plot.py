@@ -348,3 +348,15 @@ def test_a_time_curve_of_one_time_is_a_dot_inside_the_axes(share):
 def test_time_curve_of_an_unknown_suffix_is_refused():
     with pytest.raises(ValueError, match=r"\.png, \.pdf, \.svg"):
         plot.time_curve(time_curve(), path="time.jpg")
+
+
+@pytest.mark.parametrize("power", [-200, -63, 63, 200])
+def test_coordinates_of_any_size_are_drawn_alike(power):
+    F = np.random.default_rng(0).uniform(0.2, 0.9, size=(30, 2))
+    F[0] = 0.95
+    figure = plot.scatter(F * 10.0**power, names=("a", "b"))
+    axes = figure.axes[0]
+    assert axes.get_xlabel() == f"a / 1e{power - 1}"
+    drawn = np.asarray(axes.collections[0].get_offsets())
+    np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(10 * F, axis=0), rtol=1e-12)
+    assert axes.get_ylim()[1] < 100

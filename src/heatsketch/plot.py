@@ -21,6 +21,7 @@ SEED = (
     2_718_281_828  # unlike the seeds that data are drawn with: equal ones would show as structure
 )
 
+_SMALLEST = 1e-30  # size of coordinates that is drawn as it is; axes of equal scale need its square
 CALM = "#3b6ea8"
 NO_LABEL = "#c9c9c9"
 # Both lists were chosen by their authors to stay apart under colour-blind vision:
@@ -30,6 +31,15 @@ PETROFF = (
     *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
     *("#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"),
 )
+
+
+def _in_reach(view: Array, names: tuple[str, str]) -> tuple[Array, tuple[str, str]]:
+    """Take a power of ten off coordinates of a size at which axes of equal scale break down."""
+    size = float(np.max(np.abs(view), initial=0.0))
+    if size == 0 or _SMALLEST < size < 1 / _SMALLEST:
+        return view, names
+    power = int(np.floor(np.log10(size)))
+    return view / 10.0**power, (f"{names[0]} / 1e{power}", f"{names[1]} / 1e{power}")
 
 
 def scatter(
@@ -91,6 +101,7 @@ def scatter(
     if groups is not None:
         groups = _largest(*groups)
     view, axis_names = _view(F, names, None if groups is None else groups[0])
+    view, axis_names = _in_reach(view, axis_names)
     figure, ax = _new_axes() if ax is None else (ax.figure, ax)
     if labels is None:
         _points(ax, view, [CALM] * len(view))

@@ -34,6 +34,7 @@ COMPONENTS = range(1, 11)  # among which the Bayesian information criterion choo
 _PATIENCE = 2  # numbers of components in a row that are worse than the best before
 _FIT_ROWS = 20_000  # a mixture is fitted to a sample of so many points
 _DRAWN = 2000  # points from ν, where later steps go: the map has to hold there, too
+_SMALLEST = 1e-25  # typical distance that float32 still holds with digits to spare
 _COARSER = 4.0  # a map whose difference says how good the one at hand is at later times
 _SCALE_ROWS = 500  # distances between so many points say what a typical one is
 
@@ -52,7 +53,8 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     n_components : int or "auto", default "auto"
         Coordinates, the most important first; "auto": as many as the tolerance takes. Fewer leave
-        more out: `diagnostics_["distance_error"]` says how much.
+        more out: `diagnostics_["distance_error"]` says how much. Given float32 they are float32,
+        where that can hold them (in many dimensions densities are tiny, or huge).
     epsilon : float, "ksum", "median" or "nearest", default "ksum"
         ε of the kernel, in squared data units. It falls off like exp(-|x-y|²/2ε), so the rules
         give half of what they give for exp(-|x-y|²/ε).
@@ -350,6 +352,9 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._later = self._later[:, :k]
 
     def _rows_of(self, X: Array, dtype: Any) -> Array:
+        # A density in many dimensions may be of a size that float32 has no digits for.
+        if not _SMALLEST < self.diagnostics_["typical_distance"] < 1 / _SMALLEST:
+            dtype = np.float64
         return (self.features_.transform(X) @ self._later).astype(dtype, copy=False)
 
     def _missing(self, X: Array) -> Array:
