@@ -49,6 +49,7 @@ LAYERS = (
         "mixture.lowrank",
         "mixture.maps",
         "mixture.overlaps",
+        "mixture.parameters",
         "mixture.pivoted",
         "mixture.series",
         "mixture.steps",

@@ -44,6 +44,17 @@ def for_each_tile(work: Callable[[slice], None], n: int, tile: int = ROW_TILE) -
             list(_pool(n_threads).map(functools.partial(_run, work), shares))
 
 
+def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
+    """Return an array of this shape whose rows are work(rows), made as in `for_each_tile`."""
+    out = np.empty(shape)
+
+    def fill(rows: slice) -> None:
+        out[rows] = work(rows)
+
+    for_each_tile(fill, shape[0], tile)
+    return out
+
+
 _inside = threading.local()  # whether this thread works on a tile: tiles in it are its own
 
 

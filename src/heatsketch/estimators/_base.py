@@ -177,11 +177,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return rows
 
     def _check_X(self, X: Any, reset: bool) -> Any:
-        if hasattr(X, "columns"):
-            check_columns(X)  # scikit-learn reads the names and what the frame library needs
-        else:
-            X = as_floats(X, "X")
-        return check_input(self, X, reset, accept_sparse="csr")
+        return read_input(self, X, reset, accept_sparse="csr")
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -191,6 +187,15 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.input_tags.positive_only = self.affinity == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def read_input(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
+    """Return points, arrays or columns of a data frame, as `check_input` does; columns by name."""
+    if hasattr(X, "columns"):
+        _check_columns(X)  # scikit-learn reads the names and what the frame library needs
+    else:
+        X = as_floats(X, "X")
+    return check_input(estimator, X, reset, **accept)
 
 
 def check_input(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
@@ -279,7 +284,7 @@ def _check_mass(H: Array, measure: Array) -> None:
         )
 
 
-def check_columns(X: Any) -> None:
+def _check_columns(X: Any) -> None:
     """Raise with the names of the columns of a data frame that are not numbers."""
     bad = [str(name) for name in X.columns if not _is_numeric(X[name], str(name))]
     if bad:

@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
 from heatsketch._array import seed_entropy
-from heatsketch._checks import ConvergenceWarning, as_floats, check_choice, check_number
+from heatsketch._checks import ConvergenceWarning, check_choice, check_number
 from heatsketch._typing import Array
 from heatsketch.bandwidth import RULES, rule_epsilon
-from heatsketch.estimators._base import check_columns, check_input
+from heatsketch.estimators._base import read_input
 from heatsketch.mixture import CholeskyMap, MixtureKernel
 from heatsketch.mixture.maps import draw
 from heatsketch.mixture.steps import Steps
@@ -157,7 +157,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             `diagnostics_["distance_error"]` is what was reached.
         """
         self._check_parameters()
-        X = self._check_X(X, reset=True)
+        X = read_input(self, X, reset=True)
         parameters = self.get_params(deep=False)
         memory.check(*X.shape, **memory.options_of(X, "mixture-diffusion", parameters))
         points = X.astype(np.float64, copy=False)
@@ -188,7 +188,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tolerance; `distance_error` says by how much.
         """
         check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = read_input(self, X, reset=False)
         return self._rows_of(X.astype(np.float64, copy=False), X.dtype)
 
     def distance_error(self, X: Any) -> Array:
@@ -204,13 +204,13 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"At time={self.time} of {self.kernel_.n_components} components it is not known "
                 "what a point misses; diagnostics_['distance_error'] has an estimate for the fit."
             )
-        X = self._check_X(X, reset=False)
+        X = read_input(self, X, reset=False)
         return self._missing(X.astype(np.float64, copy=False))
 
     def score_samples(self, X: Any) -> Array:
         """Return log ν(x), (n,), the logarithm of the stationary density, as mixtures do."""
         check_is_fitted(self)
-        return self.kernel_.log_stationary(self._check_X(X, reset=False))
+        return self.kernel_.log_stationary(read_input(self, X, reset=False))
 
     def _check_parameters(self) -> None:
         if self.n_components != "auto":
@@ -222,13 +222,6 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             check_choice(self.epsilon, "epsilon", RULES)
         else:
             check_number(self.epsilon, "epsilon", low=0, open_low=True)
-
-    def _check_X(self, X: Any, reset: bool) -> Array:
-        if hasattr(X, "columns"):
-            check_columns(X)
-        else:
-            X = as_floats(X, "X")
-        return check_input(self, X, reset)
 
     def _resolve_epsilon(self, X: Array) -> float:
         if isinstance(self.epsilon, str):
@@ -286,7 +279,6 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         features = CholeskyMap(int(self.max_features))
         steps = not self._is_first_step
-        self._dropped: Array | None = None
         points = np.vstack([X, draw(self.kernel_, _DRAWN, seed)]) if steps else X
         self.features_ = features.fit(
             self.kernel_, tolerance=self.tolerance * typical, points=points
@@ -304,14 +296,13 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         }
         if steps:
             error = self._take_steps(X, points, seed)
-        if self.n_components != "auto":
-            self._keep(int(self.n_components))
+        dropped = None if self.n_components == "auto" else self._keep(int(self.n_components))
         if self._is_first_step:
             error = features.error_bound
             if self._later.shape[1] < features.n_features:
                 error = 2 * float(self._missing(X).max())
-        elif self._dropped is not None:
-            left = features.transform(X) @ self._dropped
+        elif dropped is not None:
+            left = features.transform(X) @ dropped
             error += 2 * float(np.sqrt(np.square(left).sum(axis=1)).max())
         self.diagnostics_["distance_error"] = error
 
@@ -341,15 +332,16 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         other = Steps.of(coarse, seed).after(coarse.transform(X[:_SCALE_ROWS]), t)
         return float(np.abs(pdist(other) - d).max())
 
-    def _keep(self, k: int) -> None:
+    def _keep(self, k: int) -> Array:
+        """Keep the first k columns of what maps to coordinates, and return the others."""
         most = self._later.shape[1]
         if k > most:
             raise ValueError(
                 f"n_components={k} but tolerance={self.tolerance:g} takes {most} coordinates; "
                 "pass a smaller tolerance, or fewer n_components."
             )
-        self._dropped = self._later[:, k:]
-        self._later = self._later[:, :k]
+        self._later, dropped = self._later[:, :k], self._later[:, k:]
+        return dropped
 
     def _rows_of(self, X: Array, dtype: Any) -> Array:
         # A density in many dimensions may be of a size that float32 has no digits for.
@@ -359,7 +351,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _missing(self, X: Array) -> Array:
         left = self.features_.residual(X)
-        if not self._is_first_step or self._later.shape[1] == self.features_.n_features:
+        if self._later.shape[1] == self.features_.n_features:
             return left
         y = self.features_.transform(X)
         dropped = y - (y @ self._later) @ self._later.T

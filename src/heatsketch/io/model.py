@@ -160,7 +160,7 @@ def _to_estimator(
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise TypeError("its arrays are not finite")
     model.features_ = CholeskyMap.from_arrays(kernel, arrays, header["domain"])
-    model._later, model._dropped = arrays["later"], None
+    model._later = arrays["later"]
     model.n_features_in_ = header["n_features_in"]
     if header["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)

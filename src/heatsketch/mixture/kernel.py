@@ -8,15 +8,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from heatsketch._array import for_each_tile, row_tiles
-from heatsketch._checks import as_floats, check_choice, check_number, check_points, name_rows
+from heatsketch._array import filled, row_tiles
+from heatsketch._checks import check_choice, check_number, check_points, name_rows
 from heatsketch._typing import Array
 from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.mixture.overlaps import Ends, Mixtures, Overlaps
+from heatsketch.mixture.parameters import checked_weights, dense_floats, full_covariances
 from heatsketch.operators import LowRank
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
-COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 SCORES = ("density", "distance")
 _NEAR = 1e-4  # squared distances below this share of their terms are taken from differences
 _CHUNK = 2**21  # numbers of a chunk of row-by-row work: 16 MB
@@ -110,9 +110,9 @@ class MixtureKernel:
     ) -> None:
         self.epsilon = check_number(epsilon, "epsilon", low=0, open_low=True)
         self.time = check_number(time, "time", low=1, integer=True)
-        means = check_points(_dense(means, "means"), "means", min_rows=1)
-        weights = _checked_weights(weights, len(means))
-        full = _full_covariances(covariances, covariance_type, *means.shape)
+        means = check_points(dense_floats(means, "means"), "means", min_rows=1)
+        weights = checked_weights(weights, len(means))
+        full = full_covariances(covariances, covariance_type, *means.shape)
         kept = weights > 0
         self.weights, self.means, self.covariances = weights[kept], means[kept], full[kept]
         if self.time > 1 and self.n_components > 1:
@@ -232,7 +232,7 @@ class MixtureKernel:
 
     def _points(self, x: Any, name: str = "x") -> Array:
         """Return points (n, m) in float64, or say what is wrong with them."""
-        x = check_points(_dense(x, name), name, min_rows=1)
+        x = check_points(dense_floats(x, name), name, min_rows=1)
         if x.shape[1] != self.n_features:
             raise ValueError(
                 f"{name} has {x.shape[1]} columns, but the mixture has {self.n_features} features; "
@@ -275,14 +275,8 @@ class MixtureKernel:
 
     def _by_tiles(self, work: Any, n: int, *shape: int) -> Array:
         """Return an array (n, *shape) filled row tile by row tile, in parallel."""
-        out = np.empty((n, *shape))
-
-        def fill(rows: slice) -> None:
-            out[rows] = work(rows)
-
         width = self.n_components * (self.n_features + 1) + sum(shape)
-        for_each_tile(fill, n, max(16, min(1024, _CHUNK // width)))
-        return out
+        return filled(work, (n, *shape), max(16, min(1024, _CHUNK // width)))
 
     # --- densities ----------------------------------------------------------------------------
 
@@ -645,7 +639,7 @@ class MixtureKernel:
         slopes = np.empty_like(x)
         for rows in row_tiles(len(x), self._row_chunk):
             p, parts = self._steps(x[rows]), self._part_slopes(x[rows])
-            end = r if to_bulk else Mixtures(r.weights[rows], r.means[rows])
+            end = r if to_bulk else r.take(rows)
             other = self._overlaps_with_bulk if to_bulk else self._overlaps
             by_weight, by_mean = self._overlaps.gradients(p, p)
             less_weight, less_mean = other.gradients(p, end)
@@ -663,72 +657,3 @@ class MixtureKernel:
                 d = np.sqrt(np.where(d2 > _RESOLVED * norms, d2, np.nan))
             slopes[rows] = slope / d[:, None]
         return slopes
-
-
-def _dense(values: Any, name: str) -> Array:
-    """Return numbers in float64, or say why not."""
-    values = as_floats(values, name)
-    if not isinstance(values, np.ndarray):
-        raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
-    return values.astype(np.float64, copy=False)
-
-
-def _checked_weights(weights: Any, n: int) -> Array:
-    weights = _dense(weights, "weights")
-    if weights.shape != (n,):
-        raise ValueError(f"weights have shape {weights.shape} for {n} means; pass ({n},).")
-    if not (weights >= 0).all() or not abs(weights.sum() - 1) < 1e-6:
-        raise ValueError(
-            f"weights sum to {weights.sum():.6g}, the smallest is {weights.min():.3g}; pass "
-            "numbers >= 0 that sum to 1."
-        )
-    # Divided once and not again, so that a kernel made of another's arrays is the same to the bit.
-    total = weights.sum()
-    return weights if abs(total - 1) < 1e-14 * n else weights / total
-
-
-def _full_covariances(covariances: Any, kind: str | None, n: int, m: int) -> Array:
-    """Return covariances (n, m, m) from any of the four forms."""
-    given = _dense(covariances, "covariances")
-    shapes = {"full": (n, m, m), "tied": (m, m), "diag": (n, m), "spherical": (n,)}
-    if kind is None:
-        fitting = [name for name, shape in shapes.items() if shape == given.shape]
-        if len(fitting) > 1 and m > 1:
-            raise ValueError(
-                f"covariances of shape {given.shape} may be {' or '.join(fitting)}; pass "
-                "covariance_type."
-            )
-        kind = fitting[0] if fitting else None
-    else:
-        check_choice(kind, "covariance_type", COVARIANCE_TYPES)
-    if kind is None or given.shape != shapes[kind]:
-        wanted = shapes if kind is None else {kind: shapes[kind]}
-        raise ValueError(
-            f"covariances have shape {given.shape}; for {n} means in {m} dimensions pass "
-            + ", ".join(f"{shape} ({name})" for name, shape in wanted.items())
-            + "."
-        )
-    if not np.isfinite(given).all():
-        raise ValueError("covariances contain NaN or infinity; pass finite numbers.")
-    if kind == "tied":
-        full = np.broadcast_to(given, (n, m, m))
-    elif kind == "full":
-        full = given
-    else:
-        full = np.einsum("ka,ab->kab", given.reshape(n, -1) * np.ones((1, m)), np.eye(m))
-    _check_semidefinite(full)
-    return (full + full.transpose(0, 2, 1)) / 2
-
-
-def _check_semidefinite(full: Array) -> None:
-    size = np.abs(full).max(axis=(1, 2))
-    skew = np.abs(full - full.transpose(0, 2, 1)).max(axis=(1, 2))
-    if (skew > 1e-8 * size).any():
-        raise ValueError(f"covariance {int(np.argmax(skew))} is not symmetric; pass (C + C.T) / 2.")
-    lowest = np.linalg.eigvalsh(full)[:, 0]
-    if (lowest < -1e-10 * size).any():
-        worst = int(np.argmin(lowest / np.maximum(size, np.finfo(float).tiny)))
-        raise ValueError(
-            f"covariance {worst} has the negative eigenvalue {lowest[worst]:.3g}; pass positive "
-            "semidefinite matrices."
-        )

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._array import for_each_tile
+from heatsketch._array import filled
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.mixture.kernel import MixtureKernel
@@ -115,13 +115,8 @@ class FeatureMap(ABC):
 
     def _by_tiles(self, work: Callable[[Array], Array], x: Array) -> Array:
         """Return work(x) (n, r), made tile by tile in parallel."""
-        out = np.empty((len(x), work(x[:1]).shape[1]))
-
-        def fill(rows: slice) -> None:
-            out[rows] = work(x[rows])
-
-        for_each_tile(fill, len(x), self._tile)
-        return out
+        shape = len(x), work(x[:1]).shape[1]
+        return filled(lambda rows: work(x[rows]), shape, self._tile)
 
 
 def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from heatsketch._array import for_each_tile
+from heatsketch._array import filled
 from heatsketch._checks import ConvergenceWarning, check_number
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky import pivoted_cholesky
@@ -146,14 +146,9 @@ class CholeskyMap(FeatureMap):
 
     def _distances_to(self, ends: Anchors, points: Anchors) -> Array:
         """Return the squared distances (n, r) of points to some, tile by tile in parallel."""
-        d2 = np.empty((len(points.norms), len(ends.norms)))
-        ends = self.kernel._prepared(ends)
-
-        def fill(rows: slice) -> None:
-            d2[rows] = self.kernel._distances(points.take(rows), ends)
-
-        for_each_tile(fill, len(d2), self._tile)
-        return d2
+        ends, kernel = self.kernel._prepared(ends), self.kernel
+        shape = len(points.norms), len(ends.norms)
+        return filled(lambda rows: kernel._distances(points.take(rows), ends), shape, self._tile)
 
     def _set_anchors(self) -> None:
         """Compute what `transform` needs of origin and pivots."""
