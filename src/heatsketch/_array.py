@@ -185,6 +185,14 @@ class Frame:
         exponent = max(_exponent(spread), _exponent(float(np.max(np.abs(shift)))) - 1000)
         return cls(exponent, np.ldexp(shift, -exponent))
 
+    def equals(self, other: Frame | None) -> bool:
+        """Say whether the other frame gives the same coordinates."""
+        return (
+            other is not None
+            and other.exponent == self.exponent
+            and np.array_equal(other.shift, self.shift)  # type: ignore[arg-type]
+        )
+
     def __call__(self, X: Points) -> Points:
         """Map data (m, d) into the frame, in float64."""
         if sparse.issparse(X):

@@ -31,6 +31,10 @@ class Search(Protocol):
         """Return the k nearest points of each row of x, those of a point itself first of all."""
         ...
 
+    def within(self, x: Points, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
+        ...
+
     def order(self) -> Array | None:
         """Return the points in an order in which near ones are near, if there is one."""
         ...
@@ -52,12 +56,7 @@ def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
     if neighbors is None:
         return NeighborIndex(X, frame=frame)
     if isinstance(neighbors, NeighborIndex):
-        if neighbors.n != X.shape[0]:
-            raise ValueError(
-                f"neighbors is an index of {neighbors.n} points but X has {X.shape[0]}; pass one "
-                "of the same points."
-            )
-        return NeighborIndex(X, recall=neighbors.wanted_recall, frame=frame)
+        return _Shared(neighbors, X, frame)
     if sparse.issparse(neighbors):
         return _Graph(neighbors, X, frame)
     if hasattr(neighbors, "fit_transform") and hasattr(neighbors, "transform"):
@@ -66,6 +65,43 @@ def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
         f"neighbors is of type {type(neighbors).__name__}; pass a NeighborIndex, a "
         "KNeighborsTransformer or a sparse matrix of distances (n, n)."
     )
+
+
+class _Shared:
+    """An index of the same points that others may use, too."""
+
+    def __init__(self, index: NeighborIndex, X: Points, frame: Frame) -> None:
+        if index.n != X.shape[0]:
+            raise ValueError(
+                f"neighbors is an index of {index.n} points but X has {X.shape[0]}; pass one "
+                "of the same points."
+            )
+        if not index.holds(X):
+            raise ValueError(
+                "neighbors is an index of other points than X; pass NeighborIndex(X) of the very "
+                "points that are embedded."
+            )
+        self._index, self._X = index.in_frame(frame), X
+
+    @property
+    def n(self) -> int:
+        return self._index.n
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        return self._index.diagnostics
+
+    def order(self) -> Array | None:
+        return self._index.order()
+
+    def query(self, x: Points, k: int) -> Neighbors:
+        return self._index.query(self._own(x), k)
+
+    def within(self, x: Points, radius: float) -> sparse.csr_matrix:
+        return self._index.within(self._own(x), radius)
+
+    def _own(self, x: Points) -> Points:
+        return self._index.given if x is self._X else x
 
 
 class _Given:
@@ -87,6 +123,13 @@ class _Given:
         if x is self._X:
             return _nearest_in(self._graph, k, self._frame, own=True)
         return _nearest_in(self._graph_of(x), k, self._frame, own=False)
+
+    def within(self, x: Points, radius: float) -> sparse.csr_matrix:
+        graph = (self._graph if x is self._X else self._graph_of(x)).tocoo()
+        distances = np.ldexp(_checked(graph.data).astype(float), -self._frame.exponent)
+        kept = distances <= radius
+        rows, columns = graph.row[kept], graph.col[kept]
+        return sparse.csr_matrix((distances[kept], (rows, columns)), shape=graph.shape)
 
     @abstractmethod
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
@@ -126,8 +169,7 @@ class _Transformer(_Given):
 def _nearest_in(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Neighbors:
     """Return the k nearest points of each row of a graph of distances, with `own` itself first."""
     m = graph.shape[0]
-    if graph.nnz and not (np.isfinite(graph.data).all() and graph.data.min() >= 0):
-        raise ValueError("neighbors holds negative or non-finite numbers; pass distances.")
+    _checked(graph.data)
     rows = np.repeat(np.arange(m), np.diff(graph.indptr))
     columns, distances = graph.indices.astype(np.int64), graph.data.astype(float)
     if own:
@@ -146,3 +188,9 @@ def _nearest_in(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Ne
     chosen = order[starts[:, None] + np.arange(k)]
     near = np.ldexp(np.maximum(distances[chosen], 0.0), -frame.exponent)
     return Neighbors(near, columns[chosen])
+
+
+def _checked(distances: Array) -> Array:
+    if len(distances) and not (np.isfinite(distances).all() and distances.min() >= 0):
+        raise ValueError("neighbors holds negative or non-finite numbers; pass distances.")
+    return distances

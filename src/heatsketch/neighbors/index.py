@@ -48,6 +48,9 @@ class NeighborIndex:
         Share of the exact neighbours that is to be found where the search is approximate; it is
         measured on 512 of the rows, and as many cells are searched as it takes. 1: exact search,
         whatever it costs.
+    n_neighbors : int, optional
+        Neighbours of every point that are found at once and kept (16 bytes each): whoever is given
+        the index and asks for no more of them shares these. By default nothing is kept.
     frame : Frame, optional
         Coordinates in which distances are given; by default those of the points.
 
@@ -59,11 +62,20 @@ class NeighborIndex:
     """
 
     def __init__(
-        self, points: Points, *, recall: float = RECALL, frame: Frame | None = None
+        self,
+        points: Points,
+        *,
+        recall: float = RECALL,
+        n_neighbors: int = 0,
+        frame: Frame | None = None,
     ) -> None:
         check_number(recall, "recall", low=0, high=1, open_low=True)
+        check_number(n_neighbors, "n_neighbors", low=0, integer=True)
         self.wanted_recall = recall
-        self._given, self._frame = points, frame
+        self._shared = min(n_neighbors + 1, points.shape[0]) if n_neighbors else 0  # and itself
+        self._found: Neighbors | None = None
+        self._framed: NeighborIndex | None = None
+        self.given, self._frame = points, frame
         self.recall, self.recall_error = 1.0, 0.0
         self._lists: dict[int, Any] = {}
         self._in_tree = not sparse.issparse(points) and (
@@ -71,15 +83,19 @@ class NeighborIndex:
             or (points.shape[1] <= _SMALL_TREE_FEATURES and self.n <= EXACT_POINTS)
         )
 
+    def __sklearn_clone__(self) -> NeighborIndex:
+        """Copies of an estimator share the index: nobody changes it."""
+        return self
+
     @property
     def n(self) -> int:
         """Number of points."""
-        return self._given.shape[0]
+        return self.given.shape[0]
 
     @property
     def approximate(self) -> bool:
         """Whether neighbours may be missed."""
-        dense = not sparse.issparse(self._given)
+        dense = not sparse.issparse(self.given)
         return dense and not self._in_tree and self.n > EXACT_POINTS and self.wanted_recall < 1
 
     @property
@@ -92,16 +108,44 @@ class NeighborIndex:
     @cached_property
     def points(self) -> Points:
         """The points in the frame, float64 (n, d)."""
-        return self._moved(self._given)
+        return self._moved(self.given)
 
     def query(self, x: Points, k: int, any_tie: bool = False) -> Neighbors:
         """Return the k nearest points of each row of x (m, d).
 
         `any_tie`: of points equally far take any, which is faster where many points coincide.
         """
+        if x is not self.given or k > self._shared:
+            return self._search(x, k, any_tie)
+        if self._found is None:
+            self._found = self._search(x, self._shared)
+        return Neighbors(*(values[:, :k].copy() for values in self._found))
+
+    def in_frame(self, frame: Frame) -> NeighborIndex:
+        """Return the index of the same points whose distances are in a frame: made once."""
+        if self._framed is None or not frame.equals(self._framed._frame):
+            self._framed = NeighborIndex(
+                self.given,
+                recall=self.wanted_recall,
+                n_neighbors=max(0, self._shared - 1),
+                frame=frame,
+            )
+        return self._framed
+
+    def holds(self, x: Points) -> bool:
+        """Say whether the rows of x are the points of the index."""
+        if x is self.given:
+            return True
+        if x.shape != self.given.shape or sparse.issparse(x) != sparse.issparse(self.given):
+            return False
+        if sparse.issparse(x):
+            return (x != self.given).nnz == 0
+        return bool(np.array_equal(x, self.given))
+
+    def _search(self, x: Points, k: int, any_tie: bool = False) -> Neighbors:
         if self.approximate:
-            return self._query_lists(x, k)
-        x = self.points if x is self._given else self._moved(x)
+            return self._query_lists(x, max(k, self._shared), k)
+        x = self.points if x is self.given else self._moved(x)
         reach = min(k + 1, self.n)  # one more, to see whether the last is a tie
         distances, indices = self._in_order(*self._nearest(x, reach))
         tied = np.flatnonzero(distances[:, -1] <= distances[:, k - 1] * (1 + _TIE))
@@ -135,7 +179,10 @@ class NeighborIndex:
         )
 
     def _moved(self, x: Points) -> Points:
-        return x if self._frame is None else self._frame(x)
+        if self._frame is not None:
+            return self._frame(x)
+        wide = np.float64  # differences of whole numbers without a sign would wrap around
+        return x.astype(wide) if sparse.issparse(x) else np.asarray(x, wide)
 
     @cached_property
     def _tree(self) -> cKDTree:
@@ -154,20 +201,20 @@ class NeighborIndex:
     def _largest_square(self) -> float:
         return float(np.max(squared_norms(self.points)))
 
-    def _query_lists(self, x: Points, k: int) -> Neighbors:
+    def _query_lists(self, x: Points, k: int, wanted: int) -> Neighbors:
         from heatsketch.neighbors.lists import InvertedLists  # compiled loops
 
         if k not in self._lists:
-            frame = Frame.of(self._given) if self._frame is None else self._frame
-            points = np.ascontiguousarray(self._given)
+            frame = Frame.of(self.given) if self._frame is None else self._frame
+            points = np.ascontiguousarray(self.given)
             self._lists[k] = InvertedLists(points, frame, k, self.wanted_recall)
             self.recall = self._lists[k].recall
             self.recall_error = self._lists[k].recall_error
         lists = self._lists[k]
-        distances, indices = lists.query_all(k) if x is self._given else lists.query(x, k)
+        distances, indices = lists.query_all(k) if x is self.given else lists.query(x, k)
         if self._frame is None:  # in the units of the points, then
             distances = np.ldexp(distances, lists.frame.exponent)
-        return Neighbors(distances, indices)
+        return Neighbors(distances[:, :wanted], indices[:, :wanted])
 
     def _nearest(self, x: Points, k: int) -> tuple[Array, Array]:
         if self._in_tree:
@@ -187,8 +234,9 @@ class NeighborIndex:
 
         def work(tile: slice) -> None:
             rows = order[tile]
-            d, i = self._tree.query(x[rows], k)
-            distances[rows], indices[rows] = d.reshape(len(rows), k), i.reshape(len(rows), k)
+            indices[rows] = self._tree.query(x[rows], k)[1].reshape(len(rows), k)
+            # The tree sums squares in an order of its own.
+            distances[rows] = self._distances(x[rows], indices[rows])
 
         for_each_tile(work, len(x), _TREE_TILE)
         return distances, indices

@@ -1,0 +1,85 @@
+"""The shortest links that join the components of a graph of points."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from heatsketch._array import row_tiles
+from heatsketch._typing import Array, Points
+from heatsketch.neighbors.index import NeighborIndex
+
+_SMALL = 16  # a component of s points is small in n where s² <= 16 n
+_ENTRIES = 2**22  # neighbours looked at at a time
+
+
+def shortest_links(points: Points, labels: Array) -> tuple[Array, Array, Array]:
+    """Return links (i, j, distance) that join all components, each the shortest from one of them.
+
+    With the edges of a graph that holds all nearest neighbours these are the edges of a minimum
+    spanning tree between the components (Borůvka): no shorter links would join them.
+
+    Parameters
+    ----------
+    points : array or CSR matrix (n, d)
+    labels : array of int (n,)
+        The component of each point, numbered from 0.
+    """
+    found = []
+    index = NeighborIndex(points, recall=1)
+    count = int(labels.max()) + 1
+    while count > 1:
+        i, j, d = _links(index, labels, count)
+        found.append((i, j, d))
+        joined = sparse.csr_matrix((np.ones(len(i)), (labels[i], labels[j])), shape=(count, count))
+        count, merged = connected_components(joined, directed=False)
+        labels = merged[labels]
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    i, j, d = (np.concatenate(side) for side in zip(*found, strict=True))
+    return i, j, d
+
+
+def _links(index: NeighborIndex, labels: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return the shortest link from every component but the biggest to a point outside it."""
+    sizes = np.bincount(labels, minlength=count)
+    order, ends = np.argsort(labels, kind="stable"), np.cumsum(sizes)
+    others = np.delete(np.arange(count), sizes.argmax())
+    links = []
+    for size in np.unique(sizes[others]):
+        components = others[sizes[others] == size]
+        members = order[(ends - sizes)[components, None] + np.arange(size)]
+        small = size + 1 <= index.n and size**2 <= _SMALL * index.n
+        step = max(1, _ENTRIES // (size * (size + 1))) if small else 1
+        for tile in row_tiles(len(members), step):
+            search = _from_small if small else _from_large
+            links.append(search(index, labels, members[tile]))
+    i, j, d = (np.concatenate(side) for side in zip(*links, strict=True))
+    return i, j, d
+
+
+def _from_small(index: NeighborIndex, labels: Array, members: Array) -> tuple[Array, Array, Array]:
+    """Return the links of components with s points each, members (c, s).
+
+    Of the s + 1 nearest of a point, itself among them, one is foreign.
+    """
+    inside = members.ravel()
+    found = index.query(index.points[inside], members.shape[1] + 1)
+    foreign = labels[found.indices] != labels[inside, None]
+    distances = np.where(foreign, found.distances, np.inf)
+    nearest = distances.argmin(axis=1)
+    to = np.take_along_axis(found.indices, nearest[:, None], axis=1).reshape(members.shape)
+    d = distances.min(axis=1).reshape(members.shape)
+    rows, best = np.arange(len(members)), d.argmin(axis=1)
+    return members[rows, best], to[rows, best], d[rows, best]
+
+
+def _from_large(index: NeighborIndex, labels: Array, members: Array) -> tuple[Array, Array, Array]:
+    """Return the link of one component, members (1, s), by a search of all points outside it."""
+    inside = members[0]
+    outside = np.flatnonzero(labels != labels[inside[0]])
+    found = NeighborIndex(index.points[outside], recall=1).query(index.points[inside], 1)
+    best = found.distances[:, 0].argmin()
+    to = outside[found.indices[best, 0]]
+    return inside[[best]], np.array([to]), found.distances[best]
