@@ -267,8 +267,15 @@ def test_ksum_curve_marks_the_largest_slope(tmp_path):
     epsilons = np.logspace(-3, 3, 41)
     slopes = 1.1 * np.exp(-((np.log10(epsilons) - 1.05) ** 2))
     best = slopes.argmax()
+    top = 2 * slopes[best]
     result = SimpleNamespace(
-        epsilon=epsilons[best], dimension=2 * slopes[best], epsilons=epsilons, slopes=slopes
+        epsilon=epsilons[best],
+        dimension=top,
+        epsilons=epsilons,
+        slopes=slopes,
+        slope_errors=np.full(41, 0.02),
+        epsilon_interval=(0.8 * epsilons[best], 1.25 * epsilons[best]),
+        dimension_interval=(top - 0.1, top + 0.1),
     )
     figure = plot.ksum_curve(result, path=tmp_path / "slopes.svg")
     ax = figure.axes[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 import warnings
@@ -31,7 +32,7 @@ from heatsketch.affinity import (
     radius_affinity,
 )
 from heatsketch.bandwidth import RULES
-from heatsketch.components import component_labels, isolated_points
+from heatsketch.components import advice, component_labels, isolated_points
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.normalize import (
@@ -53,6 +54,7 @@ AFFINITIES = ("knn", "dense", "radius")
 _NEW_ROWS = 2**16  # new points whose rows are made at a time
 _FAR_ROW = 500.0  # logarithm down to which affinities of new points are as they are
 _CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
+_RAISE = "Raise n_neighbors or epsilon to connect them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +172,19 @@ class Diffusion:
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
         # Small problems are computed in float64 whatever they come in.
         dtype = X.dtype if is_large(X.shape[0]) else np.dtype(np.float64)
-        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter, dtype)
+        advise = functools.partial(
+            advice,
+            X=X,
+            affinity=affinity,
+            epsilon=epsilon,
+            n_neighbors=n_neighbors,
+            neighbors=neighbors,
+            cut=cut,
+            vertex=built.vertex,
+        )
+        return cls._normalized(
+            built, X.shape[1], normalization, alpha, tol, max_iter, dtype, advise
+        )
 
     @classmethod
     def from_affinity(
@@ -303,6 +317,7 @@ class Diffusion:
         tol: float,
         max_iter: int,
         dtype: Any = np.float64,
+        advise: Callable[[Array], str] = lambda labels: _RAISE,
     ) -> Diffusion:
         started = time.perf_counter()
         K = built.operator
@@ -311,7 +326,9 @@ class Diffusion:
         else:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0)
         A = scaling.of(K, dtype)
-        diagnostics = built.diagnostics | _connectivity(K, scaling.row_sums) | scaling.diagnostics
+        diagnostics = (
+            built.diagnostics | _connectivity(K, scaling.row_sums, advise) | scaling.diagnostics
+        )
         _certify_spectrum(K, scaling)
         diagnostics |= _certify(A, scaling.measure, scaling.diagnostics)
         if isinstance(A, Scaled) and isinstance(A.A, Kernel) and A.dtype == np.float32:
@@ -410,12 +427,13 @@ def _given_rows(rows: Any) -> Any:
     return rows
 
 
-def _connectivity(K: Operator, row_sums: Array) -> dict[str, Any]:
+def _connectivity(K: Operator, row_sums: Array, advise: Callable[[Array], str]) -> dict[str, Any]:
     alone = isolated_points(K, row_sums)
     if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
         raise ValueError(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
-            "small; pass a larger epsilon (see heatsketch.ksum), or epsilon='self-tuning'."
+            "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon), or "
+            "epsilon='self-tuning'."
         )
     labels = component_labels(K)
     if labels is None:
@@ -425,7 +443,7 @@ def _connectivity(K: Operator, row_sums: Array) -> dict[str, Any]:
         warnings.warn(
             f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}): nothing "
             "diffuses between them, and the distance between components says only that they are "
-            "apart. Raise n_neighbors or epsilon to connect them"
+            f"apart. {advise(labels)}"
             + (f"; points {name_rows(alone)} stand alone." if len(alone) else "."),
             DisconnectedWarning,
             stacklevel=5,

@@ -37,7 +37,7 @@ _SKETCH_BLOCKS = 4  # of the sketch, meanwhile
 _MOST_COMPONENTS = 64  # what n_components="auto" looks at
 
 _MIXTURE_ROWS, _MIXTURE_COPIES, _MIXTURE_PARTS = 20_000, 4, 30  # while a mixture is fitted
-_RULE = 480e6  # bytes of the distances that a rule for ε looks at
+_RULE = 29.0  # bytes of each distance that a rule for ε looks at
 _CANDIDATES = 4000  # for pivots of a feature map
 
 _ALTERNATIVES = ("n_components", "n_sketch", "n_neighbors", "max_features")  # to be halved
@@ -151,7 +151,7 @@ def predict(
 def _mixture(n: int, d: int) -> float:
     """Return the bytes while a mixture is fitted: copies of a sample, and the rule for ε."""
     rows = min(n, _MIXTURE_ROWS)
-    rule = _RULE * min(1.0, n / 2000)
+    rule = _RULE * (n * n if n <= 2000 else 500 * min(n, 20_000))
     return 8.0 * (n * d + rows * (_MIXTURE_COPIES * d + _MIXTURE_PARTS)) + rule
 
 
@@ -222,14 +222,47 @@ def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Pre
     True
     """
     predicted = predict(n, d, **options)
-    limit = next(b for b in (budget, _budget.get(), available()) if b is not None)
-    if predicted.peak > limit:
+    if predicted.peak > _limit(budget):
         stage = max(predicted.stages, key=lambda name: predicted.stages[name])
         raise MemoryError(
             f"{n:,} points with {d:,} features take about {in_words(predicted.peak)} at the peak "
-            f"({stage}), but {in_words(limit)} are there; {less_memory(n, d, **options)}"
+            f"({stage}), but {in_words(_limit(budget))} are there; {less_memory(n, d, **options)}"
         )
     return predicted
+
+
+def require(size: float, what: str, instead: str, *, budget: float | None = None) -> None:
+    """Raise MemoryError where work that takes so many bytes is more than there is room for.
+
+    Parameters
+    ----------
+    size : float
+        Bytes.
+    what : str
+        What takes them, in the plural.
+    instead : str
+        What to do.
+    budget : float, optional
+        As of `check`.
+
+    Examples
+    --------
+    >>> from heatsketch import memory
+    >>> try:
+    ...     memory.require(8e12, "Distances between 1,000,000 points", "use landmarks.", budget=1e9)
+    ... except MemoryError as error:
+    ...     print(error)
+    Distances between 1,000,000 points take about 8,000.0 GB, but 1.0 GB are there; use landmarks.
+    """
+    limit = _limit(budget)
+    if size > limit:
+        raise MemoryError(
+            f"{what} take about {in_words(size)}, but {in_words(limit)} are there; {instead}"
+        )
+
+
+def _limit(budget: float | None) -> float:
+    return next(b for b in (budget, _budget.get(), available()) if b is not None)
 
 
 def less_memory(n: int, d: int, **options: Any) -> str:

@@ -50,6 +50,7 @@ def scatter(
     names: Sequence[str] | None = None,
     path: str | Path | None = None,
     ax: Any = None,
+    legend: bool = True,
 ) -> Any:
     """Draw an embedding in the plane.
 
@@ -72,6 +73,8 @@ def scatter(
         File to write, .png, .pdf or .svg; an existing one is replaced.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
+    legend : bool, default True
+        Say what the colours mean; panels side by side need it once.
 
     Returns
     -------
@@ -106,21 +109,24 @@ def scatter(
     if labels is None:
         _points(ax, view, [CALM] * len(view))
     elif groups is None:
-        _draw_numbers(figure, ax, view, labels.astype(np.float64))
+        _draw_numbers(figure, ax, view, labels.astype(np.float64), legend)
     else:
-        _draw_categories(ax, view, *groups, written=F.shape[1] > 1)
+        _draw_categories(ax, view, *groups, written=F.shape[1] > 1, legend=legend)
     _dress(ax, title, axis_names)
     if F.shape[1] == 1:
         ax.set_yticks([])
     else:
         ax.set_aspect("equal", adjustable="datalim")
     if path is not None:
-        _save(figure, path)
+        save(figure, path)
     return figure
 
 
 def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     """Draw the slope of the Ksum test against the bandwidth, with its maximum marked.
+
+    The band about the curve holds 95 % of what other draws of the points would give, the grey
+    strip the same for the bandwidth; the scale on the right is the dimension, twice the slope.
 
     Parameters
     ----------
@@ -151,25 +157,38 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     """
     check_picture(path)
     epsilons, slopes = np.asarray(result.epsilons), np.asarray(result.slopes)
-    top = float(np.max(slopes))
+    top = result.dimension / 2
     figure, ax = _new_axes(width=6.4, height=4.2)
     ax.set_xscale("log")
     ax.plot(epsilons, slopes, color=CALM, linewidth=2)
+    if np.isfinite(result.dimension_interval).all():
+        reach = 1.96 * np.asarray(result.slope_errors)
+        ax.fill_between(epsilons, slopes - reach, slopes + reach, color=CALM, alpha=0.25, lw=0)
+        ax.axvspan(*result.epsilon_interval, color="#888888", alpha=0.25, lw=0)
     ax.axvline(result.epsilon, color="#888888", linewidth=0.8, linestyle=":")
     ax.plot([result.epsilon], [top], "o", color="#d55e00", markersize=8)
     ax.set_ylim(min(0.0, 1.1 * float(np.min(slopes))), 1.3 * top if top > 0 else 1.0)
     right = np.log(result.epsilon) > np.mean(np.log(epsilons[[0, -1]]))
     ax.annotate(
-        f"ε = {result.epsilon:.4g}\ndimension {result.dimension:.3g}",
+        f"ε = {result.epsilon:.4g}{_between(result.epsilon_interval)}\n"
+        f"dimension {result.dimension:.3g}{_between(result.dimension_interval)}",
         (result.epsilon, top),
         xytext=(-10 if right else 10, 8),
         textcoords="offset points",
         ha="right" if right else "left",
     )
     _dress(ax, "Ksum test", ("bandwidth ε", "slope d log S / d log ε"))
+    doubled = ax.secondary_yaxis("right", functions=(lambda s: 2 * s, lambda d: d / 2))
+    doubled.set_ylabel("dimension")
+    doubled.tick_params(labelsize=8, color="#888888")
     if path is not None:
-        _save(figure, path)
+        save(figure, path)
     return figure
+
+
+def _between(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f" ({low:.3g} to {high:.3g})" if np.isfinite(low) else ""
 
 
 def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
@@ -215,7 +234,7 @@ def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
     title = f"Distances kept within a factor {curve.factor:g}; time {curve.time:g} chosen"
     _dress(ax, title, ("diffusion time", "pairs (%)"))
     if path is not None:
-        _save(figure, path)
+        save(figure, path)
     return figure
 
 
@@ -354,12 +373,18 @@ def _principal(F: Array) -> tuple[Array, tuple[str, str]]:
     return centred @ axes, (names[0], names[1])
 
 
-def _new_axes(width: float = 7.6, height: float = 6.0) -> tuple[Any, Any]:
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty matplotlib figure of this size in inches, which no global state knows of."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
     FigureCanvasAgg(figure)
+    return figure
+
+
+def _new_axes(width: float = 7.6, height: float = 6.0) -> tuple[Any, Any]:
+    figure = new_figure(width, height)
     return figure, figure.add_subplot()
 
 
@@ -378,27 +403,30 @@ def _points(ax: Any, view: Array, colours: Any, **kwargs: Any) -> Any:
     )
 
 
-def _draw_numbers(figure: Any, ax: Any, view: Array, values: Array) -> None:
+def _draw_numbers(figure: Any, ax: Any, view: Array, values: Array, legend: bool) -> None:
     present = np.isfinite(values)
     if not present.all():
         _points(ax, view[~present], [NO_LABEL] * int((~present).sum()))
     if not present.any():
         return
     drawn = _points(ax, view[present], values[present], cmap="viridis")
+    if not legend:
+        return
     bar = figure.colorbar(drawn, ax=ax, shrink=0.8, pad=0.02)
     bar.solids.set_alpha(1.0)
     bar.outline.set_visible(False)
 
 
 def _draw_categories(
-    ax: Any, view: Array, codes: Array, names: tuple[str, ...], *, written: bool
+    ax: Any, view: Array, codes: Array, names: tuple[str, ...], *, written: bool, legend: bool
 ) -> None:
     palette = [*_palette(len(names)), NO_LABEL]  # the code -1 picks the last
     _points(ax, view, [palette[code] for code in codes])
     names = tuple(_short(name) for name in names)
     if written and len(names) <= MAX_WRITTEN:
         _write_names(ax, view, codes, names)
-    _legend(ax, palette, (*names, "no label") if np.any(codes < 0) else names)
+    if legend:
+        _legend(ax, palette, (*names, "no label") if np.any(codes < 0) else names)
 
 
 def _palette(count: int) -> Sequence[str]:
@@ -468,7 +496,8 @@ def _short(name: str, limit: int = 32) -> str:
 
 
 def _dress(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
-    ax.set_title(textwrap.fill(title, 90), fontsize=10, loc="left", parse_math=False)
+    lines = [textwrap.fill(line, 90) for line in title.splitlines()]
+    ax.set_title("\n".join(lines), fontsize=10, loc="left", parse_math=False)
     ax.set_xlabel(axis_names[0], parse_math=False)
     ax.set_ylabel(axis_names[1], parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)
@@ -476,6 +505,7 @@ def _dress(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
     ax.margins(0.04)
 
 
-def _save(figure: Any, path: str | Path) -> None:
+def save(figure: Any, path: str | Path) -> None:
+    """Write a figure to a file, whose suffix says the format, in one step."""
     suffix = Path(path).suffix.lower()[1:]
     write_atomically(path, lambda draft: figure.savefig(draft, format=suffix), force=True)

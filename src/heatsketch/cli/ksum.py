@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-import heatsketch as hs
 from heatsketch import plot
-from heatsketch.cli.arguments import add_seed
+from heatsketch.bandwidth import Ksum, ksum
+from heatsketch.cli.arguments import add_seed, positive
 from heatsketch.cli.files import add_force, add_input, check_plot, read_input
 from heatsketch.cli.reporting import print_json, print_lines
+from heatsketch.dimension import intrinsic_dimension
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -22,6 +23,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     add_input(command)
     add_seed(command)
+    rows = "rows of the kernel matrix that are summed (default: all up to 2,000 points, else 500)"
+    command.add_argument("--n-rows", type=positive, metavar="R", help=rows)
     command.add_argument("--plot", type=Path, metavar="FILE", help="draw the slopes")
     command.add_argument("--json", action="store_true", help="print JSON")
     add_force(command)
@@ -29,32 +32,69 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the Ksum test and print or draw what it found."""
+    """Run the Ksum test and print or draw what it found, and the dimension by neighbours."""
     check_plot(args)
-    result = hs.ksum(read_input(args).values, rng=args.random_state)
+    X = read_input(args).values
+    result = ksum(X, n_rows=args.n_rows, rng=args.random_state)
+    nearest = _by_neighbors(X)
     if args.plot is not None:
         plot.ksum_curve(result, path=args.plot)
     if args.json:
-        print_json(_facts(result))
+        print_json(_facts(result, nearest))
         return
-    lines = {"epsilon": f"{result.epsilon:.6g}", "dimension": f"{result.dimension:.3g}"}
+    lines = _lines(result, nearest)
     print_lines(lines if args.plot is None else {**lines, "written": str(args.plot)})
     _print_slopes(result)
 
 
-def _facts(result: Any) -> dict[str, Any]:
-    return {
-        "epsilon": float(result.epsilon),
-        "dimension": float(result.dimension),
-        "epsilons": [float(epsilon) for epsilon in result.epsilons],
-        "slopes": [float(slope) for slope in result.slopes],
+def _by_neighbors(X: Any) -> dict[str, Any] | str:
+    """Return the dimension by nearest neighbours, or why there is none."""
+    try:
+        found = intrinsic_dimension(X)
+    except ValueError as error:
+        return str(error)
+    k = int(found.n_neighbors[-1])
+    return {"dimension": found.dimension, "error": found.error, "n_neighbors": k}
+
+
+def _facts(result: Ksum, nearest: dict[str, Any] | str) -> dict[str, Any]:
+    facts = {name: _plain(value) for name, value in result._asdict().items()}
+    return {**facts, "nearest_neighbors": None if isinstance(nearest, str) else nearest}
+
+
+def _plain(value: Any) -> Any:
+    """Return a number, or numbers as a list, with None in the place of NaN."""
+    if np.ndim(value):
+        return [_plain(one) for one in value]
+    return float(value) if np.isfinite(value) else None
+
+
+def _lines(result: Ksum, nearest: dict[str, Any] | str) -> dict[str, str]:
+    lines = {
+        "epsilon": f"{result.epsilon:.6g}{_between(result.epsilon_interval)}",
+        "plateau": f"{result.plateau[0]:.3g} to {result.plateau[1]:.3g}",
+        "dimension": f"{result.dimension:.3g}{_between(result.dimension_interval)}",
     }
+    if result.sampling_error > 0:
+        lines["sampling"] = f"± {result.sampling_error:.2g} of it, from some rows only"
+    if isinstance(nearest, str):
+        lines["dimension 2"] = f"none by nearest neighbours: {nearest}"
+    else:
+        estimate = f"{nearest['dimension']:.3g} ± {nearest['error']:.1g}"
+        lines["dimension 2"] = f"{estimate} (by {nearest['n_neighbors']} nearest neighbours)"
+    return lines
 
 
-def _print_slopes(result: Any) -> None:
+def _between(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f" (95 %: {low:.3g} to {high:.3g})" if np.isfinite(low) else ""
+
+
+def _print_slopes(result: Ksum) -> None:
     """Print every other slope around the largest."""
     print(f"\n{'epsilon':>12}  slope")
     best = int(np.argmax(result.slopes))
     for j in range(max(best - 8, best % 2), min(best + 9, len(result.slopes)), 2):
+        error = f" ± {result.slope_errors[j]:.3f}" if np.isfinite(result.slope_errors[j]) else ""
         mark = "  <- largest" if j == best else ""
-        print(f"{result.epsilons[j]:12.5g}  {result.slopes[j]:5.3f}{mark}")
+        print(f"{result.epsilons[j]:12.5g}  {result.slopes[j]:5.3f}{error}{mark}")
