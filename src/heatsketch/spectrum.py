@@ -110,7 +110,7 @@ def eigh(
     else:
         values, vectors = _subspace_iteration(A, k, block, tol, max_products, rng)
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    vectors = _fix_signs(vectors if order is None else put_rows(vectors, order))
+    vectors = fix_signs(vectors if order is None else put_rows(vectors, order))
     limit = 2 * _residual_limit(A, tol, values)
     if residuals.max() > limit:
         warnings.warn(
@@ -159,7 +159,8 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
     return A.asarray(u / size if size > 1e-6 else vectors[:, 0])
 
 
-def _fix_signs(vectors: Array) -> Array:
+def fix_signs(vectors: Array) -> Array:
+    """Return the columns with the sign that makes the entry of largest modulus positive."""
     largest = np.argmax(np.abs(vectors), axis=0)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
     return vectors * np.where(signs == 0, 1.0, signs).astype(vectors.dtype)

@@ -27,6 +27,7 @@ from heatsketch._checks import (
     warn_of_rounding,
 )
 from heatsketch._typing import Array
+from heatsketch.affinity import WIDE_CUT
 from heatsketch.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.filters import FILTERS, Block, representable
 
@@ -44,6 +45,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     """
 
     _method: str  # its name in `memory`
+    cut = WIDE_CUT  # of a truncated kernel; some subclasses take it as a parameter
 
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
@@ -161,6 +163,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             epsilon=self.epsilon,
             n_neighbors=self.n_neighbors,
             neighbors=self.neighbors,
+            cut=self.cut,
             **common,
         )
 

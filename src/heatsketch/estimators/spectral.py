@@ -10,12 +10,15 @@ import numpy as np
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
+from heatsketch.affinity import WIDE_CUT
 from heatsketch.diffusion import Diffusion
 from heatsketch.estimators._base import DiffusionEstimator, check_time
 from heatsketch.filters import Block, Heat, Power
-from heatsketch.spectrum import Spectrum, eigh
+from heatsketch.inverse import slowest_eigenpairs
+from heatsketch.spectrum import Spectrum
 
 _MOST_COMPONENTS = 64  # looked at by n_components="auto"
+_TIME_RULES = ("auto", "gap")
 
 
 class DiffusionMap(DiffusionEstimator):
@@ -33,13 +36,22 @@ class DiffusionMap(DiffusionEstimator):
     n_components : int or "auto", default 2
         Coordinates k; "auto": as many as have λ_m^t > δ λ_1^t, (26), 64 at most; t is
         the smallest of several times. With the heat filter e^{-t(1-λ)} stands for λ^t.
-    time : float >= 1, "auto", or a sequence of times, default 1
+    time : float >= 1, "auto", "gap", or a sequence of times, default 1
         Diffusion time t; with ``filter="heat"`` any positive number. "auto": the smallest whole t
-        with (λ_{k+1} / λ_1)^t <= δ, (29), so that the coordinates left out do not matter.
+        with (λ_{k+1} / λ_1)^t <= δ, (29), so that the coordinates left out do not matter. "gap":
+        the t at which the k kept stand out most from the rest, by the largest spectral gap of P^t,
+        λ_k^t - λ_{k+1}^t: the whole number below or above log(log λ_{k+1} / log λ_k) /
+        log(λ_k / λ_{k+1}). With the heat filter f(λ) stands for λ^t.
     filter : "power" or "heat", default "power"
         λ^t, or e^{-t(1-λ)} less e^{-t}.
     delta : float in (0, 1), default 0.2
         Share δ below which a coordinate does not matter, for the two "auto".
+    cut : float > 0, default 5
+        Of ``affinity="radius"`` (which takes a number or a rule as `epsilon`): pairs farther apart
+        than cut √(ε/2) have no affinity. At 5 that changes 1 - λ by 5e-5 on a surface; at the
+        notes' 3 (§9.6) the graph has (3/5)^d of the entries, and 1 - λ is too small by the factor
+        F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1), 0.95 on
+        a surface, 0.80 in six dimensions.
     affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
         As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs (6e-6 at best where
         data are float32, and more than 16,384 points, so that they stay it).
@@ -84,6 +96,7 @@ class DiffusionMap(DiffusionEstimator):
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
         neighbors: Any = None,
+        cut: float = WIDE_CUT,
         normalization: str = "markov",
         alpha: float = 1.0,
         tol: float = 1e-8,
@@ -98,6 +111,7 @@ class DiffusionMap(DiffusionEstimator):
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
         self.neighbors = neighbors
+        self.cut = cut
         self.normalization = normalization
         self.alpha = alpha
         self.tol = tol
@@ -105,24 +119,25 @@ class DiffusionMap(DiffusionEstimator):
         self.random_state = random_state
 
     def _check_parameters(self, times: list[Any]) -> None:
-        automatic_time = "auto" in [t for t in times if isinstance(t, str)]
-        if automatic_time and (len(times) > 1 or self.n_components == "auto"):
+        rule = self._time_rule(times)
+        if rule is not None and (len(times) > 1 or self.n_components == "auto"):
             raise ValueError(
-                "time='auto' chooses one time for a given number of components; pass a number "
+                f"time={rule!r} chooses one time for a given number of components; pass a number "
                 "for n_components (or for time)."
             )
-        if automatic_time or self.n_components == "auto":
+        if rule == "auto" or self.n_components == "auto":
             check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
         if self.n_components != "auto":
             check_number(self.n_components, "n_components", low=1, integer=True)
-        if not automatic_time:
+        if rule is None:
             for t in times:
                 check_time(t, self.filter)
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
-        spectrum = self._eigenpairs(diffusion, times)
+        rule = self._time_rule(times)
+        spectrum = self._eigenpairs(diffusion, rule is not None)
         lam = spectrum.values
-        times = [self._auto_time(lam)] if times == ["auto"] else times
+        times = times if rule is None else [self._chosen_time(rule, lam)]
         self.time_ = times if len(times) > 1 else times[0]
         k = self._auto_components(lam, times) if self.n_components == "auto" else self.n_components
         root = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(1)
@@ -135,22 +150,30 @@ class DiffusionMap(DiffusionEstimator):
             blocks.append(Block(spectrum.vectors[:, :k] * weights, log_scale))
         return blocks
 
-    def _eigenpairs(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
+    def _time_rule(self, times: list[Any]) -> str | None:
+        return next((t for t in times if isinstance(t, str) and t in _TIME_RULES), None)
+
+    def _eigenpairs(self, diffusion: Diffusion, following: bool) -> Spectrum:
         if self.n_components == "auto":
             wanted = min(_MOST_COMPONENTS, diffusion.n - 1)
         else:
-            wanted = int(self.n_components) + (times == ["auto"])  # the first one left out
-        return eigh(diffusion.deflated(), wanted, tol=self.tol, rng=self.random_state)
+            wanted = int(self.n_components) + following  # and the first one left out
+        A = diffusion.deflated()
+        return slowest_eigenpairs(A, wanted, tol=self.tol, rng=self.random_state)
 
-    def _auto_time(self, lam: Array) -> float:
-        first, following = lam[0], lam[-1]
+    def _chosen_time(self, rule: str, lam: Array) -> float:
+        leading = lam[0] if rule == "auto" else lam[-2]
+        first, following = float(leading), float(lam[-1])
         if self.filter == "power":
             first, following = abs(first), abs(following)
         if not following < first - 1e-12 * abs(first):
+            number = 1 if rule == "auto" else len(lam) - 1
             raise ValueError(
-                f"time='auto' finds no gap: the eigenvalues 1 and {len(lam)} are both {first:.6g} "
-                "(disconnected data?); pass a time, or fewer n_components."
+                f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
+                f"{first:.6g} (disconnected data?); pass a time, or another n_components."
             )
+        if rule == "gap":
+            return _widest_gap(self.filter, first, following)
         if self.filter == "heat":
             return math.log(1 / self.delta) / (first - following)
         if following == 0:
@@ -171,6 +194,22 @@ class DiffusionMap(DiffusionEstimator):
                 stacklevel=5,
             )
         return kept
+
+
+def _widest_gap(filter: str, a: float, b: float) -> float:
+    """Return the time at which f(a) - f(b), a > b, is largest: a whole one for powers."""
+    if 1 - a < 1e-12:
+        raise ValueError(
+            f"time='gap' finds no largest gap: an eigenvalue kept is {a:.6g} and does not decay "
+            "(disconnected data?); pass a time."
+        )
+    if filter == "heat":
+        return math.log((1 - b) / (1 - a)) / (a - b)
+    if b == 0:
+        return 1
+    best = math.log(math.log(b) / math.log(a)) / math.log(a / b)
+    before = max(1, math.floor(best))
+    return max(before, before + 1, key=lambda t: a**t - b**t)
 
 
 def _scaled_quotient(filter: str, t: Any, lam: Array) -> tuple[Array, float]:

@@ -1,0 +1,90 @@
+"""What the classical estimators share: data in, coordinates out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from heatsketch._array import row_tiles
+from heatsketch._checks import check_choice
+from heatsketch._typing import Array
+from heatsketch.estimators._base import read_input
+
+METRICS = ("euclidean", "precomputed")
+
+
+class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Abstract base: `fit` sets `embedding_` (n, k) and `diagnostics_`, a dict of numbers.
+
+    Subclasses that have a rule for new points define `transform`; those that take distances in
+    place of points have a parameter `metric`.
+    """
+
+    embedding_: Array
+    diagnostics_: dict[str, Any]
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed the points X (n, d)."""
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit on X and return its embedding (n, k)."""
+        return self.fit(X, y).embedding_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    @property
+    def _precomputed(self) -> bool:
+        return check_choice(getattr(self, "metric", METRICS[0]), "metric", METRICS) == METRICS[1]
+
+    def _read(self, X: Any, reset: bool, **accept: Any) -> Any:
+        """Return the points (m, d) as they are to be used, float32 or float64, or raise."""
+        return read_input(self, X, reset, **accept)
+
+    def _read_distances(self, X: Any, reset: bool) -> Array:
+        """Return distances (n, n) of the data, or of new points to them (m, n), or raise."""
+        D = np.asarray(self._read(X, reset))
+        check_non_negative(D)
+        if reset:
+            check_distances(D)
+        return D
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
+        tags.input_tags.positive_only = tags.input_tags.pairwise
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def check_non_negative(D: Array) -> None:
+    """Raise where distances are negative."""
+    if D.min(initial=0.0) < 0:
+        raise ValueError("X holds negative numbers, but metric='precomputed'; pass distances.")
+
+
+def check_distances(D: Array) -> None:
+    """Raise unless D is square, symmetric to rounding, and zero on its diagonal."""
+    if D.shape[0] != D.shape[1]:
+        raise ValueError(
+            f"X has shape {D.shape}, but metric='precomputed'; pass the distances between all "
+            "points, (n, n)."
+        )
+    rounding = 1e-6 * float(D.max())
+    if np.diagonal(D).max() > rounding:
+        raise ValueError("X is not zero on its diagonal; pass distances, not affinities.")
+    for rows in row_tiles(len(D)):
+        apart = np.abs(D[rows] - D[:, rows].T)
+        i, j = np.unravel_index(apart.argmax(), apart.shape)
+        if apart[i, j] > rounding:
+            i += rows.start
+            raise ValueError(
+                f"X is not symmetric: {D[i, j]:.6g} at ({i}, {j}), {D[j, i]:.6g} at ({j}, {i}); "
+                "pass (X + X.T) / 2 if it should be."
+            )

@@ -1,0 +1,85 @@
+"""Landmarks: a few points that stand for all, by number, at random, or far from each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from heatsketch._array import for_each_tile, seed_entropy
+from heatsketch._checks import check_choice
+from heatsketch._typing import Array, Rng
+
+RULES = ("maxmin", "random")
+
+_TILE = 2**14  # points compared with one landmark at a time
+
+
+def choose_landmarks(points: Array, rule: str, count: int, rng: Rng) -> Array:
+    """Choose landmarks among the points (n, d) by a rule of `RULES`; indices (l,), l <= count.
+
+    All points where there are no more than `count`; "maxmin" leaves out copies.
+    """
+    check_choice(rule, "landmarks", RULES)
+    generator = np.random.default_rng(seed_entropy(rng))
+    if rule == "maxmin":
+        return max_min(points, count, int(generator.integers(len(points))))
+    return np.sort(generator.permutation(len(points))[:count])
+
+
+def max_min(points: Array, count: int, first: int) -> Array:
+    """Choose points one after the other, each the farthest from its nearest predecessor.
+
+    Parameters
+    ----------
+    points : array (n, d), float64
+    count : int
+        Points wanted; fewer where fewer differ.
+    first : int
+        The one to begin with.
+
+    Returns
+    -------
+    array (l,), l <= count
+        In the order of choice; every point is within twice the least possible distance of one
+        (Gonzalez 1985).
+
+    Notes
+    -----
+    Cost: count n d operations.
+    """
+    nearest = np.full(len(points), np.inf)
+    chosen = [first]
+    while len(chosen) < count:
+        _approach(nearest, points, points[chosen[-1:]])
+        farthest = int(nearest.argmax())
+        if nearest[farthest] == 0:
+            break
+        chosen.append(farthest)
+    return np.array(chosen)
+
+
+def _approach(nearest: Array, points: Array, landmark: Array) -> None:
+    """Lower the squared distances to the nearest landmark (n,) to those to one more (1, d)."""
+
+    def work(rows: slice) -> None:
+        squares = cdist(points[rows], landmark, "sqeuclidean")[:, 0]
+        np.minimum(nearest[rows], squares, out=nearest[rows])
+
+    for_each_tile(work, len(points), _TILE)
+
+
+def check_indices(landmarks: Any, n: int) -> Array:
+    """Return landmarks as the indices (l,) of distinct points of n, or raise."""
+    indices = np.asarray(landmarks)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise ValueError(
+            f"landmarks has shape {indices.shape} and dtype {indices.dtype}; pass "
+            "a rule's name, or the numbers of rows of X, integers (l,)."
+        )
+    if len(indices) and not (indices.min() >= 0 and indices.max() < n):
+        raise ValueError(f"landmarks has indices out of range; pass 0 <= index < {n}.")
+    if len(np.unique(indices)) < len(indices):
+        raise ValueError("landmarks names a row of X more than once; pass each row once.")
+    return indices

@@ -1,0 +1,100 @@
+"""Classical scaling: coordinates from squared distances, and places of further points."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from heatsketch._array import row_tiles
+from heatsketch._typing import Array
+from heatsketch.operators import Dense
+
+_ALL_EIGENPAIRS = 1500  # points up to which LAPACK takes no longer than iterating
+_ROUNDING = 1e-12  # share of the largest eigenvalue below which one is zero
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The eigenpairs of B = -½ J Δ J, Δ the squared distances between l points, J = I - 11ᵀ/l.
+
+    Attributes
+    ----------
+    values : array (k,)
+        The largest eigenvalues of B, descending; those that are not positive are set to 0.
+    vectors : array (l, k)
+        Orthonormal; the entry of largest modulus of each is positive.
+    mean_squares : array (l,)
+        Row means of Δ.
+    """
+
+    values: Array
+    vectors: Array
+    mean_squares: Array
+
+    @property
+    def coordinates(self) -> Array:
+        """Coordinates of the points (l, k): v_m √λ_m."""
+        return self.vectors * np.sqrt(self.values)
+
+    def place(self, squares: Array) -> Array:
+        """Return coordinates (m, k) of points from their squared distances to the l points (m, l).
+
+        The least-squares solution of |y - y_j|² - |y_j|² = δ_j up to a constant (Gower 1968; de
+        Silva and Tenenbaum 2004): y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j). Exact where the
+        distances are Euclidean and the l points span the space.
+        """
+        inverse = np.zeros_like(self.values)
+        np.divide(0.5, np.sqrt(self.values), out=inverse, where=self.values > 0)
+        return (self.mean_squares - squares) @ (self.vectors * inverse)
+
+
+def classical_scaling(squares: Array, k: int) -> Scaling:
+    """Compute coordinates from squared distances: *Linear and nonlinear …*, §3, steps 1 to 5.
+
+    Parameters
+    ----------
+    squares : array (l, l), float64
+        Squared distances, symmetric. Overwritten.
+    k : int
+        Coordinates wanted, at most l.
+
+    Notes
+    -----
+    Cost: l³ operations up to 1,500 points, beyond some 50 products with the matrix.
+    """
+    means = squares.mean(axis=1)
+    overall = means.mean()
+    for rows in row_tiles(len(squares)):
+        squares[rows] -= means[rows, None]
+        squares[rows] -= means - overall
+        squares[rows] *= -0.5
+    values, vectors = _top(squares, k)
+    positive = values > _ROUNDING * max(values[0], 0.0)
+    if not positive.all():
+        warnings.warn(
+            f"Only {np.count_nonzero(positive)} of {k} eigenvalues of the scaling are positive: "
+            "the distances have no more Euclidean dimensions; the other coordinates are zero.",
+            stacklevel=4,
+        )
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(k)])
+    return Scaling(np.where(positive, values, 0.0), vectors * signs, means)
+
+
+def _top(B: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues, descending, and their eigenvectors."""
+    n = len(B)
+    if not B.any():  # nothing for an iteration to find
+        return np.zeros(k), np.eye(n, k)
+    if n <= _ALL_EIGENPAIRS or 3 * k > n:
+        values, vectors = eigh(B, subset_by_index=(n - k, n - 1))
+    else:
+        # Products in fixed tiles: the same bits for any number of threads.
+        A = Dense(B, (-np.inf, np.inf))
+        products = LinearOperator((n, n), matvec=lambda v: (A @ v.reshape(n, 1))[:, 0], dtype=float)
+        start = np.random.default_rng(0).standard_normal(n)
+        values, vectors = eigsh(products, k, which="LA", v0=start)
+    return values[::-1], vectors[:, ::-1]

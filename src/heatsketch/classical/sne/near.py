@@ -1,0 +1,124 @@
+"""The nearest others of points, found by a search or among given distances."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import ArpackError
+from sklearn.decomposition import PCA
+
+from heatsketch._array import Frame, for_each_tile, single_threaded_blas
+from heatsketch._typing import Array, Points
+from heatsketch.classical.scaling import classical_scaling
+from heatsketch.neighbors import NeighborIndex, Neighbors, search_of
+
+_ALL_POINTS = 1000  # up to here a point has all others as neighbours
+
+
+class Near(ABC):
+    """Abstract base: distances of points to their nearest ones, and where they come from."""
+
+    exponent: int  # distances are in units of 2^exponent
+    diagnostics: dict[str, float]  # what is known of the quality of the search
+
+    @abstractmethod
+    def own(self) -> Neighbors:
+        """Return the nearest others of every point, nearest first."""
+
+    @abstractmethod
+    def of(self, X: Any) -> Neighbors:
+        """Return the nearest points of new ones."""
+
+    @abstractmethod
+    def principal(self, k: int, seed: int) -> Array:
+        """Return at most k principal components of the points, (n, at most k)."""
+
+
+def near_points(X: Points, neighbors: Any, perplexity: float) -> Near:
+    """Return the neighbours of points (n, d), by the search that `neighbors` stands for."""
+    complete = neighbors is None or isinstance(neighbors, NeighborIndex)
+    return _NearPoints(X, neighbors, _count(X.shape[0], perplexity, complete))
+
+
+def near_distances(D: Array, perplexity: float) -> Near:
+    """Return the neighbours of points by their distances (n, n)."""
+    return _NearDistances(D, _count(len(D), perplexity, complete=True))
+
+
+def _count(n: int, perplexity: float, complete: bool) -> int:
+    """Return how many neighbours matter: all of few points, 3 · perplexity + 1 of many."""
+    return n - 1 if complete and n <= _ALL_POINTS else min(n - 1, int(3 * perplexity + 1))
+
+
+class _NearPoints(Near):
+    def __init__(self, X: Points, neighbors: Any, count: int) -> None:
+        self._X, self._count, self._frame = X, count, Frame.of(X)
+        self._search = search_of(neighbors, X, self._frame)
+        self.exponent = self._frame.exponent
+
+    @property
+    def diagnostics(self) -> dict[str, float]:  # type: ignore[override]
+        return self._search.diagnostics
+
+    def own(self) -> Neighbors:
+        return _others(self._search.query(self._X, self._count + 1))
+
+    def of(self, X: Any) -> Neighbors:
+        return self._search.query(X, self._count)
+
+    def principal(self, k: int, seed: int) -> Array:
+        points = self._frame(self._X)
+        k = min(k, *points.shape)
+        if sparse.issparse(points) and k == min(points.shape):  # ARPACK finds fewer than all
+            points = points.toarray()
+        solver = "arpack" if sparse.issparse(points) else "auto"
+        with single_threaded_blas(), np.errstate(all="ignore"):  # the same bits everywhere
+            try:
+                return PCA(k, svd_solver=solver, random_state=seed).fit_transform(points)
+            except ArpackError:  # the points do not differ
+                return np.zeros((points.shape[0], k))
+
+
+class _NearDistances(Near):
+    def __init__(self, D: Array, count: int) -> None:
+        self._D, self._count = D, count
+        self.exponent, self.diagnostics = int(np.frexp(D.max())[1]), {}
+
+    def own(self) -> Neighbors:
+        D = self._D.copy()
+        np.fill_diagonal(D, -1.0)  # itself before all
+        found = self._nearest(D, self._count + 1)
+        return Neighbors(found.distances[:, 1:], found.indices[:, 1:])
+
+    def of(self, X: Any) -> Neighbors:
+        return self._nearest(X, self._count)
+
+    def principal(self, k: int, seed: int) -> Array:
+        squares = np.ldexp(self._D.astype(float), -self.exponent) ** 2
+        with single_threaded_blas(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of dimensions that are missing: others replace them
+            return classical_scaling(squares, min(k, len(squares))).coordinates
+
+    def _nearest(self, D: Array, count: int) -> Neighbors:
+        distances, indices = np.empty((len(D), count)), np.empty((len(D), count), np.int64)
+
+        def work(rows: slice) -> None:
+            order = np.argsort(D[rows], axis=1, kind="stable")[:, :count]
+            near = np.take_along_axis(D[rows], order, axis=1).astype(float)
+            distances[rows], indices[rows] = np.ldexp(near, -self.exponent), order
+
+        for_each_tile(work, len(D))
+        return Neighbors(distances, indices)
+
+
+def _others(found: Neighbors) -> Neighbors:
+    """Take each point out of its own neighbours; where copies have crowded it out, the last one."""
+    n, width = found.indices.shape
+    own = found.indices == np.arange(n)[:, None]
+    own[~own.any(axis=1), -1] = True
+    shape = (n, width - 1)
+    return Neighbors(found.distances[~own].reshape(shape), found.indices[~own].reshape(shape))

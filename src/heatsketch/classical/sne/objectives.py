@@ -1,0 +1,144 @@
+"""The Kullback-Leibler divergences that SNE and t-SNE lower, and their gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._array import for_each_tile
+from heatsketch._typing import Array
+
+_TILE = 128  # rows whose forces are one unit of work
+_PARTS = 16  # in which SNE's rows are cut; each part has forces on all points
+
+
+class Objective(Protocol):
+    """A divergence of places Yt (k, n)."""
+
+    @property
+    def share(self) -> float:
+        """The weight of one point in the divergence."""
+        ...
+
+    def gradient(self, Yt: Array, exaggeration: float) -> Array:
+        """Return the derivative by Yt (k, n), with every p multiplied by `exaggeration`."""
+        ...
+
+    def divergence(self, Yt: Array) -> float:
+        """Return the divergence, in nats."""
+        ...
+
+    def rates(self, exaggeration: float) -> Array:
+        """Return the learning rate (n,) that suits each point.
+
+        Attraction alone has the second derivative c L, L the Laplacian of a graph of degrees D, c
+        what the gradient and exaggeration multiply it by. D⁻¹ L is at most 2: with rates 1 / (c D)
+        a step is two thirds of the 3 / (c D) / 2 at which momentum 0.5 would make it overshoot.
+        """
+        ...
+
+
+class Student:
+    """t-SNE: C = Σ_ij p_ij log(p_ij / q_ij), (18), q_ij of Student's t-distribution, (17).
+
+    Parameters
+    ----------
+    P : CSR (n, n)
+        Joint probabilities p_ij.
+    """
+
+    def __init__(self, P: sparse.csr_matrix) -> None:
+        self._P = P
+        self._rates = 0.25 / np.asarray(P.sum(axis=1)).ravel()
+        self.share = 1 / P.shape[0]
+
+    def gradient(self, Yt: Array, exaggeration: float) -> Array:
+        """Return 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19)."""
+        pull, push, sums = self._forces(Yt)
+        return 4 * (exaggeration * pull - push / float(sums.sum()))
+
+    def divergence(self, Yt: Array) -> float:
+        """Return Σ p log p + Σ p log(1 + |y_i - y_j|²) + log Σ_{k≠l} 1 / (1 + |y_k - y_l|²)."""
+        Yt = Yt.astype(float)
+        p, squares = self._P.data, _squares(self._P, Yt)
+        near = float(np.sum(p * (np.log(p) + np.log1p(squares))))
+        return near + math.log(self._forces(Yt)[2].sum()) * float(p.sum())
+
+    def rates(self, exaggeration: float) -> Array:
+        """Return 1 / (4 · exaggeration · Σ_j p_ij)."""
+        return self._rates / exaggeration
+
+    def _forces(self, Yt: Array) -> tuple[Array, Array, Array]:
+        from heatsketch.classical.sne.kernels import student_forces  # compiled loops
+
+        P = self._P
+        p = P.data.astype(Yt.dtype, copy=False)
+        pull, push, sums = np.empty_like(Yt), np.empty_like(Yt), np.empty(Yt.shape[1])
+
+        def work(rows: slice) -> None:
+            student_forces(Yt, P.indptr, P.indices, p, rows.start, rows.stop, pull, push, sums)
+
+        for_each_tile(work, Yt.shape[1], _TILE)
+        return pull, push, sums
+
+
+class Gaussian:
+    """SNE: C = Σ_i Σ_j p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} ∝ e^(-|y_i - y_j|²).
+
+    Parameters
+    ----------
+    graph : CSR (n, n)
+        Conditional probabilities p_{j|i}, in row i.
+    """
+
+    share = 1.0
+
+    def __init__(self, graph: sparse.csr_matrix) -> None:
+        self._graph = graph
+        self._both = sparse.csr_matrix(graph + graph.T)
+        self._degrees = np.asarray(self._both.sum(axis=1)).ravel()
+
+    def gradient(self, Yt: Array, exaggeration: float) -> Array:
+        """Return 2 Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j)."""
+        Yt = Yt.astype(float, copy=False)
+        pull = self._degrees * Yt - (self._both @ Yt.T).T
+        return 2 * (exaggeration * pull - self._forces(Yt)[0])
+
+    def divergence(self, Yt: Array) -> float:
+        """Return Σ_ij p_{j|i} (log p_{j|i} + |y_i - y_j|² + log Z_i)."""
+        Yt = Yt.astype(float)
+        p, squares = self._graph.data, _squares(self._graph, Yt)
+        return float(np.sum(p * (np.log(p) + squares)) + self._forces(Yt)[1].sum())
+
+    def rates(self, exaggeration: float) -> Array:
+        """Return 1 / (2 · exaggeration · Σ_j (p_{j|i} + p_{i|j}))."""
+        return 0.5 / (exaggeration * self._degrees)
+
+    def _forces(self, Yt: Array) -> tuple[Array, Array]:
+        from heatsketch.classical.sne.kernels import gaussian_forces  # compiled loops
+
+        n = Yt.shape[1]
+        tile = -(-n // _PARTS)
+        push, logs = np.zeros((-(-n // tile), *Yt.shape)), np.empty(n)
+
+        def work(rows: slice) -> None:
+            gaussian_forces(Yt, rows.start, rows.stop, push[rows.start // tile], logs)
+
+        for_each_tile(work, n, tile)
+        return push.sum(axis=0), logs
+
+
+def _squares(graph: sparse.csr_matrix, Yt: Array) -> Array:
+    """Return |y_i - y_j|² of the stored pairs."""
+    from heatsketch.classical.sne.kernels import squares_of_pairs  # compiled loops
+
+    squares = np.empty(graph.nnz)
+
+    def work(rows: slice) -> None:
+        squares_of_pairs(Yt, graph.indptr, graph.indices, rows.start, rows.stop, squares)
+
+    for_each_tile(work, Yt.shape[1])
+    return squares

@@ -1,0 +1,322 @@
+"""Discriminants: the generalised eigenproblem, what J is blind to, and what must be refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import eigh, solve
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from heatsketch.classical import FisherDiscriminant, MultipleDiscriminant
+
+EVERY = {"fisher": FisherDiscriminant, "multiple": MultipleDiscriminant}
+every_discriminant = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
+
+
+def clouds(sizes, d, seed=0):
+    """Points of classes of these sizes about random means, with a common covariance."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    X = 2 * rng.normal(size=(len(sizes), d))[labels] + rng.normal(size=(len(labels), d))
+    Q, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    return X * rng.uniform(1, 5, size=d) @ Q, labels
+
+
+def scatters(X, y):
+    """S_w and S_b, written out."""
+    m = X.mean(axis=0)
+    S_w, S_b = np.zeros((2, X.shape[1], X.shape[1]))
+    for label in np.unique(y):
+        own = X[y == label]
+        S_w += (own - own.mean(axis=0)).T @ (own - own.mean(axis=0))
+        S_b += len(own) * np.outer(own.mean(axis=0) - m, own.mean(axis=0) - m)
+    return S_w, S_b
+
+
+def means_of(X, y):
+    return np.array([X[y == label].mean(axis=0) for label in np.unique(y)])
+
+
+# The eigenproblem
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(1, 6))
+def test_directions_solve_the_generalised_eigenproblem(seed, c, d):
+    X, y = clouds(range(8, 8 + c), d, seed)
+    S_w, S_b = scatters(X, y)
+    found = MultipleDiscriminant().fit(X, y)
+    k = min(c - 1, d)
+    assert found.components_.shape == (k, d)
+    values = eigh(S_b, S_w, eigvals_only=True)[::-1]
+    assert_allclose(found.eigenvalues_, values[:k], rtol=1e-8)
+    W = found.components_.T
+    error = S_b @ W - S_w @ W * found.eigenvalues_
+    assert np.abs(error).max() <= 1e-9 * np.abs(S_b).max() * np.abs(W).max()
+    assert_allclose(found.explained_ratio_.sum(), 1)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_fisher_is_the_formula_of_the_notes(seed, d):
+    X, y = clouds([9, 12], d, seed)
+    S_w, _ = scatters(X, y)
+    m_1, m_2 = means_of(X, y)
+    w = solve(S_w, m_2 - m_1)
+    fisher = FisherDiscriminant().fit(X, y)
+    assert_allclose(fisher.components_[0], w / np.linalg.norm(w), atol=1e-7)
+    # J(w) = Δᵀ S_w⁻¹ Δ at its maximum
+    assert_allclose(fisher.objective_, (m_2 - m_1) @ w, rtol=1e-8)
+
+
+def test_no_random_direction_does_better():
+    X, y = clouds([20, 30], 5)
+    S_w, _ = scatters(X, y)
+    m_1, m_2 = means_of(X, y)
+    W = np.random.default_rng(1).normal(size=(5, 2000))
+
+    def J(w):
+        return (w.T @ (m_1 - m_2)) ** 2 / np.einsum("ij,ij->j", w, S_w @ w)
+
+    fisher = FisherDiscriminant().fit(X, y)
+    best = J(fisher.components_.T)[0]
+    assert_allclose(best, fisher.objective_, rtol=1e-10)
+    assert (J(W) < best).all()
+    near = fisher.components_.T + 1e-3 * W
+    assert (J(near) < best).all()
+
+
+def test_the_only_direction_of_two_classes_is_fishers():
+    X, y = clouds([20, 30], 5)
+    fisher, multiple = FisherDiscriminant().fit(X, y), MultipleDiscriminant().fit(X, y)
+    w = multiple.components_[0]
+    assert_allclose(w / np.linalg.norm(w), fisher.components_[0], atol=1e-12)
+
+
+def test_scores_have_covariance_one_within_classes_and_mean_zero():
+    X, y = clouds([20, 30, 40], 5)
+    found = MultipleDiscriminant().fit(X, y)
+    S_w, S_b = scatters(found.embedding_, y)
+    assert_allclose(S_w / len(X), np.eye(2), atol=1e-12)
+    assert_allclose(S_b / len(X), np.diag(found.eigenvalues_), atol=1e-11)
+    assert_allclose(found.embedding_.mean(axis=0), 0, atol=1e-12)
+    assert_allclose((X - found.mean_) @ found.components_.T, found.embedding_, atol=1e-10)
+
+
+def test_the_last_class_lies_above_the_first():
+    for seed in range(6):
+        X, y = clouds([10, 12, 14], 3, seed)
+        means = means_of(MultipleDiscriminant().fit_transform(X, y), y)
+        assert (means[-1] > means[0]).all()
+        two = y < 2
+        first, second = means_of(FisherDiscriminant().fit_transform(X[two], y[two]), y[two])
+        assert second > first
+
+
+def test_fewer_components_are_the_first_of_all():
+    X, y = clouds([9] * 5, 6)
+    whole, two = MultipleDiscriminant().fit(X, y), MultipleDiscriminant(2).fit(X, y)
+    assert_array_equal(two.embedding_, whole.embedding_[:, :2])
+    assert_array_equal(two.explained_ratio_, whole.explained_ratio_[:2])
+
+
+def test_means_on_a_line_leave_one_direction():
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=(60, 3))
+    y = np.repeat([0, 1, 2], 20)
+    noise -= means_of(noise, y)[y]
+    X = noise + np.outer(y, [1.0, 2.0, 3.0])
+    found = MultipleDiscriminant().fit(X, y)
+    assert found.diagnostics_ == {"classes": 3, "discriminants": 1}
+    assert found.embedding_.shape == (60, 1)
+    with pytest.raises(ValueError, match=r"3 classes differ in 1 direction.s.; .* <= 1"):
+        MultipleDiscriminant(2).fit(X, y)
+
+
+# What J does not see
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_scores_do_not_depend_on_the_coordinates_of_the_points(seed):
+    X, y = clouds([12, 15, 9], 4, seed % 1000)
+    rng = np.random.default_rng(seed)
+    A = rng.uniform(-1, 1, size=(4, 4)) + 5 * np.eye(4)  # strictly diagonally dominant
+    moved, X_new = X @ A + rng.normal(size=4), 3 * rng.normal(size=(5, 4))
+    plain, other = MultipleDiscriminant().fit(X, y), MultipleDiscriminant().fit(moved, y)
+    assert_allclose(other.embedding_, plain.embedding_, atol=1e-7)
+    shift = moved[0] - X[0] @ A
+    assert_allclose(other.transform(X_new @ A + shift), plain.transform(X_new), atol=1e-6)
+
+
+@every_discriminant
+@pytest.mark.parametrize("scales", [[1e200] * 4, [1e-200] * 4, [1e150, 1e-150, 1.0, 1e9]])
+def test_units_of_the_features_do_not_matter(make, scales):
+    X, y = clouds([12, 15], 4)
+    plain, scaled = make().fit(X, y), make().fit(X * scales, y)
+    factor = scaled.embedding_[0, 0] / plain.embedding_[0, 0]  # 1, or what |w| = 1 makes of it
+    assert factor > 0
+    assert_allclose(scaled.embedding_ / factor, plain.embedding_, atol=1e-9)
+    assert make is FisherDiscriminant or abs(factor - 1) < 1e-9
+
+
+@every_discriminant
+def test_an_offset_costs_no_digits_but_those_of_the_data(make):
+    X, y = clouds([12, 15], 4)
+    moved = make().fit(X + 1e8, y)  # entries are off by 7e-9
+    assert_allclose(moved.embedding_, make().fit_transform(X, y), atol=1e-6)
+    assert_allclose(moved.transform(X + 1e8), moved.embedding_, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_constant_and_dependent_features_change_nothing(dtype, offset):
+    X, y = clouds([12, 15, 9], 3)
+    X = X + offset
+    more = np.column_stack([X, X[:, 0] + X[:, 1], X[:, 2], np.full(len(X), 7.7e5)]).astype(dtype)
+    found = MultipleDiscriminant().fit(more, y)
+    expected = MultipleDiscriminant().fit_transform(X, y)
+    assert_allclose(found.embedding_, expected, atol=1e-10 if dtype == np.float64 else 2e-2)
+    assert np.abs(found.components_).max() < 1e3  # nothing that is rounding is blown up
+
+
+def test_float32_stays_float32():
+    X, y = clouds([12, 15], 4)
+    for make in EVERY.values():
+        found = make().fit(X.astype(np.float32), y)
+        assert found.embedding_.dtype == found.transform(X.astype(np.float32)).dtype == np.float32
+        assert_allclose(found.embedding_, make().fit_transform(X, y), atol=1e-4)
+
+
+@every_discriminant
+def test_new_points_and_training_points_follow_the_same_rule(make):
+    X, y = clouds([1200, 1500], 4)
+    found = make().fit(X, y)
+    assert_array_equal(found.transform(X), found.embedding_)
+    assert_array_equal(clone(found).fit(X, y).embedding_, found.embedding_)
+    assert_allclose(found.transform(X[5:8]), found.embedding_[5:8], atol=1e-13)
+
+
+# S_w singular
+
+
+def test_shrinkage_solves_the_problem_it_states():
+    X, y = clouds([6, 7, 8], 40)  # more features than points
+    gamma = 0.1
+    S_w, S_b = scatters(X, y)
+    S_w = (1 - gamma) * S_w + gamma * np.diag(np.diag(S_w + S_b))
+    found = MultipleDiscriminant(shrinkage=gamma).fit(X, y)
+    assert_allclose(found.eigenvalues_, eigh(S_b, S_w, eigvals_only=True)[:-3:-1], rtol=1e-9)
+    W = found.components_.T
+    assert_allclose(S_b @ W, S_w @ W * found.eigenvalues_, atol=1e-8 * np.abs(S_b @ W).max())
+    assert_allclose(W.T @ S_w @ W, len(X) * np.eye(2), atol=1e-8)
+
+
+def test_full_shrinkage_weighs_each_feature_by_itself():
+    X, y = clouds([12, 15], 4)
+    S_w, S_b = scatters(X, y)
+    m_1, m_2 = means_of(X, y)
+    w = (m_2 - m_1) / np.diag(S_w + S_b)
+    found = FisherDiscriminant(shrinkage=1).fit(X, y)
+    assert_allclose(found.components_[0], w / np.linalg.norm(w), atol=1e-12)
+
+
+@every_discriminant
+@pytest.mark.parametrize("kind", ["wide", "constant in classes", "single points"])
+def test_infinite_objective_is_an_error_that_names_the_way_out(make, kind):
+    X, y = clouds([8, 9], 30 if kind == "wide" else 3)
+    if kind == "constant in classes":
+        X[:, 1] = 0.1 + 0.2 * y
+    if kind == "single points":
+        X, y = X[:2], np.array([0, 1])
+    with pytest.raises(ValueError, match=r"S_w is singular: in 1 direction.* shrinkage"):
+        make().fit(X, y)
+    first, second = means_of(make(shrinkage=0.01).fit_transform(X, y), y)
+    assert second > first
+
+
+def test_little_shrinkage_finds_the_feature_that_separates():
+    X, y = clouds([8, 9], 3)
+    X[:, 1] = y
+    found = FisherDiscriminant(shrinkage=1e-9).fit(X, y)
+    assert_allclose(found.components_, [[0, 1, 0]], atol=1e-4)
+
+
+@every_discriminant
+def test_means_that_coincide_are_an_error(make):
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="means of the classes coincide"):
+        make().fit(X, [0, 0, 1, 1])
+
+
+@every_discriminant
+def test_points_that_coincide_are_an_error(make):
+    with pytest.raises(ValueError, match="do not differ beyond rounding"):
+        make().fit(np.full((6, 2), 3.3), [0, 1] * 3)
+
+
+# Labels and parameters
+
+
+@every_discriminant
+def test_labels_may_be_of_any_type(make):
+    X, y = clouds([12, 15], 3)
+    expected = make().fit_transform(X, y)
+    for labels in (
+        y.astype(bool),
+        y.astype(float),
+        y[:, None][:, 0].tolist(),
+        np.array(["a", "b"])[y],
+        np.array(["a", "b"], dtype=object)[y],
+        pd.Series(["a", "b"]).iloc[y].astype("category"),
+    ):
+        found = make().fit(X, labels)
+        assert_array_equal(found.embedding_, expected)
+        assert_array_equal(found.classes_, np.unique(np.asarray(labels)))
+
+
+@every_discriminant
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        (None, "requires y"),
+        (np.zeros(27), "one class"),
+        (np.linspace(0, 1, 27), "continuous"),
+        (np.array(["a", "b", None] * 9, dtype=object), "missing"),
+        (np.ma.masked_array(np.arange(27) % 2, np.arange(27) == 3), "masked"),
+        (np.arange(26) % 2, "inconsistent numbers of samples"),
+        (np.zeros((27, 2)), "1d array"),
+    ],
+)
+def test_labels_that_are_none_are_refused(make, y, match):
+    with pytest.raises(ValueError, match=match):
+        make().fit(clouds([12, 15], 3)[0], y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "match"),
+    [
+        (FisherDiscriminant(), "3 classes .* use MultipleDiscriminant"),
+        (MultipleDiscriminant(3), "n_components <= 2"),
+        (MultipleDiscriminant(0), "n_components=0"),
+        (MultipleDiscriminant(shrinkage=1.5), "shrinkage=1.5"),
+        (FisherDiscriminant(shrinkage=-0.1), "shrinkage=-0.1"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(estimator, match):
+    with pytest.raises(ValueError, match=match):
+        estimator.fit(*clouds([9, 9, 9], 4))
+
+
+def test_features_wider_than_float64_are_refused():
+    X, y = clouds([12, 15], 2)
+    X[:, 1] = np.where(X[:, 1] > 0, 1.7e308, -1.7e308)
+    with pytest.raises(ValueError, match=r"Feature.s. 1 range further"):
+        MultipleDiscriminant().fit(X, y)
+
+
+@parametrize_with_checks(
+    [FisherDiscriminant(), MultipleDiscriminant(), MultipleDiscriminant(shrinkage=0.1)]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
