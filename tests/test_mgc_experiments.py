@@ -342,6 +342,7 @@ def test_all_runs_them_too(undrawn, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "heatsketch.experiments.reproduce", lambda *args, **options: asked.append(options) or []
     )
+    monkeypatch.setattr("heatsketch.cli.reproduce._run_notes", lambda args, name: None)
     assert cli.main(["reproduce", "all", "-o", str(tmp_path), "--trials", "2", "-q"]) == 0
     assert [options["trials"] for options in asked] == [2]
     assert {path.name for path in tmp_path.iterdir()} == FILES["mgc-1"] | FILES["mgc-2"]

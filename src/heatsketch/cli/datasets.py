@@ -40,6 +40,10 @@ def run(args: argparse.Namespace) -> None:
 
 def _print_sets() -> None:
     for name, make in DATASETS.items():
-        n, d = io.read_table(name).values.shape
         doc = (make.__doc__ or "").strip().splitlines()[0]
-        print(f"{name:22} {n:5,} points, {d:2} features  {doc}")
+        try:
+            n, d = io.read_table(name).values.shape
+        except ImportError as error:  # a picture needs a library to be read
+            print(f"{name:22} {error}")
+        else:
+            print(f"{name:22} {n:5,} points, {d:6,} features  {doc}")

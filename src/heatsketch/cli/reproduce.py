@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,25 +24,31 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "reproduce", help="run the experiments of the papers again"
     )
     add = command.add_argument
-    figures = (*experiments.FIGURES, *experiments.MGC, "all")
+    figures = (*experiments.FIGURES, *experiments.MGC, *experiments.NOTES, "all")
     add("figure", choices=figures, metavar="FIGURE", help=", ".join(figures))
     add("-o", "--output", type=Path, required=True, metavar="DIR", help="tables, pictures, trials")
     add("--trials", type=positive, metavar="N", help="default: the paper's number")
     add("--jobs", type=positive, metavar="J", help="processes (default: one for each CPU)")
     add("--methods", type=_methods, metavar="A[,B...]", help=f"of {','.join(experiments.METHODS)}")
+    add("--mnist", type=Path, metavar="DIR", help="IDX files for notes-5 (default: download)")
     add("--seed", type=_seed, default=0, metavar="S", help="default 0")
     return command
 
 
 def run(args: argparse.Namespace) -> None:
     """Run what is missing, write tables and pictures, print what they come to."""
-    if args.figure in experiments.MGC:
+    if args.mnist is not None and args.figure not in ("notes-5", "all"):
+        args.usage_error(f"--mnist does not apply to {args.figure}, which has no digits")
+    if args.figure in (*experiments.MGC, *experiments.NOTES):
         _refuse_trials(args)
     else:
         _run_sketches(args)
     for name in experiments.MGC:
         if args.figure in (name, "all"):
             _run_mixture(args, name)
+    for name in experiments.NOTES:
+        if args.figure in (name, "all"):
+            _run_notes(args, name)
 
 
 def _refuse_trials(args: argparse.Namespace) -> None:
@@ -73,6 +80,19 @@ def _run_mixture(args: argparse.Namespace, name: str) -> None:
         print("".join(f"{getattr(row, column):12.4g}" for column in MGC_COLUMNS[name]))
     print()
     print_lines({"written": f"{args.output}: {name}.csv, {name}*.png"})
+
+
+def _run_notes(args: argparse.Namespace, name: str) -> None:
+    rows = experiments.reproduce_notes(name, args.output, mnist=args.mnist, seed=args.seed)
+    figure = experiments.NOTES[name]
+    print(f"{name}, {figure.title}\nThe notes: {figure.says}\nHere: {figure.describe(rows)}")
+    width = max(len(row.quantity) for row in rows)
+    print(f"{'quantity':<{width}}{'here':>12}{'notes':>12}")
+    for row in rows:
+        printed = "" if math.isnan(row.notes) else f"{row.notes:12.6g}"
+        print(f"{row.quantity:<{width}}{row.value:12.6g}{printed}")
+    print()
+    print_lines({"written": f"{args.output}: {name}.csv, {name}.png"})
 
 
 def _print_means(rows: list[experiments.Row]) -> None:

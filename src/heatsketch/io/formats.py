@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -110,7 +111,8 @@ def _as_names(names: str | Sequence[str]) -> Names:
 def _read_builtin(name: str, key: str | None) -> Table:
     refuse_key(key, name)
     make = datasets.DATASETS[name]
-    values, coordinates = make() if name == "digits" else make(rng=0)
+    random = "rng" in inspect.signature(make).parameters
+    values, coordinates = make(rng=0) if random else make()
     names = datasets.COORDINATES[name]
     extra = dict(zip(names, coordinates.reshape(len(values), -1).T, strict=True))
     return Table(values, numbered(values), extra, names[0], name)

@@ -1,0 +1,61 @@
+"""Sets of points with known coordinates: curves, surfaces, clouds, and pictures.
+
+Every function returns `(X, coordinates)`: the points and what is known about each of them. `shapes`
+has the curves, surfaces and clouds, `pictures` the digits of scikit-learn and pictures that turn,
+`idx` the MNIST digits.
+"""
+
+from collections.abc import Callable
+
+from heatsketch._typing import Array
+from heatsketch.datasets.idx import mnist
+from heatsketch.datasets.pictures import digits, pacman, rotated_picture
+from heatsketch.datasets.shapes import (
+    circle,
+    circle_with_outliers,
+    gaussian_clouds,
+    klein_bottle,
+    stretched_torus,
+    swiss_roll,
+)
+
+DATASETS: dict[str, Callable[..., tuple[Array, Array]]] = {
+    "digits": digits,
+    "circle": circle,
+    "circle_with_outliers": circle_with_outliers,
+    "stretched_torus": stretched_torus,
+    "klein_bottle": klein_bottle,
+    "gaussian_clouds": gaussian_clouds,
+    "swiss_roll": swiss_roll,
+    "pacman": pacman,
+    "rotated_picture": rotated_picture,
+}
+
+# What the coordinates are called as columns; a reader of tables takes names that begin with
+# "label" as labels, so a set written to a file is read back with the same features.
+COORDINATES: dict[str, tuple[str, ...]] = {
+    "digits": ("label",),
+    "circle": ("label_angle",),
+    "circle_with_outliers": ("label_angle",),
+    "stretched_torus": ("label_u", "label_v"),
+    "klein_bottle": ("label_u", "label_v"),
+    "gaussian_clouds": ("label",),
+    "swiss_roll": ("label_arc", "label_height"),
+    "pacman": ("label_angle",),
+    "rotated_picture": ("label_angle",),
+}
+
+__all__ = [
+    "COORDINATES",
+    "DATASETS",
+    "circle",
+    "circle_with_outliers",
+    "digits",
+    "gaussian_clouds",
+    "klein_bottle",
+    "mnist",
+    "pacman",
+    "rotated_picture",
+    "stretched_torus",
+    "swiss_roll",
+]

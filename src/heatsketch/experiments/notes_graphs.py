@@ -1,0 +1,179 @@
+"""Isomap, locally linear embedding and t-SNE of the notes, §6 to §8."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_swiss_roll
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from heatsketch import classical
+from heatsketch._typing import Array
+from heatsketch.classical.graph import neighborhoods
+from heatsketch.datasets import mnist, swiss_roll
+from heatsketch.experiments.mgc_stationary import random
+from heatsketch.experiments.notes_diffusion import ROLL
+from heatsketch.experiments.notes_measures import (
+    HALF_TURN,
+    NotesRow,
+    pieces,
+    quantities,
+    recovered,
+)
+
+OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # what a seed is for, beside ROLL and PICTURE
+_VOTERS = 10
+_DIGITS = 10
+
+
+class IsomapPanels(NamedTuple):
+    """What is drawn of Isomap."""
+
+    points: Array
+    edges: Array  # (m, 2)
+    distances: Array  # in the graph, from the start
+    path: Array  # from the start to the end
+    embedding: Array
+
+
+class Panel(NamedTuple):
+    """Points or an embedding, its title, and what colours them."""
+
+    title: str
+    points: Array
+    colour: Array
+
+
+def isomap(
+    seed: int, *, points: int, noise: float, n_neighbors: int
+) -> tuple[list[NotesRow], IsomapPanels]:
+    """Unroll the strip by Isomap, and compare distances in the graph with those in the strip."""
+    X, flat = swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
+    graph = distance_graph(X, n_neighbors)
+    start, end = random(seed, ENDS).choice(points, 2, replace=False)
+    distances, before = dijkstra(graph, False, start, return_predecessors=True)
+    Y = classical.Isomap(n_components=2, n_neighbors=n_neighbors).fit_transform(X)
+    i, j = sparse.triu(graph).nonzero()
+    arcs = np.abs(flat[i, 0] - flat[j, 0])
+    ratios = _ratios(graph, flat)
+    rows = [
+        NotesRow("points", points, points),
+        NotesRow("neighbours", n_neighbors, 10),
+        *quantities(
+            {
+                "edges": len(i),
+                "edges between windings": (arcs > HALF_TURN).sum(),
+                "graph over strip distance, median": np.median(ratios),
+                "graph over strip distance, smallest": ratios.min(),
+            }.items()
+        ),
+        *recovered(Y, flat),
+    ]
+    return rows, IsomapPanels(X, np.column_stack([i, j]), distances, _path(before, end), Y)
+
+
+def distance_graph(X: Array, n_neighbors: int) -> sparse.csr_matrix:
+    """Return max(G, Gᵀ) of the k-neighbour graph of distances."""
+    found = neighborhoods(X, n_neighbors=n_neighbors)
+    graph = found.connected()
+    graph.data = np.ldexp(graph.data, found.frame.exponent)
+    return graph
+
+
+def _ratios(graph: sparse.csr_matrix, flat: Array) -> Array:
+    """Divide distances in the graph by distances in the strip, for pairs 10 apart and more."""
+    sources = np.arange(0, len(flat), 20)
+    strip = np.linalg.norm(flat[sources, None] - flat, axis=2)
+    far = strip > 10
+    return dijkstra(graph, False, sources)[far] / strip[far]
+
+
+def _path(before: Array, end: int) -> Array:
+    path = [end]
+    while before[path[-1]] >= 0:
+        path.append(before[path[-1]])
+    return np.array(path[::-1])
+
+
+def locally_linear(
+    seed: int, *, points: int, n_neighbors: int
+) -> tuple[list[NotesRow], list[Panel]]:
+    """Unroll the strip of the notes, and the wider one of Roweis and Saul, by LLE."""
+    X, flat = swiss_roll(points, rng=random(seed, ROLL, points))
+    state = int(random(seed, OTHER_ROLL).integers(2**31))
+    other, turn = make_swiss_roll(points, random_state=state)
+    length = (turn * np.hypot(1, turn) + np.arcsinh(turn)) / 2
+    wide = np.column_stack([length - length.min(), other[:, 1]])
+    method = classical.LocallyLinearEmbedding(n_components=2, n_neighbors=n_neighbors)
+    rows, panels = [], []
+    rolls = (("roll of the notes", X, flat), ("roll of Roweis and Saul", other, wide))
+    for name, roll, known in rolls:
+        Y = method.fit_transform(roll)
+        rows += recovered(Y, known, f"{name}, coordinate")
+        panels.append(Panel(name, roll, known[:, 0]))
+        panels.append(Panel(f"{name}, LLE", Y, known[:, 0]))
+    return [NotesRow("points", points), NotesRow("neighbours", n_neighbors, 12), *rows], panels
+
+
+def t_sne_of_roll(
+    seed: int, *, points: int, noise: float, perplexities: tuple[int, ...], exaggeration: float
+) -> tuple[list[NotesRow], list[Panel]]:
+    """Embed the noisy roll by t-SNE at two perplexities."""
+    X, flat = swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
+    rows = [NotesRow("points", points, 800)]
+    panels = [Panel(f"noise {noise:g}", X, flat[:, 0])]
+    for perplexity in perplexities:
+        Y = _t_sne(perplexity, exaggeration, seed).fit_transform(X)
+        name = f"perplexity {perplexity}"
+        rows += [NotesRow(f"{name}, pieces", pieces(Y)), *recovered(Y, flat, f"{name}, coordinate")]
+        panels.append(Panel(name, Y, flat[:, 0]))
+    return rows, panels
+
+
+def t_sne_of_digits(
+    seed: int, *, digits: int, perplexity: int, exaggeration: float, folder: str | Path | None
+) -> tuple[list[NotesRow], list[Panel]]:
+    """Embed the MNIST test digits by t-SNE."""
+    X, label = (part[:digits] for part in mnist(folder))
+    method = _t_sne(perplexity, exaggeration, seed)
+    Y = method.fit_transform(X)
+    state = int(random(seed, CLUSTERS).integers(2**31))
+    found = [KMeans(_DIGITS, n_init=4, random_state=state).fit_predict(points) for points in (Y, X)]
+    rows = [
+        NotesRow("digits", len(X), 10_000),
+        NotesRow("perplexity", perplexity, 30),
+        NotesRow("exaggeration", exaggeration, 4),
+        *quantities(
+            {
+                "Kullback-Leibler divergence": method.kl_divergence_,
+                "10 neighbours right, embedding": _votes(Y, label),
+                "10 neighbours right, pixels": _votes(X, label),
+                "10-means against digits, embedding (adjusted Rand)": adjusted_rand_score(
+                    label, found[0]
+                ),
+                "10-means against digits, pixels (adjusted Rand)": adjusted_rand_score(
+                    label, found[1]
+                ),
+            }.items()
+        ),
+    ]
+    return rows, [Panel("", Y, label)]
+
+
+def _t_sne(perplexity: float, exaggeration: float, seed: int) -> classical.TSNE:
+    options: dict[str, Any] = {"early_exaggeration": exaggeration, "random_state": seed}
+    return classical.TSNE(n_components=2, perplexity=perplexity, **options)
+
+
+def _votes(X: Array, label: Array) -> float:
+    """Return the share of points whose 10 nearest others vote for their label."""
+    voters = KNeighborsClassifier(_VOTERS).fit(X, label)
+    others = voters.kneighbors(return_distance=False)  # without the point itself
+    votes = (label[others][:, :, None] == np.arange(_DIGITS)).sum(axis=1)
+    return float((votes.argmax(axis=1) == label).mean())

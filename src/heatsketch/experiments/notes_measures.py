@@ -1,0 +1,105 @@
+"""What the figures of *Linear and nonlinear dimensionality reduction* say, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import nan
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+from scipy.stats import rankdata
+
+from heatsketch._typing import Array
+
+HALF_TURN = 6 * np.pi  # of the innermost winding: arms of the roll are twice as far along it apart
+
+
+class NotesRow(NamedTuple):
+    """A number that belongs to a figure.
+
+    Attributes
+    ----------
+    quantity : str
+    value : float
+        Computed here.
+    notes : float
+        What the notes print, NaN where they print nothing.
+    """
+
+    quantity: str
+    value: float
+    notes: float = nan
+
+
+def recovered(Y: Array, flat: Array, name: str = "coordinate") -> list[NotesRow]:
+    """Return how far the coordinates of an embedding are those of the flat strip: |Spearman|."""
+    return [
+        NotesRow(f"{name} {m}, |Spearman| with {what}", rank_correlation(column, known))
+        for m, column in enumerate(Y.T, start=1)
+        for known, what in zip(flat.T, ("arc length", "height"), strict=True)
+    ]
+
+
+def rank_correlation(x: Array, y: Array) -> float:
+    """Return |Spearman|; 0 where a side is constant."""
+    x, y = (rankdata(side) for side in (x, y))
+    x, y = x - x.mean(), y - y.mean()
+    size = np.linalg.norm(x) * np.linalg.norm(y)
+    return float(abs(x @ y) / size) if size > 0 else 0.0
+
+
+def rank_correlations(columns: Array, y: Array) -> Array:
+    """Return |Spearman| of every column with y, (k,)."""
+    return np.array([rank_correlation(column, y) for column in columns.T])
+
+
+def winding(Y: Array, angle: Array) -> tuple[float, float]:
+    """Return how often a closed curve in the plane runs around the origin, and how steadily.
+
+    Parameters
+    ----------
+    Y : array (n, 2)
+        Points of the curve.
+    angle : array (n,)
+        Their order.
+
+    Returns
+    -------
+    number : float
+        Whole turns, positive counter-clockwise.
+    forward : float
+        Share of the steps that go the way of the whole; 1 where the angle about the origin is
+        monotone.
+    """
+    z = Y[np.argsort(angle), 0] + 1j * Y[np.argsort(angle), 1]
+    steps = np.angle(np.roll(z, -1) * z.conj())
+    number = float(np.round(steps.sum() / (2 * np.pi)))
+    return number, float(np.mean(np.sign(steps) == np.sign(number)))
+
+
+def loop_rows(Y: Array, angle: Array, name: str) -> list[NotesRow]:
+    """Return the winding number of the first two coordinates and its steadiness."""
+    number, forward = winding(Y[:, :2], angle)
+    return [
+        NotesRow(f"{name}, winding number", abs(number)),
+        NotesRow(f"{name}, share of steps forward", forward),
+    ]
+
+
+def pieces(Y: Array, widths: float = 6.0, smallest: int = 5) -> int:
+    """Return how many pieces of at least `smallest` points an embedding falls into.
+
+    Points belong together that are nearer than so many medians of the distance to the nearest one.
+    """
+    tree = cKDTree(Y)
+    near = np.median(tree.query(Y, 2)[0][:, 1])
+    graph = tree.sparse_distance_matrix(tree, widths * near, output_type="coo_matrix")
+    _, labels = connected_components(graph, directed=False)
+    return int((np.bincount(labels) >= smallest).sum())
+
+
+def quantities(values: Iterable[tuple[str, float]]) -> list[NotesRow]:
+    """Return rows of numbers the notes do not print."""
+    return [NotesRow(name, float(value)) for name, value in values]
