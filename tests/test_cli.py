@@ -178,19 +178,6 @@ def test_labels_of_separate_groups_agree_completely(clouds, tmp_path, capsys):
     assert f"input {share:.3f}" in line
 
 
-def test_agreement_of_labels_that_mean_nothing_and_of_missing_ones():
-    line = np.arange(200.0)[:, None]
-    alternate = np.arange(200) % 2
-    # The 10 nearest of an inner point hold its own label 4 times: it is outvoted.
-    assert cli.embed.agreement(line, alternate) < 0.1
-    halves = np.where(np.arange(200) < 100, 0, 1)
-    # Within 5 of the border the votes still go to the own side, or tie.
-    assert cli.embed.agreement(line, halves) > 0.97
-    hidden = np.where(np.arange(200) % 2 == 0, halves, -1)
-    assert cli.embed.agreement(line, hidden) > 0.95
-    assert np.isnan(cli.embed.agreement(line, np.full(200, -1)))
-
-
 def test_plot_is_written_beside_the_embedding(clouds, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     out, picture = tmp_path / "out.npz", tmp_path / "out.png"
@@ -479,15 +466,40 @@ def test_ksum_finds_the_dimension_of_a_circle(circle, tmp_path, capsys):
     assert exit_code("ksum", circle, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert round(facts["dimension"]) == 1
-    best = int(np.argmax(facts["slopes"]))
-    assert facts["epsilon"] == facts["epsilons"][best]
+    result = hs.ksum(read_table(circle).values)
+    assert (facts["epsilon"], facts["plateau"]) == (result.epsilon, list(result.plateau))
+    assert facts["dimension_interval"] == list(result.dimension_interval)
+    assert round(facts["nearest_neighbors"]["dimension"]) == 1
+    assert facts["nearest_neighbors"]["n_neighbors"] == 15
     pytest.importorskip("matplotlib")
     assert exit_code("ksum", circle, "--plot", tmp_path / "slopes.pdf") == 0
     words = capsys.readouterr().out
     assert f"{facts['epsilon']:.6g}" in words
     (largest,) = [line for line in words.splitlines() if line.endswith("<- largest")]
-    assert f"{max(facts['slopes']):.3f}" in largest
+    assert f"{max(facts['slopes']):.3f} ± " in largest
+    assert f"{facts['nearest_neighbors']['dimension']:.3g} ± " in words
+    low, high = facts["dimension_interval"]
+    assert f"(95 %: {low:.3g} to {high:.3g})" in words
     assert (tmp_path / "slopes.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_ksum_says_what_it_cannot_know(tmp_path, capsys):
+    points = tmp_path / "two.csv"
+    points.write_text("x,y\n0,0\n3,4\n0,0\n")
+    assert exit_code("ksum", points, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["epsilon_interval"] == [None, None]
+    assert facts["nearest_neighbors"] is None
+    assert exit_code("ksum", points) == 0
+    words = capsys.readouterr().out
+    assert "X has 2 distinct point(s); pass at least 3" in words
+    assert "nan" not in words
+    assert exit_code("ksum", points, "--n-rows", 5) == 1
+
+
+def test_ksum_sums_as_many_rows_as_asked_for(circle, capsys):
+    assert exit_code("ksum", circle, "--n-rows", 20) == 0
+    assert "from some rows only" in capsys.readouterr().out
 
 
 def test_datasets_are_listed_and_written(tmp_path, capsys):
@@ -512,7 +524,7 @@ def test_help_states_the_defaults_of_the_methods(capsys):
     text = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
     params = hs.HeatSketch().get_params()
     assert f"heat-sketch: default {params['time']}" in text
-    assert f"(default {params['n_neighbors']}, not of mixture-diffusion)" in text
+    assert f"diffusion-map, laplacian-eigenmap: default {params['n_neighbors']}, isomap" in text
     assert "(mixture-diffusion: default 0.01)" in text
 
 
@@ -527,3 +539,38 @@ def test_runs_as_a_module_with_a_version(monkeypatch, capsys):
 def test_no_command_is_wrong_usage(capsys):
     assert exit_code() == 2
     assert "COMMAND" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "columns"),
+    [
+        ("pca", [], 2),
+        ("classical-mds", ["--n-components", "3"], 3),
+        ("landmark-mds", ["--n-landmarks", "20", "--landmarks", "random"], 2),
+        ("multiple-discriminant", ["--shrinkage", "0.1"], 2),
+        ("isomap", ["--radius", "4"], 2),
+        ("landmark-isomap", ["--n-landmarks", "30", "--n-neighbors", "12"], 2),
+        ("lle", ["--reg", "0.01"], 2),
+        ("laplacian-eigenmap", ["--weights", "binary"], 2),
+        ("diffusion-map", ["--time", "gap", "--affinity", "radius", "--epsilon", "9"], 2),
+        ("tsne", ["--perplexity", "8"], 2),
+        ("sne", ["--learning-rate", "10"], 2),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+def test_classical_methods_have_names_and_their_options(method, options, columns, clouds, tmp_path):
+    out = tmp_path / "out.csv"
+    assert exit_code("embed", clouds, "-o", out, "--method", method, *options) == 0
+    table = read_table(out)
+    assert table.values.shape == (60, columns)
+    assert np.isfinite(table.values).all()
+    assert np.ptp(table.values, axis=0).min() > 0
+
+
+def test_fitting_to_classes_needs_them(circle, clouds, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    assert exit_code("embed", circle, "-o", out, "--method", "multiple-discriminant") == 1
+    assert "is fitted to classes" in capsys.readouterr().err
+    assert exit_code("embed", clouds, "-o", out, "--method", "fisher-discriminant") == 1
+    assert "three" in (text := capsys.readouterr().err) or "3 classes" in text
+    assert not out.exists()

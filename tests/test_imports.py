@@ -29,11 +29,14 @@ LAYERS = (
         "neighbors.given",
         "neighbors.index",
         "neighbors.kernels",
+        "neighbors.links",
         "neighbors.lists",
         "neighbors.rows",
         "bandwidth",
+        "dimension",
         "affinity",
         "components",
+        "inverse",
         "normalize",
         "isometry",
         "isometry.descent",
@@ -54,8 +57,31 @@ LAYERS = (
         "mixture.series",
         "mixture.steps",
     ),
-    ("diffusion", "distances", "memory", "metrics"),
+    ("diffusion", "distances", "memory", "metrics", "quality"),
     (
+        "classical",
+        "classical._base",
+        "classical.discriminant",
+        "classical.graph",
+        "classical.isomap",
+        "classical.landmarks",
+        "classical.laplacian",
+        "classical.lle",
+        "classical.mds",
+        "classical.path_kernels",
+        "classical.paths",
+        "classical.precomputed",
+        "classical.scaling",
+        "classical.singular",
+        "classical.sne",
+        "classical.sne.descent",
+        "classical.sne.engines",
+        "classical.sne.estimators",
+        "classical.sne.initial",
+        "classical.sne.kernels",
+        "classical.sne.near",
+        "classical.sne.objectives",
+        "classical.sne.perplexity",
         "estimators",
         "estimators._base",
         "estimators.embedding",
@@ -67,7 +93,17 @@ LAYERS = (
     (
         "",  # the package itself
         "__main__",
+        "comparison",
+        "comparison.picture",
+        "comparison.references",
+        "comparison.result",
+        "comparison.run",
+        "comparison.usage",
         "datasets",
+        "datasets.idx",
+        "datasets.pictures",
+        "datasets.shapes",
+        "methods",
         "plot",
         "io",
         "io.arrow",
@@ -83,6 +119,7 @@ LAYERS = (
         "io.values",
         "cli",
         "cli.arguments",
+        "cli.compare",
         "cli.datasets",
         "cli.embed",
         "cli.files",
@@ -97,6 +134,11 @@ LAYERS = (
         "experiments.mgc_pictures",
         "experiments.mgc_stationary",
         "experiments.mgc_truncation",
+        "experiments.notes",
+        "experiments.notes_diffusion",
+        "experiments.notes_graphs",
+        "experiments.notes_measures",
+        "experiments.notes_pictures",
         "experiments.pictures",
         "experiments.run",
         "experiments.schedule",
@@ -108,11 +150,11 @@ LAYERS = (
 LAYER_OF = {module: layer for layer, modules in enumerate(LAYERS) for module in modules}
 FOUNDATION, OPERATORS, FILTERS, *_, TOP = range(len(LAYERS))
 
-MAY_IMPORT_SKLEARN = {
-    module
-    for module in LAYER_OF
-    if module.partition(".")[0] in ("neighbors", "estimators", "datasets", "experiments", "cli")
-}
+WITH_SKLEARN = (
+    *("neighbors", "classical", "estimators"),
+    *("comparison", "datasets", "experiments", "methods", "cli"),
+)
+MAY_IMPORT_SKLEARN = {m for m in LAYER_OF if m.partition(".")[0] in WITH_SKLEARN}
 OPTIONAL = {"matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "torch", "dask"}
 
 

@@ -3,7 +3,7 @@
 Coordinates whose Euclidean distances are the diffusion distances of the data.
 """
 
-from heatsketch import datasets, metrics
+from heatsketch import classical, datasets, metrics
 from heatsketch._checks import (
     CertificateError,
     ConvergenceWarning,
@@ -12,7 +12,10 @@ from heatsketch._checks import (
 )
 from heatsketch.affinity import gaussian_affinity
 from heatsketch.bandwidth import ksum
+from heatsketch.comparison import compare
+from heatsketch.components import connecting_epsilon
 from heatsketch.diffusion import Diffusion, diffusion
+from heatsketch.dimension import intrinsic_dimension
 from heatsketch.estimators import (
     DiffusionMap,
     HeatEmbedding,
@@ -53,12 +56,16 @@ __all__ = [
     "Scaled",
     "Sparse",
     "bistochastic_normalize",
+    "classical",
+    "compare",
+    "connecting_epsilon",
     "datasets",
     "diffusion",
     "diffusion_distance",
     "distortion",
     "eigh",
     "gaussian_affinity",
+    "intrinsic_dimension",
     "ksum",
     "load_model",
     "markov_normalize",

@@ -19,14 +19,30 @@ from heatsketch.distances import (
     diffusion_rows,
 )
 from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.quality import (
+    Estimate,
+    continuity,
+    knn_accuracy,
+    random_pairs,
+    rank_correlation,
+    stability,
+    trustworthiness,
+)
 
 __all__ = [
     "Distortion",
+    "Estimate",
+    "continuity",
     "diffusion_distance",
     "diffusion_distortion",
     "distortion",
+    "knn_accuracy",
+    "random_pairs",
+    "rank_correlation",
     "row_distortion",
     "share_within",
+    "stability",
+    "trustworthiness",
 ]
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)

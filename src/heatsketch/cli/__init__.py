@@ -1,8 +1,7 @@
-"""The command line: embed a file, score an embedding, choose a bandwidth, write built-in data.
+"""The command line: embed a file, compare methods, score an embedding, choose a bandwidth, …
 
-One module per command (`embed`, `score`, `ksum`, `datasets`): `add` declares its arguments, `run`
-does its work. What they share: `arguments`, options of the methods; `files`, input and output;
-`reporting`, what is printed.
+One module per command: `add` declares its arguments, `run` does its work. What they share:
+`arguments`, options of the methods; `files`, input and output; `reporting`, what is printed.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 
 import heatsketch as hs
-from heatsketch.cli import datasets, embed, ksum, reproduce, score
+from heatsketch.cli import compare, datasets, embed, ksum, reproduce, score
 from heatsketch.cli.reporting import describe, report_to_stderr, say
 
 __all__ = ["main"]
@@ -71,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"heatsketch {hs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (embed, score, ksum, datasets, reproduce):
+    for module in (embed, compare, score, ksum, datasets, reproduce):
         command = module.add(commands)
         command.add_argument("-q", "--quiet", action="store_true", help="no progress, no warnings")
         command.add_argument("--debug", action="store_true", help="show where an error came from")

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from collections.abc import Callable
 from typing import Any
 
-import heatsketch as hs
 from heatsketch import bandwidth
+from heatsketch.methods import METHODS, defaults
 
-METHODS: dict[str, Callable[..., Any]] = {
-    "heat-embedding": hs.HeatEmbedding,
-    "heat-sketch": hs.HeatSketch,
-    "diffusion-map": hs.DiffusionMap,
-    "mixture-diffusion": hs.MixtureDiffusion,
-}
 DEFAULT_METHOD = next(iter(METHODS))
-AUTOMATIC = {  # what a method can choose by itself
-    "heat-embedding": ("time",),
-    "heat-sketch": (),
-    "diffusion-map": ("n_components", "time"),
-    "mixture-diffusion": ("n_components",),
+WORDS = ("auto", "gap")
+AUTOMATIC: dict[str, dict[str, tuple[str, ...]]] = {  # what a method can choose by itself, and how
+    "heat-embedding": {"time": ("auto",)},
+    "diffusion-map": {"n_components": ("auto",), "time": WORDS},
+    "mixture-diffusion": {"n_components": ("auto",)},
+    "tsne": {"learning_rate": ("auto",)},
+    "sne": {"learning_rate": ("auto",)},
 }
 RULES = ("self-tuning", *bandwidth.RULES)
 
@@ -41,18 +36,34 @@ def add_diffusion(command: argparse.ArgumentParser) -> None:
     add_seed(command)
 
 
+def add_classical(command: argparse.ArgumentParser) -> None:
+    """Add the options of the classical methods that no diffusion has."""
+    add_option(command, "radius", type=float, help="joins all pairs within it, in place of k")
+    add_option(command, "metric", choices=("euclidean", "precomputed"), help="what INPUT holds")
+    add_option(command, "n_landmarks", type=positive, metavar="L", help="landmarks")
+    add_option(command, "landmarks", choices=("maxmin", "random"), help="how they are chosen")
+    add_option(command, "shrinkage", type=float, help="towards uncorrelated features")
+    add_option(command, "cut", type=float, help="of a radius affinity, in units of √(ε/2)")
+    add_option(command, "weights", choices=("heat", "binary"), help="of the edges")
+    add_option(command, "reg", type=float, help="regularisation of its weights")
+    add_option(command, "perplexity", type=float, metavar="P", help="effective neighbours")
+    add_option(command, "early_exaggeration", type=float, metavar="E", help="at first")
+    add_option(command, "learning_rate", type=or_auto(float), metavar="R", help="of the descent")
+
+
 def add_option(command: argparse.ArgumentParser, name: str, *, help: str, **kwargs: Any) -> None:
     """Add an option that stays out of the result unless given, so that defaults live in one place.
 
     The help text reads the defaults from the signatures of the methods.
     """
-    found = {method: defaults(METHODS[method])[name] for method in methods_with(name)}
-    lacking = [method for method in METHODS if method not in found]
-    if len(lacking) <= 1 and len(set(map(str, found.values()))) == 1:
-        text = f"default {next(iter(found.values()))}"
-        text += "".join(f", not of {method}" for method in lacking)
-    else:
-        text = ", ".join(f"{method}: default {value}" for method, value in found.items())
+    by_default: dict[str, list[str]] = {}
+    for method in methods_with(name):
+        by_default.setdefault(str(defaults(METHODS[method])[name]), []).append(method)
+    everywhere = len(by_default) == 1 and len(methods_with(name)) == len(METHODS)
+    text = ", ".join(
+        f"default {value}" if everywhere else f"{', '.join(owners)}: default {value}"
+        for value, owners in by_default.items()
+    )
     kwargs.setdefault("metavar", None if "choices" in kwargs else name[0].upper())
     command.add_argument(
         flag(name), default=argparse.SUPPRESS, help=f"{help} ({text})".replace("%", "%%"), **kwargs
@@ -69,11 +80,6 @@ def add_seed(command: argparse.ArgumentParser) -> None:
 def flag(name: str) -> str:
     """Return the option of a parameter."""
     return "--" + name.replace("_", "-")
-
-
-def defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the parameters of a function or class with their defaults."""
-    return {name: p.default for name, p in inspect.signature(function).parameters.items()}
 
 
 def methods_with(name: str) -> list[str]:
@@ -102,11 +108,11 @@ def positive(text: str) -> int:
 
 
 def or_auto(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a reader of what `kind` reads or the word auto."""
+    """Return a reader of what `kind` reads, or of a word for a rule."""
 
     def value(text: str) -> Any:
         try:
-            return text if text == "auto" else kind(text)
+            return text if text in WORDS else kind(text)
         except (ValueError, argparse.ArgumentTypeError):
             raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor auto") from None
 
@@ -114,10 +120,11 @@ def or_auto(kind: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def times(text: str) -> Any:
-    """Read a time, several of them with commas between, or the word auto."""
+    """Read a time, several of them with commas between, or the word for a rule."""
     values = [or_auto(number)(part) for part in text.split(",")]
-    if len(values) > 1 and "auto" in values:
-        raise argparse.ArgumentTypeError("auto stands alone")
+    words = [word for word in WORDS if word in values]
+    if len(values) > 1 and words:
+        raise argparse.ArgumentTypeError(f"{words[0]} stands alone")
     return values if len(values) > 1 else values[0]
 
 

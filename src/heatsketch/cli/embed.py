@@ -15,10 +15,10 @@ from heatsketch._typing import Array
 from heatsketch.cli.arguments import (
     AUTOMATIC,
     DEFAULT_METHOD,
-    METHODS,
+    WORDS,
+    add_classical,
     add_diffusion,
     add_option,
-    defaults,
     flag,
     methods_with,
     number,
@@ -29,7 +29,10 @@ from heatsketch.cli.arguments import (
 from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
 from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.io.files import listed
+from heatsketch.methods import METHODS, defaults, needs_labels
+from heatsketch.quality import knn_accuracy
 
+TITLE = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
 AGREEMENT_UP_TO = 20_000  # points; brute-force neighbours in the input take longer than the sketch
 
 
@@ -51,6 +54,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_option(command, "tolerance", type=float, help="error of its distances")
     add_option(command, "max_features", type=positive, metavar="R", help="most of its coordinates")
     add_diffusion(command)
+    add_classical(command)
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
     add("--plot", type=Path, metavar="FILE", help="also draw it: .png, .pdf or .svg")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
@@ -64,6 +68,7 @@ def run(args: argparse.Namespace) -> None:
     """Embed the points, write and draw the result, print a summary."""
     options = _method_options(args)
     if args.dry_run:
+        _check_dry_run(args)
         print_lines(_memory(args, read_input(args), options))
         return
     if args.output is None:
@@ -74,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
     estimator = METHODS[args.method](**options)
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
-        Y = estimator.fit_transform(table.values)  # (n, k)
+        Y = _embed(estimator, table)
     seconds = time.monotonic() - start
     _write(args, table, estimator, Y)
     lines = _summary(args, table, estimator, Y)
@@ -82,6 +87,21 @@ def run(args: argparse.Namespace) -> None:
     written = (args.output, args.plot, args.plot_time)
     lines["written"] = ", ".join(str(path) for path in written if path)
     print_lines(lines)
+
+
+def _embed(estimator: Any, table: io.Table) -> Array:
+    """Return the embedding (n, k); what is fitted to labels also places the rows without one."""
+    if not needs_labels(estimator):
+        return np.asarray(estimator.fit_transform(table.values))
+    groups = None if table.label is None else plot.categories(table.extra[table.label])
+    if groups is None:
+        raise ValueError(
+            f"{type(estimator).__name__} is fitted to classes, which {table.source} lacks; name "
+            "the column that holds them with --label."
+        )
+    known = groups[0] >= 0
+    estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
+    return np.asarray(estimator.transform(table.values))
 
 
 def _memory_options(
@@ -109,6 +129,11 @@ def _memory(args: argparse.Namespace, table: io.Table, options: dict[str, Any]) 
     return lines
 
 
+def _check_dry_run(args: argparse.Namespace) -> None:
+    if args.method not in memory.METHODS:
+        args.usage_error(f"--dry-run knows {', '.join(memory.METHODS)}, not {args.method}")
+
+
 def _gigabytes(text: str) -> float:
     """Read a size in GB as bytes."""
     size = number(text)
@@ -119,16 +144,19 @@ def _gigabytes(text: str) -> float:
 
 def _method_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the method's options that were given, or end with a usage error."""
-    options = {name: value for name, value in vars(args).items() if methods_with(name)}
+    given = vars(args).items()
+    options = {k: v for k, v in given if k != "method" and methods_with(k)}  # t-SNE has one, too
+    if args.method not in methods_with("random_state"):
+        del options["random_state"]  # there is nothing random in it
     for name, value in options.items():
         owners = methods_with(name)
         if args.method not in owners:
             args.usage_error(
                 f"{flag(name)} is not an option of {args.method}; it belongs to {', '.join(owners)}"
             )
-        if value == "auto" and name not in AUTOMATIC[args.method]:
-            able = [method for method, names in AUTOMATIC.items() if name in names]
-            args.usage_error(f"{flag(name)} auto belongs to {', '.join(able)}; pass a number")
+        if value in WORDS and value not in AUTOMATIC.get(args.method, {}).get(name, ()):
+            able = [m for m, words in AUTOMATIC.items() if value in words.get(name, ())]
+            args.usage_error(f"{flag(name)} {value} belongs to {', '.join(able)}; pass a number")
     chooses = args.method == "heat-embedding" and options.get("time", "auto") == "auto"
     if args.plot_time is not None and not chooses:
         args.usage_error("--plot-time draws a choice; it belongs to heat-embedding --time auto")
@@ -152,38 +180,40 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
 
 
 def _title(args: argparse.Namespace, table: io.Table, estimator: Any) -> str:
-    time = getattr(estimator, "time_", estimator.time)  # the one chosen, if it was "auto"
-    words = [f"time {time}"]
-    if hasattr(estimator, "normalization"):
-        words.append(f"normalization {estimator.normalization}")
-    words.append(f"epsilon {estimator.epsilon}")
-    return f"{Path(table.source).name}: {args.method}, {', '.join(words)}"
+    values = estimator.get_params()
+    if "time" in values:  # the one chosen, if it was "auto"
+        values["time"] = getattr(estimator, "time_", estimator.time)
+    said = [f"{name} {values[name]}" for name in TITLE if values.get(name) is not None]
+    return f"{Path(table.source).name}: {', '.join([args.method, *said])}"
 
 
 def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> dict[str, str]:
     n, d = table.values.shape
-    chosen = {"time": str(estimator.time_)} if estimator.time == "auto" else {}
     lines = {
         "input": f"{table.source}: {n:,} points, {d:,} features{_aside(table)}",
         "method": f"{args.method}, {_parameters(estimator)}",
-        **chosen,
-        "bandwidth": _bandwidth(estimator.epsilon_),
-        **_model(estimator.diagnostics_),
     }
+    if isinstance(getattr(estimator, "time", None), str):
+        lines["time"] = str(estimator.time_)
+    if hasattr(estimator, "epsilon_"):
+        lines["bandwidth"] = _bandwidth(estimator.epsilon_)
+    lines |= _model(getattr(estimator, "diagnostics_", {}))
     if getattr(estimator, "distortion_", None) is not None:
         lines["distances"] = _kept(estimator.distortion_)
     groups = None if table.label is None else plot.categories(table.extra[table.label])
-    if groups is not None and n <= AGREEMENT_UP_TO:
+    labelled = 0 if groups is None else int((groups[0] >= 0).sum())
+    if groups is not None and labelled > 1 and n <= AGREEMENT_UP_TO:
         logger.info("agreement of the labels of neighbours")
-        figures = [f"embedding {agreement(Y, groups[0]):.3f}"]
-        if estimator.get_params().get("affinity") != "precomputed":
-            figures.append(f"input {agreement(table.values, groups[0]):.3f}")
+        k = min(10, labelled - 1)
+        figures = [f"embedding {knn_accuracy(Y, groups[0], k):.3f}"]
+        if "precomputed" not in estimator.get_params().values():
+            figures.append(f"input {knn_accuracy(table.values, groups[0], k):.3f}")
         lines["agreement"] = f"{', '.join(figures)} ({table.label} by 10 nearest, leave one out)"
     return lines
 
 
 def _model(facts: dict[str, Any]) -> dict[str, str]:
-    """Say what the points became: a graph, or a mixture."""
+    """Say what the points became: a graph, a mixture, or what else is known."""
     if "mixture_components" in facts:  # "time_error" is 0 where all is in closed form
         error = facts["distance_error"] / facts["typical_distance"]
         words = f"{facts['mixture_components']} Gaussians, {facts['n_features']} coordinates"
@@ -191,6 +221,9 @@ def _model(facts: dict[str, Any]) -> dict[str, str]:
         if facts["time_error"] > 0:
             kept += f" (estimated); steps known to {100 * facts['time_error']:.2g} %"
         return {"mixture": words, "distances": kept}
+    if "isolated" not in facts:
+        numbers = {k: v for k, v in facts.items() if isinstance(v, int | float)}
+        return {"found": ", ".join(f"{k} {v:.4g}" for k, v in numbers.items())} if numbers else {}
     components = facts.get("components", "unknown number of")  # not counted for every operator
     text = f"{components} connected component(s), {facts['isolated']} isolated point(s)"
     return {"graph": text}
@@ -211,7 +244,7 @@ def _kept(distortion: Any) -> str:
 
 def _parameters(estimator: Any) -> str:
     values = estimator.get_params()
-    return ", ".join(f"{name}={values[name]!r}" for name in defaults(type(estimator)))
+    return ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
 
 
 def _bandwidth(epsilon: float | Array) -> str:
@@ -221,17 +254,3 @@ def _bandwidth(epsilon: float | Array) -> str:
         f"local scales from {np.min(epsilon):.4g} to {np.max(epsilon):.4g}, "
         f"median {np.median(epsilon):.4g}"
     )
-
-
-def agreement(X: Any, codes: Array) -> float:
-    """Return the share of points whose 10 nearest others vote for their own label."""
-    from scipy.stats import mode
-    from sklearn.neighbors import NearestNeighbors
-
-    labelled = np.flatnonzero(codes >= 0)
-    if len(labelled) < 2:
-        return float("nan")
-    search = NearestNeighbors(n_neighbors=min(10, len(labelled) - 1)).fit(X[labelled])
-    neighbours = search.kneighbors(return_distance=False)  # (n, 10), never the point itself
-    votes = mode(codes[labelled][neighbours], axis=1).mode
-    return float(np.mean(votes == codes[labelled]))

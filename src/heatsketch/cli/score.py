@@ -11,9 +11,10 @@ import numpy as np
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch.cli.arguments import add_diffusion, defaults, number, positive
+from heatsketch.cli.arguments import add_diffusion, number, positive
 from heatsketch.cli.files import add_input, read_input
 from heatsketch.cli.reporting import print_json, print_lines
+from heatsketch.methods import defaults
 
 
 def add(commands: Any) -> argparse.ArgumentParser:

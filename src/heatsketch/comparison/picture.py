@@ -1,0 +1,58 @@
+"""A panel for each method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heatsketch import plot
+from heatsketch._typing import Array
+
+_COLUMNS = 4
+_SIZE = 3.4  # inches of a panel
+
+
+def panels(
+    embeddings: Mapping[str, Array],
+    labels: Any = None,
+    notes: Mapping[str, str] | None = None,
+    *,
+    path: str | Path | None = None,
+) -> Any:
+    """Draw embeddings side by side, with one legend.
+
+    Parameters
+    ----------
+    embeddings : mapping of name -> array (n, k)
+        Drawn as by `plot.scatter`.
+    labels : array (n,), optional
+        Colours.
+    notes : mapping of name -> str, optional
+        Written below the names.
+    path : path, optional
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.comparison.picture import panels
+    >>> len(panels({"a": np.eye(3), "b": np.eye(3)[:, :2]}).axes)
+    2
+    """
+    columns = min(_COLUMNS, len(embeddings))
+    rows = math.ceil(len(embeddings) / columns)
+    figure = plot.new_figure(_SIZE * columns + 1.2, _SIZE * rows)
+    for place, (name, F) in enumerate(embeddings.items()):
+        ax = figure.add_subplot(rows, columns, place + 1)
+        title = name if not notes else f"{name}\n{notes[name]}"
+        plot.scatter(F, labels, title=title, ax=ax, legend=place == columns - 1)
+        ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
+    if path is not None:
+        plot.save(figure, path)
+    return figure

@@ -1,0 +1,71 @@
+"""Distances between some of the points, against which embeddings are held."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from heatsketch._array import Frame
+from heatsketch._typing import Array, Points
+from heatsketch.classical.graph import neighborhoods
+from heatsketch.classical.paths import shortest_paths
+from heatsketch.diffusion import Diffusion
+from heatsketch.metrics import diffusion_distance, distortion
+from heatsketch.neighbors import pair_distances
+from heatsketch.quality import rank_correlation
+
+logger = logging.getLogger("heatsketch")
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """Distances between all pairs of a sample of points, condensed as by `pdist`.
+
+    Attributes
+    ----------
+    sample : array of int (m,)
+        The points, ascending.
+    distances : dict of arrays (m(m-1)/2,)
+        "input": Euclidean; "diffusion": diffusion distance; "geodesic": along the neighbour graph.
+    """
+
+    sample: Array
+    distances: dict[str, Array]
+
+    @classmethod
+    def of(
+        cls, X: Points, size: int, n_neighbors: int, neighbors: Any, time: float, rng: Any
+    ) -> References:
+        """Compute the distances between `size` random points of X (n, d)."""
+        n = X.shape[0]
+        sample = np.sort(np.random.default_rng(rng).permutation(n)[:size])
+        i, j = np.triu_indices(len(sample), 1)
+        points = Frame.of(X)(X[sample])
+        logger.info("reference distances between %d points", len(sample))
+        diffusion = Diffusion.from_points(X, n_neighbors=n_neighbors, neighbors=neighbors)
+        return cls(
+            sample,
+            {
+                "input": pair_distances(points, points, i, j),
+                "diffusion": diffusion_distance(diffusion, time=time, pairs=(sample[i], sample[j])),
+                "geodesic": _geodesic(X, sample, n_neighbors, neighbors)[i, j],
+            },
+        )
+
+    def log_L(self, Y: Array, reference: str) -> float:
+        """Return log L, (32) of *Sketching the heat kernel*, of Y (n, k) over the sample."""
+        return distortion(Y[self.sample], self.distances[reference]).log_L
+
+    def correlation(self, Y: Array, reference: str) -> float:
+        """Return Spearman's correlation of the distances in Y (n, k) with the reference."""
+        return rank_correlation(pdist(Y[self.sample].astype(float)), self.distances[reference])
+
+
+def _geodesic(X: Points, sample: Array, n_neighbors: int, neighbors: Any) -> Array:
+    hoods = neighborhoods(X, n_neighbors=n_neighbors, neighbors=neighbors)
+    places = sample if hoods.vertex is None else hoods.vertex[sample]
+    return shortest_paths(hoods.connected(), places)[:, places]

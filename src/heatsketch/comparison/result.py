@@ -1,0 +1,167 @@
+"""What a comparison found: a row for each method, and the embeddings."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch._typing import Array
+from heatsketch.comparison import picture
+from heatsketch.io import write_atomically
+from heatsketch.plot import check_picture
+
+FILES = ("comparison.csv", "comparison.png", "embeddings.npz")
+
+
+class Row(NamedTuple):
+    """What is known of a method; NaN where it does not apply.
+
+    Attributes
+    ----------
+    method : str
+    seconds : float
+        Of one fit, neighbours not counted where they are shared.
+    peak_bytes : float
+        Memory of the process at the peak of the fit beyond what it held before.
+    trustworthiness, continuity : float
+        Of 10 nearest neighbours (Venna and Kaski 2001): 1 where no neighbour is false, or lost.
+    log_L_diffusion, log_L_geodesic : float
+        log L, (32) of *Sketching the heat kernel*, over pairs of the sample: the logarithm of the
+        largest over the smallest dilation of a distance.
+    spearman, spearman_diffusion, spearman_geodesic : float
+        Rank correlation of embedded distances with Euclidean, diffusion and geodesic ones.
+    knn_accuracy : float
+        Share of labels that the 10 nearest neighbours in the embedding vote for, leave one out.
+    stability : float
+        Rank correlation of embedded distances between runs with other seeds.
+    error : str
+        Why there is nothing else, or "".
+    """
+
+    method: str
+    seconds: float = math.nan
+    peak_bytes: float = math.nan
+    trustworthiness: float = math.nan
+    continuity: float = math.nan
+    log_L_diffusion: float = math.nan
+    log_L_geodesic: float = math.nan
+    spearman: float = math.nan
+    spearman_diffusion: float = math.nan
+    spearman_geodesic: float = math.nan
+    knn_accuracy: float = math.nan
+    stability: float = math.nan
+    error: str = ""
+
+
+_HEADS = {
+    "seconds": ("seconds", "8.1f"),
+    "peak_bytes": ("GB", "6.2f"),
+    "trustworthiness": ("trust", "6.3f"),
+    "continuity": ("contin", "6.3f"),
+    "log_L_diffusion": ("logL dif", "8.2f"),
+    "log_L_geodesic": ("logL geo", "8.2f"),
+    "spearman": ("rho", "6.3f"),
+    "spearman_diffusion": ("rho dif", "7.3f"),
+    "spearman_geodesic": ("rho geo", "7.3f"),
+    "knn_accuracy": ("kNN", "6.3f"),
+    "stability": ("stable", "6.3f"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A row and an embedding for each method; `print` shows the table.
+
+    Attributes
+    ----------
+    rows : list of Row
+    embeddings : dict of arrays (n, k)
+        Those of the methods that did not fail.
+    labels : array (n,) or None
+    facts : dict
+        What the table rests on: points, features, neighbours, sample, diffusion time, seconds.
+    """
+
+    rows: list[Row]
+    embeddings: dict[str, Array]
+    labels: Any
+    facts: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Return the table as text, with a line on what it rests on."""
+        width = max(len(row.method) for row in self.rows)
+        heads = "".join(f" {head:>{_width(form)}}" for head, form in _HEADS.values())
+        lines = [" " * width + heads]
+        for row in self.rows:
+            lines.append(f"{row.method:<{width}}{_cells(row)}")
+        return "\n".join([*lines, "", self.describe()])
+
+    def describe(self) -> str:
+        """Say in a few lines what the numbers are."""
+        facts = self.facts
+        return (
+            f"{facts['points']:,} points, {facts['features']:,} features; "
+            f"{facts['n_neighbors']} neighbours, found once in {facts['neighbor_seconds']:.1f} s\n"
+            "trust, contin: trustworthiness and continuity of 10 neighbours\n"
+            f"logL: worst over best dilation of diffusion (time {facts['time']:g}) and geodesic "
+            f"distances, as a logarithm, {facts['sample']:,} points\n"
+            "rho: rank correlation with Euclidean, diffusion and geodesic distances\n"
+            "kNN: accuracy of 10 neighbours, leave one out; stable: rank correlation between seeds"
+        )
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw a panel for each method; return the figure."""
+        notes = {row.method: _note(row) for row in self.rows}
+        return picture.panels(self.embeddings, self.labels, notes, path=path)
+
+    def write(self, directory: str | Path) -> None:
+        """Write comparison.csv, comparison.png and embeddings.npz into a folder, made if missing.
+
+        Raises
+        ------
+        ImportError
+            matplotlib is missing.
+        """
+        check_picture(None)
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        table, drawing, arrays = (directory / name for name in FILES)
+        write_atomically(table, self._write_rows, force=True)
+        write_atomically(arrays, self._write_arrays, force=True)
+        if self.embeddings:
+            self.plot(drawing)
+
+    def _write_arrays(self, draft: Path) -> None:
+        held: dict[str, Any] = dict(self.embeddings)
+        np.savez_compressed(draft, **held)
+
+    def _write_rows(self, draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(Row._fields)
+            writer.writerows(self.rows)
+
+
+def _width(form: str) -> int:
+    return int(form.partition(".")[0])
+
+
+def _cells(row: Row) -> str:
+    if row.error:
+        return f" {row.error}"
+    values = row._asdict() | {"peak_bytes": row.peak_bytes / 1e9}
+    cells = []
+    for name, (_, form) in _HEADS.items():
+        missing = math.isnan(values[name])
+        cells.append("-".rjust(_width(form)) if missing else format(values[name], form))
+    return "".join(f" {cell}" for cell in cells)
+
+
+def _note(row: Row) -> str:
+    note = f"{row.seconds:.1f} s, trust {row.trustworthiness:.3f}"
+    return note if math.isnan(row.knn_accuracy) else f"{note}, kNN {row.knn_accuracy:.3f}"

@@ -1,0 +1,235 @@
+"""Running methods on the same data with the same neighbours."""
+
+from __future__ import annotations
+
+import logging
+import time as clock
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from heatsketch._array import Frame
+from heatsketch._checks import check_number, check_points
+from heatsketch._typing import Array, Points
+from heatsketch.comparison.references import References
+from heatsketch.comparison.result import Comparison, Row
+from heatsketch.comparison.usage import measured
+from heatsketch.methods import METHODS, defaults, fitting, needs_labels
+from heatsketch.neighbors import NeighborIndex
+from heatsketch.plot import categories
+from heatsketch.quality import continuity, knn_accuracy, stability, trustworthiness
+
+logger = logging.getLogger("heatsketch")
+
+DEFAULT = ("heat-embedding", "diffusion-map", "laplacian-eigenmap", "pca", "isomap", "lle", "tsne")
+_FEW, _SAMPLE, _SMALLER_SAMPLE = 20_000, 1000, 300  # of many points each costs more
+_JUDGED = 10  # neighbours by which embeddings are judged
+_PER_PERPLEXITY = 3  # neighbours that t-SNE looks at
+
+
+def compare(
+    X: Any,
+    methods: str | Iterable[Any] | Mapping[str, Any] = DEFAULT,
+    labels: Any = None,
+    *,
+    n_components: int = 2,
+    n_neighbors: int = 15,
+    time: float = 8,
+    seeds: int = 2,
+    random_state: int = 0,
+) -> Comparison:
+    """Embed data by several methods on shared neighbours, and say how well each did.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n, d)
+        Points.
+    methods : "all", sequence of names or estimators, or mapping of name -> name or estimator
+        Names as in `heatsketch.methods.METHODS`; "all": those that fit the size of the data. A
+        method called by its name has defaults, but the parameters below; an estimator is run as it
+        is (a copy), but for the neighbours. By default seven of them.
+    labels : array (n,), optional
+        For the accuracy of neighbours, the colours, and the methods that are fitted to labels.
+        Numbers of more than 20 values are colours only.
+    n_components : int, default 2
+        Coordinates.
+    n_neighbors : int, default 15
+        Of every graph, and of the graph that geodesic and diffusion distances belong to.
+    time : float, default 8
+        Of the diffusion distance that embeddings are held against.
+    seeds : int, default 2
+        Runs of the methods that draw random numbers, for the stability; the first run is the one
+        shown and timed. 1: no stability.
+    random_state : int, default 0
+        Seed of the first run (the others follow) and of the sample of points.
+
+    Returns
+    -------
+    Comparison
+        `print` it for the table; `plot` and `write` draw and keep it.
+
+    Raises
+    ------
+    ValueError
+        Unknown methods, no labels for a method that needs them, parameters out of range.
+
+    Notes
+    -----
+    A method that fails has its error in place of figures, and the others go on. Neighbours are
+    searched once and shared by all methods that have a parameter `neighbors`. Where points
+    coincide, graphs are built anew on the distinct ones. log L and correlations are those of all
+    pairs of 1,000 random points (300 beyond 20,000 points). Seconds include loading compiled code.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> result = hs.compare(X, ["pca", "diffusion-map"], seeds=1)
+    >>> [row.method for row in result.rows], result.embeddings["pca"].shape
+    (['pca', 'diffusion-map'], (100, 2))
+    """
+    X = check_points(X)
+    seeds = check_number(seeds, "seeds", low=1, integer=True)
+    codes = None if labels is None else _codes(labels, X.shape[0])
+    options = {"n_components": n_components, "n_neighbors": n_neighbors}
+    estimators = _estimators(methods, X.shape, codes, options, random_state)
+    index, seconds = _shared_index(X, estimators.values(), n_neighbors)
+    sample = _SAMPLE if X.shape[0] <= _FEW else _SMALLER_SAMPLE
+    references = References.of(X, sample, n_neighbors, index, time, random_state)
+    rows, embeddings = [], {}
+    for place, (name, estimator) in enumerate(estimators.items()):
+        logger.info("method %d of %d: %s", place + 1, len(estimators), name)
+        try:
+            runs, used, peak = _runs(estimator, X, codes, index, seeds, random_state)
+        except (ValueError, ArithmeticError, MemoryError, ImportError) as error:
+            logger.info("%s failed: %s", name, error)
+            rows.append(Row(name, error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
+            continue
+        embeddings[name] = runs[0]
+        rows.append(_judged(Row(name, used, peak), X, runs, codes, references))
+    facts = {
+        "points": X.shape[0],
+        "features": X.shape[1],
+        "n_neighbors": n_neighbors,
+        "neighbor_seconds": seconds,
+        "sample": len(references.sample),
+        "time": time,
+        "seeds": seeds,
+        "random_state": random_state,
+    }
+    return Comparison(rows, embeddings, labels, facts)
+
+
+def _codes(labels: Any, n: int) -> Array | None:
+    """Return the labels as numbers from 0 (n,), -1 where missing; None if they are measurements."""
+    labels = np.asarray(labels)
+    if labels.shape != (n,):
+        raise ValueError(f"labels has shape {labels.shape} but X has {n} rows; pass one a row.")
+    groups = categories(labels)
+    return None if groups is None else groups[0]
+
+
+def _estimators(
+    methods: Any,
+    shape: tuple[int, int],
+    codes: Array | None,
+    options: dict[str, Any],
+    random_state: int,
+) -> dict[str, Any]:
+    """Return the estimators by name, made and checked before anything is run."""
+    n_classes = 0 if codes is None else int(codes.max()) + 1
+    if isinstance(methods, str):
+        methods = fitting(*shape, n_classes) if methods == "all" else [methods]
+    if not isinstance(methods, Mapping):
+        methods = {m if isinstance(m, str) else type(m).__name__: m for m in methods}
+    if not methods:
+        raise ValueError("methods is empty; pass names such as 'pca', or 'all'.")
+    options = options | {"random_state": random_state}
+    made = {
+        name: _made(method, options, n_classes) if isinstance(method, str) else clone(method)
+        for name, method in methods.items()
+    }
+    lacking = [name for name, e in made.items() if needs_labels(e) and n_classes < 2]
+    if lacking:
+        raise ValueError(
+            f"{', '.join(lacking)} need(s) labels of at least two classes; pass labels, or leave "
+            "them out."
+        )
+    return made
+
+
+def _made(name: str, options: dict[str, Any], n_classes: int) -> Any:
+    if name not in METHODS:
+        raise ValueError(f"no method {name!r}; choose of {', '.join(METHODS)}.")
+    known = defaults(METHODS[name])
+    given = {option: value for option, value in options.items() if option in known}
+    if name == "multiple-discriminant" and n_classes:
+        given["n_components"] = min(given["n_components"], n_classes - 1)
+    return METHODS[name](**given)
+
+
+def _shared_index(
+    X: Points, estimators: Iterable[Any], n_neighbors: int
+) -> tuple[NeighborIndex, float]:
+    """Find as many neighbours as any of the estimators looks at, once; say how long it took."""
+    wanted = [n_neighbors]
+    for estimator in estimators:
+        parameters = estimator.get_params()
+        if "neighbors" in parameters:
+            wanted.append(int(parameters.get("n_neighbors") or 0))
+            wanted.append(int(_PER_PERPLEXITY * parameters.get("perplexity", 0)))
+    index = NeighborIndex(X, n_neighbors=min(max(wanted), X.shape[0] - 1))
+    started = clock.perf_counter()
+    frame = Frame.of(X)
+    index.in_frame(frame).query(X, 2)
+    return index, clock.perf_counter() - started
+
+
+def _runs(
+    estimator: Any, X: Points, codes: Array | None, index: Any, seeds: int, random_state: int
+) -> tuple[list[Array], float, float]:
+    """Return the embeddings of all seeds, and the seconds and memory of the first fit."""
+    parameters = estimator.get_params()
+    if "neighbors" in parameters and parameters["neighbors"] is None:
+        estimator.set_params(neighbors=index)
+    embed, used, peak = measured(lambda: _embedding(estimator, X, codes))
+    runs = [embed]
+    if "random_state" in parameters:
+        first = parameters["random_state"]
+        first = first if isinstance(first, int) else random_state
+        for seed in range(first + 1, first + seeds):
+            runs.append(_embedding(clone(estimator).set_params(random_state=seed), X, codes))
+    return runs, used, peak
+
+
+def _embedding(estimator: Any, X: Points, codes: Array | None) -> Array:
+    if not needs_labels(estimator):
+        return np.asarray(estimator.fit_transform(X))
+    assert codes is not None
+    known = codes >= 0
+    return np.asarray(estimator.fit(X[known], codes[known]).transform(X))
+
+
+def _judged(
+    row: Row, X: Points, runs: list[Array], codes: Array | None, references: References
+) -> Row:
+    """Fill in how well the first run keeps neighbours and distances, and what the others say."""
+    Y = runs[0]
+    k = min(_JUDGED, (X.shape[0] - 1) // 2)
+    figures: dict[str, Callable[[], float]] = {
+        "trustworthiness": lambda: trustworthiness(X, Y, k).value,
+        "continuity": lambda: continuity(X, Y, k).value,
+        "log_L_diffusion": lambda: references.log_L(Y, "diffusion"),
+        "log_L_geodesic": lambda: references.log_L(Y, "geodesic"),
+        "spearman": lambda: references.correlation(Y, "input"),
+        "spearman_diffusion": lambda: references.correlation(Y, "diffusion"),
+        "spearman_geodesic": lambda: references.correlation(Y, "geodesic"),
+    }
+    if codes is not None:
+        figures["knn_accuracy"] = lambda: knn_accuracy(Y, codes)
+    if len(runs) > 1:
+        figures["stability"] = lambda: stability(runs)
+    found: dict[str, Any] = {name: figure() for name, figure in figures.items()}
+    return row._replace(**found)

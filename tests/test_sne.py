@@ -1,0 +1,504 @@
+"""SNE and t-SNE: probabilities, divergences and gradients written out from the notes' §8."""
+
+import logging
+import sys
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+import heatsketch as hs
+from heatsketch._array import single_threaded_blas
+from heatsketch.classical.sne import SNE, TSNE
+from heatsketch.classical.sne.descent import Schedule, descend
+from heatsketch.classical.sne.near import near_distances, near_points
+from heatsketch.classical.sne.objectives import Gaussian, Student
+from heatsketch.classical.sne.perplexity import conditional, conditional_graph, joint
+from heatsketch.neighbors import NeighborIndex
+
+both = pytest.mark.parametrize("method", [SNE, TSNE])
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(1).normal(size=(40, 5))
+
+
+@pytest.fixture
+def clouds():
+    """Two clouds of 30 points, far apart, and their labels."""
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(60, 4))
+    points[30:, 0] += 50
+    return points, np.repeat([0, 1], 30)
+
+
+def perplexity_of(p):
+    """2 to the entropy in bits, (14)."""
+    logs = np.log2(p, out=np.zeros_like(p), where=p > 0)
+    return 2.0 ** -(p * logs).sum(axis=1)
+
+
+def gaussian_rows(squares, sigma):
+    """p_{j|i}, (13), written out."""
+    with np.errstate(divide="ignore"):
+        exponents = -squares / (2 * sigma[:, None] ** 2)
+    np.fill_diagonal(exponents, -np.inf)
+    K = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+    return K / K.sum(axis=1, keepdims=True)
+
+
+def student_q(Y):
+    """q_ij, (17), written out."""
+    W = 1 / (1 + cdist(Y, Y, "sqeuclidean"))
+    np.fill_diagonal(W, 0)
+    return W / W.sum()
+
+
+def gaussian_q(Y):
+    return gaussian_rows(cdist(Y, Y, "sqeuclidean"), np.full(len(Y), np.sqrt(0.5)))
+
+
+def divergence_of(p, q):
+    """The double sum of p log(p / q), (18)."""
+    some = p > 0
+    return float(np.sum(p[some] * np.log(p[some] / q[some])))
+
+
+def random_graph(n, seed=0):
+    """Conditional probabilities with about half of the entries zero."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(size=(n, n)) * (rng.uniform(size=(n, n)) < 0.5)
+    np.fill_diagonal(p, 0)
+    p[:, 0] += 0.1
+    p[0] = np.r_[0, np.full(n - 1, 0.1)]
+    return sparse.csr_matrix(p / p.sum(axis=1, keepdims=True))
+
+
+# Perplexity and probabilities
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    width=st.integers(3, 200),
+    share=st.floats(0.0, 1.0),
+    spread=st.floats(-12, 3),
+)
+def test_perplexity_is_met_to_ten_digits(seed, width, share, spread):
+    """Uniform to extremely unequal distances; perplexities up to the number of neighbours."""
+    rng = np.random.default_rng(seed)
+    d = np.sort(np.exp(rng.normal(scale=10.0**spread, size=(5, width)).clip(-300, 300)), axis=1)
+    perplexity = 1.02 + share * (width - 1.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.ScaleWarning)  # of ties that rounding made
+        p = conditional(d, perplexity).p
+    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert (np.diff(p, axis=1) <= 0).all()  # nearer ones are likelier
+    unequal = (d == d[:, :1]).sum(axis=1) <= perplexity
+    assert_allclose(perplexity_of(p)[unequal], perplexity, rtol=1e-10)
+
+
+@pytest.mark.parametrize("perplexity", [1.5, 12, 38.5])
+def test_sigma_is_the_bandwidth_of_the_definition(X, perplexity):
+    model = TSNE(perplexity=perplexity, n_iter=1, early_iter=0).fit(X)
+    p = gaussian_rows(cdist(X, X, "sqeuclidean"), model.sigmas_)
+    assert_allclose(perplexity_of(p), perplexity, rtol=1e-10)
+    assert_allclose(model.affinities_.toarray(), (p + p.T) / 80, rtol=1e-8, atol=1e-14)
+    rows = SNE(perplexity=perplexity, n_iter=1, early_iter=0).fit(X).affinities_
+    assert_allclose(rows.toarray(), p, rtol=1e-8, atol=1e-14)
+
+
+def test_joint_probabilities_are_symmetric_and_sum_to_one():
+    X = np.random.default_rng(0).normal(size=(1100, 3))  # more than are joined with all others
+    near = near_points(X, None, 7.5)
+    found = near.own()
+    assert found.indices.shape == (1100, 23)  # 3 · 7.5 + 1
+    P = joint(conditional_graph(conditional(found.distances, 7.5).p, found.indices))
+    assert abs(P.sum() - 1) < 1e-12
+    assert (P != P.T).nnz == 0
+    assert (P.diagonal() == 0).all()
+    assert (P.data > 0).all()
+
+
+@pytest.mark.parametrize("scale", [2.0**-600, 1e-200, 3.7, 1e200])
+def test_probabilities_do_not_depend_on_the_scale(X, scale):
+    plain = SNE(perplexity=8, n_iter=1, early_iter=0).fit(X)
+    scaled = SNE(perplexity=8, n_iter=1, early_iter=0).fit(X * scale)
+    assert_allclose(scaled.affinities_.toarray(), plain.affinities_.toarray(), rtol=1e-9)
+    assert_allclose(scaled.sigmas_ / scale, plain.sigmas_, rtol=1e-9)
+
+
+def test_distance_ratios_beyond_float_squares():
+    """Three tight points and a far one: the far one has the rest of the perplexity."""
+    p = conditional(np.array([[1e-150, 2e-150, 3e-150, 1e160]]), 3.5).p
+    assert_allclose(perplexity_of(p), 3.5, rtol=1e-10)
+    assert_allclose(p[0, :3], p[0, 0], rtol=1e-10)
+
+
+def test_too_many_equally_near_share_the_probability():
+    """Of a perplexity of 2 with three points at the least distance only the limit is left."""
+    d = np.array([[0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 2.0]])
+    with pytest.warns(hs.ScaleWarning, match=r"2 point\(s\) \(rows 0, 1\).*perplexity=2"):
+        found = conditional(d, 2.0)
+    assert_array_equal(found.p, [[1 / 3, 1 / 3, 1 / 3, 0]] * 2)
+    assert_array_equal(found.sigma, 0)
+
+
+def test_as_many_equally_near_as_the_perplexity_need_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = conditional(np.array([[1.0, 1.0, 1.0, 2.0]]), 3.0)
+    assert_allclose(found.p, [[1 / 3, 1 / 3, 1 / 3, 0]])
+
+
+def test_copies_are_neighbours_of_each_other_not_of_themselves():
+    """More copies than neighbours are found: the own point need not be among them."""
+    X = np.vstack([np.zeros((60, 3)), np.random.default_rng(0).normal(size=(1000, 3))])
+    near = near_points(X, None, 10.0).own()
+    assert near.indices.shape == (1060, 31)
+    assert (near.indices != np.arange(1060)[:, None]).all()
+    assert (near.distances[:60] == 0).all()
+    assert (near.indices[:60] < 60).all()
+
+
+# Divergences and gradients
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("kind", [Student, Gaussian])
+def test_gradient_is_the_derivative_of_the_divergence(kind, k):
+    graph = random_graph(12)
+    objective = kind(joint(graph) if kind is Student else graph)
+    Y = np.random.default_rng(3).normal(size=(k, 12))
+    gradient, h = objective.gradient(Y, 1.0), 1e-5
+    for place in np.ndindex(Y.shape):
+        step = np.zeros_like(Y)
+        step[place] = h
+        rise = objective.divergence(Y + step) - objective.divergence(Y - step)
+        assert abs(rise / (2 * h) - gradient[place]) < 1e-6 * np.abs(gradient).max()
+
+
+@pytest.mark.parametrize("n", [30, 600])  # more than one block of weights, and several tiles
+def test_t_sne_written_out(n):
+    P = joint(random_graph(n))
+    Y = np.random.default_rng(4).normal(size=(n, 2), scale=3)
+    p, q = P.toarray(), student_q(Y)
+    W = 1 / (1 + cdist(Y, Y, "sqeuclidean"))
+    for exaggeration in (1.0, 12.0):
+        F = (exaggeration * p - q) * W
+        expected = 4 * (F.sum(axis=1)[:, None] * Y - F @ Y)  # (19)
+        gradient = Student(P).gradient(Y.T.copy(), exaggeration)
+        assert_allclose(gradient.T, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
+        single = Student(P).gradient(Y.T.astype(np.float32), exaggeration)
+        assert single.dtype == np.float32
+        assert_allclose(single.T, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
+    assert_allclose(Student(P).divergence(Y.T.copy()), divergence_of(p, q), rtol=1e-10)
+
+
+@pytest.mark.parametrize("n", [30, 600])
+@pytest.mark.parametrize("scale", [1e-4, 3.0, 100.0])  # at 100 every e^(-|y_i - y_j|²) is 0
+def test_sne_written_out(n, scale):
+    graph = random_graph(n)
+    Y = np.random.default_rng(4).normal(size=(n, 2), scale=scale)
+    p, q = graph.toarray(), gaussian_q(Y)
+    for exaggeration in (1.0, 4.0):
+        F = exaggeration * (p + p.T) - q - q.T
+        expected = 2 * (F.sum(axis=1)[:, None] * Y - F @ Y)
+        gradient = Gaussian(graph).gradient(Y.T.copy(), exaggeration)
+        assert_allclose(gradient.T, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
+    if scale < 100:  # beyond, q is 0 in float64 and the sum of p log(p / q) not a number
+        assert_allclose(Gaussian(graph).divergence(Y.T.copy()), divergence_of(p, q), rtol=1e-10)
+    assert np.isfinite(Gaussian(graph).divergence(Y.T.copy()))
+
+
+@pytest.mark.parametrize("kind", [Student, Gaussian])
+def test_divergence_falls_with_small_steps(kind):
+    graph = random_graph(50)
+    objective = kind(joint(graph) if kind is Student else graph)
+    Y = np.random.default_rng(5).normal(size=(2, 50))
+    rate = 0.01 * objective.rates(1.0).min()
+    values = [objective.divergence(Y)]
+    for _ in range(20):
+        Y = descend(objective, Y, Schedule(5, 0, 1.0, 0.0, rate))
+        values.append(objective.divergence(Y))
+    assert (np.diff(values) < 0).all()
+
+
+def test_steps_of_the_descent_written_out():
+    """(20) with -η, Jacobs' gains, both momenta, exaggeration and compression, step by step."""
+    P = joint(random_graph(20))
+    start = np.random.default_rng(6).normal(size=(2, 20))
+    start -= start.mean(axis=1, keepdims=True)
+    Y, before, gains = start.copy(), start.copy(), np.ones_like(start)
+    for t in range(5):
+        early = t < 3
+        gradient = Student(P).gradient(Y, 12.0 if early else 1.0) + early * 2 * 0.5 / 20 * Y
+        agree = gradient * (Y - before) < 0
+        gains = np.maximum(np.where(agree, gains + 0.2, 0.8 * gains), 0.01)
+        new = Y - 3.0 * gains * gradient + (0.5 if early else 0.8) * (Y - before)
+        shift = new.mean(axis=1, keepdims=True)  # nothing depends on the origin: it is the centre
+        before, Y = Y - shift, new - shift
+    found = descend(Student(P), start, Schedule(5, 3, 12.0, 0.5, 3.0))
+    assert_allclose(found, Y, rtol=1e-9, atol=1e-12)
+
+
+# Estimators
+
+
+def test_quality_is_that_of_scikit_learn():
+    """The divergence is that of an independent descent, but for the minimum they come to."""
+    from sklearn.datasets import load_iris
+    from sklearn.manifold import TSNE as Theirs
+
+    X = np.unique(load_iris().data, axis=0)
+    ours = TSNE(random_state=0).fit(X)
+    theirs = Theirs(method="exact", random_state=0).fit_transform(X).astype(float)
+    p = ours.affinities_.toarray()
+    assert ours.kl_divergence_ < 1.1 * divergence_of(p, student_q(theirs))
+    assert_allclose(ours.kl_divergence_, divergence_of(p, student_q(ours.embedding_)), rtol=1e-9)
+
+
+@both
+def test_far_clouds_stay_apart(clouds, method):
+    points, label = clouds
+    Y = method(perplexity=10, random_state=0).fit_transform(points)
+    D = cdist(Y, Y)
+    nearest = label[(D + np.where(np.eye(60), np.inf, 0)).argmin(axis=1)]
+    assert_array_equal(nearest, label)
+    centres = np.array([Y[label == c].mean(axis=0) for c in (0, 1)])
+    assert_array_equal(cdist(Y, centres).argmin(axis=1), label)
+
+
+def test_new_points_land_in_their_cloud(clouds):
+    points, label = clouds
+    model = TSNE(perplexity=10, random_state=0).fit(points)
+    new = points + np.random.default_rng(3).normal(scale=0.1, size=points.shape)
+    assert_array_equal(label[cdist(model.transform(new), model.embedding_).argmin(axis=1)], label)
+    # Training points come near their places: nearer than a tenth of the picture.
+    off = np.linalg.norm(model.transform(points) - model.embedding_, axis=1)
+    assert np.median(off) < 0.1 * np.ptp(model.embedding_)
+
+
+def test_new_points_are_where_their_divergence_is_stationary(X):
+    """The gradient of -Σ p_j log q_j, by differences, is nothing there; rows stand alone."""
+    model = TSNE(perplexity=8, random_state=0).fit(X[:30])
+    places = model.transform(X[30:])
+    D = cdist(X[30:], X[:30])
+    order = np.argsort(D, axis=1)[:, :29]
+    near = conditional(np.take_along_axis(D, order, axis=1), 8.0).p
+
+    def cost(y, i):
+        w = 1 / (1 + ((y - model.embedding_) ** 2).sum(axis=1))
+        return -near[i] @ np.log(w[order[i]] / w.sum())
+
+    for i, y in enumerate(places):
+        for step in 1e-4 * np.eye(2):
+            assert abs(cost(y + step, i) - cost(y - step, i)) < 2e-4 * 1e-5
+        assert_array_equal(model.transform(X[30 + i : 31 + i])[0], y)
+
+
+@both
+def test_order_of_the_points_does_not_matter(X, method):
+    """In few steps: later rounding grows."""
+    start = np.random.default_rng(0).normal(size=(40, 2))
+    order = np.random.default_rng(1).permutation(40)
+    options = {"perplexity": 8, "n_iter": 30, "early_iter": 10, "learning_rate": 0.1}
+    Y = method(init=start, **options).fit_transform(X)
+    permuted = method(init=start[order], **options).fit_transform(X[order])
+    assert_allclose(permuted, Y[order], rtol=1e-7, atol=1e-9)
+
+
+@both
+@pytest.mark.parametrize("init", ["pca", "random"])
+def test_same_seed_same_bits_on_any_number_of_threads(method, init):
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    options = {"perplexity": 8, "n_iter": 40, "early_iter": 10, "init": init, "random_state": 3}
+    Y = method(**options).fit_transform(X)
+    with single_threaded_blas():
+        alone = method(**options).fit_transform(X)
+    assert_array_equal(alone, Y)
+    if init == "random":
+        assert not np.array_equal(method(**options | {"random_state": 4}).fit_transform(X), Y)
+
+
+@both
+def test_start_is_the_principal_components(X, method):
+    """A learning rate of nothing leaves the start; of distances it is classical scaling."""
+    expected = PCA(2).fit_transform(X)
+    expected *= 1e-4 / expected[:, 0].std()
+    options = {"perplexity": 8, "n_iter": 1, "early_iter": 0, "learning_rate": 1e-300}
+    for model, data in (
+        (method(**options), X),
+        (method(metric="precomputed", **options), cdist(X, X)),
+    ):
+        Y = model.fit_transform(data)
+        assert_allclose(Y * np.sign((Y * expected).sum(axis=0)), expected, atol=1e-12)
+
+
+@both
+def test_flat_coordinates_start_at_random(method):
+    """Points on a line: without that the second coordinate would stay zero for ever."""
+    X = np.linspace(0, 1, 30)[:, None]
+    Y = method(perplexity=5, random_state=0, n_iter=300).fit_transform(X)
+    assert Y[:, 1].std() > 1e-3 * Y[:, 0].std()
+
+
+@both
+def test_precomputed_distances_are_the_points(X, method):
+    options = {"perplexity": 8, "n_iter": 20, "early_iter": 5}
+    start = np.random.default_rng(0).normal(size=(30, 2))
+    points = method(init=start, **options).fit(X[:30])
+    D = method(init=start, metric="precomputed", **options).fit(cdist(X[:30], X[:30]))
+    assert_allclose(D.embedding_, points.embedding_, rtol=1e-8)
+    assert_allclose(D.sigmas_, points.sigmas_, rtol=1e-10)
+    if method is TSNE:
+        new = D.transform(cdist(X[30:], X[:30]))
+        assert_allclose(new, points.transform(X[30:]), atol=1e-5)
+    far = np.random.default_rng(1).normal(size=(1100, 2))  # the nearest only
+    given, searched = near_distances(cdist(far, far), 5.0).own(), near_points(far, None, 5.0).own()
+    assert_array_equal(given.indices, searched.indices)
+
+
+def test_neighbors_of_the_caller():
+    """A transformer and a graph of enough neighbours give the probabilities of our own search."""
+    X = np.random.default_rng(0).normal(size=(1100, 3))
+    options = {"perplexity": 5, "n_iter": 1, "early_iter": 0, "random_state": 0}
+    own = TSNE(**options).fit(X).affinities_
+    transformer = KNeighborsTransformer(n_neighbors=20)
+    graph = transformer.fit_transform(X)
+    for neighbors in (transformer, graph, NeighborIndex(X)):
+        P = TSNE(neighbors=neighbors, **options).fit(X).affinities_
+        assert abs(P - own).max() < 1e-12
+    with pytest.raises(ValueError, match="only 10 neighbours but 16 are wanted"):
+        TSNE(neighbors=KNeighborsTransformer(n_neighbors=10), **options).fit(X)
+    with pytest.raises(ValueError, match="says nothing of new ones"):
+        TSNE(neighbors=graph, **options).fit(X).transform(X[:3])
+
+
+def test_sparse_points(X):
+    X = np.where(X > 0, X, 0)
+    options = {"perplexity": 8, "n_iter": 20, "early_iter": 5, "init": X[:, :2]}
+    dense, thin = TSNE(**options).fit(X), TSNE(**options).fit(sparse.csr_matrix(X))
+    assert_allclose(thin.embedding_, dense.embedding_, rtol=1e-7, atol=1e-10)
+    assert_allclose(thin.transform(sparse.csr_matrix(X)), dense.transform(X), atol=1e-5)
+    assert np.isfinite(SNE(perplexity=8).fit_transform(sparse.csr_matrix(X))).all()
+
+
+@both
+def test_all_points_equal(method):
+    """Nothing can be said, and nothing breaks."""
+    for X in (np.ones((20, 3)), sparse.csr_matrix((20, 3))):
+        with pytest.warns(hs.ScaleWarning, match="equally|one distance"):
+            Y = method(perplexity=5, random_state=0, n_iter=300).fit_transform(X)
+        assert np.isfinite(Y).all()
+
+
+def test_barnes_hut_is_the_same_picture():
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    X[75:] += 20
+    with threadpool_limits(1, "openmp"):  # threads that wait for each other take minutes
+        model = TSNE(method="barnes-hut", perplexity=10, random_state=0).fit(X)
+    exact = TSNE(method="exact", perplexity=10, random_state=0).fit(X)
+    q = student_q(model.embedding_.astype(float))
+    own = divergence_of(model.affinities_.toarray(), q)
+    assert abs(own - exact.kl_divergence_) < 0.1 * exact.kl_divergence_
+    assert abs(own - model.kl_divergence_) < 0.05 * own
+    assert model.transform(X[:3]).shape == (3, 2)
+
+
+@pytest.mark.skipif(find_spec("openTSNE") is None, reason="openTSNE is not installed")
+def test_fft_is_the_same_picture():
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    X[75:] += 20
+    model = TSNE(method="fft", perplexity=10, random_state=0).fit(X)
+    exact = TSNE(method="exact", perplexity=10, random_state=0).fit(X)
+    own = divergence_of(model.affinities_.toarray(), student_q(model.embedding_))
+    assert abs(own - exact.kl_divergence_) < 0.1 * exact.kl_divergence_
+
+
+def test_fft_without_its_library(X, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openTSNE", None)
+    monkeypatch.setattr("heatsketch.classical.sne.engines.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="pip install openTSNE"):
+        TSNE(method="fft", perplexity=8).fit(X)
+
+
+@both
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"perplexity": 39}, r"perplexity=39 but X has 40 samples; pass perplexity < 39"),
+        ({"perplexity": 1}, "perplexity=1.0 is out of range"),
+        ({"perplexity": np.nan}, "not finite"),
+        ({"n_components": 0}, "n_components=0"),
+        ({"n_iter": 200}, "early_iter=250 but n_iter=200"),
+        ({"early_exaggeration": 0.5}, "early_exaggeration=0.5"),
+        ({"early_compression": -1}, "early_compression=-1"),
+        ({"learning_rate": 0}, "learning_rate=0"),
+        ({"init": "spectral"}, "init='spectral' is unknown"),
+        ({"init": np.zeros((40, 3))}, r"init has shape \(40, 3\).*pass \(40, 2\)"),
+        ({"init": np.full((40, 2), np.inf)}, "init contains infinity"),
+        ({"metric": "cosine"}, "metric='cosine' is unknown"),
+        ({"metric": "precomputed"}, "negative numbers"),
+    ],
+)
+def test_bad_options(X, method, options, message):
+    with pytest.raises(ValueError, match=message):
+        method(**{"perplexity": 8} | options).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "tree"}, "method='tree' is unknown"),
+        ({"method": "barnes-hut", "n_components": 3}, "n_components=3"),
+        ({"method": "barnes-hut", "early_iter": 50}, "early_iter=50"),
+        ({"method": "fft", "early_compression": 0.1}, "early_compression=0.1"),
+    ],
+)
+def test_what_other_methods_lack(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        TSNE(**{"perplexity": 8} | options).fit(X)
+
+
+@both
+def test_a_learning_rate_that_is_too_large_is_told(X, method):
+    with pytest.raises(hs.CertificateError, match="smaller learning_rate"):
+        method(perplexity=8, learning_rate=1e308).fit(X)
+
+
+def test_progress_is_logged(X, caplog):
+    with caplog.at_level(logging.INFO, logger="heatsketch"):
+        model = TSNE(perplexity=8, n_iter=300).fit(X)
+    last = [r.getMessage() for r in caplog.records if "iteration 300 of 300" in r.getMessage()]
+    assert last == [f"iteration 300 of 300: divergence {model.kl_divergence_:.4f}"]
+
+
+@parametrize_with_checks(
+    [
+        SNE(perplexity=2, n_iter=60, early_iter=20),
+        TSNE(perplexity=2, n_iter=60, early_iter=20),
+    ],
+    expected_failed_checks=lambda estimator: (
+        {
+            "check_transformer_general": "training points are placed anew by transform",
+            "check_transformer_data_not_an_array": "training points are placed anew by transform",
+        }
+        if isinstance(estimator, TSNE)
+        else {}
+    ),
+)
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
