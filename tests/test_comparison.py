@@ -10,13 +10,13 @@ from sklearn.decomposition import PCA
 
 import heatsketch as hs
 from heatsketch import cli
-from heatsketch.comparison.picture import panels
 from heatsketch.comparison.references import References
 from heatsketch.comparison.result import FILES
 from heatsketch.comparison.run import DEFAULT
 from heatsketch.comparison.usage import measured, resident
 from heatsketch.methods import METHODS, fitting, needs_labels
 from heatsketch.neighbors import NeighborIndex
+from heatsketch.plot import panels
 
 GRAPHS = ["heat-sketch", "diffusion-map", "laplacian-eigenmap", "isomap", "landmark-isomap", "lle"]
 
@@ -73,6 +73,7 @@ def test_geodesic_distances_are_those_along_a_line():
 
 
 def test_neighbours_are_searched_once(monkeypatch):
+    # Enough points that t-SNE looks at its nearest ones only, here 3 · 5 + 1.
     searches = []
     search = NeighborIndex._search
 
@@ -81,11 +82,13 @@ def test_neighbours_are_searched_once(monkeypatch):
         return search(self, x, k, any_tie)
 
     monkeypatch.setattr(NeighborIndex, "_search", counted)
-    X, _ = hs.datasets.circle(100, rng=0)
-    wide = np.column_stack([X, np.arange(100) / 50, np.zeros(100)])  # unlike any embedding
-    result = hs.compare(wide, GRAPHS, n_neighbors=5, seeds=1)
+    X, _ = hs.datasets.circle(1100, rng=0)
+    wide = np.column_stack([X, np.arange(1100) / 550, np.zeros(1100)])  # unlike any embedding
+    methods = {name: name for name in GRAPHS}
+    methods["tsne"] = hs.classical.TSNE(perplexity=5, n_iter=20, early_iter=10)
+    result = hs.compare(wide, methods, n_neighbors=5, seeds=1)
     assert all(not row.error for row in result.rows)
-    assert [k for n, shape, k in searches if shape == wide.shape] == [6]  # and itself
+    assert [k for n, shape, k in searches if shape == wide.shape] == [17]  # and itself
 
 
 def test_a_method_alone_gives_the_same(monkeypatch):

@@ -32,7 +32,7 @@ def test_example_asserts_something(script):
     assert any(isinstance(node, ast.Assert) for node in ast.walk(tree))
 
 
-@pytest.mark.parametrize("name", ["anomalies", "circle", "new_points", "torus"])
+@pytest.mark.parametrize("name", ["anomalies", "circle", "new_points", "roll", "torus"])
 def test_example_runs_and_says_a_few_lines(name, tmp_path):
     result = run(tmp_path, EXAMPLES / f"{name}.py")
     assert result.returncode == 0, result.stderr

@@ -75,6 +75,10 @@ def divergence_of(p, q):
     return float(np.sum(p[some] * np.log(p[some] / q[some])))
 
 
+def divergence_at(objective, Yt):
+    return sum(objective.parts(Yt)) + objective.constant
+
+
 def random_graph(n, seed=0):
     """Conditional probabilities with about half of the entries zero."""
     rng = np.random.default_rng(seed)
@@ -185,7 +189,7 @@ def test_gradient_is_the_derivative_of_the_divergence(kind, k):
     for place in np.ndindex(Y.shape):
         step = np.zeros_like(Y)
         step[place] = h
-        rise = objective.divergence(Y + step) - objective.divergence(Y - step)
+        rise = divergence_at(objective, Y + step) - divergence_at(objective, Y - step)
         assert abs(rise / (2 * h) - gradient[place]) < 1e-6 * np.abs(gradient).max()
 
 
@@ -203,7 +207,7 @@ def test_t_sne_written_out(n):
         single = Student(P).gradient(Y.T.astype(np.float32), exaggeration)
         assert single.dtype == np.float32
         assert_allclose(single.T, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
-    assert_allclose(Student(P).divergence(Y.T.copy()), divergence_of(p, q), rtol=1e-10)
+    assert_allclose(divergence_at(Student(P), Y.T.copy()), divergence_of(p, q), rtol=1e-10)
 
 
 @pytest.mark.parametrize("n", [30, 600])
@@ -218,8 +222,8 @@ def test_sne_written_out(n, scale):
         gradient = Gaussian(graph).gradient(Y.T.copy(), exaggeration)
         assert_allclose(gradient.T, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
     if scale < 100:  # beyond, q is 0 in float64 and the sum of p log(p / q) not a number
-        assert_allclose(Gaussian(graph).divergence(Y.T.copy()), divergence_of(p, q), rtol=1e-10)
-    assert np.isfinite(Gaussian(graph).divergence(Y.T.copy()))
+        assert_allclose(divergence_at(Gaussian(graph), Y.T.copy()), divergence_of(p, q), rtol=1e-10)
+    assert np.isfinite(divergence_at(Gaussian(graph), Y.T.copy()))
 
 
 @pytest.mark.parametrize("kind", [Student, Gaussian])
@@ -227,11 +231,12 @@ def test_divergence_falls_with_small_steps(kind):
     graph = random_graph(50)
     objective = kind(joint(graph) if kind is Student else graph)
     Y = np.random.default_rng(5).normal(size=(2, 50))
-    rate = 0.01 * objective.rates(1.0).min()
-    values = [objective.divergence(Y)]
+    rate = 0.01 / objective.stiffness.max()
+    values = [divergence_at(objective, Y)]
     for _ in range(20):
-        Y = descend(objective, Y, Schedule(5, 0, 1.0, 0.0, rate))
-        values.append(objective.divergence(Y))
+        Y, setbacks = descend(objective, Y, Schedule(5, 0, 1.0, 0.0, rate))
+        assert setbacks == 0
+        values.append(divergence_at(objective, Y))
     assert (np.diff(values) < 0).all()
 
 
@@ -249,7 +254,7 @@ def test_steps_of_the_descent_written_out():
         new = Y - 3.0 * gains * gradient + (0.5 if early else 0.8) * (Y - before)
         shift = new.mean(axis=1, keepdims=True)  # nothing depends on the origin: it is the centre
         before, Y = Y - shift, new - shift
-    found = descend(Student(P), start, Schedule(5, 3, 12.0, 0.5, 3.0))
+    found, _ = descend(Student(P), start, Schedule(5, 3, 12.0, 0.5, 3.0))
     assert_allclose(found, Y, rtol=1e-9, atol=1e-12)
 
 
@@ -473,16 +478,41 @@ def test_what_other_methods_lack(X, options, message):
 
 
 @both
-def test_a_learning_rate_that_is_too_large_is_told(X, method):
-    with pytest.raises(hs.CertificateError, match="smaller learning_rate"):
-        method(perplexity=8, learning_rate=1e308).fit(X)
+def test_a_learning_rate_that_is_too_large(X, method):
+    """Steps are taken back until it fits; where it never does, a warning says so."""
+    model = method(perplexity=8, learning_rate=1e4, random_state=0).fit(X)
+    assert model.diagnostics_["setbacks"] > 0
+    usual = method(perplexity=8, random_state=0).fit(X)
+    assert model.kl_divergence_ < 1.2 * usual.kl_divergence_
+    with pytest.warns(hs.ConvergenceWarning, match="smaller learning_rate"):
+        Y = method(perplexity=8, learning_rate=1e300, random_state=0).fit_transform(X)
+    assert np.isfinite(Y).all()
+
+
+@pytest.mark.parametrize("n", [4, 6, 30])
+def test_sne_of_almost_disconnected_points_ends_low(X, n):
+    """At these perplexities SNE's forces overshoot more and more unless steps are taken back.
+
+    Places where q is uniform have the divergence Σ_i log((n - 1) / perplexity).
+    """
+    model = SNE(perplexity=1.2, random_state=0).fit(X[:n])
+    assert 0 <= model.kl_divergence_ < 0.5 * n * np.log((n - 1) / 1.2)
+
+
+def test_hub_of_a_star():
+    """A point that is everyone's neighbour: one rate for all would throw it about."""
+    X = np.vstack([np.zeros((1, 30)), np.eye(30), -np.eye(30)])
+    with pytest.warns(hs.ScaleWarning, match=r"1 point\(s\) \(rows 0\)"):
+        model = TSNE(perplexity=5, random_state=0).fit(X)
+    uniform = np.full((61, 61), 1 / (61 * 60))
+    assert model.kl_divergence_ <= divergence_of(model.affinities_.toarray(), uniform)
 
 
 def test_progress_is_logged(X, caplog):
     with caplog.at_level(logging.INFO, logger="heatsketch"):
         model = TSNE(perplexity=8, n_iter=300).fit(X)
-    last = [r.getMessage() for r in caplog.records if "iteration 300 of 300" in r.getMessage()]
-    assert last == [f"iteration 300 of 300: divergence {model.kl_divergence_:.4f}"]
+    last = [r.getMessage() for r in caplog.records if "step 300:" in r.getMessage()]
+    assert last == [f"step 300: divergence {model.kl_divergence_:.4f}"]
 
 
 @parametrize_with_checks(

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.comparison import picture
 from heatsketch.io import write_atomically
-from heatsketch.plot import check_picture
+from heatsketch.plot import check_picture, panels
 
 FILES = ("comparison.csv", "comparison.png", "embeddings.npz")
 
@@ -117,7 +116,7 @@ class Comparison:
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw a panel for each method; return the figure."""
         notes = {row.method: _note(row) for row in self.rows}
-        return picture.panels(self.embeddings, self.labels, notes, path=path)
+        return panels(self.embeddings, self.labels, notes, path=path)
 
     def write(self, directory: str | Path) -> None:
         """Write comparison.csv, comparison.png and embeddings.npz into a folder, made if missing.

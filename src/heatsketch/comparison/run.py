@@ -179,7 +179,7 @@ def _shared_index(
         parameters = estimator.get_params()
         if "neighbors" in parameters:
             wanted.append(int(parameters.get("n_neighbors") or 0))
-            wanted.append(int(_PER_PERPLEXITY * parameters.get("perplexity", 0)))
+            wanted.append(int(_PER_PERPLEXITY * parameters.get("perplexity", 0)) + 1)
     index = NeighborIndex(X, n_neighbors=min(max(wanted), X.shape[0] - 1))
     started = clock.perf_counter()
     frame = Frame.of(X)

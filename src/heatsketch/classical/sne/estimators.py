@@ -33,6 +33,7 @@ class _Result(NamedTuple):
     places: Array  # (n, k)
     divergence: float
     n_iter: int
+    diagnostics: dict[str, float]
 
 
 class _NeighborEmbedding(Embedding):
@@ -77,16 +78,19 @@ class _NeighborEmbedding(Embedding):
         p, sigma = conditional(found.distances, perplexity)
         graph = conditional_graph(p, found.indices)
         Y = first_places(self._near, n, k, init, seed_entropy(self.random_state))
-        places, self.kl_divergence_, self.n_iter_ = self._descend(
-            graph, found, Y.astype(X.dtype), schedule
-        )
+        result = self._descend(graph, found, Y.astype(X.dtype), schedule)
+        self.kl_divergence_, self.n_iter_ = result.divergence, result.n_iter
         self.sigmas_ = np.ldexp(sigma, self._near.exponent)
-        self.embedding_ = np.ascontiguousarray(places, dtype=X.dtype)
-        self.diagnostics_ = self._near.diagnostics | {
-            "kl_divergence": self.kl_divergence_,
-            "neighbors": found.indices.shape[1],
-            "fit_seconds": time.perf_counter() - started,
-        }
+        self.embedding_ = np.ascontiguousarray(result.places, dtype=X.dtype)
+        self.diagnostics_ = (
+            self._near.diagnostics
+            | result.diagnostics
+            | {
+                "kl_divergence": self.kl_divergence_,
+                "neighbors": found.indices.shape[1],
+                "fit_seconds": time.perf_counter() - started,
+            }
+        )
         return self
 
     def _schedule(self) -> Schedule:
@@ -168,14 +172,20 @@ class SNE(_NeighborEmbedding):
         σ_i, in data units.
     n_iter_ : int
     diagnostics_ : dict
+        Among others "setbacks": how often 50 steps were taken back because C had risen.
     n_features_in_, feature_names_in_
 
     Raises
     ------
     ValueError
         X not finite, perplexity not below n - 1, an option out of range.
-    CertificateError
-        The descent left the finite numbers: the learning rate is too large.
+
+    Warns
+    -----
+    ConvergenceWarning
+        No steps lowered C: the learning rate is too large.
+    ScaleWarning
+        More points than the perplexity are equally near to one: these share its p equally.
 
     Notes
     -----
@@ -275,8 +285,11 @@ class TSNE(_NeighborEmbedding):
         X not finite, perplexity not below n - 1, an option out of range or that `method` lacks.
     ImportError
         ``method="fft"`` without openTSNE.
-    CertificateError
-        The descent left the finite numbers: the learning rate is too large.
+
+    Warns
+    -----
+    ConvergenceWarning, ScaleWarning
+        As in `SNE`.
 
     Notes
     -----
@@ -377,13 +390,15 @@ class TSNE(_NeighborEmbedding):
         from heatsketch.classical.sne.engines import barnes_hut, interpolated
 
         if self._engine == "barnes-hut":
-            return _Result(*barnes_hut(found, Y, float(self.perplexity), schedule))
-        return _Result(*interpolated(self.affinities_, Y, schedule))
+            found_by_tree = barnes_hut(found, Y, float(self.perplexity), schedule)
+            return _Result(*found_by_tree, {})
+        return _Result(*interpolated(self.affinities_, Y, schedule), {})
 
 
 def _exactly(objective: Objective, Y: Array, schedule: Schedule) -> _Result:
-    Yt = descend(objective, np.ascontiguousarray(Y.T), schedule)
-    return _Result(Yt.T, objective.divergence(Yt), schedule.n_iter)
+    Yt, setbacks = descend(objective, np.ascontiguousarray(Y.T), schedule)
+    divergence = sum(objective.parts(Yt)) + objective.constant
+    return _Result(Yt.T, divergence, schedule.n_iter, {"setbacks": setbacks})
 
 
 def _check_size(perplexity: float, n: int) -> None:

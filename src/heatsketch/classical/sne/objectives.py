@@ -23,20 +23,24 @@ class Objective(Protocol):
         """The weight of one point in the divergence."""
         ...
 
+    @property
+    def stiffness(self) -> Array:
+        """What attraction pulls each point back by, per unit of length, (n,)."""
+        ...
+
     def gradient(self, Yt: Array, exaggeration: float) -> Array:
         """Return the derivative by Yt (k, n), with every p multiplied by `exaggeration`."""
         ...
 
-    def divergence(self, Yt: Array) -> float:
-        """Return the divergence, in nats."""
+    @property
+    def constant(self) -> float:
+        """What the divergence has of the data alone: Σ p log p."""
         ...
 
-    def rates(self, exaggeration: float) -> Array:
-        """Return the learning rate (n,) that suits each point.
+    def parts(self, Yt: Array) -> tuple[float, float]:
+        """Return what attraction and repulsion lower: with `constant` their sum is the divergence.
 
-        Attraction alone has the second derivative c L, L the Laplacian of a graph of degrees D, c
-        what the gradient and exaggeration multiply it by. D⁻¹ L is at most 2: with rates 1 / (c D)
-        a step is two thirds of the 3 / (c D) / 2 at which momentum 0.5 would make it overshoot.
+        Exaggeration multiplies the first.
         """
         ...
 
@@ -52,7 +56,8 @@ class Student:
 
     def __init__(self, P: sparse.csr_matrix) -> None:
         self._P = P
-        self._rates = 0.25 / np.asarray(P.sum(axis=1)).ravel()
+        self.stiffness = 4 * np.asarray(P.sum(axis=1)).ravel()
+        self.constant = float(np.sum(P.data * np.log(P.data)))
         self.share = 1 / P.shape[0]
 
     def gradient(self, Yt: Array, exaggeration: float) -> Array:
@@ -60,16 +65,11 @@ class Student:
         pull, push, sums = self._forces(Yt)
         return 4 * (exaggeration * pull - push / float(sums.sum()))
 
-    def divergence(self, Yt: Array) -> float:
-        """Return Σ p log p + Σ p log(1 + |y_i - y_j|²) + log Σ_{k≠l} 1 / (1 + |y_k - y_l|²)."""
+    def parts(self, Yt: Array) -> tuple[float, float]:
+        """Return Σ p_ij log(1 + |y_i - y_j|²) and log Σ_{k≠l} 1 / (1 + |y_k - y_l|²)."""
         Yt = Yt.astype(float)
-        p, squares = self._P.data, _squares(self._P, Yt)
-        near = float(np.sum(p * (np.log(p) + np.log1p(squares))))
-        return near + math.log(self._forces(Yt)[2].sum()) * float(p.sum())
-
-    def rates(self, exaggeration: float) -> Array:
-        """Return 1 / (4 · exaggeration · Σ_j p_ij)."""
-        return self._rates / exaggeration
+        near = float(np.sum(self._P.data * np.log1p(_squares(self._P, Yt))))
+        return near, math.log(self._forces(Yt)[2].sum())
 
     def _forces(self, Yt: Array) -> tuple[Array, Array, Array]:
         from heatsketch.classical.sne.kernels import student_forces  # compiled loops
@@ -98,8 +98,10 @@ class Gaussian:
 
     def __init__(self, graph: sparse.csr_matrix) -> None:
         self._graph = graph
+        self.constant = float(np.sum(graph.data * np.log(graph.data)))
         self._both = sparse.csr_matrix(graph + graph.T)
         self._degrees = np.asarray(self._both.sum(axis=1)).ravel()
+        self.stiffness = 2 * self._degrees
 
     def gradient(self, Yt: Array, exaggeration: float) -> Array:
         """Return 2 Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j)."""
@@ -107,15 +109,11 @@ class Gaussian:
         pull = self._degrees * Yt - (self._both @ Yt.T).T
         return 2 * (exaggeration * pull - self._forces(Yt)[0])
 
-    def divergence(self, Yt: Array) -> float:
-        """Return Σ_ij p_{j|i} (log p_{j|i} + |y_i - y_j|² + log Z_i)."""
+    def parts(self, Yt: Array) -> tuple[float, float]:
+        """Return Σ_ij p_{j|i} |y_i - y_j|² and Σ_i log Z_i."""
         Yt = Yt.astype(float)
-        p, squares = self._graph.data, _squares(self._graph, Yt)
-        return float(np.sum(p * (np.log(p) + squares)) + self._forces(Yt)[1].sum())
-
-    def rates(self, exaggeration: float) -> Array:
-        """Return 1 / (2 · exaggeration · Σ_j (p_{j|i} + p_{i|j}))."""
-        return 0.5 / (exaggeration * self._degrees)
+        near = float(np.sum(self._graph.data * _squares(self._graph, Yt)))
+        return near, float(self._forces(Yt)[1].sum())
 
     def _forces(self, Yt: Array) -> tuple[Array, Array]:
         from heatsketch.classical.sne.kernels import gaussian_forces  # compiled loops

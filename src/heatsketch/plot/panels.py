@@ -1,4 +1,4 @@
-"""A panel for each method."""
+"""Embeddings side by side."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heatsketch import plot
 from heatsketch._typing import Array
+from heatsketch.plot.figures import new_figure, save
+from heatsketch.plot.scatter import scatter
 
 _COLUMNS = 4
 _SIZE = 3.4  # inches of a panel
@@ -26,7 +27,7 @@ def panels(
     Parameters
     ----------
     embeddings : mapping of name -> array (n, k)
-        Drawn as by `plot.scatter`.
+        Drawn as by `scatter`.
     labels : array (n,), optional
         Colours.
     notes : mapping of name -> str, optional
@@ -41,18 +42,18 @@ def panels(
     Examples
     --------
     >>> import numpy as np
-    >>> from heatsketch.comparison.picture import panels
+    >>> from heatsketch.plot import panels
     >>> len(panels({"a": np.eye(3), "b": np.eye(3)[:, :2]}).axes)
     2
     """
     columns = min(_COLUMNS, len(embeddings))
     rows = math.ceil(len(embeddings) / columns)
-    figure = plot.new_figure(_SIZE * columns + 1.2, _SIZE * rows)
+    figure = new_figure(_SIZE * columns + 1.2, _SIZE * rows)
     for place, (name, F) in enumerate(embeddings.items()):
         ax = figure.add_subplot(rows, columns, place + 1)
         title = name if not notes else f"{name}\n{notes[name]}"
-        plot.scatter(F, labels, title=title, ax=ax, legend=place == columns - 1)
+        scatter(F, labels, title=title, ax=ax, legend=place == columns - 1)
         ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
     if path is not None:
-        plot.save(figure, path)
+        save(figure, path)
     return figure

@@ -1,0 +1,21 @@
+"""Pictures: embeddings, alone or side by side, and curves, without any global matplotlib state."""
+
+from heatsketch.plot.curves import ksum_curve, time_curve
+from heatsketch.plot.figures import SUFFIXES, check_picture, new_figure, save
+from heatsketch.plot.labels import MAX_CATEGORIES, OKABE_ITO, categories
+from heatsketch.plot.panels import panels
+from heatsketch.plot.scatter import scatter
+
+__all__ = [
+    "MAX_CATEGORIES",
+    "OKABE_ITO",
+    "SUFFIXES",
+    "categories",
+    "check_picture",
+    "ksum_curve",
+    "new_figure",
+    "panels",
+    "save",
+    "scatter",
+    "time_curve",
+]

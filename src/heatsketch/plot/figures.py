@@ -1,0 +1,73 @@
+"""What pictures have in common: figures without global state, colours, files."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from heatsketch.io import write_atomically
+
+SUFFIXES = (".png", ".pdf", ".svg")
+CALM = "#3b6ea8"
+
+
+def check_picture(path: str | Path | None) -> None:
+    """Raise if a picture could not be drawn: no matplotlib, or an unknown suffix.
+
+    Parameters
+    ----------
+    path : path or None
+        File to be written, None for no file.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is not .png, .pdf or .svg.
+    ImportError
+        If matplotlib is missing.
+
+    Examples
+    --------
+    >>> from heatsketch.plot import check_picture
+    >>> check_picture("digits.png")
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError('plotting needs matplotlib; pip install "heatsketch[plot]"') from error
+    if path is not None and Path(path).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path} has no known picture suffix; pass {', '.join(SUFFIXES)}.")
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty matplotlib figure of this size in inches, which no global state knows of."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def new_axes(width: float = 7.6, height: float = 6.0) -> tuple[Any, Any]:
+    """Return a figure and its only axes."""
+    figure = new_figure(width, height)
+    return figure, figure.add_subplot()
+
+
+def dress(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
+    """Give axes a title, names and a calm look."""
+    lines = [textwrap.fill(line, 90) for line in title.splitlines()]
+    ax.set_title("\n".join(lines), fontsize=10, loc="left", parse_math=False)
+    ax.set_xlabel(axis_names[0], parse_math=False)
+    ax.set_ylabel(axis_names[1], parse_math=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8, color="#888888")
+    ax.margins(0.04)
+
+
+def save(figure: Any, path: str | Path) -> None:
+    """Write a figure to a file, whose suffix says the format, in one step."""
+    suffix = Path(path).suffix.lower()[1:]
+    write_atomically(path, lambda draft: figure.savefig(draft, format=suffix), force=True)

@@ -1,0 +1,240 @@
+"""An embedding in the plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heatsketch._checks import check_points
+from heatsketch._typing import Array
+from heatsketch.plot.figures import CALM, check_picture, dress, new_axes, save
+from heatsketch.plot.labels import NO_LABEL, categories, check_labels, largest, palette
+
+MAX_WRITTEN = 12  # beyond it names written on the points collide
+RASTER_ABOVE = 20_000  # a vector picture of more points is slow to open
+SEED = (
+    2_718_281_828  # unlike the seeds that data are drawn with: equal ones would show as structure
+)
+
+_SMALLEST = 1e-30  # size of coordinates that is drawn as it is; axes of equal scale need its square
+
+
+def scatter(
+    F: Any,
+    labels: Any = None,
+    *,
+    title: str = "",
+    names: Sequence[str] | None = None,
+    path: str | Path | None = None,
+    ax: Any = None,
+    legend: bool = True,
+) -> Any:
+    """Draw an embedding in the plane.
+
+    One coordinate is drawn as a strip, two are drawn as they are. Of three or more, the first two
+    principal axes are shown: an orthogonal projection, so no distance is ever enlarged.
+
+    Parameters
+    ----------
+    F : array of shape (n, k)
+        The embedding.
+    labels : array of shape (n,), optional
+        Colours. Text, booleans and at most 20 distinct whole numbers are categories, with a legend;
+        of more than 20 categories the 19 largest keep a colour. Other numbers get a colour bar.
+        Missing labels (None, NaN) are grey.
+    title : str, default ""
+        Written above the axes.
+    names : sequence of k strings, optional
+        Names of the coordinates, for the axes of one or two coordinates.
+    path : path, optional
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    legend : bool, default True
+        Say what the colours mean; panels side by side need it once.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure drawn on.
+
+    Raises
+    ------
+    ValueError
+        If F is not a finite (n, k) array, if labels or names do not fit it, or if the suffix of
+        `path` is unknown.
+    ImportError
+        If matplotlib is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.plot import scatter
+    >>> figure = scatter(np.eye(3), labels=["a", "b", "b"], title="three points")
+    >>> figure.axes[0].get_title("left")
+    'three points'
+    """
+    check_picture(path)
+    F = np.asarray(check_points(F, "F", min_rows=1))  # (n, k)
+    labels = None if labels is None else check_labels(labels, len(F))
+    groups = None if labels is None else categories(labels)
+    if groups is not None:
+        groups = largest(*groups)
+    view, axis_names = _view(F, names, None if groups is None else groups[0])
+    view, axis_names = _in_reach(view, axis_names)
+    figure, ax = new_axes() if ax is None else (ax.figure, ax)
+    if labels is None:
+        _points(ax, view, [CALM] * len(view))
+    elif groups is None:
+        _draw_numbers(figure, ax, view, labels.astype(np.float64), legend)
+    else:
+        _draw_categories(ax, view, *groups, written=F.shape[1] > 1, legend=legend)
+    dress(ax, title, axis_names)
+    if F.shape[1] == 1:
+        ax.set_yticks([])
+    else:
+        ax.set_aspect("equal", adjustable="datalim")
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def _in_reach(view: Array, names: tuple[str, str]) -> tuple[Array, tuple[str, str]]:
+    """Take a power of ten off coordinates of a size at which axes of equal scale break down."""
+    size = float(np.max(np.abs(view), initial=0.0))
+    if size == 0 or _SMALLEST < size < 1 / _SMALLEST:
+        return view, names
+    power = int(np.floor(np.log10(size)))
+    return view / 10.0**power, (f"{names[0]} / 1e{power}", f"{names[1]} / 1e{power}")
+
+
+def _view(
+    F: Array, names: Sequence[str] | None, codes: Array | None
+) -> tuple[Array, tuple[str, str]]:
+    """Return the points of the picture (n, 2) and the names of its axes."""
+    k = F.shape[1]
+    if names is not None and len(names) != k:
+        raise ValueError(f"names has {len(names)} entries but F has {k} columns; pass {k} names.")
+    names = names if names is not None else [f"coordinate {j + 1}" for j in range(k)]
+    if k == 1:
+        return _strip(F[:, 0], codes), (names[0], "")
+    if k == 2:
+        return F, (names[0], names[1])
+    return _principal(F)
+
+
+def _strip(x: Array, codes: Array | None) -> Array:
+    """Spread the points of a line sideways at random, one lane for each category."""
+    height = np.random.default_rng(SEED).uniform(-0.35, 0.35, len(x))
+    return np.column_stack([x, height if codes is None else height - codes])
+
+
+def _principal(F: Array) -> tuple[Array, tuple[str, str]]:
+    """Project on the two orthogonal directions of largest variance."""
+    centred = F.astype(np.float64) - F.mean(axis=0, dtype=np.float64)
+    variances, axes = np.linalg.eigh(centred.T @ centred)
+    axes = axes[:, [-1, -2]]  # (k, 2)
+    largest = np.abs(axes).argmax(axis=0)
+    axes = axes * np.where(axes[largest, [0, 1]] < 0, -1.0, 1.0)  # the sign eigh leaves open
+    variances = np.maximum(variances, 0.0)  # rounding may leave one a little below
+    shares = variances[[-1, -2]] / max(variances.sum(), np.finfo(np.float64).tiny)
+    names = [f"principal axis {j + 1} ({100 * share:.0f} %)" for j, share in enumerate(shares)]
+    return centred @ axes, (names[0], names[1])
+
+
+def _points(ax: Any, view: Array, colours: Any, **kwargs: Any) -> Any:
+    """Draw the points in random order, so that no category covers the others by coming last."""
+    n = len(view)
+    order = np.random.default_rng(SEED).permutation(n)
+    return ax.scatter(
+        *view[order].T,
+        c=np.asarray(colours)[order],
+        s=np.clip(560 / np.sqrt(n), 0.8, 36),
+        alpha=np.clip(1.5 - 0.22 * np.log10(n), 0.3, 0.9),
+        linewidths=0,
+        rasterized=n > RASTER_ABOVE,
+        **kwargs,
+    )
+
+
+def _draw_numbers(figure: Any, ax: Any, view: Array, values: Array, legend: bool) -> None:
+    present = np.isfinite(values)
+    if not present.all():
+        _points(ax, view[~present], [NO_LABEL] * int((~present).sum()))
+    if not present.any():
+        return
+    drawn = _points(ax, view[present], values[present], cmap="viridis")
+    if not legend:
+        return
+    bar = figure.colorbar(drawn, ax=ax, shrink=0.8, pad=0.02)
+    bar.solids.set_alpha(1.0)
+    bar.outline.set_visible(False)
+
+
+def _draw_categories(
+    ax: Any, view: Array, codes: Array, names: tuple[str, ...], *, written: bool, legend: bool
+) -> None:
+    colours = [*palette(len(names)), NO_LABEL]  # the code -1 picks the last
+    _points(ax, view, [colours[code] for code in codes])
+    names = tuple(_short(name) for name in names)
+    if written and len(names) <= MAX_WRITTEN:
+        _write_names(ax, view, codes, names)
+    if legend:
+        _legend(ax, colours, (*names, "no label") if np.any(codes < 0) else names)
+
+
+def _legend(ax: Any, colours: Sequence[str], names: tuple[str, ...]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], marker="o", linestyle="", markersize=6, color=colours[j])
+        for j in range(len(names))
+    ]
+    legend = ax.legend(
+        handles,
+        ["."] * len(names),  # the names follow: matplotlib would drop one that starts with "_"
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0.0,
+        frameon=False,
+        handletextpad=0.2,
+    )
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(name)
+
+
+def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> None:
+    """Write the names at the class medians, largest first, leaving out those that would collide."""
+    from matplotlib import patheffects
+
+    halo = patheffects.withStroke(linewidth=3, foreground="white")
+    span = np.ptp(view, axis=0).max()
+    taken: list[tuple[Array, int]] = []
+    for code in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
+        place, length = np.median(view[codes == code], axis=0), len(names[code])
+        if any(_collide(place - other, length + more, span) for other, more in taken):
+            continue
+        taken.append((place, length))
+        ax.text(
+            *(*place, names[code]),
+            ha="center",
+            va="center",
+            fontweight="bold",
+            path_effects=[halo],
+            parse_math=False,
+        )
+
+
+def _collide(offset: Array, letters: int, span: float) -> bool:
+    """Say whether two centred names overlap, with a letter taken as 1.5 % of the picture wide."""
+    wide, high = 0.015 * span * letters / 2, 0.03 * span
+    return bool(abs(offset[0]) < wide and abs(offset[1]) < high)
+
+
+def _short(name: str, limit: int = 32) -> str:
+    name = " ".join(name.split())
+    return name if len(name) <= limit else name[: limit - 1] + "…"
