@@ -1,12 +1,15 @@
 """Methods compared: the figures against their definitions, shared neighbours, failures, files."""
 
 import csv
+from itertools import combinations
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import pdist, squareform
 from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
+from sklearn.preprocessing import FunctionTransformer
 
 import heatsketch as hs
 from heatsketch import cli
@@ -59,6 +62,75 @@ def test_figures_are_those_of_the_definitions():
     assert sure <= round(row.knn_accuracy * len(X)) <= sure + unsure
 
 
+def distances_of(X, k, time):
+    """Return diffusion and geodesic distances of all points, from matrices of distinct ones."""
+    points, vertex = np.unique(X, axis=0, return_inverse=True)
+    D = squareform(pdist(points))
+    graph = np.zeros_like(D)
+    near = np.argsort(D, axis=1)[:, 1 : k + 1]
+    np.put_along_axis(graph, near, np.take_along_axis(D, near, axis=1), axis=1)
+    paths = dijkstra(np.maximum(graph, graph.T), directed=False)
+    d = hs.diffusion(points, n_neighbors=k)
+    A = d.operator @ np.eye(len(points))
+    walked = squareform(pdist(np.linalg.matrix_power(A, time) / np.sqrt(d.measure)[:, None]))
+    return [M[np.ix_(vertex.ravel(), vertex.ravel())] for M in (walked, paths)]
+
+
+def test_every_column_is_its_own_definition_on_a_sample_with_duplicates(monkeypatch):
+    monkeypatch.setattr("heatsketch.comparison.run._SAMPLE", 50)
+    X, _ = hs.datasets.swiss_roll(110, rng=0)
+    X = np.vstack([X, X[:10]])[np.random.default_rng(1).permutation(120)]
+    estimators = [hs.HeatSketch(2, n_neighbors=7, random_state=seed) for seed in (3, 4, 5)]
+    row = hs.compare(X, [estimators[0]], n_neighbors=7, time=3, seeds=3).rows[0]
+    runs = [estimator.fit_transform(X) for estimator in estimators]
+    sample = np.sort(np.random.default_rng(0).permutation(120)[:50])
+    i, j = (sample[side] for side in np.triu_indices(50, 1))
+    after = squareform(pdist(runs[0]))[i, j]
+    walked, paths = (M[i, j] for M in distances_of(X, 7, 3))
+    before = squareform(pdist(X))[i, j]
+    for name, D in (("spearman", before), ("spearman_diffusion", walked)):
+        assert getattr(row, name) == pytest.approx(spearmanr(after, D).statistic, abs=1e-9)
+    assert row.spearman_geodesic == pytest.approx(spearmanr(after, paths).statistic, abs=1e-9)
+    apart = (after > 1e-9) | (before > 1e-9)
+    for name, D in (("log_L_diffusion", walked), ("log_L_geodesic", paths)):
+        ratio = after[apart] / D[apart]
+        assert getattr(row, name) == pytest.approx(np.log(ratio.max() / ratio.min()), rel=1e-6)
+    assert row.trustworthiness == hs.metrics.trustworthiness(X, runs[0], 10).value
+    assert row.continuity == hs.metrics.continuity(X, runs[0], 10).value
+    agreement = [spearmanr(pdist(a), pdist(b)).statistic for a, b in combinations(runs, 2)]
+    assert row.stability == pytest.approx(np.mean(agreement), abs=1e-9)
+    columns = (*row[3:10], row.stability)
+    assert len({round(value, 6) for value in columns if value == value}) == 8  # all of them differ
+
+
+def test_scale_and_offset_change_nothing():
+    X, _ = hs.datasets.swiss_roll(80, rng=0)
+    rows = [hs.compare(Z, ["isomap"], seeds=1).rows[0] for Z in (X, X * 2.0**520, X * 2.0**-560)]
+    for row in rows[1:]:
+        np.testing.assert_allclose(row[3:10], rows[0][3:10], rtol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [None, "", np.nan])
+def test_missing_labels_are_no_class(missing):
+    X, label = clouds()
+    gaps = label.astype(object)
+    gaps[::3] = missing
+    known = np.arange(90) % 3 > 0
+    row = hs.compare(X, ["pca"], gaps, seeds=1).rows[0]
+    Y = PCA(2).fit_transform(X)
+    assert row.knn_accuracy == hs.metrics.knn_accuracy(Y[known], label[known], 10)
+    few = np.where(np.arange(90) < 5, label.astype(object), None)
+    assert hs.compare(X, ["pca"], few, seeds=1).rows[0].knn_accuracy >= 0
+
+
+def test_the_seed_of_an_estimator_may_be_of_numpy_and_the_next_runs_have_others():
+    X, _ = clouds()
+    rows = [
+        hs.compare(X, [hs.HeatSketch(2, random_state=seed)]).rows[0] for seed in (1, np.int64(1))
+    ]
+    assert rows[0].stability == rows[1].stability < 0.999
+
+
 def test_geodesic_distances_are_those_along_a_line():
     # Unequal steps, each point joined to its neighbours on the line: distances along it are exact.
     x = np.cumsum(np.random.default_rng(0).uniform(1, 1.2, 60))
@@ -106,7 +178,11 @@ def test_estimators_and_mappings_are_taken_as_they_are():
     assert list(result.embeddings) == ["mine", "usual"]
     np.testing.assert_allclose(result.embeddings["mine"], mine.fit_transform(X), atol=1e-12)
     assert mine.neighbors is None
-    assert [row.method for row in hs.compare(X, [mine], seeds=1).rows] == ["DiffusionMap"]
+    both = hs.compare(X, [mine, hs.DiffusionMap(1)], seeds=1)
+    assert [row.method for row in both.rows] == ["DiffusionMap", "DiffusionMap-2"]
+    assert [Y.shape[1] for Y in both.embeddings.values()] == [3, 1]
+    assert list(hs.compare(X, mine, seeds=1).embeddings) == ["DiffusionMap"]
+    assert "1 " in str(hs.compare(X, {1: "pca"}, seeds=1))
 
 
 def test_labels_are_fitted_to_and_missing_ones_are_placed():
@@ -121,7 +197,13 @@ def test_labels_are_fitted_to_and_missing_ones_are_placed():
 def test_a_method_that_fails_leaves_the_others():
     X, _ = clouds()
     bad = hs.DiffusionMap(500)
-    result = hs.compare(X, {"bad": bad, "pca": "pca"}, seeds=1)
+    strange = FunctionTransformer(lambda X: np.full(X.shape, np.nan))
+    wrong = FunctionTransformer(lambda X: 1 / 0)
+    methods = {"bad": bad, "strange": strange, "wrong": wrong, "pca": "pca"}
+    result = hs.compare(X, methods, seeds=1)
+    assert list(result.embeddings) == ["pca"]
+    assert "NaN" in row_of(result, "strange").error
+    assert "ZeroDivisionError" in row_of(result, "wrong").error
     assert "n_components" in row_of(result, "bad").error
     assert np.isnan(row_of(result, "bad").seconds)
     assert row_of(result, "pca").trustworthiness > 0.5
@@ -135,6 +217,7 @@ def test_a_method_that_fails_leaves_the_others():
         ([], None, "methods is empty"),
         (["multiple-discriminant"], None, "need.* labels of at least two classes"),
         (["pca"], [1, 2], r"labels has shape \(2,\) but X has 90 rows"),
+        (["fisher-discriminant"], np.arange(90) / 7, "need.* labels of at least two classes"),
     ],
 )
 def test_what_cannot_be_run_is_said_at_once(methods, labels, text):
@@ -190,4 +273,9 @@ def test_command_line(tmp_path, capsys):
     assert cli.main(command) == 1
     assert "--force" in capsys.readouterr().err
     assert cli.main([*command, "--force"]) == 0
+    np.save(tmp_path / "few.npy", np.eye(5))
+    alone = ["compare", str(tmp_path / "few.npy"), "--methods", "tsne", "--n-neighbors", "3"]
+    assert cli.main([*alone, "-o", str(out), "--force"]) == 1
+    assert "no method came to an embedding" in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == [FILES[0]]
     assert cli.main(["compare", "circle", "--methods", "umap", "-o", str(out)]) == 2

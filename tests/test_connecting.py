@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import numpy as np
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist, pdist
+from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch as hs
 from heatsketch import components
@@ -159,23 +161,103 @@ def test_the_warning_names_the_neighbours_that_connect():
     assert parts(neighbour_graph(distinct, k - 1)) > 1
 
 
-@pytest.mark.parametrize(
-    ("way", "words"),
-    [
-        ({"n_neighbors": 119, "epsilon": 1.0}, "too faintly: raise epsilon"),
-        ({"affinity": "dense"}, "Raise n_neighbors to connect them"),
-    ],
-)
-def test_the_warning_says_what_else_to_do(way, words):
-    assert words in advice_of(groups(gap=1e3), **way)
+def named(text):
+    """The parameters that an advice names, with their least values."""
+    found = re.findall(r"(n_neighbors|epsilon|radius) >= ([0-9.e+-]*[0-9])", text)
+    return {key: int(value) if key == "n_neighbors" else float(value) for key, value in found}
+
+
+def in_one_piece(X, **way):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", hs.DisconnectedWarning)
+        return Diffusion.from_points(X, **way).diagnostics["components"] == 1
+
+
+@pytest.mark.parametrize("exponent", [0, -200, 200])
+@pytest.mark.parametrize("n_neighbors", [15, 119])
+def test_a_graph_with_a_number_is_told_both_numbers(n_neighbors, exponent):
+    X, unit = np.ldexp(groups(gap=8.0), exponent), 4.0**exponent
+    way = {"n_neighbors": n_neighbors, "epsilon": 0.02 * unit}
+    numbers = named(advice_of(X, **way))
+    assert set(numbers) == ({"n_neighbors", "epsilon"} if n_neighbors == 15 else {"epsilon"})
+    way |= numbers
+    assert in_one_piece(X, **way)
+    # Nor is ε far above the smallest: row sums are between 1 and n.
+    advice_of(X, **way | {"epsilon": 0.7 * way["epsilon"]})
+    if n_neighbors == 15:
+        advice_of(X, **way | {"n_neighbors": way["n_neighbors"] - 1})
+
+
+def test_a_wide_enough_number_is_left_as_it_is():
+    X = groups(gap=8.0)
+    numbers = named(advice_of(X, epsilon=1.0, n_neighbors=10))
+    assert set(numbers) == {"n_neighbors"}
+    assert in_one_piece(X, epsilon=1.0, **numbers)
+
+
+def test_a_rule_for_epsilon_is_told_the_number():
+    X = groups(gap=1e3)
+    way = {"n_neighbors": 119, "epsilon": "nearest"}
+    assert in_one_piece(X, **way | named(advice_of(X, **way)))
+
+
+def lopsided(gap):
+    """Ten points far from a hundred: scales of the ten span the gap once n_neighbors does."""
+    X = cloud(110)
+    X[100:, 0] += gap
+    return X
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+@pytest.mark.parametrize("gap", [9.0, 30.0, 60.0])
+def test_self_tuning_scales_are_told_how_many_neighbours_connect(affinity, gap):
+    X, way = lopsided(gap), {"affinity": affinity, "n_neighbors": 6}
+    numbers = named(advice_of(X, **way))
+    assert set(numbers) == {"n_neighbors"}
+    assert in_one_piece(X, **way | numbers)
+    # The scale is that of the (k // 2)-th, and row sums are between 1 and n.
+    advice_of(X, **way | {"n_neighbors": numbers["n_neighbors"] - 4})
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+@pytest.mark.parametrize("gap", [30.0, 1e3])
+def test_where_no_number_of_neighbours_does_the_warning_names_an_epsilon(affinity, gap):
+    X, way = groups(gap=gap), {"affinity": affinity, "n_neighbors": 15}
+    text = advice_of(X, **way)
+    assert "Self-tuning scales connect them with no n_neighbors" in text
+    advice_of(X, **way | {"n_neighbors": 119})
+    assert in_one_piece(X, **way | named(text))
+
+
+def test_copies_do_not_mislead():
+    X = np.repeat(groups(60, 8.0), 3, axis=0)
+    for way in (
+        {"n_neighbors": 5},
+        {"n_neighbors": 5, "epsilon": 0.02},
+        {"n_neighbors": 2, "affinity": "dense"},
+    ):
+        assert in_one_piece(X, **way | named(advice_of(X, **way)))
+
+
+def test_given_neighbours_are_left_to_the_caller():
+    X = groups(gap=1e3)
+    for way, words in (({}, "a number as epsilon"), ({"epsilon": 1.0}, "a larger epsilon")):
+        text = advice_of(X, neighbors=KNeighborsTransformer(n_neighbors=20), **way)
+        assert (
+            f"Raise n_neighbors to connect them; where it links them too faintly, pass {words}"
+            in text
+        )
 
 
 def test_large_data_are_left_to_the_caller(monkeypatch):
     monkeypatch.setattr(components, "EXACT_POINTS", 100)
     X = groups(gap=1e3)
-    assert "Raise n_neighbors to connect" in advice_of(X)
+    for affinity in ("knn", "dense"):
+        assert "Raise n_neighbors to connect" in advice_of(X, affinity=affinity)
     for affinity in ("dense", "radius"):
-        assert "heatsketch.connecting_epsilon tells" in advice_of(X, affinity=affinity, epsilon=1.0)
+        text = advice_of(X, affinity=affinity, epsilon=1.0)
+        cut = float(re.search(r"connecting_epsilon\(X, cut=([0-9.]+)\) tells", text)[1])
+        assert in_one_piece(X, affinity=affinity, epsilon=connecting_epsilon(X, cut=cut))
 
 
 def test_an_outlier_beyond_all_epsilons_is_no_error():

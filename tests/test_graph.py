@@ -132,7 +132,7 @@ def test_sparse_points_are_points(mode):
 def test_what_no_graph_can_have_is_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         neighborhoods(X, **parameters)
-    with pytest.raises(ValueError, match="Every row of X is the same point"):
+    with pytest.raises(ValueError, match="every row of X is the same point"):
         neighborhoods(np.ones((9, 2)), n_neighbors=3)
 
 

@@ -159,7 +159,10 @@ WITH_SKLEARN = (
     *("comparison", "datasets", "experiments", "methods", "cli"),
 )
 MAY_IMPORT_SKLEARN = {m for m in LAYER_OF if m.partition(".")[0] in WITH_SKLEARN}
-OPTIONAL = {"matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "torch", "dask"}
+OPTIONAL = {
+    *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars"),
+    *("openTSNE", "torch", "dask"),
+}
 
 
 def module_name(path):

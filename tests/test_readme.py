@@ -23,7 +23,7 @@ def test_the_two_commands_that_continuous_integration_takes_from_it_are_there_on
     lines = [line for line in README.read_text(encoding="utf-8").splitlines() if "-m venv" in line]
     assert [line.split(".venv/bin/")[-1] for line in lines] == [
         "heatsketch embed digits -o digits.csv --plot digits.png",
-        "python -m pytest",
+        "python -m pytest -n auto",
     ]
 
 

@@ -163,6 +163,14 @@ def warn_of_rounding(values: Array, name: str) -> None:
             )
 
 
+def is_missing(value: Any) -> bool:
+    """Say whether a label says nothing: None, NaN, what pandas has for it, or empty text."""
+    if isinstance(value, str):
+        return not value.strip()
+    same = value == value  # not for NaN; neither true nor false for the NA of pandas
+    return value is None or not isinstance(same, bool | np.bool_) or not same
+
+
 def is_text(values: Array) -> bool:
     """Say whether an array holds text or dates, also as objects: numbers in words stay words."""
     if values.dtype.kind == "O":

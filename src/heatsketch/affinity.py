@@ -15,7 +15,14 @@ from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import ScaleWarning, check_number, check_points, name_rows
 from heatsketch._typing import Array
 from heatsketch.bandwidth import rule_epsilon
-from heatsketch.neighbors import NeighborIndex, Neighbors, Search, distinct_rows, search_of
+from heatsketch.neighbors import (
+    NeighborIndex,
+    Neighbors,
+    Search,
+    distinct_rows,
+    distinct_search,
+    search_of,
+)
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
 from heatsketch.operators.base import Reordered, places_of, take_rows
 from heatsketch.operators.kernel import EXPONENT_BOUND
@@ -151,11 +158,8 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     logger.info("graph of the %d nearest neighbours of %s points", k, f"{n:,}")
     found = index.query(X, k + 1)
     if not sparse.issparse(neighbors) and (found.distances[:, 1] == 0).any():
-        first, vertex = distinct_rows(frame(X))
-        _check_distinct(len(first))
-        X = X[first]
-        neighbors = None if isinstance(neighbors, NeighborIndex) else neighbors
-        index, k = search_of(neighbors, X, frame), _feasible_neighbors(k, len(first))
+        X, vertex, index = distinct_search(neighbors, X, frame)
+        k = _feasible_neighbors(k, index.n)
         found = index.query(X, k + 1)
     if epsilon == "self-tuning":
         middle: int | None = _scale_order(k)

@@ -173,8 +173,8 @@ def in_data_units(frame: Frame, value: float) -> float:
         epsilon = float(frame.unsquared(value))
     if not 0 < epsilon < np.inf:
         raise ValueError(
-            "The squared distances of X are beyond float64; rescale X, or use "
-            "epsilon='self-tuning', which has no such number."
+            "The squared distances of X are beyond float64; rescale X, or diffuse with "
+            "HeatSketch(epsilon='self-tuning'), which needs no such number."
         )
     return epsilon
 

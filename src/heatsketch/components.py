@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from typing import Any
 
 import numpy as np
@@ -94,38 +95,130 @@ def advice(
     *,
     X: Any,
     affinity: str,
-    epsilon: float | str,
+    epsilon: float | Array,
     n_neighbors: int,
     neighbors: Any,
     cut: float,
     vertex: Array | None,
 ) -> str:
-    """Say what would connect an affinity of points that falls into the parts `labels`."""
-    n = X.shape[0]
+    """Say what would connect an affinity of points that falls into the parts `labels`.
+
+    `epsilon`: the bandwidth, or self-tuning scales (n,).
+    """
+    tuned = isinstance(epsilon, np.ndarray)
     if affinity == "knn":
-        if n > EXACT_POINTS or not (neighbors is None or isinstance(neighbors, NeighborIndex)):
-            return "Raise n_neighbors to connect them"
         points = X if vertex is None else X[np.unique(vertex, return_index=True)[1]]
-        wanted = connecting_neighbors(points, labels)
-        if wanted > n_neighbors:
-            return f"With n_neighbors >= {wanted} the graph of neighbours is connected"
-        return "Neighbours link them, but too faintly: raise epsilon"
-    if epsilon == "self-tuning":
-        return "Raise n_neighbors to connect them"
-    if n > EXACT_POINTS:
-        return "heatsketch.connecting_epsilon tells which epsilon would connect them"
+        frame = Frame.of(points)
+        width = None if tuned else frame.squared(float(epsilon))
+        return advice_on_neighbors(labels, frame(points), frame, n_neighbors, width, neighbors)
+    if tuned:
+        return _advice_on_scales(X, n_neighbors)
+    wide = dense_cut(X.shape[0])
+    return _advice_on_epsilon(X, min(cut, wide) if affinity == "radius" else wide)
+
+
+def _advice_on_epsilon(X: Points, cut: float) -> str:
+    if X.shape[0] > EXACT_POINTS:
+        cut = np.floor(100 * cut) / 100  # shorter to write, and enough
+        return (
+            f"heatsketch.connecting_epsilon(X, cut={cut:g}) tells which epsilon would connect them"
+        )
     try:
-        wide = dense_cut(n)
-        needed = connecting_epsilon(X, cut=min(cut, wide) if affinity == "radius" else wide)
-    except ValueError:  # beyond float64
-        return "No epsilon would connect them"
-    return f"epsilon >= {_upwards(needed)} connects them"
+        return f"epsilon >= {_upwards(connecting_epsilon(X, cut=cut))} connects them"
+    except ValueError:
+        return _NO_EPSILON
+
+
+def _advice_on_scales(X: Points, n_neighbors: int) -> str:
+    n = X.shape[0]
+    start = "Raise n_neighbors to connect them, or pass a number"
+    if n <= EXACT_POINTS:
+        points = Frame.of(X)(X)
+        points = points[distinct_rows(points)[0]]
+        wanted = _tuned_neighbors(points, n_neighbors, n, graph=False)
+        if wanted is not None:
+            return f"n_neighbors >= {wanted} connects them"
+        start = _NO_SCALES
+    return f"{start}; {_advice_on_epsilon(X, dense_cut(n))}"
+
+
+def advice_on_neighbors(
+    labels: Array,
+    points: Points,
+    frame: Frame,
+    n_neighbors: int,
+    epsilon: float | None,
+    neighbors: Any,
+) -> str:
+    """Say what would connect a graph of nearest neighbours that falls into the parts `labels`.
+
+    `points` (n, d) are distinct, and they and `epsilon` in the frame; this is infinite where all
+    edges count, None for self-tuning scales.
+    """
+    n = points.shape[0]
+    if not _all_pairs_tell(n, neighbors):
+        return _raise("n_neighbors", epsilon)
+    wanted = max(connecting_neighbors(points, labels), min(n_neighbors, n - 1))
+    prefix = ""
+    if epsilon is None:
+        tuned = _tuned_neighbors(points, wanted, n, graph=True)
+        if tuned is not None:
+            return f"With n_neighbors >= {tuned} the graph is connected"
+        prefix, epsilon = f"{_NO_SCALES}. ", 0.0
+    square = float(_tree(points, wanted).data.max()) ** 2
+    named = [f"n_neighbors >= {wanted}"] if wanted > n_neighbors else []
+    return prefix + _advice_on_graph(named, square, n, frame, epsilon)
+
+
+def advice_on_radius(
+    points: Points, frame: Frame, radius: float, epsilon: float, neighbors: Any
+) -> str:
+    """Say what would connect the graph of points (n, d) at most `radius` apart.
+
+    All in the frame; `epsilon` is infinite where all edges count.
+    """
+    n = points.shape[0]
+    if not _all_pairs_tell(n, neighbors):
+        return _raise("radius", epsilon)
+    square = _longest_square(points) * (1 + _ROUNDING)
+    length = np.sqrt(square)
+    named = []
+    if length > radius:
+        named = [f"radius >= {_upwards(np.ldexp(length, frame.exponent))}"]
+    return _advice_on_graph(named, square, n, frame, epsilon)
+
+
+def _all_pairs_tell(n: int, neighbors: Any) -> bool:
+    ours = neighbors is None or isinstance(neighbors, NeighborIndex)
+    return ours and n <= EXACT_POINTS
+
+
+def _raise(name: str, epsilon: float | None) -> str:
+    text = f"Raise {name} to connect them"
+    if epsilon == np.inf:
+        return text
+    width = "a number as epsilon" if epsilon is None else "a larger epsilon"
+    return f"{text}; where it links them too faintly, pass {width}"
+
+
+def _advice_on_graph(named: list[str], square: float, n: int, frame: Frame, epsilon: float) -> str:
+    """Name what connects a graph, and ε where its edges of a squared length are too faint."""
+    needed = 2 * square / dense_cut(n) ** 2 * (1 + _ROUNDING)
+    if needed > epsilon or not named:
+        try:
+            named = [*named, f"epsilon >= {_upwards(in_data_units(frame, needed))}"]
+        except ValueError:
+            return _NO_EPSILON
+    return f"With {' and '.join(named)} the graph is connected"
+
+
+_NO_SCALES = "Self-tuning scales connect them with no n_neighbors"
+_NO_EPSILON = "No epsilon would connect them: it is beyond float64"
 
 
 def _upwards(value: float) -> str:
     """Write a number with four digits, rounded up."""
-    unit = 10.0 ** (np.floor(np.log10(value)) - 3)
-    return f"{np.ceil(value / unit) * unit:.4g}"
+    return f"{value * 1.0006:.4g}"
 
 
 def _squared_distances(points: Points) -> Array:
@@ -162,14 +255,19 @@ def _longest_square_of_many(points: Points) -> float:
 
 def _tree_of_neighbors(points: Points) -> list[Array]:
     """Return a spanning tree (i, j, length) of nearest neighbours and links between their parts."""
-    n, k = points.shape[0], _TREE_NEIGHBORS + 1
-    found = NeighborIndex(points).query(points, k)
-    starts = np.arange(0, n * k + 1, k)
-    graph = sparse.csr_matrix((found.distances.ravel(), found.indices.ravel(), starts), (n, n))
-    tree = minimum_spanning_tree(graph).tocoo()
+    tree = _tree(points, _TREE_NEIGHBORS)
     links = shortest_links(points, connected_components(tree, directed=False)[1])
     own = (tree.row, tree.col, tree.data)
     return [np.concatenate(sides) for sides in zip(own, links, strict=True)]
+
+
+def _tree(points: Points, k: int) -> sparse.coo_matrix:
+    """Return the minimum spanning tree (a forest, maybe) of the graph of k nearest neighbours."""
+    n = points.shape[0]
+    found = NeighborIndex(points).query(points, k + 1)
+    starts = np.arange(0, n * (k + 1) + 1, k + 1)
+    graph = sparse.csr_matrix((found.distances.ravel(), found.indices.ravel(), starts), (n, n))
+    return minimum_spanning_tree(graph).tocoo()
 
 
 def connecting_neighbors(points: Points, labels: Array) -> int:
@@ -181,8 +279,7 @@ def connecting_neighbors(points: Points, labels: Array) -> int:
     points = Frame.of(points)(points)
     by_part = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[by_part], np.arange(labels.max() + 1))
-    norms = squared_norms(points)
-    rounding = 16 * np.finfo(float).eps * (norms + norms.max())
+    rounding = _rounding(points)
     ranks = np.empty((points.shape[0], len(starts)), np.int64)
 
     def work(rows: slice) -> None:
@@ -197,6 +294,45 @@ def connecting_neighbors(points: Points, labels: Array) -> int:
     between = np.minimum(between, between.T)  # an edge found from either end
     np.fill_diagonal(between, 0)
     return int(linkage(squareform(between), "single")[-1, 2])
+
+
+def _rounding(points: Points) -> Array:
+    """Return what rounding may change of the squared distances of each point."""
+    norms = squared_norms(points)
+    return 16 * np.finfo(float).eps * (norms + norms.max())
+
+
+def _tuned_neighbors(points: Points, low: int, n: int, *, graph: bool) -> int | None:
+    """Return from which n_neighbors >= low on self-tuning scales connect distinct points, if any.
+
+    In rows of `n` points; `graph`: of nearest neighbours alone, else of all pairs. Scales and edges
+    only grow with the number, so that it is found by bisection.
+    """
+    squares, rounding = _squared_distances(points), _rounding(points)
+    nearest = np.sort(squares, axis=1)
+    squares += rounding[:, None]
+    last = len(squares) - 1
+
+    def connected(k: int) -> bool:
+        reach = nearest[:, k + 1] if graph and k < last else np.full(last + 1, np.inf)
+        scales = np.sqrt(np.maximum(nearest[:, max(1, k // 2)] - rounding, 0.0))
+        return _reaches_all(squares, reach, scales * dense_cut(n) / np.sqrt(2))
+
+    if low > last or not connected(last):
+        return None
+    return low + bisect.bisect_left(range(low, last), True, key=connected)
+
+
+def _reaches_all(squares: Array, reach: Array, scales: Array) -> bool:
+    """Say whether links with d² below s_i s_j and below either end's reach join all points."""
+    fresh, outside = np.zeros(1, int), np.arange(1, len(squares))
+    while len(fresh) and len(outside):
+        d2 = squares[np.ix_(fresh, outside)]
+        linked = d2 < np.maximum.outer(reach[fresh], reach[outside])
+        linked &= d2 < np.outer(scales[fresh], scales[outside])
+        met = linked.any(axis=0)
+        fresh, outside = outside[met], outside[~met]
+    return len(outside) == 0
 
 
 def component_labels(K: Operator) -> Array | None:

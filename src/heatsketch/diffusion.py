@@ -54,7 +54,10 @@ AFFINITIES = ("knn", "dense", "radius")
 _NEW_ROWS = 2**16  # new points whose rows are made at a time
 _FAR_ROW = 500.0  # logarithm down to which affinities of new points are as they are
 _CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
-_RAISE = "Raise n_neighbors or epsilon to connect them"
+
+
+def _raise_what_it_was_made_with(labels: Array) -> str:
+    return "Raise what it was made with (n_neighbors, epsilon) to connect them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +179,7 @@ class Diffusion:
             advice,
             X=X,
             affinity=affinity,
-            epsilon=epsilon,
+            epsilon=built.epsilon,
             n_neighbors=n_neighbors,
             neighbors=neighbors,
             cut=cut,
@@ -195,6 +198,7 @@ class Diffusion:
         alpha: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
+        advise: Callable[[Array], str] = _raise_what_it_was_made_with,
     ) -> Diffusion:
         """Build the diffusion of a given affinity.
 
@@ -204,6 +208,9 @@ class Diffusion:
             Symmetric and non-negative. `extend` takes affinities K(x, x_j), (m, n).
         normalization, alpha, tol, max_iter
             As in `from_points`.
+        advise : callable, optional
+            Components (n,) -> what would connect them, for the text of the warning: for callers who
+            know what K was made from.
 
         Examples
         --------
@@ -217,7 +224,9 @@ class Diffusion:
         if isinstance(operator, Sparse):  # given as an operator: a matrix is in that order already
             operator = in_near_order(operator)
         built = Affinity(operator, _given_rows)
-        return cls._normalized(built, operator.n, normalization, alpha, tol, max_iter)
+        return cls._normalized(
+            built, operator.n, normalization, alpha, tol, max_iter, advise=advise
+        )
 
     @classmethod
     def from_graph(
@@ -317,7 +326,7 @@ class Diffusion:
         tol: float,
         max_iter: int,
         dtype: Any = np.float64,
-        advise: Callable[[Array], str] = lambda labels: _RAISE,
+        advise: Callable[[Array], str] = _raise_what_it_was_made_with,
     ) -> Diffusion:
         started = time.perf_counter()
         K = built.operator
@@ -432,8 +441,7 @@ def _connectivity(K: Operator, row_sums: Array, advise: Callable[[Array], str]) 
     if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
         raise ValueError(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
-            "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon), or "
-            "epsilon='self-tuning'."
+            "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."
         )
     labels = component_labels(K)
     if labels is None:

@@ -13,6 +13,7 @@ from scipy.sparse.linalg import splu
 
 from heatsketch._array import random_block, row_tiles, single_threaded_blas
 from heatsketch._typing import Array, Rng
+from heatsketch.components import component_labels
 from heatsketch.operators.base import (
     Deflated,
     Operator,
@@ -37,21 +38,54 @@ _COLUMNS, _ROUNDS = 48, 6  # of a basis, at least; bases
 def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
     """Return the leading eigenpairs of a deflated diffusion: by systems where it pays, else `eigh`.
 
+    Where the graph falls into pieces, those of the eigenvalue 1 are known: differences between a
+    piece and the larger ones. No iteration could tell hundreds of them apart.
+
     Parameters
     ----------
     A : Deflated
-        Of an operator whose largest eigenvalue is the bound of its spectrum: 1, of a diffusion.
+        Of an operator whose largest eigenvalue is the bound of its spectrum, 1, with √π taken out.
     k, tol, rng
         As in `eigh`.
     """
     stored, order = stored_order(A)
-    found = None if A.n <= DENSE_LIMIT else inverse_eigenpairs(stored, k, tol, rng)
-    if found is None:
-        return eigh(A, k, tol=tol, rng=rng)
-    values, vectors = found
-    residuals = np.linalg.norm(stored @ vectors - vectors * values, axis=0)
-    vectors = fix_signs(vectors)
+    H = _between_pieces(stored, k)
+    if H.shape[1] < k:
+        rest = stored if H.shape[1] == 0 else Deflated(stored.A, np.hstack([stored.V, H]))
+        H = np.hstack([H, _leading(rest, k - H.shape[1], tol, rng)])
+    image = stored @ stored.asarray(H)
+    values = np.einsum("ij,ij->j", H, image)
+    residuals = np.linalg.norm(image - H * values, axis=0)
+    vectors = fix_signs(H)
     return Spectrum(values, vectors if order is None else put_rows(vectors, order), residuals)
+
+
+def _leading(A: Deflated, k: int, tol: float, rng: Rng) -> Array:
+    found = None if A.n <= DENSE_LIMIT else inverse_eigenpairs(A, k, tol, rng)
+    return eigh(A, k, tol=tol, rng=rng).vectors if found is None else found[1]
+
+
+def _between_pieces(A: Deflated, k: int) -> Array:
+    """Return eigenvectors of eigenvalue 1 but √π, one for each piece but the largest, k at most.
+
+    The m-th is √π on the m larger pieces together against the next one, in the proportion that
+    keeps it orthogonal to √π.
+    """
+    held = A.A.A if isinstance(A.A, Scaled) else A.A
+    labels = component_labels(held) if isinstance(held, Sparse) else None
+    if labels is None or labels.max() == 0:
+        return np.empty((A.n, 0))
+    root = np.asarray(A.V[:, 0], dtype=float)
+    mass = np.bincount(labels, weights=root**2)
+    pieces = np.argsort(-mass, kind="stable")
+    rank = np.argsort(pieces)[labels]
+    m, together = mass[pieces][1:], np.cumsum(mass[pieces])
+    larger, both = together[:-1], together[1:]
+    H = np.zeros((A.n, min(k, len(m))))
+    for j in range(H.shape[1]):
+        H[rank <= j, j] = np.sqrt(m[j] / (larger[j] * both[j]))
+        H[rank == j + 1, j] = -np.sqrt(larger[j] / (m[j] * both[j]))
+    return H * root[:, None]
 
 
 @single_threaded_blas()  # the same bits for any number of threads

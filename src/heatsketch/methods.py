@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from sklearn.utils import get_tags
@@ -16,7 +15,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "heat-sketch": estimators.HeatSketch,
     "diffusion-map": estimators.DiffusionMap,
     "mixture-diffusion": estimators.MixtureDiffusion,
-    "pca": partial(classical.PCA, n_components=2),  # scikit-learn's keeps all by default
+    "pca": classical.PCA,
     "classical-mds": classical.ClassicalMDS,
     "landmark-mds": classical.LandmarkMDS,
     "fisher-discriminant": classical.FisherDiscriminant,

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.stats import spearmanr
 
 from heatsketch._array import Frame, filled
-from heatsketch._checks import check_number, check_points, refuse_masked
+from heatsketch._checks import check_number, check_points, is_missing, refuse_masked
 from heatsketch._typing import Array, Points, Rng
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.operators.kernel import exponent_error, squared_distances
@@ -154,8 +154,8 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
     Y : array or CSR matrix (n, c)
         The embedding, or the data.
     labels : array (n,)
-        Categories: text, numbers or codes. None, NaN and the number -1 mean missing; such points
-        neither vote nor count.
+        Categories: text or numbers. None, NaN and empty text mean missing; such points neither
+        vote nor count.
     n_neighbors : int in [1, number of labelled points), default 10
         Voters k.
 
@@ -167,8 +167,8 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
     Raises
     ------
     ValueError
-        Labels of another number of points; labels -1 and 1, where -1 may be no missing one; fewer
-        than n_neighbors + 1 labelled points; NaN or infinity in Y.
+        Labels of another number of points; fewer than n_neighbors + 1 labelled points; NaN or
+        infinity in Y.
 
     Notes
     -----
@@ -439,20 +439,10 @@ def _codes(labels: Any, n: int) -> Array:
     labels = np.asarray(labels)
     if labels.shape != (n,):
         raise ValueError(f"labels has shape {labels.shape} but Y has {n} points; pass ({n},).")
-    values = labels.tolist()
-    if {-1, 1} == {value for value in values if not _is_missing(value)}:
-        raise ValueError(
-            "labels are -1 and 1, but -1 stands for a missing label; pass 0 and 1, or text."
-        )
     numbers: dict[Any, int] = {}
     return np.array(
         [
-            -1 if _is_missing(value) or value == -1 else numbers.setdefault(value, len(numbers))
-            for value in values
+            -1 if is_missing(value) else numbers.setdefault(value, len(numbers))
+            for value in labels.tolist()
         ]
     )
-
-
-def _is_missing(value: Any) -> bool:
-    same = value == value  # not for NaN; neither true nor false for the NA of pandas
-    return value is None or not isinstance(same, bool | np.bool_) or not same

@@ -1,18 +1,17 @@
 """The classical methods of dimensionality reduction, on one neighbour search.
 
 Those of *Linear and nonlinear dimensionality reduction*. `graph` holds the neighbourhoods that
-`isomap`, `lle` and `laplacian` are built on, `paths` the shortest paths, `scaling` what classical
-scaling, its landmarks (`mds`) and Isomap have in common, `singular` the smallest singular vectors
-that LLE asks for; `sne` is both kinds of stochastic neighbour embedding. `PCA` is scikit-learn's.
+`isomap`, `lle` and `laplacian` are built on, `paths` the shortest paths, `pca` the axes of points,
+`scaling` the coordinates from distances that `mds` and Isomap have in common, `singular` the
+smallest singular vectors that LLE asks for; `sne` is both kinds of stochastic neighbour embedding.
 """
-
-from sklearn.decomposition import PCA
 
 from heatsketch.classical.discriminant import FisherDiscriminant, MultipleDiscriminant
 from heatsketch.classical.isomap import Isomap, LandmarkIsomap
 from heatsketch.classical.laplacian import LaplacianEigenmap
 from heatsketch.classical.lle import LocallyLinearEmbedding
 from heatsketch.classical.mds import ClassicalMDS, LandmarkMDS
+from heatsketch.classical.pca import PCA
 from heatsketch.classical.sne import SNE, TSNE
 from heatsketch.estimators import DiffusionMap
 

@@ -63,6 +63,18 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
 
+def in_units(Y: Array, exponent: Any, dtype: np.dtype) -> Array:
+    """Return coordinates times 2^exponent, in the precision of the data, or say it is too coarse.
+
+    `exponent` is a number, or one for each row (n, 1).
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        embedding = np.ldexp(Y, exponent).astype(dtype)
+    if not np.isfinite(embedding).all():
+        raise ValueError(f"The coordinates are too large for {dtype}; divide X by a constant.")
+    return embedding
+
+
 def check_non_negative(D: Array) -> None:
     """Raise where distances are negative."""
     if D.min(initial=0.0) < 0:

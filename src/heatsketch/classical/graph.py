@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from heatsketch._array import Frame
 from heatsketch._checks import DisconnectedWarning, ScaleWarning, check_number, name_rows
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors import Neighbors, Search, distinct_rows, search_of
+from heatsketch.neighbors import Neighbors, Search, distinct_search, search_of
 from heatsketch.neighbors.links import shortest_links
 
 
@@ -144,13 +144,8 @@ def neighborhoods(
     graph = _graph(search, X, _feasible(k, X.shape[0]), reach)
     vertex = None
     if not sparse.issparse(neighbors) and graph.nnz and graph.data.min() <= _LEAST:
-        first, vertex = distinct_rows(frame(X))
-        if len(first) < 2:
-            raise ValueError("Every row of X is the same point; pass points that differ.")
-        X = X[first]
-        own = hasattr(neighbors, "fit_transform")  # a transformer can be fitted again
-        search = search_of(neighbors if own else None, X, frame)
-        graph = _graph(search, X, _feasible(k, len(first)), reach)
+        X, vertex, search = distinct_search(neighbors, X, frame)
+        graph = _graph(search, X, _feasible(k, search.n), reach)
     k = None if k is None else min(k, X.shape[0] - 1)
     return Neighborhoods(frame(X), graph, frame, search, k, reach, vertex)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -12,10 +13,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
-from heatsketch._array import Frame, filled
-from heatsketch._checks import check_choice, check_number
+from heatsketch._array import filled
+from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding, check_non_negative
+from heatsketch.classical._base import Embedding, check_non_negative, in_units
 from heatsketch.classical.graph import Neighborhoods, neighborhoods
 from heatsketch.classical.landmarks import check_indices
 from heatsketch.classical.paths import shortest_paths, spread_vertices
@@ -58,10 +59,10 @@ class _PathScaling(Embedding):
         found = time.perf_counter()
         landmarks = self._landmarks(graph, X.shape[0])
         n, count = graph.shape[0], len(landmarks)
-        if k > count:
+        if k >= count:
             raise ValueError(
                 f"n_components={k} but there are {count} distinct points to scale; pass "
-                f"n_components <= {count}."
+                f"fewer components, or at least {k + 1} points or landmarks."
             )
         what = f"Paths between {count:,} and {n:,} points"
         memory.require(8.0 * count * (n + count), what, self._instead)
@@ -71,7 +72,7 @@ class _PathScaling(Embedding):
         self._scaling = classical_scaling(np.square(squares, out=squares), k)
         Y = self._placed(_from_themselves(n))
         self.residual_variance_ = _residual_variance(self._paths, Y, landmarks)
-        self.embedding_ = self._hoods.spread(_in_units(Y, self._hoods.frame, X.dtype))
+        self.embedding_ = self._hoods.spread(in_units(Y, self._hoods.frame.exponent, X.dtype))
         self.diagnostics_ = self._hoods.diagnostics | {
             "residual_variance": float(self.residual_variance_[-1]),
             "graph_seconds": found - started,
@@ -94,7 +95,9 @@ class _PathScaling(Embedding):
         """
         check_is_fitted(self)
         X = self._read_any(X, reset=False)
-        return _in_units(self._placed(self._hoods.rows(X)), self._hoods.frame, X.dtype)
+        rows = self._hoods.rows(X)
+        _warn_of_far(rows, float(self._paths.max()))
+        return in_units(self._placed(rows), self._hoods.frame.exponent, X.dtype)
 
     @abstractmethod
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
@@ -327,13 +330,17 @@ def _tile(width: int) -> int:
     return max(1, _TILE // width)
 
 
-def _in_units(Y: Array, frame: Frame, dtype: np.dtype) -> Array:
-    """Return coordinates in the units of the data, in their precision, or say it is too coarse."""
-    with np.errstate(over="ignore"):
-        embedding = np.ldexp(Y, frame.exponent).astype(dtype)
-    if not np.isfinite(embedding).all():
-        raise ValueError(f"The coordinates are too large for {dtype}; divide X by a constant.")
-    return embedding
+def _warn_of_far(rows: sparse.csr_matrix, longest: float) -> None:
+    """Warn of points that are farther from their neighbours than the longest path."""
+    nearest = np.minimum.reduceat(rows.data, rows.indptr[:-1])
+    far = np.flatnonzero(nearest > longest)
+    if len(far):
+        warnings.warn(
+            f"{len(far)} new point(s) (rows {name_rows(far)}) are farther from every training "
+            "point than these are from each other along the graph; their coordinates mean little.",
+            ScaleWarning,
+            stacklevel=4,
+        )
 
 
 def _residual_variance(paths: Array, Y: Array, landmarks: Array) -> Array:

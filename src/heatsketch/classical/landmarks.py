@@ -73,12 +73,14 @@ def _approach(nearest: Array, points: Array, landmark: Array) -> None:
 def check_indices(landmarks: Any, n: int) -> Array:
     """Return landmarks as the indices (l,) of distinct points of n, or raise."""
     indices = np.asarray(landmarks)
+    if indices.size == 0:
+        raise ValueError("landmarks is empty; pass the numbers of rows of X, or a rule's name.")
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise ValueError(
             f"landmarks has shape {indices.shape} and dtype {indices.dtype}; pass "
             "a rule's name, or the numbers of rows of X, integers (l,)."
         )
-    if len(indices) and not (indices.min() >= 0 and indices.max() < n):
+    if not (indices.min() >= 0 and indices.max() < n):
         raise ValueError(f"landmarks has indices out of range; pass 0 <= index < {n}.")
     if len(np.unique(indices)) < len(indices):
         raise ValueError("landmarks names a row of X more than once; pass each row once.")

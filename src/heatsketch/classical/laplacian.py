@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,6 +21,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.bandwidth import RULES, rule_epsilon
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.graph import Neighborhoods, neighborhoods
+from heatsketch.components import advice_on_neighbors, advice_on_radius
 from heatsketch.diffusion import Diffusion
 from heatsketch.inverse import slowest_eigenpairs
 from heatsketch.neighbors import NeighborIndex, pair_distances
@@ -166,8 +169,12 @@ class LaplacianEigenmap(Embedding):
             X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
         )
         kernel = _Kernel.of(hoods, self.weights, self.epsilon)
-        K = kernel(hoods.symmetric()) + sparse.identity(hoods.n, format="csr")
-        diffusion = Diffusion.from_affinity(K, alpha=0.0)
+        advise = functools.partial(_advice, hoods, kernel.epsilon, self.neighbors)
+        graph = hoods.symmetric()
+        if self.radius is not None:
+            _check_radius(graph, self.radius, advise)
+        K = kernel(graph) + sparse.identity(hoods.n, format="csr")
+        diffusion = Diffusion.from_affinity(K, alpha=0.0, advise=advise)
         started = time.perf_counter()
         top = slowest_eigenpairs(
             diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
@@ -278,6 +285,25 @@ class _Rows:
             weights = np.exp(-((d - nearest) * (d + nearest)) / self.kernel.epsilon)
         weights /= np.repeat(np.add.reduceat(weights, starts), counts)
         return sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
+
+
+def _advice(hoods: Neighborhoods, epsilon: float, neighbors: Any, labels: Array) -> str:
+    points, frame = hoods.points, hoods.frame
+    if hoods.n_neighbors is not None:
+        return advice_on_neighbors(labels, points, frame, hoods.n_neighbors, epsilon, neighbors)
+    assert hoods.radius is not None
+    return advice_on_radius(points, frame, hoods.radius, epsilon, neighbors)
+
+
+def _check_radius(graph: sparse.csr_matrix, radius: float, advise: Callable[[Array], str]) -> None:
+    """Raise where most points have no other within the radius."""
+    n = graph.shape[0]
+    alone = int(np.sum(np.diff(graph.indptr) == 0))
+    if alone > max(1, n // 2):
+        raise ValueError(
+            f"radius={radius:.4g} leaves {alone} of {n} points without a neighbour; pass a larger "
+            f"one. {advise(np.arange(n))}."
+        )
 
 
 def _reach(hoods: Neighborhoods, neighbors: Any) -> Array | None:

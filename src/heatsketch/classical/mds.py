@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +15,10 @@ from heatsketch import memory
 from heatsketch._array import Frame, filled
 from heatsketch._checks import as_floats, check_number, check_points
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding, check_distances, check_non_negative
+from heatsketch.classical._base import Embedding, check_distances, check_non_negative, in_units
 from heatsketch.classical.landmarks import check_indices, choose_landmarks
-from heatsketch.classical.scaling import classical_scaling
-from heatsketch.operators.kernel import squared_distances
+from heatsketch.classical.pca import Axes
+from heatsketch.classical.scaling import Scaling, classical_scaling, warn_of_zeros
 
 logger = logging.getLogger("heatsketch")
 
@@ -26,21 +26,6 @@ _MATRICES = 2  # (n, n) at the peak, beside distances that are given
 _FAR = 2.0**480  # distances up to here have squares that can be summed
 _SPECTRUM_POINTS = 1000  # whose whole spectrum is looked at
 _ZERO = 1e-12  # share of the largest eigenvalue that is rounding
-
-
-@dataclass(frozen=True, eq=False)
-class _Points:
-    """Squared distances from points to some that are kept (l, d), in the frame."""
-
-    frame: Frame
-    kept: Array
-
-    @property
-    def exponent(self) -> int:
-        return self.frame.exponent
-
-    def __call__(self, X: Array) -> Array:
-        return squared_distances(self.frame(X), self.kept, direct=False)
 
 
 @dataclass(frozen=True)
@@ -59,18 +44,20 @@ class _Distances:
 
 
 class _Scaling(Embedding):
-    """Abstract base: coordinates from squared distances to l points that are kept."""
+    """Abstract base: coordinates from l points that are kept, or from distances to them."""
 
     n_components: int
     metric: str
-    _squares: _Points | _Distances
+    _squares: _Distances  # of distances
+    _scaling: Scaling
+    _axes: Axes  # of points
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep l points, scale them, and place all."""
 
     def transform(self, X: Any) -> Array:
-        """Place points, new or old, by their squared distances to those kept (Gower 1968).
+        """Place points, new or old: by projection, or by their distances to those kept.
 
         Parameters
         ----------
@@ -88,18 +75,34 @@ class _Scaling(Embedding):
     def _read_rows(self, X: Any, reset: bool) -> Array:
         return self._read_distances(X, reset) if self._precomputed else self._read(X, reset)
 
-    def _scale(self, kept: Array, k: int) -> None:
-        """Scale the kept points (l, d), or their distances (l, l)."""
-        squares = filled(lambda rows: self._squares(kept[rows]), (len(kept), len(kept)))
+    def _scale_distances(self, D: Array, k: int) -> None:
+        """Scale the kept points by the distances between them (l, l)."""
+        squares = filled(lambda rows: self._squares(D[rows]), D.shape)
         self.diagnostics_ = _negative_part(squares)
         self._scaling = classical_scaling(squares, k)
-        with np.errstate(over="ignore"):  # the squares of lengths beyond 1e154 are infinite
-            self.eigenvalues_ = np.ldexp(self._scaling.values, 2 * self._squares.exponent)
+        self.eigenvalues_ = _squared_units(self._scaling.values, self._squares.exponent)
+
+    def _scale_points(self, kept: Array, k: int) -> None:
+        """Scale the kept points (l, d): B = Y Yᵀ for the centred ones, so V √Λ = U Σ = Y W."""
+        found = Axes.of(kept, min(k, *kept.shape))
+        sigma, rounding = found.deviations, np.finfo(float).eps * max(kept.shape)
+        positive = int(np.count_nonzero(sigma > rounding * sigma[0]))
+        warn_of_zeros(positive, k)
+        W, values = np.zeros((k, kept.shape[1])), np.zeros(k)
+        W[:positive], values[:positive] = found.components[:positive], sigma[:positive] ** 2
+        Z = found.project(kept)[:, :positive]
+        W[:positive] *= np.sign(Z[np.abs(Z).argmax(axis=0), np.arange(positive)])[:, None]
+        self._axes = replace(found, components=W)
+        self.eigenvalues_ = _squared_units(values, found.exponent)
+        nothing = {"negative_eigenvalues": 0, "negative_share": 0.0}
+        self.diagnostics_ = nothing | {"spectrum_points": len(kept)}
 
     def _place(self, X: Array) -> Array:
+        if not self._precomputed:
+            return self._axes.project(X)
         shape = (len(X), len(self._scaling.values))
         Y = filled(lambda rows: self._scaling.place(self._squares(X[rows])), shape)
-        return np.ldexp(Y, self._squares.exponent).astype(X.dtype)
+        return in_units(Y, self._squares.exponent, X.dtype)
 
 
 class ClassicalMDS(_Scaling):
@@ -110,13 +113,13 @@ class ClassicalMDS(_Scaling):
 
         B_ij = ½ (μ_i + μ_j - Δ_ij - μ),  B = V Λ Vᵀ,  Z = [v_1 √λ_1, …, v_k √λ_k].
 
-    Of Euclidean distances B = Y Yᵀ, with Y the centred points, and Z is what `PCA` gives, up to
-    signs. Other distances may give B negative eigenvalues; these are left out.
+    Of points B = Y Yᵀ, with Y the centred ones, and Z is what `PCA` gives, up to signs; it comes
+    from the singular values of Y, without the distances. Distances that are not Euclidean may give
+    B negative eigenvalues; these are left out.
 
     When to use it: for distances that are given, such as travel times, dissimilarities people have
-    stated, or distances of strings. When not: for points `PCA` gives the same at a lower cost;
-    beyond some 15,000 points see `LandmarkMDS`; along curved data straight distances mislead, see
-    `Isomap`.
+    stated, or distances of strings. When not: of more than some 15,000 points all distances take
+    too much memory, see `LandmarkMDS`; along curved data straight distances mislead, see `Isomap`.
 
     Parameters
     ----------
@@ -131,10 +134,10 @@ class ClassicalMDS(_Scaling):
         Columns of mean zero, orthogonal, of squared length λ_m; the entry of largest modulus of
         each is positive.
     eigenvalues_ : array (k,)
-        λ_m, descending, in squared units of the distances.
+        λ_m, descending, in squared units of the distances: infinite for lengths beyond 1e154.
     diagnostics_ : dict
         `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a share of
-        Σ|λ| over all: 0 for Euclidean distances. Beyond 1,000 points both are those of
+        Σ|λ| over all: 0 for points. Of more than 1,000 points' distances both are those of
         `spectrum_points` = 1,000 points, evenly spaced in the order of the rows.
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -145,14 +148,15 @@ class ClassicalMDS(_Scaling):
         (n, n) is more than there is; use `LandmarkMDS`.
     ValueError
         Distances that are negative, not symmetric, or not zero on the diagonal; too many
-        components.
+        components; coordinates too large for the precision of X.
 
     Notes
     -----
-    Cost: 16 n² bytes and n² d operations for the distances, n³ for the eigenpairs up to 1,500
-    points and beyond some 50 products with B; a new point n (d + k). From its squared distances
+    Cost: of points as of `PCA`. Of distances 16 n² bytes, and n³ operations for the eigenpairs up
+    to 1,500 points and beyond some 50 products with B; a new point, n k. From its squared distances
     δ_j to the n it is placed at y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j), which puts training points
-    where they are.
+    where they are (Gower 1968) and, where they are points, says the same as projection; far
+    outside them, in δ, digits are lost.
 
     Examples
     --------
@@ -188,16 +192,16 @@ class ClassicalMDS(_Scaling):
             raise ValueError(
                 f"n_components={k} but X has {n} points; pass n_components <= {n - 1}."
             )
-        memory.require(8.0 * _MATRICES * n * n, f"Distances of {n:,} points", "use LandmarkMDS.")
         logger.info("classical scaling of %s points", f"{n:,}")
-        if self._precomputed:
-            self._squares = _Distances.of(X)
-        else:
-            frame = Frame.of(X)
-            self._squares = _Points(frame, frame(X))
-        self._scale(X, k)
-        Y = np.ldexp(self._scaling.coordinates, self._squares.exponent)
-        self.embedding_ = Y.astype(X.dtype)
+        if not self._precomputed:
+            self._scale_points(X, k)
+            self.embedding_ = self._place(X)
+            return self
+        memory.require(8.0 * _MATRICES * n * n, f"Distances of {n:,} points", "use LandmarkMDS.")
+        self._squares = _Distances.of(X)
+        self._scale_distances(X, k)
+        Z = self._scaling.coordinates
+        self.embedding_ = in_units(Z, self._squares.exponent, X.dtype)
         return self
 
 
@@ -215,8 +219,8 @@ class LandmarkMDS(_Scaling):
     axes, is left out: axes and origin are the landmarks', and `PCA` of the embedding turns it.
 
     When to use it: for more points than `ClassicalMDS` has room for, or where distances are costly,
-    for n l of them are enough. When not: Euclidean distances make the map linear, the projection on
-    the principal axes of the landmarks; `PCA` projects on those of all points.
+    for n l of them are enough. When not: of points the map is linear, the projection on the
+    principal axes of the landmarks (and computed so); `PCA` projects on those of all points.
 
     Parameters
     ----------
@@ -256,8 +260,8 @@ class LandmarkMDS(_Scaling):
 
     Notes
     -----
-    Cost: n l d operations for max-min, n l (d + k) for the coordinates, l³ for the scaling; memory
-    for the data twice and the (l, l) distances, never (n, l).
+    Cost: n l d operations for max-min, and memory for the data twice; l d min(l, d) for the scaling
+    of points and n d k for the coordinates; of distances l³ and n l k.
 
     Examples
     --------
@@ -304,7 +308,10 @@ class LandmarkMDS(_Scaling):
                 f"components, or at least {k + 1} landmarks."
             )
         logger.info("placing %s points by %s landmarks", f"{len(X):,}", f"{len(kept):,}")
-        self._scale(kept, k)
+        if self._precomputed:
+            self._scale_distances(kept, k)
+        else:
+            self._scale_points(kept, k)
         self.diagnostics_["n_landmarks"] = len(kept)
         self.embedding_ = self._place(X)
         return self
@@ -317,6 +324,11 @@ class LandmarkMDS(_Scaling):
 
     def _kept_distances(self, X: Array) -> Array:
         """Return the distances (l, l) between the landmarks, rows of X (n, l)."""
+        if isinstance(self.landmarks, str):
+            raise ValueError(
+                f"landmarks={self.landmarks!r} but metric='precomputed'; pass the numbers of the "
+                "rows of X that are the landmarks', in the order of the columns."
+            )
         self.landmarks_ = check_indices(self.landmarks, len(X))
         if len(self.landmarks_) != X.shape[1]:
             raise ValueError(
@@ -331,17 +343,15 @@ class LandmarkMDS(_Scaling):
 
     def _kept_points(self, X: Array) -> Array:
         """Return the coordinates (l, d) of the landmarks."""
-        frame = Frame.of(X)
         if isinstance(self.landmarks, str):
             count = check_number(self.n_landmarks, "n_landmarks", low=2, integer=True)
-            self.landmarks_ = choose_landmarks(frame(X), self.landmarks, count, self.random_state)
+            points = Frame.of(X)(X)
+            self.landmarks_ = choose_landmarks(points, self.landmarks, count, self.random_state)
         elif np.ndim(self.landmarks) == 2:
             self.landmarks_ = self._check_coordinates(X.shape[1])
         else:
             self.landmarks_ = check_indices(self.landmarks, len(X))
-        kept = self.landmarks_ if self.landmarks_.ndim == 2 else X[self.landmarks_]
-        self._squares = _Points(frame, frame(kept))
-        return kept
+        return self.landmarks_ if self.landmarks_.ndim == 2 else X[self.landmarks_]
 
     def _check_coordinates(self, d: int) -> Array:
         given = check_points(as_floats(self.landmarks, "landmarks"), "landmarks")
@@ -356,6 +366,12 @@ class LandmarkMDS(_Scaling):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = False
         return tags
+
+
+def _squared_units(values: Array, exponent: int) -> Array:
+    """Return eigenvalues in squared units: infinite beyond 1e308, of lengths beyond 1e154."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(values, 2 * exponent)
 
 
 def _negative_part(squares: Array) -> dict[str, Any]:

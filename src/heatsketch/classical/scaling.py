@@ -74,14 +74,20 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
         squares[rows] *= -0.5
     values, vectors = _top(squares, k)
     positive = values > _ROUNDING * max(values[0], 0.0)
-    if not positive.all():
-        warnings.warn(
-            f"Only {np.count_nonzero(positive)} of {k} eigenvalues of the scaling are positive: "
-            "the distances have no more Euclidean dimensions; the other coordinates are zero.",
-            stacklevel=4,
-        )
+    warn_of_zeros(int(np.count_nonzero(positive)), k)
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(k)])
     return Scaling(np.where(positive, values, 0.0), vectors * signs, means)
+
+
+def warn_of_zeros(found: int, k: int) -> None:
+    """Warn where fewer than k coordinates are found."""
+    if found < k:
+        warnings.warn(
+            f"Only {found} of {k} eigenvalues of the scaling are positive beyond rounding: there "
+            "are no more Euclidean dimensions, or they are too small beside the largest (an "
+            "outlier?); the other coordinates are zero.",
+            stacklevel=5,
+        )
 
 
 def _top(B: Array, k: int) -> tuple[Array, Array]:

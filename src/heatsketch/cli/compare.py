@@ -57,7 +57,10 @@ def run(args: argparse.Namespace) -> None:
     result.write(args.output)
     print(result)
     print()
-    print_lines({"written": f"{args.output}: {', '.join(FILES)}"})
+    if not result.embeddings:
+        raise ValueError(f"no method came to an embedding; {args.output / FILES[0]} says why.")
+    written = [name for name in FILES if (args.output / name).exists()]
+    print_lines({"written": f"{args.output}: {', '.join(written)}"})
 
 
 def _check_output(args: argparse.Namespace) -> None:

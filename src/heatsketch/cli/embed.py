@@ -201,14 +201,14 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
     if getattr(estimator, "distortion_", None) is not None:
         lines["distances"] = _kept(estimator.distortion_)
     groups = None if table.label is None else plot.categories(table.extra[table.label])
-    labelled = 0 if groups is None else int((groups[0] >= 0).sum())
-    if groups is not None and labelled > 1 and n <= AGREEMENT_UP_TO:
+    known = np.empty(0, int) if groups is None else np.flatnonzero(groups[0] >= 0)
+    if groups is not None and len(known) > 1 and n <= AGREEMENT_UP_TO:
         logger.info("agreement of the labels of neighbours")
-        k = min(10, labelled - 1)
-        figures = [f"embedding {knn_accuracy(Y, groups[0], k):.3f}"]
+        codes, k = groups[0][known], min(10, len(known) - 1)
+        figures = [f"embedding {knn_accuracy(Y[known], codes, k):.3f}"]
         if "precomputed" not in estimator.get_params().values():
-            figures.append(f"input {knn_accuracy(table.values, groups[0], k):.3f}")
-        lines["agreement"] = f"{', '.join(figures)} ({table.label} by 10 nearest, leave one out)"
+            figures.append(f"input {knn_accuracy(table.values[known], codes, k):.3f}")
+        lines["agreement"] = f"{', '.join(figures)} ({table.label} by {k} nearest, leave one out)"
     return lines
 
 

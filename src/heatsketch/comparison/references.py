@@ -62,7 +62,7 @@ class References:
 
     def correlation(self, Y: Array, reference: str) -> float:
         """Return Spearman's correlation of the distances in Y (n, k) with the reference."""
-        return rank_correlation(pdist(Y[self.sample].astype(float)), self.distances[reference])
+        return rank_correlation(pdist(Frame.of(Y)(Y[self.sample])), self.distances[reference])
 
 
 def _geodesic(X: Points, sample: Array, n_neighbors: int, neighbors: Any) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,6 +122,9 @@ class Comparison:
     def write(self, directory: str | Path) -> None:
         """Write comparison.csv, comparison.png and embeddings.npz into a folder, made if missing.
 
+        Where no method came to an embedding, the table alone; pictures and arrays of an earlier
+        comparison are taken away.
+
         Raises
         ------
         ImportError
@@ -131,13 +135,18 @@ class Comparison:
         directory.mkdir(parents=True, exist_ok=True)
         table, drawing, arrays = (directory / name for name in FILES)
         write_atomically(table, self._write_rows, force=True)
+        if not self.embeddings:
+            drawing.unlink(missing_ok=True)
+            arrays.unlink(missing_ok=True)
+            return
         write_atomically(arrays, self._write_arrays, force=True)
-        if self.embeddings:
-            self.plot(drawing)
+        self.plot(drawing)
 
     def _write_arrays(self, draft: Path) -> None:
-        held: dict[str, Any] = dict(self.embeddings)
-        np.savez_compressed(draft, **held)
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, Y in self.embeddings.items():
+                with archive.open(f"{name}.npy", "w") as stream:
+                    np.save(stream, Y)
 
     def _write_rows(self, draft: Path) -> None:
         with draft.open("w", encoding="utf-8", newline="") as stream:

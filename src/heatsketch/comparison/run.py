@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time as clock
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def compare(
         is (a copy), but for the neighbours. By default seven of them.
     labels : array (n,), optional
         For the accuracy of neighbours, the colours, and the methods that are fitted to labels.
-        Numbers of more than 20 values are colours only.
+        Fractions, and numbers of more than 20 values, are colours only.
     n_components : int, default 2
         Coordinates.
     n_neighbors : int, default 15
@@ -62,7 +63,7 @@ def compare(
     seeds : int, default 2
         Runs of the methods that draw random numbers, for the stability; the first run is the one
         shown and timed. 1: no stability.
-    random_state : int, default 0
+    random_state : int >= 0, default 0
         Seed of the first run (the others follow) and of the sample of points.
 
     Returns
@@ -78,8 +79,8 @@ def compare(
     Notes
     -----
     A method that fails has its error in place of figures, and the others go on. Neighbours are
-    searched once and shared by all methods that have a parameter `neighbors`. Where points
-    coincide, graphs are built anew on the distinct ones. log L and correlations are those of all
+    searched once (twice where points coincide: among the distinct ones, too) and shared by all
+    methods that have a parameter `neighbors`. log L and correlations are those of all
     pairs of 1,000 random points (300 beyond 20,000 points). Seconds include loading compiled code.
 
     Examples
@@ -92,6 +93,8 @@ def compare(
     """
     X = check_points(X)
     seeds = check_number(seeds, "seeds", low=1, integer=True)
+    random_state = check_number(random_state, "random_state", low=0, integer=True)
+    n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, high=X.shape[0] - 1, integer=True)
     codes = None if labels is None else _codes(labels, X.shape[0])
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
     estimators = _estimators(methods, X.shape, codes, options, random_state)
@@ -103,12 +106,13 @@ def compare(
         logger.info("method %d of %d: %s", place + 1, len(estimators), name)
         try:
             runs, used, peak = _runs(estimator, X, codes, index, seeds, random_state)
-        except (ValueError, ArithmeticError, MemoryError, ImportError) as error:
+            row = _judged(Row(name, used, peak), X, runs, codes, references)
+        except Exception as error:  # whatever it is, it is this method's
             logger.info("%s failed: %s", name, error)
             rows.append(Row(name, error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
-            continue
-        embeddings[name] = runs[0]
-        rows.append(_judged(Row(name, used, peak), X, runs, codes, references))
+        else:
+            rows.append(row)
+            embeddings[name] = runs[0]
     facts = {
         "points": X.shape[0],
         "features": X.shape[1],
@@ -143,12 +147,12 @@ def _estimators(
     if isinstance(methods, str):
         methods = fitting(*shape, n_classes) if methods == "all" else [methods]
     if not isinstance(methods, Mapping):
-        methods = {m if isinstance(m, str) else type(m).__name__: m for m in methods}
+        methods = _named([methods] if hasattr(methods, "fit_transform") else methods)
     if not methods:
         raise ValueError("methods is empty; pass names such as 'pca', or 'all'.")
     options = options | {"random_state": random_state}
     made = {
-        name: _made(method, options, n_classes) if isinstance(method, str) else clone(method)
+        str(name): _made(method, options, n_classes) if isinstance(method, str) else clone(method)
         for name, method in methods.items()
     }
     lacking = [name for name, e in made.items() if needs_labels(e) and n_classes < 2]
@@ -158,6 +162,19 @@ def _estimators(
             "them out."
         )
     return made
+
+
+def _named(methods: Iterable[Any]) -> dict[str, Any]:
+    """Return methods by name; of estimators that of the class, numbered where there are several."""
+    named: dict[str, Any] = {}
+    for method in methods:
+        name = known = method if isinstance(method, str) else type(method).__name__
+        count = 1
+        while name in named and not isinstance(method, str):
+            count += 1
+            name = f"{known}-{count}"
+        named[name] = method
+    return named
 
 
 def _made(name: str, options: dict[str, Any], n_classes: int) -> Any:
@@ -198,7 +215,7 @@ def _runs(
     runs = [embed]
     if "random_state" in parameters:
         first = parameters["random_state"]
-        first = first if isinstance(first, int) else random_state
+        first = int(first) if isinstance(first, Integral) else random_state
         for seed in range(first + 1, first + seeds):
             runs.append(_embedding(clone(estimator).set_params(random_state=seed), X, codes))
     return runs, used, peak
@@ -216,7 +233,7 @@ def _judged(
     row: Row, X: Points, runs: list[Array], codes: Array | None, references: References
 ) -> Row:
     """Fill in how well the first run keeps neighbours and distances, and what the others say."""
-    Y = runs[0]
+    Y = np.asarray(check_points(runs[0], "the embedding"))
     k = min(_JUDGED, (X.shape[0] - 1) // 2)
     figures: dict[str, Callable[[], float]] = {
         "trustworthiness": lambda: trustworthiness(X, Y, k).value,
@@ -227,8 +244,10 @@ def _judged(
         "spearman_diffusion": lambda: references.correlation(Y, "diffusion"),
         "spearman_geodesic": lambda: references.correlation(Y, "geodesic"),
     }
-    if codes is not None:
-        figures["knn_accuracy"] = lambda: knn_accuracy(Y, codes)
+    known = np.empty(0, int) if codes is None else np.flatnonzero(codes >= 0)
+    if codes is not None and len(known) > 1:
+        voters = min(_JUDGED, len(known) - 1)
+        figures["knn_accuracy"] = lambda: knn_accuracy(Y[known], codes[known], voters)
     if len(runs) > 1:
         figures["stability"] = lambda: stability(runs)
     found: dict[str, Any] = {name: figure() for name, figure in figures.items()}

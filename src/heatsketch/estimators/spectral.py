@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_number
+from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
 from heatsketch.affinity import WIDE_CUT
 from heatsketch.diffusion import Diffusion
@@ -129,6 +129,7 @@ class DiffusionMap(DiffusionEstimator):
             check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
         if self.n_components != "auto":
             check_number(self.n_components, "n_components", low=1, integer=True)
+        check_number(self.cut, "cut", low=0, open_low=True)
         if rule is None:
             for t in times:
                 check_time(t, self.filter)
@@ -151,13 +152,20 @@ class DiffusionMap(DiffusionEstimator):
         return blocks
 
     def _time_rule(self, times: list[Any]) -> str | None:
-        return next((t for t in times if isinstance(t, str) and t in _TIME_RULES), None)
+        rules = [t for t in times if isinstance(t, str)]
+        return check_choice(rules[0], "time", _TIME_RULES) if rules else None
 
     def _eigenpairs(self, diffusion: Diffusion, following: bool) -> Spectrum:
         if self.n_components == "auto":
             wanted = min(_MOST_COMPONENTS, diffusion.n - 1)
         else:
             wanted = int(self.n_components) + following  # and the first one left out
+            if following and wanted == diffusion.n:
+                raise ValueError(
+                    f"time={self.time!r} looks at the eigenvalue after the last one kept, but "
+                    f"{diffusion.n} distinct points have {wanted - 1}; pass "
+                    f"n_components <= {wanted - 2}, or a time."
+                )
         A = diffusion.deflated()
         return slowest_eigenpairs(A, wanted, tol=self.tol, rng=self.random_state)
 

@@ -4,8 +4,16 @@
 measured; `kernels` are its compiled loops; `given` takes what callers bring; `rows` compares rows.
 """
 
-from heatsketch.neighbors.given import Search, search_of
+from heatsketch.neighbors.given import Search, distinct_search, search_of
 from heatsketch.neighbors.index import NeighborIndex, Neighbors
 from heatsketch.neighbors.rows import distinct_rows, pair_distances
 
-__all__ = ["NeighborIndex", "Neighbors", "Search", "distinct_rows", "pair_distances", "search_of"]
+__all__ = [
+    "NeighborIndex",
+    "Neighbors",
+    "Search",
+    "distinct_rows",
+    "distinct_search",
+    "pair_distances",
+    "search_of",
+]

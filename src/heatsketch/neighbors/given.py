@@ -12,6 +12,7 @@ from sklearn.base import clone
 from heatsketch._array import Frame
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.index import NeighborIndex, Neighbors
+from heatsketch.neighbors.rows import distinct_rows, pair_distances
 
 
 class Search(Protocol):
@@ -67,6 +68,34 @@ def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
     )
 
 
+def distinct_search(neighbors: Any, X: Points, frame: Frame) -> tuple[Points, Array, Search]:
+    """Return the distinct rows of X, the one that each row equals, and the search among them.
+
+    Parameters
+    ----------
+    neighbors : None, NeighborIndex or transformer
+        As in `search_of`; an index keeps what is found, a transformer is fitted again.
+    X, frame
+        As in `search_of`.
+
+    Raises
+    ------
+    ValueError
+        All rows are equal.
+    """
+    if isinstance(neighbors, NeighborIndex):
+        index, vertex = neighbors.in_frame(frame).distinct()
+        distinct: tuple[Points, Array, Search] = index.given, vertex, index
+    else:
+        first, vertex = distinct_rows(frame(X))
+        distinct = X[first], vertex, search_of(neighbors, X[first], frame)
+    if distinct[2].n < 2:
+        raise ValueError(
+            "All distances are zero: every row of X is the same point; pass points that differ."
+        )
+    return distinct
+
+
 class _Shared:
     """An index of the same points that others may use, too."""
 
@@ -74,7 +103,7 @@ class _Shared:
         if index.n != X.shape[0]:
             raise ValueError(
                 f"neighbors is an index of {index.n} points but X has {X.shape[0]}; pass one "
-                "of the same points."
+                "of the same points, or a KNeighborsTransformer, which is fitted to any."
             )
         if not index.holds(X):
             raise ValueError(
@@ -146,6 +175,7 @@ class _Graph(_Given):
                 f"neighbors has shape {graph.shape} but X has {X.shape[0]} points; pass the "
                 f"distances between these, ({X.shape[0]}, {X.shape[0]})."
             )
+        _refuse_connectivity(graph, X)
         self._graph, self._X, self._frame = graph, X, frame
 
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
@@ -161,6 +191,7 @@ class _Transformer(_Given):
     def __init__(self, transformer: Any, X: Points, frame: Frame) -> None:
         self._fitted, self._X, self._frame = clone(transformer), X, frame
         self._graph = sparse.csr_matrix(self._fitted.fit_transform(X))
+        _refuse_connectivity(self._graph, X)
 
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
         return sparse.csr_matrix(self._fitted.transform(x))
@@ -188,6 +219,22 @@ def _nearest_in(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Ne
     chosen = order[starts[:, None] + np.arange(k)]
     near = np.ldexp(np.maximum(distances[chosen], 0.0), -frame.exponent)
     return Neighbors(near, columns[chosen])
+
+
+def _refuse_connectivity(graph: sparse.csr_matrix, X: Points) -> None:
+    """Raise where all entries are 1 though points are not so far apart: no distances, then."""
+    if graph.nnz == 0 or (graph.data != 1).any():
+        return
+    entries = np.unique(np.linspace(0, graph.nnz - 1, 100).astype(np.int64))
+    rows = np.searchsorted(graph.indptr, entries, side="right") - 1
+    frame = Frame.of(X)
+    points = frame(X)
+    distances = pair_distances(points, points, rows, graph.indices[entries])
+    if not np.allclose(np.ldexp(distances, frame.exponent), 1, rtol=1e-3):
+        raise ValueError(
+            "neighbors holds ones only, which say who is near, not how far; pass distances "
+            "(mode='distance')."
+        )
 
 
 def _checked(distances: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,9 +12,9 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
-from heatsketch._checks import check_number
+from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors.rows import CHUNK, pair_distances
+from heatsketch.neighbors.rows import CHUNK, distinct_rows, pair_distances
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
 EXACT_POINTS = 16_384  # up to here, blocks of all distances take no longer than lists
@@ -30,6 +31,13 @@ class Neighbors(NamedTuple):
 
     distances: Array  # (m, k)
     indices: Array  # (m, k)
+
+
+class Distinct(NamedTuple):
+    """The distinct ones of some points."""
+
+    search: NeighborIndex
+    vertex: Array  # (points,), the row of the index that each point equals
 
 
 class NeighborIndex:
@@ -71,10 +79,13 @@ class NeighborIndex:
     ) -> None:
         check_number(recall, "recall", low=0, high=1, open_low=True)
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
+        points = check_points(points, "points", min_rows=1)
         self.wanted_recall = recall
         self._shared = min(n_neighbors + 1, points.shape[0]) if n_neighbors else 0  # and itself
         self._found: Neighbors | None = None
         self._framed: NeighborIndex | None = None
+        self._distinct: Distinct | None = None
+        self._checksum: int | None = None
         self.given, self._frame = points, frame
         self.recall, self.recall_error = 1.0, 0.0
         self._lists: dict[int, Any] = {}
@@ -123,14 +134,17 @@ class NeighborIndex:
 
     def in_frame(self, frame: Frame) -> NeighborIndex:
         """Return the index of the same points whose distances are in a frame: made once."""
+        self._check_unchanged()
         if self._framed is None or not frame.equals(self._framed._frame):
-            self._framed = NeighborIndex(
-                self.given,
-                recall=self.wanted_recall,
-                n_neighbors=max(0, self._shared - 1),
-                frame=frame,
-            )
+            self._framed = self._alike(self.given, frame)
         return self._framed
+
+    def distinct(self) -> Distinct:
+        """Return the index of the distinct points, searched in the same way: made once."""
+        if self._distinct is None:
+            first, vertex = distinct_rows(self.points)
+            self._distinct = Distinct(self._alike(self.given[first], self._frame), vertex)
+        return self._distinct
 
     def holds(self, x: Points) -> bool:
         """Say whether the rows of x are the points of the index."""
@@ -142,7 +156,24 @@ class NeighborIndex:
             return (x != self.given).nnz == 0
         return bool(np.array_equal(x, self.given))
 
+    def _alike(self, points: Points, frame: Frame | None) -> NeighborIndex:
+        k = max(0, self._shared - 1)
+        return NeighborIndex(points, recall=self.wanted_recall, n_neighbors=k, frame=frame)
+
+    def _check_unchanged(self) -> None:
+        """Raise where the points, which are not copied, have been written to since the last use."""
+        points = self.given.data if sparse.issparse(self.given) else self.given
+        checksum = zlib.crc32(np.ascontiguousarray(points).view(np.uint8).data)
+        if self._checksum is not None and checksum != self._checksum:
+            raise ValueError(
+                "The points of this NeighborIndex have changed since it was first used; make a new "
+                "index."
+            )
+        self._checksum = checksum
+
     def _search(self, x: Points, k: int, any_tie: bool = False) -> Neighbors:
+        if k > self.n:
+            raise ValueError(f"k={k} but there are {self.n} points; pass k <= {self.n}.")
         if self.approximate:
             return self._query_lists(x, max(k, self._shared), k)
         x = self.points if x is self.given else self._moved(x)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch._checks import is_missing
 from heatsketch._typing import Array
 
 MAX_CATEGORIES = 20  # beyond it colours stop being told apart
@@ -27,7 +28,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     Parameters
     ----------
     labels : array of shape (n,)
-        Text, booleans or numbers; None and NaN mean missing.
+        Text, booleans or numbers; None, NaN and empty text mean missing.
 
     Returns
     -------
@@ -52,7 +53,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
             return None
         names = tuple(str(int(value)) for value in distinct)
     else:
-        present = np.array([value is not None and bool(value == value) for value in labels.flat])
+        present = np.array([not is_missing(value) for value in labels.flat], dtype=bool)
         labels = np.array([str(value) for value in labels.flat], dtype=object)
         distinct = np.unique(labels[present])
         names = tuple(distinct.tolist())

@@ -75,10 +75,10 @@ def descend(objective: Objective, Yt: Array, schedule: Schedule) -> tuple[Array,
 
     Equation (20), with the sign of η set right. α is 0.5 in the early phase and 0.8 after it. In
     the early phase p is exaggerated, and λ · (weight of a point) · Σ |y_i|² is added to C (early
-    compression). The gains g are Jacobs': 0.2 is added where the last step went down the gradient,
-    and they are multiplied by 0.8 where it went up. Gains may come to overshoot, and SNE's forces,
-    which grow with distance, to go on so: where C has risen after 50 steps, these are taken back,
-    and η is halved.
+    compression). Either phase starts from rest. The gains g are Jacobs': 0.2 is added where the
+    last step went down the gradient, and they are multiplied by 0.8 where it went up. Gains may
+    come to overshoot, and SNE's forces, which grow with distance, to go on so: where C has risen
+    after 50 steps, these are taken back, and η is halved.
     """
     walk = _Walk(Yt.copy())
     lowered = True
@@ -87,8 +87,8 @@ def descend(objective: Objective, Yt: Array, schedule: Schedule) -> tuple[Array,
             lowered = walk.go(objective, phase)
     if not lowered:
         warnings.warn(
-            f"No {_LOOK} steps of the descent lowered the divergence; pass a smaller "
-            "learning_rate, or learning_rate='auto'.",
+            f"No {_LOOK} steps of the descent after its early phase lowered the divergence; pass a "
+            "smaller learning_rate, or a larger n_iter.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -99,11 +99,11 @@ class _Walk:
     """Places on their way, and their momentum."""
 
     def __init__(self, Yt: Array) -> None:
-        self.steps = self.setbacks = 0
-        self._stand_at(Yt)
+        self.Yt, self.steps, self.setbacks = Yt, 0, 0
 
     def go(self, objective: Objective, phase: Phase) -> bool:
-        """Take the steps of a phase, and say whether any lowered C."""
+        """Take the steps of a phase, from rest, and say whether any lowered C."""
+        self._stand_at(self.Yt)
         rates, lowered = phase.rates(objective), False
         lowest, kept = phase.cost(objective, self.Yt, objective.parts(self.Yt)), self.Yt.copy()
         for t in range(1, phase.steps + 1):

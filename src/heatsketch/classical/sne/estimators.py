@@ -17,7 +17,7 @@ from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.sne.descent import Schedule, descend
 from heatsketch.classical.sne.initial import check_init, first_places
-from heatsketch.classical.sne.near import near_distances, near_points
+from heatsketch.classical.sne.near import Near, near_distances, near_points
 from heatsketch.classical.sne.objectives import Gaussian, Objective, Student
 from heatsketch.classical.sne.perplexity import conditional, conditional_graph, joint
 from heatsketch.neighbors import Neighbors
@@ -69,10 +69,7 @@ class _NeighborEmbedding(Embedding):
         _check_size(perplexity, n)
         self._check_method(n, schedule)
         init = check_init(self.init, n, k)
-        if self._precomputed:
-            self._near = near_distances(X, perplexity)
-        else:
-            self._near = near_points(X, self.neighbors, perplexity)
+        self._near = self._near_of(X, perplexity)
         found = self._near.own()
         logger.info("probabilities of %s points at perplexity %g", f"{n:,}", perplexity)
         p, sigma = conditional(found.distances, perplexity)
@@ -82,16 +79,22 @@ class _NeighborEmbedding(Embedding):
         self.kl_divergence_, self.n_iter_ = result.divergence, result.n_iter
         self.sigmas_ = np.ldexp(sigma, self._near.exponent)
         self.embedding_ = np.ascontiguousarray(result.places, dtype=X.dtype)
-        self.diagnostics_ = (
-            self._near.diagnostics
-            | result.diagnostics
-            | {
-                "kl_divergence": self.kl_divergence_,
-                "neighbors": found.indices.shape[1],
-                "fit_seconds": time.perf_counter() - started,
-            }
-        )
+        self.diagnostics_ = self._near.diagnostics | result.diagnostics
+        self.diagnostics_ |= {
+            "kl_divergence": self.kl_divergence_,
+            "neighbors": found.indices.shape[1],
+            "fit_seconds": time.perf_counter() - started,
+        }
         return self
+
+    def _near_of(self, X: Any, perplexity: float) -> Near:
+        if not self._precomputed:
+            return near_points(X, self.neighbors, perplexity)
+        if self.neighbors is not None:
+            raise ValueError(
+                "neighbors and metric='precomputed', where X says who is near; pass neighbors=None."
+            )
+        return near_distances(X, perplexity)
 
     def _schedule(self) -> Schedule:
         n_iter = check_number(self.n_iter, "n_iter", low=1, integer=True)
