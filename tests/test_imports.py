@@ -70,6 +70,7 @@ LAYERS = (
         "classical.mds",
         "classical.path_kernels",
         "classical.paths",
+        "classical.pca",
         "classical.precomputed",
         "classical.scaling",
         "classical.singular",

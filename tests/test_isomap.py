@@ -331,19 +331,36 @@ def test_sparse_points_and_lists_are_points():
 
 
 def test_two_points_have_one_coordinate():
-    with pytest.warns(UserWarning, match="Only 1 of 2 eigenvalues"):
-        Y = Isomap(2, n_neighbors=1).fit_transform([[0.0, 0.0], [3.0, 4.0]])
-    assert_allclose(np.sort(Y, axis=0), [[-2.5, 0], [2.5, 0]], atol=1e-12)
+    pair = [[0.0, 0.0], [3.0, 4.0]]
+    for model in (Isomap(1, n_neighbors=1), LandmarkIsomap(1, n_landmarks=2, n_neighbors=1)):
+        assert_allclose(np.sort(model.fit_transform(pair), axis=0), [[-2.5], [2.5]], atol=1e-12)
+    with pytest.raises(ValueError, match="there are 2 distinct points to scale"):
+        Isomap(2, n_neighbors=1).fit(pair)
+
+
+@ESTIMATORS
+@MODES
+def test_points_beyond_the_longest_path_are_named(make, mode):
+    model = make(**mode).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(NEW)
+    for size in (1e3, 1e150, 1e300):
+        far = np.vstack([NEW, [[size, 0, 0]]])
+        with pytest.warns(hs.ScaleWarning, match=r"\(rows 9\) are farther from every training"):
+            model.transform(far)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
         (lambda: Isomap(n_neighbors=80), ValueError, "X has 80 distinct points"),
-        (lambda: Isomap(81), ValueError, "n_components=81 but there are 80 distinct points"),
+        (lambda: Isomap(80), ValueError, "n_components=80 but there are 80 distinct points"),
         (lambda: Isomap(0), ValueError, "n_components=0"),
         (lambda: Isomap(metric="cosine"), ValueError, "metric='cosine' is unknown"),
-        (lambda: LandmarkIsomap(3, n_landmarks=2), ValueError, "there are 2 distinct points"),
+        (lambda: LandmarkIsomap(3, n_landmarks=3), ValueError, "there are 3 distinct points"),
+        (lambda: LandmarkIsomap(1, n_landmarks=1), ValueError, "at least 2 points or landmarks"),
+        (lambda: LandmarkIsomap(landmarks=[]), ValueError, "landmarks is empty"),
         (lambda: LandmarkIsomap(n_landmarks=0), ValueError, "n_landmarks=0"),
         (lambda: LandmarkIsomap(landmarks="random"), ValueError, "landmarks='random'"),
         (lambda: LandmarkIsomap(landmarks=[3, 80, -1]), ValueError, "pass 0 <= index < 80"),

@@ -306,6 +306,12 @@ def advice_of(X, **changes):
     return {key: int(value) if key == "n_neighbors" else float(value) for key, value in found}
 
 
+def two_blobs(gap):
+    other = blob(30, seed=9)
+    other[:, 0] += gap
+    return np.vstack([blob(40), other])
+
+
 def in_one_piece(X, **changes):
     with warnings.catch_warnings():
         warnings.simplefilter("error", hs.DisconnectedWarning)
@@ -317,7 +323,7 @@ def in_one_piece(X, **changes):
 @pytest.mark.parametrize("gap", [7.0, 50.0])
 @pytest.mark.parametrize("graph", ["radius", "n_neighbors"])
 def test_the_warning_names_what_connects(graph, gap, weights, unit):
-    X = np.vstack([blob(40), blob(30, seed=9) + [gap, 0.0]]) * unit
+    X = two_blobs(gap) * unit
     way = {graph: 1.5 * unit if graph == "radius" else 5, "weights": weights}
     numbers = advice_of(X, **way)
     assert set(numbers) == {graph} | ({"epsilon"} if gap == 50 and weights == "heat" else set())
@@ -328,7 +334,7 @@ def test_the_warning_names_what_connects(graph, gap, weights, unit):
 
 @pytest.mark.parametrize("graph", [{"radius": 10.0}, {"n_neighbors": 60}])
 def test_edges_too_faint_are_told_the_bandwidth(graph):
-    X = np.vstack([blob(40), blob(30, seed=9) + [7.0, 0.0]])
+    X = two_blobs(7.0)
     numbers = advice_of(X, **graph, epsilon=0.2)
     assert set(numbers) == {"epsilon"}
     assert in_one_piece(X, **graph, **numbers)
@@ -336,7 +342,7 @@ def test_edges_too_faint_are_told_the_bandwidth(graph):
 
 
 def test_what_connects_copies_or_given_neighbours():
-    X = np.vstack([blob(40), blob(30, seed=9) + [7.0, 0.0]])
+    X = two_blobs(7.0)
     for way in ({"radius": 1.5}, {"n_neighbors": 5}):
         copies = np.repeat(X, 3, axis=0)
         assert in_one_piece(copies, **way | advice_of(copies, **way))

@@ -1,4 +1,4 @@
-"""PCA, classical scaling and landmarks: identities with the SVD, closed spectra, exact recovery."""
+"""Classical scaling and landmarks: identities with PCA, closed spectra, exact recovery."""
 
 import warnings
 
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from heatsketch import memory
@@ -51,26 +52,6 @@ def star():
 def assert_equal_up_to_signs(A, B, atol):
     signs = np.sign(np.sum(A * B, axis=0))
     assert_allclose(A * signs, B, atol=atol)
-
-
-# PCA
-
-
-def test_pca_is_the_svd_of_the_centred_data(X):
-    Y = X - X.mean(axis=0)
-    U, s, Wt = np.linalg.svd(Y, full_matrices=False)
-    pca = PCA(3).fit(X)
-    assert_equal_up_to_signs(pca.components_.T, Wt[:3].T, 1e-12)
-    assert_equal_up_to_signs(pca.transform(X), U[:, :3] * s[:3], 1e-12)
-
-
-def test_pca_diagonalises_the_covariance(X):
-    Y = X - X.mean(axis=0)
-    n = len(X)
-    pca = PCA().fit(X)
-    W, values = pca.components_.T, pca.explained_variance_ * (n - 1) / n  # C is Yᵀ Y / n
-    assert_allclose(Y.T @ Y / n @ W, W * values, atol=1e-12)
-    assert_allclose(W.T @ W, np.eye(4), atol=1e-13)
 
 
 # Classical scaling of Euclidean distances
@@ -122,8 +103,10 @@ def test_an_offset_costs_no_digits_but_those_of_the_data(X):
 def test_more_points_than_lapack_is_given():
     X = np.random.default_rng(4).normal(size=(1600, 3)) * [3.0, 2.0, 1.0]
     mds = ClassicalMDS(3).fit(X)
-    assert_equal_up_to_signs(mds.embedding_, PCA(3).fit_transform(X), 1e-9)
-    assert mds.diagnostics_["spectrum_points"] == 1000
+    assert mds.diagnostics_["spectrum_points"] == 1600
+    given = ClassicalMDS(3, metric="precomputed").fit(cdist(X, X))
+    assert_equal_up_to_signs(given.embedding_, mds.embedding_, 1e-9)
+    assert given.diagnostics_["spectrum_points"] == 1000
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
@@ -201,7 +184,8 @@ def test_what_is_no_matrix_of_distances_is_refused(change, match):
 def test_memory_is_looked_at_before_it_is_taken(X, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1e4)
     with pytest.raises(MemoryError, match=r"40 points .* use LandmarkMDS"):
-        ClassicalMDS().fit(X)
+        ClassicalMDS(metric="precomputed").fit(cdist(X, X))
+    ClassicalMDS().fit(X)  # needs no distances
 
 
 # Landmarks
@@ -335,7 +319,9 @@ def test_points_that_coincide_have_no_coordinates():
         (LandmarkMDS(landmarks=np.full((5, 4), np.nan)), "landmarks contains NaN"),
         (LandmarkMDS(landmarks=[0, 1, 2], metric="precomputed"), r"X has shape \(40, 4\)"),
         (LandmarkMDS(landmarks=[0, 1, 2, 3], metric="precomputed"), "diagonal"),
-        (LandmarkMDS(landmarks="maxmin", metric="precomputed"), "numbers of rows"),
+        (LandmarkMDS(metric="precomputed"), "pass the numbers of the rows of X that are"),
+        (LandmarkMDS(landmarks=[]), "landmarks is empty; pass the numbers"),
+        (LandmarkMDS(landmarks=[], metric="precomputed"), "landmarks is empty; pass the numbers"),
     ],
 )
 def test_parameters_out_of_range_are_refused(X, estimator, match):
@@ -343,12 +329,44 @@ def test_parameters_out_of_range_are_refused(X, estimator, match):
         estimator.fit(np.abs(X))
 
 
-def test_infinitely_far_points_do_not_become_nan(X):
+@pytest.mark.parametrize("size", [1e17, 1e150, 1e300])
+@pytest.mark.parametrize("mds", [ClassicalMDS(4), LandmarkMDS(4, n_landmarks=9, random_state=0)])
+def test_points_far_away_keep_their_distances(X, mds, size):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for mds in (ClassicalMDS(), LandmarkMDS(n_landmarks=9, random_state=0)):
-            far = mds.fit(X).transform(np.full((1, 4), 1e300))
-            assert np.isfinite(far).all()
+        new = np.random.default_rng(8).normal(size=(6, 4))
+        placed = mds.fit(X).transform(new * size) / size
+    assert_allclose(cdist(placed, placed), cdist(new, new), rtol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [1e7, 1e14])
+def test_landmarks_far_from_the_data_keep_the_distances(X, offset):
+    mds = LandmarkMDS(4, X[:10] + offset).fit(X)
+    error = offset * 1e-15
+    assert_allclose(cdist(mds.embedding_, mds.embedding_), cdist(X, X), atol=200 * error)
+
+
+@pytest.mark.parametrize("mds", [ClassicalMDS(1), LandmarkMDS(1, landmarks=[0, 1])])
+def test_coordinates_beyond_the_precision_of_the_data_are_refused(mds):
+    line = np.linspace(-3e38, 3e38, 30, dtype=np.float32)[:, None] * np.ones((1, 9), np.float32)
+    with pytest.raises(ValueError, match="too large for float32"):
+        mds.fit(line)
+    given = clone(mds).set_params(metric="precomputed").fit(1 - np.eye(2, dtype=np.float32))
+    far = np.array([[0, 1e10]])  # from two points at ±½, which gives y = 1e20 / 2
+    assert_allclose(np.abs(given.transform(far)), 5e19, rtol=1e-12)
+    with pytest.raises(ValueError, match="too large for float32"):
+        given.transform((far * 1e20).astype(np.float32))
+
+
+def test_dimensions_beside_an_outlier_are_kept(X):
+    X[7] = [1e8, 0, 0, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Z = ClassicalMDS(4).fit_transform(X)
+    assert_allclose(cdist(Z, Z), cdist(X, X), rtol=1e-12, atol=1e-6)  # 1e8 is rounded by 1e-8
+    D = cdist(X, X)
+    with pytest.warns(UserWarning, match=r"Only . of 4 .* outlier"):
+        ClassicalMDS(4, metric="precomputed").fit(D)
 
 
 def test_only_distances_of_all_to_all_are_pairwise():

@@ -14,7 +14,7 @@ from scipy import sparse
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import ScaleWarning, check_number, check_points, name_rows
 from heatsketch._typing import Array
-from heatsketch.bandwidth import rule_epsilon
+from heatsketch.bandwidth import rule_epsilon, scale_order
 from heatsketch.neighbors import (
     NeighborIndex,
     Neighbors,
@@ -162,7 +162,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         k = _feasible_neighbors(k, index.n)
         found = index.query(X, k + 1)
     if epsilon == "self-tuning":
-        middle: int | None = _scale_order(k)
+        middle: int | None = scale_order(k)
         scales = _check_scales(found.distances[:, middle])
         bandwidth: float | Array = np.ldexp(scales, frame.exponent)
     else:
@@ -206,11 +206,6 @@ def _stored(kernel: Kernel) -> Array:
     return K
 
 
-def _scale_order(k: int) -> int:
-    """Say which neighbour's distance is the local scale: the middle one of the k used."""
-    return max(1, k // 2)
-
-
 def _feasible_neighbors(k: int, n: int) -> int:
     if k < n:
         return k
@@ -252,7 +247,7 @@ class _LocalScales:
         first, _ = distinct_rows(points)
         _check_distinct(len(first))
         k = _feasible_neighbors(n_neighbors, len(first))
-        return cls(frame, NeighborIndex(points[first]), _scale_order(k))
+        return cls(frame, NeighborIndex(points[first]), scale_order(k))
 
     def __call__(self, X: Any) -> Array:
         distances = self.index.query(self.frame(X), self.order + 1).distances

@@ -140,6 +140,11 @@ def ksum(X: Any, *, n_rows: int | None = None, rng: Rng = 0) -> Ksum:
     )
 
 
+def scale_order(k: int) -> int:
+    """Say which neighbour's distance is the local scale: the middle one of the k used."""
+    return max(1, k // 2)
+
+
 def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0) -> float:
     """Return ε by a rule, in squared data units.
 

@@ -15,7 +15,7 @@ from heatsketch._array import Frame, filled, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
 from heatsketch.affinity import WIDE_CUT
-from heatsketch.bandwidth import in_data_units
+from heatsketch.bandwidth import in_data_units, scale_order
 from heatsketch.neighbors import NeighborIndex, distinct_rows
 from heatsketch.neighbors.links import shortest_links
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
@@ -165,7 +165,7 @@ def advice_on_neighbors(
         if tuned is not None:
             return f"With n_neighbors >= {tuned} the graph is connected"
         prefix, epsilon = f"{_NO_SCALES}. ", 0.0
-    square = float(_tree(points, wanted).data.max()) ** 2
+    square = _longest_square(points, wanted)
     named = [f"n_neighbors >= {wanted}"] if wanted > n_neighbors else []
     return prefix + _advice_on_graph(named, square, n, frame, epsilon)
 
@@ -212,7 +212,7 @@ def _advice_on_graph(named: list[str], square: float, n: int, frame: Frame, epsi
     return f"With {' and '.join(named)} the graph is connected"
 
 
-_NO_SCALES = "Self-tuning scales connect them with no n_neighbors"
+_NO_SCALES = "Whatever n_neighbors, self-tuning scales let hardly anything pass between them"
 _NO_EPSILON = "No epsilon would connect them: it is beyond float64"
 
 
@@ -226,9 +226,16 @@ def _squared_distances(points: Points) -> Array:
     return filled(lambda rows: squared_distances(points[rows], points, direct=False), (n, n))
 
 
-def _longest_square(points: Points) -> float:
-    """Return the square of the longest edge of the minimum spanning tree, from all pairs."""
-    pairs = squareform(_squared_distances(points), checks=False)
+def _longest_square(points: Points, k: int | None = None) -> float:
+    """Return the square of the longest edge of the minimum spanning tree, from all pairs.
+
+    With k, of the tree of the graph of k nearest neighbours, which is connected.
+    """
+    squares = _squared_distances(points)
+    if k is not None:
+        reach = np.partition(squares, k, axis=1)[:, k] + _rounding(points)
+        squares[squares > np.maximum.outer(reach, reach)] = 4 * squares.max()
+    pairs = squareform(squares, checks=False)
     return float(linkage(pairs, "single")[-1, 2])  # single linkage merges along that tree
 
 
@@ -255,19 +262,14 @@ def _longest_square_of_many(points: Points) -> float:
 
 def _tree_of_neighbors(points: Points) -> list[Array]:
     """Return a spanning tree (i, j, length) of nearest neighbours and links between their parts."""
-    tree = _tree(points, _TREE_NEIGHBORS)
+    n, k = points.shape[0], _TREE_NEIGHBORS + 1
+    found = NeighborIndex(points).query(points, k)
+    starts = np.arange(0, n * k + 1, k)
+    graph = sparse.csr_matrix((found.distances.ravel(), found.indices.ravel(), starts), (n, n))
+    tree = minimum_spanning_tree(graph).tocoo()
     links = shortest_links(points, connected_components(tree, directed=False)[1])
     own = (tree.row, tree.col, tree.data)
     return [np.concatenate(sides) for sides in zip(own, links, strict=True)]
-
-
-def _tree(points: Points, k: int) -> sparse.coo_matrix:
-    """Return the minimum spanning tree (a forest, maybe) of the graph of k nearest neighbours."""
-    n = points.shape[0]
-    found = NeighborIndex(points).query(points, k + 1)
-    starts = np.arange(0, n * (k + 1) + 1, k + 1)
-    graph = sparse.csr_matrix((found.distances.ravel(), found.indices.ravel(), starts), (n, n))
-    return minimum_spanning_tree(graph).tocoo()
 
 
 def connecting_neighbors(points: Points, labels: Array) -> int:
@@ -315,10 +317,12 @@ def _tuned_neighbors(points: Points, low: int, n: int, *, graph: bool) -> int | 
 
     def connected(k: int) -> bool:
         reach = nearest[:, k + 1] if graph and k < last else np.full(last + 1, np.inf)
-        scales = np.sqrt(np.maximum(nearest[:, max(1, k // 2)] - rounding, 0.0))
+        scales = np.sqrt(np.maximum(nearest[:, scale_order(k)] - rounding, 0.0))
         return _reaches_all(squares, reach, scales * dense_cut(n) / np.sqrt(2))
 
-    if low > last or not connected(last):
+    if low <= last and connected(low):
+        return low
+    if low >= last or not connected(last):
         return None
     return low + bisect.bisect_left(range(low, last), True, key=connected)
 

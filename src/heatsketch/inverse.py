@@ -49,6 +49,7 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
         As in `eigh`.
     """
     stored, order = stored_order(A)
+    assert isinstance(stored, Deflated)
     H = _between_pieces(stored, k)
     if H.shape[1] < k:
         rest = stored if H.shape[1] == 0 else Deflated(stored.A, np.hstack([stored.V, H]))

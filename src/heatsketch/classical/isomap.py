@@ -84,6 +84,8 @@ class _PathScaling(Embedding):
     def transform(self, X: Any) -> Array:
         """Embed points, new or old: row by row, each depending on itself alone.
 
+        Warns of points farther from every training point than the longest path.
+
         Parameters
         ----------
         X : array, DataFrame or sparse matrix (m, d)

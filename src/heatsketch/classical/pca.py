@@ -113,8 +113,8 @@ class Axes:
     def _exponents(self, X: Points) -> Array:
         """Return for each row the power of two by which it is divided: no sum can overflow.
 
-        It is that of the axes unless the row is farther off than all the points; of each row alone, so
-        that no other row changes its coordinates.
+        It is that of the axes unless the row is farther off than all the points; of each row alone,
+        so that no other row changes its coordinates.
         """
         high, low = X.max(axis=1), X.min(axis=1)
         if sparse.issparse(X):
@@ -215,8 +215,8 @@ class PCA(Embedding):
     singular_values_ : array (k,)
         σ_m, descending, in the units of X.
     explained_variance_ : array (k,)
-        σ_m² / (n - 1), the unbiased estimate, as in scikit-learn: λ_m n / (n - 1). Where σ is
-        beyond 1e154 its square is infinite, and 0 below 1e-162; the two others hold.
+        σ_m² / (n - 1), the unbiased estimate, as in scikit-learn: λ_m n / (n - 1). Infinite where
+        σ is beyond some 1e154, 0 where it is below 1e-162; σ and the ratios hold.
     explained_variance_ratio_ : array (k,)
         σ_m² / Σ σ², over all; 0 where all points coincide.
     diagnostics_ : dict
@@ -267,9 +267,9 @@ class PCA(Embedding):
         axes = self._axes = Axes.of(X, self._count(*X.shape), self.random_state)
         self.components_ = axes.components
         self.mean_ = np.ldexp(axes.mean + axes.shift, axes.exponent)
-        self.singular_values_ = np.ldexp(axes.deviations, axes.exponent)
         squares = axes.deviations**2
         with np.errstate(over="ignore", under="ignore"):
+            self.singular_values_ = np.ldexp(axes.deviations, axes.exponent)
             self.explained_variance_ = np.ldexp(squares / (n - 1), 2 * axes.exponent)
         self.explained_variance_ratio_ = squares / (axes.total or 1.0)
         self.embedding_ = axes.project(X)

@@ -86,7 +86,7 @@ def warn_of_zeros(found: int, k: int) -> None:
             f"Only {found} of {k} eigenvalues of the scaling are positive beyond rounding: there "
             "are no more Euclidean dimensions, or they are too small beside the largest (an "
             "outlier?); the other coordinates are zero.",
-            stacklevel=5,
+            stacklevel=4,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_number
+from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.affinity import WIDE_CUT
 from heatsketch.diffusion import Diffusion
@@ -153,7 +153,12 @@ class DiffusionMap(DiffusionEstimator):
 
     def _time_rule(self, times: list[Any]) -> str | None:
         rules = [t for t in times if isinstance(t, str)]
-        return check_choice(rules[0], "time", _TIME_RULES) if rules else None
+        if rules and rules[0] not in _TIME_RULES:
+            raise TypeError(
+                f"time={rules[0]!r} is of type str; pass a number >= 1, or a rule: "
+                f"{' or '.join(map(repr, _TIME_RULES))}."
+            )
+        return rules[0] if rules else None
 
     def _eigenpairs(self, diffusion: Diffusion, following: bool) -> Spectrum:
         if self.n_components == "auto":

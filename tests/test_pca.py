@@ -1,0 +1,271 @@
+"""Principal components: the SVD of the centred data, at every offset and size; bad input."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn import decomposition
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from heatsketch import memory
+from heatsketch.classical import PCA, ClassicalMDS, pca
+
+
+@pytest.fixture
+def X():
+    """Forty points in general position, of different spread along the axes."""
+    return np.random.default_rng(1).normal(size=(40, 4)) * [5.0, 4.0, 3.0, 2.0]
+
+
+@pytest.fixture
+def wide():
+    """Twelve points of thirty features."""
+    return np.random.default_rng(2).normal(size=(12, 30)) * np.geomspace(9, 0.1, 30)
+
+
+def up_to_signs(A, B):
+    """A with the signs of its columns turned to those of B."""
+    return A * np.sign(np.sum(A * B, axis=0))
+
+
+def svd(X):
+    """The singular value decomposition of the centred points: scores, σ, W."""
+    U, sigma, Wt = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    return U * sigma, sigma, Wt.T
+
+
+@parametrize_with_checks([PCA(), PCA(None)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# The definition
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, np.asfortranarray])
+@pytest.mark.parametrize("name", ["X", "wide"])
+def test_it_is_the_svd_of_the_centred_data(name, form, request):
+    X = request.getfixturevalue(name)
+    scores, sigma, W = svd(X)
+    model = PCA(3).fit(form(X))
+    assert_allclose(up_to_signs(model.components_.T, W[:, :3]), W[:, :3], atol=1e-13)
+    assert_allclose(up_to_signs(model.embedding_, scores[:, :3]), scores[:, :3], atol=1e-12)
+    assert_allclose(model.singular_values_, sigma[:3], rtol=1e-13)
+    shares = sigma**2 / np.sum(sigma**2)
+    assert_allclose(model.explained_variance_ratio_, shares[:3], rtol=1e-12)
+    assert_allclose(model.mean_, X.mean(axis=0), atol=1e-14)
+    assert_allclose(model.transform(form(X)), model.embedding_, atol=1e-13)
+
+
+def test_it_diagonalises_the_covariance(X):
+    Y = X - X.mean(axis=0)
+    n = len(X)
+    model = PCA(None).fit(X)
+    W, values = model.components_.T, model.explained_variance_ * (n - 1) / n  # C is Yᵀ Y / n
+    assert_allclose(Y.T @ Y / n @ W, W * values, atol=1e-12)
+    assert_allclose(W.T @ W, np.eye(4), atol=1e-13)
+    assert_allclose(model.explained_variance_, model.embedding_.var(axis=0, ddof=1), rtol=1e-12)
+    assert model.diagnostics_["explained_share"] == pytest.approx(1, rel=1e-13)
+    largest = model.components_[np.arange(4), np.abs(model.components_).argmax(axis=1)]
+    assert (largest > 0).all()
+
+
+def test_tame_data_give_what_scikit_learn_gives(X):
+    ours, theirs = PCA(3).fit(X), decomposition.PCA(3, svd_solver="full").fit(X)
+    for name in ("mean_", "singular_values_", "explained_variance_", "explained_variance_ratio_"):
+        assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-12)
+    expected = theirs.transform(X)
+    assert_allclose(up_to_signs(ours.transform(X), expected), expected, atol=1e-12)
+    assert list(ours.get_feature_names_out()) == list(theirs.get_feature_names_out())
+
+
+def test_classical_scaling_of_points_and_of_distances_is_the_same(X):
+    scores = PCA(3).fit_transform(X)
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    for Z in (ClassicalMDS(3).fit_transform(X), ClassicalMDS(3, "precomputed").fit_transform(D)):
+        assert_allclose(up_to_signs(Z, scores), scores, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["X", "wide"])
+def test_all_components_bring_the_points_back(name, request):
+    X = request.getfixturevalue(name)
+    model = PCA(None).fit(X)
+    assert_allclose(model.inverse_transform(model.embedding_), X, atol=1e-12)
+    rank_two = PCA(2).fit(X)
+    left = X - rank_two.inverse_transform(rank_two.embedding_)
+    assert_allclose(np.sum(left**2), np.sum(svd(X)[1][2:] ** 2), rtol=1e-12)  # Eckart and Young
+
+
+def test_a_matrix_of_many_tiles_is_one_matrix():
+    X = np.random.default_rng(3).normal(size=(2600, 60)) + 40
+    scores, sigma, _ = svd(X)
+    model = PCA(4).fit(X)
+    assert_allclose(model.singular_values_, sigma[:4], rtol=1e-12)
+    assert_allclose(up_to_signs(model.embedding_, scores[:, :4]), scores[:, :4], atol=1e-8)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("scale", [1.0, 2.0**600])
+def test_iteration_finds_what_factoring_does(X, wide, form, scale, monkeypatch):
+    for points in (X, wide):
+        exact = PCA(2).fit(form(points * scale))
+        monkeypatch.setattr(pca, "_EXACT", 1)
+        model = PCA(2, random_state=0).fit(form(points * scale))
+        monkeypatch.undo()
+        assert not np.array_equal(model.components_, exact.components_)  # it has iterated
+        for name in ("components_", "explained_variance_ratio_"):
+            assert_allclose(getattr(model, name), getattr(exact, name), atol=1e-10)
+        assert_allclose(model.embedding_ / scale, exact.embedding_ / scale, atol=1e-10)
+
+
+@pytest.mark.parametrize("share", [1.0, 1e-6, 0.0])
+def test_what_iteration_cannot_resolve_is_factored(X, share, monkeypatch):
+    points = X * [1, share, share, share]
+    exact = PCA(3).fit(points)
+    monkeypatch.setattr(pca, "_EXACT", 1)
+    assert_allclose(PCA(3).fit(points).embedding_, exact.embedding_, atol=1e-10 * share + 1e-13)
+
+
+# Offsets, sizes, precision
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_offsets_and_sizes_cost_no_digits(X, scale, offset):
+    X = X + offset  # rounded by now
+    scores, sigma, W = svd(X - offset)
+    model = PCA(4).fit(X * scale)
+    error = 1e-12 if scale == 1 else 1e-12 + 1e-15 * offset  # of the product with the scale
+    assert_allclose(up_to_signs(model.embedding_, scores) / scale, scores, atol=10 * error)
+    assert_allclose(model.singular_values_ / scale, sigma, rtol=error)
+    assert_allclose(up_to_signs(model.components_.T, W), W, atol=error)
+    assert_allclose(model.explained_variance_ratio_, sigma**2 / np.sum(sigma**2), rtol=2 * error)
+    back = model.inverse_transform(model.transform(X * scale)) / scale
+    assert_allclose(back, X, rtol=1e-14, atol=1e-12)
+    beyond = {1e-200: 0, 1e200: np.inf}
+    if scale in beyond:
+        assert_array_equal(model.explained_variance_, beyond[scale])
+
+
+@given(st.integers(-900, 900))
+@settings(max_examples=20, deadline=None)
+def test_powers_of_two_come_out_exactly(exponent):
+    X = np.random.default_rng(4).normal(size=(25, 3)) + 5
+    one, other = PCA(2).fit(X), PCA(2).fit(np.ldexp(X, exponent))
+    assert_array_equal(other.embedding_, np.ldexp(one.embedding_, exponent))
+    assert_array_equal(other.components_, one.components_)
+    assert_array_equal(other.mean_, np.ldexp(one.mean_, exponent))
+
+
+def test_small_directions_beside_an_outlier_are_found():
+    X = np.random.default_rng(5).normal(size=(60, 3))
+    X[7] = [1e8, 0, 0]
+    scores, sigma, _ = svd(X)
+    model = PCA(3).fit(X)
+    assert_allclose(model.singular_values_, sigma, rtol=1e-6)  # eps σ_1 is 2e-8 of σ_3
+    assert_allclose(up_to_signs(model.embedding_, scores)[:, 1:], scores[:, 1:], atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e17, 1e150, 1e300])
+def test_points_far_away_are_projected_as_any_others(X, size):
+    model = PCA(3).fit(X)
+    new = np.random.default_rng(6).normal(size=(5, 4)) * size
+    expected = (new / size - X.mean(axis=0) / size) @ model.components_.T
+    assert_allclose(model.transform(new) / size, expected, rtol=1e-13, atol=1e-14 * (1 + 1 / size))
+    assert_allclose(
+        model.transform(sparse.csr_matrix(new)) / size, expected, rtol=1e-13, atol=1e-14 / size
+    )
+    mixed = model.transform(np.vstack([X, new]))  # no row depends on another
+    assert_array_equal(mixed[:40], model.embedding_)
+    assert_array_equal(mixed[40:], model.transform(new))
+
+
+def test_a_model_of_dense_points_takes_sparse_ones_and_the_reverse(X):
+    X = X + np.array([50, 0, -20, 0])
+    dense, thin = PCA(3).fit(X), PCA(3).fit(sparse.csr_matrix(X))
+    assert_allclose(dense.transform(sparse.coo_matrix(X)), dense.embedding_, atol=1e-11)
+    assert_allclose(thin.transform(X), dense.embedding_, atol=1e-11)
+    assert_allclose(
+        thin.inverse_transform(thin.embedding_),
+        dense.inverse_transform(dense.embedding_),
+        atol=1e-11,
+    )
+
+
+def test_float32_stays_float32_and_keeps_its_digits(X):
+    single = (X + 1000).astype(np.float32)
+    model, exact = PCA(3).fit(single), PCA(3).fit(single.astype(float))
+    assert model.embedding_.dtype == model.transform(single).dtype == np.float32
+    assert model.inverse_transform(model.embedding_).dtype == np.float32
+    assert_allclose(model.embedding_, exact.embedding_, rtol=1e-6, atol=1e-6)
+    line = np.linspace(-3e38, 3e38, 30, dtype=np.float32)[:, None] * np.ones((1, 9), np.float32)
+    with pytest.raises(ValueError, match="too large for float32"):
+        PCA(1).fit(line)
+    with pytest.raises(ValueError, match="too large for float64"):
+        PCA(1).fit(np.array([[-1e308] * 9, [1e308] * 9]))
+
+
+# Odd input
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("iterated", [False, True])
+def test_points_that_coincide_have_coordinates_zero(k, iterated, monkeypatch):
+    if iterated:
+        monkeypatch.setattr(pca, "_EXACT", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PCA(k).fit(np.full((6, 4), 3.7))
+    assert_array_equal(model.embedding_, 0)
+    assert_array_equal(model.explained_variance_ratio_, 0)
+    assert_allclose(model.components_ @ model.components_.T, np.eye(k), atol=1e-14)
+
+
+def test_features_of_one_value_change_nothing(X):
+    more = np.column_stack([np.full(40, 1e6), X, np.zeros(40)])
+    expected = PCA(3).fit_transform(X)
+    assert_allclose(up_to_signs(PCA(3).fit_transform(more), expected), expected, atol=1e-12)
+
+
+def test_lists_frames_and_integers(X):
+    frames = pytest.importorskip("pandas")
+    whole = np.round(X).astype(int)
+    expected = PCA().fit_transform(whole.astype(float))
+    assert_array_equal(PCA().fit_transform(whole), expected)
+    assert_array_equal(PCA().fit_transform(whole.tolist()), expected)
+    frame = frames.DataFrame(whole, columns=list("abcd"))
+    out = clone(PCA()).set_output(transform="pandas").fit_transform(frame)
+    assert list(out.columns) == ["pca0", "pca1"]
+    assert_array_equal(out.to_numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (PCA(5), ValueError, "n_components=5 but X has 40 points of 4 features; pass n_comp"),
+        (PCA(0), ValueError, "n_components=0 is out of range"),
+        (PCA(0.5), TypeError, "n_components=0.5 is of type float"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(X, model, error, message):
+    with pytest.raises(error, match=message):
+        model.fit(X)
+
+
+def test_coordinates_of_another_number_or_none_are_refused(X):
+    model = PCA(2).fit(X)
+    with pytest.raises(ValueError, match=r"Z has 3 columns but there are 2 components; pass \(m"):
+        model.inverse_transform(np.ones((5, 3)))
+    with pytest.raises(ValueError, match="Input Z contains NaN"):
+        model.inverse_transform(np.full((5, 2), np.nan))
+
+
+def test_memory_is_looked_at_before_points_of_many_features_are_copied(wide, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1e3)
+    with pytest.raises(MemoryError, match=r"All axes of 12 points .* pass fewer components"):
+        PCA().fit(wide)
