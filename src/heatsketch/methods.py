@@ -29,7 +29,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 # Beyond so many points a method that looks at all pairs takes many minutes, or gigabytes.
-_MOST_POINTS = {"classical-mds": 12_000, "isomap": 12_000, "sne": 12_000, "tsne": 200_000}
+_MOST_POINTS = {"isomap": 12_000, "sne": 12_000, "tsne": 200_000}
 _MOST_FEATURES = {"mixture-diffusion": 30}  # a Gaussian has as many squared parameters
 
 
