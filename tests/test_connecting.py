@@ -11,8 +11,9 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch as hs
-from heatsketch import components
-from heatsketch.components import component_labels, connecting_epsilon, connecting_neighbors
+from heatsketch import connecting
+from heatsketch.components import component_labels
+from heatsketch.connecting import connecting_epsilon, connecting_neighbors
 from heatsketch.diffusion import Diffusion
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
@@ -63,7 +64,7 @@ def test_the_radius_graph_connects_there_and_not_below():
 def test_the_tree_of_neighbours_and_links_finds_the_same_edge(gap, monkeypatch):
     X = groups(300, gap)
     want = connecting_epsilon(X)
-    monkeypatch.setattr(components, "EXACT_POINTS", 50)
+    monkeypatch.setattr(connecting, "EXACT_POINTS", 50)
     assert connecting_epsilon(X) == pytest.approx(want, rel=1e-6)
     copies = np.repeat(X, 20, axis=0)  # more than there are neighbours looked at
     assert connecting_epsilon(copies) == pytest.approx(want, rel=1e-6)
@@ -78,7 +79,7 @@ def test_an_edge_that_is_none_of_the_nearest_neighbours_is_found(monkeypatch):
     X = np.vstack([squares, detour])
     want = connecting_epsilon(X)
     assert want == pytest.approx(by_thresholds(X, 5.0), rel=3e-7)
-    monkeypatch.setattr(components, "EXACT_POINTS", 20)
+    monkeypatch.setattr(connecting, "EXACT_POINTS", 20)
     assert connecting_epsilon(X) == pytest.approx(want, rel=1e-6)
 
 
@@ -251,7 +252,7 @@ def test_given_neighbours_are_left_to_the_caller():
 
 
 def test_large_data_are_left_to_the_caller(monkeypatch):
-    monkeypatch.setattr(components, "EXACT_POINTS", 100)
+    monkeypatch.setattr(connecting, "EXACT_POINTS", 100)
     X = groups(gap=1e3)
     for affinity in ("knn", "dense"):
         assert "Raise n_neighbors to connect" in advice_of(X, affinity=affinity)

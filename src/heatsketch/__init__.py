@@ -13,7 +13,7 @@ from heatsketch._checks import (
 from heatsketch.affinity import gaussian_affinity
 from heatsketch.bandwidth import ksum
 from heatsketch.comparison import compare
-from heatsketch.components import connecting_epsilon
+from heatsketch.connecting import connecting_epsilon
 from heatsketch.diffusion import Diffusion, diffusion
 from heatsketch.dimension import intrinsic_dimension
 from heatsketch.estimators import (

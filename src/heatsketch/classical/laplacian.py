@@ -21,7 +21,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.bandwidth import RULES, rule_epsilon
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.graph import Neighborhoods, neighborhoods
-from heatsketch.components import advice_on_neighbors, advice_on_radius
+from heatsketch.connecting import advice_on_neighbors, advice_on_radius
 from heatsketch.diffusion import Diffusion
 from heatsketch.inverse import slowest_eigenpairs
 from heatsketch.neighbors import NeighborIndex, pair_distances
