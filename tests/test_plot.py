@@ -153,11 +153,12 @@ def test_categories_have_different_colours_none_of_them_the_grey_of_missing_ones
 def test_categories_of_text_give_every_label_back(labels):
     array = np.array(labels, dtype=object)
     found = plot.categories(array)
-    if all(label is None for label in labels):
+    said = [None if label is None or label.strip() == "" else label for label in labels]
+    if not any(said):
         assert found is None or set(found[0]) == {-1}
         return
     codes, names = found
-    assert [None if code < 0 else names[code] for code in codes] == labels
+    assert [None if code < 0 else names[code] for code in codes] == said
 
 
 @pytest.mark.parametrize(

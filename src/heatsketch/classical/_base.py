@@ -25,6 +25,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     embedding_: Array
     diagnostics_: dict[str, Any]
+    _takes_sparse: bool = False
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -59,6 +60,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
         tags.input_tags.positive_only = tags.input_tags.pairwise
+        tags.input_tags.sparse = self._takes_sparse
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -36,6 +36,7 @@ class _PathScaling(Embedding):
     radius: float | None
     neighbors: Any
     _instead: str  # of what needs too much memory
+    _takes_sparse = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Embed the points X.
@@ -131,12 +132,6 @@ class _PathScaling(Embedding):
 
         shape = (rows.shape[0], len(self._scaling.values))
         return filled(place, shape, _tile(len(self._paths)))
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class Isomap(_PathScaling):

@@ -129,6 +129,8 @@ class LaplacianEigenmap(Embedding):
     ((200, 2), True)
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         n_components: int = 2,
@@ -216,12 +218,6 @@ class LaplacianEigenmap(Embedding):
             Y[~known] = (P @ self._R) / self._lam
         Y[rows] = self._R[vertices]
         return Y
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,6 +117,8 @@ class LocallyLinearEmbedding(Embedding):
     True
     """
 
+    _takes_sparse = True
+
     def __init__(
         self,
         n_components: int = 2,
@@ -201,12 +203,6 @@ class LocallyLinearEmbedding(Embedding):
         hoods = self._hoods
         W = reconstruction_weights(hoods.frame(X), hoods.points, hoods.rows(X), self.reg)
         return np.asarray(W @ self._Y).astype(X.dtype)
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def reconstruction_weights(

@@ -246,6 +246,8 @@ class PCA(Embedding):
     (500, 2)
     """
 
+    _takes_sparse = True
+
     def __init__(self, n_components: int | None = 2, *, random_state: Any = None) -> None:
         self.n_components = n_components
         self.random_state = random_state
@@ -320,9 +322,3 @@ class PCA(Embedding):
                 f"{min(n, d)}."
             )
         return k
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

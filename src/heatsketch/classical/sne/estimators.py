@@ -39,6 +39,10 @@ class _Result(NamedTuple):
 class _NeighborEmbedding(Embedding):
     """Abstract base: probabilities of the data, a start, and a descent that subclasses choose."""
 
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return bool(self.metric != "precomputed")
+
     @abstractmethod
     def _descend(
         self, graph: sparse.csr_matrix, found: Neighbors, Y: Array, schedule: Schedule
@@ -115,12 +119,6 @@ class _NeighborEmbedding(Embedding):
         if self._precomputed:
             return self._read_distances(X, reset)
         return self._read(X, reset, accept_sparse="csr")
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
 
 
 class SNE(_NeighborEmbedding):
