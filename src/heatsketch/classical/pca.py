@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import qr, svd
 from scipy.sparse.linalg import ArpackError
-from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
@@ -168,6 +167,8 @@ def _upper(Y: Array) -> Array:
 
 def _iterated(points: Points, k: int, rng: Any) -> tuple[Array, Array, float] | None:
     """Return Wᵀ (k, d), σ and Σ σ² from products with Y, or None where they lack digits."""
+    from sklearn import decomposition  # takes long to import
+
     solver = {"svd_solver": "arpack", "random_state": seed_entropy(rng)[0]}
     try:
         pca = decomposition.PCA(k, **solver).fit(points)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError
-from sklearn.decomposition import PCA
 
 from heatsketch._array import Frame, for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
@@ -71,6 +70,8 @@ class _NearPoints(Near):
         return self._search.query(X, self._count)
 
     def principal(self, k: int, seed: int) -> Array:
+        from sklearn.decomposition import PCA  # takes long to import
+
         points = self._frame(self._X)
         k = min(k, *points.shape)
         if sparse.issparse(points) and k == min(points.shape):  # ARPACK finds fewer than all
