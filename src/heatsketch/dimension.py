@@ -12,7 +12,7 @@ from scipy import sparse
 from heatsketch._array import Frame
 from heatsketch._checks import check_number, check_points, name_rows
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors import NeighborIndex, Neighbors, distinct_rows, search_of
+from heatsketch.neighbors import Neighbors, distinct_rows, distinct_search, search_of
 
 logger = logging.getLogger("heatsketch")
 
@@ -127,22 +127,23 @@ def _neighbors_of_distinct(X: Points, k: int, neighbors: Any) -> Neighbors:
     """Return the k nearest others of every distinct point, and itself, at positive distances."""
     frame = Frame.of(X)
     first, _ = distinct_rows(frame(X))
-    if len(first) < X.shape[0]:
-        X = X[first]
-        if isinstance(neighbors, NeighborIndex):
-            neighbors = NeighborIndex(X, recall=neighbors.wanted_recall)
-        elif sparse.issparse(neighbors):
-            neighbors = sparse.csr_matrix(neighbors)[first][:, first]
     n = len(first)
     if n < 3:
         raise ValueError(f"X has {n} distinct point(s); pass at least 3.")
+    if n == X.shape[0]:
+        search = search_of(neighbors, X, frame)
+    elif sparse.issparse(neighbors):
+        X, graph = X[first], sparse.csr_matrix(neighbors)
+        search = search_of(graph[first][:, first], X, frame)
+    else:
+        X, _, search = distinct_search(neighbors, X, frame)
     if k >= n:
         warnings.warn(
             f"n_neighbors={k} but X has {n} distinct points; using n_neighbors={n - 1}.",
             stacklevel=3,
         )
         k = n - 1
-    found = search_of(neighbors, X, frame).query(X, k + 1)
+    found = search.query(X, k + 1)
     equal = np.flatnonzero(found.distances[:, 1] == 0)
     if len(equal):
         raise ValueError(

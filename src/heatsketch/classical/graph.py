@@ -81,7 +81,7 @@ class Neighborhoods:
             stacklevel=5,
         )
         i, j, d = shortest_links(self.points, labels)
-        links = sparse.csr_matrix((_positive(d), (i, j)), shape=graph.shape)
+        links = sparse.csr_matrix((positive(d), (i, j)), shape=graph.shape)
         return sparse.csr_matrix(graph.maximum(links).maximum(links.T))
 
     def rows(self, X: Any) -> sparse.csr_matrix:
@@ -159,10 +159,15 @@ def _graph(search: Search, X: Points, k: int | None, radius: float | None) -> sp
         rows = search.within(X, radius)
     else:
         rows = _as_rows(search.query(X, k + 1), search.n)
-    entries = rows.tocoo()
-    others = entries.row != entries.col
-    data = (_positive(entries.data[others]), (entries.row[others], entries.col[others]))
-    return sparse.csr_matrix(data, shape=rows.shape)
+    return off_diagonal(rows)
+
+
+def off_diagonal(graph: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return the stored distances that are not on the diagonal, none of them zero."""
+    edges = graph.tocoo()
+    kept = edges.row != edges.col
+    entries = (positive(edges.data[kept]), (edges.row[kept], edges.col[kept]))
+    return sparse.csr_matrix(entries, shape=edges.shape)
 
 
 def _as_rows(found: Neighbors, n: int) -> sparse.csr_matrix:
@@ -171,7 +176,7 @@ def _as_rows(found: Neighbors, n: int) -> sparse.csr_matrix:
     return sparse.csr_matrix((found.distances.ravel(), found.indices.ravel(), starts), shape=(m, n))
 
 
-def _positive(distances: Array) -> Array:
+def positive(distances: Array) -> Array:
     """Return distances with the least number for zero, which sparse sums and maxima would drop."""
     return np.maximum(distances, _LEAST)
 

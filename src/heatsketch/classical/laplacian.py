@@ -20,7 +20,7 @@ from heatsketch._checks import ScaleWarning, check_choice, check_number, name_ro
 from heatsketch._typing import Array, Points
 from heatsketch.bandwidth import RULES, rule_epsilon
 from heatsketch.classical._base import Embedding
-from heatsketch.classical.graph import Neighborhoods, neighborhoods
+from heatsketch.classical.graph import Neighborhoods, neighborhoods, positive
 from heatsketch.connecting import advice_on_neighbors, advice_on_radius
 from heatsketch.diffusion import Diffusion
 from heatsketch.inverse import slowest_eigenpairs
@@ -29,7 +29,6 @@ from heatsketch.operators.kernel import squared_distances, squared_norms
 
 WEIGHTS = ("heat", "binary")
 _EDGES = "edges"
-_LEAST = float(np.finfo(float).tiny)  # a distance of zero, in a sparse matrix
 _EQUAL = 1e-6  # distance in the frame below which points may be equal: rounding of any search
 _FADED, _WEAK = 1e-3, 0.1  # |λ| below which new points have no coordinates; λ of poor ones
 _TREE_FEATURES = 15  # beyond, a tree looks at most points
@@ -316,7 +315,7 @@ def _reached(x: Points, points: Points, reach: Array) -> sparse.csr_matrix:
     i, j = _in_balls(x, points, reach) if few else _in_blocks(x, points, reach)
     d = pair_distances(x, points, i, j)
     kept = d <= reach[j]
-    entries = (np.maximum(d[kept], _LEAST), (i[kept], j[kept]))
+    entries = (positive(d[kept]), (i[kept], j[kept]))
     return sparse.csr_matrix(entries, shape=(x.shape[0], points.shape[0]))
 
 

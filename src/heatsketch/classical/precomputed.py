@@ -13,8 +13,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from heatsketch._array import Frame, row_tiles
 from heatsketch._checks import DisconnectedWarning, ScaleWarning, check_number, name_rows
 from heatsketch._typing import Array
-
-_LEAST = float(np.finfo(float).tiny)  # for zero, which sparse matrices would drop
+from heatsketch.classical.graph import off_diagonal, positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +57,11 @@ class Distances:
         frame = Frame(int(np.frexp(largest)[1]), None)
         D, k, reach = frame(D), None, None
         if sparse.issparse(D):
-            graph = _off_diagonal(D)
+            graph = off_diagonal(D)
         elif radius is not None:
             radius = check_number(radius, "radius", low=0, open_low=True)
             reach = float(np.ldexp(radius, -frame.exponent))
-            graph = _off_diagonal(_entries(D, *np.nonzero(reach >= D)))
+            graph = off_diagonal(_entries(D, *np.nonzero(reach >= D)))
         else:
             k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
             graph = _others(D, k)
@@ -151,20 +150,8 @@ def _nearest(D: Array, k: int) -> sparse.csr_matrix:
     return _entries(D, np.repeat(np.arange(m), k), columns.ravel())
 
 
-def _off_diagonal(graph: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return the stored entries that are not on the diagonal."""
-    edges = graph.tocoo()
-    kept = edges.row != edges.col
-    entries = (_positive(edges.data[kept]), (edges.row[kept], edges.col[kept]))
-    return sparse.csr_matrix(entries, shape=edges.shape)
-
-
 def _entries(D: Array, i: Array, j: Array) -> sparse.csr_matrix:
-    return sparse.csr_matrix((_positive(D[i, j]), (i, j)), shape=D.shape)
-
-
-def _positive(distances: Array) -> Array:
-    return np.maximum(distances, _LEAST)
+    return sparse.csr_matrix((positive(D[i, j]), (i, j)), shape=D.shape)
 
 
 def _shortest_between(D: Array, labels: Array) -> tuple[Array, Array]:
@@ -176,7 +163,7 @@ def _shortest_between(D: Array, labels: Array) -> tuple[Array, Array]:
     for a, part in enumerate(parts):
         between[a] = np.minimum.reduceat(D[part].min(axis=0)[order], starts)
     pairs = []
-    for a, b in np.argwhere(minimum_spanning_tree(_positive(between)).toarray()):
+    for a, b in np.argwhere(minimum_spanning_tree(positive(between)).toarray()):
         block = D[np.ix_(parts[a], parts[b])]
         i, j = np.unravel_index(block.argmin(), block.shape)
         pairs.append((parts[a][i], parts[b][j]))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import nan
+from math import isnan, nan
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
-from scipy.stats import rankdata
 
+from heatsketch import metrics
 from heatsketch._typing import Array
 
 HALF_TURN = 6 * np.pi  # of the innermost winding: arms of the roll are twice as far along it apart
@@ -44,10 +44,8 @@ def recovered(Y: Array, flat: Array, name: str = "coordinate") -> list[NotesRow]
 
 def rank_correlation(x: Array, y: Array) -> float:
     """Return |Spearman|; 0 where a side is constant."""
-    x, y = (rankdata(side) for side in (x, y))
-    x, y = x - x.mean(), y - y.mean()
-    size = np.linalg.norm(x) * np.linalg.norm(y)
-    return float(abs(x @ y) / size) if size > 0 else 0.0
+    value = metrics.rank_correlation(x, y)
+    return 0.0 if isnan(value) else abs(value)
 
 
 def rank_correlations(columns: Array, y: Array) -> Array:

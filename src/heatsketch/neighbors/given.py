@@ -84,6 +84,7 @@ def distinct_search(neighbors: Any, X: Points, frame: Frame) -> tuple[Points, Ar
         All rows are equal.
     """
     if isinstance(neighbors, NeighborIndex):
+        _check_same_points(neighbors, X)
         index, vertex = neighbors.in_frame(frame).distinct()
         distinct: tuple[Points, Array, Search] = index.given, vertex, index
     else:
@@ -100,16 +101,7 @@ class _Shared:
     """An index of the same points that others may use, too."""
 
     def __init__(self, index: NeighborIndex, X: Points, frame: Frame) -> None:
-        if index.n != X.shape[0]:
-            raise ValueError(
-                f"neighbors is an index of {index.n} points but X has {X.shape[0]}; pass one "
-                "of the same points, or a KNeighborsTransformer, which is fitted to any."
-            )
-        if not index.holds(X):
-            raise ValueError(
-                "neighbors is an index of other points than X; pass NeighborIndex(X) of the very "
-                "points that are embedded."
-            )
+        _check_same_points(index, X)
         self._index, self._X = index.in_frame(frame), X
 
     @property
@@ -131,6 +123,19 @@ class _Shared:
 
     def _own(self, x: Points) -> Points:
         return self._index.given if x is self._X else x
+
+
+def _check_same_points(index: NeighborIndex, X: Points) -> None:
+    if index.n != X.shape[0]:
+        raise ValueError(
+            f"neighbors is an index of {index.n} points but X has {X.shape[0]}; pass one "
+            "of the same points, or a KNeighborsTransformer, which is fitted to any."
+        )
+    if not index.holds(X):
+        raise ValueError(
+            "neighbors is an index of other points than X; pass NeighborIndex(X) of the very "
+            "points that are embedded."
+        )
 
 
 class _Given:
