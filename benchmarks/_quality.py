@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from heatsketch.filters import Power, apply
 from heatsketch.operators.base import Reordered, places_of
+from heatsketch.spectral.filters import Power, apply
 
 POINTS, PAIRS, QUERIES = 145, 10_000, 5_000
 TWINS = 1e-3  # of the median distance; graphs without weights have vertices with equal rows

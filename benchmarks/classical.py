@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 
 import heatsketch as hs
 from heatsketch import classical
-from heatsketch.quality import trustworthiness
+from heatsketch.metrics import trustworthiness
 
 NEIGHBORS = 12
 PEERS = {

@@ -19,8 +19,8 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
-from heatsketch.bandwidth import rule_epsilon
 from heatsketch.mixture import CholeskyMap
+from heatsketch.scales.bandwidth import rule_epsilon
 
 TOLERANCE = 0.01
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -13,8 +13,8 @@ import _harness as harness
 import numpy as np
 
 import heatsketch as hs
-from heatsketch.affinity import knn_affinity
-from heatsketch.normalize import bistochastic_scaling, markov_scaling
+from heatsketch.markov.affinity import knn_affinity
+from heatsketch.markov.normalization import bistochastic_scaling, markov_scaling
 
 SIZES = {"overlapping": 100_000, "roll": 50_000}
 SMALL, TOLERANCE = 3_000, 1e-8

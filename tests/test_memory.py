@@ -70,7 +70,7 @@ SHAPES = {  # method, n, d, dtype, parameters
 def test_the_prediction_is_near_what_is_taken(shape, monkeypatch):
     # More starts and steps of the descent take more time, not more memory.
     quick = partial(hs.NearIsometricProjection, n_init=1, max_iter=2)
-    monkeypatch.setattr("heatsketch.estimators.embedding.NearIsometricProjection", quick)
+    monkeypatch.setattr("heatsketch.estimators.heat_embedding.NearIsometricProjection", quick)
     method, n, d, dtype, parameters = shape
     X = cloud(n, d, dtype)
     make = ESTIMATORS[method]

@@ -10,12 +10,7 @@ from heatsketch._checks import (
     DisconnectedWarning,
     ScaleWarning,
 )
-from heatsketch.affinity import gaussian_affinity
-from heatsketch.bandwidth import ksum
 from heatsketch.comparison import compare
-from heatsketch.connecting import connecting_epsilon
-from heatsketch.diffusion import Diffusion, diffusion
-from heatsketch.dimension import intrinsic_dimension
 from heatsketch.estimators import (
     DiffusionMap,
     HeatEmbedding,
@@ -23,14 +18,23 @@ from heatsketch.estimators import (
     MixtureDiffusion,
     NearIsometricProjection,
 )
-from heatsketch.filters import Heat, Power
 from heatsketch.io.model import load_model, save_model
+from heatsketch.markov.affinity import gaussian_affinity
+from heatsketch.markov.diffusion import Diffusion, diffusion
+from heatsketch.markov.normalization import (
+    bistochastic_normalize,
+    markov_normalize,
+    symmetric_normalize,
+)
 from heatsketch.metrics import diffusion_distance, distortion
 from heatsketch.mixture import MixtureKernel
-from heatsketch.normalize import bistochastic_normalize, markov_normalize, symmetric_normalize
 from heatsketch.operators import Affine, Deflated, Dense, Kernel, LowRank, Scaled, Sparse
-from heatsketch.sketch import sketch
-from heatsketch.spectrum import eigh
+from heatsketch.scales.bandwidth import ksum
+from heatsketch.scales.connecting_scale import connecting_epsilon
+from heatsketch.scales.dimension import intrinsic_dimension
+from heatsketch.spectral.eigenpairs import eigh
+from heatsketch.spectral.filters import Heat, Power
+from heatsketch.spectral.sketch import sketch
 
 __version__ = "0.1.0"
 

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._checks import check_choice, check_number
-from heatsketch.affinity import STORED_POINTS
-from heatsketch.diffusion import AFFINITIES
-from heatsketch.filters import SPECTRAL_LIMIT
+from heatsketch.markov.affinity import STORED_POINTS
+from heatsketch.markov.diffusion import AFFINITIES
+from heatsketch.spectral.filters import SPECTRAL_LIMIT
 
 METHODS = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")
 GB = 1e9

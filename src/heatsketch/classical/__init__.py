@@ -8,7 +8,7 @@ smallest singular vectors that LLE asks for; `sne` is both kinds of stochastic n
 
 from heatsketch.classical.discriminant import FisherDiscriminant, MultipleDiscriminant
 from heatsketch.classical.isomap import Isomap, LandmarkIsomap
-from heatsketch.classical.laplacian import LaplacianEigenmap
+from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
 from heatsketch.classical.lle import LocallyLinearEmbedding
 from heatsketch.classical.mds import ClassicalMDS, LandmarkMDS
 from heatsketch.classical.pca import PCA

@@ -17,11 +17,11 @@ from heatsketch._array import filled
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_non_negative, in_units
-from heatsketch.classical.graph import Neighborhoods, neighborhoods
-from heatsketch.classical.landmarks import check_indices
-from heatsketch.classical.paths import shortest_paths, spread_vertices
-from heatsketch.classical.precomputed import Distances
-from heatsketch.classical.scaling import classical_scaling
+from heatsketch.graphs.given_distances import Distances
+from heatsketch.graphs.landmarks import check_indices
+from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhoods
+from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
+from heatsketch.spectral.classical_scaling import classical_scaling
 
 logger = logging.getLogger("heatsketch")
 
@@ -122,7 +122,7 @@ class _PathScaling(Embedding):
 
     def _placed(self, rows: sparse.csr_matrix) -> Array:
         """Return coordinates in the frame (m, k) of points with these distances to vertices."""
-        from heatsketch.classical.path_kernels import shortest_through  # compiled loops
+        from heatsketch.graphs.path_kernels import shortest_through  # compiled loops
 
         def place(points: slice) -> Array:
             starts = rows.indptr[points.start : points.stop + 1]

@@ -15,8 +15,8 @@ from heatsketch._array import for_each_tile
 from heatsketch._checks import ConvergenceWarning, DisconnectedWarning, check_number, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
-from heatsketch.classical.graph import Neighborhoods, neighborhoods
-from heatsketch.classical.singular import closed_groups, smallest_singular
+from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhoods
+from heatsketch.spectral.singular import closed_groups, smallest_singular
 
 logger = logging.getLogger("heatsketch")
 

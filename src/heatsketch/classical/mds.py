@@ -16,9 +16,9 @@ from heatsketch._array import Frame, filled
 from heatsketch._checks import as_floats, check_number, check_points
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_distances, check_non_negative, in_units
-from heatsketch.classical.landmarks import check_indices, choose_landmarks
 from heatsketch.classical.pca import Axes
-from heatsketch.classical.scaling import Scaling, classical_scaling, warn_of_zeros
+from heatsketch.graphs.landmarks import check_indices, choose_landmarks
+from heatsketch.spectral.classical_scaling import Scaling, classical_scaling, warn_of_zeros
 
 logger = logging.getLogger("heatsketch")
 

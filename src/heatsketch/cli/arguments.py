@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from heatsketch import bandwidth
-from heatsketch.methods import METHODS, defaults
+from heatsketch.comparison.methods import METHODS, defaults
+from heatsketch.scales import bandwidth
 
 DEFAULT_METHOD = next(iter(METHODS))
 WORDS = ("auto", "gap")

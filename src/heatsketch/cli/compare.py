@@ -10,9 +10,9 @@ import heatsketch as hs
 from heatsketch.cli.arguments import add_seed, number, positive
 from heatsketch.cli.files import add_force, add_input, read_input
 from heatsketch.cli.reporting import print_lines
+from heatsketch.comparison.methods import METHODS
 from heatsketch.comparison.result import FILES
 from heatsketch.comparison.run import DEFAULT
-from heatsketch.methods import METHODS
 from heatsketch.plot import check_picture
 
 

@@ -28,9 +28,9 @@ from heatsketch.cli.arguments import (
 )
 from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
 from heatsketch.cli.reporting import logger, print_lines
+from heatsketch.comparison.methods import METHODS, defaults, needs_labels
 from heatsketch.io.files import listed
-from heatsketch.methods import METHODS, defaults, needs_labels
-from heatsketch.quality import knn_accuracy
+from heatsketch.metrics import knn_accuracy
 
 TITLE = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
 AGREEMENT_UP_TO = 20_000  # points; brute-force neighbours in the input take longer than the sketch

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from heatsketch import plot
-from heatsketch.bandwidth import Ksum, ksum
 from heatsketch.cli.arguments import add_seed, positive
 from heatsketch.cli.files import add_force, add_input, check_plot, read_input
 from heatsketch.cli.reporting import print_json, print_lines
-from heatsketch.dimension import intrinsic_dimension
+from heatsketch.scales.bandwidth import Ksum, ksum
+from heatsketch.scales.dimension import intrinsic_dimension
 
 
 def add(commands: Any) -> argparse.ArgumentParser:

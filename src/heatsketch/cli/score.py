@@ -14,7 +14,7 @@ from heatsketch import io
 from heatsketch.cli.arguments import add_diffusion, number, positive
 from heatsketch.cli.files import add_input, read_input
 from heatsketch.cli.reporting import print_json, print_lines
-from heatsketch.methods import defaults
+from heatsketch.comparison.methods import defaults
 
 
 def add(commands: Any) -> argparse.ArgumentParser:

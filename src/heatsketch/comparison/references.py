@@ -11,12 +11,11 @@ from scipy.spatial.distance import pdist
 
 from heatsketch._array import Frame
 from heatsketch._typing import Array, Points
-from heatsketch.classical.graph import neighborhoods
-from heatsketch.classical.paths import shortest_paths
-from heatsketch.diffusion import Diffusion
-from heatsketch.metrics import diffusion_distance, distortion
+from heatsketch.graphs.neighborhoods import neighborhoods
+from heatsketch.graphs.shortest_paths import shortest_paths
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.metrics import diffusion_distance, distortion, rank_correlation
 from heatsketch.neighbors import pair_distances
-from heatsketch.quality import rank_correlation
 
 logger = logging.getLogger("heatsketch")
 

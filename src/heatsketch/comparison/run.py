@@ -14,13 +14,13 @@ from sklearn.base import clone
 from heatsketch._array import Frame
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
+from heatsketch.comparison.methods import METHODS, defaults, fitting, needs_labels
 from heatsketch.comparison.references import References
 from heatsketch.comparison.result import Comparison, Row
 from heatsketch.comparison.usage import measured
-from heatsketch.methods import METHODS, defaults, fitting, needs_labels
+from heatsketch.metrics import continuity, knn_accuracy, stability, trustworthiness
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.plot import categories
-from heatsketch.quality import continuity, knn_accuracy, stability, trustworthiness
 
 logger = logging.getLogger("heatsketch")
 

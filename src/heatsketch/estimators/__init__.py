@@ -1,10 +1,10 @@
 """Estimators in the manner of scikit-learn."""
 
-from heatsketch.estimators.embedding import HeatEmbedding
-from heatsketch.estimators.heat import HeatSketch
-from heatsketch.estimators.isometry import NearIsometricProjection
-from heatsketch.estimators.mixture import MixtureDiffusion
-from heatsketch.estimators.spectral import DiffusionMap
+from heatsketch.estimators.diffusion_map import DiffusionMap
+from heatsketch.estimators.heat_embedding import HeatEmbedding
+from heatsketch.estimators.heat_sketch import HeatSketch
+from heatsketch.estimators.mixture_diffusion import MixtureDiffusion
+from heatsketch.estimators.near_isometric import NearIsometricProjection
 
 __all__ = [
     "DiffusionMap",

@@ -27,9 +27,9 @@ from heatsketch._checks import (
     warn_of_rounding,
 )
 from heatsketch._typing import Array
-from heatsketch.affinity import WIDE_CUT
-from heatsketch.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
-from heatsketch.filters import FILTERS, Block, representable
+from heatsketch.markov.affinity import WIDE_CUT
+from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
+from heatsketch.spectral.filters import FILTERS, Block, representable
 
 logger = logging.getLogger("heatsketch")
 

@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist, squareform
 
 import heatsketch as hs
 from heatsketch._typing import Array
-from heatsketch.spectrum import Spectrum
+from heatsketch.spectral.eigenpairs import Spectrum
 
 STARTS = 4  # of the learned projection
 NEGLIGIBLE = 1e-12  # of the largest column of a factor

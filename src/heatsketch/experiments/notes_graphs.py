@@ -15,7 +15,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from heatsketch import classical
 from heatsketch._typing import Array
-from heatsketch.classical.graph import neighborhoods
 from heatsketch.datasets import mnist, swiss_roll
 from heatsketch.experiments.mgc_stationary import random
 from heatsketch.experiments.notes_diffusion import ROLL
@@ -26,6 +25,7 @@ from heatsketch.experiments.notes_measures import (
     quantities,
     recovered,
 )
+from heatsketch.graphs.neighborhoods import neighborhoods
 
 OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # what a seed is for, beside ROLL and PICTURE
 _VOTERS = 10

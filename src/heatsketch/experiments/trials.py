@@ -19,7 +19,7 @@ from heatsketch._typing import Array
 from heatsketch.datasets import DATASETS
 from heatsketch.experiments import methods
 from heatsketch.experiments.figures import Setting
-from heatsketch.spectrum import Spectrum
+from heatsketch.spectral.eigenpairs import Spectrum
 
 logger = logging.getLogger("heatsketch")
 

@@ -4,9 +4,9 @@
 measured; `kernels` are its compiled loops; `given` takes what callers bring; `rows` compares rows.
 """
 
-from heatsketch.neighbors.given import Search, distinct_search, search_of
 from heatsketch.neighbors.index import NeighborIndex, Neighbors
 from heatsketch.neighbors.rows import distinct_rows, pair_distances
+from heatsketch.neighbors.sources import Search, distinct_search, search_of
 
 __all__ = [
     "NeighborIndex",

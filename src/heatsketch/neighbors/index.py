@@ -233,7 +233,7 @@ class NeighborIndex:
         return float(np.max(squared_norms(self.points)))
 
     def _query_lists(self, x: Points, k: int, wanted: int) -> Neighbors:
-        from heatsketch.neighbors.lists import InvertedLists  # compiled loops
+        from heatsketch.neighbors.inverted_lists import InvertedLists  # compiled loops
 
         if k not in self._lists:
             frame = Frame.of(self.given) if self._frame is None else self._frame

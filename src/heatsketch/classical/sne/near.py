@@ -12,8 +12,8 @@ from scipy.sparse.linalg import ArpackError
 
 from heatsketch._array import Frame, for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
-from heatsketch.classical.scaling import classical_scaling
 from heatsketch.neighbors import NeighborIndex, Neighbors, search_of
+from heatsketch.spectral.classical_scaling import classical_scaling
 
 _ALL_POINTS = 1000  # up to here a point has all others as neighbours
 

@@ -1,0 +1,357 @@
+"""The Laplacian eigenmap: eigenvectors of the walk on a graph of neighbours."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial import cKDTree
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch._array import row_tiles
+from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
+from heatsketch._typing import Array, Points
+from heatsketch.classical._base import Embedding
+from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhoods, positive
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.operators.kernel import squared_distances, squared_norms
+from heatsketch.scales.bandwidth import RULES, rule_epsilon
+from heatsketch.scales.connecting_scale import advice_on_neighbors, advice_on_radius
+from heatsketch.spectral.shift_invert import slowest_eigenpairs
+
+WEIGHTS = ("heat", "binary")
+_EDGES = "edges"
+_EQUAL = 1e-6  # distance in the frame below which points may be equal: rounding of any search
+_FADED, _WEAK = 1e-3, 0.1  # |λ| below which new points have no coordinates; λ of poor ones
+_TREE_FEATURES = 15  # beyond, a tree looks at most points
+_PAIRS = 2**22  # distances looked at a time
+_SLACK = 1e-7  # candidates are sought in balls so much wider
+
+
+class LaplacianEigenmap(Embedding):
+    """Embed data by the slowest vibrations of its neighbourhood graph: x_i ↦ (r_1(i), …, r_k(i)).
+
+    *Linear and nonlinear dimensionality reduction*, §9.3: x_i and x_j are joined where one is among
+    the nearest neighbours of the other, or where they lie within a radius; the edge has the weight
+    k_ij = exp(-|x_i - x_j|² / ε) or 1. With Q = diag(Σ_j k_ij) and the graph Laplacian L = Q - K
+    (35), L R = Q R M (36), 0 = μ_0 <= μ_1 <= … (37), the map is (r_1, …, r_k) (39), in all of
+    which Y = R minimises ½ Σ_ij k_ij |y_i - y_j|² = tr(Yᵀ L Y) (40). M = I - Λ (38): R and Λ are
+    those of the diffusion map of the same kernel with α = 0, which has λ_m^t r_m for coordinates.
+
+    When to use it: to see which points hang together, or the shape of a curve or surface that
+    neighbours describe well; coordinates all have the same size. When not: for distances, for which
+    `DiffusionMap` weighs the coordinates (and takes the density of the sample out); long thin
+    sheets, whose second coordinate is a function of the first.
+
+    Parameters
+    ----------
+    n_components : int, default 2
+        Coordinates k.
+    n_neighbors : int, default 15
+        Nearest others that a point is joined to; enough to keep a surface in one piece.
+    radius : float > 0, optional
+        Join points at this distance or nearer (data units) instead. A radius is the same
+        everywhere: right for evenly sampled data, else parts fall off while others are crowded.
+    weights : "heat" or "binary", default "heat"
+        exp(-|x_i - x_j|² / ε), or 1 for every edge (the notes' t = ∞).
+    epsilon : float > 0, "edges", "nearest", "ksum" or "median", default "edges"
+        The notes' t, in squared data units, of "heat". "edges": the median of the squared distances
+        that `n_neighbors` or `radius` chose, so that neighbours count differently and all count;
+        the others as in `heatsketch.bandwidth` ("nearest": the notes' double mean of §9.2).
+    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+        Where neighbours come from, as in `HeatSketch`.
+    tol : float, default 1e-8
+        Largest residual of the eigenpairs beyond 1,200 points (below, they are exact); relative to
+        μ where the graph is that of a curve or surface.
+    random_state : int, Generator or None
+        Start of the iteration; of no influence beyond `tol`.
+
+    Attributes
+    ----------
+    embedding_ : array (n, k)
+        R, with Rᵀ Π R = I (22), Π = Q / Σq: entries of order one whatever n and ε. The Y of (40),
+        with Yᵀ Q Y = I, is R / √Σq. Signs: the largest entry of √Π r_m in modulus is positive.
+    eigenvalues_ : array (k,)
+        μ_1 <= … <= μ_k in [0, 2).
+    residuals_ : array (k,)
+        |A v - λ v| of the eigenpairs, A = Q^-1/2 K Q^-1/2.
+    epsilon_ : float
+        ε in squared data units; infinite where "binary" (or beyond float64, zero below).
+    diagnostics_ : dict
+        Of the graph and its pieces; `eigen_seconds`.
+    n_features_in_, feature_names_in_
+
+    Raises
+    ------
+    ValueError
+        Bad parameters or points; more neighbours than points; most points have no neighbour; in
+        `transform`, coordinates with |λ| < 0.001.
+
+    Warns
+    -----
+    DisconnectedWarning
+        The graph falls into pieces: as many μ as there are pieces are 0, and their coordinates say
+        which piece a point belongs to, nothing else.
+    ScaleWarning
+        In `transform`, coordinates with λ < 0.1.
+
+    Notes
+    -----
+    A point counts as its own neighbour, k_ii = 1, which its distance of zero makes of (35). L does
+    not depend on it, Q does: without it the walk could go to and fro for ever, and Λ would not be
+    that of the diffusion map. Equal points share a vertex.
+
+    New points (Nyström): r(x) = λ^-1 Σ_j k(x, x_j) r(j) / Σ_j k(x, x_j), over the same neighbours
+    by the same rule: within the radius; or the nearest ones, and the points that x is nearer to
+    than their own farthest neighbour (with a transformer as `neighbors`, the nearest ones alone).
+    Training points keep their coordinates.
+
+    Cost: the search for neighbours, and the eigenpairs: beyond 1,200 points by a sparse
+    factorisation where the graph is that of a curve or surface (100,000 points in some seconds),
+    else by some hundred sparse products with k + 8 columns.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
+    >>> X, angle = hs.datasets.circle(200, rng=0)
+    >>> model = LaplacianEigenmap(2, n_neighbors=10).fit(X)
+    >>> model.embedding_.shape, bool(abs(model.transform(X) - model.embedding_).max() < 1e-9)
+    ((200, 2), True)
+    """
+
+    _takes_sparse = True
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_neighbors: int = 15,
+        radius: float | None = None,
+        weights: str = "heat",
+        epsilon: float | str = _EDGES,
+        neighbors: Any = None,
+        tol: float = 1e-8,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.weights = weights
+        self.epsilon = epsilon
+        self.neighbors = neighbors
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Build the graph of X and compute its slowest eigenvectors.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix (n, d)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_choice(self.weights, "weights", WEIGHTS)
+        check_number(self.n_components, "n_components", low=1, integer=True)
+        X = self._read(X, reset=True, accept_sparse="csr")
+        hoods = neighborhoods(
+            X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
+        )
+        kernel = _Kernel.of(hoods, self.weights, self.epsilon)
+        advise = functools.partial(_advice, hoods, kernel.epsilon, self.neighbors)
+        graph = hoods.symmetric()
+        if self.radius is not None:
+            _check_radius(graph, self.radius, advise)
+        K = kernel(graph) + sparse.identity(hoods.n, format="csr")
+        diffusion = Diffusion.from_affinity(K, alpha=0.0, advise=advise)
+        started = time.perf_counter()
+        top = slowest_eigenpairs(
+            diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
+        )
+        R = top.vectors / np.sqrt(diffusion.measure)[:, None]
+        if diffusion.diagnostics["flat"]:
+            R[:] = 0.0  # of the eigenvectors of equal eigenvalues none is better than another
+        self._rows = _Rows(hoods, kernel, _reach(hoods, self.neighbors))
+        self._R, self._lam = R, top.values
+        self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
+        self.residuals_ = top.residuals
+        with np.errstate(over="ignore", under="ignore"):
+            self.epsilon_ = float(hoods.frame.unsquared(kernel.epsilon))
+        self.embedding_ = hoods.spread(R).astype(X.dtype, copy=False)
+        seconds = {"eigen_seconds": time.perf_counter() - started}
+        self.diagnostics_ = hoods.diagnostics | diffusion.diagnostics | seconds
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Embed points, new or old: row by row, each depending on itself alone.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix (m, d)
+
+        Returns
+        -------
+        array (m, k)
+        """
+        check_is_fitted(self)
+        X = self._read(X, reset=False, accept_sparse="csr")
+        distances, (rows, vertices) = self._rows.near(X)
+        Y = np.empty((X.shape[0], self._R.shape[1]), X.dtype)
+        known = np.zeros(len(Y), bool)
+        known[rows] = True
+        if not known.all():
+            _check_extension(self._lam)
+            P = self._rows.walk(distances[~known])
+            Y[~known] = (P @ self._R) / self._lam
+        Y[rows] = self._R[vertices]
+        return Y
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernel:
+    """exp(-d²/ε) of distances in the frame; ε = ∞ gives every edge the weight 1."""
+
+    epsilon: float  # in the frame's squared units
+
+    @classmethod
+    def of(cls, hoods: Neighborhoods, weights: str, epsilon: float | str) -> _Kernel:
+        if weights == "binary":
+            return cls(math.inf)
+        if not isinstance(epsilon, str):
+            check_number(epsilon, "epsilon", low=0, open_low=True)
+            return cls(hoods.frame.squared(epsilon))
+        if check_choice(epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
+            return cls(rule_epsilon(hoods.points, epsilon))
+        if hoods.graph.nnz == 0:
+            return cls(math.inf)  # no edge to weigh
+        middle = float(np.median(hoods.graph.data)) ** 2
+        if middle == 0:
+            raise ValueError(
+                "epsilon='edges' finds most edges of length zero; pass a number, weights='binary', "
+                "or points that differ."
+            )
+        return cls(middle)
+
+    def __call__(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
+        weights = np.exp(-(distances.data**2) / self.epsilon)
+        K = sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
+        K.eliminate_zeros()
+        return K
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of the walk for new points."""
+
+    hoods: Neighborhoods
+    kernel: _Kernel
+    reach: Array | None  # distance (n,) to the farthest neighbour, where that makes edges
+
+    def near(self, X: Points) -> tuple[sparse.csr_matrix, tuple[Array, Array]]:
+        """Return distances from new points to their neighbours, and who equals which vertex."""
+        distances, x, points = self.hoods.rows(X), self.hoods.frame(X), self.hoods.points
+        close = np.flatnonzero(distances.data <= _EQUAL)
+        rows = np.searchsorted(distances.indptr, close, side="right") - 1
+        columns = distances.indices[close]
+        equal = pair_distances(x, points, rows, columns) == 0
+        if self.reach is not None:
+            distances = distances.maximum(_reached(x, points, self.reach))
+        return sparse.csr_matrix(distances), (rows[equal], columns[equal])
+
+    def walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Return p(x, x_j), CSR (m, n), of points however far off."""
+        d = distances.data
+        starts, counts = distances.indptr[:-1], np.diff(distances.indptr)
+        nearest = np.repeat(np.minimum.reduceat(d, starts), counts)
+        # A row's common factor leaves P alone, and its largest weight is 1.
+        with np.errstate(over="ignore"):
+            weights = np.exp(-((d - nearest) * (d + nearest)) / self.kernel.epsilon)
+        weights /= np.repeat(np.add.reduceat(weights, starts), counts)
+        return sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
+
+
+def _advice(hoods: Neighborhoods, epsilon: float, neighbors: Any, labels: Array) -> str:
+    points, frame = hoods.points, hoods.frame
+    if hoods.n_neighbors is not None:
+        return advice_on_neighbors(labels, points, frame, hoods.n_neighbors, epsilon, neighbors)
+    assert hoods.radius is not None
+    return advice_on_radius(points, frame, hoods.radius, epsilon, neighbors)
+
+
+def _check_radius(graph: sparse.csr_matrix, radius: float, advise: Callable[[Array], str]) -> None:
+    """Raise where most points have no other within the radius."""
+    n = graph.shape[0]
+    alone = int(np.sum(np.diff(graph.indptr) == 0))
+    if alone > max(1, n // 2):
+        raise ValueError(
+            f"radius={radius:.4g} leaves {alone} of {n} points without a neighbour; pass a larger "
+            f"one. {advise(np.arange(n))}."
+        )
+
+
+def _reach(hoods: Neighborhoods, neighbors: Any) -> Array | None:
+    """Return the distance (n,) to each vertex's farthest neighbour, if new points can use it."""
+    ours = neighbors is None or isinstance(neighbors, NeighborIndex)
+    if hoods.n_neighbors is None or not ours:
+        return None
+    return hoods.graph.max(axis=1).toarray().ravel()
+
+
+def _reached(x: Points, points: Points, reach: Array) -> sparse.csr_matrix:
+    """Return the distances from x (m, d) to the points that reach so far, CSR (m, n)."""
+    few = not sparse.issparse(points) and points.shape[1] <= _TREE_FEATURES
+    i, j = _in_balls(x, points, reach) if few else _in_blocks(x, points, reach)
+    d = pair_distances(x, points, i, j)
+    kept = d <= reach[j]
+    entries = (positive(d[kept]), (i[kept], j[kept]))
+    return sparse.csr_matrix(entries, shape=(x.shape[0], points.shape[0]))
+
+
+def _in_balls(x: Array, points: Array, reach: Array) -> tuple[Array, Array]:
+    found = cKDTree(x).query_ball_point(points, reach * (1 + _SLACK))
+    j = np.repeat(np.arange(len(points)), [len(indices) for indices in found])
+    return np.concatenate(found).astype(np.int64), j
+
+
+def _in_blocks(x: Points, points: Points, reach: Array) -> tuple[Array, Array]:
+    """Return (i, j) with |x_i - x_j| within reach of j, and perhaps some more, from Gram blocks."""
+    pairs = [(np.empty(0, np.int64),) * 2]
+    squares = squared_norms(points) + float(np.max(squared_norms(x)))
+    bounds = (reach * (1 + _SLACK)) ** 2 + 16 * np.finfo(float).eps * squares
+    for tile in row_tiles(points.shape[0], max(1, _PAIRS // x.shape[0])):
+        block = squared_distances(points[tile], x, direct=False)
+        j, i = np.nonzero(block <= bounds[tile, None])
+        pairs.append((i, j + tile.start))
+    return tuple(map(np.concatenate, zip(*pairs, strict=True)))  # type: ignore[return-value]
+
+
+def _check_extension(lam: Array) -> None:
+    """Raise where new points would be divided by nothing, warn where by little."""
+    faded = np.flatnonzero(np.abs(lam) < _FADED)
+    if len(faded):
+        raise ValueError(
+            f"Coordinate(s) {name_rows(faded)} have λ = 1 - μ of {lam[faded[0]]:.1e}: the rule for "
+            f"new points divides by it; pass n_components <= {max(1, faded[0])}, or a smaller "
+            "epsilon."
+        )
+    weak = np.flatnonzero(lam < _WEAK)
+    if len(weak):
+        warnings.warn(
+            f"Coordinate(s) {name_rows(weak)} have λ = 1 - μ down to {lam[-1]:.2g}: neighbours "
+            "hardly share them, and the division by λ magnifies the noise of new points; pass "
+            f"n_components={max(1, weak[0])}, or a smaller epsilon.",
+            ScaleWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,241 @@
+"""Diffusion maps: the embedding by eigenvectors."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from heatsketch._checks import check_number
+from heatsketch._typing import Array
+from heatsketch.estimators._base import DiffusionEstimator, check_time
+from heatsketch.markov.affinity import WIDE_CUT
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.spectral.eigenpairs import Spectrum
+from heatsketch.spectral.filters import Block, Heat, Power
+from heatsketch.spectral.shift_invert import slowest_eigenpairs
+
+_MOST_COMPONENTS = 64  # looked at by n_components="auto"
+_TIME_RULES = ("auto", "gap")
+
+
+class DiffusionMap(DiffusionEstimator):
+    """Embed data by the leading eigenvectors of its diffusion: λ_m^t v_m, m = 1, …, k.
+
+    *Sketching the heat kernel*, Algorithm 3, for the symmetric and bistochastic forms; in the
+    Markov form the right eigenvectors r_m = v_m / √π of P, whose distances are diffusion distances
+    weighted by 1/π (*Linear and nonlinear dimensionality reduction*, (24)-(30)). The constant
+    eigenvector is left out. The most accurate k coordinates on average; it may leave out short
+    directions altogether (see `HeatSketch`). Eigenvalues are ordered by λ, not |λ|: negative ones,
+    which a graph may have, belong to walks that go to and fro and come last.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default 2
+        Coordinates k; "auto": as many as have λ_m^t > δ λ_1^t, (26), 64 at most; t is
+        the smallest of several times. With the heat filter e^{-t(1-λ)} stands for λ^t.
+    time : float >= 1, "auto", "gap", or a sequence of times, default 1
+        Diffusion time t; with ``filter="heat"`` any positive number. "auto": the smallest whole t
+        with (λ_{k+1} / λ_1)^t <= δ, (29), so that the coordinates left out do not matter. "gap":
+        the t at which the k kept stand out most from the rest, by the largest spectral gap of P^t,
+        λ_k^t - λ_{k+1}^t: the whole number below or above log(log λ_{k+1} / log λ_k) /
+        log(λ_k / λ_{k+1}). With the heat filter f(λ) stands for λ^t.
+    filter : "power" or "heat", default "power"
+        λ^t, or e^{-t(1-λ)} less e^{-t}.
+    delta : float in (0, 1), default 0.2
+        Share δ below which a coordinate does not matter, for the two "auto".
+    cut : float > 0, default 5
+        Of ``affinity="radius"`` (which takes a number or a rule as `epsilon`): pairs farther apart
+        than cut √(ε/2) have no affinity. At 5 that changes 1 - λ by 5e-5 on a surface; at the
+        notes' 3 (§9.6) the graph has (3/5)^d of the entries, and 1 - λ is too small by the factor
+        F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1), 0.95 on
+        a surface, 0.80 in six dimensions.
+    affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
+        As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs (6e-6 at best where
+        data are float32, and more than 16,384 points, so that they stay it).
+
+    Attributes
+    ----------
+    embedding_ : array (n, k)
+    eigenvalues_ : array (k,)
+        Descending, without the trivial 1.
+    eigenvectors_ : array (n, k)
+        Of A, of unit length; in the Markov form r_m, with Σ π r_m² = 1.
+    residuals_ : array (k,)
+        |A v - λ v|.
+    time_ : float or list
+        The time used.
+    diffusion_, epsilon_, diagnostics_, n_features_in_, feature_names_in_
+        As in `HeatSketch`.
+
+    Notes
+    -----
+    Cost: the graph, and some hundred sparse products with k + 8 columns. New points need no
+    division by eigenvalues (t >= 1): y(x) = Σ_j a(x, x_j) λ^{t-1} v_j.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(200, rng=0)
+    >>> hs.DiffusionMap(affinity="dense", epsilon=0.25).fit_transform(X).shape
+    (200, 2)
+    """
+
+    _method = "diffusion-map"
+
+    def __init__(
+        self,
+        n_components: int | str = 2,
+        time: Any = 1,
+        *,
+        filter: str = "power",
+        delta: float = 0.2,
+        affinity: str = "knn",
+        epsilon: float | str = "self-tuning",
+        n_neighbors: int = 15,
+        neighbors: Any = None,
+        cut: float = WIDE_CUT,
+        normalization: str = "markov",
+        alpha: float = 1.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.time = time
+        self.filter = filter
+        self.delta = delta
+        self.affinity = affinity
+        self.epsilon = epsilon
+        self.n_neighbors = n_neighbors
+        self.neighbors = neighbors
+        self.cut = cut
+        self.normalization = normalization
+        self.alpha = alpha
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _check_parameters(self, times: list[Any]) -> None:
+        rule = self._time_rule(times)
+        if rule is not None and (len(times) > 1 or self.n_components == "auto"):
+            raise ValueError(
+                f"time={rule!r} chooses one time for a given number of components; pass a number "
+                "for n_components (or for time)."
+            )
+        if rule == "auto" or self.n_components == "auto":
+            check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
+        if self.n_components != "auto":
+            check_number(self.n_components, "n_components", low=1, integer=True)
+        check_number(self.cut, "cut", low=0, open_low=True)
+        if rule is None:
+            for t in times:
+                check_time(t, self.filter)
+
+    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
+        rule = self._time_rule(times)
+        spectrum = self._eigenpairs(diffusion, rule is not None)
+        lam = spectrum.values
+        times = times if rule is None else [self._chosen_time(rule, lam)]
+        self.time_ = times if len(times) > 1 else times[0]
+        k = self._auto_components(lam, times) if self.n_components == "auto" else self.n_components
+        root = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(1)
+        self.eigenvalues_ = lam[:k]
+        self.eigenvectors_ = spectrum.vectors[:, :k] / root[:, None]
+        self.residuals_ = spectrum.residuals[:k]
+        blocks = []
+        for t in times:
+            weights, log_scale = _scaled_quotient(self.filter, t, lam[:k])
+            blocks.append(Block(spectrum.vectors[:, :k] * weights, log_scale))
+        return blocks
+
+    def _time_rule(self, times: list[Any]) -> str | None:
+        rules = [t for t in times if isinstance(t, str)]
+        if rules and rules[0] not in _TIME_RULES:
+            raise TypeError(
+                f"time={rules[0]!r} is of type str; pass a number >= 1, or a rule: "
+                f"{' or '.join(map(repr, _TIME_RULES))}."
+            )
+        return rules[0] if rules else None
+
+    def _eigenpairs(self, diffusion: Diffusion, following: bool) -> Spectrum:
+        if self.n_components == "auto":
+            wanted = min(_MOST_COMPONENTS, diffusion.n - 1)
+        else:
+            wanted = int(self.n_components) + following  # and the first one left out
+            if following and wanted == diffusion.n:
+                raise ValueError(
+                    f"time={self.time!r} looks at the eigenvalue after the last one kept, but "
+                    f"{diffusion.n} distinct points have {wanted - 1}; pass "
+                    f"n_components <= {wanted - 2}, or a time."
+                )
+        A = diffusion.deflated()
+        return slowest_eigenpairs(A, wanted, tol=self.tol, rng=self.random_state)
+
+    def _chosen_time(self, rule: str, lam: Array) -> float:
+        leading = lam[0] if rule == "auto" else lam[-2]
+        first, following = float(leading), float(lam[-1])
+        if self.filter == "power":
+            first, following = abs(first), abs(following)
+        if not following < first - 1e-12 * abs(first):
+            number = 1 if rule == "auto" else len(lam) - 1
+            raise ValueError(
+                f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
+                f"{first:.6g} (disconnected data?); pass a time, or another n_components."
+            )
+        if rule == "gap":
+            return _widest_gap(self.filter, first, following)
+        if self.filter == "heat":
+            return math.log(1 / self.delta) / (first - following)
+        if following == 0:
+            return 1
+        return max(1, math.ceil(math.log(1 / self.delta) / math.log(first / following)))
+
+    def _auto_components(self, lam: Array, times: list[Any]) -> int:
+        time = min(check_time(t, self.filter) for t in times)
+        if self.filter == "heat":
+            share = np.exp(-time * (lam[0] - lam))
+        else:
+            share = np.abs(lam / (lam[0] or 1.0)) ** time
+        kept = 1 + int(np.max(np.flatnonzero(share > self.delta), initial=0))
+        if kept == _MOST_COMPONENTS:
+            warnings.warn(
+                f"All {kept} eigenvalues looked at matter at delta={self.delta} and time={time}; "
+                "pass a larger time or delta, or n_components.",
+                stacklevel=5,
+            )
+        return kept
+
+
+def _widest_gap(filter: str, a: float, b: float) -> float:
+    """Return the time at which f(a) - f(b), a > b, is largest: a whole one for powers."""
+    if 1 - a < 1e-12:
+        raise ValueError(
+            f"time='gap' finds no largest gap: an eigenvalue kept is {a:.6g} and does not decay "
+            "(disconnected data?); pass a time."
+        )
+    if filter == "heat":
+        return math.log((1 - b) / (1 - a)) / (a - b)
+    if b == 0:
+        return 1
+    best = math.log(math.log(b) / math.log(a)) / math.log(a / b)
+    before = max(1, math.floor(best))
+    return max(before, before + 1, key=lambda t: a**t - b**t)
+
+
+def _scaled_quotient(filter: str, t: Any, lam: Array) -> tuple[Array, float]:
+    """Return (f(λ) - f(0)) / λ on a scale, and its logarithm; real powers too."""
+    t = check_time(t, filter)
+    if filter == "heat":
+        return Heat(t).quotient().scaled(lam)
+    if t.is_integer():
+        return Power(int(t)).quotient().scaled(lam)
+    if (lam < 0).any():
+        raise ValueError(
+            f"time={t} is not whole and some eigenvalues are negative (smallest {lam.min():.3g}); "
+            "pass a whole time, fewer n_components, or filter='heat'."
+        )
+    peak = float(lam.max())
+    return (lam / peak) ** (t - 1), (t - 1) * math.log(peak)

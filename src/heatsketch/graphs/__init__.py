@@ -1,0 +1,1 @@
+"""Neighbourhood graphs: their vertices, components, links between these and shortest paths."""

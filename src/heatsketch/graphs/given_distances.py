@@ -1,0 +1,171 @@
+"""Distances that the caller has computed, in place of points: their neighbourhood graph."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+
+from heatsketch._array import Frame, row_tiles
+from heatsketch._checks import DisconnectedWarning, ScaleWarning, check_number, name_rows
+from heatsketch._typing import Array
+from heatsketch.graphs.neighborhoods import off_diagonal, positive
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """What `Neighborhoods` is for points: a connected graph, and the rows of new points.
+
+    Attributes
+    ----------
+    graph : CSR (n, n)
+        Distances in the frame, symmetric.
+    diagnostics : dict
+        Counts.
+    frame : Frame
+    n_neighbors : int or None
+    radius : float or None
+        In the frame.
+    """
+
+    graph: sparse.csr_matrix
+    diagnostics: dict[str, float]
+    frame: Frame
+    n_neighbors: int | None
+    radius: float | None
+    vertex: ClassVar[None] = None  # equal points are at distance zero, each a vertex
+
+    @classmethod
+    def of(cls, D: Any, n_neighbors: int, radius: float | None) -> Distances:
+        """Build the graph.
+
+        Parameters
+        ----------
+        D : array (n, n) or CSR (n, n)
+            Checked distances, of which each row's nearest, or those within the radius, are edges;
+            or edges as they are.
+        n_neighbors, radius
+            As of `Isomap`.
+        """
+        largest = float(D.max())
+        if largest == 0:
+            raise ValueError("Every distance is zero; pass those of points that differ.")
+        frame = Frame(int(np.frexp(largest)[1]), None)
+        D, k, reach = frame(D), None, None
+        if sparse.issparse(D):
+            graph = off_diagonal(D)
+        elif radius is not None:
+            radius = check_number(radius, "radius", low=0, open_low=True)
+            reach = float(np.ldexp(radius, -frame.exponent))
+            graph = off_diagonal(_entries(D, *np.nonzero(reach >= D)))
+        else:
+            k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+            graph = _others(D, k)
+        count, labels = connected_components(graph, directed=False)
+        found = {"mean_neighbors": graph.nnz / len(labels), "components": count}
+        graph = sparse.csr_matrix(graph.maximum(graph.T))
+        if count > 1:
+            graph = _joined(graph, D, labels)
+        return cls(graph, found, frame, k, reach)
+
+    def connected(self) -> sparse.csr_matrix:
+        """Return the graph."""
+        return self.graph
+
+    def rows(self, D: Any) -> sparse.csr_matrix:
+        """Return the distances in the frame from new points to their neighbours, CSR (m, n).
+
+        D (m, n) are distances to all points, or edges to some of them. Without a neighbour within
+        the radius, a point is given the nearest one, with a warning.
+        """
+        D = self.frame(D)
+        if sparse.issparse(D):
+            lonely = np.flatnonzero(np.diff(D.indptr) == 0)
+            if len(lonely):
+                raise ValueError(
+                    f"Row(s) {name_rows(lonely)} of X have no stored distance; pass distances to "
+                    "at least one training point."
+                )
+            return D
+        if self.radius is None:
+            assert self.n_neighbors is not None
+            return _nearest(D, self.n_neighbors)
+        kept = self.radius >= D
+        far = np.flatnonzero(~kept.any(axis=1))
+        if len(far):
+            warnings.warn(
+                f"{len(far)} new point(s) (rows {name_rows(far)}) have no training point within "
+                "the radius; each is given its nearest one as only neighbour.",
+                ScaleWarning,
+                stacklevel=3,
+            )
+            kept[far, D[far].argmin(axis=1)] = True
+        return _entries(D, *np.nonzero(kept))
+
+    def spread(self, values: Array) -> Array:
+        """Return the rows of the vertices as rows of the input points: the same."""
+        return values
+
+
+def _joined(graph: sparse.csr_matrix, D: Any, labels: Array) -> sparse.csr_matrix:
+    """Return the graph, its components joined by the shortest distances, with a warning."""
+    sizes = np.sort(np.bincount(labels))[::-1]
+    parts = f"{len(sizes)} components (sizes {name_rows(sizes)})"
+    if sparse.issparse(D):
+        raise ValueError(
+            f"X is a graph that falls into {parts}, and nothing says how far these are apart; "
+            "pass a connected graph, or all distances (n, n)."
+        )
+    warnings.warn(
+        f"The neighbourhood graph falls into {parts}; they are joined by the shortest distances "
+        "between them, so distances between components are rough. Raise n_neighbors or radius to "
+        "connect them.",
+        DisconnectedWarning,
+        stacklevel=5,
+    )
+    links = _entries(D, *_shortest_between(D, labels))
+    return sparse.csr_matrix(graph.maximum(links).maximum(links.T))
+
+
+def _others(D: Array, k: int) -> sparse.csr_matrix:
+    """Return the k least entries of each row that are not on the diagonal."""
+    n = len(D)
+    if k >= n:
+        raise ValueError(f"n_neighbors={k} but X has {n} points; pass n_neighbors <= {n - 1}.")
+    away = D.copy()
+    np.fill_diagonal(away, np.inf)
+    return _nearest(away, k)
+
+
+def _nearest(D: Array, k: int) -> sparse.csr_matrix:
+    """Return the k least entries of each row."""
+    m = len(D)
+    columns = np.empty((m, k), np.int64)
+    for rows in row_tiles(m):
+        columns[rows] = np.argpartition(D[rows], k - 1, axis=1)[:, :k]
+    return _entries(D, np.repeat(np.arange(m), k), columns.ravel())
+
+
+def _entries(D: Array, i: Array, j: Array) -> sparse.csr_matrix:
+    return sparse.csr_matrix((positive(D[i, j]), (i, j)), shape=D.shape)
+
+
+def _shortest_between(D: Array, labels: Array) -> tuple[Array, Array]:
+    """Return the pairs (i, j) whose distances are a minimum spanning tree between components."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(labels.max() + 1))
+    parts = np.split(order, starts[1:])
+    between = np.empty((len(parts), len(parts)))
+    for a, part in enumerate(parts):
+        between[a] = np.minimum.reduceat(D[part].min(axis=0)[order], starts)
+    pairs = []
+    for a, b in np.argwhere(minimum_spanning_tree(positive(between)).toarray()):
+        block = D[np.ix_(parts[a], parts[b])]
+        i, j = np.unravel_index(block.argmin(), block.shape)
+        pairs.append((parts[a][i], parts[b][j]))
+    i, j = np.transpose(pairs)
+    return i, j

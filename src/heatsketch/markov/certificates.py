@@ -1,0 +1,130 @@
+"""What is checked of a diffusion before anyone uses it, and what is warned of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._array import random_block
+from heatsketch._checks import CertificateError, DisconnectedWarning, ScaleWarning, name_rows
+from heatsketch._typing import Array
+from heatsketch.graphs.components import component_labels, isolated_points
+from heatsketch.markov.normalization import Scaling
+from heatsketch.operators import Deflated, Dense, Kernel, Operator, Scaled, Sparse
+from heatsketch.operators.base import stored_order
+from heatsketch.spectral.eigenpairs import eigh
+
+_CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
+
+
+def check_connectivity(
+    K: Operator, row_sums: Array, advise: Callable[[Array], str]
+) -> dict[str, Any]:
+    """Count components and isolated points; warn of several, raise where most points are alone."""
+    alone = isolated_points(K, row_sums)
+    if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
+        raise ValueError(
+            f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
+            "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."
+        )
+    labels = component_labels(K)
+    if labels is None:
+        return {"isolated": len(alone)}
+    sizes = np.sort(np.bincount(labels))[::-1]
+    if len(sizes) > 1:
+        warnings.warn(
+            f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}): nothing "
+            "diffuses between them, and the distance between components says only that they are "
+            f"apart. {advise(labels)}"
+            + (f"; points {name_rows(alone)} stand alone." if len(alone) else "."),
+            DisconnectedWarning,
+            stacklevel=5,
+        )
+    return {"components": len(sizes), "isolated": len(alone)}
+
+
+def certify_measure(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> dict[str, Any]:
+    """Measure how well A √π = √π holds, and whether A has anything else; raise if it is off."""
+    root = np.sqrt(measure)
+    probe = random_block(A.n, 1, "gaussian", 0)[:, 0]
+    probe -= root * (root @ probe)
+    image, other = (A @ np.column_stack([root, probe])).T
+    error = float(np.max(np.abs(image - root) / root))
+    rounding = 50 * float(np.finfo(A.dtype).eps)
+    allowed = max(_CERTIFICATE, rounding, 2 * diagnostics.get("scaling_residual", 0.0))
+    if not error <= allowed:
+        raise CertificateError(
+            f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
+            "changes between products or has entries beyond float64."
+        )
+    rest = np.linalg.norm(other - root * (root @ other))
+    flat = bool(rest <= rounding * np.linalg.norm(probe))
+    if flat and A.n > 1:
+        warnings.warn(
+            "All points have the same affinities, to rounding: the embedding carries no "
+            "information, and is zero. Pass a smaller epsilon, or points that differ.",
+            ScaleWarning,
+            stacklevel=5,
+        )
+    return {"row_sum_error": error, "flat": flat}
+
+
+def certify_spectrum(K: Operator, scaling: Scaling) -> None:
+    """Raise if an operator that may have negative entries has eigenvalues beyond 1.
+
+    Non-negative entries and A √π = √π are enough; where entries are not seen, look.
+    """
+    if isinstance(stored_order(K)[0], (Dense, Sparse, Kernel)):
+        return  # seen to be non-negative
+    honest = Scaled(K, scaling.s)  # without the claim that is in question
+    top = float(eigh(Deflated(honest, np.sqrt(scaling.measure)), 1, tol=1e-4, rng=0).values[0])
+    if top > 1 + 1e-6:
+        raise CertificateError(
+            f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity has "
+            "negative entries and its powers would grow; pass a non-negative affinity, or a "
+            "low-rank factor that approximates one better."
+        )
+
+
+def warn_of_scales(X: Any) -> None:
+    """Warn when one feature decides all distances."""
+    highest, lowest = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(X):
+        highest, lowest = highest.toarray().ravel(), lowest.toarray().ravel()
+    ranges = highest / 2 - lowest / 2  # halves, for a range may be beyond float64
+    widest = float(ranges.max())
+    if widest == 0:
+        return
+    spread = (ranges / widest) ** 2
+    share = spread / spread.sum()
+    if share.max() > 0.9999 and (ranges > 0).sum() > 1:
+        warnings.warn(
+            f"Feature {int(share.argmax())} carries {100 * share.max():.4g} % of the squared "
+            "distances; scale the features (e.g. StandardScaler) if the others matter.",
+            ScaleWarning,
+            stacklevel=4,
+        )
+
+
+def warn_of_distances(operator: Operator) -> None:
+    """Warn when a matrix of distances seems to have been passed as an affinity."""
+    stored = stored_order(operator)[0]
+    if not isinstance(stored, (Dense, Sparse)) or stored.n < 3:
+        return
+    K: Any = stored.matrix
+    nonzero = K.nnz if sparse.issparse(K) else np.count_nonzero(K)
+    if (K.diagonal() != 0).any() or nonzero < operator.n * (operator.n - 1):
+        return
+    K = K.toarray() if sparse.issparse(K) else K
+    i, j = np.unravel_index(K.argmax(), K.shape)
+    # The triangle inequality, also for squared distances. Of affinities, the largest breaks it.
+    if K[i, j] <= 2 * (K[i] + K[j]).min():
+        warnings.warn(
+            "K is zero on its diagonal and positive everywhere else: it looks like distances, not "
+            "affinities; pass exp(-K**2 / epsilon).",
+            stacklevel=3,
+        )

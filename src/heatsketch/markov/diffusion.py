@@ -1,0 +1,442 @@
+"""Diffusion on data: the symmetric operator A, its stationary measure, and rows for new points."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._array import ROW_TILE, row_tiles
+from heatsketch._checks import (
+    check_choice,
+    check_number,
+    check_points,
+    name_rows,
+)
+from heatsketch._typing import Array
+from heatsketch.markov.affinity import (
+    WIDE_CUT,
+    Affinity,
+    dense_affinity,
+    knn_affinity,
+    radius_affinity,
+)
+from heatsketch.markov.certificates import (
+    certify_measure,
+    certify_spectrum,
+    check_connectivity,
+    warn_of_distances,
+    warn_of_scales,
+)
+from heatsketch.markov.normalization import (
+    Scaling,
+    as_affinity,
+    bistochastic_scaling,
+    check_non_negative,
+    markov_scaling,
+)
+from heatsketch.mixture import MixtureKernel
+from heatsketch.mixture.lowrank import affinity_factor
+from heatsketch.operators import Deflated, Kernel, LowRank, Operator, Scaled, Sparse
+from heatsketch.operators.base import Reordered, stored_order, take_rows
+from heatsketch.operators.sparse import StoredRows, in_near_order, is_large, multiply
+from heatsketch.scales.bandwidth import RULES
+from heatsketch.scales.connecting_scale import advice
+
+logger = logging.getLogger("heatsketch")
+
+NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
+AFFINITIES = ("knn", "dense", "radius")
+_NEW_ROWS = 2**16  # new points whose rows are made at a time
+_FAR_ROW = 500.0  # logarithm down to which affinities of new points are as they are
+
+
+def _raise_what_it_was_made_with(labels: Array) -> str:
+    return "Raise what it was made with (n_neighbors, epsilon) to connect them"
+
+
+@dataclass(frozen=True, eq=False)
+class Diffusion:
+    """A diffusion process on data.
+
+    The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π), and is never stored. Distances of the
+    "markov" form compare rows of Pᵗ weighted by 1/π; those of the other two compare rows of Aᵗ.
+
+    Attributes
+    ----------
+    operator : Operator
+        A, symmetric, with eigenvalues in [-1, 1]; A √π = √π.
+    measure : array (n,)
+        Stationary distribution π, summing to 1.
+    extend : callable or None
+        New points (m, d) -> rows a(x, x_j) of A, (m, n), array or CSR. For points of the data
+        themselves: their rows of A (with `affinity="knn"`: of the one-sided graph).
+    normalization : "symmetric", "bistochastic" or "markov"
+    own_rows : CSR (n, n), Reordered or None
+        What `extend` gives for the data, where that is not A itself.
+    vertex : array (points,) or None
+        The vertex of each input point where duplicates share one; None: one vertex a point.
+    epsilon : float or array (n,)
+        Bandwidth, or local scales s with ε_ij = s_i s_j.
+    diagnostics : dict
+        `components`, `isolated`, `row_sum_error`, `flat` (all points have the same affinities), and
+        what the steps report of themselves.
+    """
+
+    operator: Operator
+    measure: Array
+    extend: _ScaledRows | None
+    normalization: str = "markov"
+    own_rows: sparse.csr_matrix | Reordered | None = None
+    vertex: Array | None = None
+    epsilon: float | Array = np.nan
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_points(
+        cls,
+        X: Any,
+        *,
+        affinity: str = "knn",
+        epsilon: float | str = "self-tuning",
+        n_neighbors: int = 15,
+        neighbors: Any = None,
+        normalization: str = "markov",
+        alpha: float = 1.0,
+        cut: float = WIDE_CUT,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Diffusion:
+        """Build the diffusion on points.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d)
+        affinity : "knn", "dense" or "radius", default "knn"
+            Nearest-neighbour graph; all pairs (stored up to 4,096 points, else made on the fly);
+            or pairs nearer than cut √(ε/2).
+        epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
+            In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
+            (n_neighbors // 2)-th neighbour (not for "radius").
+        n_neighbors : int, default 15
+        neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+            Of "knn": where the neighbours come from. By default from a search of our own, exact in
+            at most 8 dimensions, up to 16,384 points and for sparse data, else with a measured
+            recall of at least 0.98 (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` makes it
+            exact. A KNeighborsTransformer, or any transformer that gives sparse graphs of
+            distances, is fitted to X; a sparse matrix of distances is taken as it is, and then
+            there is no rule for new points.
+        normalization : "markov", "symmetric" or "bistochastic", default "markov"
+        alpha : float, default 1
+            Of the Markov form: 0 keeps the density, 1 takes it out.
+        cut : float, default 5
+            Of "radius". At 3 (the notes' value) eigenvalues are off by 3-20 %.
+        tol, max_iter : float, int
+            Of the bistochastic scaling.
+
+        Returns
+        -------
+        Diffusion
+
+        Raises
+        ------
+        ValueError
+            Bad points or parameters; most points isolated at this epsilon.
+        CertificateError
+            A √π = √π does not hold to rounding.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X = np.random.default_rng(0).normal(size=(50, 3))
+        >>> d = hs.Diffusion.from_points(X)
+        >>> np.allclose(d.operator @ np.sqrt(d.measure), np.sqrt(d.measure))
+        True
+        """
+        check_choice(affinity, "affinity", AFFINITIES)
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+        if isinstance(epsilon, str):
+            check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
+        X = check_points(X)
+        warn_of_scales(X)
+        started = time.perf_counter()
+        if affinity == "knn":
+            built = knn_affinity(X, epsilon, n_neighbors, neighbors)
+        elif affinity == "dense":
+            built = dense_affinity(X, epsilon, n_neighbors)
+        else:
+            built = radius_affinity(X, epsilon, cut)
+        built.diagnostics["affinity_seconds"] = time.perf_counter() - started
+        # Small problems are computed in float64 whatever they come in.
+        dtype = X.dtype if is_large(X.shape[0]) else np.dtype(np.float64)
+        advise = functools.partial(
+            advice,
+            X=X,
+            affinity=affinity,
+            epsilon=built.epsilon,
+            n_neighbors=n_neighbors,
+            neighbors=neighbors,
+            cut=cut,
+            vertex=built.vertex,
+        )
+        return cls._normalized(
+            built, X.shape[1], normalization, alpha, tol, max_iter, dtype, advise
+        )
+
+    @classmethod
+    def from_affinity(
+        cls,
+        K: Any,
+        *,
+        normalization: str = "markov",
+        alpha: float = 1.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+        advise: Callable[[Array], str] = _raise_what_it_was_made_with,
+    ) -> Diffusion:
+        """Build the diffusion of a given affinity.
+
+        Parameters
+        ----------
+        K : array (n, n), SciPy sparse matrix or operator
+            Symmetric and non-negative. `extend` takes affinities K(x, x_j), (m, n).
+        normalization, alpha, tol, max_iter
+            As in `from_points`.
+        advise : callable, optional
+            Components (n,) -> what would connect them, for the text of the warning: for callers who
+            know what K was made from.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> hs.Diffusion.from_affinity(np.array([[1.0, 0.5], [0.5, 1.0]])).measure
+        array([0.5, 0.5])
+        """
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        operator = as_affinity(K)
+        warn_of_distances(operator)
+        if isinstance(operator, Sparse):  # given as an operator: a matrix is in that order already
+            operator = in_near_order(operator)
+        built = Affinity(operator, _given_rows)
+        return cls._normalized(
+            built, operator.n, normalization, alpha, tol, max_iter, advise=advise
+        )
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Any,
+        *,
+        normalization: str = "markov",
+        alpha: float = 0.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Diffusion:
+        """Build the diffusion of a weighted graph; by default its plain random walk (α = 0).
+
+        Parameters
+        ----------
+        graph : SciPy sparse matrix (n, n)
+            Non-negative edge weights. A directed graph is made symmetric by the larger of the two
+            weights.
+        normalization, alpha, tol, max_iter
+            As in `from_points`, but alpha is 0.
+
+        Examples
+        --------
+        >>> import scipy.sparse, heatsketch as hs
+        >>> path = scipy.sparse.csr_matrix([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> hs.Diffusion.from_graph(path).measure
+        array([0.25, 0.5 , 0.25])
+        """
+        graph = sparse.csr_matrix(graph)
+        check_non_negative(graph)  # the larger of -1 and no edge would be no edge
+        if graph.shape[0] == graph.shape[1]:
+            graph = graph.maximum(graph.T)
+        return cls.from_affinity(
+            graph, normalization=normalization, alpha=alpha, tol=tol, max_iter=max_iter
+        )
+
+    @classmethod
+    def from_mixture(
+        cls,
+        X: Any,
+        kernel: MixtureKernel,
+        *,
+        normalization: str = "markov",
+        alpha: float = 0.0,
+        rank_tol: float = 1e-10,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Diffusion:
+        """Build the diffusion of points by the MGC affinity of a Gaussian mixture, of low rank.
+
+        The affinities are k_ε(x_i, x_j) in closed form, between the points alone: sums over points
+        take the place of the integrals of `MixtureKernel`.
+
+        Parameters
+        ----------
+        X : array (n, m)
+        kernel : MixtureKernel
+        normalization, alpha, tol, max_iter
+            As in `from_points`, but alpha is 0: the density is what the affinity is about.
+        rank_tol : float, default 1e-10
+            What the low-rank product may miss of k(x, x), as a share of it.
+
+        Raises
+        ------
+        ValueError
+            The affinity has a rank over 4,096 (ε is small for these points).
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> kernel = hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0)
+        >>> d = hs.Diffusion.from_mixture(np.linspace(-2, 2, 50)[:, None], kernel)
+        >>> root = np.sqrt(d.measure)
+        >>> d.operator.n, bool(np.allclose(d.operator @ root, root))
+        (50, True)
+        """
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        X = check_points(X)
+        if not isinstance(kernel, MixtureKernel):
+            raise TypeError(
+                f"kernel is of type {type(kernel).__name__}; pass a MixtureKernel, such as "
+                "MixtureKernel.from_sklearn(mixture, epsilon)."
+            )
+        log_unit = float(kernel.log_diagonal(X).max())
+        operator = LowRank(affinity_factor(kernel, X, rank_tol, log_unit))
+        built = Affinity(operator, _MixtureRows(kernel, X, log_unit), epsilon=kernel.epsilon)
+        built.diagnostics["rank"] = operator.factor.shape[1]
+        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
+
+    @classmethod
+    def _normalized(
+        cls,
+        built: Affinity,
+        width: int,
+        normalization: str,
+        alpha: float,
+        tol: float,
+        max_iter: int,
+        dtype: Any = np.float64,
+        advise: Callable[[Array], str] = _raise_what_it_was_made_with,
+    ) -> Diffusion:
+        started = time.perf_counter()
+        K = built.operator
+        if normalization == "bistochastic":
+            scaling = bistochastic_scaling(K, tol, max_iter)
+        else:
+            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0)
+        A = scaling.of(K, dtype)
+        diagnostics = (
+            built.diagnostics
+            | check_connectivity(K, scaling.row_sums, advise)
+            | scaling.diagnostics
+        )
+        certify_spectrum(K, scaling)
+        diagnostics |= certify_measure(A, scaling.measure, scaling.diagnostics)
+        if isinstance(A, Scaled) and isinstance(A.A, Kernel) and A.dtype == np.float32:
+            diagnostics["exponent_error"] = A.A.exponent_error
+        diagnostics["normalize_seconds"] = time.perf_counter() - started
+        return cls(
+            A,
+            scaling.measure,
+            _ScaledRows(built.rows, scaling, width),
+            normalization,
+            None if built.own_rows is None else scaling.rows(built.own_rows, dtype),
+            built.vertex,
+            built.epsilon,
+            diagnostics,
+        )
+
+    def __repr__(self) -> str:
+        """Say what it is without its arrays."""
+        return f"Diffusion(n={self.n}, normalization={self.normalization!r})"
+
+    @property
+    def n(self) -> int:
+        """Number of vertices: of distinct points."""
+        return self.operator.n
+
+    def deflated(self) -> Deflated:
+        """Return A without its trivial eigenvector √π."""
+        root = np.sqrt(self.measure)
+        return Deflated(self.operator, root / np.linalg.norm(root))
+
+    def smooth(self, H: Array) -> Array:
+        """Apply to H (n, k) the rows that `extend` gives for the data: one more step of A."""
+        return self.operator @ H if self.own_rows is None else self.own_rows @ H
+
+    def smooth_new(self, X: Any, H: Array) -> Array:
+        """Apply to H (n, k) the rows of new points, tile by tile: (m, k)."""
+        if self.extend is None:
+            raise ValueError("This diffusion has no rule for new points.")
+        stored, order = stored_order(self.operator)
+        # Rows of a dense kernel are as long as the data: fewer of them at a time, 128 MB.
+        held = self.own_rows is not None or isinstance(getattr(stored, "A", stored), Sparse)
+        tile = _NEW_ROWS if held else max(1, min(ROW_TILE, 2**24 // self.n))
+        inner = H if self.own_rows is None or order is None else take_rows(H, order)
+        Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
+        for tiled in row_tiles(X.shape[0], tile):
+            rows = self.extend.scaled(X[tiled], H.dtype)
+            stored_rows = isinstance(rows, StoredRows)
+            Y[tiled] = multiply(rows.matrix, inner) if stored_rows else rows @ H
+        return Y
+
+
+@dataclass(frozen=True, eq=False)
+class _MixtureRows:
+    kernel: MixtureKernel
+    points: Array
+    log_unit: float
+
+    def __call__(self, X: Any) -> Array:
+        """Return affinities of new points (m, n)."""
+        log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
+        # Rows of far points would be zero in float64; a factor of a row is divided out again.
+        log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _FAR_ROW, 0.0)
+        return np.exp(log_k)
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledRows:
+    affinity_rows: Callable[[Any], Any]
+    scaling: Scaling
+    width: int
+
+    def __call__(self, X: Any) -> Any:
+        """Return rows of A (m, n), array or CSR, in the order of the points."""
+        rows = self.scaled(X)
+        return rows.in_point_order() if isinstance(rows, StoredRows) else rows
+
+    def scaled(self, X: Any, dtype: Any = np.float64) -> Any:
+        """Return rows of A (m, n), array, CSR or StoredRows."""
+        X = check_points(X, min_rows=1)
+        if X.shape[1] != self.width:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the diffusion was built with {self.width}; pass "
+                "new points with the same features (or affinities to all its points)."
+            )
+        return self.scaling.rows(self.affinity_rows(X), dtype)
+
+
+def _given_rows(rows: Any) -> Any:
+    """Check affinities of new points that the caller has computed."""
+    sums = np.asarray(rows.sum(axis=1)).ravel()
+    if rows.min() < 0 or not (sums > 0).all():
+        raise ValueError(
+            "Affinities of new points must be non-negative with positive row sums (bad rows: "
+            f"{name_rows(np.flatnonzero(~(sums > 0)))}); leave these points out."
+        )
+    return rows
+
+
+diffusion = Diffusion.from_points

@@ -1,0 +1,35 @@
+"""Diffusion distances, and how well an embedding keeps them, neighbourhoods, labels and ranks."""
+
+from heatsketch.metrics.distances import diffusion_distance
+from heatsketch.metrics.distortions import (
+    Distortion,
+    diffusion_distortion,
+    distortion,
+    row_distortion,
+    share_within,
+)
+from heatsketch.metrics.neighborhoods import (
+    Estimate,
+    continuity,
+    knn_accuracy,
+    random_pairs,
+    rank_correlation,
+    stability,
+    trustworthiness,
+)
+
+__all__ = [
+    "Distortion",
+    "Estimate",
+    "continuity",
+    "diffusion_distance",
+    "diffusion_distortion",
+    "distortion",
+    "knn_accuracy",
+    "random_pairs",
+    "rank_correlation",
+    "row_distortion",
+    "share_within",
+    "stability",
+    "trustworthiness",
+]

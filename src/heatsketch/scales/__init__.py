@@ -1,0 +1,1 @@
+"""Which scale: bandwidths of a kernel, the dimension of the data, the scale that connects them."""

@@ -1,0 +1,1 @@
+"""Functions of an operator: filters, their application, eigenpairs, sketches."""

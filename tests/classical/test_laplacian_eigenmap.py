@@ -1,0 +1,436 @@
+"""The Laplacian eigenmap against its definition, (35)-(40), and closed forms on a ring."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import KNeighborsTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import heatsketch as hs
+from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
+from heatsketch.neighbors import NeighborIndex
+
+GRAPHS = {
+    "k, heat": {"n_neighbors": 6, "epsilon": 0.7},
+    "k, binary": {"n_neighbors": 6, "weights": "binary"},
+    "radius, heat": {"radius": 1.5, "epsilon": 0.7},
+    "radius, binary": {"radius": 1.5, "weights": "binary"},
+}
+every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+
+
+def points(n=60, d=2, seed=3):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def blob(n=60, d=2, seed=3):
+    """Points without outliers, in one piece."""
+    return np.random.default_rng(seed).uniform(-2, 2, size=(n, d))
+
+
+def edges(X, Y, n_neighbors=None, radius=None):
+    """Which rows of X (m, d), new ones, are joined to which of Y (n, d), by the definition."""
+    d, own = cdist(X, Y), cdist(Y, Y)
+    if radius is not None:
+        return d <= radius
+    nearest = np.argsort(d, axis=1)[:, :n_neighbors]
+    out = np.zeros(d.shape, bool)
+    np.put_along_axis(out, nearest, True, axis=1)
+    np.fill_diagonal(own, np.inf)
+    return out | (d <= np.sort(own, axis=1)[:, n_neighbors - 1])
+
+
+def affinity(X, weights="heat", epsilon=0.7, n_neighbors=None, radius=None):
+    """K, written out."""
+    D = cdist(X, X)
+    if radius is not None:
+        joined = radius >= D
+    else:
+        order = np.argsort(D + np.diag(np.full(len(X), -1.0)), axis=1)  # itself first
+        near = np.argsort(order, axis=1) <= n_neighbors
+        joined = near | near.T
+    return joined * (np.exp(-(D**2) / epsilon) if weights == "heat" else 1.0)
+
+
+def up_to_signs(F, expected, **tolerance):
+    assert F.shape == expected.shape
+    assert_allclose(F * np.sign((F * expected).sum(axis=0)), expected, **tolerance)
+
+
+@parametrize_with_checks([LaplacianEigenmap(n_neighbors=5), LaplacianEigenmap(radius=3.0)])
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# The eigenproblem
+
+
+@every_graph
+def test_solves_the_generalised_eigenproblem(graph):
+    X = blob()
+    model = LaplacianEigenmap(4, **graph).fit(X)
+    K = affinity(X, **graph)
+    Q = np.diag(K.sum(axis=1))
+    mu, Y = eigh(Q - K, Q)  # (35), (36), with YᵀQY = I
+    assert mu[1] > 1e-3  # in one piece
+    assert_allclose(model.eigenvalues_, mu[1:5], rtol=1e-11, atol=1e-13)
+    up_to_signs(model.embedding_, Y[:, 1:5] * np.sqrt(K.sum()), rtol=0, atol=1e-9)
+    R, M = model.embedding_, np.diag(model.eigenvalues_)
+    assert_allclose((Q - K) @ R, Q @ R @ M, atol=1e-11)
+    assert_allclose(R.T @ Q @ R / K.sum(), np.eye(4), atol=1e-12)  # RᵀΠR = I
+    assert model.residuals_.max() < 1e-13
+
+
+@every_graph
+def test_minimises_the_sum_over_edges(graph):
+    """(40), with its factor 2: Σ k_ij |y_i - y_j|² = 2 tr YᵀLY, least at R."""
+    X = blob()
+    model = LaplacianEigenmap(2, **graph).fit(X)
+    K = affinity(X, **graph)
+    q = K.sum(axis=1)
+    least = (K * cdist(*[model.embedding_ / np.sqrt(q.sum())] * 2, "sqeuclidean")).sum()
+    assert_allclose(least, 2 * model.eigenvalues_.sum(), rtol=1e-11)
+    rng = np.random.default_rng(0)
+    for near in (1e-3, 1.0, 1e3):
+        Y = model.embedding_ + near * rng.normal(size=(len(X), 2))
+        Y -= (q @ Y) / q.sum()  # YᵀQ1 = 0
+        Y = Y @ np.linalg.inv(np.linalg.cholesky(Y.T @ (q[:, None] * Y))).T  # YᵀQY = I
+        assert (K * cdist(Y, Y, "sqeuclidean")).sum() > least
+
+
+def test_is_the_diffusion_map_without_its_powers():
+    """(38): μ = 1 - λ and the same R, where the radius is the cut of the kernel and α = 0."""
+    X, epsilon = blob(), 0.5
+    common = {"affinity": "radius", "epsilon": epsilon, "alpha": 0, "cut": 3.0}
+    walk = hs.DiffusionMap(3, time=2, **common).fit(X)
+    model = LaplacianEigenmap(3, radius=3 * np.sqrt(epsilon / 2), epsilon=epsilon).fit(X)
+    assert_allclose(model.eigenvalues_, 1 - walk.eigenvalues_, atol=1e-13)
+    up_to_signs(model.embedding_, walk.embedding_ / walk.eigenvalues_**2, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("half", [1, 2, 3])
+@pytest.mark.parametrize("weights", ["heat", "binary"])
+def test_a_ring_has_the_eigenvalues_of_a_circulant_matrix(half, weights):
+    n, epsilon = 40, 0.3
+    angle = 2 * np.pi * np.arange(n) / n
+    X = np.c_[np.cos(angle), np.sin(angle)]
+    steps = np.arange(1, half + 1)
+    chord = 2 * np.sin(np.pi * steps / n)
+    w = np.exp(-(chord**2) / epsilon) if weights == "heat" else np.ones(half)
+    m = np.arange(n)[:, None]
+    lam = (1 + 2 * (w * np.cos(2 * np.pi * m * steps / n)).sum(axis=1)) / (1 + 2 * w.sum())
+    rules = {"weights": weights, "epsilon": epsilon}
+    want = np.sort(1 - lam)[1:7]
+    wide = (chord[-1] + 2 * np.sin(np.pi * (half + 1) / n)) / 2
+    for graph in ({"n_neighbors": 2 * half}, {"radius": wide}):
+        model = LaplacianEigenmap(6, **graph, **rules).fit(X)
+        assert_allclose(model.eigenvalues_, want, atol=1e-12)
+        F = model.embedding_[:, :2]  # the pair of cos and sin, turned: a circle of radius √2
+        assert_allclose((F**2).sum(axis=1), 2.0, rtol=1e-9)
+
+
+def test_many_points_are_as_few_are():
+    """A flat torus beyond all limits (stored order, iteration) keeps the closed form."""
+    m = 130
+    place = np.random.default_rng(0).permutation(m * m)
+    a, b = 2 * np.pi / m * (place % m), 2 * np.pi / m * (place // m)
+    X = np.c_[np.cos(a), np.sin(a), np.cos(b), np.sin(b)]
+    # Each is joined to the 8 around it: λ = (1 + 2 cos 2πi/m) (1 + 2 cos 2πj/m) / 9.
+    lam = (1 + 2 * np.cos(2 * np.pi / m)) / 3
+    chord = 2 * np.sin(np.pi / m)
+    model = LaplacianEigenmap(4, radius=1.7 * chord, weights="binary", random_state=0).fit(X)
+    assert model.diagnostics_["mean_neighbors"] == 8
+    assert_allclose(model.eigenvalues_, 1 - lam, atol=1e-8)
+    assert_allclose((model.embedding_**2).sum(axis=1), 4, rtol=1e-3)  # cos, sin of both, times √2
+    new = np.arange(0, m * m, 1000)
+    assert_array_equal(model.transform(X[new]), model.embedding_[new])
+    assert_allclose(model.transform(X[new] + 1e-9), model.embedding_[new], atol=1e-5)
+
+
+# New points
+
+
+@every_graph
+def test_new_points_follow_the_rule_of_the_rows(graph):
+    X, new = blob(80), blob(9, seed=8)
+    model = LaplacianEigenmap(3, **graph).fit(X)
+    where = {key: graph[key] for key in graph if key in ("n_neighbors", "radius")}
+    D = cdist(new, X)
+    K = edges(new, X, **where) * (np.exp(-(D**2) / 0.7) if "epsilon" in graph else 1.0)
+    P = K / K.sum(axis=1, keepdims=True)
+    want = P @ model.embedding_ / (1 - model.eigenvalues_)
+    assert_allclose(model.transform(new), want, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("d", [3, 20])
+def test_in_any_dimension_both_ends_of_an_edge_are_found(d):
+    X, new = points(300, d), points(40, d, seed=5)
+    model = LaplacianEigenmap(2, n_neighbors=7, weights="binary").fit(X)
+    K = edges(new, X, n_neighbors=7)
+    want = (K / K.sum(axis=1, keepdims=True)) @ model.embedding_ / (1 - model.eigenvalues_)
+    assert_allclose(model.transform(new), want, rtol=1e-9, atol=1e-11)
+
+
+@every_graph
+def test_training_points_keep_their_coordinates(graph):
+    X = np.vstack([blob(), blob()[:5]])  # with duplicates
+    model = LaplacianEigenmap(3, **graph).fit(X)
+    assert_array_equal(model.transform(X), model.embedding_)
+    assert_array_equal(model.embedding_[60:], model.embedding_[:5])
+    assert model.diagnostics_["duplicates"] == 5
+
+
+@pytest.mark.parametrize("weights", ["heat", "binary"])
+def test_the_rule_for_new_points_reproduces_training_points(weights):
+    """P R = R Λ: moved by a hair, a training point is new, and has the same row of the graph."""
+    X = blob()
+    model = LaplacianEigenmap(3, radius=1.5, weights=weights, epsilon=0.7).fit(X)
+    assert_allclose(model.transform(X + 1e-9), model.embedding_, atol=1e-7)
+
+
+def test_ties_do_not_separate_training_points_from_new_ones():
+    grid = np.stack(np.meshgrid(np.arange(8.0), np.arange(9.0)), axis=-1).reshape(-1, 2)
+    model = LaplacianEigenmap(2, n_neighbors=5).fit(grid)
+    assert_array_equal(model.transform(grid[::-1]), model.embedding_[::-1])
+
+
+def test_far_points_are_where_their_neighbours_are():
+    X = blob()
+    model = LaplacianEigenmap(2, n_neighbors=6).fit(X)
+    far = np.array([[1e6, 3e5], [-1e200, 0.0]])
+    assert np.isfinite(model.transform(far)).all()
+    nearest = np.argmin(cdist(far[:1], X))
+    want = model.embedding_[nearest] / (1 - model.eigenvalues_)
+    assert_allclose(model.transform(far[:1])[0], want, rtol=1e-9)
+    ball = LaplacianEigenmap(2, radius=1.5).fit(X)
+    with pytest.warns(hs.ScaleWarning, match="no training point within"):
+        ball.transform(far)
+
+
+def test_no_division_by_nothing():
+    X = blob(30)
+    model = LaplacianEigenmap(29, n_neighbors=10).fit(X)
+    lam = 1 - model.eigenvalues_
+    assert lam[-1] < 0.1  # λ goes down to where new points make no sense
+    assert_array_equal(model.transform(X), model.embedding_)
+    first = int(np.flatnonzero(lam < 0.1)[0])
+    with pytest.warns(hs.ScaleWarning, match=f"n_components={first}"):
+        LaplacianEigenmap(first + 1, n_neighbors=10).fit(X).transform(X + 0.1)
+    # The star's coordinates beyond the first have λ = 1/2 each; those of a triangle have 0.
+    triangle = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
+    with pytest.warns(hs.ScaleWarning, match="same affinities"):
+        model = LaplacianEigenmap(2, n_neighbors=2, weights="binary").fit(triangle)
+    assert_array_equal(model.embedding_, 0.0)
+    with pytest.raises(ValueError, match="divides by it"):
+        model.transform(triangle + 0.1)
+
+
+# What must not matter, and what does
+
+
+@every_graph
+def test_order_of_points_does_not_matter(graph):
+    X = blob()
+    order = np.random.default_rng(0).permutation(len(X))
+    one, other = (LaplacianEigenmap(3, **graph).fit(Z) for Z in (X, X[order]))
+    assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-11)
+    assert_allclose(other.embedding_, one.embedding_[order], atol=1e-9)
+
+
+@pytest.mark.parametrize("graph", [{"n_neighbors": 6}, {"radius": 1.5}])
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 2.0**20])
+def test_units_do_not_matter(graph, scale):
+    X, new = blob(), blob(5, seed=1)
+    one = LaplacianEigenmap(2, **graph).fit(X)
+    scaled = {key: value * scale if key == "radius" else value for key, value in graph.items()}
+    other = LaplacianEigenmap(2, **scaled).fit(X * scale)
+    assert_allclose(other.embedding_, one.embedding_, atol=1e-9)
+    assert_allclose(other.transform(new * scale), one.transform(new), atol=1e-9)
+
+
+def test_a_common_offset_does_not_matter():
+    X = np.round(blob() * 2**20) / 2**20  # so that X + 10^8 is exact to 2^-26, or 1.5e-8
+    one, other = (LaplacianEigenmap(2, n_neighbors=6).fit(Z) for Z in (X, X + 1e8))
+    assert_allclose(other.embedding_, one.embedding_, atol=1e-5)
+
+
+@pytest.mark.parametrize("rule", ["edges", "nearest", "median", "ksum"])
+def test_rules_for_the_bandwidth_are_numbers(rule):
+    X = blob()
+    model = LaplacianEigenmap(2, n_neighbors=6, epsilon=rule).fit(X)
+    D = np.sort(cdist(X, X), axis=1)[:, 1:]
+    wanted = {
+        "edges": np.median(D[:, :6]) ** 2,
+        "nearest": 2 * np.mean(D[:, 0] ** 2),
+        "median": np.median(D**2),
+        "ksum": hs.ksum(X).epsilon,
+    }
+    assert_allclose(model.epsilon_, wanted[rule], rtol=1e-12)
+    same = LaplacianEigenmap(2, n_neighbors=6, epsilon=model.epsilon_).fit(X)
+    assert_allclose(same.embedding_, model.embedding_, atol=1e-9)
+
+
+def test_infinite_bandwidth_is_the_binary_graph():
+    X = blob()
+    wide = LaplacianEigenmap(2, n_neighbors=6, epsilon=1e12).fit(X)
+    binary = LaplacianEigenmap(2, n_neighbors=6, weights="binary").fit(X)
+    assert_allclose(wide.embedding_, binary.embedding_, atol=1e-9)
+    assert np.isinf(binary.epsilon_)
+
+
+def test_pieces_are_told_apart_and_named():
+    X = np.vstack([blob(40), blob(20, seed=9) + 50])
+    with pytest.warns(hs.DisconnectedWarning, match="2 components"):
+        model = LaplacianEigenmap(2, n_neighbors=6).fit(X)
+    assert_allclose(model.eigenvalues_[0], 0, atol=1e-12)
+    assert model.eigenvalues_[1] > 1e-3
+    first = model.embedding_[:, 0]
+    assert np.ptp(first[:40]) < 1e-9
+    assert np.ptp(first[40:]) < 1e-9
+    assert abs(first[0] - first[-1]) > 1
+    assert model.diagnostics_["components"] == 2
+
+
+def advice_of(X, **changes):
+    with pytest.warns(hs.DisconnectedWarning) as caught:
+        LaplacianEigenmap(**changes).fit(X)
+    found = re.findall(r"(n_neighbors|epsilon|radius) >= ([0-9.e+-]*[0-9])", str(caught[0].message))
+    return {key: int(value) if key == "n_neighbors" else float(value) for key, value in found}
+
+
+def two_blobs(gap):
+    other = blob(30, seed=9)
+    other[:, 0] += gap
+    return np.vstack([blob(40), other])
+
+
+def in_one_piece(X, **changes):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", hs.DisconnectedWarning)
+        return LaplacianEigenmap(**changes).fit(X).diagnostics_["components"] == 1
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e100, 1e-100])
+@pytest.mark.parametrize("weights", ["heat", "binary"])
+@pytest.mark.parametrize("gap", [7.0, 50.0])
+@pytest.mark.parametrize("graph", ["radius", "n_neighbors"])
+def test_the_warning_names_what_connects(graph, gap, weights, unit):
+    X = two_blobs(gap) * unit
+    way = {graph: 1.5 * unit if graph == "radius" else 5, "weights": weights}
+    numbers = advice_of(X, **way)
+    assert set(numbers) == {graph} | ({"epsilon"} if gap == 50 and weights == "heat" else set())
+    assert in_one_piece(X, **way | numbers)
+    below = numbers[graph] * (1 - 2e-3) if graph == "radius" else numbers[graph] - 1
+    advice_of(X, **way | numbers | {graph: below})
+
+
+@pytest.mark.parametrize("graph", [{"radius": 10.0}, {"n_neighbors": 60}])
+def test_edges_too_faint_are_told_the_bandwidth(graph):
+    X = two_blobs(7.0)
+    numbers = advice_of(X, **graph, epsilon=0.2)
+    assert set(numbers) == {"epsilon"}
+    assert in_one_piece(X, **graph, **numbers)
+    advice_of(X, **graph, epsilon=0.7 * numbers["epsilon"])  # row sums are between 1 and n
+
+
+def test_what_connects_copies_or_given_neighbours():
+    X = two_blobs(7.0)
+    for way in ({"radius": 1.5}, {"n_neighbors": 5}):
+        copies = np.repeat(X, 3, axis=0)
+        assert in_one_piece(copies, **way | advice_of(copies, **way))
+        assert advice_of(X, **way, neighbors=NeighborIndex(X)) == advice_of(X, **way)
+    with pytest.warns(hs.DisconnectedWarning, match="Raise n_neighbors to connect them"):
+        LaplacianEigenmap(n_neighbors=5, neighbors=KNeighborsTransformer(n_neighbors=5)).fit(X)
+
+
+def test_points_that_are_mostly_alone_are_told_the_radius():
+    X = blob()
+    with pytest.raises(ValueError, match="leaves 60 of 60 points without") as caught:
+        LaplacianEigenmap(radius=1e-9).fit(X)
+    radius = float(re.search(r"radius >= ([0-9.]+[0-9])", str(caught.value))[1])
+    assert in_one_piece(X, radius=radius)
+
+
+@pytest.mark.parametrize("kind", ["index", "transformer", "graph"])
+def test_neighbours_may_be_given(kind):
+    X, new = blob(), blob(5, seed=1)
+    transformer = KNeighborsTransformer(n_neighbors=12)
+    given = {
+        "index": lambda: NeighborIndex(X),
+        "transformer": lambda: transformer,
+        "graph": lambda: transformer.fit_transform(X),
+    }[kind]()
+    ours = LaplacianEigenmap(2, n_neighbors=6).fit(X)
+    model = LaplacianEigenmap(2, n_neighbors=6, neighbors=given).fit(X)
+    assert_allclose(model.embedding_, ours.embedding_, atol=1e-9)
+    if kind == "index":
+        assert_allclose(model.transform(new), ours.transform(new), atol=1e-9)
+    elif kind == "transformer":
+        assert_array_equal(model.transform(X), model.embedding_)
+        assert model.transform(new).shape == (5, 2)
+    else:
+        with pytest.raises(ValueError, match="says nothing of new ones"):
+            model.transform(new)
+
+
+def test_sparse_points_are_points():
+    X = blob(60, 4) * (np.random.default_rng(2).random((60, 4)) < 0.7)
+    one = LaplacianEigenmap(2, n_neighbors=8).fit(X)
+    other = LaplacianEigenmap(2, n_neighbors=8).fit(sparse.csr_matrix(X))
+    assert_allclose(other.embedding_, one.embedding_, atol=1e-8)
+    new = blob(5, 4, seed=1)
+    assert_allclose(other.transform(sparse.csr_matrix(new)), one.transform(new), atol=1e-8)
+
+
+def test_single_precision_in_single_precision_out():
+    X = blob().astype(np.float32)
+    model = LaplacianEigenmap(2, n_neighbors=6).fit(X)
+    assert model.embedding_.dtype == model.transform(X + 1).dtype == np.float32
+    double = LaplacianEigenmap(2, n_neighbors=6).fit(X.astype(float))
+    assert_allclose(model.embedding_, double.embedding_, atol=1e-6)
+
+
+def test_seeds_decide_no_more_than_the_tolerance():
+    X, _ = hs.datasets.circle(1500, rng=0)
+    one, again, other = (
+        LaplacianEigenmap(2, n_neighbors=40, random_state=seed).fit(X) for seed in (0, 0, 1)
+    )
+    assert_array_equal(one.embedding_, again.embedding_)
+    assert_allclose(one.eigenvalues_, other.eigenvalues_, atol=1e-8)
+    assert one.residuals_.max() < 1e-7
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"n_components": 0}, ValueError, "n_components=0"),
+        ({"n_components": 60}, ValueError, "pass n_components <= 59"),
+        ({"n_neighbors": 60}, ValueError, "n_neighbors <= 59"),
+        ({"radius": 0.0}, ValueError, "radius=0.0"),
+        ({"radius": 1e-9}, ValueError, "leaves 60 of 60 points without"),
+        ({"weights": "cosine"}, ValueError, "weights='cosine' is unknown"),
+        ({"epsilon": "auto"}, ValueError, "epsilon='auto' is unknown"),
+        ({"epsilon": -1.0}, ValueError, "epsilon=-1.0"),
+    ],
+)
+def test_bad_parameters_are_named(changes, error, message):
+    with pytest.raises(error, match=message):
+        LaplacianEigenmap(**changes).fit(blob())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_bad_points_are_refused(value):
+    X = blob()
+    X[3, 1] = value
+    with pytest.raises(ValueError, match="row"):
+        LaplacianEigenmap().fit(X)
+    with pytest.raises(ValueError, match="same point"):
+        LaplacianEigenmap(n_neighbors=3).fit(np.ones((10, 2)))

@@ -1,0 +1,431 @@
+"""Locally linear embedding against its definition, (3) and (4), and closed forms."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.linalg import eigh, subspace_angles
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import KNeighborsTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+import heatsketch as hs
+from heatsketch import memory
+from heatsketch.classical.lle import LocallyLinearEmbedding, reconstruction_weights
+from heatsketch.spectral import singular
+from heatsketch.spectral.singular import closed_groups, smallest_singular
+
+WAYS = ("factors", "products", "dense")
+
+
+def lle(k=2, **changes):
+    return LocallyLinearEmbedding(k, **{"n_neighbors": 8, "random_state": 0} | changes)
+
+
+def uniform(n=120, d=3, seed=3):
+    return np.random.default_rng(seed).uniform(-1, 1, size=(n, d))
+
+
+def ring(n):
+    angle = 2 * np.pi * np.arange(n) / n
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def neighbor_lists(X, x=None, n_neighbors=None, radius=None):
+    """The neighbours of every point (or of new points x), from all distances."""
+    D = cdist(X if x is None else x, X)
+    if x is None:
+        np.fill_diagonal(D, np.inf)
+    if radius is not None:
+        return [np.flatnonzero(row <= radius) for row in D]
+    return list(np.sort(np.argsort(D, axis=1)[:, :n_neighbors], axis=1))
+
+
+def weights_of(Z, reg):
+    """(3) for one point, Z (k, d) the differences: the KKT equations of the constraint."""
+    k = len(Z)
+    C = Z @ Z.T
+    if k > Z.shape[1] or np.linalg.eigvalsh(C)[0] < reg * np.trace(C):
+        C = C + reg * np.trace(C) * np.eye(k)
+    kkt = np.block([[C, np.ones((k, 1))], [np.ones((1, k)), np.zeros((1, 1))]])
+    return np.linalg.solve(kkt, np.append(np.zeros(k), 1.0))[:k]
+
+
+def weight_matrix(X, x=None, reg=1e-3, **graph):
+    own = X if x is None else x
+    W = np.zeros((len(own), len(X)))
+    for i, near in enumerate(neighbor_lists(X, x, **graph)):
+        W[i, near] = weights_of(own[i] - X[near], reg)
+    return W
+
+
+def alignment(W):
+    """M of (4)."""
+    L = np.eye(len(W)) - W
+    return L.T @ L
+
+
+def graph_of(lists, n):
+    """The neighbours as a sparse pattern."""
+    starts = np.cumsum([0, *map(len, lists)])
+    columns = np.concatenate(lists)
+    return sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(lists), n))
+
+
+def random_weights(X, n_neighbors=8, reg=1e-3):
+    graph = graph_of(neighbor_lists(X, n_neighbors=n_neighbors), len(X))
+    return reconstruction_weights(X, X, graph, reg)
+
+
+def smallest(L, k, way, **changes):
+    L = sparse.csr_matrix(L)
+    options = {"tol": 1e-10, "max_iter": 100, "rng": 0} | changes
+    return smallest_singular(L, closed_groups(L), k, way=way, **options)
+
+
+@parametrize_with_checks([lle(n_neighbors=5), LocallyLinearEmbedding(radius=3.0)])
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# Weights, (3)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 8, 30])
+@pytest.mark.parametrize("reg", [1e-3, 0.1])
+def test_weights_minimise_the_error_of_reconstruction(d, reg):
+    X = uniform(40, d)
+    graph = graph_of(neighbor_lists(X, n_neighbors=6), 40)
+    W = reconstruction_weights(X, X, graph, reg).toarray()
+    assert_allclose(W, weight_matrix(X, n_neighbors=6, reg=reg), atol=1e-9)
+    assert_allclose(W.sum(axis=1), 1, atol=1e-12)
+
+
+def test_any_number_of_neighbours_in_a_row_none_too():
+    X = uniform(60, 2)
+    lists = neighbor_lists(X, radius=0.3)
+    lists[7] = lists[7][:0]
+    counts = [len(near) for near in lists]
+    assert len(set(counts)) > 5
+    W = reconstruction_weights(X, X, graph_of(lists, 60), 1e-3)
+    for i, near in enumerate(lists):
+        expected = weights_of(X[i] - X[near], 1e-3) if len(near) else []
+        assert_allclose(W[[i]].toarray()[0, near], expected, atol=1e-9)
+    assert_array_equal(np.diff(W.indptr), counts)
+
+
+def test_points_in_the_affine_hull_are_reproduced_by_the_shortest_weights():
+    X = uniform(50, 3)
+    lists = neighbor_lists(X, n_neighbors=6)
+    W = reconstruction_weights(X, X, graph_of(lists, 50), 0.0)
+    assert_allclose(W @ X, X, atol=1e-11)
+    for i, near in enumerate(lists):  # least squares of an underdetermined system: least norm
+        system = np.vstack([X[near].T, np.ones(len(near))])
+        expected = np.linalg.lstsq(system, np.append(X[i], 1.0), rcond=None)[0]
+        assert_allclose(W[[i]].toarray()[0, near], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("reg", [0.0, 1e-3])
+def test_collinear_neighbours_in_many_dimensions(reg):
+    """C is singular although k <= d: points 1, 2, 3 on a line that the origin is one off."""
+    X = np.zeros((4, 5))
+    X[1:, 0], X[1:, 1] = [1.0, 2.0, 3.0], 1.0
+    w = reconstruction_weights(X[:1], X, graph_of([[1, 2, 3]], 4), reg).toarray()[0, 1:]
+    assert_allclose(w.sum(), 1)
+    if reg:
+        C = X[1:] @ X[1:].T
+        expected = np.linalg.solve(C + reg * np.trace(C) * np.eye(3), np.ones(3))
+        assert_allclose(w, expected / expected.sum(), rtol=1e-10)
+    else:  # all affine combinations that end at (0, 1), the nearest point: w = (4, 1, -2)/3
+        assert_allclose(w, [4 / 3, 1 / 3, -2 / 3], atol=1e-12)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    exponent=st.integers(-300, 300),
+    d=st.sampled_from([2, 3, 9]),
+)
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_weights_do_not_see_rotations_shifts_and_scales(seed, exponent, d):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, d))
+    graph = graph_of(neighbor_lists(X, n_neighbors=5), 30)
+    W = reconstruction_weights(X, X, graph, 1e-3)
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    moved = X @ turn + rng.normal(size=d)
+    assert_allclose(reconstruction_weights(moved, moved, graph, 1e-3).data, W.data, atol=1e-9)
+    scaled = np.ldexp(X, exponent)
+    assert_array_equal(reconstruction_weights(scaled, scaled, graph, 1e-3).data, W.data)
+
+
+def test_a_neighbour_at_distance_zero_has_all_the_weight():
+    X = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    W = reconstruction_weights(X[[0, 2]], X, graph_of([[0, 2, 3], [0, 2, 3]], 4), 1e-3)
+    assert_array_equal(W.toarray(), [[1, 0, 0, 0], [0, 0, 1, 0]])
+
+
+def test_sparse_points_have_the_weights_of_dense_ones():
+    X = np.where(uniform(40, 30) > 0.3, uniform(40, 30, seed=4), 0.0)
+    graph = graph_of(neighbor_lists(X, n_neighbors=5), 40)
+    S = sparse.csr_matrix(X)
+    found = reconstruction_weights(S, S, graph, 1e-3)
+    assert_allclose(found.data, reconstruction_weights(X, X, graph, 1e-3).data, atol=1e-10)
+
+
+# Eigenvectors, (4)
+
+
+@pytest.mark.parametrize("graph", [{"n_neighbors": 8}, {"radius": 0.7, "n_neighbors": 1}])
+def test_solves_the_eigenproblem_of_the_definition(graph):
+    X = uniform(150, 3)
+    model = lle(3, **graph).fit(X)
+    given = {"radius": graph["radius"]} if "radius" in graph else graph
+    M = alignment(weight_matrix(X, **given))
+    mu, V = eigh(M)
+    assert mu[4] > 1.1 * mu[3] > 1e-7  # in one piece, and the space sought is well defined
+    Y = model.embedding_
+    assert_allclose(model.eigenvalues_, mu[1:4], rtol=1e-6)
+    assert_allclose(model.reconstruction_error_, mu[1:4].sum(), rtol=1e-6)
+    assert subspace_angles(Y, V[:, 1:4]).max() < 1e-6
+    assert_allclose(Y.mean(axis=0), 0, atol=1e-10)
+    assert_allclose(Y.T @ Y / 150, np.eye(3), atol=1e-10)
+    assert (Y[np.abs(Y).argmax(axis=0), range(3)] > 0).all()
+    residual = np.linalg.norm(M @ Y - Y * model.eigenvalues_, axis=0) / np.sqrt(150)
+    assert residual.max() < 1e-10
+    assert model.diagnostics_["residual"] < 1e-10
+
+
+@pytest.mark.parametrize("graph", [{"n_neighbors": 2}, {"radius": 1.5}])
+@pytest.mark.parametrize("n", [100, 600])
+def test_ring_has_the_eigenvalues_of_its_circulant(n, graph):
+    """Neighbours on both sides with weights 1/2: μ_m = (1 - cos(2πm/n))², each twice."""
+    if "radius" in graph:
+        graph = {"radius": 1.5 * 2 * np.sin(np.pi / n)}
+    model = lle(4, **graph).fit(ring(n))
+    angle = 2 * np.pi * np.array([1, 1, 2, 2]) / n
+    assert_allclose(model.eigenvalues_, (2 * np.sin(angle / 2) ** 2) ** 2, rtol=1e-6)
+    Y = model.embedding_
+    assert_allclose(np.hypot(Y[:, 0], Y[:, 1]), np.sqrt(2), rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_recovers_a_plane_up_to_an_affine_map(n):
+    """Exact weights are those of the plane, so its coordinates have eigenvalue zero."""
+    U = uniform(n, 2)
+    X = U @ np.random.default_rng(0).normal(size=(2, 5)) + 3
+    model = lle(3, reg=0.0, n_neighbors=10).fit(X)
+    A = np.column_stack([np.ones(n), U])
+    Y = model.embedding_[:, :2]
+    assert_allclose(A @ np.linalg.lstsq(A, Y, rcond=None)[0], Y, atol=1e-7)
+    assert model.eigenvalues_[1] < 1e-24 < 1e-9 < model.eigenvalues_[2]
+    mu = eigh(alignment(weight_matrix(X, reg=1e-10, n_neighbors=10)), eigvals_only=True)
+    assert_allclose(model.eigenvalues_[2], mu[3], rtol=1e-3)
+
+
+@pytest.mark.parametrize("way", ["factors", "products"])
+def test_every_way_gives_the_singular_vectors_of_lapack(way):
+    W = random_weights(uniform(280, 3))
+    L = sparse.eye_array(280) - W
+    _, sigma, V = np.linalg.svd(L.toarray())
+    found = smallest(L, 3, way)
+    assert_allclose(found.values, sigma[::-1][1:4] ** 2, rtol=1e-6)
+    assert subspace_angles(found.vectors, V[::-1][1:4].T).max() < 1e-6
+    assert found.residuals.max() < 1e-9
+    assert found.change < 1e-4
+
+
+def test_vectors_of_a_zero_that_no_group_explains():
+    """Second differences, extrapolated at the ends: 1 and x are null vectors, in exact numbers."""
+    n = 300
+    W = np.zeros((n, n))
+    i = np.arange(1, n - 1)
+    W[i, i - 1] = W[i, i + 1] = 0.5
+    W[0, 1], W[0, 2], W[-1, -2], W[-1, -3] = 2, -1, 2, -1
+    L = np.eye(n) - W
+    sigma = np.linalg.svd(L)[1]
+    found = smallest(L, 2, "factors")
+    x = np.arange(n) - (n - 1) / 2
+    assert_allclose(np.abs(found.vectors[:, 0] @ x), np.linalg.norm(x), rtol=1e-9)
+    assert found.values[0] < 1e-26
+    assert_allclose(found.values[1], sigma[-3] ** 2, rtol=1e-6)
+
+
+def test_left_null_vector_that_falls_off_steeply():
+    """A walk with a drift: u_i falls by 4 a step, so that hardly any row may be left out."""
+    n = 300
+    W = sparse.diags_array([np.full(n - 1, 0.8), np.full(n - 1, 0.2)], offsets=[-1, 1]).toarray()
+    W[0, 1] = W[-1, -2] = 1.0
+    L = np.eye(n) - W
+    _, sigma, V = np.linalg.svd(L)
+    found = smallest(L, 2, "factors")
+    assert_allclose(found.values, sigma[::-1][1:3] ** 2, rtol=1e-6)
+    assert subspace_angles(found.vectors, V[::-1][1:3].T).max() < 1e-6
+
+
+def test_memory_decides_what_is_factored(monkeypatch):
+    cube = sparse.csr_matrix(sparse.eye_array(500) - random_weights(uniform(500, 3)))
+    assert singular._way(cube, 2) == "factors"
+    assert singular._way(cube[:200, :200], 2) == "dense"
+    assert singular._way(cube, 60) == "dense"
+    monkeypatch.setattr(memory, "available", lambda: 1e6)
+    assert singular._way(cube, 2) == "products"
+
+
+def test_prediction_bounds_the_factors_of_a_surface_and_a_cube():
+    for d in (2, 3):
+        L = sparse.csr_matrix(sparse.eye_array(3000) - random_weights(uniform(3000, d)))
+        factors, _ = singular._factor_without(L, np.array([0]))
+        assert factors.nnz < singular._predicted_entries(L) < 40 * factors.nnz
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    X = uniform(700, 3)
+    with threadpool_limits(1):
+        one = lle().fit(X).embedding_
+    assert_array_equal(lle().fit(X).embedding_, one)
+
+
+def test_says_when_the_steps_end_too_early():
+    X = uniform(2000, 3)
+    with pytest.warns(hs.ConvergenceWarning, match="max_iter"):
+        rough = lle(max_iter=1).fit(X)
+    assert rough.n_iter_ == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fine = lle().fit(X)
+    assert fine.diagnostics_["change"] <= 1e-8
+    assert rough.reconstruction_error_ > fine.reconstruction_error_
+
+
+# Groups
+
+
+def test_closed_groups_are_the_sets_that_nothing_leaves():
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        A = rng.random((12, 12)) < 0.1
+        reach = np.linalg.matrix_power(A + np.eye(12), 12) > 0
+        closed = {tuple(np.flatnonzero(row)) for row in reach if (reach[row] == row).all()}
+        found = closed_groups(sparse.csr_matrix(A.astype(float)))
+        assert {tuple(group) for group in found} == closed
+        sizes = [len(group) for group in found]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_groups_are_told_apart_first(way):
+    X = np.vstack([uniform(90, 3), uniform(130, 3, seed=1) + 9, uniform(100, 3, seed=2) - 9])
+    L = sparse.eye_array(320) - random_weights(X)
+    sigma = np.linalg.svd(L.toarray())[1]
+    found = smallest(L, 4, way)
+    assert (found.values[:2] < 1e-18).all()
+    group = np.repeat(np.eye(3), [90, 130, 100], axis=0)
+    assert subspace_angles(group, found.vectors[:, :2]).max() < 1e-6
+    assert_allclose(found.values[2:], sigma[::-1][3:5] ** 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("n", [70, 300])
+def test_disconnected_data_warn_and_stay_finite(n, k):
+    X = np.vstack([uniform(n, 2), uniform(n + 5, 2, seed=1) + 9, [[4.0, 4.0]]])
+    with pytest.warns(hs.DisconnectedWarning, match=rf"2 groups of points \(sizes {n + 5}, {n}\)"):
+        model = lle(k).fit(X)
+    Y = model.embedding_
+    assert model.diagnostics_["groups"] == 2
+    assert_allclose(Y.T @ Y / len(X), np.eye(k), atol=1e-9)
+    assert_allclose(Y[:n, 0], Y[0, 0], atol=1e-7)  # the stray point belongs to neither group
+    assert_allclose(Y[n : 2 * n + 5, 0], Y[n, 0], atol=1e-7)
+    assert abs(Y[0, 0] - Y[n, 0]) > 1
+
+
+def test_points_alone_within_the_radius_are_groups_of_their_own():
+    X = np.vstack([uniform(400, 2), [[9.0, 9.0], [-9.0, 9.0]]])
+    with pytest.warns(hs.DisconnectedWarning, match="3 groups"):
+        model = lle(3, radius=0.4).fit(X)
+    assert np.isfinite(model.embedding_).all()
+    assert_allclose(model.embedding_[:400, :2] - model.embedding_[:1, :2], 0, atol=1e-7)
+    with pytest.raises(ValueError, match=r"No two points are within radius=0.001; pass a larger"):
+        lle(radius=1e-3).fit(uniform(20, 3))
+
+
+# Points old and new
+
+
+@pytest.mark.parametrize("graph", [{"n_neighbors": 8}, {"radius": 0.7}])
+def test_training_points_come_out_as_they_went_in(graph):
+    X = uniform(200, 3)
+    model = lle(**graph).fit(X)
+    assert_array_equal(model.transform(X), model.embedding_)
+    assert_array_equal(model.transform(X[5:8]), model.embedding_[5:8])
+
+
+@pytest.mark.parametrize("graph", [{"n_neighbors": 8}, {"radius": 0.7}])
+def test_new_points_are_combinations_of_their_neighbours(graph):
+    X, x = uniform(200, 3), 0.6 * uniform(20, 3, seed=8)
+    model = lle(**graph).fit(X)
+    assert_allclose(model.transform(x), weight_matrix(X, x, **graph) @ model.embedding_, atol=1e-8)
+
+
+def test_a_new_point_far_off_takes_the_place_of_the_nearest():
+    X = uniform(200, 2)
+    model = lle(radius=0.5).fit(X)
+    far = np.array([[50.0, 1.0]])
+    with pytest.warns(hs.ScaleWarning, match="no training point within"):
+        found = model.transform(far)
+    assert_array_equal(found[0], model.embedding_[cdist(far, X).argmin()])
+
+
+def test_equal_points_share_one_place():
+    X = uniform(150, 3)
+    twice = np.vstack([X, X[:40], X[:7]])
+    model = lle().fit(twice)
+    expected = lle().fit(X).embedding_
+    assert_allclose(model.embedding_[:150], expected, atol=1e-8)
+    assert_array_equal(model.embedding_[150:190], model.embedding_[:40])
+    assert_array_equal(model.transform(twice), model.embedding_)
+    assert model.diagnostics_["duplicates"] == 47
+
+
+@pytest.mark.parametrize("change", [lambda X: X * 1e200, lambda X: X * 1e-200, lambda X: X + 1e6])
+def test_any_scale_and_offset(change):
+    X = np.round(uniform(150, 3) * 2**20) / 2**20  # so that the offset rounds nothing
+    model = lle().fit(change(X))
+    assert_allclose(model.embedding_, lle().fit(X).embedding_, atol=1e-6)
+    assert_array_equal(model.transform(change(X)), model.embedding_)
+
+
+def test_neighbours_may_be_brought_and_precision_is_kept():
+    X = uniform(150, 3)
+    expected = lle().fit(X).embedding_
+    brought = lle(neighbors=KNeighborsTransformer(n_neighbors=10)).fit(X)
+    assert_allclose(brought.embedding_, expected, atol=1e-7)
+    assert_allclose(lle().fit(sparse.csr_matrix(X)).embedding_, expected, atol=1e-7)
+    single = lle().fit(X.astype(np.float32))
+    assert single.embedding_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
+    assert_allclose(single.embedding_, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_components": 0}, "n_components=0 is out of range"),
+        ({"n_components": 10}, "n_components=10 but X has 10 distinct points"),
+        ({"n_neighbors": 10}, "n_neighbors=10 but X has 10 distinct points"),
+        ({"reg": -1.0}, r"reg=-1.0 is out of range; pass a number >= 0"),
+        ({"tol": 0.0}, "tol=0.0 is out of range"),
+        ({"max_iter": 0}, "max_iter=0 is out of range"),
+        ({"radius": 0.0}, "radius=0.0 is out of range"),
+    ],
+)
+def test_parameters_out_of_range(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        lle(**{"n_neighbors": 3, "k": parameters.pop("n_components", 2)} | parameters).fit(
+            uniform(10, 2)
+        )

@@ -1,0 +1,281 @@
+"""Methods compared: the figures against their definitions, shared neighbours, failures, files."""
+
+import csv
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import spearmanr
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import FunctionTransformer
+
+import heatsketch as hs
+from heatsketch import cli
+from heatsketch.comparison.methods import METHODS, fitting, needs_labels
+from heatsketch.comparison.references import References
+from heatsketch.comparison.result import FILES
+from heatsketch.comparison.run import DEFAULT
+from heatsketch.comparison.usage import measured, resident
+from heatsketch.neighbors import NeighborIndex
+from heatsketch.plot import panels
+
+GRAPHS = ["heat-sketch", "diffusion-map", "laplacian-eigenmap", "isomap", "landmark-isomap", "lle"]
+
+
+def clouds(n=90):
+    X, label = hs.datasets.gaussian_clouds(n, dim=4, separation=3.0, rng=0)
+    return X, np.array(["a", "b", "c"])[label]
+
+
+def row_of(result, method):
+    return next(row for row in result.rows if row.method == method)
+
+
+def test_flat_data_are_kept_by_pca_to_the_last_distance():
+    flat = np.random.default_rng(0).uniform(size=(80, 2))
+    X = flat @ np.linalg.qr(np.random.default_rng(1).normal(size=(5, 2)))[0].T
+    result = hs.compare(X, ["pca"], seeds=2)
+    row = result.rows[0]
+    assert row.trustworthiness == row.continuity == 1
+    np.testing.assert_allclose([row.spearman, row.stability], 1, rtol=1e-12)
+    np.testing.assert_allclose(pdist(result.embeddings["pca"]), pdist(X), atol=1e-12)
+
+
+def test_figures_are_those_of_the_definitions():
+    X, label = clouds()
+    result = hs.compare(X, ["pca"], label, n_neighbors=7, time=3, seeds=1)
+    row, Y = result.rows[0], PCA(2, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(pdist(Y), pdist(result.embeddings["pca"]), atol=1e-12)
+    D = hs.diffusion_distance(hs.diffusion(X, n_neighbors=7), time=3)
+    assert row.spearman == pytest.approx(spearmanr(pdist(Y), pdist(X)).statistic)
+    assert row.spearman_diffusion == pytest.approx(spearmanr(pdist(Y), D).statistic)
+    ratio = pdist(Y) / D
+    assert row.log_L_diffusion == pytest.approx(np.log(ratio.max() / ratio.min()))
+    near = np.argsort(((Y[:, None] - Y) ** 2).sum(-1) + np.diag(np.full(len(Y), np.inf)))[:, :10]
+    assert 0.5 < row.knn_accuracy <= 1
+    majority = [np.unique(label[i], return_counts=True) for i in near]
+    clear = [c.max() > np.sort(c)[-2] if len(c) > 1 else True for _, c in majority]
+    right = [names[c.argmax()] == own for (names, c), own in zip(majority, label, strict=True)]
+    sure, unsure = np.sum(np.array(right)[clear]), len(X) - np.sum(clear)
+    assert sure <= round(row.knn_accuracy * len(X)) <= sure + unsure
+
+
+def distances_of(X, k, time):
+    """Return diffusion and geodesic distances of all points, from matrices of distinct ones."""
+    points, vertex = np.unique(X, axis=0, return_inverse=True)
+    D = squareform(pdist(points))
+    graph = np.zeros_like(D)
+    near = np.argsort(D, axis=1)[:, 1 : k + 1]
+    np.put_along_axis(graph, near, np.take_along_axis(D, near, axis=1), axis=1)
+    paths = dijkstra(np.maximum(graph, graph.T), directed=False)
+    d = hs.diffusion(points, n_neighbors=k)
+    A = d.operator @ np.eye(len(points))
+    walked = squareform(pdist(np.linalg.matrix_power(A, time) / np.sqrt(d.measure)[:, None]))
+    return [M[np.ix_(vertex.ravel(), vertex.ravel())] for M in (walked, paths)]
+
+
+def test_every_column_is_its_own_definition_on_a_sample_with_duplicates(monkeypatch):
+    monkeypatch.setattr("heatsketch.comparison.run._SAMPLE", 50)
+    X, _ = hs.datasets.swiss_roll(110, rng=0)
+    X = np.vstack([X, X[:10]])[np.random.default_rng(1).permutation(120)]
+    estimators = [hs.HeatSketch(2, n_neighbors=7, random_state=seed) for seed in (3, 4, 5)]
+    row = hs.compare(X, [estimators[0]], n_neighbors=7, time=3, seeds=3).rows[0]
+    runs = [estimator.fit_transform(X) for estimator in estimators]
+    sample = np.sort(np.random.default_rng(0).permutation(120)[:50])
+    i, j = (sample[side] for side in np.triu_indices(50, 1))
+    after = squareform(pdist(runs[0]))[i, j]
+    walked, paths = (M[i, j] for M in distances_of(X, 7, 3))
+    before = squareform(pdist(X))[i, j]
+    for name, D in (("spearman", before), ("spearman_diffusion", walked)):
+        assert getattr(row, name) == pytest.approx(spearmanr(after, D).statistic, abs=1e-9)
+    assert row.spearman_geodesic == pytest.approx(spearmanr(after, paths).statistic, abs=1e-9)
+    apart = (after > 1e-9) | (before > 1e-9)
+    for name, D in (("log_L_diffusion", walked), ("log_L_geodesic", paths)):
+        ratio = after[apart] / D[apart]
+        assert getattr(row, name) == pytest.approx(np.log(ratio.max() / ratio.min()), rel=1e-6)
+    assert row.trustworthiness == hs.metrics.trustworthiness(X, runs[0], 10).value
+    assert row.continuity == hs.metrics.continuity(X, runs[0], 10).value
+    agreement = [spearmanr(pdist(a), pdist(b)).statistic for a, b in combinations(runs, 2)]
+    assert row.stability == pytest.approx(np.mean(agreement), abs=1e-9)
+    columns = (*row[3:10], row.stability)
+    assert len({round(value, 6) for value in columns if value == value}) == 8  # all of them differ
+
+
+def test_scale_and_offset_change_nothing():
+    X, _ = hs.datasets.swiss_roll(80, rng=0)
+    rows = [hs.compare(Z, ["isomap"], seeds=1).rows[0] for Z in (X, X * 2.0**520, X * 2.0**-560)]
+    for row in rows[1:]:
+        np.testing.assert_allclose(row[3:10], rows[0][3:10], rtol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [None, "", np.nan])
+def test_missing_labels_are_no_class(missing):
+    X, label = clouds()
+    gaps = label.astype(object)
+    gaps[::3] = missing
+    known = np.arange(90) % 3 > 0
+    row = hs.compare(X, ["pca"], gaps, seeds=1).rows[0]
+    Y = PCA(2).fit_transform(X)
+    assert row.knn_accuracy == hs.metrics.knn_accuracy(Y[known], label[known], 10)
+    few = np.where(np.arange(90) < 5, label.astype(object), None)
+    assert hs.compare(X, ["pca"], few, seeds=1).rows[0].knn_accuracy >= 0
+
+
+def test_the_seed_of_an_estimator_may_be_of_numpy_and_the_next_runs_have_others():
+    X, _ = clouds()
+    rows = [
+        hs.compare(X, [hs.HeatSketch(2, random_state=seed)]).rows[0] for seed in (1, np.int64(1))
+    ]
+    assert rows[0].stability == rows[1].stability < 0.999
+
+
+def test_geodesic_distances_are_those_along_a_line():
+    # Unequal steps, each point joined to its neighbours on the line: distances along it are exact.
+    x = np.cumsum(np.random.default_rng(0).uniform(1, 1.2, 60))
+    references = References.of(x[:, None], 60, 2, None, 4, 0)
+    np.testing.assert_allclose(
+        references.distances["geodesic"] / references.distances["geodesic"].max(),
+        pdist(x[:, None]) / pdist(x[:, None]).max(),
+        rtol=1e-12,
+    )
+    assert references.correlation(x[:, None], "geodesic") == pytest.approx(1)
+    assert references.log_L(3 * x[:, None], "input") == pytest.approx(0, abs=1e-9)
+
+
+def test_neighbours_are_searched_once(monkeypatch):
+    # Enough points that t-SNE looks at its nearest ones only, here 3 · 5 + 1.
+    searches = []
+    search = NeighborIndex._search
+
+    def counted(self, x, k, any_tie=False):
+        searches.append((self.n, x.shape, k))
+        return search(self, x, k, any_tie)
+
+    monkeypatch.setattr(NeighborIndex, "_search", counted)
+    X, _ = hs.datasets.circle(1100, rng=0)
+    wide = np.column_stack([X, np.arange(1100) / 550, np.zeros(1100)])  # unlike any embedding
+    methods = {name: name for name in GRAPHS}
+    methods["tsne"] = hs.classical.TSNE(perplexity=5, n_iter=20, early_iter=10)
+    result = hs.compare(wide, methods, n_neighbors=5, seeds=1)
+    assert all(not row.error for row in result.rows)
+    assert [k for n, shape, k in searches if shape == wide.shape] == [17]  # and itself
+
+
+def test_a_method_alone_gives_the_same(monkeypatch):
+    X, _ = hs.datasets.circle(100, rng=0)
+    result = hs.compare(X, ["lle", "isomap"], n_neighbors=6, seeds=1)
+    for name in ("lle", "isomap"):
+        alone = METHODS[name](n_components=2, n_neighbors=6).fit_transform(X)
+        np.testing.assert_array_equal(result.embeddings[name], alone)
+
+
+def test_estimators_and_mappings_are_taken_as_they_are():
+    X, _ = clouds()
+    mine = hs.DiffusionMap(3, alpha=0.5, random_state=1)
+    result = hs.compare(X, {"mine": mine, "usual": "pca"}, seeds=1)
+    assert list(result.embeddings) == ["mine", "usual"]
+    np.testing.assert_allclose(result.embeddings["mine"], mine.fit_transform(X), atol=1e-12)
+    assert mine.neighbors is None
+    both = hs.compare(X, [mine, hs.DiffusionMap(1)], seeds=1)
+    assert [row.method for row in both.rows] == ["DiffusionMap", "DiffusionMap-2"]
+    assert [Y.shape[1] for Y in both.embeddings.values()] == [3, 1]
+    assert list(hs.compare(X, mine, seeds=1).embeddings) == ["DiffusionMap"]
+    assert "1 " in str(hs.compare(X, {1: "pca"}, seeds=1))
+
+
+def test_labels_are_fitted_to_and_missing_ones_are_placed():
+    X, label = clouds()
+    label = label.astype(object)
+    label[::9] = None
+    result = hs.compare(X, ["multiple-discriminant"], label, n_components=5, seeds=1)
+    assert result.embeddings["multiple-discriminant"].shape == (90, 2)  # three classes
+    assert result.rows[0].knn_accuracy > 0.8
+
+
+def test_a_method_that_fails_leaves_the_others():
+    X, _ = clouds()
+    bad = hs.DiffusionMap(500)
+    strange = FunctionTransformer(lambda X: np.full(X.shape, np.nan))
+    wrong = FunctionTransformer(lambda X: 1 / 0)
+    methods = {"bad": bad, "strange": strange, "wrong": wrong, "pca": "pca"}
+    result = hs.compare(X, methods, seeds=1)
+    assert list(result.embeddings) == ["pca"]
+    assert "NaN" in row_of(result, "strange").error
+    assert "ZeroDivisionError" in row_of(result, "wrong").error
+    assert "n_components" in row_of(result, "bad").error
+    assert np.isnan(row_of(result, "bad").seconds)
+    assert row_of(result, "pca").trustworthiness > 0.5
+    assert "n_components" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("methods", "labels", "text"),
+    [
+        (["umap"], None, "no method 'umap'"),
+        ([], None, "methods is empty"),
+        (["multiple-discriminant"], None, "need.* labels of at least two classes"),
+        (["pca"], [1, 2], r"labels has shape \(2,\) but X has 90 rows"),
+        (["fisher-discriminant"], np.arange(90) / 7, "need.* labels of at least two classes"),
+    ],
+)
+def test_what_cannot_be_run_is_said_at_once(methods, labels, text):
+    with pytest.raises(ValueError, match=text):
+        hs.compare(clouds()[0], methods, labels)
+
+
+def test_all_is_what_fits():
+    assert set(DEFAULT) <= set(fitting(1600, 3)) <= set(METHODS)
+    supervised = {name for name, make in METHODS.items() if needs_labels(make())}
+    assert supervised == {"fisher-discriminant", "multiple-discriminant"}
+    assert not supervised & set(fitting(1600, 3))
+    assert set(fitting(1600, 3, 2)) == set(METHODS)
+    assert "mixture-diffusion" not in fitting(1600, 784)
+
+
+@pytest.mark.skipif(np.isnan(resident()), reason="the system does not say")
+def test_memory_is_that_of_the_work():
+    held, seconds, peak = measured(lambda: np.ones(25_000_000))
+    assert 0.9 * held.nbytes < peak < 2 * held.nbytes
+    assert seconds > 0
+
+
+def test_panels_and_their_notes():
+    Y = {name: np.random.default_rng(0).normal(size=(30, 2)) for name in "abcde"}
+    figure = panels(Y, np.arange(30) % 3, {name: f"note {name}" for name in "abcde"})
+    assert [ax.get_title("left") for ax in figure.axes] == [f"{n}\nnote {n}" for n in "abcde"]
+    assert sum(ax.get_legend() is not None for ax in figure.axes) == 1
+
+
+def test_command_line(tmp_path, capsys):
+    out = tmp_path / "found"
+    command = [
+        "compare",
+        "circle",
+        "--methods",
+        "pca,diffusion-map",
+        "-o",
+        str(out),
+        "--seeds",
+        "1",
+    ]
+    assert cli.main(command) == 0
+    printed = capsys.readouterr().out
+    assert "diffusion-map" in printed
+    assert sorted(path.name for path in out.iterdir()) == sorted(FILES)
+    with (out / "comparison.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["method"] for row in rows] == ["pca", "diffusion-map"]
+    assert float(rows[0]["trustworthiness"]) > 0.999  # a circle in the plane
+    with np.load(out / "embeddings.npz") as kept:
+        assert kept["pca"].shape == (300, 2)
+    assert cli.main(command) == 1
+    assert "--force" in capsys.readouterr().err
+    assert cli.main([*command, "--force"]) == 0
+    np.save(tmp_path / "few.npy", np.eye(5))
+    alone = ["compare", str(tmp_path / "few.npy"), "--methods", "tsne", "--n-neighbors", "3"]
+    assert cli.main([*alone, "-o", str(out), "--force"]) == 1
+    assert "no method came to an embedding" in capsys.readouterr().err
+    assert [path.name for path in out.iterdir()] == [FILES[0]]
+    assert cli.main(["compare", "circle", "--methods", "umap", "-o", str(out)]) == 2

@@ -1,0 +1,597 @@
+"""HeatEmbedding: exact cases, the distances it keeps, the time it chooses, and its sketches."""
+
+import pickle
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist, pdist
+from scipy.stats import chi2
+from sklearn.base import clone
+
+import heatsketch as hs
+from heatsketch._array import random_block
+from heatsketch._checks import ConvergenceWarning, ScaleWarning
+from heatsketch.estimators import heat_embedding as embedding
+from heatsketch.spectral.filters import make_filter
+from heatsketch.spectral.sketch import sketch_blocks
+
+AFFINITIES = {
+    "knn": {"affinity": "knn", "n_neighbors": 6},
+    "dense": {"affinity": "dense", "epsilon": 1.0},
+    "radius": {"affinity": "radius", "epsilon": 1.0},
+}
+NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
+TIMES = [1, 2, 4, 8, 16, 32, 64, 128]
+
+every_affinity = pytest.mark.parametrize("affinity", AFFINITIES.values(), ids=AFFINITIES)
+every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
+every_filter = pytest.mark.parametrize("filter", ["power", "heat"])
+
+
+def make(n_components=2, time=4, **changes):
+    return hs.HeatEmbedding(n_components, time, **{"random_state": 0} | changes)
+
+
+def points(n, seed=1, d=3):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def exact_rows(model, rows_of_A, time=None):
+    """Rows whose distances the embedding is to keep, written out: a(x, ·) (f(A) - f(0)) A⁻¹."""
+    d, t = model.diffusion_, model.time_ if time is None else time
+    u = np.sqrt(d.measure)
+    lam, V = np.linalg.eigh(d.operator @ np.eye(d.n) - np.outer(u, u))
+    heat = model.filter == "heat"
+    weights = np.exp(-t) * np.expm1(t * lam) / lam if heat else lam ** (t - 1)
+    rows = np.asarray(rows_of_A @ (V * weights) @ V.T)
+    trivial = np.asarray(rows_of_A @ u)[:, None]
+    if model.normalization == "markov":
+        rows = rows / trivial
+        trivial = np.ones_like(trivial)
+    return rows - (rows @ u)[:, None] * u  # the direction √π does not count
+
+
+def training_rows(model, time=None):
+    d = model.diffusion_
+    return exact_rows(model, d.operator @ np.eye(d.n) if d.own_rows is None else d.own_rows, time)
+
+
+def median_ratio(model, time=None):
+    return np.median(pdist(model.embedding_) / pdist(training_rows(model, time)))
+
+
+# Cases with a closed form
+
+
+@every_filter
+@every_normalization
+@every_affinity
+def test_as_many_dimensions_as_there_are_keep_every_distance(affinity, normalization, filter):
+    X, X_new = points(12), points(5, seed=2)
+    model = make(11, 3, filter=filter, normalization=normalization, tol=1e-13, **affinity).fit(X)
+    old, new = training_rows(model), exact_rows(model, model.diffusion_.extend(X_new))
+    atol = 1e-10 * pdist(old).max()
+    assert_allclose(pdist(model.embedding_), pdist(old), rtol=0, atol=atol)
+    Y = model.transform(X_new)
+    assert_allclose(cdist(Y, model.embedding_), cdist(new, old), rtol=0, atol=atol)
+    assert_allclose(pdist(Y), pdist(new), rtol=0, atol=atol)
+    assert model.distortion_.log_L < 1e-8
+
+
+@every_affinity
+def test_sparse_points_are_points(affinity):
+    X, X_new = (np.where(np.abs(x) < 0.5, 0.0, x) for x in (points(12, d=5), points(4, 2, d=5)))
+    dense, thin = make(11, 3, **affinity).fit(X), make(11, 3, **affinity).fit(csr_matrix(X))
+    expected = cdist(dense.transform(X_new), dense.embedding_)
+    found = cdist(thin.transform(csr_matrix(X_new)), thin.embedding_)
+    assert_allclose(found, expected, rtol=0, atol=1e-9 * expected.max())
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+@every_normalization
+def test_a_given_affinity_is_that_of_the_points(normalization, form):
+    X, X_new = points(12), points(4, seed=2)
+    common = {"normalization": normalization, "tol": 1e-13}
+    of_points = make(11, 3, affinity="dense", epsilon=0.8, **common).fit(X)
+    K, K_new = (np.exp(-cdist(rows, X, "sqeuclidean") / 0.8) for rows in (X, X_new))
+    given = make(11, 3, affinity="precomputed", **common).fit(form(K))
+    expected = cdist(of_points.transform(X_new), of_points.embedding_)
+    found = cdist(given.transform(form(K_new)), given.embedding_)
+    assert_allclose(found, expected, rtol=0, atol=1e-9 * expected.max())
+
+
+@pytest.mark.parametrize("time", [1, 3, "auto"])
+@every_normalization
+def test_a_cloud_of_two_dimensions_is_embedded_without_distortion(normalization, time):
+    # K = 1 + Z Zᵀ with column sums 0 has row sums n, so A = K / n, and less its trivial part
+    # A^t = (Z Zᵀ / n)^t: row i is |(Zᵀ Z)^(t - 1/2) z_i| / n^t long, and so are differences.
+    Z = points(30, d=2)
+    Z -= Z.mean(axis=0)
+    Z /= np.linalg.norm(Z, axis=1).max()
+    K = 1 + Z @ Z.T
+    model = make(2, time, affinity="precomputed", normalization=normalization).fit(K)
+    assert model.time_ == (1 if time == "auto" else time)
+    values, axes = np.linalg.eigh(Z.T @ Z)
+    D = pdist(Z @ (axes * values ** (model.time_ - 0.5))) / 30**model.time_
+    D *= np.sqrt(30) if normalization == "markov" else 1
+    assert_allclose(pdist(model.embedding_), D, rtol=1e-9)
+    assert_allclose(model.transform(K[:4]), model.embedding_[:4], rtol=0, atol=1e-12 * D.max())
+    assert model.distortion_.log_L < 1e-9
+
+
+def test_equidistant_points_come_to_stand_on_a_line_at_equal_steps():
+    # On a line the outer two of n points are at least n - 1 times as far apart as some two: equal
+    # steps are the best there is, L = n - 1. Of seven points none is left out to choose a rank.
+    n = 7
+    K = np.ones((n, n)) + np.eye(n)
+    model = make(1, 1, affinity="precomputed").fit(K)
+    assert model.distortion_.log_L == pytest.approx(np.log(n - 1), abs=1e-3)
+    steps = np.diff(np.sort(model.embedding_.ravel()))
+    assert_allclose(steps, steps.mean(), rtol=0.01)
+
+
+@pytest.mark.parametrize("time", [600, 601])
+def test_on_an_even_cycle_a_long_walk_knows_the_parity_alone(time):
+    # cos(2πj/n)^t vanishes but for j = 0, the trivial direction, and n/2: λ = -1, ψ = ±1.
+    cycle = np.roll(np.eye(10), 1, axis=0)
+    model = make(1, time, affinity="precomputed", alpha=0).fit(cycle + cycle.T)
+    Y = model.embedding_.ravel()
+    assert_allclose(Y * Y[0], np.tile([1.0, -1.0], 5), rtol=1e-9)
+
+
+@every_normalization
+def test_equispaced_circle_is_embedded_as_well_as_by_its_diffusion_map(normalization):
+    X, _ = hs.datasets.circle(60, equispaced=True)
+    common = {"affinity": "dense", "epsilon": 0.25, "normalization": normalization}
+    model = make(2, 8, **common).fit(X)
+    D = hs.diffusion_distance(model.diffusion_, 8, deflate=True)
+    F = hs.DiffusionMap(2, 8, **common).fit_transform(X)
+    assert hs.distortion(model.embedding_, D).log_L <= hs.distortion(F, D).log_L + 1e-9
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_stretched_torus_is_embedded_far_better_than_by_map_or_sketch(seed):
+    """D: diffusion distance of the dense operator at ε = 1, t = 8, without the trivial part."""
+    X, _ = hs.datasets.stretched_torus(150, rng=seed)
+    common = {"affinity": "dense", "epsilon": 1.0, "random_state": 0}
+    model = hs.HeatEmbedding(3, 8, **common).fit(X)
+    D = hs.diffusion_distance(model.diffusion_, 8, deflate=True)
+    others = [
+        hs.distortion(method(3, 8, **common).fit_transform(X), D).log_L
+        for method in (hs.DiffusionMap, hs.HeatSketch)
+    ]
+    assert hs.distortion(model.embedding_, D).log_L < 0.5 * min(others)
+
+
+# New points
+
+
+@every_normalization
+@every_affinity
+def test_training_points_are_embedded_as_new_ones_are(affinity, normalization):
+    X = points(25)
+    model = make(2, 2.5, filter="heat", normalization=normalization, **affinity)
+    Y = model.fit_transform(X)
+    assert_array_equal(Y, model.embedding_)
+    tol = 2 * model.tol if normalization == "bistochastic" else 1e-12
+    assert_allclose(model.transform(X), Y, rtol=0, atol=tol * np.abs(Y).max())
+    one_by_one = np.vstack([model.transform(row[None]) for row in X])
+    assert_allclose(one_by_one, model.transform(X), rtol=0, atol=1e-12 * np.abs(Y).max())
+
+
+@every_affinity
+def test_midpoints_on_a_circle_land_between_their_neighbours(affinity):
+    X, angle = hs.datasets.circle(60, equispaced=True)
+    model = make(time=8, **affinity | {"epsilon": 0.1}).fit(X)
+    middle = angle + np.pi / 60
+    new = model.transform(np.c_[np.cos(middle), np.sin(middle)])
+    left, right = model.embedding_, np.roll(model.embedding_, -1, axis=0)
+    apart = np.linalg.norm(left - right, axis=1)
+    # Half of it each on a straight line; a little more on the arc, much more beyond the ends.
+    assert (np.linalg.norm(new - left, axis=1) < 0.75 * apart).all()
+    assert (np.linalg.norm(new - right, axis=1) < 0.75 * apart).all()
+
+
+@every_affinity
+def test_duplicates_share_a_point(affinity):
+    X = points(40)
+    Y = make(**affinity).fit_transform(np.vstack([X, X[:5]]))
+    assert_allclose(Y[-5:], Y[:5], rtol=0, atol=1e-12 * np.abs(Y).max())
+
+
+# What it says of its distances
+
+
+@every_filter
+@every_normalization
+def test_distortion_is_that_of_the_embedding_over_exact_distances(normalization, filter):
+    X = points(50)
+    model = make(
+        2, 5, affinity="dense", epsilon=1.0, normalization=normalization, filter=filter
+    ).fit(X)
+    if filter == "power":
+        D = hs.diffusion_distance(model.diffusion_, 5, deflate=True)
+    else:  # less the share of the walk that has not moved, which new points do not have
+        D = pdist(training_rows(model))
+    expected, said = hs.distortion(model.embedding_, D), model.distortion_
+    assert expected.median == pytest.approx(1, rel=1e-9)  # in units of the diffusion distance
+    assert said.median == 1
+    for name in ("log_L", "expansion", "contraction", "worst_factor"):
+        assert getattr(said, name) == pytest.approx(getattr(expected, name), rel=1e-8)
+    assert_allclose(list(said.quantiles.values()), list(expected.quantiles.values()), rtol=1e-8)
+    assert said.within == expected.within
+    assert (said.n_pairs, said.looked_at) == (50 * 49 // 2, "all pairs")
+    for name, pairs in expected.worst_pairs.items():
+        assert_array_equal(said.worst_pairs[name], pairs)
+
+
+def test_worst_pairs_are_rows_of_the_input_where_duplicates_count_as_one_point():
+    X = points(40)
+    X = np.vstack([X[:10], X])  # the copies come second: later points have smaller numbers
+    model = make(2, 3, n_neighbors=6).fit(X)
+    D = cdist(*2 * [training_rows(model)[model.diffusion_.vertex]])
+    Y = model.embedding_
+    for name in ("expansion", "contraction"):
+        i, j = model.distortion_.worst_pairs[name][0]
+        ratio = np.linalg.norm(Y[i] - Y[j]) / D[i, j]
+        assert ratio == pytest.approx(getattr(model.distortion_, name), rel=1e-8)
+
+
+def test_coordinates_are_ordered_by_variance():
+    X, _ = hs.datasets.stretched_torus(100, rng=0)
+    Y = make(3, 8, affinity="dense", epsilon=2.0).fit_transform(X)
+    variances = Y.var(axis=0)
+    assert (np.diff(variances) < 0).all()
+    off = np.corrcoef(Y.T) - np.eye(3)
+    assert np.abs(off).max() < 1e-8
+
+
+# Sketches, where there are too many points for all eigenvectors
+
+
+@pytest.fixture
+def sketched(monkeypatch):
+    """Take every set of more than 20 points for a large one."""
+    monkeypatch.setattr(embedding, "SPECTRAL_LIMIT", 20)
+
+
+def test_the_last_size_with_all_eigenvectors_is_the_limit(monkeypatch):
+    X = points(40)
+    exact = make().fit_transform(X)
+    assert_array_equal(make(n_sketch=8).fit_transform(X), exact)  # no sketch, no columns of it
+    monkeypatch.setattr(embedding, "SPECTRAL_LIMIT", 40)
+    assert_array_equal(make().fit_transform(X), exact)
+    monkeypatch.setattr(embedding, "SPECTRAL_LIMIT", 39)
+    assert np.abs(make().fit_transform(X) - exact).max() > 1e-3
+
+
+@pytest.mark.statistical
+@pytest.mark.usefixtures("sketched")
+@pytest.mark.parametrize(("filter", "time"), [("power", 1), ("power", 4), ("heat", 2.5)])
+def test_sketched_distances_obey_the_chi_square_law(filter, time):
+    """With as many dimensions as columns nothing is projected: r |y_i - y_j|² / D² is chi-square.
+
+    r = 64 columns, 1,225 pairs: the bounds are passed by chance in fewer than 1e-6 of all seeds
+    (union bound over the pairs). Sees a factor of 4 on the squares of all pairs or of one in a
+    hundred, so a power too many and 1/r in place of 1/√r.
+    """
+    r, rows = 64, slice(50)
+    model = make(r, time, n_sketch=r, filter=filter, affinity="dense", epsilon=1.0).fit(points(80))
+    squares, expected = pdist(model.embedding_[rows]) ** 2, pdist(training_rows(model)[rows]) ** 2
+    low, high = chi2.ppf([5e-7 / len(squares), 1 - 5e-7 / len(squares)], r) / r
+    assert low < (squares / expected).min()
+    assert (squares / expected).max() < high
+    wrong = squares / pdist(training_rows(model, time + 1)[rows]) ** 2
+    assert wrong.min() < low or wrong.max() > high
+
+
+@pytest.mark.usefixtures("sketched")
+@every_filter
+def test_sketches_of_all_times_in_one_pass_are_those_of_each_time(filter):
+    X = points(60)
+    model = make(n_sketch=8, filter=filter)
+    d = hs.Diffusion.from_points(X, affinity="dense", epsilon=1.0)
+    G = random_block(60, 8, "gaussian", np.random.default_rng(3))
+    in_one_pass = model._blocks(d, TIMES, np.random.default_rng(3))
+    for t, block in zip(TIMES, in_one_pass, strict=True):
+        alone = sketch_blocks(d.deflated(), [make_filter(filter, t).quotient()], G)[0]
+        values = block.values * np.exp(block.log_scale - alone.log_scale)
+        assert_allclose(values, alone.values, rtol=0, atol=1e-9 * np.abs(alone.values).max())
+
+
+@pytest.mark.usefixtures("sketched")
+@pytest.mark.parametrize(("filter", "time"), [("power", 4), ("power", "auto"), ("heat", "auto")])
+def test_an_embedding_of_a_sketch_is_in_units_of_the_diffusion_distance(filter, time):
+    # The median of 1,770 ratios that the sketch spreads by 4 % each.
+    X, _ = hs.datasets.stretched_torus(60, rng=0)
+    model = make(2, time, filter=filter, affinity="dense", epsilon=2.0).fit(X)
+    assert median_ratio(model) == pytest.approx(1, abs=0.05)
+    assert abs(median_ratio(model, time=2 * model.time_) - 1) > 0.1
+    assert model.distortion_.within[1.5] > 0.7
+
+
+# The time it chooses
+
+
+@cache
+def torus(**changes):
+    X, _ = hs.datasets.stretched_torus(50, rng=0)
+    return make(2, "auto", affinity="dense", epsilon=1.0, **changes).fit(X)
+
+
+@every_filter
+def test_automatic_time_is_the_smallest_that_keeps_the_share(filter):
+    model = torus(filter=filter)
+    times, shares, factor, share, time = model.time_curve_
+    assert (factor, share) == (1.5, 0.8)
+    assert list(times) == TIMES[: len(times)]
+    assert len(times) > 1
+    assert (shares[:-1] < share).all()
+    assert shares[-1] >= share - 0.01  # which a sample may be off by
+    assert model.time_ == time == times[-1]
+
+
+def test_automatic_time_gives_the_distances_of_that_time_and_their_share():
+    model = torus()
+    assert median_ratio(model) == pytest.approx(1, rel=1e-9)
+    # The map of the curve was found in fewer steps, for the same end.
+    assert model.distortion_.within[1.5] == pytest.approx(model.time_curve_.shares[-1], abs=0.1)
+
+
+def test_a_larger_share_goes_on_along_the_same_curve():
+    some, all_of_them = torus(share=0.6), torus(share=1.0)
+    assert some.time_ < all_of_them.time_
+    shares = some.time_curve_.shares
+    assert_array_equal(all_of_them.time_curve_.shares[: len(shares)], shares)
+
+
+def test_within_a_larger_factor_there_are_more_pairs():
+    curves = [torus(share=1.0, factor=factor).time_curve_.shares for factor in (1.2, 1.5, 2.0)]
+    for narrow, wide in pairwise(curves):
+        assert (narrow[: len(wide)] <= wide).all()
+        assert len(narrow) >= len(wide)
+    assert curves[0][0] < curves[1][0] < curves[2][0]
+
+
+@pytest.mark.parametrize("changes", [{"share": 1e-9}, {"factor": 1e9}, {"factor": 1e9, "share": 1}])
+def test_what_is_easy_to_keep_takes_one_step(changes):
+    model = torus(**changes)
+    assert model.time_ == 1
+    assert list(model.time_curve_.times) == [1]
+
+
+@pytest.mark.parametrize("limit", [20, 2048], ids=["sketch", "exact"])
+def test_a_share_out_of_reach_gives_the_best_time_and_a_warning(limit, monkeypatch):
+    shares = [0.1, 0.3, 0.7, 0.2, 0.6, 0.7, 0.5, 0.4]
+    given = iter(shares)
+    monkeypatch.setattr(embedding, "share_within", lambda *_: next(given))
+    monkeypatch.setattr(embedding, "SPECTRAL_LIMIT", limit)
+    with pytest.warns(ConvergenceWarning, match=r"keeps 0\.8 of .* in 2 dim.*time 4 keeps 0\.70"):
+        model = make(2, "auto", affinity="dense", epsilon=1.0).fit(points(40))
+    curve = model.time_curve_
+    assert list(curve.times) == TIMES
+    assert list(curve.shares) == shares
+    assert model.time_ == curve.time == 4
+    assert median_ratio(model) == pytest.approx(1, abs=0.1 if limit == 20 else 1e-9)
+    assert abs(median_ratio(model, time=2) - 1) > 0.3
+    assert abs(median_ratio(model, time=8) - 1) > 0.3
+
+
+def test_of_equally_good_times_the_smallest_is_taken():
+    # Equidistant points stay equidistant: D is multiplied by the one eigenvalue at each step.
+    with pytest.warns(ConvergenceWarning, match="Pass more n_components, or a time"):
+        model = make(1, "auto", affinity="precomputed").fit(np.ones((8, 8)) + np.eye(8))
+    shares = model.time_curve_.shares
+    assert_allclose(shares, shares[0], rtol=0, atol=1 / 28)
+    assert model.time_ == TIMES[shares.argmax()]
+
+
+def test_a_time_that_is_given_leaves_no_curve():
+    model = make(time=3.0, affinity="dense", epsilon=1.0).fit(points(30))
+    assert (model.time_, model.time_curve_) == (3, None)
+    same = make(time=[3], affinity="dense", epsilon=1.0).fit(points(30))
+    assert_array_equal(same.embedding_, model.embedding_)
+
+
+def test_a_second_fit_forgets_the_first():
+    model = make(5, "auto", affinity="precomputed").fit(1 + np.eye(6))
+    assert model.distortion_ is not None
+    with pytest.warns(ScaleWarning, match="same affinities"):
+        model.fit(np.ones((6, 6)))
+    assert (model.time_curve_, model.distortion_, model.projection_) == (None, None, None)
+
+
+# What must not matter, and what must
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+def test_units_do_not_matter(affinity):
+    X = points(25)
+    first, second = (
+        make(time="auto", affinity=affinity, epsilon=epsilon).fit(X * scale)
+        for scale, epsilon in ((1, 0.5), (4, 8.0))
+    )
+    assert_array_equal(first.embedding_, second.embedding_)
+    assert first.time_ == second.time_
+
+
+@pytest.mark.parametrize("change", ["rotation", "shift", "order", "seed"])
+def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
+    """Up to where the search ends: on the circle the maps that it finds are equally good."""
+    X, _ = hs.datasets.circle(50, rng=0)
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    same = {
+        "rotation": X @ turn,
+        "shift": X + 5.5,
+        "order": X[np.random.default_rng(0).permutation(50)],
+        "seed": X,
+    }[change]
+    common = {"affinity": "dense", "epsilon": 0.25}
+    first = make(2, 8, **common).fit(X).distortion_
+    second = make(2, 8, random_state=int(change == "seed"), **common).fit(same).distortion_
+    assert second.log_L == pytest.approx(first.log_L, rel=0.1)
+    assert_allclose(list(second.quantiles.values()), list(first.quantiles.values()), atol=0.01)
+
+
+@pytest.mark.parametrize("source", [int, np.random.default_rng, np.random.RandomState])
+def test_a_seed_gives_the_same_embedding(source):
+    X = points(16)
+    first, again = (make(time="auto", random_state=source(3)).fit(X) for _ in range(2))
+    assert_array_equal(first.embedding_, again.embedding_)
+    assert_array_equal(first.time_curve_.shares, again.time_curve_.shares)
+
+
+@pytest.mark.usefixtures("sketched")
+def test_seeds_decide_the_sketch_and_hardly_the_distortion():
+    X, _ = hs.datasets.circle(80, rng=0)
+    fits = [
+        make(2, 8, affinity="dense", epsilon=0.25, random_state=seed).fit(X) for seed in range(3)
+    ]
+    assert np.abs(pdist(fits[0].embedding_) - pdist(fits[1].embedding_)).max() > 1e-6
+    D = hs.diffusion_distance(fits[0].diffusion_, 8, deflate=True)
+    # 256 columns keep each of the 3,160 distances within 25 % (5.6 of their deviations), and the
+    # map that is learned from them changes the ratio of two by little more than that.
+    assert max(hs.distortion(model.embedding_, D).log_L for model in fits) < 0.1 + 0.5
+
+
+def test_without_a_seed_the_global_state_is_untouched():
+    np.random.seed(0)  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    make(random_state=None).fit(points(20))
+    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_single_precision_in_single_precision_out():
+    X, _ = hs.datasets.circle(60, equispaced=True)
+    common = {"affinity": "dense", "epsilon": 0.25}
+    single, double = make(2, 8, **common).fit(X.astype(np.float32)), make(2, 8, **common).fit(X)
+    new = X[:5] * np.float32(0.9)
+    assert single.embedding_.dtype == single.transform(new.astype(np.float32)).dtype == np.float32
+    assert double.embedding_.dtype == double.transform(new).dtype == np.float64
+    # Input and output are rounded to 6e-8; axes of equal variance may be turned.
+    assert_allclose(
+        pdist(single.embedding_),
+        pdist(double.embedding_),
+        rtol=0,
+        atol=1e-4 * double.embedding_.max(),
+    )
+
+
+def test_clones_and_pickles_keep_what_was_learned():
+    X = points(30)
+    fitted = make(time="auto").fit(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(again.transform(X[:3]), fitted.transform(X[:3]))
+    assert again.distortion_.describe() == fitted.distortion_.describe()
+    assert again.time_curve_.time == fitted.time_
+    fresh = clone(fitted)
+    assert not hasattr(fresh, "embedding_")
+    assert fresh.get_params() == fitted.get_params()
+    assert_array_equal(fresh.fit_transform(X), fitted.embedding_)
+
+
+def test_columns_of_a_data_frame_are_named():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(points(20), columns=["width", "height", "depth"])
+    model = make(3, "auto").set_output(transform="pandas")
+    Y = model.fit_transform(frame)
+    assert list(Y.columns) == [f"heatembedding{i}" for i in range(3)]
+    assert list(model.get_feature_names_out()) == list(Y.columns)
+    assert_array_equal(Y.to_numpy(), model.embedding_)
+
+
+# Little data, and data with little in it
+
+
+@pytest.mark.filterwarnings("ignore:n_neighbors=")
+@pytest.mark.parametrize("time", [3, "auto"])
+@pytest.mark.parametrize("n", [2, 3, 5])
+@every_affinity
+def test_few_points(affinity, n, time):
+    X = points(n) / 2
+    for k in sorted({1, n - 1}):
+        model = make(k, time, **affinity).fit(X)
+        assert model.embedding_.shape == (n, k)
+        assert_allclose(model.transform(X), model.embedding_, rtol=0, atol=1e-12)
+    assert model.distortion_.log_L < 1e-9  # n points have n - 1 dimensions at most
+    with pytest.raises(ValueError, match=rf"n_components={n} needs .*got {n}; .* <= {n - 1}\."):
+        make(n, time, **affinity).fit(X)
+
+
+@pytest.mark.parametrize("time", [3, "auto"])
+def test_points_with_the_same_affinities_are_all_zero(time):
+    model = make(2, time, affinity="precomputed")
+    with pytest.warns(ScaleWarning, match="same affinities"):
+        Y = model.fit_transform(np.ones((6, 6)))
+    assert_array_equal(Y, np.zeros((6, 2)))
+    assert_array_equal(model.transform(np.ones((3, 6))), np.zeros((3, 2)))
+    assert model.distortion_ is model.projection_ is model.time_curve_ is None
+
+
+@every_affinity
+def test_two_components_stand_apart(affinity):
+    X = np.vstack([points(20), points(15, seed=2) + 1000])
+    for time in (8, "auto", 10**6):
+        with pytest.warns(hs.DisconnectedWarning, match="2 components"):
+            Y = make(2, time, **affinity).fit_transform(X)
+        assert np.isfinite(Y).all()
+        within = max(pdist(Y[:20]).max(), pdist(Y[20:]).max())
+        between = cdist(Y[:20], Y[20:])
+        assert between.min() > 0
+        if time == 10**6:  # nothing is left but the component
+            assert within < 1e-6 * between.min()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_copies_of_one_point_leave_the_others_to_be_seen(seed, monkeypatch):
+    # Five random rows, so many as the curve is drawn from, are all copies with probability 0.8.
+    monkeypatch.setattr(embedding, "_CURVE_ROWS", 5)
+    X = np.vstack([np.zeros((60, 2)), np.eye(2)])
+    model = make(2, "auto", affinity="dense", epsilon=1.0, random_state=seed).fit(X)
+    assert (model.time_, model.time_curve_.shares[0]) == (1, 1)  # three points fit in the plane
+    Y = model.embedding_
+    assert np.abs(Y[:60] - Y[0]).max() < 1e-12
+    assert_allclose(pdist(Y[-3:]), pdist(training_rows(model)[-3:]), rtol=1e-9)
+
+
+def test_times_beyond_the_range_of_numbers_keep_the_scale_apart():
+    X = points(30)
+    with pytest.warns(ScaleWarning, match="log_scale"):
+        model = make(2, 10**7, affinity="dense", epsilon=1.0).fit(X)
+    assert np.isfinite(model.embedding_).all()
+    assert model.embedding_.std(axis=0)[0] > 1e-3
+    # Only the slowest eigenvector is left, λ^t times its size; rounding of λ counts t times.
+    slowest = hs.DiffusionMap(1, affinity="dense", epsilon=1.0).fit(X)
+    size = 10**7 * np.log(slowest.eigenvalues_[0]) + np.log(np.abs(slowest.eigenvectors_).max())
+    log_size = np.log(np.abs(model.embedding_).max()) + model.diagnostics_["log_scale"]
+    assert log_size == pytest.approx(size, abs=1e-6)
+
+
+# Errors: got and want
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"time": [2, 8]}, ValueError, r"time=\[2, 8\] holds 2 times; pass one, or 'auto'"),
+        ({"time": ["auto", 3]}, ValueError, "holds 2 times"),
+        ({"time": "long"}, TypeError, "time='long'.*a number >= 1"),
+        ({"time": 1.5}, ValueError, "time=1.5 is not whole.*filter='heat'"),
+        ({"share": 0}, ValueError, "share=0.*> 0 and <= 1"),
+        ({"share": 1.01}, ValueError, "share=1.01.*> 0 and <= 1"),
+        ({"share": "most"}, TypeError, "share='most'.*a number"),
+        ({"factor": 1}, ValueError, "factor=1.0.*> 1"),
+        ({"factor": np.inf}, ValueError, "factor=inf is not finite"),
+        ({"factor": None}, TypeError, "factor=None.*a number"),
+        ({"n_sketch": 1}, ValueError, "n_sketch=1 .*integer >= 2"),
+        ({"n_sketch": 64.0}, TypeError, "n_sketch=64.0.*an integer"),
+        ({"n_components": 40}, ValueError, "n_components=40.*n_components <= 39"),
+    ],
+)
+def test_bad_parameters_are_named(changes, error, message):
+    with pytest.raises(error, match=message):
+        hs.HeatEmbedding(**changes).fit(points(40))

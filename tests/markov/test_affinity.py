@@ -1,0 +1,393 @@
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from heatsketch import Dense, Kernel, ScaleWarning, Sparse, gaussian_affinity
+from heatsketch.markov import affinity
+from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
+from heatsketch.scales.bandwidth import rule_epsilon
+
+examples = settings(max_examples=25, deadline=None, derandomize=True)
+SELF_TUNING = "self-tuning"
+
+
+def cloud(n=40, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def dyadic(n=40, d=3):
+    """Points on a grid of 2^-20, which keeps every digit when 2^27 is added."""
+    return np.round(np.ldexp(cloud(n, d), 20)) / 2**20
+
+
+def matrix(built):
+    return built.operator @ np.eye(built.operator.n)
+
+
+def all_affinities(X, epsilon):
+    n = len(X)
+    return {
+        "dense": gaussian_affinity(X, epsilon),
+        "radius": radius_affinity(X, epsilon).operator.matrix.toarray(),
+        "knn": knn_affinity(X, epsilon, min(6, n - 1)).operator.matrix.toarray(),
+        "dense self-tuning": matrix(dense_affinity(X, SELF_TUNING, 6)),
+        "knn self-tuning": knn_affinity(X, SELF_TUNING, 6).operator.matrix.toarray(),
+    }
+
+
+# The definition
+
+
+@examples
+@given(st.integers(0, 10**6), st.floats(0.01, 100), st.integers(1, 5))
+def test_dense_affinity_is_its_definition(seed, epsilon, d):
+    X = cloud(20, d, seed)
+    K = gaussian_affinity(X, epsilon)
+    np.testing.assert_allclose(K, np.exp(-cdist(X, X, "sqeuclidean") / epsilon), rtol=1e-11)
+    assert (K == K.T).all()
+    assert (np.diag(K) == 1).all()
+
+
+@pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
+def test_rules_give_the_bandwidth(rule):
+    X = cloud()
+    want = gaussian_affinity(X, rule_epsilon(X, rule))
+    np.testing.assert_array_equal(gaussian_affinity(X, rule), want)
+
+
+def test_the_default_rule_is_ksum():
+    np.testing.assert_array_equal(gaussian_affinity(cloud()), gaussian_affinity(cloud(), "ksum"))
+
+
+def test_symmetric_to_the_last_bit_across_row_tiles(monkeypatch):
+    X, tile = cloud(50, 7), 16
+    monkeypatch.setattr(affinity, "row_tiles", lambda n: affinity_tiles(n, tile))
+    K = gaussian_affinity(X, 3.0)
+    assert (K == K.T).all()
+    np.testing.assert_allclose(K, np.exp(-cdist(X, X, "sqeuclidean") / 3.0), rtol=1e-12)
+
+
+def affinity_tiles(n, tile):
+    return [slice(start, min(start + tile, n)) for start in range(0, n, tile)]
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, np.inf])
+def test_an_epsilon_that_is_no_bandwidth_is_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon="):
+        gaussian_affinity(cloud(), epsilon)
+
+
+# Metamorphic relations
+
+
+@pytest.mark.parametrize("exponent", [-300, -3, 5, 300])
+def test_powers_of_two_change_no_bit(exponent):
+    X = cloud()
+    scaled = all_affinities(np.ldexp(X, exponent), np.ldexp(1.5, 2 * exponent))
+    for name, K in all_affinities(X, 1.5).items():
+        np.testing.assert_array_equal(scaled[name], K, err_msg=name)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.7, 1e6])
+def test_scaling_the_data_and_epsilon_changes_nothing(scale):
+    X = cloud()
+    scaled = all_affinities(scale * X, scale**2 * 1.5)
+    for name, K in all_affinities(X, 1.5).items():
+        np.testing.assert_allclose(scaled[name], K, rtol=1e-11, err_msg=name)
+
+
+def test_self_tuning_does_not_know_the_unit_of_length():
+    for build in (knn_affinity, dense_affinity):
+        K, scaled = (matrix(build(s * cloud(), SELF_TUNING, 6)) for s in (1.0, 123.0))
+        np.testing.assert_allclose(scaled, K, rtol=1e-11)
+
+
+@pytest.mark.parametrize("offset", [2.0**10, 2.0**27])
+def test_an_offset_changes_nothing(offset):
+    X = dyadic()
+    moved = all_affinities(X + offset, 1.5)
+    for name, K in all_affinities(X, 1.5).items():
+        np.testing.assert_allclose(moved[name], K, rtol=1e-12, err_msg=name)
+
+
+def test_a_rotation_changes_nothing():
+    X = cloud()
+    turn = np.linalg.qr(cloud(3, 3, seed=1))[0]
+    turned = all_affinities(X @ turn, 1.5)
+    for name, K in all_affinities(X, 1.5).items():
+        np.testing.assert_allclose(turned[name], K, rtol=1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e4])
+def test_a_constant_column_changes_nothing(value):
+    X = cloud()
+    wider = all_affinities(np.column_stack([X, np.full(len(X), value)]), 1.5)
+    for name, K in all_affinities(X, 1.5).items():
+        np.testing.assert_allclose(wider[name], K, rtol=1e-11, err_msg=name)
+
+
+def test_the_order_of_points_is_the_order_of_rows():
+    X = cloud()
+    order = np.random.default_rng(2).permutation(len(X))
+    permuted = all_affinities(X[order], 1.5)
+    for name, K in all_affinities(X, 1.5).items():
+        want = K[np.ix_(order, order)]
+        np.testing.assert_allclose(permuted[name], want, rtol=1e-12, err_msg=name)
+
+
+def test_duplicates_have_equal_rows_and_affinity_one():
+    X = np.vstack([cloud(), cloud()[:5]])
+    for name in ("dense", "radius"):
+        K = all_affinities(X, 1.5)[name]
+        np.testing.assert_allclose(K[:5], K[40:], rtol=1e-14)
+        np.testing.assert_allclose(K[np.arange(5), 40 + np.arange(5)], 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("width", [1e-7, 1e-3])
+def test_two_narrow_clusters_far_apart_keep_their_digits(width):
+    # In float64 the form |x|² + |y|² - 2xy is off by 1e-16, the squared width 1e-14.
+    shape = np.vstack([dyadic(20), dyadic(20) + 2.0 / width])
+    X = width * shape
+    near = np.exp(-cdist(X[:20], X[:20], "sqeuclidean") / width**2)
+    K = gaussian_affinity(X, width**2)
+    np.testing.assert_allclose(K[:20, :20], near, rtol=1e-7)
+    assert (K[:20, 20:] == 0).all()
+
+
+def test_sparse_points_have_the_affinities_of_dense_ones():
+    X = cloud() * (cloud(seed=3) > -1)
+    dense, thin = all_affinities(X, 1.5), sparse.csr_matrix(X)
+    np.testing.assert_allclose(gaussian_affinity(thin, 1.5), dense["dense"], rtol=1e-11)
+    for build in (knn_affinity, dense_affinity):
+        K, want = (matrix(build(points, SELF_TUNING, 6)) for points in (thin, X))
+        np.testing.assert_allclose(K, want, rtol=1e-11)
+    K = matrix(radius_affinity(thin, 1.5))
+    np.testing.assert_allclose(K, dense["radius"], rtol=1e-11)
+
+
+def test_single_precision_points_are_computed_in_double():
+    X = cloud().astype(np.float32)
+    K = gaussian_affinity(X, 1.5)
+    assert K.dtype == np.float64
+    np.testing.assert_array_equal(K, gaussian_affinity(X.astype(np.float64), 1.5))
+
+
+# Dense, as an operator
+
+
+@pytest.mark.parametrize("epsilon", [1.5, SELF_TUNING])
+def test_dense_rows_of_training_points_are_rows_of_the_matrix(epsilon):
+    X = cloud()
+    built = dense_affinity(X, epsilon, 6)
+    np.testing.assert_allclose(built.rows(X[5:9]), matrix(built)[5:9], rtol=1e-12)
+
+
+def test_dense_self_tuning_uses_the_distance_to_the_middle_neighbour():
+    X = cloud()
+    built = dense_affinity(X, SELF_TUNING, 7)  # 7 // 2 = 3rd neighbour
+    D = cdist(X, X)
+    s = np.sort(D, axis=1)[:, 3]
+    np.testing.assert_allclose(built.epsilon, s, rtol=1e-12)
+    np.testing.assert_allclose(matrix(built), np.exp(-(D**2) / np.outer(s, s)), rtol=1e-11)
+
+
+def test_a_dense_kernel_of_many_points_is_not_stored():
+    X = cloud(5000, 2)
+    tracemalloc.start()
+    built = dense_affinity(X, 0.1, 6)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(built.operator, Kernel)
+    assert peak < 8 * 5000**2 / 20
+    assert isinstance(dense_affinity(X[:100], 0.1, 6).operator, Dense)
+
+
+def test_stored_and_unstored_kernels_are_the_same_operator(monkeypatch):
+    X = cloud()
+    stored = matrix(dense_affinity(X, SELF_TUNING, 6))
+    monkeypatch.setattr(affinity, "STORED_POINTS", 10)
+    np.testing.assert_allclose(matrix(dense_affinity(X, SELF_TUNING, 6)), stored, rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, SELF_TUNING])
+@pytest.mark.parametrize("build", [dense_affinity, knn_affinity], ids=["dense", "knn"])
+def test_a_new_point_far_from_all_is_mapped_to_the_nearest(build, epsilon):
+    X = cloud()
+    built = build(X, epsilon, 6)
+    new = np.vstack([X[7], 1000 * X[3]])
+    nearest = cdist(new[1:], X).argmin()
+    # A self-tuning scale grows with the distance, but not fast enough to keep the affinity.
+    with pytest.warns(ScaleWarning, match=r"1 new point\(s\) \(rows 1\) are too far"):
+        rows = sparse.csr_matrix(built.rows(new)).toarray()
+    np.testing.assert_array_equal(rows[1], np.eye(40)[nearest])
+    np.testing.assert_allclose(rows[0, 7], 1)
+
+
+def test_a_new_point_beyond_the_radius_is_mapped_to_the_nearest():
+    X = cloud()
+    built = radius_affinity(X, 0.5)
+    with pytest.warns(ScaleWarning, match="too far"):
+        row = built.rows(X[:1] + 100).toarray()
+    np.testing.assert_array_equal(row[0], np.eye(40)[cdist(X[:1] + 100, X).argmin()])
+
+
+# Radius
+
+
+@pytest.mark.parametrize("cut", [1.0, 3.0, 5.0])
+def test_radius_keeps_the_dense_entries_within_the_cut(cut):
+    X, epsilon = cloud(80), 0.4
+    built = radius_affinity(X, epsilon, cut)
+    D, K = cdist(X, X), gaussian_affinity(X, epsilon)
+    inside = cut * np.sqrt(epsilon / 2) >= D
+    assert 80 < inside.sum() < 80**2
+    np.testing.assert_allclose(matrix(built), np.where(inside, K, 0), rtol=1e-12)
+    assert isinstance(built.operator, Sparse)
+    assert (built.operator.matrix != built.operator.matrix.T).nnz == 0
+    assert built.diagnostics["mean_neighbors"] == pytest.approx(inside.sum() / 80 - 1)
+
+
+def test_the_default_cut_is_five():
+    X = cloud(80)
+    difference = (
+        radius_affinity(X, 0.4).operator.matrix - radius_affinity(X, 0.4, 5.0).operator.matrix
+    )
+    assert difference.nnz == 0 or abs(difference).max() == 0
+    assert radius_affinity(X, 0.4).operator.matrix.data.min() < 1e-4  # not 3: e^-4.5 = 0.011
+
+
+def test_radius_rows_of_training_points_are_rows_of_the_matrix():
+    X = cloud(80)
+    built = radius_affinity(X, 0.4)
+    np.testing.assert_array_equal(built.rows(X).toarray(), matrix(built))
+
+
+def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeypatch):
+    X = cloud(80)
+    stored = affinity._RADIUS_BYTES * radius_affinity(X, 0.4).operator.matrix.nnz
+    monkeypatch.setattr(affinity, "_RADIUS_BUDGET", 2 * stored)
+    radius_affinity(X, 0.4)
+    monkeypatch.setattr(affinity, "_RADIUS_BUDGET", stored / 2)
+    with pytest.raises(MemoryError, match="pass a smaller epsilon, or affinity='knn'"):
+        radius_affinity(X, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "cut", "match"),
+    [(SELF_TUNING, 5.0, "no common radius"), (0.4, 0, "cut=0"), (0.4, -3.0, "cut=-3.0")],
+    ids=["self-tuning", "no cut", "negative cut"],
+)
+def test_radius_refuses_what_it_cannot_do(epsilon, cut, match):
+    with pytest.raises(ValueError, match=match):
+        radius_affinity(cloud(), epsilon, cut)
+
+
+# Nearest neighbours
+
+
+def neighbour_graph(X, k, s):
+    """The symmetrised graph of the k nearest neighbours, from its definition."""
+    D = cdist(X, X)
+    near = np.argsort(D, axis=1)[:, : k + 1]
+    linked = np.zeros_like(D, dtype=bool)
+    np.put_along_axis(linked, near, True, axis=1)
+    W = np.exp(-(D**2) / np.outer(s, s))
+    return np.where(linked, W, 0), np.where(linked | linked.T, W, 0)
+
+
+@pytest.mark.parametrize("d", [2, 25])
+@pytest.mark.parametrize("k", [1, 2, 5, 8])
+def test_knn_self_tuning_is_its_definition(k, d):
+    X = cloud(60, d)
+    s = np.sort(cdist(X, X), axis=1)[:, max(1, k // 2)]
+    own, both = neighbour_graph(X, k, s)
+    built = knn_affinity(X, SELF_TUNING, k)
+    np.testing.assert_allclose(matrix(built), both, rtol=1e-10)
+    np.testing.assert_allclose(built.own_rows.toarray(), own, rtol=1e-10)
+    np.testing.assert_allclose(built.epsilon, s, rtol=1e-12)
+
+
+def test_knn_with_a_number_is_its_definition():
+    X = cloud(60)
+    own, both = neighbour_graph(X, 5, np.full(60, np.sqrt(0.7)))
+    built = knn_affinity(X, 0.7, 5)
+    np.testing.assert_allclose(matrix(built), both, rtol=1e-12)
+    np.testing.assert_allclose(built.own_rows.toarray(), own, rtol=1e-12)
+    assert built.epsilon == 0.7
+
+
+@pytest.mark.parametrize("epsilon", [0.7, SELF_TUNING])
+def test_knn_graph_is_symmetric_to_the_last_bit_with_unit_diagonal(epsilon):
+    graph = knn_affinity(cloud(200, 5) + 1e4, epsilon, 10).operator.matrix
+    assert (graph != graph.T).nnz == 0
+    assert (graph.diagonal() == 1).all()
+
+
+@pytest.mark.parametrize("d", [3, 25])
+@pytest.mark.parametrize("epsilon", [0.7, SELF_TUNING])
+def test_knn_rows_of_training_points_are_their_own_rows_bitwise(epsilon, d):
+    X = cloud(60, d) * 0.3
+    built = knn_affinity(X, epsilon, 7)
+    np.testing.assert_array_equal(built.rows(X).toarray(), built.own_rows.toarray())
+    np.testing.assert_array_equal(built.rows(X[31:33]).toarray(), built.own_rows[31:33].toarray())
+    assert built.own_rows.nnz == 60 * 8
+
+
+def test_knn_merges_duplicates():
+    X = cloud(30)
+    twice = np.vstack([X[[4]], X, X[[9, 9]]])  # first appearances: 4, 0, 1, 2, 3, 5, …
+    built = knn_affinity(twice, SELF_TUNING, 6)
+    order = [4, 0, 1, 2, 3, *range(5, 30)]
+    np.testing.assert_array_equal(X[order][built.vertex], twice)
+    want = matrix(knn_affinity(X, SELF_TUNING, 6))[np.ix_(order, order)]
+    np.testing.assert_allclose(matrix(built), want, rtol=1e-12)
+    rows = built.rows(twice).toarray()
+    np.testing.assert_array_equal(rows, built.own_rows[built.vertex].toarray())
+    assert built.diagnostics["duplicates"] == 3
+
+
+def test_distinct_points_are_their_own_vertices():
+    built = knn_affinity(cloud(), SELF_TUNING, 6)
+    assert built.vertex is None
+    assert built.diagnostics == {"n_neighbors": 6, "duplicates": 0}
+
+
+def test_a_new_point_takes_its_scale_from_its_neighbours():
+    X, new = cloud(), cloud(3, seed=5)
+    built = knn_affinity(X, SELF_TUNING, 6)
+    D = cdist(new, X)
+    # The k + 1 nearest, scale the (k//2 + 1)-th: what a training point, 0 from itself, has.
+    s_new = np.sort(D, axis=1)[:, 3]
+    W = np.exp(-(D**2) / np.outer(s_new, built.epsilon))
+    inside = np.sort(D, axis=1)[:, [6]] >= D
+    np.testing.assert_allclose(built.rows(new).toarray(), np.where(inside, W, 0), rtol=1e-10)
+
+
+def test_more_neighbours_than_points_are_cut_with_a_warning():
+    X = cloud(10)
+    with pytest.warns(UserWarning, match="n_neighbors=15 but X has 10 distinct points"):
+        built = knn_affinity(X, 0.7, 15)
+    np.testing.assert_allclose(matrix(built), gaussian_affinity(X, 0.7), rtol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        knn_affinity(X, 0.7, 9)
+
+
+@pytest.mark.parametrize("build", [knn_affinity, dense_affinity], ids=["knn", "dense"])
+def test_self_tuning_needs_points_that_differ(build):
+    with pytest.raises(ValueError, match="All distances are zero"):
+        build(np.ones((20, 2)), SELF_TUNING, 5)
+
+
+@pytest.mark.parametrize(
+    ("n_neighbors", "error"), [(0, ValueError), (-2, ValueError), (2.5, TypeError)]
+)
+def test_bad_numbers_of_neighbours_are_refused(n_neighbors, error):
+    with pytest.raises(error, match="n_neighbors"):
+        knn_affinity(cloud(), SELF_TUNING, n_neighbors)

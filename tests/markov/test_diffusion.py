@@ -1,0 +1,435 @@
+import pickle
+import warnings
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+import heatsketch as hs
+from heatsketch import CertificateError, Diffusion, DisconnectedWarning, ScaleWarning
+from heatsketch.markov.affinity import knn_affinity, radius_affinity
+
+NORMALIZATIONS = ["symmetric", "markov", "bistochastic"]
+POINTS = {
+    "dense": {"affinity": "dense", "epsilon": 0.5},
+    "dense self-tuning": {"affinity": "dense", "n_neighbors": 8},
+    "radius": {"affinity": "radius", "epsilon": 0.5},
+    "knn": {"affinity": "knn", "n_neighbors": 8},
+    "knn with a number": {"affinity": "knn", "epsilon": 0.5, "n_neighbors": 8},
+}
+ways = pytest.mark.parametrize("way", POINTS.values(), ids=POINTS.keys())
+normalizations = pytest.mark.parametrize("normalization", NORMALIZATIONS)
+
+
+def cloud(n=60, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def matrix(d):
+    return d.operator @ np.eye(d.n)
+
+
+def dense(rows):
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+def built(way, normalization="markov", X=None, **more):
+    """A diffusion scaled to rounding."""
+    X = cloud() if X is None else X
+    return Diffusion.from_points(X, normalization=normalization, tol=1e-13, **way, **more)
+
+
+# Construction
+
+
+@ways
+@normalizations
+def test_root_of_the_measure_is_a_fixed_vector(way, normalization):
+    d = built(way, normalization)
+    A, root = matrix(d), np.sqrt(d.measure)
+    np.testing.assert_allclose(A, A.T, atol=1e-16)
+    np.testing.assert_allclose(A @ root, root, rtol=1e-11)
+    assert d.measure.sum() == pytest.approx(1)
+    assert d.measure.min() > 0
+    assert d.normalization == normalization
+    assert d.diagnostics["components"] == 1
+    assert d.diagnostics["row_sum_error"] < 1e-11
+
+
+@ways
+@normalizations
+def test_the_stated_interval_holds_the_spectrum(way, normalization):
+    d = built(way, normalization)
+    lam = np.linalg.eigvalsh(matrix(d))
+    assert d.operator.spectrum[0] - 1e-12 <= lam[0]
+    assert lam[-1] <= d.operator.spectrum[1] + 1e-12
+    assert d.operator.spectrum[1] == 1
+
+
+def test_symmetric_and_bistochastic_are_the_algorithms_of_the_paper():
+    K = hs.gaussian_affinity(cloud(), 0.5)
+    way = POINTS["dense"]
+    np.testing.assert_allclose(matrix(built(way, "symmetric")), hs.symmetric_normalize(K))
+    B = hs.bistochastic_normalize(K, tol=1e-13)
+    d = built(way, "bistochastic")
+    np.testing.assert_allclose(matrix(d), B, rtol=1e-10)
+    np.testing.assert_allclose(d.measure, 1 / 60)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_markov_form_is_similar_to_the_markov_matrix(alpha):
+    d = built(POINTS["radius"], alpha=alpha)
+    root = np.sqrt(d.measure)
+    P = matrix(d) * root / root[:, None]
+    K = radius_affinity(cloud(), 0.5).operator.matrix.toarray()
+    np.testing.assert_allclose(P, hs.markov_normalize(K, alpha), rtol=1e-11)
+    np.testing.assert_allclose(d.measure @ P, d.measure, rtol=1e-11)
+
+
+def test_alpha_belongs_to_the_markov_form_alone():
+    one, other = (built(POINTS["dense"], "symmetric", alpha=alpha) for alpha in (0.0, 1.0))
+    np.testing.assert_array_equal(matrix(one), matrix(other))
+    one, other = (built(POINTS["dense"], "markov", alpha=alpha) for alpha in (0.0, 1.0))
+    assert np.abs(matrix(one) - matrix(other)).max() > 0.01
+
+
+def test_the_function_of_the_package_builds_from_points():
+    ours, want = hs.diffusion(cloud(), n_neighbors=8), Diffusion.from_points(cloud(), n_neighbors=8)
+    np.testing.assert_array_equal(matrix(ours), matrix(want))
+
+
+def test_the_default_is_the_self_tuning_graph_of_15_neighbours_in_markov_form():
+    d = Diffusion.from_points(cloud())
+    K = knn_affinity(cloud(), "self-tuning", 15).operator.matrix
+    want = Diffusion.from_affinity(K, normalization="markov", alpha=1.0)
+    np.testing.assert_array_equal(matrix(d), matrix(want))
+
+
+def test_the_cut_reaches_the_affinity():
+    wide, narrow = (built(POINTS["radius"], cut=cut) for cut in (5.0, 2.0))
+    inside = cdist(cloud(), cloud()) <= 2.0 * np.sqrt(0.5 / 2)
+    np.testing.assert_array_equal(matrix(narrow) > 0, inside)
+    assert (matrix(wide) > 0).sum() > inside.sum()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"affinity": "kNN"}, "affinity='kNN' is unknown; pass one of 'knn'"),
+        ({"normalization": "none"}, "normalization='none' is unknown"),
+        ({"affinity": "radius"}, "no common radius"),
+        ({"affinity": "dense", "epsilon": -1.0}, "epsilon=-1.0"),
+    ],
+    ids=["affinity", "normalization", "radius self-tuning", "epsilon"],
+)
+def test_bad_choices_are_refused(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        Diffusion.from_points(cloud(), **arguments)
+
+
+# Rows for new points
+
+
+@pytest.mark.parametrize("name", ["dense", "dense self-tuning", "radius"])
+@normalizations
+def test_rows_of_the_data_are_rows_of_the_operator(name, normalization):
+    d = built(POINTS[name], normalization)
+    np.testing.assert_allclose(dense(d.extend(cloud())), matrix(d), rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(dense(d.extend(cloud()[7:8])), matrix(d)[7:8], rtol=1e-11)
+    assert d.own_rows is None
+
+
+@pytest.mark.parametrize("name", ["knn", "knn with a number"])
+@normalizations
+def test_rows_of_the_data_are_its_own_rows_of_the_graph(name, normalization):
+    X = cloud()
+    X = np.vstack([X, X[:4]])
+    d = built(POINTS[name], normalization, X)
+    assert d.n == 60
+    np.testing.assert_array_equal(d.vertex, [*range(60), *range(4)])
+    np.testing.assert_array_equal(dense(d.extend(X)), d.own_rows[d.vertex].toarray())
+
+
+@ways
+def test_a_row_depends_on_its_point_alone(way):
+    d, new = built(way), cloud(9, seed=5)
+    rows = dense(d.extend(new))
+    for i in range(9):
+        np.testing.assert_allclose(dense(d.extend(new[i : i + 1]))[0], rows[i], rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["dense", "radius"])
+@normalizations
+def test_a_new_row_is_that_of_the_formula(name, normalization):
+    """A new row is a(x, j) = K(x, j) s(x) s_j with the scale of x from its affinities."""
+    X, new = cloud(), cloud(5, seed=7)
+    K, k = (np.exp(-cdist(x, X, "sqeuclidean") / 0.5) for x in (X, new))
+    if name == "radius":
+        inside = 5 * np.sqrt(0.5 / 2)
+        K[cdist(X, X) > inside] = 0
+        k[cdist(new, X) > inside] = 0
+    if normalization == "bistochastic":
+        s = np.diag(hs.bistochastic_normalize(K, tol=1e-13)) ** 0.5  # K_jj = 1
+        s_new = 1 / (k @ s)
+    else:
+        q, q_new = K.sum(axis=1), k.sum(axis=1)
+        s = 1 / (q * np.sqrt(K @ (1 / q) / q))
+        s_new = 1 / (q_new * np.sqrt(k @ (1 / q) / q_new))
+    d = built(POINTS[name], normalization)
+    np.testing.assert_allclose(dense(d.extend(new)), s_new[:, None] * k * s, rtol=1e-10, atol=1e-15)
+
+
+def test_rows_of_a_given_affinity_take_affinities():
+    K = hs.gaussian_affinity(cloud(), 0.5)
+    d = Diffusion.from_affinity(K)
+    np.testing.assert_allclose(d.extend(K[4:7]), matrix(d)[4:7], rtol=1e-12)
+    np.testing.assert_allclose(
+        d.extend(sparse.csr_matrix(K[4:7])).toarray(), matrix(d)[4:7], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        ([[1.0, -0.1]], "non-negative"),
+        ([[1.0, 0.5], [0.0, 0.0]], "bad rows: 1"),
+        ([[1.0, 0.5, 0.1]], "X has 3 columns, but the diffusion was built with 2"),
+        ([[np.nan, 0.5]], "NaN"),
+    ],
+    ids=["negative", "empty", "too wide", "nan"],
+)
+def test_affinities_of_new_points_are_checked(rows, match):
+    d = Diffusion.from_affinity(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    with pytest.raises(ValueError, match=match):
+        d.extend(np.array(rows))
+
+
+def test_new_points_need_the_features_of_the_data():
+    with pytest.raises(ValueError, match="X has 3 columns, but the diffusion was built with 2"):
+        built(POINTS["knn"]).extend(cloud(d=3))
+
+
+@ways
+def test_smoothing_the_data_is_smoothing_new_points_that_equal_it(way):
+    d, H = built(way), cloud(60, 4, seed=1)
+    np.testing.assert_allclose(d.smooth_new(cloud(), H), d.smooth(H), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(d.smooth(H), dense(d.extend(cloud())) @ H, atol=1e-12)
+    assert d.smooth_new(np.empty((0, 2)), H).shape == (0, 4)
+
+
+def test_many_new_points_go_through_in_tiles():
+    d, new = built(POINTS["knn"]), cloud(2500, seed=3)
+    H = cloud(60, 2, seed=1)
+    np.testing.assert_allclose(d.smooth_new(new, H), d.extend(new) @ H, rtol=1e-12)
+
+
+def test_a_diffusion_without_a_rule_says_so():
+    d = Diffusion(hs.Dense(np.eye(2)), np.full(2, 0.5), None)
+    with pytest.raises(ValueError, match="no rule for new points"):
+        d.smooth_new(cloud(1), np.eye(2))
+
+
+@ways
+def test_deflation_takes_out_the_trivial_part(way):
+    d = built(way)
+    want = matrix(d) - np.sqrt(np.outer(d.measure, d.measure))
+    np.testing.assert_allclose(d.deflated() @ np.eye(d.n), want, atol=1e-13)
+
+
+# Graphs and given affinities
+
+
+def test_the_random_walk_of_a_graph():
+    star = sparse.csr_matrix([[0, 1, 2], [1, 0, 0], [2, 0, 0]])
+    d = Diffusion.from_graph(star)
+    np.testing.assert_allclose(d.measure, np.array([3, 1, 2]) / 6)
+    root = np.sqrt(d.measure)
+    P = matrix(d) * root / root[:, None]
+    np.testing.assert_allclose(P, [[0, 1 / 3, 2 / 3], [1, 0, 0], [1, 0, 0]], atol=1e-15)
+
+
+def test_a_directed_graph_takes_the_larger_weight():
+    one_way = np.array([[0, 2.0, 0.5, 0], [1.0, 0, 0, 0], [0, 3.0, 0, 0], [0, 0, 4.0, 0]])
+    both_ways = np.array([[0, 2.0, 0.5, 0], [2.0, 0, 3.0, 0], [0.5, 3.0, 0, 4.0], [0, 0, 4.0, 0]])
+    np.testing.assert_array_equal(
+        matrix(Diffusion.from_graph(sparse.csr_matrix(one_way))),
+        matrix(Diffusion.from_affinity(both_ways, alpha=0)),
+    )
+
+
+def test_a_graph_without_total_support_has_no_bistochastic_form():
+    path = sparse.csr_matrix([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    with pytest.raises(ValueError, match="No bistochastic scaling exists"):
+        Diffusion.from_graph(path, normalization="bistochastic")
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+@pytest.mark.parametrize(
+    ("graph", "match"),
+    [
+        ([[0, -1.0, 1], [0, 0, 1], [1, 1, 0]], "Negative values"),
+        ([[0, 1.0, 0], [1, 0, 0], [0, 0, 0]], r"\(rows 2\)"),
+        ([[0, 1.0, 1], [1, 0, 1]], "square"),
+        ([[0, np.nan], [np.nan, 0]], "NaN"),
+    ],
+    ids=["negative one way", "vertex without edges", "oblong", "nan"],
+)
+def test_what_is_no_graph_is_refused(graph, match):
+    with pytest.raises(ValueError, match=match):
+        Diffusion.from_graph(sparse.csr_matrix(np.array(graph)))
+
+
+def test_sparse_dense_and_operator_affinities_are_one_diffusion():
+    K = hs.gaussian_affinity(cloud(), 0.5)
+    want = matrix(Diffusion.from_affinity(K))
+    for form in (sparse.csr_matrix(K), hs.Dense(K), hs.Kernel(cloud(), 0.5)):
+        np.testing.assert_allclose(matrix(Diffusion.from_affinity(form)), want, rtol=1e-11)
+
+
+def test_distances_passed_as_affinities_are_noticed():
+    D = cdist(cloud(), cloud())
+    with pytest.warns(UserWarning, match="looks like distances"):
+        Diffusion.from_affinity(D)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Diffusion.from_affinity(np.exp(-(D**2)))
+
+
+# What goes wrong
+
+
+@normalizations
+def test_an_operator_that_changes_between_products_is_caught(normalization, monkeypatch):
+    K = hs.Dense(hs.gaussian_affinity(cloud(), 0.5))
+    product, calls, last = hs.Dense.__matmul__, [], np.inf
+
+    def drifting(self, x):
+        calls.append(1)
+        wave = 1 + 1e-4 * (len(calls) >= last) * np.cos(np.arange(self.n))
+        return (wave * product(self, (wave * x.T).T).T).T
+
+    monkeypatch.setattr(hs.Dense, "__matmul__", drifting)
+    Diffusion.from_affinity(K, normalization=normalization)
+    last = 2 * len(calls)  # the certifying product of a second run
+    with pytest.raises(CertificateError, match=r"is off by .* the affinity changes between"):
+        Diffusion.from_affinity(K, normalization=normalization)
+
+
+def far_groups(sizes):
+    """Groups 100 apart, a unit wide, and alike inside."""
+    label = np.repeat(np.arange(len(sizes)), sizes)
+    return np.column_stack([100.0 * label, cloud(len(label), 1)])
+
+
+@pytest.mark.parametrize(
+    "way",
+    [{"affinity": "dense", "epsilon": 1.0}, {"affinity": "radius", "epsilon": 1.0}, {}],
+    ids=["dense", "radius", "knn"],
+)
+def test_groups_between_which_nothing_diffuses_are_reported(way):
+    X = far_groups([30, 20, 17])
+    with pytest.warns(DisconnectedWarning, match=r"3 components \(sizes 30, 20, 17\)"):
+        d = Diffusion.from_points(X, **way)
+    assert d.diagnostics["components"] == 3
+    assert d.diagnostics["isolated"] == 0
+    P = matrix(d)
+    assert np.abs(P[:30, 30:]).max() < 1e-14
+
+
+def test_points_that_stand_alone_are_named():
+    X = np.vstack([far_groups([30]), [[50.0, 0.0], [90.0, 0.0]]])
+    with pytest.warns(DisconnectedWarning, match="points 30, 31 stand alone"):
+        d = Diffusion.from_points(X, affinity="dense", epsilon=1.0)
+    assert (d.diagnostics["components"], d.diagnostics["isolated"]) == (3, 2)
+    np.testing.assert_allclose(matrix(d)[30:], np.eye(32)[30:], atol=1e-15)
+
+
+@pytest.mark.parametrize("alone", [5, 6, 10])
+def test_a_bandwidth_too_small_for_most_points_is_an_error(alone):
+    # Ten points, `alone` of them far from everybody, the others close together.
+    X = np.array([[1000.0 * (i + 1) if i < alone else 1e-3 * i] for i in range(10)])
+    if alone > 5:
+        with pytest.raises(ValueError, match=f"{alone} of 10 points have no affinity"):
+            Diffusion.from_points(X, affinity="dense", epsilon=1.0)
+    else:
+        with pytest.warns(DisconnectedWarning):
+            Diffusion.from_points(X, affinity="dense", epsilon=1.0)
+
+
+def test_a_feature_that_decides_everything_is_reported():
+    X = cloud() * [1.0, 1e4]
+    with pytest.warns(ScaleWarning, match="Feature 1 carries"):
+        Diffusion.from_points(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Diffusion.from_points(cloud() * [1.0, 30.0])
+        Diffusion.from_points(X[:, 1:])
+
+
+# The record
+
+
+def test_a_diffusion_cannot_be_changed():
+    d = built(POINTS["knn"])
+    with pytest.raises(FrozenInstanceError):
+        d.measure = np.ones(60)
+
+
+@ways
+def test_pickling_keeps_every_bit(way):
+    d = built(way)
+    again = pickle.loads(pickle.dumps(d))
+    np.testing.assert_array_equal(matrix(again), matrix(d))
+    np.testing.assert_array_equal(again.measure, d.measure)
+    new = cloud(5, seed=9)
+    np.testing.assert_array_equal(dense(again.extend(new)), dense(d.extend(new)))
+    assert again.diagnostics == d.diagnostics
+
+
+@ways
+def test_the_data_are_left_as_they_are(way):
+    X = cloud()
+    X.setflags(write=False)
+    d = built(way, X=X)
+    d.extend(X)
+    np.testing.assert_array_equal(X, cloud())
+
+
+def test_an_operator_whose_powers_would_grow_is_refused():
+    """F Fᵀ of cosines has negative entries: row sums can be positive and eigenvalues beyond 1."""
+    refused = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        F = np.cos(rng.normal(size=(60, 6)) + rng.uniform(0, 6, size=6)) + 0.4
+        K = F @ F.T
+        q = K.sum(axis=1)
+        if (q <= 0).any() or ((K / q).sum(axis=1) <= 0).any():
+            continue
+        v = (K / np.outer(q, q)).sum(axis=1)
+        A = K / np.outer(q, q) / np.sqrt(np.outer(v, v))
+        if np.linalg.eigvalsh(A)[-1] > 1 + 1e-5:
+            refused += 1
+            with pytest.raises(hs.CertificateError, match="beyond 1"):
+                hs.Diffusion.from_affinity(hs.LowRank(F))
+        else:
+            hs.Diffusion.from_affinity(hs.LowRank(F))
+    assert refused > 0
+
+
+def test_an_operator_of_stored_entries_is_seen_to_be_non_negative():
+    with pytest.raises(ValueError, match="Negative values"):
+        hs.Diffusion.from_affinity(hs.Dense(np.array([[1.0, -0.1], [-0.1, 1.0]])))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
+def test_far_points_have_rows_whatever_alpha(alpha):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    d = hs.diffusion(X, affinity="dense", epsilon=1.0, alpha=alpha)
+    for distance in (10.0, 20.0, 25.0):
+        rows = d.extend([[distance, 0.0]])
+        share = (rows * np.sqrt(d.measure) / (rows @ np.sqrt(d.measure))[:, None])[0]
+        squares = ((X - [distance, 0]) ** 2).sum(axis=1)
+        weight = np.exp(squares.min() - squares) * d.extend.scaling.s * np.sqrt(d.measure)
+        np.testing.assert_allclose(share, weight / weight.sum(), rtol=1e-9, atol=1e-12)

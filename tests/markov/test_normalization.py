@@ -1,0 +1,362 @@
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from heatsketch import (
+    ConvergenceWarning,
+    Dense,
+    Kernel,
+    Scaled,
+    bistochastic_normalize,
+    gaussian_affinity,
+    markov_normalize,
+    symmetric_normalize,
+)
+from heatsketch.markov.normalization import bistochastic_scaling, markov_scaling
+
+examples = settings(max_examples=25, deadline=None, derandomize=True)
+NORMALIZE = {
+    "symmetric": symmetric_normalize,
+    "markov": markov_normalize,
+    "bistochastic": bistochastic_normalize,
+}
+normalizers = pytest.mark.parametrize("normalize", NORMALIZE.values(), ids=NORMALIZE.keys())
+ALPHAS = [0.0, 0.3, 0.5, 1.0]
+
+
+def cloud(n=50, d=2, seed=0):
+    """Points of very uneven density."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) * np.exp(rng.normal(size=(n, 1)))
+
+
+def affinity(n=50, epsilon=0.5, seed=0):
+    return gaussian_affinity(cloud(n, seed=seed), epsilon)
+
+
+def algorithm_1(K):
+    q = K.sum(axis=1)
+    K = K / np.outer(q, q)
+    v = K.sum(axis=1)
+    return K / np.sqrt(np.outer(v, v)), v
+
+
+def markov(K, alpha):
+    q = K.sum(axis=1)
+    K = K / np.outer(q, q) ** alpha
+    return K / K.sum(axis=1, keepdims=True)
+
+
+# Symmetric and Markov
+
+
+def test_symmetric_is_algorithm_1():
+    K = affinity()
+    A = symmetric_normalize(K)
+    np.testing.assert_allclose(A, algorithm_1(K)[0], rtol=1e-13)
+    assert (A == A.T).all()
+
+
+def test_symmetric_has_the_top_eigenvector_root_v():
+    A, v = symmetric_normalize(affinity()), algorithm_1(affinity())[1]
+    np.testing.assert_allclose(A @ np.sqrt(v), np.sqrt(v), rtol=1e-13)
+    assert np.linalg.eigvalsh(A)[-1] == pytest.approx(1, abs=1e-13)
+
+
+@pytest.mark.parametrize("a", [0.0, 0.25, 0.9, 1.0])
+@pytest.mark.parametrize("normalize", [symmetric_normalize, bistochastic_normalize])
+def test_two_points_have_their_closed_form(normalize, a):
+    A = normalize(np.array([[1.0, a], [a, 1.0]]))
+    np.testing.assert_allclose(np.linalg.eigvalsh(A), [(1 - a) / (1 + a), 1], atol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_markov_is_its_definition(alpha):
+    P = markov_normalize(affinity(), alpha)
+    np.testing.assert_allclose(P, markov(affinity(), alpha), rtol=1e-12)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-13)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_dividing_the_columns_alone_gives_the_same_markov_matrix(alpha):
+    K = affinity()
+    one_sided = K / K.sum(axis=1) ** alpha
+    one_sided /= one_sided.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(markov_normalize(K, alpha), one_sided, rtol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_symmetric_operator_is_similar_to_the_markov_matrix(alpha):
+    K = affinity()
+    scaling = markov_scaling(Dense(K), alpha)
+    A = scaling.of(Dense(K)) @ np.eye(50)
+    root = np.sqrt(scaling.measure)
+    np.testing.assert_allclose(A * root / root[:, None], markov(K, alpha), rtol=1e-12)
+    np.testing.assert_allclose(scaling.measure @ markov(K, alpha), scaling.measure, rtol=1e-12)
+    assert scaling.measure.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_rows_of_new_points_are_those_of_points_of_the_data(alpha):
+    K = affinity()
+    scaling = markov_scaling(Dense(K), alpha)
+    A = scaling.of(Dense(K)) @ np.eye(50)
+    np.testing.assert_allclose(scaling.rows(K[3:9]), A[3:9], rtol=1e-12)
+    thin = scaling.rows(sparse.csr_matrix(K[3:9]))
+    np.testing.assert_allclose(thin.toarray(), A[3:9], rtol=1e-12)
+
+
+def test_only_alpha_zero_keeps_the_plain_random_walk():
+    K = affinity()
+    plain = K / K.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(markov_normalize(K, 0), plain, rtol=1e-13)
+    assert np.abs(markov_normalize(K) - plain).max() > 0.01
+    np.testing.assert_array_equal(markov_normalize(K), markov_normalize(K, 1.0))
+
+
+def test_the_spectrum_of_a_positive_kernel_lies_between_zero_and_one():
+    # Scaling keeps the signs of the eigenvalues.
+    for normalize in (symmetric_normalize, bistochastic_normalize):
+        lam = np.linalg.eigvalsh(normalize(affinity()))
+        assert lam[0] > -1e-12
+        assert lam[-1] < 1 + 1e-8
+
+
+# Bistochastic
+
+
+def test_bistochastic_rows_and_columns_sum_to_one():
+    B = bistochastic_normalize(affinity(), tol=1e-12)
+    np.testing.assert_allclose(B.sum(axis=0), 1, atol=1e-12)
+    np.testing.assert_allclose(B.sum(axis=1), 1, atol=1e-12)
+    assert (B == B.T).all()
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
+def test_the_row_sums_are_as_good_as_asked_for(tol):
+    K = affinity()
+    scaling = bistochastic_scaling(Dense(K), tol)
+    error = np.abs(scaling.s * (K @ scaling.s) - 1).max()
+    assert error <= tol
+    assert scaling.diagnostics["scaling_residual"] == pytest.approx(error, abs=1e-14)
+    np.testing.assert_array_equal(scaling.measure, np.full(50, 1 / 50))
+
+
+def test_bistochastic_is_where_the_fixed_point_of_the_paper_leads():
+    K = gaussian_affinity(cloud(6), 2.0)
+    d = np.ones(6)
+    for _ in range(20_000):
+        d, previous = K @ (1 / d), d
+    d = np.sqrt(d * previous)  # two consecutive iterates
+    want = K / np.outer(d, d)
+    np.testing.assert_allclose(want.sum(axis=1), 1, atol=1e-12)
+    np.testing.assert_allclose(bistochastic_normalize(K, tol=1e-13), want, rtol=1e-11)
+
+
+def test_bistochastic_does_not_see_a_scaling_of_the_affinity():
+    K = affinity()
+    D = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 50)
+    B = bistochastic_normalize(K, tol=1e-13)
+    DKD = D[:, None] * K * D
+    np.testing.assert_allclose(bistochastic_normalize(DKD, tol=1e-13), B, rtol=1e-9, atol=1e-14)
+    # The symmetric normalisation does see it.
+    assert np.abs(symmetric_normalize(DKD) - symmetric_normalize(K)).max() > 0.01
+
+
+def test_copies_of_all_points_share_the_weight():
+    # K ⊗ 11ᵀ is the kernel of r copies; then B' = B ⊗ 11ᵀ / r.
+    K = affinity(20)
+    B = bistochastic_normalize(K, tol=1e-13)
+    copies = bistochastic_normalize(np.kron(K, np.ones((3, 3))), tol=1e-13)
+    np.testing.assert_allclose(copies, np.kron(B, np.ones((3, 3)) / 3), rtol=1e-10, atol=1e-15)
+
+
+@examples
+@given(st.integers(0, 10**6), st.floats(1e-3, 1e3))
+def test_with_a_unit_diagonal_the_scales_lie_between_one_over_n_and_one(seed, epsilon):
+    s = bistochastic_scaling(Dense(affinity(30, epsilon, seed)), 1e-10).s
+    assert s.min() >= 1 / 30 - 1e-10
+    assert s.max() <= 1 + 1e-10
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 0.5, 10.0, 1e4])
+def test_the_error_falls_to_a_third_with_each_product(epsilon):
+    # s <- s r^-ω contracts an eigenvector of eigenvalue λ by |1 - ω(1 + λ)|, at most 1/3 for
+    # ω = 2/3 and 0 <= λ <= 1: a factor 1e-6 takes log 1e6 / log 3 = 12.6 products. ω = 1/2 would
+    # take 20, and ω = 1 for ever.
+    K = Dense(affinity(100, epsilon))
+    few, many = (
+        bistochastic_scaling(K, tol).diagnostics["scaling_iterations"] for tol in (1e-4, 1e-10)
+    )
+    assert many - few <= 14
+    assert many <= 30
+
+
+def test_slow_diffusion_does_not_slow_the_scaling_down():
+    # Two groups linked by 1e-10: the printed iteration contracts by λ₁² = 1 - 4e-10 only.
+    K = np.kron(np.eye(2), affinity(20))
+    K[K == 0] = 1e-10
+    scaling = bistochastic_scaling(Dense(K), 1e-10)
+    assert scaling.diagnostics["scaling_iterations"] <= 30
+
+
+def test_too_few_iterations_are_an_error_far_off_and_a_warning_close_by():
+    K = affinity()
+    with pytest.raises(ValueError, match=r"row sums off by .* worst at rows .*; raise max_iter"):
+        bistochastic_normalize(K, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="not tol=1.0e-13, in 14 iterations"):
+        B = bistochastic_normalize(K, tol=1e-13, max_iter=14)
+    assert 1e-13 < np.abs(B.sum(axis=1) - 1).max() < 1e-3
+
+
+# A zero diagonal
+
+
+def pattern(n, edges):
+    K = np.zeros((n, n))
+    for i, j in edges:
+        K[i, j] = K[j, i] = 1.0
+    return K
+
+
+def test_a_single_edge_is_bistochastic_already():
+    np.testing.assert_allclose(bistochastic_normalize(pattern(2, [(0, 1)])), [[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("n", "edges"),
+    [(4, [(0, 1), (0, 2), (0, 3)]), (3, [(0, 1), (1, 2)]), (4, [(0, 1), (1, 2), (2, 3)])],
+    ids=["star", "odd path", "even path"],
+)
+def test_patterns_without_total_support_are_refused(n, edges, form):
+    # The even path has a perfect matching, but its middle edge lies on none.
+    with pytest.raises(ValueError, match=r"no total support at rows [0-3](, [0-3])*; give K_ii"):
+        bistochastic_normalize(form(pattern(n, edges)))
+
+
+def test_the_rows_named_are_those_of_the_stray_edge():
+    # Two pairs, joined by an edge (1, 2) that no perfect matching uses; the triangle is innocent.
+    K = pattern(7, [(0, 1), (2, 3), (1, 2), (4, 5), (5, 6), (6, 4)])
+    with pytest.raises(ValueError, match="at rows 1, 2; give"):
+        bistochastic_normalize(K)
+
+
+def has_total_support(K):
+    """Every positive entry lies on a positive diagonal: by trying all n! of them."""
+    columns = np.array(list(permutations(range(len(K)))))
+    diagonals = columns[(K[np.arange(len(K)), columns] > 0).all(axis=1)]
+    covered = np.zeros(K.shape, dtype=bool)
+    for diagonal in diagonals:
+        covered[np.arange(len(K)), diagonal] = True
+    return bool((covered == (K > 0)).all())
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.integers(3, 6), st.integers(0, 10**6))
+def test_zero_diagonals_are_refused_exactly_without_total_support(n, seed):
+    rng = np.random.default_rng(seed)
+    K = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.55), 1)
+    K += K.T
+    K[0, 0] = rng.integers(0, 2)  # sometimes one self-loop
+    if not K.any(axis=1).all():
+        with pytest.raises(ValueError, match="no affinity to anything"):
+            bistochastic_normalize(K)
+    elif has_total_support(K):
+        B = bistochastic_normalize(K, max_iter=20_000)
+        np.testing.assert_allclose(B.sum(axis=1), 1, atol=1e-8)
+    else:
+        with pytest.raises(ValueError, match="no total support"):
+            bistochastic_normalize(K)
+
+
+# Forms and refusals
+
+
+@normalizers
+def test_sparse_gives_the_matrix_of_dense(normalize):
+    K = affinity()
+    K[K < 0.1] = 0
+    thin = sparse.csr_matrix(K)
+    got = normalize(thin)
+    assert sparse.issparse(got)
+    assert got.nnz == thin.nnz
+    np.testing.assert_allclose(got.toarray(), normalize(K), rtol=1e-12)
+    np.testing.assert_array_equal(thin.toarray(), K)
+
+
+@normalizers
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_single_precision_stays_single(normalize, form):
+    K = affinity()
+    K[K < 1e-3] = 0
+    got = normalize(form(K.astype(np.float32)))
+    assert got.dtype == np.float32
+    dense = got.toarray() if sparse.issparse(got) else got
+    np.testing.assert_allclose(dense, normalize(K), rtol=1e-5)
+
+
+@normalizers
+def test_whole_numbers_are_weights(normalize):
+    K = np.array([[2, 1, 0], [1, 1, 3], [0, 3, 5]])
+    np.testing.assert_array_equal(normalize(K), normalize(K.astype(float)))
+
+
+@pytest.mark.parametrize("normalize", [symmetric_normalize, bistochastic_normalize])
+def test_an_operator_stays_an_operator(normalize):
+    X = cloud()
+    got = normalize(Kernel(X, 0.5))
+    assert isinstance(got, Scaled)
+    np.testing.assert_allclose(
+        got @ np.eye(50), normalize(gaussian_affinity(X, 0.5)), rtol=1e-7, atol=1e-15
+    )
+    u = got.leading / np.linalg.norm(got.leading)
+    np.testing.assert_allclose(got @ u, u, atol=1e-8)
+
+
+def test_a_markov_matrix_is_no_symmetric_operator():
+    with pytest.raises(TypeError, match=r"use Diffusion\.from_affinity"):
+        markov_normalize(Dense(np.ones((2, 2))))
+
+
+@normalizers
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("K", "match"),
+    [
+        ([[1.0, -0.5], [-0.5, 1.0]], "Negative values in data: the affinity goes down to -0.5"),
+        ([[1.0, 0.5], [0.4, 1.0]], "not symmetric"),
+        ([[1.0, np.nan], [np.nan, 1.0]], "NaN or infinity"),
+        ([[1.0, np.inf], [np.inf, 1.0]], "NaN or infinity"),
+        ([[1.0, 0.0], [0.0, 0.0]], r"1 point\(s\) have no affinity to anything.*\(rows 1\)"),
+        ([[1.0, 0.5, 0.2], [0.5, 1.0, 0.1]], "square"),
+    ],
+    ids=["negative", "asymmetric", "nan", "infinity", "zero row", "oblong"],
+)
+def test_what_is_no_affinity_is_refused(normalize, form, K, match):
+    with pytest.raises(ValueError, match=match):
+        normalize(form(np.array(K)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"tol": 0}, r"tol=0\.0"),
+        ({"tol": 0.01}, r"tol=0\.01 is out of range; pass a number > 0 and <= 0\.001"),
+        ({"tol": np.nan}, "tol=nan"),
+        ({"max_iter": 0}, "max_iter=0"),
+    ],
+    ids=["exact", "coarse", "nan", "no iterations"],
+)
+def test_bad_stopping_rules_are_refused(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        bistochastic_normalize(affinity(), **arguments)
+
+
+def test_alpha_must_be_a_number():
+    with pytest.raises(ValueError, match="alpha=nan"):
+        markov_normalize(affinity(), np.nan)

@@ -1,0 +1,408 @@
+"""Measures of an embedding against their definitions, invariances and what chance gives."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import pdist
+from sklearn import manifold
+
+from heatsketch.metrics import neighborhoods as quality
+from heatsketch.metrics.neighborhoods import (
+    continuity,
+    knn_accuracy,
+    random_pairs,
+    rank_correlation,
+    stability,
+    trustworthiness,
+)
+
+examples = settings(max_examples=40, deadline=None)
+
+
+def cloud(n=60, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def rotation(d, seed=1):
+    return np.linalg.qr(cloud(d, d, seed))[0]
+
+
+def neighbours_in_order(X):
+    """All other points of each, by exact squared distance of the given floats, then by index."""
+    rows = [[Fraction(float(value)) for value in row] for row in X]
+    order = []
+    for i, x in enumerate(rows):
+        squares = [sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for y in rows]
+        order.append(sorted((j for j in range(len(rows)) if j != i), key=lambda j: (squares[j], j)))
+    return order
+
+
+def by_definition(X, Y, k):
+    in_X, in_Y = neighbours_in_order(X), neighbours_in_order(Y)
+    n, total = len(X), 0
+    for i in range(n):
+        for j in set(in_Y[i][:k]) - set(in_X[i][:k]):
+            total += in_X[i].index(j) + 1 - k
+    return 1 - 2 * total / (n * k * (2 * n - 3 * k - 1))
+
+
+# Trustworthiness and continuity
+
+
+@pytest.mark.parametrize("d", [1, 3, 20])
+@pytest.mark.parametrize("k", [1, 5, 14])
+def test_both_are_their_definitions(d, k):
+    X, Y = cloud(29, d), cloud(29, 2, seed=1)
+    assert trustworthiness(X, Y, k) == pytest.approx((by_definition(X, Y, k), 0), abs=1e-14)
+    assert continuity(X, Y, k) == pytest.approx((by_definition(Y, X, k), 0), abs=1e-14)
+
+
+@given(
+    st.integers(3, 12).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.integers(0, 2), min_size=2 * n, max_size=2 * n),
+            st.lists(st.integers(0, 3), min_size=n, max_size=n),
+        )
+    ),
+    st.sampled_from([1, 20]),
+    st.data(),
+)
+@examples
+def test_ties_and_duplicates_go_to_the_lower_index(points, copies, data):
+    X, Y = (np.array(values, dtype=float) for values in points)
+    X, Y = np.tile(X.reshape(-1, 2), copies), Y[:, None]  # 2 features, and 40
+    k = data.draw(st.integers(1, (len(X) - 1) // 2))
+    assert trustworthiness(X, Y, k).value == pytest.approx(by_definition(X, Y, k), abs=1e-14)
+    assert continuity(X, Y, k).value == pytest.approx(by_definition(Y, X, k), abs=1e-14)
+
+
+def test_rounding_of_the_gram_form_changes_no_rank():
+    # Two groups 1.5e8 apart, in each integers from 0 to 8: |x|² + |y|² - 2xy is off by more than
+    # the distances within, and every third point is there twice.
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 9, size=(48, 20)).astype(float)
+    X[::3] = X[1::3]
+    X[24:, 0] += 1.5 * 2**27
+    Y = np.column_stack([rng.normal(size=48), np.repeat([0.0, 1e3], 24)])
+    assert trustworthiness(X, Y, 4).value == pytest.approx(by_definition(X, Y, 4), abs=1e-14)
+    assert trustworthiness(X, X, 4).value == 1
+
+
+@pytest.mark.parametrize("d", [2, 50])
+def test_same_value_as_scikit_learn(d):
+    X, Y = cloud(300, d), cloud(300, d)[:, :2] ** 3
+    for a, b, measure in ((X, Y, trustworthiness), (Y, X, continuity)):
+        want = manifold.trustworthiness(a, b, n_neighbors=12)
+        assert measure(X, Y, 12).value == pytest.approx(want, abs=1e-13)
+
+
+@pytest.mark.parametrize("measure", [trustworthiness, continuity])
+@pytest.mark.parametrize("d", [2, 30])
+def test_a_similarity_keeps_all_neighbours(measure, d):
+    X = cloud(80, d)
+    assert measure(X, -7 * X @ rotation(d) + 5, 6) == (1, 0)
+    assert measure(np.repeat(X, 2, axis=0), np.repeat(X, 2, axis=0), 6) == (1, 0)
+
+
+@pytest.mark.parametrize("d", [2, 30])
+def test_order_rotation_and_scale_do_not_count(d):
+    X, Y = cloud(70, d), cloud(70, 2, seed=5)
+    order = np.random.default_rng(2).permutation(70)
+    want = trustworthiness(X, Y, 5).value, continuity(X, Y, 5).value
+    for X2, Y2 in (
+        (X[order], Y[order]),
+        (X @ rotation(d), 3 * Y @ rotation(2)),
+        (X * 1e200, Y * 1e-200),
+        (X + 1e8, Y),
+        (sparse.csr_matrix(X), Y.tolist()),
+        (pd.DataFrame(X), pd.DataFrame(Y)),
+    ):
+        found = trustworthiness(X2, Y2, 5).value, continuity(X2, Y2, 5).value
+        assert found == pytest.approx(want, abs=1e-13)
+
+
+def test_the_two_change_places_with_the_points():
+    X, Y = cloud(50, 4), cloud(50, 2, seed=5)
+    assert trustworthiness(X, Y, 5) == continuity(Y, X, 5)
+    assert trustworthiness(X, Y, 5) != continuity(X, Y, 5)
+
+
+def test_folding_costs_trust_and_cutting_costs_continuity():
+    # A folded strip puts i and 59 - i in one place; a cut one tears 29 and 30 apart.
+    x = np.arange(60.0)
+    folded, cut = np.abs(x - 29.7), x + 1000 * (x > 29.5)
+    x, folded, cut = x[:, None], folded[:, None], cut[:, None]
+    assert continuity(x, folded, 4).value > trustworthiness(x, folded, 4).value
+    assert continuity(x, cut, 4).value < trustworthiness(x, cut, 4).value
+
+
+def chance(n, k):
+    """The mean where the k neighbours are a random set: ranks are uniform on 1, …, n - 1."""
+    return 1 - (n - k - 1) * (n - k) / ((n - 1) * (2 * n - 3 * k - 1))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("measure", [trustworthiness, continuity])
+def test_an_embedding_that_knows_nothing_has_the_value_of_chance(measure):
+    """The mean of 300 independent values against five of its standard deviations: alarm 1e-6.
+
+    They are some 0.001: sees ranks off by one, which change the mean by 2 / (2n - 3k - 1) = 0.02.
+    """
+    X, n, k = cloud(50, 3), 50, 5
+    found = np.array([measure(X, cloud(n, 2, seed=seed), k).value for seed in range(1, 301)])
+    assert abs(found.mean() - chance(n, k)) < 5 * found.std(ddof=1) / np.sqrt(300)
+
+
+def test_chance_is_the_mean_over_all_ranks():
+    for n, k in ((9, 1), (50, 5), (11, 5)):
+        lost = sum(max(0, r - k) for r in range(1, n)) / (n - 1)
+        assert 1 - 2 / (2 * n - 3 * k - 1) * lost == pytest.approx(chance(n, k), abs=1e-14)
+
+
+# A sample of rows
+
+
+@pytest.mark.statistical
+def test_a_sample_of_rows_is_within_its_error():
+    """Alarm 1e-6: 300 standardised errors, mean within 5/√300 and mean square within 1 ± 0.5.
+
+    Five deviations of each (√(2/300) = 0.08 for the square, more with uneven rows). Sees a missing
+    correction for 60 rows out of 80 (mean square ¼) and a bias of 0.3 errors.
+    """
+    X, Y = cloud(80, 3), cloud(80, 3)[:, :2]
+    exact = trustworthiness(X, Y, 5).value
+    sampled = [trustworthiness(X, Y, 5, n_rows=60, rng=seed) for seed in range(300)]
+    z = np.array([(value - exact) / error for value, error in sampled])
+    assert abs(z.mean()) < 5 / np.sqrt(300)
+    assert abs((z**2).mean() - 1) < 0.5
+
+
+def test_rows_are_sampled_beyond_a_number_of_points(monkeypatch):
+    X, Y = cloud(80, 3), cloud(80, 3)[:, :2]
+    exact = trustworthiness(X, Y, 5)
+    assert trustworthiness(X, Y, 5, n_rows=80, rng=4) == exact
+    assert trustworthiness(X, Y, 5, n_rows=1000, rng=4) == exact
+    monkeypatch.setattr(quality, "_ALL_ROWS_UP_TO", 79)
+    monkeypatch.setattr(quality, "_SAMPLE_ROWS", 30)
+    assert trustworthiness(X, Y, 5, rng=4) == trustworthiness(X, Y, 5, n_rows=30, rng=4)
+    assert trustworthiness(X, Y, 5, rng=4).error > 0
+
+
+@pytest.mark.parametrize("d", [3, 30])
+def test_tiles_do_not_count(monkeypatch, d):
+    X, Y = cloud(80, d), cloud(80, 2, seed=1)
+    want = trustworthiness(X, Y, 5)
+    monkeypatch.setattr(quality, "_BLOCK", 7 * 80)
+    assert trustworthiness(X, Y, 5) == want
+
+
+# Labels of neighbours
+
+
+def votes_by_definition(Y, labels, k):
+    right = 0
+    for i, order in enumerate(neighbours_in_order(Y)):
+        votes = [labels[j] for j in order[:k]]
+        most = max(votes.count(label) for label in votes)
+        right += next(label for label in votes if votes.count(label) == most) == labels[i]
+    return right / len(labels)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), min_size=6, max_size=20))
+@examples
+def test_accuracy_is_its_definition(points):
+    Y = np.array([[float(y)] for y, _ in points])
+    labels = [label for _, label in points]
+    for k in (1, 2, 5):
+        assert knn_accuracy(Y, labels, k) == votes_by_definition(Y, labels, k)
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, "", pd.NA])
+def test_points_without_a_label_neither_vote_nor_count(missing):
+    Y, labels = cloud(60, 2), np.random.default_rng(1).integers(0, 3, 60)
+    with_gaps = [missing if i % 4 == 0 else int(label) for i, label in enumerate(labels)]
+    kept = np.arange(60) % 4 > 0
+    want = knn_accuracy(Y[kept], labels[kept], 5)
+    assert knn_accuracy(Y, with_gaps, 5) == want
+    assert knn_accuracy(Y, pd.Series(with_gaps, dtype=object), 5) == want
+
+
+def test_the_names_of_categories_do_not_count():
+    Y, codes = cloud(60, 2), np.random.default_rng(1).integers(0, 3, 60)
+    want = knn_accuracy(Y, codes, 4)
+    assert 0 < want < 1
+    for names in (["c", "a", "b"], [0.5, 2.5, 7.0], ["x", 1, True + 1]):
+        assert knn_accuracy(Y, [names[code] for code in codes], 4) == want
+    assert knn_accuracy(sparse.csr_matrix(Y * 1e-200), codes, 4) == want
+    assert knn_accuracy(pd.DataFrame(Y @ rotation(2) * 1e200), pd.Categorical(codes), 4) == want
+
+
+def test_more_duplicates_than_neighbours():
+    Y = np.repeat([[0.0, 1.0], [2.0, 3.0]], 30, axis=0)
+    assert knn_accuracy(Y, np.repeat(["a", "b"], 30), 10) == 1
+
+
+# Distances
+
+
+def test_rank_correlation_is_that_of_the_ranks():
+    D, E = np.abs(cloud(200, 2).T)
+    E = E + D
+    ranks = [[sum(a < b for a in values) for b in values] for values in (D, E)]
+    assert rank_correlation(D, E) == pytest.approx(np.corrcoef(ranks)[0, 1], abs=1e-12)
+    assert rank_correlation(np.exp(D), E**3) == pytest.approx(rank_correlation(D, E), abs=1e-12)
+    assert rank_correlation(D, -D) == pytest.approx(-1, abs=1e-12)
+
+
+def test_rank_correlation_of_paths_that_do_not_exist_and_of_nothing():
+    D = [1.0, 2.0, 3.0, 3.0]
+    assert rank_correlation(D, [1.0, 2.0, math.inf, math.inf]) == pytest.approx(1, abs=1e-12)
+    assert math.isnan(rank_correlation(D, np.zeros(4)))
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 11])
+@pytest.mark.parametrize("count", [1, 7, 44, 10**6])
+def test_pairs_are_distinct(n, count):
+    i, j = random_pairs(n, count, rng=3)
+    assert len(i) == min(count, math.comb(n, 2))
+    assert (i < j).all()
+    assert set(zip(i, j, strict=True)) <= set(combinations(range(n), 2))
+    assert len(set(zip(i, j, strict=True))) == len(i)
+
+
+def test_all_pairs_come_in_the_order_of_pdist():
+    X = cloud(30)
+    i, j = random_pairs(30, 435)
+    np.testing.assert_allclose(np.linalg.norm(X[i] - X[j], axis=1), pdist(X))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("n", [8, 9])
+def test_every_pair_is_as_likely(n):
+    """Alarm 1e-6 over the pairs, 5.6 deviations each; sees a pair of probability 0 or doubled."""
+    draws, count = 600, 5
+    rng = np.random.default_rng(0)
+    seen = np.zeros((n, n))
+    for _ in range(draws):
+        np.add.at(seen, random_pairs(n, count, rng), 1)
+    p = count / math.comb(n, 2)
+    times = seen[np.triu_indices(n, 1)]
+    assert times.sum() == draws * count
+    assert np.abs(times - draws * p).max() < 5.6 * math.sqrt(draws * p * (1 - p))
+
+
+def test_pairs_of_many_points_take_little_memory():
+    i, j = random_pairs(10**9, 1000)
+    assert (i < j).all()
+    assert len(np.unique(np.column_stack([i, j]), axis=0)) == 1000
+    assert j.max() < 10**9
+
+
+# Runs
+
+
+def test_stability_ignores_turning_mirroring_and_scale():
+    Y = cloud(80, 2)
+    same = [Y, Y @ rotation(2), Y * [1, -1] * 1e200, np.hstack([Y, Y]) * 1e-200, Y + 1e6]
+    assert stability(same) == pytest.approx(1, abs=1e-6)
+
+
+def test_stability_is_the_mean_over_pairs_of_runs():
+    runs = [cloud(40, 2, seed=seed) + 2 * cloud(40, 2) for seed in (1, 2, 3)]
+    D = [pdist(Y) for Y in runs]
+    want = np.mean([rank_correlation(a, b) for a, b in combinations(D, 2)])
+    assert stability(runs) == pytest.approx(want, abs=1e-12)
+    assert stability(runs[::-1], n_pairs=780) == pytest.approx(want, abs=1e-12)
+    assert 0 < want < 1
+
+
+def test_stability_of_a_run_that_collapsed_is_unknown():
+    assert math.isnan(stability([cloud(20, 2), np.ones((20, 2))]))
+
+
+@pytest.mark.statistical
+def test_random_pairs_stand_for_all():
+    """20,000 of 79,800 pairs: one standard deviation is below 1/√20,000 = 0.007; alarm 1e-6."""
+    runs = [cloud(400, 2), cloud(400, 2) + cloud(400, 2, seed=1)]
+    assert stability(runs, n_pairs=20_000, rng=5) == pytest.approx(stability(runs), abs=0.035)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("measure", [trustworthiness, continuity])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Y": cloud(9, 2)}, "X has 10 rows and Y has 9"),
+        ({"n_neighbors": 5}, r"n_neighbors=5 but X has 10 points.*pass n_neighbors <= 4"),
+        ({"n_neighbors": 0}, "n_neighbors"),
+        ({"n_rows": 1}, "n_rows"),
+        ({"Y": np.full((10, 2), np.nan)}, "Input Y contains NaN"),
+        ({"X": np.full((10, 2), np.inf)}, "Input X contains infinity"),
+        ({"Y": np.zeros(10)}, "Expected 2D array"),
+        ({"X": cloud(2), "Y": cloud(2), "n_neighbors": 1}, "minimum of 3"),
+    ],
+)
+def test_neighbourhoods_of_bad_input(measure, change, message):
+    options = {"X": cloud(10), "Y": cloud(10, 2), "n_neighbors": 3} | change
+    with pytest.raises(ValueError, match=message):
+        measure(**options)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [0] * 9}, r"labels has shape \(9,\) but Y has 10 points"),
+        ({"labels": [None] * 7 + [1] * 3}, "3 labelled points; pass n_neighbors <= 2"),
+        ({"labels": [None] * 10}, "0 labelled points; pass labels of two"),
+        ({"labels": np.ma.masked_equal([0, 1] * 5, 1)}, "masked"),
+        ({"Y": np.full((10, 2), np.nan)}, "Input Y contains NaN"),
+    ],
+)
+def test_labels_of_bad_input(change, message):
+    options = {"Y": cloud(10, 2), "labels": [0, 1] * 5, "n_neighbors": 3} | change
+    with pytest.raises(ValueError, match=message):
+        knn_accuracy(**options)
+
+
+@pytest.mark.parametrize(
+    ("D", "E", "message"),
+    [
+        (np.zeros((3, 3)), np.zeros((3, 3)), "one distance a pair"),
+        ([1.0, 2.0], [1.0, 2.0, 3.0], "one distance a pair"),
+        ([1.0], [1.0], "2 pairs or more"),
+        ([1.0, 2.0], [np.nan, 2.0], "E holds NaN"),
+    ],
+)
+def test_distances_of_bad_input(D, E, message):
+    with pytest.raises(ValueError, match=message):
+        rank_correlation(D, E)
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ([cloud(10)], "pass two or more"),
+        ([cloud(10), cloud(9)], r"embeddings\[1\] has 9 rows but embeddings\[0\] has 10"),
+        ([cloud(10), np.full((10, 2), np.nan)], r"embeddings\[1\] contains NaN"),
+        ([cloud(2), cloud(2)], "minimum of 3"),
+    ],
+)
+def test_runs_of_bad_input(runs, message):
+    with pytest.raises(ValueError, match=message):
+        stability(runs)
+
+
+def test_pairs_of_bad_input():
+    with pytest.raises(ValueError, match="n=1"):
+        random_pairs(1, 5)
+    with pytest.raises(ValueError, match="count=0"):
+        random_pairs(5, 0)

@@ -1,0 +1,180 @@
+"""The approximate search: what it finds is exact, how much it finds is measured."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from heatsketch._array import Frame
+from heatsketch.neighbors import NeighborIndex
+
+K = 12
+
+
+@pytest.fixture(autouse=True)
+def small_is_large(monkeypatch):
+    """Search lists from 300 points on, in cells of 20."""
+    monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 300)
+    monkeypatch.setattr("heatsketch.neighbors.inverted_lists._CELL", 20)
+
+
+def cloud(n=2500, d=20, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def curve(n=2500, d=20, seed=0):
+    """Points near a closed curve: most neighbours are in few cells."""
+    rng = np.random.default_rng(seed)
+    angle = np.outer(rng.uniform(0, 2 * np.pi, n), np.arange(1, d // 2 + 1))
+    return np.hstack([np.cos(angle), np.sin(angle)]) + 0.01 * rng.normal(size=(n, d))
+
+
+def brute(x, y):
+    return np.sqrt(((x[:, None, :] - y[None, :, :]) ** 2).sum(axis=-1))
+
+
+def share_found(found, X):
+    exact = np.sort(brute(X, X), axis=1)[:, K - 1]
+    return np.mean(found.distances <= exact[:, None] * (1 + 1e-12), axis=1)
+
+
+SETS = {"cloud": cloud(), "curve": curve()}
+sets = pytest.mark.parametrize("X", SETS.values(), ids=SETS.keys())
+
+
+@sets
+def test_what_is_found_has_its_exact_distance_in_order(X):
+    found = NeighborIndex(X).query(X, K)
+    np.testing.assert_array_equal(found.indices[:, 0], np.arange(len(X)))
+    D = np.take_along_axis(brute(X, X), found.indices, axis=1)
+    np.testing.assert_allclose(found.distances, D, rtol=1e-14)
+    assert (np.diff(found.distances, axis=1) >= 0).all()
+    assert all(len(set(row)) == K for row in found.indices.tolist())
+
+
+@pytest.mark.statistical
+@sets
+@pytest.mark.parametrize("wanted", [0.9, 0.98])
+def test_recall_is_what_was_asked_for_and_what_is_reported(X, wanted):
+    # The report is a mean over 512 rows, with its standard error; the truth is that over all rows.
+    # Six standard errors and 0.01, for where all 512 are perfect: false-alarm rate below 1e-6. A
+    # recall that is off by 0.08 (wanted 0.9) or 0.04 (0.98) is detected.
+    index = NeighborIndex(X, recall=wanted)
+    true = share_found(index.query(X, K), X).mean()
+    assert index.recall >= wanted
+    assert index.recall_error < 0.012
+    assert abs(true - index.recall) < 6 * index.recall_error + 0.01
+
+
+@sets
+def test_recall_one_is_exact(X):
+    index = NeighborIndex(X, recall=1)
+    assert not index.approximate
+    assert share_found(index.query(X, K), X).min() == 1.0
+
+
+@sets
+def test_each_row_depends_on_itself_alone(X):
+    index = NeighborIndex(X)
+    of_all = index.query(X, K)
+    rows = np.array([5, 1700, 6, 2499, 0])
+    for subset in (rows, rows[::-1], rows[:1]):
+        alone = index.query(X[subset], K)
+        np.testing.assert_array_equal(alone.distances, of_all.distances[subset])
+        np.testing.assert_array_equal(alone.indices, of_all.indices[subset])
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    X = SETS["cloud"]
+    many = NeighborIndex(X).query(X, K)
+    with threadpool_limits(1):
+        one = NeighborIndex(X).query(X, K)
+    np.testing.assert_array_equal(one.distances, many.distances)
+    np.testing.assert_array_equal(one.indices, many.indices)
+
+
+@pytest.mark.parametrize("exponent", [-500, 3, 500])
+def test_a_frame_undoes_a_scaling_by_a_power_of_two(exponent):
+    X = SETS["curve"]
+    moved = np.ldexp(X, exponent)
+    frame, frame_moved = Frame.of(X), Frame.of(moved)
+    found = NeighborIndex(X, frame=frame).query(X, K)
+    found_moved = NeighborIndex(moved, frame=frame_moved).query(moved, K)
+    np.testing.assert_array_equal(found_moved.indices, found.indices)
+    np.testing.assert_array_equal(found_moved.distances, found.distances)
+
+
+@sets
+def test_new_points_find_nearly_all_their_neighbours(X):
+    new = X[:200] + 0.01 * cloud(200, seed=7)
+    found = NeighborIndex(X).query(new, K)
+    D = brute(new, X)
+    exact = np.sort(D, axis=1)[:, K - 1]
+    np.testing.assert_allclose(
+        found.distances, np.take_along_axis(D, found.indices, axis=1), rtol=1e-14
+    )
+    assert np.mean(found.distances <= exact[:, None] * (1 + 1e-12)) > 0.9
+
+
+def test_duplicates_are_found_at_distance_exactly_zero():
+    X = np.repeat(cloud(500) * np.pi, 3, axis=0)
+    distances = NeighborIndex(X).query(X, 4).distances
+    assert (distances[:, :3] == 0).all()
+    assert (distances[:, 3] > 0).all()
+
+
+@pytest.mark.parametrize("gap", [1e3, 1e6])
+def test_tight_groups_far_apart_keep_their_digits(gap):
+    # |x|² + |y|² - 2xy in float32 has no digits left for these neighbours.
+    rng = np.random.default_rng(0)
+    X = gap * rng.normal(size=(10, 20))[rng.integers(0, 10, 2500)] + cloud()
+    found = NeighborIndex(X).query(X, K)
+    D = np.take_along_axis(brute(X, X), found.indices, axis=1)
+    np.testing.assert_allclose(found.distances, D, rtol=1e-7)
+    exact = np.sort(brute(X, X), axis=1)[:, K - 1]
+    assert np.mean(found.distances <= exact[:, None] * (1 + 1e-7)) > 0.95
+
+
+def test_float32_points_have_the_neighbours_of_the_same_numbers():
+    X = SETS["curve"].astype(np.float32)
+    single, double = (
+        NeighborIndex(X).query(X, K),
+        NeighborIndex(X.astype(float)).query(X.astype(float), K),
+    )
+    np.testing.assert_array_equal(single.indices, double.indices)
+    np.testing.assert_array_equal(single.distances, double.distances)
+
+
+@pytest.mark.parametrize("k", [1, 350, 2500])
+def test_any_number_of_neighbours(k):
+    X = SETS["cloud"]
+    found = NeighborIndex(X).query(X, k)
+    assert found.indices.shape == (2500, k)
+    assert found.indices.min() >= 0
+    assert found.indices.max() < 2500
+    assert all(len(set(row)) == k for row in found.indices[:20].tolist())
+
+
+def test_a_query_far_from_everything_still_has_neighbours():
+    X = SETS["cloud"]
+    far = np.full((2, 20), [[1e30], [-1e200]])
+    found = NeighborIndex(X, frame=Frame.of(X)).query(far, 3)
+    assert found.indices.min() >= 0
+    assert found.indices.max() < len(X)
+    assert np.isfinite(found.distances[0]).all()
+
+
+def test_order_puts_near_points_near():
+    X = SETS["curve"]
+    index = NeighborIndex(X)
+    index.query(X, K)
+    order = index.order()
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(X)))
+    along = np.linalg.norm(np.diff(X[order], axis=0), axis=1).mean()
+    assert along < 0.7 * np.linalg.norm(np.diff(X, axis=0), axis=1).mean()
+
+
+def test_one_point_many_times_beside_others():
+    X = np.vstack([np.ones((2000, 20)), cloud(500)])
+    found = NeighborIndex(X).query(X, K)
+    assert (found.distances[:2000] == 0).all()
+    assert (found.distances[2000:, 1:] > 0).all()

@@ -1,0 +1,117 @@
+"""Neighbours that callers bring: transformers, graphs of distances, an index."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.neighbors import KNeighborsTransformer
+
+import heatsketch as hs
+from heatsketch.neighbors import NeighborIndex
+
+X = np.random.default_rng(0).normal(size=(120, 4))
+MADE = {
+    "sketch": lambda **given: hs.HeatSketch(6, n_neighbors=8, random_state=0, **given),
+    "map": lambda **given: hs.DiffusionMap(3, n_neighbors=8, random_state=0, **given),
+    "embedding": lambda **given: hs.HeatEmbedding(
+        2, time=4, n_neighbors=8, random_state=0, **given
+    ),
+}
+ESTIMATORS = pytest.mark.parametrize("make", MADE.values(), ids=MADE.keys())
+# What is learned depends on the last bit of what it is learned from.
+LINEAR = pytest.mark.parametrize("make", [MADE["sketch"], MADE["map"]], ids=["sketch", "map"])
+
+
+def distances(points=X, k=8):
+    return KNeighborsTransformer(n_neighbors=k).fit_transform(points)
+
+
+@LINEAR
+@pytest.mark.parametrize("more", [0, 5])
+def test_a_transformer_gives_what_our_own_search_gives(make, more):
+    own = make().fit(X)
+    given = make(neighbors=KNeighborsTransformer(n_neighbors=8 + more)).fit(X)
+    np.testing.assert_allclose(given.embedding_, own.embedding_, rtol=1e-9, atol=1e-12)
+    new = X[:9] + 0.01
+    np.testing.assert_allclose(given.transform(new), own.transform(new), rtol=1e-8, atol=1e-11)
+
+
+@ESTIMATORS
+def test_training_points_come_out_of_a_transformer_as_they_went_in(make):
+    fitted = make(neighbors=KNeighborsTransformer(n_neighbors=8)).fit(X)
+    np.testing.assert_array_equal(fitted.transform(X), fitted.embedding_)
+
+
+@LINEAR
+def test_a_graph_of_distances_gives_what_our_own_search_gives(make):
+    given = make(neighbors=distances()).fit(X)
+    np.testing.assert_allclose(given.embedding_, make().fit(X).embedding_, rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="says nothing of new ones; pass a KNeighborsTransformer"):
+        given.transform(X[:2])
+
+
+def test_a_full_matrix_and_a_graph_without_its_diagonal_are_graphs():
+    D = np.linalg.norm(X[:, None] - X[None], axis=-1)
+    for graph in (sparse.csr_matrix(D), sparse.coo_matrix(np.triu(D, 1) + np.triu(D, 1).T)):
+        d = hs.Diffusion.from_points(X, n_neighbors=8, neighbors=graph)
+        own = hs.Diffusion.from_points(X, n_neighbors=8)
+        assert abs(d.own_rows - own.own_rows).max() < 1e-12
+
+
+def test_the_transformer_that_was_passed_is_left_unfitted():
+    transformer = KNeighborsTransformer(n_neighbors=8)
+    hs.HeatSketch(4, n_neighbors=8, neighbors=transformer).fit(X)
+    assert not hasattr(transformer, "n_samples_fit_")
+
+
+def test_scaling_points_and_transformer_alike_changes_nothing():
+    moved = np.ldexp(X, 300)
+    given = {"n_neighbors": 8, "neighbors": KNeighborsTransformer(n_neighbors=8)}
+    one = hs.Diffusion.from_points(X, **given)
+    other = hs.Diffusion.from_points(moved, **given)
+    assert abs(one.own_rows - other.own_rows).max() < 1e-14
+
+
+def test_duplicates_share_a_vertex_of_a_transformers_graph():
+    twice = np.repeat(X, 2, axis=0)
+    d = hs.Diffusion.from_points(
+        twice, n_neighbors=8, neighbors=KNeighborsTransformer(n_neighbors=8)
+    )
+    np.testing.assert_array_equal(d.vertex, np.repeat(np.arange(120), 2))
+    assert abs(d.own_rows - hs.Diffusion.from_points(X, n_neighbors=8).own_rows).max() < 1e-12
+
+
+def test_an_index_says_how_exact_the_search_is(monkeypatch):
+    monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 50)
+    monkeypatch.setattr("heatsketch.neighbors.inverted_lists._CELL", 10)
+    wide = np.random.default_rng(1).normal(size=(500, 20))
+    default = hs.Diffusion.from_points(wide)
+    assert 0.98 <= default.diagnostics["recall"] <= 1
+    exact = hs.Diffusion.from_points(wide, neighbors=NeighborIndex(wide, recall=1))
+    assert "recall" not in exact.diagnostics
+    D = np.linalg.norm(wide[:, None] - wide[None], axis=-1)
+    nearest = np.argsort(D, axis=1)[:, :16]
+    rows = np.sort(exact.own_rows.indices.reshape(500, 16), axis=1)
+    np.testing.assert_array_equal(rows, np.sort(nearest, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "error", "message"),
+    [
+        ("nearest", TypeError, "of type str; pass a NeighborIndex, a KNeighborsTransformer"),
+        (distances()[:50, :50], ValueError, r"shape \(50, 50\) but X has 120 points"),
+        (distances(k=4), ValueError, "only 4 neighbours but 8 are wanted; pass a smaller"),
+        (-distances(), ValueError, "negative or non-finite numbers; pass distances"),
+        (distances() * np.nan, ValueError, "negative or non-finite numbers; pass distances"),
+        (NeighborIndex(X[:50]), ValueError, "index of 50 points but X has 120"),
+        (KNeighborsTransformer(n_neighbors=3), ValueError, "only 3 neighbours but 8 are wanted"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(neighbors, error, message):
+    with pytest.raises(error, match=message):
+        hs.Diffusion.from_points(X, n_neighbors=8, neighbors=neighbors)
+
+
+@pytest.mark.parametrize("recall", [0, -0.5, 1.5, np.nan])
+def test_recall_is_a_share(recall):
+    with pytest.raises(ValueError, match="recall"):
+        NeighborIndex(X, recall=recall)

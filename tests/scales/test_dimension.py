@@ -1,0 +1,163 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial import cKDTree
+
+from heatsketch.neighbors import NeighborIndex
+from heatsketch.scales.dimension import intrinsic_dimension
+
+
+def periodic_graph(X, k):
+    """Distances to the k nearest others on the unit torus, where no point is at a boundary."""
+    distances, indices = cKDTree(X, boxsize=1.0).query(X, k + 1)
+    starts = np.arange(0, indices[:, 1:].size + 1, k)
+    shape = (len(X), len(X))
+    return sparse.csr_matrix((distances[:, 1:].ravel(), indices[:, 1:].ravel(), starts), shape)
+
+
+def cloud(n=400, d=2, seed=0):
+    return np.random.default_rng(seed).random((n, d))
+
+
+def by_definition(X, k):
+    """The inverse of the mean over all points of 1/(k-1) Σ_j<k log(T_k / T_j)."""
+    inverses = []
+    for x in X:
+        T = np.sort(np.linalg.norm(X - x, axis=1))[1 : k + 1]
+        inverses.append(np.log(T[-1] / T[:-1]).sum() / (k - 1))
+    return 1 / np.mean(inverses)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_estimates_follow_the_definition_for_every_number_of_neighbours(k):
+    X = cloud(60, 3)
+    found = intrinsic_dimension(X, n_neighbors=k)
+    np.testing.assert_array_equal(found.n_neighbors, np.arange(2, k + 1))
+    want = [by_definition(X, j) for j in range(2, k + 1)]
+    np.testing.assert_allclose(found.dimensions, want, rtol=1e-10)
+    assert found.dimension == found.dimensions[-1]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_the_law_of_one_neighbourhood(d):
+    # Given T_k, the k - 1 nearer ones are uniform in its ball: the sum of log(T_k / T_j) has the
+    # Gamma law of shape k - 1 and rate d. On the torus this holds for all points (T_k < 1/2), so
+    # that the mean inverse is 1/d exactly. 60 sets of 300 points, k = 6: z-test at 5 sigma (1e-6),
+    # with the standard deviation over the sets. A divisor of k or k - 2 in place of k - 1 is off
+    # by 17 and 25 %, where 5 sigma are 2 %.
+    inverses = []
+    for seed in range(60):
+        X = cloud(300, d, seed)
+        inverses.append(
+            1 / intrinsic_dimension(X, n_neighbors=6, neighbors=periodic_graph(X, 6)).dimension
+        )
+    sigma = np.std(inverses, ddof=1) / np.sqrt(60)
+    assert 5 * sigma < 0.03 / d
+    assert np.mean(inverses) == pytest.approx(1 / d, abs=5.5 * sigma)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_error_is_that_over_draws(d):
+    # Standard deviations over 100 draws to 7 %; 4.9 sigma, and 10 % for the estimate's own bias:
+    # 45 %. Errors of independent points would be 25 to 30 % too small: a one-sided 0.8 is below
+    # them only in the worst draws, so that the mean inverse is looked at, too, in the next test.
+    results = []
+    for seed in range(100):
+        X = cloud(300, d, seed)
+        results.append(intrinsic_dimension(X, n_neighbors=10, neighbors=periodic_graph(X, 10))[:2])
+    dimension, error = np.transpose(results)
+    assert error.mean() == pytest.approx(dimension.std(), rel=0.45)
+
+
+def test_the_error_knows_that_copies_of_a_set_are_independent():
+    # m sets far apart, the same in each: a standard error of 1/√m of one of them.
+    X = cloud(100, 2)
+    one = intrinsic_dimension(X, n_neighbors=8)
+    nine = intrinsic_dimension(np.vstack([X + 100.0 * i for i in range(9)]), n_neighbors=8)
+    assert nine.dimension == pytest.approx(one.dimension, rel=1e-9)
+    assert nine.error == pytest.approx(one.error / 3, rel=1e-6)
+
+
+def test_the_error_counts_shared_neighbours():
+    X = cloud(200, 2)
+    k = 7
+    d = np.linalg.norm(X[:, None] - X, axis=2)
+    order = np.argsort(d, axis=1)[:, : k + 1]
+    T = np.take_along_axis(d, order, axis=1)[:, 1:]
+    z = np.log(T[:, -1:] / T[:, :-1]).mean(axis=1)
+    member = np.zeros((200, 200))
+    np.put_along_axis(member, order, 1.0, axis=1)
+    z -= z.mean()
+    variance = z @ (member @ member.T / (k + 1)) @ z / 200**2
+    found = intrinsic_dimension(X, n_neighbors=k)
+    assert found.error == pytest.approx(found.dimension**2 * np.sqrt(variance), rel=1e-9)
+
+
+def test_a_set_in_more_coordinates_keeps_its_dimension():
+    X = cloud(300, 2)
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(20, 20)))[0][:2]
+    assert intrinsic_dimension(X @ Q).dimension == pytest.approx(
+        intrinsic_dimension(X).dimension, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-200, 2.0**-30, 1e200])
+def test_scale_does_not_matter(scale):
+    assert intrinsic_dimension(scale * cloud()).dimension == pytest.approx(
+        intrinsic_dimension(cloud()).dimension, rel=1e-9
+    )
+
+
+def test_order_and_copies_of_points_do_not_matter():
+    X = cloud()
+    want = intrinsic_dimension(X)
+    for other in (X[::-1], np.repeat(X, 30, axis=0)):
+        found = intrinsic_dimension(other)
+        assert found.dimension == pytest.approx(want.dimension, rel=1e-10)
+        assert found.error == pytest.approx(want.error, rel=1e-9)
+
+
+def test_neighbours_come_from_whoever_knows_them():
+    X = cloud(200, 3)
+    want = intrinsic_dimension(X, n_neighbors=5).dimension
+    d = np.linalg.norm(X[:, None] - X, axis=2)
+    given = (NeighborIndex(X), sparse.csr_matrix(d))
+    for neighbors in given:
+        found = intrinsic_dimension(X, n_neighbors=5, neighbors=neighbors)
+        assert found.dimension == pytest.approx(want, rel=1e-9)
+    doubled = np.vstack([X, X[:50]])
+    for neighbors in (NeighborIndex(doubled), sparse.csr_matrix(np.pad(d, (0, 50), "wrap"))):
+        found = intrinsic_dimension(doubled, n_neighbors=5, neighbors=neighbors)
+        assert found.dimension == pytest.approx(want, rel=1e-9)
+
+
+def test_sparse_points_and_single_precision_are_read():
+    X = cloud(200, 3) * (cloud(200, 3, 1) > 0.2)
+    want = intrinsic_dimension(X).dimension
+    assert intrinsic_dimension(sparse.csr_matrix(X)).dimension == pytest.approx(want, rel=1e-9)
+    assert intrinsic_dimension(X.astype(np.float32)).dimension == pytest.approx(want, rel=1e-4)
+
+
+def test_fewer_points_than_neighbours_are_all_used():
+    with pytest.warns(UserWarning, match="n_neighbors=15 but X has 10 distinct points"):
+        found = intrinsic_dimension(cloud(10))
+    assert found.n_neighbors[-1] == 9
+    assert found.error > 0
+
+
+def test_what_has_no_dimension_is_refused():
+    with pytest.raises(ValueError, match=r"2 distinct point\(s\); pass at least 3"):
+        intrinsic_dimension([[0.0], [1.0], [0.0]])
+    with pytest.raises(ValueError, match="equally far, as on a grid"):
+        intrinsic_dimension(np.eye(8), n_neighbors=4)
+    with pytest.raises(ValueError, match="n_neighbors=1 is out of range"):
+        intrinsic_dimension(cloud(), n_neighbors=1)
+    X = cloud(5)
+    d = np.linalg.norm(X[:, None] - X, axis=2)
+    d[0, 1] = 0.0
+    graph = sparse.csr_matrix(np.ones((5, 5)))
+    graph.data[:] = d.ravel()
+    with pytest.raises(ValueError, match="distances are zero"):
+        intrinsic_dimension(X, n_neighbors=3, neighbors=graph)

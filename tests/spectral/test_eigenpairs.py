@@ -1,0 +1,347 @@
+"""Eigenpairs against closed forms, dense and by iteration, with residuals that are honest."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import ive
+from threadpoolctl import threadpool_limits
+
+import heatsketch as hs
+from heatsketch.spectral import eigenpairs
+from heatsketch.spectral.chebyshev import spectrum_ends
+from heatsketch.spectral.eigenpairs import DENSE_LIMIT, _orthonormal, all_eigenpairs, leading_vector
+
+LARGE = DENSE_LIMIT + 100  # goes through the iteration
+SIZES = pytest.mark.parametrize("n", [100, LARGE], ids=["dense", "iteration"])
+
+
+def circle_points(n: int) -> np.ndarray:
+    angles = 2 * np.pi * np.arange(n) / n
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def circle_matrix(n: int, epsilon: float) -> np.ndarray:
+    K = hs.gaussian_affinity(circle_points(n), epsilon)
+    return K / K.sum(axis=1).mean()  # all row sums are equal
+
+
+def circle_eigenvalues(epsilon: float, count: int) -> np.ndarray:
+    """I_m(2/ε)/I_0(2/ε) for m = 0, 1, 1, 2, 2, ...: the limit of many points."""
+    m = (np.arange(count) + 1) // 2
+    return ive(m, 2 / epsilon) / ive(0, 2 / epsilon)
+
+
+def clusters(sizes: list[int]) -> sparse.csr_matrix:
+    """Disjoint complete graphs J/m: eigenvalue 1 once each, 0 otherwise."""
+    return sparse.block_diag([np.full((m, m), 1 / m) for m in sizes], format="csr")
+
+
+def assert_honest(spectrum: eigenpairs.Spectrum, A: object) -> None:
+    """Orthonormal, descending, and with the residuals that one product shows."""
+    values, vectors, residuals = spectrum
+    k = len(values)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-10)
+    assert (np.diff(values) <= 1e-12).all()
+    again = np.linalg.norm(A @ vectors - vectors * values, axis=0)  # type: ignore[operator]
+    np.testing.assert_allclose(residuals, again, rtol=1e-6, atol=1e-13)
+    assert residuals.max() < 1e-7
+
+
+@SIZES
+@pytest.mark.parametrize("epsilon", [0.1, 0.6])
+def test_circle_has_bessel_eigenvalues_twice_each(n: int, epsilon: float) -> None:
+    A = circle_matrix(n, epsilon)
+    spectrum = hs.eigh(A, 9, rng=0)
+    np.testing.assert_allclose(spectrum.values, circle_eigenvalues(epsilon, 9), atol=1e-10)
+    assert_honest(spectrum, A)
+    # Eigenvectors 2m-1 and 2m span cos mφ and sin mφ.
+    angles = 2 * np.pi * np.arange(n) / n
+    for m in (1, 4):
+        pair = np.stack([np.cos(m * angles), np.sin(m * angles)], axis=1) * np.sqrt(2 / n)
+        overlap = pair.T @ spectrum.vectors[:, 2 * m - 1 : 2 * m + 1]
+        np.testing.assert_allclose(overlap @ overlap.T, np.eye(2), atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [2, 7, 100])
+def test_a_few_points_on_the_circle_have_the_transform_of_a_row(n: int) -> None:
+    # So narrow a kernel is far off the limit of many points; a circulant is exact for all n.
+    A = circle_matrix(n, 0.5 * (2 * np.pi / n) ** 2)
+    exact = np.sort(np.fft.fft(A[0]).real)[::-1]
+    np.testing.assert_allclose(hs.eigh(A, n).values, exact, atol=1e-13)
+
+
+def test_torus_has_the_products_of_the_circles() -> None:
+    # On a grid of angles (u, v) the bistochastic kernel is a Kronecker product.
+    first, second = circle_points(36), 2.0 * circle_points(40)
+    X = np.hstack([np.repeat(first, 40, axis=0), np.tile(second, (36, 1))])
+    epsilon = 1.0
+    B = hs.bistochastic_normalize(hs.Kernel(X, epsilon), tol=1e-12)
+    one, other = circle_eigenvalues(epsilon, 30), circle_eigenvalues(epsilon / 4, 30)
+    exact = np.sort(np.multiply.outer(one, other).ravel())[::-1]
+    spectrum = hs.eigh(B, 12, rng=0)
+    assert B.n > DENSE_LIMIT
+    np.testing.assert_allclose(spectrum.values, exact[:12], atol=1e-9)
+    assert_honest(spectrum, B)
+
+
+@pytest.mark.parametrize("m", [10, 110], ids=["dense", "iteration"])
+def test_twelve_clusters_have_the_eigenvalue_one_twelve_times(m: int) -> None:
+    A = clusters([m] * 12)
+    spectrum = hs.eigh(A, 14, rng=0)
+    np.testing.assert_allclose(spectrum.values, [1.0] * 12 + [0.0] * 2, atol=1e-10)
+    assert_honest(spectrum, A)
+    # The first twelve vectors are constant on every cluster.
+    parts = spectrum.vectors[:, :12].reshape(12, m, 12)
+    assert np.ptp(parts, axis=1).max() < 1e-8
+
+
+@pytest.mark.parametrize("m", [10, 110], ids=["dense", "iteration"])
+def test_deflated_gives_the_others(m: int) -> None:
+    n = 12 * m
+    u = np.full(n, n**-0.5)
+    A = hs.Deflated(hs.Sparse(clusters([m] * 12)), u)
+    spectrum = hs.eigh(A, 13, rng=0)
+    np.testing.assert_allclose(spectrum.values, [1.0] * 11 + [0.0] * 2, atol=1e-10)
+    np.testing.assert_allclose(u @ spectrum.vectors, 0.0, atol=1e-12)
+    assert_honest(spectrum, A)
+
+
+def test_deflated_gives_negative_eigenvalues_and_no_zero_of_its_own() -> None:
+    n = 6
+    A = hs.Deflated(hs.Dense(np.diag([3.0, -1.0, -2.0, -3.0, -4.0, -5.0])), np.eye(n)[0])
+    spectrum = hs.eigh(A, n - 1)
+    np.testing.assert_allclose(spectrum.values, [-1.0, -2.0, -3.0, -4.0, -5.0], atol=1e-13)
+    np.testing.assert_allclose(spectrum.vectors[0], 0.0, atol=1e-14)
+
+
+@SIZES
+def test_signs_and_values_are_the_same_every_time(n: int) -> None:
+    A = hs.Sparse(sparse.diags(np.linspace(-1, 1, n) ** 3).tocsr())
+    A = hs.Deflated(A, np.full(n, n**-0.5))
+    first, again, other_start = (hs.eigh(A, 4, rng=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.vectors, again.vectors)
+    np.testing.assert_allclose(other_start.vectors, first.vectors, atol=1e-5)
+    largest = np.argmax(np.abs(first.vectors), axis=0)
+    assert (first.vectors[largest, np.arange(4)] > 0).all()
+
+
+@SIZES
+def test_negative_eigenvalues_of_large_size_are_not_on_top(n: int) -> None:
+    values = np.concatenate([[-2.0, -1.9], np.linspace(0, 0.9, n - 3), [1.0]])
+    A = hs.Sparse(sparse.diags(values).tocsr())
+    np.testing.assert_allclose(hs.eigh(A, 2, rng=0).values, [1.0, 0.9], atol=1e-9)
+
+
+@SIZES
+def test_float32_gives_float32_accuracy(n: int) -> None:
+    spectrum = hs.eigh(circle_matrix(n, 0.3).astype(np.float32), 5, rng=0)
+    np.testing.assert_allclose(spectrum.values, circle_eigenvalues(0.3, 5), atol=2e-6)
+    assert spectrum.residuals.max() < 1e-5
+
+
+def test_all_components_can_be_asked_for() -> None:
+    M = np.random.default_rng(0).standard_normal((30, 30))
+    M = M + M.T
+    values, vectors, _ = hs.eigh(M, 30)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, M, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("A", "k", "message"),
+    [
+        (np.eye(5), 6, "n_components=6 .* pass n_components <= 5"),
+        (hs.Deflated(hs.Dense(np.eye(5)), np.eye(5)[0]), 5, "at least 6 .*n_components <= 4"),
+        (np.eye(5), 0, "n_components=0 is out of range"),
+        (np.ones((2, 3)), 1, "square"),
+    ],
+    ids=["more-than-points", "more-than-deflation-leaves", "none", "not-square"],
+)
+def test_bad_arguments_are_refused(A: object, k: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        hs.eigh(A, k)
+
+
+def test_stopping_short_warns_and_says_how_far_off_it_is() -> None:
+    # Eigenvalues crowded at the top: 1 - j²/n², far too close for a few products.
+    n = LARGE
+    A = sparse.diags(1 - (np.arange(n) / n) ** 2).tocsr()
+    with pytest.warns(UserWarning, match="residuals up to .*max_products"):
+        spectrum = hs.eigh(A, 4, max_products=1, rng=0)
+    again = np.linalg.norm(A @ spectrum.vectors - spectrum.vectors * spectrum.values, axis=0)
+    np.testing.assert_allclose(spectrum.residuals, again, rtol=1e-9)
+    assert spectrum.residuals.max() > 1e-8
+    exact = 1 - (np.arange(n) / n) ** 2
+    for value, residual in zip(spectrum.values, spectrum.residuals, strict=True):
+        assert np.abs(exact - value).min() <= residual
+
+
+# All eigenpairs, and the leading vector
+
+
+def test_all_eigenpairs_of_a_deflated_operator_are_those_of_the_complement() -> None:
+    rng = np.random.default_rng(1)
+    M = rng.standard_normal((25, 25))
+    M = M + M.T
+    V = np.linalg.qr(rng.standard_normal((25, 3)))[0]
+    values, vectors = all_eigenpairs(hs.Deflated(hs.Dense(M), V))
+    complement = np.linalg.qr(np.hstack([V, rng.standard_normal((25, 22))]))[0][:, 3:]
+    exact = np.linalg.eigvalsh(complement.T @ M @ complement)
+    np.testing.assert_allclose(values, exact, atol=1e-12)
+    np.testing.assert_allclose(V.T @ vectors, 0.0, atol=1e-13)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(22), atol=1e-12)
+
+
+def cloud(n: int) -> np.ndarray:
+    return np.random.default_rng(2).standard_normal((n, 2))
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "operator", "bistochastic"])
+def test_leading_vector_is_the_root_of_the_stationary_measure(kind: str) -> None:
+    K = hs.gaussian_affinity(cloud(80), 0.5)
+    A = hs.symmetric_normalize(K)
+    q = K.sum(axis=1)
+    root = np.sqrt((K / np.multiply.outer(q, q)).sum(axis=1))
+    operator = {
+        "array": lambda: hs.Dense(A),
+        "sparse": lambda: hs.Sparse(sparse.csr_matrix(A)),
+        "operator": lambda: hs.symmetric_normalize(hs.Kernel(cloud(80), 0.5)),
+        "bistochastic": lambda: hs.Dense(hs.bistochastic_normalize(K, tol=1e-12)),
+    }[kind]()
+    root = np.ones(80) if kind == "bistochastic" else root
+    u = leading_vector(operator)
+    assert np.linalg.norm(u) == pytest.approx(1.0, rel=1e-12)
+    np.testing.assert_allclose(u, root / np.linalg.norm(root), atol=1e-8)
+
+
+def test_a_constant_that_is_an_eigenvector_but_not_the_leading_one_is_passed_over() -> None:
+    ones = np.full(4, 0.5)
+    other = np.array([1.0, -1.0, 1.0, -1.0]) / 2
+    A = hs.Dense(0.3 * np.multiply.outer(ones, ones) + 0.9 * np.multiply.outer(other, other))
+    np.testing.assert_allclose(np.abs(leading_vector(A)), 0.5, atol=1e-12)
+    assert leading_vector(A) @ other == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_wrong_leading_vector_is_not_believed() -> None:
+    A = hs.Scaled(hs.Dense(np.diag([1.0, 0.5])), np.ones(2), leading=np.array([0.0, 1.0]))
+    np.testing.assert_allclose(leading_vector(A), [1.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.7, 0.4], ids=str)
+def test_eigenvalues_that_fall_off_fast_do_not_drown_in_the_first(rate: float) -> None:
+    # Amplified too far in one go, every column of the block would be the first eigenvector.
+    values = rate ** np.arange(LARGE)
+    values[60:] = 0.0
+    A = hs.Sparse(sparse.diags(values).tocsr(), (-1.0, 1.0))
+    spectrum = hs.eigh(A, 5, rng=0)
+    np.testing.assert_allclose(spectrum.values, values[:5], atol=1e-10)
+    assert_honest(spectrum, A)
+
+
+@pytest.mark.parametrize("factor", [900.0, 1e4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bound_far_above_the_top_does_not_keep_eigh_from_it(factor, dtype):
+    n, top = 1500, np.array([3.0, 2.0, 1.5])
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(n, 40)))[0]
+    values = np.concatenate([top, np.linspace(1, 0.01, 37)])
+    F = (Q * np.sqrt(values)).astype(dtype)
+    found = hs.eigh(hs.LowRank(F, (0.0, 3.0 * factor)), 3, rng=0)
+    assert (np.abs(found.values - top) <= found.residuals + 100 * np.finfo(dtype).eps).all()
+    assert found.residuals.max() <= 3 * max(1e-8, 50 * np.finfo(dtype).eps * (1 + factor / 10))
+
+
+def test_deflation_does_not_depend_on_the_size_of_the_operator():
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(20, 20)))[0]
+    values = np.linspace(1.0, 0.05, 20)
+    for size in (1.0, 1e-12, 1e-100):
+        A = hs.Deflated(hs.Dense(size * (Q * values) @ Q.T), Q[:, 0])
+        np.testing.assert_allclose(hs.eigh(A, 5).values / size, values[1:6], rtol=1e-12)
+
+
+def test_of_a_multiple_top_the_leading_vector_is_positive_on_every_component():
+    K = np.zeros((25, 25))
+    K[:10, :10], K[10:, 10:] = 0.5, 0.25
+    np.fill_diagonal(K, 1.0)
+    A = hs.symmetric_normalize(K)
+    u = leading_vector(hs.Dense(A))
+    assert (u > 0).all()
+    np.testing.assert_allclose(A @ u, u, atol=1e-12)
+
+
+def hub_graph(n: int) -> sparse.csr_matrix:
+    """One point linked to all others, which form a ring."""
+    rim = np.arange(1, n)
+    rows, columns = np.concatenate([0 * rim, rim]), np.concatenate([rim, np.roll(rim, 1)])
+    links = sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+    return (links + links.T).tocsr()
+
+
+def hub_eigenvalues(n: int) -> np.ndarray:
+    """1 ± √n on the hub and the constant, 2 cos(2πj/m), j = 1 ... m-1, m = n - 1, on the ring."""
+    ring = 2 * np.cos(2 * np.pi * np.arange(1, n - 1) / (n - 1))
+    return np.sort(np.concatenate([ring, [1 + np.sqrt(n), 1 - np.sqrt(n)]]))[::-1]
+
+
+def test_a_hub_graph_is_solved_though_row_sums_bound_it_far_too_wide() -> None:
+    A = hs.Sparse(hub_graph(LARGE))
+    exact = hub_eigenvalues(LARGE)
+    assert A.spectrum[1] > 30 * exact[0]
+    spectrum = hs.eigh(A, 6, max_products=3000, rng=0)
+    np.testing.assert_allclose(spectrum.values, exact[:6], atol=1e-6)
+    assert spectrum.residuals.max() < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lanczos_bounds_lie_on_either_side_of_the_spectrum(dtype) -> None:
+    # The bound from outside fails with probability 1e-6; the start is fixed.
+    exact = hub_eigenvalues(LARGE)
+    A = hs.Sparse(hub_graph(LARGE).astype(dtype))
+    outer, inner = spectrum_ends(A)
+    slack = 100 * np.finfo(dtype).eps * exact[0]
+    assert A.spectrum[0] <= outer[0] <= exact[-1] + slack
+    assert exact[0] - slack <= outer[1] <= A.spectrum[1]
+    assert exact[-1] - slack <= inner[0] < inner[1] <= exact[0] + slack
+    assert outer[1] - outer[0] < 1.2 * (exact[0] - exact[-1])
+
+
+def test_lanczos_bounds_of_few_eigenvalues_are_sharp() -> None:
+    A = hs.Sparse(sparse.diags(np.repeat([0.2, 0.5, 1.0], 50)).tocsr(), (-9.0, 9.0))
+    np.testing.assert_allclose(spectrum_ends(A)[1], [0.2, 1.0], atol=1e-12)
+
+
+def test_without_steps_the_bounds_are_those_the_operator_knows() -> None:
+    A = hs.Sparse(sparse.eye(30).tocsr(), (-2.0, 3.0))
+    assert spectrum_ends(A, 1) == ((-2.0, 3.0), (-2.0, 3.0))
+
+
+def test_eigenvalues_below_an_interval_do_not_get_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A bound that is wrong: two eigenvalues lie below it, and grow faster than those on top.
+    values = np.concatenate([[-2.0, -1.9], np.linspace(0, 0.9, LARGE - 4), [0.95, 1.0]])
+    A = hs.Sparse(sparse.diags(values).tocsr())
+    monkeypatch.setattr(eigenpairs, "spectrum_ends", lambda A, steps: ((0.0, 1.0), (0.0, 1.0)))
+    np.testing.assert_allclose(hs.eigh(A, 2, rng=0).values, [1.0, 0.95], atol=1e-9)
+
+
+@pytest.mark.parametrize("columns", ["zero", "twice", "graded"])
+def test_a_basis_of_nearly_dependent_columns_is_orthonormal(columns: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 8))
+    if columns == "zero":
+        X[:, 3] = 0.0
+    elif columns == "twice":
+        X[:, 3] = X[:, 5]
+    else:
+        X = X[:, :1] + X * 10.0 ** -np.arange(0, 16, 2)
+    span = X.copy()
+    Q = _orthonormal(hs.Sparse(sparse.eye(3000).tocsr()), X)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-12)
+    # All of the span is kept, to rounding of the largest column.
+    rest = span - Q @ (Q.T @ span)
+    assert np.linalg.norm(rest, axis=0).max() < 1e-7 * np.linalg.norm(span, axis=0).max()
+
+
+def test_the_start_and_the_threads_do_not_change_a_bit() -> None:
+    A = hs.Sparse(hub_graph(20_000) / 200.0)
+    with threadpool_limits(1):
+        alone = hs.eigh(A, 2, tol=1e-2, rng=0)
+    together = hs.eigh(A, 2, tol=1e-2, rng=0)
+    np.testing.assert_array_equal(alone.vectors, together.vectors)

@@ -1,0 +1,96 @@
+"""Eigenpairs by solving systems, against closed forms and the dense matrix."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import heatsketch as hs
+from heatsketch.operators.base import Deflated, stored_order
+from heatsketch.spectral.shift_invert import inverse_eigenpairs, slowest_eigenpairs
+
+
+def ring(n):
+    """The lazy walk on a ring: λ_m = (1 + 2 cos 2πm/n) / 3, twice each."""
+    i = np.arange(n)
+    step = sparse.csr_matrix((np.ones(n), (i, (i + 1) % n)), shape=(n, n))
+    return sparse.csr_matrix(step + step.T + sparse.identity(n)) / 3
+
+
+def ring_values(n, k):
+    m = 1 + np.arange(k) // 2
+    return 4 / 3 * np.sin(np.pi * m / n) ** 2  # 1 - λ, without cancellation
+
+
+def strip(n, seed=0):
+    X = np.random.default_rng(seed).uniform(size=(n, 2)) * [20, 1]
+    d = hs.Diffusion.from_points(X, n_neighbors=10, alpha=0)
+    return stored_order(d.deflated())[0]
+
+
+@pytest.mark.parametrize("n", [1500, 40_000])
+@pytest.mark.parametrize("k", [1, 2, 6])
+def test_slow_rings_keep_the_digits_of_1_minus_lambda(n, k):
+    A = Deflated(hs.Sparse(ring(n), (-1.0, 1.0)), np.full(n, n**-0.5))
+    values, V = inverse_eigenpairs(A, k, 1e-8, 0)
+    want = ring_values(n, k)
+    assert_allclose(1 - values, want, rtol=1e-8, atol=4e-15)  # μ is 1e-8 on the larger ring
+    assert_allclose(V.T @ V, np.eye(k), atol=1e-12)
+    assert np.abs(V.sum(axis=0)).max() < 1e-9 * n**0.5
+    assert np.linalg.norm(A @ V - V * values, axis=0).max() < 1e-8 * want[-1] + 2e-11
+
+
+def test_agrees_with_the_dense_matrix():
+    A = strip(400)
+    values, V = inverse_eigenpairs(A, 5, 1e-8, 0)
+    want, W = np.linalg.eigh(A @ np.eye(400))
+    assert_allclose(values, want[::-1][:5], atol=1e-13)
+    W = W[:, ::-1][:, :5]
+    assert_allclose(V * np.sign((V * W).sum(axis=0)), W, atol=1e-6)
+
+
+def test_pieces_have_as_many_copies_of_1():
+    n, pieces = 1500, 4
+    K = sparse.block_diag([ring(n)] * pieces, format="csr")
+    A = Deflated(hs.Sparse(K, (-1.0, 1.0)), np.full(n * pieces, (n * pieces) ** -0.5))
+    values, _ = inverse_eigenpairs(A, 5, 1e-8, 0)
+    assert_allclose(1 - values[:3], 0, atol=1e-14)
+    assert_allclose(1 - values[3:], ring_values(n, 2), rtol=1e-6)
+
+
+def test_the_seed_decides_no_more_than_the_tolerance():
+    A = strip(3000)
+    one, again, other = (inverse_eigenpairs(A, 2, 1e-8, seed) for seed in (0, 0, 1))
+    assert_array_equal(one[1], again[1])
+    assert_allclose(one[0], other[0], rtol=0, atol=1e-13)
+
+
+def test_wide_graphs_many_pairs_and_operators_without_a_matrix_are_left_to_iteration():
+    X = np.random.default_rng(0).normal(size=(2000, 6))
+    A = stored_order(hs.Diffusion.from_points(X).deflated())[0]
+    assert inverse_eigenpairs(A, 2, 1e-8, 0) is None
+    assert inverse_eigenpairs(strip(400), 200, 1e-8, 0) is None
+    dense = hs.Diffusion.from_points(X[:200], affinity="dense", epsilon=1.0)
+    assert inverse_eigenpairs(dense.deflated(), 2, 1e-8, 0) is None
+
+
+@pytest.mark.parametrize("n", [300, 1500])
+@pytest.mark.parametrize("k", [2, 4, 7])
+def test_pieces_have_their_eigenvectors_exactly_and_in_order_of_mass(n, k):
+    # Five clouds of unequal size far apart: the eigenvalue 1 five times, √π among them.
+    sizes = (np.array([0.4, 0.25, 0.2, 0.1, 0.05]) * n).astype(int)
+    piece = np.repeat(np.arange(5), sizes)
+    X = np.random.default_rng(0).normal(size=(len(piece), 2)) + 100 * piece[:, None]
+    with pytest.warns(hs.DisconnectedWarning):
+        d = hs.Diffusion.from_points(X, n_neighbors=10, alpha=0.0)
+    s, root = slowest_eigenpairs(d.deflated(), k, rng=0), np.sqrt(d.measure)
+    A = d.operator @ np.eye(d.n)
+    assert_allclose(s.values, np.linalg.eigvalsh(A)[::-1][1 : k + 1], atol=1e-12)
+    assert_allclose(A @ s.vectors, s.vectors * s.values, atol=1e-9)
+    V = np.column_stack([root, s.vectors])
+    assert_allclose(V.T @ V, np.eye(k + 1), atol=1e-12)
+    for m in range(min(k, 4)):
+        R = s.vectors[:, m] / root
+        assert_allclose(R[piece > m + 1], 0, atol=1e-12)
+        assert np.ptp(R[piece <= m]) < 1e-9 > np.ptp(R[piece == m + 1])
+        assert R[piece <= m][0] * R[piece == m + 1][0] < 0
