@@ -211,7 +211,7 @@ def test_far_points_are_where_their_neighbours_are():
     want = model.embedding_[nearest] / (1 - model.eigenvalues_)
     assert_allclose(model.transform(far[:1])[0], want, rtol=1e-9)
     ball = LaplacianEigenmap(2, radius=1.5).fit(X)
-    with pytest.warns(hs.ScaleWarning, match="no training point within"):
+    with pytest.warns(hs.ScaleWarning, match="too far from all training points"):
         ball.transform(far)
 
 
@@ -413,7 +413,6 @@ def test_seeds_decide_no_more_than_the_tolerance():
     [
         ({"n_components": 0}, ValueError, "n_components=0"),
         ({"n_components": 60}, ValueError, "pass n_components <= 59"),
-        ({"n_neighbors": 60}, ValueError, "n_neighbors <= 59"),
         ({"radius": 0.0}, ValueError, "radius=0.0"),
         ({"radius": 1e-9}, ValueError, "leaves 60 of 60 points without"),
         ({"weights": "cosine"}, ValueError, "weights='cosine' is unknown"),

@@ -377,7 +377,7 @@ def test_a_new_point_far_off_takes_the_place_of_the_nearest():
     X = uniform(200, 2)
     model = lle(radius=0.5).fit(X)
     far = np.array([[50.0, 1.0]])
-    with pytest.warns(hs.ScaleWarning, match="no training point within"):
+    with pytest.warns(hs.ScaleWarning, match="too far from all training points"):
         found = model.transform(far)
     assert_array_equal(found[0], model.embedding_[cdist(far, X).argmin()])
 
@@ -417,7 +417,6 @@ def test_neighbours_may_be_brought_and_precision_is_kept():
     [
         ({"n_components": 0}, "n_components=0 is out of range"),
         ({"n_components": 10}, "n_components=10 but X has 10 distinct points"),
-        ({"n_neighbors": 10}, "n_neighbors=10 but X has 10 distinct points"),
         ({"reg": -1.0}, r"reg=-1.0 is out of range; pass a number >= 0"),
         ({"tol": 0.0}, "tol=0.0 is out of range"),
         ({"max_iter": 0}, "max_iter=0 is out of range"),

@@ -18,7 +18,7 @@ import heatsketch as hs
 from heatsketch._array import Frame
 from heatsketch.graphs import shortest_paths as paths
 from heatsketch.graphs.links import shortest_links
-from heatsketch.graphs.neighborhoods import neighborhoods
+from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.neighbors.sources import search_of
@@ -54,41 +54,49 @@ def random_graph(n, edges, rng):
     return sparse.csr_matrix(graph.maximum(graph.T))
 
 
+def graph_of(X, **mode):
+    """The graph without loops, and what belongs to it."""
+    graph, found = neighborhood_graph(X, **mode)
+    assert_array_equal(graph.diagonal(), 0.0)
+    assert graph.has_sorted_indices
+    return off_diagonal(graph), found
+
+
 # Graphs
 
 
 @MODES
 def test_the_graph_is_its_definition(mode):
-    hoods = neighborhoods(X, **mode)
+    graph, found = graph_of(X, **mode)
     expected = edges_of(X, **mode)
-    assert_allclose(dense(hoods.graph, hoods.frame.exponent), expected, rtol=1e-14)
-    symmetric = np.minimum(expected, expected.T)  # max(G, Gᵀ): an edge where either end has one
-    assert_allclose(dense(hoods.symmetric(), hoods.frame.exponent), symmetric, rtol=1e-14)
-    edges = np.isfinite(expected)
-    assert hoods.diagnostics["mean_neighbors"] == edges.sum() / 90
-    assert hoods.diagnostics["duplicates"] == 0
+    assert_allclose(dense(graph, found.frame.exponent), expected, rtol=1e-14)
+    both = np.minimum(expected, expected.T)  # max(G, Gᵀ): an edge where either end has one
+    assert_allclose(dense(symmetric(graph), found.frame.exponent), both, rtol=1e-14)
+    counts, edges = found.counts(graph), np.isfinite(expected)
+    assert counts["mean_neighbors"] == edges.sum() / 90
+    assert counts["duplicates"] == 0
 
 
 @MODES
 def test_rows_of_new_points_are_their_neighbours(mode):
     new = X[:20] + 0.05
-    hoods = neighborhoods(X, **mode)
+    found = graph_of(X, **mode)[1]
     D = cdist(new, X)
     reach = mode.get("radius", np.sort(D, axis=1)[:, 5, None])
     expected = np.where(reach >= D, D, np.inf)
-    assert_allclose(dense(hoods.rows(new), hoods.frame.exponent), expected, rtol=1e-13)
+    assert_allclose(dense(found.rows(new), found.frame.exponent), expected, rtol=1e-13)
 
 
 @MODES
 def test_training_points_are_their_own_neighbours_when_new(mode):
     far = np.vstack([X[:5], [[100.0, 0, 0]]]) if "radius" in mode else X[:5]
-    hoods = neighborhoods(X, **mode)
+    found = graph_of(X, **mode)[1]
     with (
-        pytest.warns(hs.ScaleWarning, match=r"rows 5.*no training point")
+        pytest.warns(hs.ScaleWarning, match=r"rows 5.*too far from all training points")
         if len(far) > 5
         else nullcontext()
     ):
-        lengths = dense(hoods.rows(far))
+        lengths = dense(found.rows(far))
     assert_array_equal(lengths[np.arange(5), np.arange(5)], 0.0)
     if len(far) > 5:
         assert_array_equal(np.flatnonzero(np.isfinite(lengths[5])), [cdist(far[5:], X).argmin()])
@@ -96,44 +104,90 @@ def test_training_points_are_their_own_neighbours_when_new(mode):
 
 @MODES
 def test_copies_share_a_vertex(mode):
-    hoods, single = neighborhoods(np.repeat(X, 3, axis=0), **mode), neighborhoods(X, **mode)
-    assert_array_equal(hoods.vertex, np.repeat(np.arange(90), 3))
-    assert hoods.diagnostics["duplicates"] == 180
-    assert_array_equal(dense(hoods.graph), dense(single.graph))
-    assert_array_equal(hoods.spread(np.arange(90)), np.repeat(np.arange(90), 3))
+    graph, found = graph_of(np.repeat(X, 3, axis=0), **mode)
+    assert_array_equal(found.vertex, np.repeat(np.arange(90), 3))
+    assert_array_equal(found.inputs, np.arange(0, 270, 3))
+    assert found.counts(graph)["duplicates"] == 180
+    assert_array_equal(dense(graph), dense(graph_of(X, **mode)[0]))
+    assert_array_equal(found.spread(np.arange(90)), np.repeat(np.arange(90), 3))
+
+
+@MODES
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_vertices_of_a_large_graph_are_numbered_along_the_search(mode, merge, kind, monkeypatch):
+    if kind is sparse.csr_matrix:  # no order in which near points are near: numbers as given
+        points = kind(np.where(np.abs(X) < 0.4, 0.0, X))
+    else:
+        points = kind(np.vstack([X, X[:9] if merge else X[:0]]))
+    small, given = graph_of(points, **mode, merge=merge)
+    monkeypatch.setattr("heatsketch.operators.sparse.COMPILED_FROM", 1)
+    large, found = graph_of(points, **mode, merge=merge)
+    vertex = np.arange(90) if found.vertex is None else found.vertex[:90]
+    assert (kind is np.asarray) == bool((vertex != np.arange(90)).any())
+    assert_array_equal(dense(large)[np.ix_(vertex, vertex)], dense(small))
+    new = points[:20] if kind is sparse.csr_matrix else points[:20] + 0.05
+    assert_array_equal(dense(found.rows(new))[:, vertex], dense(given.rows(new)))
+    moved = found.points[vertex] != given.points[:90]
+    assert (moved.nnz if sparse.issparse(moved) else np.count_nonzero(moved)) == 0
+    assert_array_equal(found.spread(vertex.argsort()[np.arange(90)])[:90], np.arange(90))
+    assert_array_equal(dense(symmetric(large)), dense(symmetric(large)).T)
 
 
 @pytest.mark.parametrize("exponent", [600, -600])
 def test_a_power_of_two_changes_no_bit(exponent):
-    hoods, moved = (neighborhoods(x, n_neighbors=6) for x in (X, np.ldexp(X, exponent)))
-    assert moved.frame.exponent == hoods.frame.exponent + exponent
-    assert_array_equal(dense(moved.graph), dense(hoods.graph))
+    graph, found = graph_of(X, n_neighbors=6)
+    moved, shifted = graph_of(np.ldexp(X, exponent), n_neighbors=6)
+    assert shifted.frame.exponent == found.frame.exponent + exponent
+    assert_array_equal(dense(moved), dense(graph))
 
 
 @MODES
 def test_sparse_points_are_points(mode):
     points = np.where(np.abs(X) < 0.4, 0.0, X)
-    hoods, other = neighborhoods(points, **mode), neighborhoods(sparse.csr_matrix(points), **mode)
-    lengths, others = (dense(h.graph, h.frame.exponent) for h in (hoods, other))
+    both = (graph_of(form(points), **mode) for form in (np.asarray, sparse.csr_matrix))
+    lengths, others = (dense(graph, found.frame.exponent) for graph, found in both)
     assert_allclose(others, lengths, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        (
-            {"n_neighbors": 90},
-            "n_neighbors=90 but X has 90 distinct points; pass n_neighbors <= 89",
-        ),
         ({"n_neighbors": 0}, "n_neighbors=0 is out of range"),
         ({"radius": 0.0}, "radius=0.0 is out of range"),
     ],
 )
 def test_what_no_graph_can_have_is_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
-        neighborhoods(X, **parameters)
+        neighborhood_graph(X, **parameters)
     with pytest.raises(ValueError, match="every row of X is the same point"):
-        neighborhoods(np.ones((9, 2)), n_neighbors=3)
+        neighborhood_graph(np.ones((9, 2)), n_neighbors=3)
+
+
+def test_more_neighbours_than_points_are_all_of_them():
+    with pytest.warns(UserWarning, match="n_neighbors=90 but X has 90 distinct points; using n_n"):
+        graph, found = graph_of(X, n_neighbors=90)
+    assert found.n_neighbors == 89
+    assert graph.nnz == 90 * 89
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        hs.HeatSketch,
+        hs.DiffusionMap,
+        hs.classical.Isomap,
+        hs.classical.LandmarkIsomap,
+        hs.classical.LocallyLinearEmbedding,
+        hs.classical.LaplacianEigenmap,
+    ],
+)
+def test_every_estimator_has_the_same_rule_for_too_many_neighbours(make):
+    options = {"random_state": 0} if "random_state" in make().get_params() else {}
+    expected = make(2, n_neighbors=39, **options).fit_transform(X[:40])
+    with pytest.warns(UserWarning, match="but X has 40 distinct points; using n_neighbors=39"):
+        found = make(2, n_neighbors=40, **options).fit_transform(X[:40])
+    assert_array_equal(found, expected)
 
 
 # Links
@@ -165,16 +219,16 @@ def test_one_component_needs_no_links():
 
 def test_two_clouds_are_joined_by_the_shortest_link():
     clouds = np.vstack([X, X + np.array([30, 0, 0])])
-    hoods = neighborhoods(clouds, n_neighbors=6)
+    graph, found = graph_of(clouds, n_neighbors=6)
     with pytest.warns(hs.DisconnectedWarning, match=r"2 components \(sizes 90, 90\)"):
-        lengths = dense(hoods.connected(), hoods.frame.exponent)
-    assert hoods.diagnostics["components"] == 2
+        lengths = dense(found.connected(graph), found.frame.exponent)
+    assert found.counts(graph)["components"] == 2
     across = cdist(clouds[:90], clouds[90:])
     i, j = np.nonzero(np.isfinite(lengths[:90, 90:]))
     assert (i, j) == np.unravel_index(across.argmin(), across.shape)
     assert_allclose(lengths[i, 90 + j], across.min(), rtol=1e-14)
     assert_array_equal(lengths, lengths.T)
-    inside = dense(hoods.symmetric(), hoods.frame.exponent)
+    inside = dense(symmetric(graph), found.frame.exponent)
     assert_array_equal(lengths[:90, :90], inside[:90, :90])
 
 
@@ -191,14 +245,14 @@ def test_paths_are_those_of_scipy_and_of_all_intermediate_vertices(seed, n, edge
 
 
 def test_paths_from_some_vertices_are_rows_of_all():
-    graph = neighborhoods(X, n_neighbors=6).symmetric()
+    graph = symmetric(graph_of(X, n_neighbors=6)[0])
     rows = np.array([7, 3, 80, 3])
     assert_array_equal(shortest_paths(graph, rows), shortest_paths(graph, np.arange(90))[rows])
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_paths_are_the_same_for_any_number_of_threads_and_blocks(threads, monkeypatch):
-    graph = neighborhoods(X, n_neighbors=6).symmetric()
+    graph = symmetric(graph_of(X, n_neighbors=6)[0])
     expected = shortest_paths(graph, np.arange(90))
     monkeypatch.setattr(paths, "_SOURCES", 17)
     with threadpool_limits(threads):
@@ -214,18 +268,18 @@ def test_vertices_without_a_path_are_infinitely_far():
 @given(st.integers(0, 10**6), st.integers(2, 30))
 def test_spread_vertices_are_max_min(seed, n):
     points = np.random.default_rng(seed).normal(size=(n, 2))
-    hoods = neighborhoods(points, n_neighbors=min(4, n - 1))
+    graph, found = graph_of(points, n_neighbors=min(4, n - 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", hs.DisconnectedWarning)
-        graph = hoods.connected()
-    D = shortest_paths(graph, np.arange(n))
-    chosen = spread_vertices(graph, n)
+        graph = found.connected(graph)
+    D, start = shortest_paths(graph, np.arange(n)), seed % n
+    chosen = spread_vertices(graph, n, start)
     assert sorted(chosen) == list(range(n))
-    assert D[0, chosen[0]] == D[0].max()
+    assert D[start, chosen[0]] == D[start].max()
     for m in range(1, n):
         nearest = D[:, chosen[:m]].min(axis=1)
         assert nearest[chosen[m]] >= nearest.max() * (1 - 1e-12)
-    assert_array_equal(spread_vertices(graph, n // 2), chosen[: n // 2])
+    assert_array_equal(spread_vertices(graph, n // 2, start), chosen[: n // 2])
 
 
 def test_vertices_at_distance_zero_are_chosen_once():
@@ -245,7 +299,7 @@ def test_lists_shared_are_lists_searched_anew(dim, k):
     shared, alone = NeighborIndex(points, n_neighbors=8), NeighborIndex(points)
     for index in (shared, shared.in_frame(Frame.of(points))):
         own = alone if index is shared else NeighborIndex(points, frame=Frame.of(points))
-        for mine, fresh in zip(index.query(points, k + 1), own.query(points, k + 1), strict=True):
+        for mine, fresh in zip(index.of_points(k + 1), own.of_points(k + 1), strict=True):
             assert_array_equal(mine, fresh)
 
 
@@ -257,44 +311,58 @@ def test_fewer_neighbours_are_a_prefix_of_more(lists, monkeypatch):
     points = np.random.default_rng(2).normal(size=(400, 20))
     index = NeighborIndex(points, n_neighbors=12)
     assert index.approximate == lists
-    most = index.query(points, 13)
+    most = index.of_points(13)
     for k in (1, 4, 13):
-        for some, all_of_them in zip(index.query(points, k), most, strict=True):
+        for some, all_of_them in zip(index.of_points(k), most, strict=True):
             assert_array_equal(some, all_of_them[:, :k])
 
 
 def test_one_search_serves_all_who_are_given_the_index(monkeypatch):
     index = NeighborIndex(X, n_neighbors=10)
     searches = []
-    search = NeighborIndex._search
+    search = NeighborIndex._search_points
 
-    def counted(self, x, k, any_tie=False):
+    def counted(self, k):
         searches.append(k)
-        return search(self, x, k, any_tie)
+        return search(self, k)
 
-    monkeypatch.setattr(NeighborIndex, "_search", counted)
+    monkeypatch.setattr(NeighborIndex, "_search_points", counted)
     for k in (10, 4, 7):
-        given_index = neighborhoods(X.copy(), n_neighbors=k, neighbors=index)
+        shared = graph_of(X.copy(), n_neighbors=k, neighbors=index)[0]
         assert searches == [11]
-        own = neighborhoods(X, n_neighbors=k)
+        own = graph_of(X, n_neighbors=k)[0]
         searches.pop()
-        assert_array_equal(dense(given_index.graph), dense(own.graph))
-    neighborhoods(X, n_neighbors=11, neighbors=index)
+        assert_array_equal(dense(shared), dense(own))
+    graph_of(X, n_neighbors=11, neighbors=index)
     assert searches == [11, 12]
+
+
+@pytest.mark.parametrize("dim", [3, 20, 40], ids=["tree", "blocks", "lists"])
+def test_the_points_and_equal_queries_find_the_same(dim, monkeypatch):
+    if dim == 40:
+        monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 100)
+        monkeypatch.setattr("heatsketch.neighbors.inverted_lists._CELL", 10)
+    points = np.random.default_rng(dim).normal(size=(400, dim))
+    index = NeighborIndex(points, n_neighbors=6)
+    for x in (points, points.copy()):
+        for own, of_others in zip(index.of_points(5), index.query(x, 5), strict=True):
+            assert_array_equal(own, of_others)
+        within = index.points_within(2.0) - index.within(x, 2.0)
+        assert within.nnz == 0
 
 
 def test_what_a_caller_does_to_a_list_does_not_reach_the_next_one():
     index = NeighborIndex(X, n_neighbors=5)
-    first = index.query(X, 4)
+    first = index.of_points(4)
     expected = first.distances.copy()
     first.distances[:] = -1.0
-    assert_array_equal(index.query(X, 4).distances, expected)
+    assert_array_equal(index.of_points(4).distances, expected)
 
 
 @pytest.mark.parametrize("other", [X[:50], X + 1e-9, X[::-1], X[:, :2]])
 def test_an_index_of_other_points_is_refused(other):
     with pytest.raises(ValueError, match="neighbors is an index of"):
-        neighborhoods(other, n_neighbors=5, neighbors=NeighborIndex(X))
+        neighborhood_graph(other, n_neighbors=5, neighbors=NeighborIndex(X))
 
 
 @pytest.mark.parametrize("form", [np.float32, sparse.csr_matrix])
@@ -306,26 +374,25 @@ def test_an_index_of_the_same_points_in_another_form(form):
         with pytest.raises(ValueError, match="index of other points"):
             search_of(index, points, Frame.of(points))
     else:
-        shared = neighborhoods(points, n_neighbors=5, neighbors=index)
-        assert_array_equal(dense(shared.graph), dense(neighborhoods(points, n_neighbors=5).graph))
+        shared = graph_of(points, n_neighbors=5, neighbors=index)[0]
+        assert_array_equal(dense(shared), dense(graph_of(points, n_neighbors=5)[0]))
 
 
 def test_whole_numbers_without_a_sign_have_distances():
     pixels = np.random.default_rng(3).integers(0, 255, (60, 30)).astype(np.uint8)
-    found = NeighborIndex(pixels).query(pixels, 60)
+    found = NeighborIndex(pixels).of_points(60)
     D = cdist(pixels.astype(float), pixels.astype(float))
     assert_allclose(found.distances, np.sort(D, axis=1), rtol=1e-13)
 
 
 @MODES
 def test_transformers_and_graphs_give_the_same_graph(mode):
-    own = neighborhoods(X, **mode)
+    graph, own = graph_of(X, **mode)
     if "radius" in mode:
         transformer = RadiusNeighborsTransformer(radius=1.1)
     else:
         transformer = KNeighborsTransformer(n_neighbors=6)
     for neighbors in (transformer, sparse.csr_matrix(cdist(X, X))):
-        hoods = neighborhoods(X, **mode, neighbors=neighbors)
-        assert_allclose(dense(hoods.graph), dense(own.graph), rtol=1e-7)
-    new = neighborhoods(X, **mode, neighbors=transformer).rows(X[:9] + 0.05)
+        assert_allclose(dense(graph_of(X, **mode, neighbors=neighbors)[0]), dense(graph), rtol=1e-7)
+    new = graph_of(X, **mode, neighbors=transformer)[1].rows(X[:9] + 0.05)
     assert_allclose(dense(new), dense(own.rows(X[:9] + 0.05)), rtol=1e-7)

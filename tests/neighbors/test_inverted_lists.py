@@ -43,7 +43,7 @@ sets = pytest.mark.parametrize("X", SETS.values(), ids=SETS.keys())
 
 @sets
 def test_what_is_found_has_its_exact_distance_in_order(X):
-    found = NeighborIndex(X).query(X, K)
+    found = NeighborIndex(X).of_points(K)
     np.testing.assert_array_equal(found.indices[:, 0], np.arange(len(X)))
     D = np.take_along_axis(brute(X, X), found.indices, axis=1)
     np.testing.assert_allclose(found.distances, D, rtol=1e-14)
@@ -60,9 +60,24 @@ def test_recall_is_what_was_asked_for_and_what_is_reported(X, wanted):
     # recall that is off by 0.08 (wanted 0.9) or 0.04 (0.98) is detected.
     index = NeighborIndex(X, recall=wanted)
     true = share_found(index.query(X, K), X).mean()
-    assert index.recall >= wanted
-    assert index.recall_error < 0.012
-    assert abs(true - index.recall) < 6 * index.recall_error + 0.01
+    recall = index.recall_at(K)
+    assert recall.value >= wanted
+    assert recall.error < 0.012
+    assert abs(true - recall.value) < 6 * recall.error + 0.01
+
+
+@sets
+def test_a_recall_belongs_to_its_number_of_neighbours(X):
+    index, alone = NeighborIndex(X), NeighborIndex(X)
+    index.of_points(40)
+    assert index.recall_at(3) == alone.recall_at(3)
+    assert index.diagnostics(3) == {
+        "recall": alone.recall_at(3)[0],
+        "recall_error": alone.recall_at(3)[1],
+    }
+    assert_equal = np.testing.assert_array_equal
+    assert_equal(index.of_points(3).indices, alone.of_points(3).indices)
+    assert NeighborIndex(X, recall=1).recall_at(3) == (1.0, 0.0)
 
 
 @sets
@@ -85,9 +100,9 @@ def test_each_row_depends_on_itself_alone(X):
 
 def test_the_same_bits_for_any_number_of_threads():
     X = SETS["cloud"]
-    many = NeighborIndex(X).query(X, K)
+    many = NeighborIndex(X).of_points(K)
     with threadpool_limits(1):
-        one = NeighborIndex(X).query(X, K)
+        one = NeighborIndex(X).of_points(K)
     np.testing.assert_array_equal(one.distances, many.distances)
     np.testing.assert_array_equal(one.indices, many.indices)
 
@@ -117,7 +132,7 @@ def test_new_points_find_nearly_all_their_neighbours(X):
 
 def test_duplicates_are_found_at_distance_exactly_zero():
     X = np.repeat(cloud(500) * np.pi, 3, axis=0)
-    distances = NeighborIndex(X).query(X, 4).distances
+    distances = NeighborIndex(X).of_points(4).distances
     assert (distances[:, :3] == 0).all()
     assert (distances[:, 3] > 0).all()
 
@@ -127,7 +142,7 @@ def test_tight_groups_far_apart_keep_their_digits(gap):
     # |x|² + |y|² - 2xy in float32 has no digits left for these neighbours.
     rng = np.random.default_rng(0)
     X = gap * rng.normal(size=(10, 20))[rng.integers(0, 10, 2500)] + cloud()
-    found = NeighborIndex(X).query(X, K)
+    found = NeighborIndex(X).of_points(K)
     D = np.take_along_axis(brute(X, X), found.indices, axis=1)
     np.testing.assert_allclose(found.distances, D, rtol=1e-7)
     exact = np.sort(brute(X, X), axis=1)[:, K - 1]
@@ -137,7 +152,7 @@ def test_tight_groups_far_apart_keep_their_digits(gap):
 def test_float32_points_have_the_neighbours_of_the_same_numbers():
     X = SETS["curve"].astype(np.float32)
     single, double = (
-        NeighborIndex(X).query(X, K),
+        NeighborIndex(X).of_points(K),
         NeighborIndex(X.astype(float)).query(X.astype(float), K),
     )
     np.testing.assert_array_equal(single.indices, double.indices)
@@ -147,7 +162,7 @@ def test_float32_points_have_the_neighbours_of_the_same_numbers():
 @pytest.mark.parametrize("k", [1, 350, 2500])
 def test_any_number_of_neighbours(k):
     X = SETS["cloud"]
-    found = NeighborIndex(X).query(X, k)
+    found = NeighborIndex(X).of_points(k)
     assert found.indices.shape == (2500, k)
     assert found.indices.min() >= 0
     assert found.indices.max() < 2500
@@ -175,6 +190,6 @@ def test_order_puts_near_points_near():
 
 def test_one_point_many_times_beside_others():
     X = np.vstack([np.ones((2000, 20)), cloud(500)])
-    found = NeighborIndex(X).query(X, K)
+    found = NeighborIndex(X).of_points(K)
     assert (found.distances[:2000] == 0).all()
     assert (found.distances[2000:, 1:] > 0).all()

@@ -37,7 +37,7 @@ hard = pytest.mark.parametrize("X", HARD.values(), ids=HARD.keys())
 @examples
 @given(grids, st.integers(1, 3))
 def test_query_finds_the_smallest_distances_in_order(X, k):
-    found = NeighborIndex(X).query(X, k)
+    found = NeighborIndex(X).of_points(k)
     D = brute(X, X)
     np.testing.assert_array_equal(found.distances, np.sort(D, axis=1)[:, :k])
     np.testing.assert_array_equal(np.take_along_axis(D, found.indices, axis=1), found.distances)
@@ -46,7 +46,7 @@ def test_query_finds_the_smallest_distances_in_order(X, k):
 
 @hard
 def test_query_is_right_where_the_gram_form_is_not(X):
-    found = NeighborIndex(X).query(X, 6)
+    found = NeighborIndex(X).of_points(6)
     D = brute(X, X)
     np.testing.assert_array_equal(found.indices, np.argsort(D, axis=1)[:, :6])
     np.testing.assert_allclose(found.distances, np.sort(D, axis=1)[:, :6], rtol=1e-15)
@@ -56,7 +56,7 @@ def test_query_is_right_where_the_gram_form_is_not(X):
 def test_within_is_right_where_the_gram_form_is_not(X):
     D = brute(X, X)
     radius = np.median(np.sort(D, axis=1)[:, 4]) * (1 + 1e-9)
-    found, inside = NeighborIndex(X).within(X, radius), radius >= D
+    found, inside = NeighborIndex(X).points_within(radius), radius >= D
     assert found.nnz == inside.sum()
     np.testing.assert_allclose(found.toarray(), np.where(inside, D, 0), rtol=1e-15)
 
@@ -72,7 +72,7 @@ def test_new_points_are_compared_with_the_points_only(d):
 @pytest.mark.parametrize("d", [2, 30])
 def test_duplicates_are_at_distance_exactly_zero(d):
     X = np.repeat(cloud(20, d) * np.pi, 3, axis=0)
-    distances = NeighborIndex(X).query(X, 4).distances
+    distances = NeighborIndex(X).of_points(4).distances
     assert (distances[:, :3] == 0).all()
     assert (distances[:, 3] > 0).all()
 
@@ -80,7 +80,7 @@ def test_duplicates_are_at_distance_exactly_zero(d):
 @examples
 @given(grids, st.sampled_from([0.0, 1.0, np.sqrt(2), 2.0, np.sqrt(5)]))
 def test_within_keeps_pairs_exactly_at_the_radius_and_stores_zeros(X, radius):
-    found = NeighborIndex(X).within(X, radius).tocoo()
+    found = NeighborIndex(X).points_within(radius).tocoo()
     rows, columns = np.nonzero(brute(X, X) <= radius)
     assert set(zip(found.row, found.col, strict=True)) == set(zip(rows, columns, strict=True))
     np.testing.assert_array_equal(found.data, brute(X, X)[found.row, found.col])
@@ -90,7 +90,7 @@ def test_within_keeps_pairs_exactly_at_the_radius_and_stores_zeros(X, radius):
 def test_within_is_symmetric_to_the_last_bit(d):
     X = cloud(100, d) + 1e3
     radius = np.sort(brute(X, X), axis=1)[17, 5]  # one pair lies exactly on the border
-    found = NeighborIndex(X).within(X, radius)
+    found = NeighborIndex(X).points_within(radius)
     assert found[17].nnz == 6
     assert (found != found.T).nnz == 0
 

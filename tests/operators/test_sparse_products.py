@@ -1,16 +1,18 @@
 """Compiled loops over sparse matrices against SciPy, and storage in another order unseen."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import chi2, kstest
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.operators.base import Reordered, put_rows, stored_order, take_rows
+from heatsketch.operators import numbered
+from heatsketch.operators.base import inverse_permutation, take_rows
 from heatsketch.operators.sparse import (
-    in_near_order,
     larger_of_both,
     multiply,
     permuted,
@@ -100,52 +102,39 @@ def test_permuting():
     np.testing.assert_array_equal(got.toarray(), matrix.toarray()[np.ix_(order, order)])
 
 
-def test_rows_come_back_where_they_were():
+def test_rows_are_taken_in_order():
     X, order = RNG.normal(size=(N, 3)), RNG.permutation(N)
     np.testing.assert_array_equal(take_rows(X, order), X[order])
-    np.testing.assert_array_equal(put_rows(take_rows(X, order), order), X)
+    np.testing.assert_array_equal(inverse_permutation(order)[order], np.arange(N))
 
 
-def test_the_stored_order_is_not_seen(compiled):
-    matrix, X = symmetric(), RNG.normal(size=(N, 4))
-    A = in_near_order(hs.Sparse(matrix))
-    assert isinstance(A, Reordered)
-    np.testing.assert_allclose(A @ X, matrix @ X, rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(A @ X[:, 0], matrix @ X[:, 0], rtol=1e-13, atol=1e-13)
-    assert A.n == N
-    assert A.spectrum == hs.Sparse(matrix).spectrum
+@pytest.mark.parametrize("rows", [1, 10**9], ids=["large", "small"])
+def test_doors_give_rows_in_the_given_order(monkeypatch, rows):
+    monkeypatch.setattr("heatsketch.operators.sparse.COMPILED_FROM", rows)
+    matrix, G = symmetric(), RNG.normal(size=(N, 4))
+    A, vertex = numbered(matrix)
+    assert (vertex is None) == (rows > 1)
+    order = np.arange(N) if vertex is None else vertex
+    np.testing.assert_array_equal(A.matrix.toarray()[np.ix_(order, order)], matrix.toarray())
+    F = hs.sketch(matrix, hs.Power(3), G=G, deflate=False)
+    exact = np.linalg.matrix_power(matrix.toarray(), 3)
+    np.testing.assert_allclose(F, exact @ G / 2, rtol=1e-11)
+    values, V, _ = hs.eigh(matrix, 3, rng=0)
+    np.testing.assert_allclose(matrix @ V, V * values, atol=1e-6 * values[0])
+    i, j = np.triu_indices(N, 1)
+    D = hs.diffusion_distance(matrix, time=3, pairs=(i, j))
+    np.testing.assert_allclose(D, np.linalg.norm(exact[i] - exact[j], axis=1), 1e-9, 1e-30)
 
 
-def test_the_near_order_of_a_shuffled_path_is_the_path(compiled):
+def test_the_vertices_of_a_shuffled_path_follow_the_path(compiled):
     path = sparse.diags([np.ones(N - 1), np.ones(N - 1)], [-1, 1]).tocsr()
-    A = in_near_order(hs.Sparse(permuted(path, RNG.permutation(N))))
-    inner = A.A.matrix.tocoo()
+    inner = numbered(permuted(path, RNG.permutation(N))).operator.matrix.tocoo()
     assert np.abs(inner.row - inner.col).max() == 1
 
 
-def wrapped(A):
-    s = np.random.default_rng(1).uniform(1, 2, N)
-    V = np.linalg.qr(np.random.default_rng(2).normal(size=(N, 2)))[0]
-    return hs.Deflated(hs.Affine(hs.Scaled(A, s, leading=s), 0.5, 0.25), V)
-
-
-def test_wrappers_move_to_the_stored_order(compiled):
-    matrix, X = symmetric(), RNG.normal(size=(N, 4))
-    A = wrapped(in_near_order(hs.Sparse(matrix)))
-    inner, order = stored_order(A)
-    expected = wrapped(hs.Sparse(matrix)) @ X
-    np.testing.assert_allclose(A @ X, expected, rtol=1e-12, atol=1e-12)
-    got = put_rows(inner @ take_rows(X, order), order)
-    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
-    assert inner.spectrum == A.spectrum
-    np.testing.assert_array_equal(put_rows(inner.A.A.leading, order), A.A.A.leading)
-
-
-def test_operators_that_are_stored_as_given_are_left_alone():
-    A = wrapped(hs.Sparse(symmetric()))
-    inner, order = stored_order(A)
-    assert inner is A
-    assert order is None
+def test_operators_are_taken_as_they_are(compiled):
+    A = hs.Sparse(symmetric())
+    assert numbered(A) == (A, None)
 
 
 @pytest.fixture
@@ -167,21 +156,46 @@ def exact_index(X):
 
 
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
-def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization):
+@pytest.mark.parametrize("affinity", ["knn", "radius"])
+def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization, affinity):
     X = points()
-    small = hs.HeatSketch(8, normalization=normalization, random_state=0).fit(X)
-    monkeypatch.setattr("heatsketch.operators.sparse.COMPILED_FROM", 1)
-    large = hs.HeatSketch(8, normalization=normalization, random_state=0).fit(X)
-    assert isinstance(large.diffusion_.operator, Reordered)
-    np.testing.assert_allclose(large.diffusion_.measure, small.diffusion_.measure, rtol=1e-12)
-    np.testing.assert_array_equal(large.diffusion_.vertex, small.diffusion_.vertex)
-    B = np.random.default_rng(0).normal(size=(599, 3))
-    for product in (lambda d: d.operator @ B, lambda d: d.smooth(B)):
-        np.testing.assert_allclose(
-            product(large.diffusion_), product(small.diffusion_), rtol=1e-10, atol=1e-12
-        )
-    np.testing.assert_allclose(large.embedding_, small.embedding_, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(large.transform(X[::7]), large.embedding_[::7])
+    options = {"affinity": affinity, "epsilon": 0.1, "normalization": normalization}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.DisconnectedWarning)  # lone points of the radius graph
+        small = hs.diffusion(X, **options)
+        monkeypatch.setattr("heatsketch.operators.sparse.COMPILED_FROM", 1)
+        large = hs.diffusion(X, **options)
+    assert (large.vertex != np.arange(len(X))).any()
+    inputs = np.unique(small.of_inputs(np.arange(small.n)), return_index=True)[1]
+    at = large.vertex[inputs]  # the vertex in the large graph of each one in the small
+    np.testing.assert_allclose(large.measure[at], small.measure, rtol=1e-12)
+    B = np.random.default_rng(0).normal(size=(small.n, 3))
+    inner = np.empty_like(B)
+    inner[at] = B
+    for product in (lambda d, Y: d.operator @ Y, lambda d, Y: d.smooth(Y)):
+        np.testing.assert_allclose(product(large, inner)[at], product(small, B), 1e-10, 1e-12)
+    new = X[::7] + 0.01
+    np.testing.assert_allclose(large.smooth_new(new, inner), small.smooth_new(new, B), 1e-10, 1e-12)
+    np.testing.assert_allclose(
+        hs.diffusion_distance(large, 4), hs.diffusion_distance(small, 4), rtol=1e-8, atol=1e-14
+    )
+
+
+@pytest.mark.statistical
+def test_the_law_of_the_sketch_holds_for_a_large_graph(large):
+    # k |y_i - y_j|² / D² is chi-square for every pair; D that of the one-sided walk, S A^(t-1).
+    # Kolmogorov-Smirnov over 40 far pairs with sketches of their own: false-alarm rate 1e-6; a law
+    # with k - 4 in place of k, or rows given to other points, is detected.
+    X, k, rng = points(), 32, np.random.default_rng(5)
+    d = hs.diffusion(X)
+    rows = d.own_rows @ np.linalg.matrix_power(d.deflated() @ np.eye(d.n), 3)
+    rows = d.of_inputs(rows / np.sqrt(d.measure)[:, None])
+    ratios = []
+    for seed in range(40):
+        Y = hs.HeatSketch(k, time=4, random_state=seed).fit_transform(X)
+        i, j = rng.choice(len(X), 2, replace=False)
+        ratios.append(k * np.sum((Y[i] - Y[j]) ** 2) / np.sum((rows[i] - rows[j]) ** 2))
+    assert kstest(ratios, chi2(k).cdf).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("d", [3, 20])
@@ -229,10 +243,15 @@ def test_components_and_lone_points_of_a_large_graph_have_their_names(large):
 
 def test_eigenpairs_of_a_large_graph_are_in_the_order_of_the_points(large):
     X = points()
-    d = hs.Diffusion.from_points(X)
-    values, vectors, _ = hs.eigh(d.operator, 4, rng=0)
-    np.testing.assert_allclose(d.operator @ vectors, vectors * values, atol=1e-7)
-    assert abs(abs(vectors[:, 0] @ np.sqrt(d.measure)) - 1) < 1e-10
+    d = hs.diffusion(X)
+    values, vectors, _ = hs.eigh(d, 4, rng=0)
+    inner = np.empty((d.n, 4))
+    inner[d.vertex] = vectors
+    np.testing.assert_allclose(d.operator @ inner, inner * values, atol=1e-7)
+    assert abs(abs(inner[:, 0] @ np.sqrt(d.measure)) - 1) < 1e-10
+    fitted = hs.DiffusionMap(3, normalization="symmetric").fit(X)
+    np.testing.assert_allclose(np.abs(fitted.eigenvectors_), np.abs(vectors[:, 1:]), atol=1e-6)
+    assert len(fitted.epsilon_) == len(X)
 
 
 @pytest.mark.parametrize("rows", [[2], [0, 2, 6]])

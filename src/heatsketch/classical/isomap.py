@@ -17,9 +17,9 @@ from heatsketch._array import filled
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_non_negative, in_units
-from heatsketch.graphs.given_distances import Distances
+from heatsketch.graphs.given_distances import graph_of_distances
 from heatsketch.graphs.landmarks import check_indices
-from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhoods
+from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.spectral.classical_scaling import classical_scaling
 
@@ -54,8 +54,9 @@ class _PathScaling(Embedding):
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         started = time.perf_counter()
         X = self._read_any(X, reset=True)
-        self._hoods = self._neighborhoods(X)
-        graph = self._hoods.connected()
+        graph, self._neighborhoods = self._neighborhood_graph(X)
+        counts = self._neighborhoods.counts(off_diagonal(graph))
+        graph = self._neighborhoods.connected(graph)
         logger.info("a graph of %d points and %d edges", graph.shape[0], graph.nnz // 2)
         found = time.perf_counter()
         landmarks = self._landmarks(graph, X.shape[0])
@@ -73,8 +74,8 @@ class _PathScaling(Embedding):
         self._scaling = classical_scaling(np.square(squares, out=squares), k)
         Y = self._placed(_from_themselves(n))
         self.residual_variance_ = _residual_variance(self._paths, Y, landmarks)
-        self.embedding_ = self._hoods.spread(in_units(Y, self._hoods.frame.exponent, X.dtype))
-        self.diagnostics_ = self._hoods.diagnostics | {
+        self.embedding_ = self._neighborhoods.spread(self._in_units(Y, X.dtype))
+        self.diagnostics_ = counts | {
             "residual_variance": float(self.residual_variance_[-1]),
             "graph_seconds": found - started,
             "paths_seconds": walked - found,
@@ -98,19 +99,22 @@ class _PathScaling(Embedding):
         """
         check_is_fitted(self)
         X = self._read_any(X, reset=False)
-        rows = self._hoods.rows(X)
+        rows = self._neighborhoods.rows(X)
         _warn_of_far(rows, float(self._paths.max()))
-        return in_units(self._placed(rows), self._hoods.frame.exponent, X.dtype)
+        return self._in_units(self._placed(rows), X.dtype)
 
     @abstractmethod
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         """Return the vertices of the graph from which paths start; n is the number of points."""
 
-    def _neighborhoods(self, X: Any) -> Neighborhoods | Distances:
+    def _neighborhood_graph(self, X: Any) -> tuple[sparse.csr_matrix, Any]:
+        k, radius = self.n_neighbors, self.radius
         if self._precomputed:
-            return Distances.of(X, self.n_neighbors, self.radius)
-        common = {"radius": self.radius, "neighbors": self.neighbors}
-        return neighborhoods(X, n_neighbors=self.n_neighbors, **common)
+            return graph_of_distances(X, k, radius)
+        return neighborhood_graph(X, n_neighbors=k, radius=radius, neighbors=self.neighbors)
+
+    def _in_units(self, Y: Array, dtype: np.dtype) -> Array:
+        return in_units(Y, self._neighborhoods.frame.exponent, dtype)
 
     def _read_any(self, X: Any, reset: bool) -> Any:
         if self._precomputed and not sparse.issparse(X):
@@ -297,11 +301,12 @@ class LandmarkIsomap(_PathScaling):
         self.metric = metric
 
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
-        vertex = np.arange(n) if self._hoods.vertex is None else self._hoods.vertex
+        vertex = self._neighborhoods.vertex
+        vertex = np.arange(n) if vertex is None else vertex
         if isinstance(self.landmarks, str):
             check_choice(self.landmarks, "landmarks", ("maxmin",))
             count = check_number(self.n_landmarks, "n_landmarks", low=1, integer=True)
-            chosen = spread_vertices(graph, min(count, graph.shape[0]))
+            chosen = spread_vertices(graph, min(count, graph.shape[0]), vertex[0])
         else:
             chosen = np.unique(vertex[check_indices(np.asarray(self.landmarks), n)])
         self.landmarks_ = np.unique(vertex, return_index=True)[1][chosen]

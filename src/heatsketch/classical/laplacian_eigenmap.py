@@ -19,9 +19,16 @@ from heatsketch._array import row_tiles
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
-from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhoods, positive
+from heatsketch.graphs.neighborhoods import (
+    Neighborhoods,
+    neighborhood_graph,
+    off_diagonal,
+    positive,
+    symmetric,
+)
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.operators import Sparse
 from heatsketch.operators.kernel import squared_distances, squared_norms
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.scales.connecting_scale import advice_on_neighbors, advice_on_radius
@@ -166,16 +173,18 @@ class LaplacianEigenmap(Embedding):
         check_choice(self.weights, "weights", WEIGHTS)
         check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read(X, reset=True, accept_sparse="csr")
-        hoods = neighborhoods(
+        graph, found = neighborhood_graph(
             X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
         )
-        kernel = _Kernel.of(hoods, self.weights, self.epsilon)
-        advise = functools.partial(_advice, hoods, kernel.epsilon, self.neighbors)
-        graph = hoods.symmetric()
+        graph = off_diagonal(graph)
+        kernel = _Kernel.of(graph, found, self.weights, self.epsilon)
+        advise = functools.partial(_advice, found, kernel.epsilon, self.neighbors)
+        counts, reach = found.counts(graph), _reach(graph, found, self.neighbors)
+        graph = symmetric(graph)
         if self.radius is not None:
             _check_radius(graph, self.radius, advise)
-        K = kernel(graph) + sparse.identity(hoods.n, format="csr")
-        diffusion = Diffusion.from_affinity(K, alpha=0.0, advise=advise)
+        K = kernel(graph) + sparse.identity(found.n, format="csr")
+        diffusion = Diffusion.from_affinity(Sparse(K), alpha=0.0, advise=advise)
         started = time.perf_counter()
         top = slowest_eigenpairs(
             diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
@@ -183,15 +192,15 @@ class LaplacianEigenmap(Embedding):
         R = top.vectors / np.sqrt(diffusion.measure)[:, None]
         if diffusion.diagnostics["flat"]:
             R[:] = 0.0  # of the eigenvectors of equal eigenvalues none is better than another
-        self._rows = _Rows(hoods, kernel, _reach(hoods, self.neighbors))
+        self._rows = _Rows(found, kernel, reach)
         self._R, self._lam = R, top.values
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
         with np.errstate(over="ignore", under="ignore"):
-            self.epsilon_ = float(hoods.frame.unsquared(kernel.epsilon))
-        self.embedding_ = hoods.spread(R).astype(X.dtype, copy=False)
+            self.epsilon_ = float(found.frame.unsquared(kernel.epsilon))
+        self.embedding_ = found.spread(R).astype(X.dtype, copy=False)
         seconds = {"eigen_seconds": time.perf_counter() - started}
-        self.diagnostics_ = hoods.diagnostics | diffusion.diagnostics | seconds
+        self.diagnostics_ = counts | diffusion.diagnostics | seconds
         return self
 
     def transform(self, X: Any) -> Array:
@@ -226,17 +235,19 @@ class _Kernel:
     epsilon: float  # in the frame's squared units
 
     @classmethod
-    def of(cls, hoods: Neighborhoods, weights: str, epsilon: float | str) -> _Kernel:
+    def of(
+        cls, graph: sparse.csr_matrix, found: Neighborhoods, weights: str, epsilon: float | str
+    ) -> _Kernel:
         if weights == "binary":
             return cls(math.inf)
         if not isinstance(epsilon, str):
             check_number(epsilon, "epsilon", low=0, open_low=True)
-            return cls(hoods.frame.squared(epsilon))
+            return cls(found.frame.squared(epsilon))
         if check_choice(epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
-            return cls(rule_epsilon(hoods.points, epsilon))
-        if hoods.graph.nnz == 0:
+            return cls(rule_epsilon(found.points, epsilon))
+        if graph.nnz == 0:
             return cls(math.inf)  # no edge to weigh
-        middle = float(np.median(hoods.graph.data)) ** 2
+        middle = float(np.median(graph.data)) ** 2
         if middle == 0:
             raise ValueError(
                 "epsilon='edges' finds most edges of length zero; pass a number, weights='binary', "
@@ -255,13 +266,14 @@ class _Kernel:
 class _Rows:
     """Rows of the walk for new points."""
 
-    hoods: Neighborhoods
+    neighborhoods: Neighborhoods
     kernel: _Kernel
     reach: Array | None  # distance (n,) to the farthest neighbour, where that makes edges
 
     def near(self, X: Points) -> tuple[sparse.csr_matrix, tuple[Array, Array]]:
         """Return distances from new points to their neighbours, and who equals which vertex."""
-        distances, x, points = self.hoods.rows(X), self.hoods.frame(X), self.hoods.points
+        found = self.neighborhoods
+        distances, x, points = found.rows(X), found.frame(X), found.points
         close = np.flatnonzero(distances.data <= _EQUAL)
         rows = np.searchsorted(distances.indptr, close, side="right") - 1
         columns = distances.indices[close]
@@ -282,12 +294,12 @@ class _Rows:
         return sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
 
 
-def _advice(hoods: Neighborhoods, epsilon: float, neighbors: Any, labels: Array) -> str:
-    points, frame = hoods.points, hoods.frame
-    if hoods.n_neighbors is not None:
-        return advice_on_neighbors(labels, points, frame, hoods.n_neighbors, epsilon, neighbors)
-    assert hoods.radius is not None
-    return advice_on_radius(points, frame, hoods.radius, epsilon, neighbors)
+def _advice(found: Neighborhoods, epsilon: float, neighbors: Any, labels: Array) -> str:
+    points, frame = found.points, found.frame
+    if found.n_neighbors is not None:
+        return advice_on_neighbors(labels, points, frame, found.n_neighbors, epsilon, neighbors)
+    assert found.radius is not None
+    return advice_on_radius(points, frame, found.radius, epsilon, neighbors)
 
 
 def _check_radius(graph: sparse.csr_matrix, radius: float, advise: Callable[[Array], str]) -> None:
@@ -301,12 +313,12 @@ def _check_radius(graph: sparse.csr_matrix, radius: float, advise: Callable[[Arr
         )
 
 
-def _reach(hoods: Neighborhoods, neighbors: Any) -> Array | None:
+def _reach(graph: sparse.csr_matrix, found: Neighborhoods, neighbors: Any) -> Array | None:
     """Return the distance (n,) to each vertex's farthest neighbour, if new points can use it."""
     ours = neighbors is None or isinstance(neighbors, NeighborIndex)
-    if hoods.n_neighbors is None or not ours:
+    if found.n_neighbors is None or not ours:
         return None
-    return hoods.graph.max(axis=1).toarray().ravel()
+    return graph.max(axis=1).toarray().ravel()
 
 
 def _reached(x: Points, points: Points, reach: Array) -> sparse.csr_matrix:

@@ -15,7 +15,7 @@ from heatsketch._array import for_each_tile
 from heatsketch._checks import ConvergenceWarning, DisconnectedWarning, check_number, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
-from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhoods
+from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal
 from heatsketch.spectral.singular import closed_groups, smallest_singular
 
 logger = logging.getLogger("heatsketch")
@@ -158,13 +158,14 @@ class LocallyLinearEmbedding(Embedding):
         max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
         started = time.perf_counter()
         X = self._read(X, reset=True, accept_sparse="csr")
-        self._hoods = neighborhoods(
+        graph, found = neighborhood_graph(
             X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
         )
-        n = self._hoods.n
-        _check_sizes(k, self._hoods, self.radius)
-        found = time.perf_counter()
-        W = reconstruction_weights(self._hoods.points, self._hoods.points, self._hoods.graph, reg)
+        self._neighborhoods, graph = found, off_diagonal(graph)
+        n = found.n
+        _check_sizes(k, graph, self.radius)
+        searched = time.perf_counter()
+        W = reconstruction_weights(found.points, found.points, graph, reg)
         L = _residual_operator(W)
         groups = closed_groups(L)
         _warn_of_groups(groups, k)
@@ -172,17 +173,17 @@ class LocallyLinearEmbedding(Embedding):
         bottom = smallest_singular(L, groups, k, tol=tol, max_iter=max_iter, rng=self.random_state)
         _warn_of_change(bottom.change, tol if bottom.steps else _UNRESOLVED)
         self._Y = bottom.vectors * np.sqrt(n)
-        self.embedding_ = self._hoods.spread(self._Y).astype(X.dtype)
+        self.embedding_ = found.spread(self._Y).astype(X.dtype)
         self.eigenvalues_ = bottom.values
         self.reconstruction_error_ = float(bottom.values.sum())
         self.n_iter_ = max(1, bottom.steps)
-        self.diagnostics_ = self._hoods.diagnostics | {
+        self.diagnostics_ = found.counts(graph) | {
             "groups": len(groups),
             "residual": float(bottom.residuals.max()),
             "change": bottom.change,
             "largest_weight": float(np.abs(W.data).max()),
-            "graph_seconds": found - started,
-            "weights_seconds": weighed - found,
+            "graph_seconds": searched - started,
+            "weights_seconds": weighed - searched,
             "eigenvectors_seconds": time.perf_counter() - weighed,
         }
         return self
@@ -200,8 +201,8 @@ class LocallyLinearEmbedding(Embedding):
         """
         check_is_fitted(self)
         X = self._read(X, reset=False, accept_sparse="csr")
-        hoods = self._hoods
-        W = reconstruction_weights(hoods.frame(X), hoods.points, hoods.rows(X), self.reg)
+        found = self._neighborhoods
+        W = reconstruction_weights(found.frame(X), found.points, found.rows(X), self.reg)
         return np.asarray(W @ self._Y).astype(X.dtype)
 
 
@@ -296,13 +297,13 @@ def _residual_operator(W: sparse.csr_matrix) -> sparse.csr_matrix:
     return sparse.csr_matrix(sparse.diags_array(bound) - W)
 
 
-def _check_sizes(k: int, hoods: Neighborhoods, radius: float | None) -> None:
-    if k >= hoods.n:
+def _check_sizes(k: int, graph: sparse.csr_matrix, radius: float | None) -> None:
+    n = graph.shape[0]
+    if k >= n:
         raise ValueError(
-            f"n_components={k} but X has {hoods.n} distinct points; pass n_components <= "
-            f"{hoods.n - 1}."
+            f"n_components={k} but X has {n} distinct points; pass n_components <= {n - 1}."
         )
-    if hoods.graph.nnz == 0:
+    if graph.nnz == 0:
         raise ValueError(f"No two points are within radius={radius}; pass a larger one.")
 
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from heatsketch._array import Frame
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.neighborhoods import neighborhoods
+from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import diffusion_distance, distortion, rank_correlation
@@ -65,6 +65,6 @@ class References:
 
 
 def _geodesic(X: Points, sample: Array, n_neighbors: int, neighbors: Any) -> Array:
-    hoods = neighborhoods(X, n_neighbors=n_neighbors, neighbors=neighbors)
-    places = sample if hoods.vertex is None else hoods.vertex[sample]
-    return shortest_paths(hoods.connected(), places)[:, places]
+    graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
+    sources = sample if found.vertex is None else found.vertex[sample]
+    return shortest_paths(found.connected(graph), sources)[:, sources]

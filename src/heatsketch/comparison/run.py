@@ -200,7 +200,7 @@ def _shared_index(
     index = NeighborIndex(X, n_neighbors=min(max(wanted), X.shape[0] - 1))
     started = clock.perf_counter()
     frame = Frame.of(X)
-    index.in_frame(frame).query(X, 2)
+    index.in_frame(frame).of_points(2)
     return index, clock.perf_counter() - started
 
 

@@ -91,11 +91,9 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         _check_mass(H, diffusion.measure)
         self._H = with_root(H, diffusion.measure)
         self.diffusion_ = diffusion
-        self.epsilon_ = diffusion.epsilon
+        self.epsilon_ = diffusion.of_inputs(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
-        self.embedding_ = self._rows_of(diffusion.smooth(self._H), dtype)
-        if diffusion.vertex is not None:
-            self.embedding_ = self.embedding_[diffusion.vertex]
+        self.embedding_ = diffusion.of_inputs(self._rows_of(diffusion.smooth(self._H), dtype))
         self.diagnostics_ = diffusion.diagnostics | {
             "log_scale": log_scales if len(times) > 1 else log_scales[0],
             "embed_seconds": time.perf_counter() - started,

@@ -143,7 +143,7 @@ class DiffusionMap(DiffusionEstimator):
         k = self._auto_components(lam, times) if self.n_components == "auto" else self.n_components
         root = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(1)
         self.eigenvalues_ = lam[:k]
-        self.eigenvectors_ = spectrum.vectors[:, :k] / root[:, None]
+        self.eigenvectors_ = diffusion.of_inputs(spectrum.vectors[:, :k] / root[:, None])
         self.residuals_ = spectrum.residuals[:k]
         blocks = []
         for t in times:

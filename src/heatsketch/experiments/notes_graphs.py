@@ -25,7 +25,7 @@ from heatsketch.experiments.notes_measures import (
     quantities,
     recovered,
 )
-from heatsketch.graphs.neighborhoods import neighborhoods
+from heatsketch.graphs.neighborhoods import neighborhood_graph
 
 OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # what a seed is for, beside ROLL and PICTURE
 _VOTERS = 10
@@ -80,8 +80,8 @@ def isomap(
 
 def distance_graph(X: Array, n_neighbors: int) -> sparse.csr_matrix:
     """Return max(G, Gᵀ) of the k-neighbour graph of distances."""
-    found = neighborhoods(X, n_neighbors=n_neighbors)
-    graph = found.connected()
+    graph, found = neighborhood_graph(X, n_neighbors=n_neighbors)
+    graph = found.connected(graph)
     graph.data = np.ldexp(graph.data, found.frame.exponent)
     return graph
 

@@ -10,7 +10,6 @@ from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
-from heatsketch.operators.base import Reordered, put_rows
 
 NEGLIGIBLE = 1e-14  # share of a row sum below which an affinity changes nothing in float64
 _STRONG = 10  # strongest links looked at first
@@ -19,9 +18,6 @@ _COLUMNS = 256
 
 def component_labels(K: Operator) -> Array | None:
     """Return the component of each point (n,), numbered from 0, or None where K cannot tell."""
-    if isinstance(K, Reordered):
-        labels = component_labels(K.A)
-        return None if labels is None else _numbered(put_rows(labels, K.order))
     if isinstance(K, Sparse):
         return _components_of_graph(K.matrix)
     if isinstance(K, Dense):
@@ -33,8 +29,6 @@ def component_labels(K: Operator) -> Array | None:
 
 def isolated_points(K: Operator, row_sums: Array) -> Array:
     """Return the points whose affinity to all others together is negligible."""
-    if isinstance(K, Reordered):
-        return np.sort(K.order[isolated_points(K.A, row_sums[K.order])])
     if isinstance(K, (Sparse, Dense)):
         diagonal = np.asarray(K.matrix.diagonal())
     elif isinstance(K, Kernel):
@@ -42,14 +36,6 @@ def isolated_points(K: Operator, row_sums: Array) -> Array:
     else:
         return np.empty(0, dtype=int)
     return np.flatnonzero(row_sums - diagonal <= 1e-12 * row_sums)
-
-
-def _numbered(labels: Array) -> Array:
-    """Number the components in the order in which their first points come."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), labels.dtype)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
 
 
 def _components_of_graph(matrix: sparse.csr_matrix) -> Array:
@@ -83,7 +69,7 @@ def _strongest_entries(matrix: Array) -> tuple[Array, Array, int]:
 
 def _nearest_entries(K: Kernel) -> tuple[Array, Array, int]:
     k = min(_STRONG + 1, K.n)
-    found = NeighborIndex(K.scaled_points).query(K.scaled_points, k)
+    found = NeighborIndex(K.scaled_points).of_points(k)
     exponents = found.distances**2 / (K.scaled_scales[:, None] * K.scaled_scales[found.indices])
     near = exponents < -np.log(NEGLIGIBLE * K.n)
     return np.nonzero(near)[0], found.indices[near], K.n

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,70 +10,52 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from heatsketch._array import Frame, row_tiles
-from heatsketch._checks import DisconnectedWarning, ScaleWarning, check_number, name_rows
+from heatsketch._checks import check_number, name_rows
 from heatsketch._typing import Array
-from heatsketch.graphs.neighborhoods import off_diagonal, positive
+from heatsketch.graphs.far_points import warn_of_far_points
+from heatsketch.graphs.links import joined
+from heatsketch.graphs.neighborhoods import feasible_neighbors, off_diagonal, positive, symmetric
 
 
 @dataclass(frozen=True, eq=False)
-class Distances:
-    """What `Neighborhoods` is for points: a connected graph, and the rows of new points.
+class GivenNeighborhoods:
+    """What `Neighborhoods` is for points: how components are joined, and the rule for new points.
 
     Attributes
     ----------
-    graph : CSR (n, n)
-        Distances in the frame, symmetric.
-    diagnostics : dict
-        Counts.
     frame : Frame
     n_neighbors : int or None
     radius : float or None
         In the frame.
     """
 
-    graph: sparse.csr_matrix
-    diagnostics: dict[str, float]
     frame: Frame
     n_neighbors: int | None
     radius: float | None
+    _distances: Any  # array (n, n), or CSR of edges, in the frame
     vertex: ClassVar[None] = None  # equal points are at distance zero, each a vertex
 
-    @classmethod
-    def of(cls, D: Any, n_neighbors: int, radius: float | None) -> Distances:
-        """Build the graph.
+    def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
+        """Count the neighbours and components of a graph without loops."""
+        n = graph.shape[0]
+        count = connected_components(graph, directed=False)[0]
+        return {"mean_neighbors": graph.nnz / n, "components": count}
 
-        Parameters
-        ----------
-        D : array (n, n) or CSR (n, n)
-            Checked distances, of which each row's nearest, or those within the radius, are edges;
-            or edges as they are.
-        n_neighbors, radius
-            As of `Isomap`.
-        """
-        largest = float(D.max())
-        if largest == 0:
-            raise ValueError("Every distance is zero; pass those of points that differ.")
-        frame = Frame(int(np.frexp(largest)[1]), None)
-        D, k, reach = frame(D), None, None
+    def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Return max(G, Gᵀ), its components joined by the shortest distances, with a warning."""
+        return joined(symmetric(graph), self._links)
+
+    def _links(self, labels: Array) -> tuple[Array, Array, Array]:
+        D = self._distances
         if sparse.issparse(D):
-            graph = off_diagonal(D)
-        elif radius is not None:
-            radius = check_number(radius, "radius", low=0, open_low=True)
-            reach = float(np.ldexp(radius, -frame.exponent))
-            graph = off_diagonal(_entries(D, *np.nonzero(reach >= D)))
-        else:
-            k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-            graph = _others(D, k)
-        count, labels = connected_components(graph, directed=False)
-        found = {"mean_neighbors": graph.nnz / len(labels), "components": count}
-        graph = sparse.csr_matrix(graph.maximum(graph.T))
-        if count > 1:
-            graph = _joined(graph, D, labels)
-        return cls(graph, found, frame, k, reach)
-
-    def connected(self) -> sparse.csr_matrix:
-        """Return the graph."""
-        return self.graph
+            sizes = np.sort(np.bincount(labels))[::-1]
+            raise ValueError(
+                f"X is a graph of {len(sizes)} components (sizes {name_rows(sizes)}), and the "
+                "distances between these are not known; pass a connected graph, or all distances "
+                "(n, n)."
+            )
+        i, j = _shortest_between(D, labels)
+        return i, j, D[i, j]
 
     def rows(self, D: Any) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
@@ -97,12 +78,7 @@ class Distances:
         kept = self.radius >= D
         far = np.flatnonzero(~kept.any(axis=1))
         if len(far):
-            warnings.warn(
-                f"{len(far)} new point(s) (rows {name_rows(far)}) have no training point within "
-                "the radius; each is given its nearest one as only neighbour.",
-                ScaleWarning,
-                stacklevel=3,
-            )
+            warn_of_far_points(far)
             kept[far, D[far].argmin(axis=1)] = True
         return _entries(D, *np.nonzero(kept))
 
@@ -111,31 +87,45 @@ class Distances:
         return values
 
 
-def _joined(graph: sparse.csr_matrix, D: Any, labels: Array) -> sparse.csr_matrix:
-    """Return the graph, its components joined by the shortest distances, with a warning."""
-    sizes = np.sort(np.bincount(labels))[::-1]
-    parts = f"{len(sizes)} components (sizes {name_rows(sizes)})"
+def graph_of_distances(
+    D: Any, n_neighbors: int, radius: float | None
+) -> tuple[sparse.csr_matrix, GivenNeighborhoods]:
+    """Build the graph of given distances.
+
+    Parameters
+    ----------
+    D : array (n, n) or CSR (n, n)
+        Checked distances, of which each row's nearest, or those within the radius, are edges; or
+        edges as they are.
+    n_neighbors, radius
+        As of `Isomap`.
+
+    Returns
+    -------
+    graph : CSR (n, n)
+        Distances in the frame, none zero.
+    neighborhoods : GivenNeighborhoods
+    """
+    largest = float(D.max())
+    if largest == 0:
+        raise ValueError("Every distance is zero; pass those of points that differ.")
+    frame = Frame(int(np.frexp(largest)[1]), None)
+    D, k, reach = frame(D), None, None
     if sparse.issparse(D):
-        raise ValueError(
-            f"X is a graph that falls into {parts}, and nothing says how far these are apart; "
-            "pass a connected graph, or all distances (n, n)."
-        )
-    warnings.warn(
-        f"The neighbourhood graph falls into {parts}; they are joined by the shortest distances "
-        "between them, so distances between components are rough. Raise n_neighbors or radius to "
-        "connect them.",
-        DisconnectedWarning,
-        stacklevel=5,
-    )
-    links = _entries(D, *_shortest_between(D, labels))
-    return sparse.csr_matrix(graph.maximum(links).maximum(links.T))
+        graph = off_diagonal(D)
+    elif radius is not None:
+        radius = check_number(radius, "radius", low=0, open_low=True)
+        reach = float(np.ldexp(radius, -frame.exponent))
+        graph = off_diagonal(_entries(D, *np.nonzero(reach >= D)))
+    else:
+        k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+        k = feasible_neighbors(k, len(D))
+        graph = _others(D, k)
+    return graph, GivenNeighborhoods(frame, k, reach, D)
 
 
 def _others(D: Array, k: int) -> sparse.csr_matrix:
     """Return the k least entries of each row that are not on the diagonal."""
-    n = len(D)
-    if k >= n:
-        raise ValueError(f"n_neighbors={k} but X has {n} points; pass n_neighbors <= {n - 1}.")
     away = D.copy()
     np.fill_diagonal(away, np.inf)
     return _nearest(away, k)

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from heatsketch._array import row_tiles
+from heatsketch._checks import DisconnectedWarning, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.index import NeighborIndex
 
 _SMALL = 16  # a component of s points is small in n where s² <= 16 n
 _ENTRIES = 2**22  # neighbours looked at at a time
+
+
+def joined(
+    graph: sparse.csr_matrix, links: Callable[[Array], tuple[Array, Array, Array]]
+) -> sparse.csr_matrix:
+    """Return a symmetric graph of distances, its components joined by links, with a warning.
+
+    Parameters
+    ----------
+    graph : CSR (n, n)
+    links : callable
+        Components (n,) -> links (i, j, distance) that join them all.
+    """
+    count, labels = connected_components(graph, directed=False)
+    if count == 1:
+        return graph
+    sizes = np.sort(np.bincount(labels))[::-1]
+    warnings.warn(
+        f"The neighbourhood graph falls into {count} components (sizes {name_rows(sizes)}); they "
+        "are joined by the shortest links between them, so distances between components are rough. "
+        "Raise n_neighbors or radius to connect them.",
+        DisconnectedWarning,
+        stacklevel=5,
+    )
+    i, j, d = links(labels)
+    lengths = np.maximum(d, np.finfo(float).tiny)  # sparse maxima would drop a zero
+    between = sparse.csr_matrix((lengths, (i, j)), shape=graph.shape)
+    return sparse.csr_matrix(graph.maximum(between).maximum(between.T))
 
 
 def shortest_links(points: Points, labels: Array) -> tuple[Array, Array, Array]:

@@ -1,165 +1,222 @@
-"""The neighbourhood graph of points, by number (k) or by radius (ε), and the rows of new points."""
+"""The neighbourhoods of points, by number (k) or by radius (ε): one graph, one numbering.
+
+Vertices are numbered when a graph is built: from 16,384 on so that near ones have near numbers, by
+which products gain. `Neighborhoods.vertex` is the only map from input points to vertices.
+"""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._array import Frame
-from heatsketch._checks import DisconnectedWarning, ScaleWarning, check_number, name_rows
+from heatsketch._array import Frame, for_each_tile
+from heatsketch._checks import check_number
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.links import shortest_links
+from heatsketch.graphs.far_points import warn_of_far_points
+from heatsketch.graphs.links import joined, shortest_links
 from heatsketch.neighbors import Neighbors, Search, distinct_search, search_of
+from heatsketch.operators.base import index_type, inverse_permutation
+from heatsketch.operators.sparse import is_large, larger_of_both, permuted
+
+_LEAST = float(np.finfo(float).tiny)  # the distance of equal points, which sparse sums would drop
+
+
+class Found(NamedTuple):
+    """The nearest points of distinct points, and the search that finds those of others."""
+
+    points: Points  # (n, d), the distinct ones, in data units
+    input_point: Array | None  # (inputs,), the distinct point each equals; None: all are distinct
+    search: Search
+    nearest: Neighbors | sparse.csr_matrix  # lists (n, k + 1), itself first, or CSR within a radius
 
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """The neighbours of every point, and what finds those of new ones.
+    """The vertices of a neighbourhood graph, and the rule that gives new points their neighbours.
 
     Points of equal coordinates share a vertex: copies would crowd out all other neighbours.
 
     Attributes
     ----------
-    points : array or CSR matrix (n, d)
-        The vertices, in the frame.
-    graph : CSR (n, n)
-        Distances in the frame from each vertex to its neighbours, itself not among them; a
-        distance of zero, between vertices that a given graph makes equal, is the least number.
     frame : Frame
+        Of coordinates and distances.
     search : Search
     n_neighbors : int or None
     radius : float or None
         In the frame.
     vertex : array (points,) or None
-        The vertex of each input point, where some share one.
+        The vertex of each input point; None: they have the same numbers.
     """
 
-    points: Points
-    graph: sparse.csr_matrix
     frame: Frame
     search: Search
     n_neighbors: int | None
     radius: float | None
     vertex: Array | None
+    _points: Points  # as the search numbers them, in data units
+    _order: Array | None  # (n,), the point of the search at each vertex; None: the same numbers
 
     @property
     def n(self) -> int:
         """Number of vertices."""
-        return self.graph.shape[0]
+        return self.search.n
 
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        """Counts, and the recall of the search where it is approximate."""
+    @cached_property
+    def points(self) -> Points:
+        """The vertices in the frame, array or CSR (n, d)."""
+        return self.frame(self._points if self._order is None else self._points[self._order])
+
+    @cached_property
+    def inputs(self) -> Array | None:
+        """The first input point at each vertex, (n,); None: they have the same numbers."""
+        return None if self.vertex is None else np.unique(self.vertex, return_index=True)[1]
+
+    @cached_property
+    def _vertex_of_found(self) -> Array | None:
+        return None if self._order is None else inverse_permutation(self._order)
+
+    def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
+        """Count neighbours, components and duplicates of a graph without loops; name the recall."""
         found = {
-            "mean_neighbors": self.graph.nnz / self.n,
-            "components": connected_components(self.graph, directed=False)[0],
+            "mean_neighbors": graph.nnz / self.n,
+            "components": connected_components(graph, directed=False)[0],
             "duplicates": 0 if self.vertex is None else len(self.vertex) - self.n,
         }
-        return found | self.search.diagnostics
+        return found | self.recall()
 
-    def symmetric(self) -> sparse.csr_matrix:
-        """Return max(G, Gᵀ): an edge where either end has the other as a neighbour."""
-        return sparse.csr_matrix(self.graph.maximum(self.graph.T))
+    def recall(self) -> dict[str, float]:
+        """Return the recall of the search and its standard error, where it is approximate."""
+        return {} if self.n_neighbors is None else self.search.diagnostics(self.n_neighbors + 1)
 
-    def connected(self) -> sparse.csr_matrix:
+    def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return max(G, Gᵀ), its components joined by the shortest links, with a warning."""
-        graph = self.symmetric()
-        count, labels = connected_components(graph, directed=False)
-        if count == 1:
-            return graph
-        sizes = np.sort(np.bincount(labels))[::-1]
-        warnings.warn(
-            f"The neighbourhood graph falls into {count} components (sizes {name_rows(sizes)}); "
-            "they are joined by the shortest links between them, so distances between components "
-            "are rough. Raise n_neighbors or radius to connect them.",
-            DisconnectedWarning,
-            stacklevel=5,
-        )
-        i, j, d = shortest_links(self.points, labels)
-        links = sparse.csr_matrix((positive(d), (i, j)), shape=graph.shape)
-        return sparse.csr_matrix(graph.maximum(links).maximum(links.T))
+        return joined(symmetric(graph), lambda labels: shortest_links(self.points, labels))
 
-    def rows(self, X: Any) -> sparse.csr_matrix:
+    def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
 
         A point with no neighbour within the radius is given the nearest one, with a warning.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (m, d)
+        n_neighbors : int, optional
+            Instead of as many as others each vertex has.
         """
-        if self.n_neighbors is not None:
-            return _as_rows(self.search.query(X, self.n_neighbors), self.n)
-        assert self.radius is not None
+        if self.radius is None:
+            found = self.search.query(X, n_neighbors or self.n_neighbors)  # type: ignore[arg-type]
+            return _sorted_rows(found, self.n, None, self._vertex_of_found)
         rows = self.search.within(X, self.radius)
         far = np.flatnonzero(np.diff(rows.indptr) == 0)
-        if len(far) == 0:
-            return rows
-        warnings.warn(
-            f"{len(far)} new point(s) (rows {name_rows(far)}) have no training point within the "
-            "radius; each is given its nearest one as only neighbour.",
-            ScaleWarning,
-            stacklevel=4,
-        )
-        found = self.search.query(X[far], 1)
-        near = rows.tocoo()
-        data = np.concatenate([near.data, found.distances[:, 0]])
-        row, column = np.append(near.row, far), np.append(near.col, found.indices[:, 0])
-        return sparse.csr_matrix((data, (row, column)), shape=rows.shape)
+        if len(far):
+            warn_of_far_points(far)
+            nearest = self.search.query(X[far], 1)
+            near = rows.tocoo()
+            data = np.concatenate([near.data, nearest.distances[:, 0]])
+            row, column = np.append(near.row, far), np.append(near.col, nearest.indices[:, 0])
+            rows = sparse.csr_matrix((data, (row, column)), shape=rows.shape)
+        if self._vertex_of_found is not None:
+            rows.indices = self._vertex_of_found[rows.indices].astype(rows.indices.dtype)
+            rows.has_sorted_indices = False
+            rows.sort_indices()
+        return rows
 
     def spread(self, values: Array) -> Array:
         """Return the rows of the vertices as rows of the input points."""
         return values if self.vertex is None else values[self.vertex]
 
 
-def neighborhoods(
+def neighborhood_graph(
     X: Points,
     *,
     n_neighbors: int | None = None,
     radius: float | None = None,
     neighbors: Any = None,
-) -> Neighborhoods:
-    """Find the neighbours of every point.
+    merge: bool = True,
+) -> tuple[sparse.csr_matrix, Neighborhoods]:
+    """Find the neighbours of every point, and number the vertices.
 
     Parameters
     ----------
     X : array or CSR matrix (n, d)
         Checked points.
     n_neighbors : int, optional
-        The k nearest others of each point.
+        The k nearest others of each point; n - 1, with a warning, where there are no more.
     radius : float, optional
         All others within this distance, in data units, instead.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n)
         Where they come from: see `neighbors.search_of`.
+    merge : bool, default True
+        Whether points of equal coordinates share a vertex; those of a given graph never do.
+
+    Returns
+    -------
+    graph : CSR (vertices, vertices)
+        Distances in the frame from each vertex to itself (a stored zero) and to its neighbours;
+        sorted by column.
+    neighborhoods : Neighborhoods
     """
-    frame = Frame.of(X)
-    if radius is not None:
+    frame, k, reach = Frame.of(X), None, None
+    if radius is None:
+        k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+    else:
         radius = check_number(radius, "radius", low=0, open_low=True)
-        reach: float | None = float(np.ldexp(radius, -frame.exponent))
-        k = None
+        reach = float(np.ldexp(radius, -frame.exponent))
+    found = find_neighbors(X, frame, k, reach, neighbors, merge)
+    points, vertex, search, nearest = found
+    order = search.order() if is_large(search.n) else None
+    number = None if order is None else inverse_permutation(order)
+    if number is not None:
+        vertex = number if vertex is None else number[vertex]
+    if isinstance(nearest, Neighbors):
+        k = nearest.indices.shape[1] - 1
+        graph = _sorted_rows(nearest, search.n, order, number)
     else:
-        k, reach = check_number(n_neighbors, "n_neighbors", low=1, integer=True), None
-    search = search_of(neighbors, X, frame)
-    graph = _graph(search, X, _feasible(k, X.shape[0]), reach)
-    vertex = None
-    if not sparse.issparse(neighbors) and graph.nnz and graph.data.min() <= _LEAST:
-        X, vertex, search = distinct_search(neighbors, X, frame)
-        graph = _graph(search, X, _feasible(k, search.n), reach)
-    k = None if k is None else min(k, X.shape[0] - 1)
-    return Neighborhoods(frame(X), graph, frame, search, k, reach, vertex)
+        graph = nearest if order is None else permuted(nearest, order)
+    return graph, Neighborhoods(frame, search, k, reach, vertex, points, order)
 
 
-_LEAST = float(np.finfo(float).tiny)
+def find_neighbors(
+    X: Points, frame: Frame, k: int | None, radius: float | None, neighbors: Any, merge: bool = True
+) -> Found:
+    """Find the k nearest others of every point, or all within a radius of the frame.
+
+    Parameters are those of `neighborhood_graph`.
+    """
+
+    def nearest(search: Search) -> Neighbors | sparse.csr_matrix:
+        if k is None:
+            assert radius is not None
+            return search.points_within(radius)
+        return search.of_points(feasible_neighbors(k, search.n) + 1)
+
+    search, distinct = search_of(neighbors, X, frame), None
+    found = nearest(search)
+    if merge and not sparse.issparse(neighbors) and _has_copies(found):
+        X, distinct, search = distinct_search(neighbors, X, frame)
+        found = nearest(search)
+    return Found(X, distinct, search, found)
 
 
-def _graph(search: Search, X: Points, k: int | None, radius: float | None) -> sparse.csr_matrix:
-    if k is None:
-        assert radius is not None
-        rows = search.within(X, radius)
-    else:
-        rows = _as_rows(search.query(X, k + 1), search.n)
-    return off_diagonal(rows)
+def feasible_neighbors(k: int, n: int) -> int:
+    """Return k, or n - 1 with a warning where n points do not have so many others."""
+    if k < n:
+        return k
+    warnings.warn(
+        f"n_neighbors={k} but X has {n} distinct points; using n_neighbors={n - 1}.", stacklevel=5
+    )
+    return n - 1
+
+
+def symmetric(graph: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return max(G, Gᵀ) without loops: an edge where either end has the other as a neighbour."""
+    return larger_of_both(off_diagonal(graph))
 
 
 def off_diagonal(graph: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -170,20 +227,35 @@ def off_diagonal(graph: sparse.csr_matrix) -> sparse.csr_matrix:
     return sparse.csr_matrix(entries, shape=edges.shape)
 
 
-def _as_rows(found: Neighbors, n: int) -> sparse.csr_matrix:
-    m, k = found.indices.shape
-    starts = np.arange(0, m * k + 1, k)
-    return sparse.csr_matrix((found.distances.ravel(), found.indices.ravel(), starts), shape=(m, n))
-
-
 def positive(distances: Array) -> Array:
     """Return distances with the least number for zero, which sparse sums and maxima would drop."""
     return np.maximum(distances, _LEAST)
 
 
-def _feasible(k: int | None, n: int) -> int | None:
-    if k is not None and k >= n:
-        raise ValueError(
-            f"n_neighbors={k} but X has {n} distinct points; pass n_neighbors <= {n - 1}."
-        )
-    return k
+def _has_copies(found: Neighbors | sparse.csr_matrix) -> bool:
+    """Say whether a point is at distance zero from another."""
+    if isinstance(found, Neighbors):
+        return found.distances.shape[1] > 1 and bool((found.distances[:, 1] == 0).any())
+    return int(np.count_nonzero(found.data == 0)) > found.shape[0]
+
+
+def _sorted_rows(
+    found: Neighbors, n: int, order: Array | None, number: Array | None
+) -> sparse.csr_matrix:
+    """Return lists of neighbours as CSR rows (m, n), sorted by column.
+
+    `order` is the list that each row takes, `number` the column of each point found.
+    """
+    m, width = found.indices.shape
+    distances, columns = np.empty((m, width)), np.empty((m, width), index_type(n))
+
+    def work(rows: slice) -> None:
+        lists = rows if order is None else order[rows]
+        at = found.indices[lists] if number is None else number[found.indices[lists]]
+        by_column = np.argsort(at, axis=1)
+        distances[rows] = np.take_along_axis(found.distances[lists], by_column, axis=1)
+        columns[rows] = np.take_along_axis(at, by_column, axis=1)
+
+    for_each_tile(work, m)
+    starts = np.arange(0, m * width + 1, width)
+    return sparse.csr_matrix((distances.ravel(), columns.ravel(), starts), shape=(m, n))

@@ -59,10 +59,10 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
     return lengths
 
 
-def spread_vertices(graph: sparse.csr_matrix, count: int) -> Array:
+def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Array:
     """Choose vertices evenly: each the one farthest, along the graph, from those before (max-min).
 
-    The first is the one farthest from vertex 0.
+    The first is the one farthest from `start`.
 
     Parameters
     ----------
@@ -70,6 +70,8 @@ def spread_vertices(graph: sparse.csr_matrix, count: int) -> Array:
         As for `shortest_paths`; connected.
     count : int
         At most n.
+    start : int
+        A vertex.
 
     Returns
     -------
@@ -85,7 +87,7 @@ def spread_vertices(graph: sparse.csr_matrix, count: int) -> Array:
 
     graph, order = _near_together(graph)
     d = np.full(graph.shape[0], np.inf)
-    lower(graph.indptr, graph.indices, graph.data, np.argmin(order), d)
+    lower(graph.indptr, graph.indices, graph.data, np.flatnonzero(order == start)[0], d)
     chosen = np.empty(count, np.int64)
     chosen[0] = d.argmax()
     d[:] = np.inf

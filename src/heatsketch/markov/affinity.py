@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
-from heatsketch._checks import ScaleWarning, check_number, check_points, name_rows
+from heatsketch._checks import check_number, check_points, name_rows
 from heatsketch._typing import Array
-from heatsketch.neighbors import (
-    NeighborIndex,
-    Neighbors,
-    Search,
-    distinct_rows,
-    distinct_search,
-    search_of,
-)
+from heatsketch.graphs.far_points import warn_of_far_points
+from heatsketch.graphs.neighborhoods import Neighborhoods, feasible_neighbors, neighborhood_graph
+from heatsketch.neighbors import NeighborIndex, distinct_rows
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
-from heatsketch.operators.base import Reordered, places_of, take_rows
 from heatsketch.operators.kernel import EXPONENT_BOUND
-from heatsketch.operators.sparse import StoredRows, is_large, larger_of_both
+from heatsketch.operators.sparse import larger_of_both
 from heatsketch.scales.bandwidth import rule_epsilon, scale_order
 
 logger = logging.getLogger("heatsketch")
@@ -36,8 +29,6 @@ _FAINT = 1e-290  # a row sum below has lost digits to underflow, its inverse pow
 _RADIUS_BUDGET = 8 * 2**30  # bytes that building a radius graph may take
 _RADIUS_BYTES = 70  # an entry at the peak of building it
 
-Rows = Callable[[Any], "Array | sparse.csr_matrix | StoredRows"]
-
 
 @dataclass(frozen=True, eq=False)
 class Affinity:
@@ -46,22 +37,25 @@ class Affinity:
     Attributes
     ----------
     operator : Operator
-        K, on the distinct points.
+        K, on the vertices.
     rows : callable
-        New points (m, d) -> K(x, x_j), (m, n) array, CSR or StoredRows.
-    own_rows : CSR (n, n), Reordered or None
-        What `rows` gives for the points themselves, where that differs from K: a neighbour graph
+        New points (m, d) -> K(x, x_j), (m, n) array or CSR.
+    rows_are_sparse : bool
+        Whether `rows` gives CSR.
+    own_rows : CSR (n, n) or None
+        What `rows` gives for the vertices themselves, where that differs from K: a neighbour graph
         is symmetrised, rows of new points cannot be.
     vertex : array (points,) or None
-        The vertex of each input point, where duplicates share one.
+        The vertex of each input point; None: they have the same numbers.
     epsilon : float or array (n,)
         Bandwidth in squared data units, or the local scales s with ε_ij = s_i s_j in data units.
     diagnostics : dict
     """
 
     operator: Operator
-    rows: Rows
-    own_rows: sparse.csr_matrix | Reordered | None = None
+    rows: Callable[[Any], Any]
+    rows_are_sparse: bool = False
+    own_rows: sparse.csr_matrix | None = None
     vertex: Array | None = None
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -136,13 +130,20 @@ def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affi
         )
     epsilon = resolve_epsilon(X, epsilon)
     cut = check_number(cut, "cut", low=0, open_low=True)
-    frame = Frame.of(X)
-    rows = _RadiusRows(frame, NeighborIndex(frame(X)), frame.squared(epsilon), cut)
-    rows.check_budget()
-    K = rows(X)
+    radius = cut * np.sqrt(epsilon / 2)
+    index = NeighborIndex(X)
+    _check_radius_budget(index, X, radius)
+    graph, neighborhoods = neighborhood_graph(X, radius=radius, neighbors=index, merge=False)
+    rows = _NeighborRows(neighborhoods, neighborhoods.frame.squared(epsilon))
+    K = rows.weights(graph)
     logger.info("radius graph: %.1f neighbours a point", K.nnz / K.shape[0] - 1)
     return Affinity(
-        Sparse(K), rows, epsilon=epsilon, diagnostics={"mean_neighbors": K.nnz / K.shape[0] - 1}
+        Sparse(K),
+        rows,
+        rows_are_sparse=True,
+        vertex=neighborhoods.vertex,
+        epsilon=epsilon,
+        diagnostics={"mean_neighbors": K.nnz / K.shape[0] - 1},
     )
 
 
@@ -152,47 +153,25 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     `neighbors`: the search to use (see `search_of`). A given graph is taken as it is: duplicates
     stay points of their own.
     """
-    k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-    frame, n, vertex = Frame.of(X), X.shape[0], None
-    index, k = search_of(neighbors, X, frame), _feasible_neighbors(k, n)
-    logger.info("graph of the %d nearest neighbours of %s points", k, f"{n:,}")
-    found = index.query(X, k + 1)
-    if not sparse.issparse(neighbors) and (found.distances[:, 1] == 0).any():
-        X, vertex, index = distinct_search(neighbors, X, frame)
-        k = _feasible_neighbors(k, index.n)
-        found = index.query(X, k + 1)
+    logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
+    graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
+    k = int(found.n_neighbors)  # type: ignore[arg-type]
     if epsilon == "self-tuning":
-        middle: int | None = scale_order(k)
-        scales = _check_scales(found.distances[:, middle])
-        bandwidth: float | Array = np.ldexp(scales, frame.exponent)
+        scales = _check_scales(_kth_distances(graph, scale_order(k)), found.inputs)
+        rows = _NeighborRows(found, scales, scale_order(k))
+        bandwidth: float | Array = np.ldexp(scales, found.frame.exponent)
     else:
-        middle = None
         bandwidth = resolve_epsilon(X, epsilon)
-        scales = np.full(index.n, np.sqrt(frame.squared(bandwidth)))
-    order = index.order() if is_large(index.n) else None
-    places = None if order is None else _Places(order, places_of(order))
-    rows = _NeighborRows(index, k, scales, middle, places)
-    graph, own = _graph(rows, found)
+        rows = _NeighborRows(found, found.frame.squared(bandwidth))
+    own = rows.weights(graph)
     return Affinity(
-        graph,
+        Sparse(larger_of_both(own)),
         rows,
+        rows_are_sparse=True,
         own_rows=own,
-        vertex=vertex,
+        vertex=found.vertex,
         epsilon=bandwidth,
-        diagnostics={"n_neighbors": k, "duplicates": n - index.n, **index.diagnostics},
-    )
-
-
-def _graph(rows: _NeighborRows, found: Neighbors) -> tuple[Operator, Any]:
-    """Return the symmetrised graph of the neighbours found, and the one-sided one."""
-    if rows.places is None:
-        own = rows.of(found)
-        return Sparse(larger_of_both(own)), own
-    order = rows.places.order
-    inner = rows.of(Neighbors(*(take_rows(values, order) for values in found)))
-    return (
-        Reordered(Sparse(larger_of_both(inner)), order),
-        Reordered(Sparse(inner, (-np.inf, np.inf)), order),
+        diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - found.n, **found.recall()},
     )
 
 
@@ -206,15 +185,6 @@ def _stored(kernel: Kernel) -> Array:
     return K
 
 
-def _feasible_neighbors(k: int, n: int) -> int:
-    if k < n:
-        return k
-    warnings.warn(
-        f"n_neighbors={k} but X has {n} distinct points; using n_neighbors={n - 1}.", stacklevel=5
-    )
-    return n - 1
-
-
 def _check_distinct(n: int) -> None:
     if n < 2:
         raise ValueError(
@@ -223,13 +193,33 @@ def _check_distinct(n: int) -> None:
         )
 
 
-def _check_scales(scales: Array) -> Array:
+def _check_scales(scales: Array, inputs: Array | None = None) -> Array:
     if (scales > 0).all():
         return scales
+    bad = np.flatnonzero(scales == 0)
     raise ValueError(
-        f"Around point(s) {name_rows(np.flatnonzero(scales == 0))} distances are beyond float64 "
-        "next to the size of X; leave out the points that lie so far off."
+        f"Around point(s) {name_rows(bad if inputs is None else inputs[bad])} distances are too "
+        "small for float64 next to the size of X; leave out the points that are so far away."
     )
+
+
+def _kth_distances(rows: sparse.csr_matrix, k: int) -> Array:
+    """Return the distance from each row to its k-th neighbour, itself (0th) among them."""
+    return np.partition(rows.data.reshape(rows.shape[0], -1), k, axis=1)[:, k]
+
+
+def _check_radius_budget(index: NeighborIndex, X: Any, radius: float) -> None:
+    """Raise before a radius graph is built that would not fit."""
+    n, frame = X.shape[0], Frame.of(X)
+    sample = X[:: max(1, n // 100)]
+    found = index.in_frame(frame).within(sample, float(np.ldexp(radius, -frame.exponent)))
+    mean = found.nnz / sample.shape[0]
+    size = _RADIUS_BYTES * n * mean
+    if size > _RADIUS_BUDGET:
+        raise MemoryError(
+            f"affinity='radius' at this epsilon joins a point with about {mean:,.0f} others: "
+            f"{size / 2**30:.0f} GB; pass a smaller epsilon, or affinity='knn'."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +236,7 @@ class _LocalScales:
         points = frame(X)
         first, _ = distinct_rows(points)
         _check_distinct(len(first))
-        k = _feasible_neighbors(n_neighbors, len(first))
+        k = feasible_neighbors(n_neighbors, len(first))
         return cls(frame, NeighborIndex(points[first]), scale_order(k))
 
     def __call__(self, X: Any) -> Array:
@@ -261,90 +251,65 @@ class _KernelRows:
 
     def __call__(self, X: Any) -> Array:
         rows = self.kernel.rows(X, None if self.scales is None else self.scales(X))
-        return _fill_empty(rows, lambda far: self.kernel.nearest(X[far]))
-
-
-@dataclass(frozen=True, eq=False)
-class _RadiusRows:
-    frame: Frame
-    index: NeighborIndex
-    epsilon: float  # in the frame's squared units
-    cut: float
-
-    @property
-    def radius(self) -> float:
-        return self.cut * np.sqrt(self.epsilon / 2)
-
-    def __call__(self, X: Any) -> sparse.csr_matrix:
-        x = self.frame(X)
-        rows = self.index.within(x, self.radius)
-        rows.data = np.exp(-(rows.data**2) / self.epsilon)
-        return _fill_empty(rows, lambda far: self.index.query(x[far], 1).indices[:, 0])
-
-    def check_budget(self) -> None:
-        """Raise before a radius graph is built that would not fit."""
-        n = self.index.n
-        sample = self.index.points[:: max(1, n // 100)]
-        mean = self.index.within(sample, self.radius).nnz / sample.shape[0]
-        size = _RADIUS_BYTES * n * mean
-        if size > _RADIUS_BUDGET:
-            raise MemoryError(
-                f"affinity='radius' at this epsilon joins a point with about {mean:,.0f} others: "
-                f"{size / 2**30:.0f} GB; pass a smaller epsilon, or affinity='knn'."
-            )
-
-
-class _Places(NamedTuple):
-    """Where points are stored, so that near ones are near each other."""
-
-    order: Array  # (n,), the point at each place
-    place: Array  # (n,), the place of each point
+        far = np.flatnonzero(rows.sum(axis=1) < _FAINT)
+        if len(far):
+            warn_of_far_points(far)
+            rows[far] = 0.0
+            rows[far, self.kernel.nearest(X[far])] = 1.0
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
 class _NeighborRows:
-    index: Search
-    k: int
-    scales: Array  # (n,) in the frame's units
-    middle: int | None  # which neighbour's distance is the scale of a new point; None: all equal
-    places: _Places | None
+    neighborhoods: Neighborhoods
+    scales: float | Array  # ε in the frame's squared units, or local scales (n,) in its units
+    order: int = 0  # which neighbour's distance is the local scale of a new point
 
-    def __call__(self, X: Any) -> sparse.csr_matrix | StoredRows:
-        rows = self.of(self.index.query(X, self.k + 1))
-        return rows if self.places is None else StoredRows(rows, self.places.order)
+    def __call__(self, X: Any) -> sparse.csr_matrix:
+        k = self.neighborhoods.n_neighbors
+        distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # as vertices have
+        own = _kth_distances(distances, self.order) if self.order else None
+        return self._kept(self.weights(distances, own), distances)
 
-    def of(self, found: Neighbors) -> sparse.csr_matrix:
-        """Return the affinities of points to the neighbours found, CSR (m, n), sorted by place."""
-        (m, width), n = found.indices.shape, self.index.n
-        place = np.arange(n) if self.places is None else self.places.place
-        weights, columns = np.empty((m, width)), np.empty((m, width), place.dtype)
+    def weights(self, distances: sparse.csr_matrix, own: Array | None = None) -> sparse.csr_matrix:
+        """Return the affinities at these distances (m, n); those that underflow are left out.
 
-        def work(rows: slice) -> None:
-            d, indices = found.distances[rows], found.indices[rows]
-            own = self.scales[0] if self.middle is None else d[:, [self.middle]]
-            near, at = np.exp(-(d / own) * (d / self.scales[indices])), place[indices]
-            by_place = np.argsort(at, axis=1)
-            weights[rows] = np.take_along_axis(near, by_place, axis=1)
-            columns[rows] = np.take_along_axis(at, by_place, axis=1)
+        `own` (m,) are the local scales of the rows, by default those of the vertices.
+        """
+        weights, scales = np.empty(distances.nnz), self.scales
+        left = scales if own is None else own
 
-        for_each_tile(work, m)
-        starts = np.arange(0, weights.size + 1, width)
-        rows = sparse.csr_matrix((weights.ravel(), columns.ravel(), starts), shape=(m, n))
+        def work(tile: slice) -> None:
+            entries = slice(distances.indptr[tile.start], distances.indptr[tile.stop])
+            d = distances.data[entries]
+            if np.ndim(scales) == 0:
+                weights[entries] = np.exp(-(d**2) / scales)
+                return
+            counts = np.diff(distances.indptr[tile.start : tile.stop + 1])
+            row = np.repeat(left[tile], counts)  # type: ignore[index]
+            column = scales[distances.indices[entries]]  # type: ignore[index]
+            weights[entries] = np.exp(-(d / row) * (d / column))
+
+        for_each_tile(work, distances.shape[0])
+        parts = (weights, distances.indices, distances.indptr)
+        K = sparse.csr_matrix(parts, shape=distances.shape)
         if not weights.all():
-            rows.eliminate_zeros()
-        return _fill_empty(rows, lambda far: place[found.indices[far, 0]])
+            K = K.copy()  # `distances` keep their pattern
+            K.eliminate_zeros()
+        return K
 
-
-def _fill_empty(rows: Any, nearest: Callable[[Array], Array]) -> Any:
-    """Give a point that no affinity reaches its nearest neighbour: the limit from nearer by."""
-    far = np.flatnonzero(np.asarray(rows.sum(axis=1)).ravel() < _FAINT)
-    if len(far) == 0:
-        return rows
-    warnings.warn(
-        f"{len(far)} new point(s) (rows {name_rows(far)}) are too far from all training points "
-        "for any affinity; each is given its nearest training point as only neighbour.",
-        ScaleWarning,
-        stacklevel=4,
-    )
-    filled = sparse.csr_matrix((np.ones(len(far)), (far, nearest(far))), shape=rows.shape)
-    return rows + filled if sparse.issparse(rows) else rows + filled.toarray()
+    def _kept(self, K: sparse.csr_matrix, distances: sparse.csr_matrix) -> sparse.csr_matrix:
+        """Give a row that no affinity reaches the nearest point as its only neighbour."""
+        far = np.flatnonzero(np.asarray(K.sum(axis=1)).ravel() < _FAINT)
+        if len(far) == 0:
+            return K
+        counts = np.diff(distances.indptr)
+        if (counts[far] > 1).any():  # of others the search has warned
+            warn_of_far_points(far[counts[far] > 1])
+        starts = distances.indptr[far]
+        nearest = [
+            start + int(np.argmin(distances.data[start : start + count]))
+            for start, count in zip(starts, counts[far], strict=True)
+        ]
+        entries = (np.ones(len(far)), (far, distances.indices[nearest]))
+        return sparse.csr_matrix(K + sparse.csr_matrix(entries, shape=K.shape))

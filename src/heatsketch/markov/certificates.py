@@ -15,16 +15,18 @@ from heatsketch._typing import Array
 from heatsketch.graphs.components import component_labels, isolated_points
 from heatsketch.markov.normalization import Scaling
 from heatsketch.operators import Deflated, Dense, Kernel, Operator, Scaled, Sparse
-from heatsketch.operators.base import stored_order
 from heatsketch.spectral.eigenpairs import eigh
 
 _CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
 def check_connectivity(
-    K: Operator, row_sums: Array, advise: Callable[[Array], str]
+    K: Operator, row_sums: Array, advise: Callable[[Array], str], inputs: Array | None = None
 ) -> dict[str, Any]:
-    """Count components and isolated points; warn of several, raise where most points are alone."""
+    """Count components and isolated points; warn of several, raise where most points are alone.
+
+    `inputs` (n,): the input point at each vertex, for messages; None: they have the same numbers.
+    """
     alone = isolated_points(K, row_sums)
     if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
         raise ValueError(
@@ -35,12 +37,13 @@ def check_connectivity(
     if labels is None:
         return {"isolated": len(alone)}
     sizes = np.sort(np.bincount(labels))[::-1]
+    names = alone if inputs is None else np.sort(inputs[alone])
     if len(sizes) > 1:
         warnings.warn(
             f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}): nothing "
             "diffuses between them, and the distance between components says only that they are "
             f"apart. {advise(labels)}"
-            + (f"; points {name_rows(alone)} stand alone." if len(alone) else "."),
+            + (f"; points {name_rows(names)} stand alone." if len(alone) else "."),
             DisconnectedWarning,
             stacklevel=5,
         )
@@ -78,7 +81,7 @@ def certify_spectrum(K: Operator, scaling: Scaling) -> None:
 
     Non-negative entries and A √π = √π are enough; where entries are not seen, look.
     """
-    if isinstance(stored_order(K)[0], (Dense, Sparse, Kernel)):
+    if isinstance(K, (Dense, Sparse, Kernel)):
         return  # seen to be non-negative
     honest = Scaled(K, scaling.s)  # without the claim that is in question
     top = float(eigh(Deflated(honest, np.sqrt(scaling.measure)), 1, tol=1e-4, rng=0).values[0])
@@ -112,10 +115,9 @@ def warn_of_scales(X: Any) -> None:
 
 def warn_of_distances(operator: Operator) -> None:
     """Warn when a matrix of distances seems to have been passed as an affinity."""
-    stored = stored_order(operator)[0]
-    if not isinstance(stored, (Dense, Sparse)) or stored.n < 3:
+    if not isinstance(operator, (Dense, Sparse)) or operator.n < 3:
         return
-    K: Any = stored.matrix
+    K: Any = operator.matrix
     nonzero = K.nnz if sparse.issparse(K) else np.count_nonzero(K)
     if (K.diagonal() != 0).any() or nonzero < operator.n * (operator.n - 1):
         return

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -43,9 +43,17 @@ from heatsketch.markov.normalization import (
 )
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
-from heatsketch.operators import Deflated, Kernel, LowRank, Operator, Scaled, Sparse
-from heatsketch.operators.base import Reordered, stored_order, take_rows
-from heatsketch.operators.sparse import StoredRows, in_near_order, is_large, multiply
+from heatsketch.operators import (
+    Deflated,
+    Kernel,
+    LowRank,
+    Numbered,
+    Operator,
+    Scaled,
+    numbered,
+)
+from heatsketch.operators.base import in_near_order, take_rows
+from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import RULES
 from heatsketch.scales.connecting_scale import advice
 
@@ -61,6 +69,32 @@ def _raise_what_it_was_made_with(labels: Array) -> str:
     return "Raise what it was made with (n_neighbors, epsilon) to connect them"
 
 
+class Extension(Protocol):
+    """The rule that gives points not seen before their rows of A (out-of-sample extension).
+
+    Attributes
+    ----------
+    width : int
+        Columns of the points (or affinities) it takes.
+    is_sparse : bool
+        Whether the rows are CSR.
+    """
+
+    @property
+    def width(self) -> int:
+        """Columns of the points it takes."""
+        ...
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        ...
+
+    def __call__(self, X: Any, dtype: Any = np.float64) -> Any:
+        """Return the rows a(x, x_j) of new points (m, width): array or CSR (m, n)."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Diffusion:
     """A diffusion process on data.
@@ -74,14 +108,16 @@ class Diffusion:
         A, symmetric, with eigenvalues in [-1, 1]; A √π = √π.
     measure : array (n,)
         Stationary distribution π, summing to 1.
-    extend : callable or None
+    extend : Extension or None
         New points (m, d) -> rows a(x, x_j) of A, (m, n), array or CSR. For points of the data
         themselves: their rows of A (with `affinity="knn"`: of the one-sided graph).
     normalization : "symmetric", "bistochastic" or "markov"
-    own_rows : CSR (n, n), Reordered or None
+    own_rows : CSR (n, n) or None
         What `extend` gives for the data, where that is not A itself.
     vertex : array (points,) or None
-        The vertex of each input point where duplicates share one; None: one vertex a point.
+        The vertex of each input point; None: they have the same numbers. Duplicates share a vertex
+        of a neighbour graph, and from 16,384 points on the vertices of sparse operators are
+        numbered so that near ones have near numbers. All else here is about vertices.
     epsilon : float or array (n,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
     diagnostics : dict
@@ -91,9 +127,9 @@ class Diffusion:
 
     operator: Operator
     measure: Array
-    extend: _ScaledRows | None
+    extend: Extension | None
     normalization: str = "markov"
-    own_rows: sparse.csr_matrix | Reordered | None = None
+    own_rows: sparse.csr_matrix | None = None
     vertex: Array | None = None
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -221,10 +257,11 @@ class Diffusion:
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
         operator = as_affinity(K)
+        vertex = None
+        if operator is not K:  # an operator is taken as it is
+            operator, vertex = in_near_order(operator)
         warn_of_distances(operator)
-        if isinstance(operator, Sparse):  # given as an operator: a matrix is in that order already
-            operator = in_near_order(operator)
-        built = Affinity(operator, _given_rows)
+        built = Affinity(operator, _GivenRows(vertex), vertex=vertex)
         return cls._normalized(
             built, operator.n, normalization, alpha, tol, max_iter, advise=advise
         )
@@ -330,15 +367,17 @@ class Diffusion:
         advise: Callable[[Array], str] = _raise_what_it_was_made_with,
     ) -> Diffusion:
         started = time.perf_counter()
-        K = built.operator
+        K, inputs = built.operator, None
+        if built.vertex is not None:
+            inputs = np.unique(built.vertex, return_index=True)[1]
         if normalization == "bistochastic":
-            scaling = bistochastic_scaling(K, tol, max_iter)
+            scaling = bistochastic_scaling(K, tol, max_iter, inputs)
         else:
-            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0)
+            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, inputs)
         A = scaling.of(K, dtype)
         diagnostics = (
             built.diagnostics
-            | check_connectivity(K, scaling.row_sums, advise)
+            | check_connectivity(K, scaling.row_sums, advise, inputs)
             | scaling.diagnostics
         )
         certify_spectrum(K, scaling)
@@ -349,7 +388,7 @@ class Diffusion:
         return cls(
             A,
             scaling.measure,
-            _ScaledRows(built.rows, scaling, width),
+            _ScaledRows(built.rows, scaling, width, built.rows_are_sparse),
             normalization,
             None if built.own_rows is None else scaling.rows(built.own_rows, dtype),
             built.vertex,
@@ -366,6 +405,12 @@ class Diffusion:
         """Number of vertices: of distinct points."""
         return self.operator.n
 
+    def of_inputs(self, values: Any) -> Any:
+        """Return what belongs to the vertices, (n,) or (n, k), as rows of the input points."""
+        if self.vertex is None or np.ndim(values) == 0:
+            return values
+        return take_rows(values, self.vertex)
+
     def deflated(self) -> Deflated:
         """Return A without its trivial eigenvector √π."""
         root = np.sqrt(self.measure)
@@ -373,22 +418,17 @@ class Diffusion:
 
     def smooth(self, H: Array) -> Array:
         """Apply to H (n, k) the rows that `extend` gives for the data: one more step of A."""
-        return self.operator @ H if self.own_rows is None else self.own_rows @ H
+        return self.operator @ H if self.own_rows is None else multiply(self.own_rows, H)
 
     def smooth_new(self, X: Any, H: Array) -> Array:
         """Apply to H (n, k) the rows of new points, tile by tile: (m, k)."""
         if self.extend is None:
             raise ValueError("This diffusion has no rule for new points.")
-        stored, order = stored_order(self.operator)
         # Rows of a dense kernel are as long as the data: fewer of them at a time, 128 MB.
-        held = self.own_rows is not None or isinstance(getattr(stored, "A", stored), Sparse)
-        tile = _NEW_ROWS if held else max(1, min(ROW_TILE, 2**24 // self.n))
-        inner = H if self.own_rows is None or order is None else take_rows(H, order)
+        tile = _NEW_ROWS if self.extend.is_sparse else max(1, min(ROW_TILE, 2**24 // self.n))
         Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
         for tiled in row_tiles(X.shape[0], tile):
-            rows = self.extend.scaled(X[tiled], H.dtype)
-            stored_rows = isinstance(rows, StoredRows)
-            Y[tiled] = multiply(rows.matrix, inner) if stored_rows else rows @ H
+            Y[tiled] = multiply(self.extend(X[tiled], H.dtype), H)
         return Y
 
 
@@ -408,17 +448,15 @@ class _MixtureRows:
 
 @dataclass(frozen=True, eq=False)
 class _ScaledRows:
+    """Rows of A for new points, from their affinities."""
+
     affinity_rows: Callable[[Any], Any]
     scaling: Scaling
     width: int
+    is_sparse: bool
 
-    def __call__(self, X: Any) -> Any:
-        """Return rows of A (m, n), array or CSR, in the order of the points."""
-        rows = self.scaled(X)
-        return rows.in_point_order() if isinstance(rows, StoredRows) else rows
-
-    def scaled(self, X: Any, dtype: Any = np.float64) -> Any:
-        """Return rows of A (m, n), array, CSR or StoredRows."""
+    def __call__(self, X: Any, dtype: Any = np.float64) -> Any:
+        """Return rows of A (m, n), array or CSR; CSR in the given precision."""
         X = check_points(X, min_rows=1)
         if X.shape[1] != self.width:
             raise ValueError(
@@ -428,15 +466,28 @@ class _ScaledRows:
         return self.scaling.rows(self.affinity_rows(X), dtype)
 
 
-def _given_rows(rows: Any) -> Any:
-    """Check affinities of new points that the caller has computed."""
-    sums = np.asarray(rows.sum(axis=1)).ravel()
-    if rows.min() < 0 or not (sums > 0).all():
-        raise ValueError(
-            "Affinities of new points must be non-negative with positive row sums (bad rows: "
-            f"{name_rows(np.flatnonzero(~(sums > 0)))}); leave these points out."
-        )
-    return rows
+@dataclass(frozen=True, eq=False)
+class _GivenRows:
+    """Affinities of new points to the input points that the caller has computed."""
+
+    vertex: Array | None
+
+    def __call__(self, rows: Any) -> Any:
+        """Return them as affinities to the vertices, checked."""
+        sums = np.asarray(rows.sum(axis=1)).ravel()
+        if rows.min() < 0 or not (sums > 0).all():
+            raise ValueError(
+                "Affinities of new points must be non-negative with positive row sums (bad rows: "
+                f"{name_rows(np.flatnonzero(~(sums > 0)))}); leave these points out."
+            )
+        if self.vertex is None:
+            return rows
+        return rows[:, np.unique(self.vertex, return_index=True)[1]]
+
+
+@numbered.register
+def _(A: Diffusion, name: str = "A") -> Numbered:
+    return Numbered(A.operator, A.vertex)
 
 
 diffusion = Diffusion.from_points

@@ -14,8 +14,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 from heatsketch._checks import ConvergenceWarning, check_number, name_rows, refuse_masked
 from heatsketch._typing import Array
 from heatsketch.operators import Dense, Kernel, Operator, Scaled, Sparse, as_operator
-from heatsketch.operators.base import Reordered, put_rows, stored_order
-from heatsketch.operators.sparse import StoredRows, scale_both_sides
+from heatsketch.operators.sparse import is_large, multiply, scale_both_sides
 
 logger = logging.getLogger("heatsketch")
 
@@ -49,7 +48,7 @@ class Scaling:
     alpha: float = 1.0
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, K: Operator, dtype: Any = np.float64) -> Scaled | Reordered:
+    def of(self, K: Operator, dtype: Any = np.float64) -> Operator:
         """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs.
 
         A large graph is scaled entry by entry, and stored in the precision `dtype`; a kernel is
@@ -57,30 +56,24 @@ class Scaling:
         """
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
         leading = np.sqrt(self.measure)
-        if isinstance(K, Reordered) and isinstance(K.A, Sparse):
-            return Reordered(K.A.scaled(self.s[K.order], spectrum, dtype), K.order, leading)
+        if isinstance(K, Sparse) and is_large(K.n):
+            scaled = scale_both_sides(K.matrix, self.s, self.s, dtype)
+            return Sparse(scaled, spectrum, leading)
         K = replace(K, dtype=np.dtype(dtype)) if isinstance(K, Kernel) else K
         return Scaled(K, self.s, spectrum, leading=leading)
 
     def rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A."""
-        if isinstance(K_rows, Reordered):
-            left = self._own_scale(K_rows)[K_rows.order]
-            scaled = scale_both_sides(K_rows.A.matrix, left, self.s[K_rows.order], dtype)
-            return Reordered(Sparse(scaled, K_rows.spectrum), K_rows.order)
-        if isinstance(K_rows, StoredRows):
-            left, right = self._own_scale(K_rows), self.s[K_rows.order]
-            return StoredRows(scale_both_sides(K_rows.matrix, left, right, dtype), K_rows.order)
-        return _scale_both_sides(K_rows, self._own_scale(K_rows), self.s)
+        return _scale_both_sides(K_rows, self._own_scale(K_rows), self.s, dtype)
 
     def _own_scale(self, K_rows: Any) -> Array:
         """Return the scale of points (m,) with these affinities, by the rule of `s`."""
         if self.density_weight is None:
-            return 1.0 / (K_rows @ self.s)
+            return 1.0 / multiply(K_rows, self.s)
         # q^-α / √v with v = q^-α Σ K q_j^-α, arranged so that q^-α itself need not be held
         with np.errstate(over="ignore"):
             own = _row_sums(K_rows) ** (-self.alpha / 2)
-            own /= np.sqrt(K_rows @ self.density_weight)
+            own /= np.sqrt(multiply(K_rows, self.density_weight))
         return np.minimum(own, _LARGEST)  # a common factor, which the Markov form takes out
 
 
@@ -213,42 +206,48 @@ def bistochastic_normalize(K: Any, tol: float = 1e-8, max_iter: int = 1000) -> A
     return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 
-def markov_scaling(K: Operator, alpha: float) -> Scaling:
-    """Return the scaling of A = diag(s) K diag(s), similar to the Markov matrix with `alpha`."""
+def markov_scaling(K: Operator, alpha: float, inputs: Array | None = None) -> Scaling:
+    """Return the scaling of A = diag(s) K diag(s), similar to the Markov matrix with `alpha`.
+
+    `inputs` (n,): the input point at each vertex, for messages; None: they have the same numbers.
+    """
     alpha = check_number(alpha, "alpha")
     q = K @ np.ones(K.n)
-    _check_row_sums(q)
+    _check_row_sums(q, inputs)
     weight = q**-alpha
     v = weight * (K @ weight)
-    _check_row_sums(v)
+    _check_row_sums(v, inputs)
     return Scaling(weight / np.sqrt(v), v / v.sum(), q, weight, alpha)
 
 
-def bistochastic_scaling(K: Operator, tol: float = 1e-8, max_iter: int = 1000) -> Scaling:
-    """Return s with the row sums of diag(s) K diag(s) equal to 1 within `tol`."""
+def bistochastic_scaling(
+    K: Operator, tol: float = 1e-8, max_iter: int = 1000, inputs: Array | None = None
+) -> Scaling:
+    """Return s with the row sums of diag(s) K diag(s) equal to 1 within `tol`.
+
+    `inputs` as in `markov_scaling`.
+    """
     tol = check_number(tol, "tol", low=0, open_low=True, high=_USELESS)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     q = K @ np.ones(K.n)
-    _check_row_sums(q)
-    _check_support(K)
-    stored, order = stored_order(K)
-    start = 1 / np.sqrt(q if order is None else q[order])
-    s, iterations = _balance(stored, start, tol, max_iter)
-    s = s if order is None else put_rows(s, order)
+    _check_row_sums(q, inputs)
+    _check_support(K, inputs)
+    s, iterations = _balance(K, 1 / np.sqrt(q), tol, max_iter)
     residuals = np.abs(s * (K @ s) - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
-    worst = name_rows(np.argsort(-residuals)[: int((residuals > min(tol, _USELESS)).sum())])
+    worst = np.argsort(-residuals)[: int((residuals > min(tol, _USELESS)).sum())]
+    named = name_rows(_named(worst, inputs))
     if not residual <= _USELESS:
         raise ValueError(
             f"The bistochastic scaling has row sums off by {residual:.1e} after {iterations} "
-            f"iterations, worst at rows {worst}; raise max_iter, give these points a positive "
+            f"iterations, worst at rows {named}; raise max_iter, give these points a positive "
             "K_ii, or leave them out."
         )
     if residual > tol:
         warnings.warn(
             f"The bistochastic scaling reached {residual:.1e}, not tol={tol:.1e}, in {iterations} "
-            f"iterations, worst at rows {worst}; raise max_iter or tol.",
+            f"iterations, worst at rows {named}; raise max_iter or tol.",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -307,8 +306,12 @@ def _energy(s: Array, Ks: Array) -> float:
     return float(0.5 * (s @ Ks) - np.log(s).sum())
 
 
-def _check_row_sums(sums: Array) -> None:
-    bad = np.flatnonzero(~(np.isfinite(sums) & (sums > 0)))
+def _named(vertices: Array, inputs: Array | None) -> Array:
+    return vertices if inputs is None else inputs[vertices]
+
+
+def _check_row_sums(sums: Array, inputs: Array | None) -> None:
+    bad = _named(np.flatnonzero(~(np.isfinite(sums) & (sums > 0))), inputs)
     if len(bad):
         raise ValueError(
             f"{len(bad)} point(s) have no affinity to anything, not even themselves (rows "
@@ -316,28 +319,25 @@ def _check_row_sums(sums: Array) -> None:
         )
 
 
-def _check_support(K: Operator) -> None:
+def _check_support(K: Operator, inputs: Array | None) -> None:
     """Raise if K, where stored and with zeros on its diagonal, cannot be scaled at all.
 
     A scaling exists if and only if every positive entry lies on a positive diagonal (total
     support): after a perfect matching is moved to the diagonal, each entry must stay inside one
     strongly connected component (Sinkhorn and Knopp 1967). K_ii > 0 everywhere is enough.
     """
-    stored: Any
-    stored, order = stored_order(K)
-    if not isinstance(stored, (Dense, Sparse)) or (stored.matrix.diagonal() > 0).all():
+    if not isinstance(K, (Dense, Sparse)) or (K.matrix.diagonal() > 0).all():
         return
-    names = np.arange(K.n) if order is None else order
-    pattern = sparse.csr_matrix(stored.matrix != 0)
+    pattern = sparse.csr_matrix(K.matrix != 0)
     column_of = maximum_bipartite_matching(pattern, perm_type="column")
     unmatched = np.flatnonzero(column_of < 0)
     if len(unmatched):
-        _raise_no_scaling(names[unmatched])
+        _raise_no_scaling(_named(unmatched, inputs))
     shuffled = pattern[:, column_of].tocoo()
     labels = connected_components(shuffled, directed=True, connection="strong")[1]
     stray = labels[shuffled.row] != labels[shuffled.col]
     if stray.any():
-        _raise_no_scaling(names[np.unique(shuffled.row[stray])])
+        _raise_no_scaling(_named(np.unique(shuffled.row[stray]), inputs))
 
 
 def _raise_no_scaling(rows: Array) -> None:
@@ -349,20 +349,15 @@ def _raise_no_scaling(rows: Array) -> None:
 
 
 def _row_sums(rows: Any) -> Array:
-    if isinstance(rows, (Reordered, StoredRows)):
-        return rows @ np.ones(len(rows.order))
     return np.asarray(rows.sum(axis=1)).ravel()
 
 
-def _scale_both_sides(rows: Any, left: Array, right: Array) -> Any:
-    if not sparse.issparse(rows):
-        with np.errstate(over="ignore"):
-            scale = np.minimum(left[:, None] * right, np.finfo(float).max)
-        return rows * scale  # 0 where the row is 0, however large the scale has to be elsewhere
-    scaled = rows.tocsr().astype(np.float64)  # a copy
-    owner = np.repeat(np.arange(scaled.shape[0]), np.diff(scaled.indptr))
-    scaled.data *= left[owner] * right[scaled.indices]
-    return scaled
+def _scale_both_sides(rows: Any, left: Array, right: Array, dtype: Any = np.float64) -> Any:
+    if sparse.issparse(rows):
+        return scale_both_sides(rows.tocsr(), left, right, dtype)
+    with np.errstate(over="ignore"):
+        scale = np.minimum(left[:, None] * right, np.finfo(float).max)
+    return rows * scale  # 0 where the row is 0, however large the scale has to be elsewhere
 
 
 def _like(K: Any, left: Array, right: Array) -> Any:

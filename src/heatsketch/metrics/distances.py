@@ -14,7 +14,7 @@ from heatsketch._array import random_block, row_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import pair_distances
-from heatsketch.operators import as_operator
+from heatsketch.operators import numbered
 from heatsketch.operators.base import Deflated, Operator
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Block, Filter, apply, make_filter
@@ -90,11 +90,11 @@ def diffusion_rows(A: Any, time: float, filter: str, deflate: bool = False) -> D
     if isinstance(A, Diffusion):
         weight = 1 / np.sqrt(A.measure) if A.normalization == "markov" else np.ones(A.n)
         return DiffusionRows(A.deflated(), f, weight, A.vertex, None if deflate else A.operator)
-    A = as_operator(A)
+    A, vertex = numbered(A)
     if isinstance(A, Deflated):
-        return DiffusionRows(A, f, np.ones(A.n), None, None)
+        return DiffusionRows(A, f, np.ones(A.n), vertex, None)
     deflated = Deflated(A, leading_vector(A, rng=0))
-    return DiffusionRows(deflated, f, np.ones(A.n), None, None if deflate else A)
+    return DiffusionRows(deflated, f, np.ones(A.n), vertex, None if deflate else A)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class DiffusionRows:
     weight : array (n,)
         w, of the vertices.
     vertex : array (points,) or None
-        The vertex of each point, where duplicates share one.
+        The vertex of each point; None: they have the same numbers.
     whole : Operator or None
         A, where the trivial direction counts.
     """

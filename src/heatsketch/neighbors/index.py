@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
+from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.rows import CHUNK, distinct_rows, pair_distances
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
@@ -24,13 +25,6 @@ _SMALL_TREE_FEATURES = 15  # of few points, a tree finds exact neighbours fast e
 _TREE_TILE = 4096
 _TIE = 1e-7  # distances closer than this, relatively, are ordered exactly
 _GRAM_BOUND = 1e-8  # the largest relative error of a squared distance we accept from that form
-
-
-class Neighbors(NamedTuple):
-    """The nearest points of each query, nearest first."""
-
-    distances: Array  # (m, k)
-    indices: Array  # (m, k)
 
 
 class Distinct(NamedTuple):
@@ -62,11 +56,11 @@ class NeighborIndex:
     frame : Frame, optional
         Coordinates in which distances are given; by default those of the points.
 
-    Attributes
-    ----------
-    recall, recall_error : float
-        What was measured, and its standard error; 1 and 0 where the search is exact (or has not
-        been asked yet).
+    Notes
+    -----
+    `of_points(k)` has the neighbours of the points themselves, `query(x, k)` those of any others;
+    `recall_at(k)` says how many of them are found. Rows of `query` that equal points of the index
+    find what `of_points` finds.
     """
 
     def __init__(
@@ -87,8 +81,6 @@ class NeighborIndex:
         self._distinct: Distinct | None = None
         self._checksum: int | None = None
         self.given, self._frame = points, frame
-        self.recall, self.recall_error = 1.0, 0.0
-        self._lists: dict[int, Any] = {}
         self._in_tree = not sparse.issparse(points) and (
             points.shape[1] <= _TREE_FEATURES
             or (points.shape[1] <= _SMALL_TREE_FEATURES and self.n <= EXACT_POINTS)
@@ -109,28 +101,42 @@ class NeighborIndex:
         dense = not sparse.issparse(self.given)
         return dense and not self._in_tree and self.n > EXACT_POINTS and self.wanted_recall < 1
 
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        """Recall and its standard error, where the search is approximate."""
+    def recall_at(self, k: int) -> Recall:
+        """Return the measured share of the k nearest points that a search finds; 1 where exact."""
+        if not self.approximate:
+            return Recall(1.0, 0.0)
+        return self._lists.probes_for(max(k, self._shared), self.wanted_recall).recall
+
+    def diagnostics(self, k: int) -> dict[str, float]:
+        """Return the recall of k neighbours and its standard error, where search is approximate."""
         if not self.approximate:
             return {}
-        return {"recall": self.recall, "recall_error": self.recall_error}
+        recall = self.recall_at(k)
+        return {"recall": recall.value, "recall_error": recall.error}
 
     @cached_property
     def points(self) -> Points:
         """The points in the frame, float64 (n, d)."""
         return self._moved(self.given)
 
+    def of_points(self, k: int) -> Neighbors:
+        """Return the k nearest points of every point of the index, itself among them: (n, k)."""
+        if k > self._shared:
+            return self._search_points(k)
+        if self._found is None:
+            self._found = self._search_points(self._shared)
+        return Neighbors(*(values[:, :k].copy() for values in self._found))
+
     def query(self, x: Points, k: int, any_tie: bool = False) -> Neighbors:
         """Return the k nearest points of each row of x (m, d).
 
         `any_tie`: of points equally far take any, which is faster where many points coincide.
         """
-        if x is not self.given or k > self._shared:
-            return self._search(x, k, any_tie)
-        if self._found is None:
-            self._found = self._search(x, self._shared)
-        return Neighbors(*(values[:, :k].copy() for values in self._found))
+        self._check_count(k)
+        if self.approximate:
+            wanted = max(k, self._shared)
+            return self._from_lists(self._lists.query(x, wanted, self.wanted_recall), k)
+        return self._exact(self._moved(x), k, None, any_tie)
 
     def in_frame(self, frame: Frame) -> NeighborIndex:
         """Return the index of the same points whose distances are in a frame: made once."""
@@ -148,8 +154,6 @@ class NeighborIndex:
 
     def holds(self, x: Points) -> bool:
         """Say whether the rows of x are the points of the index."""
-        if x is self.given:
-            return True
         if x.shape != self.given.shape or sparse.issparse(x) != sparse.issparse(self.given):
             return False
         if sparse.issparse(x):
@@ -171,14 +175,23 @@ class NeighborIndex:
             )
         self._checksum = checksum
 
-    def _search(self, x: Points, k: int, any_tie: bool = False) -> Neighbors:
+    def _check_count(self, k: int) -> None:
         if k > self.n:
             raise ValueError(f"k={k} but there are {self.n} points; pass k <= {self.n}.")
+
+    def _search_points(self, k: int) -> Neighbors:
+        self._check_count(k)
         if self.approximate:
-            return self._query_lists(x, max(k, self._shared), k)
-        x = self.points if x is self.given else self._moved(x)
+            wanted = max(k, self._shared)
+            return self._from_lists(self._lists.of_points(wanted, self.wanted_recall), k)
+        return self._exact(self.points, k, self.order())
+
+    def _exact(
+        self, x: Points, k: int, order: Array | None = None, any_tie: bool = False
+    ) -> Neighbors:
+        """Return the k nearest points of rows x (m, d) in the frame, visited in an order."""
         reach = min(k + 1, self.n)  # one more, to see whether the last is a tie
-        distances, indices = self._in_order(*self._nearest(x, reach))
+        distances, indices = self._in_order(*self._nearest(x, reach, order))
         tied = np.flatnonzero(distances[:, -1] <= distances[:, k - 1] * (1 + _TIE))
         if reach > k and len(tied) and not any_tie:
             self._break_ties(x, tied, Neighbors(distances[:, :k], indices[:, :k]))
@@ -187,12 +200,18 @@ class NeighborIndex:
     def order(self) -> Array | None:
         """Return the points (n,) in an order in which near ones are near, if the search has one."""
         if self.approximate:
-            return next((lists.order for lists in self._lists.values()), None)
+            return self._lists.order
         return self._tree.indices if self._in_tree else None
+
+    def points_within(self, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` between the points, CSR (n, n), zeros stored."""
+        return self._within(self.points, radius)
 
     def within(self, x: Points, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
-        x = self._moved(x)
+        return self._within(self._moved(x), radius)
+
+    def _within(self, x: Points, radius: float) -> sparse.csr_matrix:
         # A little wider first: membership is decided on the recomputed distances, so that it is
         # the same from both ends of a pair.
         wide = radius * (1 + 1e-7)
@@ -232,24 +251,22 @@ class NeighborIndex:
     def _largest_square(self) -> float:
         return float(np.max(squared_norms(self.points)))
 
-    def _query_lists(self, x: Points, k: int, wanted: int) -> Neighbors:
+    @cached_property
+    def _lists(self) -> Any:
         from heatsketch.neighbors.inverted_lists import InvertedLists  # compiled loops
 
-        if k not in self._lists:
-            frame = Frame.of(self.given) if self._frame is None else self._frame
-            points = np.ascontiguousarray(self.given)
-            self._lists[k] = InvertedLists(points, frame, k, self.wanted_recall)
-            self.recall = self._lists[k].recall
-            self.recall_error = self._lists[k].recall_error
-        lists = self._lists[k]
-        distances, indices = lists.query_all(k) if x is self.given else lists.query(x, k)
-        if self._frame is None:  # in the units of the points, then
-            distances = np.ldexp(distances, lists.frame.exponent)
-        return Neighbors(distances[:, :wanted], indices[:, :wanted])
+        frame = Frame.of(self.given) if self._frame is None else self._frame
+        return InvertedLists(np.ascontiguousarray(self.given), frame)
 
-    def _nearest(self, x: Points, k: int) -> tuple[Array, Array]:
+    def _from_lists(self, found: tuple[Array, Array], k: int) -> Neighbors:
+        distances, indices = found
+        if self._frame is None:  # in the units of the points, then
+            distances = np.ldexp(distances, self._lists.frame.exponent)
+        return Neighbors(distances[:, :k], indices[:, :k])
+
+    def _nearest(self, x: Points, k: int, order: Array | None) -> tuple[Array, Array]:
         if self._in_tree:
-            return self._nearest_in_tree(x, k)
+            return self._nearest_in_tree(x, k, np.arange(len(x)) if order is None else order)
         indices = self._blocks.kneighbors(x, n_neighbors=k, return_distance=False)
         distances = self._distances(x, indices)
         unsure = self._unsure(x, distances.max(axis=1))
@@ -258,10 +275,9 @@ class NeighborIndex:
             distances[unsure] = self._distances(x[unsure], indices[unsure])
         return distances, indices
 
-    def _nearest_in_tree(self, x: Array, k: int) -> tuple[Array, Array]:
+    def _nearest_in_tree(self, x: Array, k: int, order: Array) -> tuple[Array, Array]:
+        """Search in an order: neighbouring queries walk branches that are in the cache."""
         distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
-        # Neighbouring queries walk the same branches while these are in the cache.
-        order = self._tree.indices if x is self.points else np.arange(len(x))
 
         def work(tile: slice) -> None:
             rows = order[tile]

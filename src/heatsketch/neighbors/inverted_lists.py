@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import logging
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
+from heatsketch.neighbors.found import Recall
 from heatsketch.operators.base import index_type
 
 logger = logging.getLogger("heatsketch")
@@ -33,6 +35,15 @@ _FARTHEST = 1e15  # a query is no farther off: its squares must be held in float
 _FEW = 64  # cells that a query chooses from, at least
 
 
+class Probes(NamedTuple):
+    """Which cells are searched for k neighbours, and what share of these is found."""
+
+    k: int
+    n_probe: int  # cells that are searched for each query
+    near: Array  # (cells, choice), those that a query in a cell chooses from
+    recall: Recall
+
+
 class InvertedLists:
     """Cells of points, and the search in them.
 
@@ -41,36 +52,37 @@ class InvertedLists:
     points : array (n, d), float32 or float64, C order
         Read where they lie; what is stored is one float32 copy, in the order of the cells.
     frame : Frame
-    k : int
-        Neighbours that will be asked for.
-    recall : float
-        Share of the exact neighbours that is to be found.
 
     Attributes
     ----------
     order : array (n,)
         The points in the order of their cells: near ones are near each other in it.
-    recall, recall_error : float
-        Share of the exact k neighbours of 512 rows that is found, and its standard error.
     """
 
-    def __init__(self, points: Array, frame: Frame, k: int, recall: float) -> None:
-        self._points, self.frame, self._k = points, frame, k
+    def __init__(self, points: Array, frame: Frame) -> None:
+        self._points, self.frame = points, frame
         rng = np.random.default_rng(0)  # the same points, the same cells
         self._tops, self._starts_of_tops, self._centres = _centres(points, frame, rng)
         self._sort()
-        sample = np.sort(rng.choice(len(points), min(_PROBES, len(points)), replace=False))
-        self._near = np.empty((len(self._centres), 0), np.int32)
-        self._count = 0
-        self._calibrate(sample, recall)
+        sample = rng.choice(len(points), min(_PROBES, len(points)), replace=False)
+        self._sample = np.sort(sample)
+        self._probes: dict[tuple[int, float], Probes] = {}
 
-    def query(self, x: Array, k: int) -> tuple[Array, Array]:
+    def query(self, x: Array, k: int, recall: float) -> tuple[Array, Array]:
         """Return distances in the frame and indices (m, k) of the nearest points of x (m, d)."""
-        return self._search(x, self._cells_of(x), k)
+        cells = self._cells_of(x)
+        order = np.argsort(cells, kind="stable")
+        return self._search(x, cells, order, self.probes_for(k, recall))
 
-    def query_all(self, k: int) -> tuple[Array, Array]:
+    def of_points(self, k: int, recall: float) -> tuple[Array, Array]:
         """Return what `query` returns for the points themselves."""
-        return self._search(self._points, self._cells, k)
+        return self._search(self._points, self._cells, self.order, self.probes_for(k, recall))
+
+    def probes_for(self, k: int, recall: float) -> Probes:
+        """Return how many cells hold the share `recall` of the k neighbours; measured once."""
+        if (k, recall) not in self._probes:
+            self._probes[k, recall] = self._calibrated(k, recall)
+        return self._probes[k, recall]
 
     def _sort(self) -> None:
         """Sort the points into the cells of their nearest centres; move centres to their means."""
@@ -110,20 +122,20 @@ class InvertedLists:
     def _moved(self, x: Array) -> Array:
         return np.clip(self.frame(x), -_FARTHEST, _FARTHEST)
 
-    def _search(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
-        order = self.order if x is self._points else np.argsort(cells, kind="stable")
-        distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
+    def _search(self, x: Array, cells: Array, order: Array, probes: Probes) -> tuple[Array, Array]:
+        shape = (len(x), probes.k)
+        distances, indices = np.empty(shape), np.empty(shape, np.int64)
 
         def work(places: slice) -> None:
             rows = order[places]
-            distances[rows], indices[rows] = self._nearest(x[rows], cells[rows], k)
+            distances[rows], indices[rows] = self._nearest(x[rows], cells[rows], probes)
 
         for_each_tile(work, len(x), _TILE)
         return distances, indices
 
-    def _nearest(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
-        moved = self._moved(x)
-        chosen = kernels.cells_to_search(moved, cells, self._means, self._near, self._count)
+    def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:
+        moved, k = self._moved(x), probes.k
+        chosen = kernels.cells_to_search(moved, cells, self._means, probes.near, probes.n_probe)
         places = self._candidates(moved, cells, chosen, k)
         few = np.flatnonzero(places[:, k - 1] < 0)
         if len(few):  # so many cells are nearly empty
@@ -131,14 +143,14 @@ class InvertedLists:
             places[few] = self._candidates(moved[few], cells[few], every, k)
         return self._sorted(x, places, k)
 
-    def _exact(self, x: Array, cells: Array) -> tuple[Array, Array]:
+    def _exact(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
         """Return distances and indices (m, k) of the nearest points of x (m, d) among all."""
-        distances, indices = np.empty((len(x), self._k)), np.empty((len(x), self._k), np.int64)
+        distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
 
         def work(rows: slice) -> None:
             every = self._every_cell(rows.stop - rows.start)
-            places = self._candidates(self._moved(x[rows]), cells[rows], every, self._k)
-            distances[rows], indices[rows] = self._sorted(x[rows], places, self._k)
+            places = self._candidates(self._moved(x[rows]), cells[rows], every, k)
+            distances[rows], indices[rows] = self._sorted(x[rows], places, k)
 
         for_each_tile(work, len(x), _PROBES // 4)
         return distances, indices
@@ -155,30 +167,30 @@ class InvertedLists:
     def _every_cell(self, m: int) -> Array:
         return np.tile(np.arange(len(self._means), dtype=np.int32), (m, 1))
 
-    def _calibrate(self, sample: Array, target: float) -> None:
+    def _calibrated(self, k: int, target: float) -> Probes:
         """Choose how many cells are searched, by where the exact neighbours of a sample are."""
-        x, own = self._points[sample], self._cells[sample]
-        distances, indices = self._exact(x, own)
+        x, own = self._points[self._sample], self._cells[self._sample]
+        distances, indices = self._exact(x, own, k)
         ranks = self._ranks(self._moved(x), own, self._cells[indices])
         wanted = target
         for _ in range(2):
-            self._count = int(np.quantile(ranks, wanted, method="higher")) + 1
-            error = np.mean(ranks < self._count, axis=1).std() / math.sqrt(len(x))
+            count = int(np.quantile(ranks, wanted, method="higher")) + 1
+            error = np.mean(ranks < count, axis=1).std() / math.sqrt(len(x))
             wanted = min(1.0, target + _SURE * float(error))
-        choice, farthest = max(_FEW, 8 * self._count), distances[:, -1:] * (1 + 1e-12)
+        choice, farthest = max(_FEW, 8 * count), distances[:, -1:] * (1 + 1e-12)
         while True:  # a cell may be near the query but not near the centre of the query's own
             choice = min(choice, len(self._means))
-            self._near = self._nearest_cells(choice)
-            found = np.mean(self._nearest(x, own, self._k)[0] <= farthest, axis=1)
+            probes = Probes(k, count, self._nearest_cells(choice), Recall(1.0, 0.0))
+            found = np.mean(self._nearest(x, own, probes)[0] <= farthest, axis=1)
             if found.mean() >= target or choice == len(self._means):
                 break
             choice *= 2
-        self.recall = float(found.mean())
-        self.recall_error = float(found.std() / math.sqrt(len(found)))
+        recall = Recall(float(found.mean()), float(found.std() / math.sqrt(len(found))))
         logger.info(
             "neighbours: %d of %d cells searched, recall %.4f ± %.4f",
-            *(self._count, len(self._means), self.recall, self.recall_error),
+            *(count, len(self._means), *recall),
         )
+        return probes._replace(recall=recall)
 
     def _ranks(self, x: Array, own: Array, holders: Array) -> Array:
         """Return the turn at which each cell of `holders` (m, k) is searched for its query."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +11,8 @@ from sklearn.base import clone
 
 from heatsketch._array import Frame
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors.index import NeighborIndex, Neighbors
+from heatsketch.neighbors.found import Neighbors
+from heatsketch.neighbors.index import NeighborIndex
 from heatsketch.neighbors.rows import distinct_rows, pair_distances
 
 
@@ -23,17 +24,24 @@ class Search(Protocol):
         """Number of points."""
         ...
 
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        """What is known of the quality of the search."""
+    def of_points(self, k: int) -> Neighbors:
+        """Return the k nearest points of every point, itself first of all: (n, k)."""
         ...
 
     def query(self, x: Points, k: int) -> Neighbors:
-        """Return the k nearest points of each row of x, those of a point itself first of all."""
+        """Return the k nearest points of each row of x, (m, k)."""
+        ...
+
+    def points_within(self, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` between the points, CSR (n, n), zeros stored."""
         ...
 
     def within(self, x: Points, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
+        ...
+
+    def diagnostics(self, k: int) -> dict[str, float]:
+        """Return what is known of the quality of a search for k neighbours."""
         ...
 
     def order(self) -> Array | None:
@@ -57,7 +65,8 @@ def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
     if neighbors is None:
         return NeighborIndex(X, frame=frame)
     if isinstance(neighbors, NeighborIndex):
-        return _Shared(neighbors, X, frame)
+        _check_same_points(neighbors, X)
+        return neighbors.in_frame(frame)
     if sparse.issparse(neighbors):
         return _Graph(neighbors, X, frame)
     if hasattr(neighbors, "fit_transform") and hasattr(neighbors, "transform"):
@@ -97,34 +106,6 @@ def distinct_search(neighbors: Any, X: Points, frame: Frame) -> tuple[Points, Ar
     return distinct
 
 
-class _Shared:
-    """An index of the same points that others may use, too."""
-
-    def __init__(self, index: NeighborIndex, X: Points, frame: Frame) -> None:
-        _check_same_points(index, X)
-        self._index, self._X = index.in_frame(frame), X
-
-    @property
-    def n(self) -> int:
-        return self._index.n
-
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        return self._index.diagnostics
-
-    def order(self) -> Array | None:
-        return self._index.order()
-
-    def query(self, x: Points, k: int) -> Neighbors:
-        return self._index.query(self._own(x), k)
-
-    def within(self, x: Points, radius: float) -> sparse.csr_matrix:
-        return self._index.within(self._own(x), radius)
-
-    def _own(self, x: Points) -> Points:
-        return self._index.given if x is self._X else x
-
-
 def _check_same_points(index: NeighborIndex, X: Points) -> None:
     if index.n != X.shape[0]:
         raise ValueError(
@@ -139,31 +120,32 @@ def _check_same_points(index: NeighborIndex, X: Points) -> None:
 
 
 class _Given:
-    """Abstract base: distances between the points of X, as a graph."""
+    """Abstract base: distances between points, as a graph."""
 
-    diagnostics: ClassVar[dict[str, float]] = {}
     _graph: sparse.csr_matrix
-    _X: Points
     _frame: Frame
 
     @property
     def n(self) -> int:
         return self._graph.shape[0]
 
+    def diagnostics(self, k: int) -> dict[str, float]:
+        return {}
+
     def order(self) -> Array | None:
         return None
 
+    def of_points(self, k: int) -> Neighbors:
+        return _nearest_in(self._graph, k, self._frame, own=True)
+
     def query(self, x: Points, k: int) -> Neighbors:
-        if x is self._X:
-            return _nearest_in(self._graph, k, self._frame, own=True)
         return _nearest_in(self._graph_of(x), k, self._frame, own=False)
 
+    def points_within(self, radius: float) -> sparse.csr_matrix:
+        return _within(self._graph, radius, self._frame)
+
     def within(self, x: Points, radius: float) -> sparse.csr_matrix:
-        graph = (self._graph if x is self._X else self._graph_of(x)).tocoo()
-        distances = np.ldexp(_checked(graph.data).astype(float), -self._frame.exponent)
-        kept = distances <= radius
-        rows, columns = graph.row[kept], graph.col[kept]
-        return sparse.csr_matrix((distances[kept], (rows, columns)), shape=graph.shape)
+        return _within(self._graph_of(x), radius, self._frame)
 
     @abstractmethod
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
@@ -181,7 +163,7 @@ class _Graph(_Given):
                 f"distances between these, ({X.shape[0]}, {X.shape[0]})."
             )
         _refuse_connectivity(graph, X)
-        self._graph, self._X, self._frame = graph, X, frame
+        self._graph, self._frame = graph, frame
 
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
         raise ValueError(
@@ -194,12 +176,21 @@ class _Transformer(_Given):
     """A transformer of scikit-learn's kind, fitted to the points."""
 
     def __init__(self, transformer: Any, X: Points, frame: Frame) -> None:
-        self._fitted, self._X, self._frame = clone(transformer), X, frame
+        self._fitted, self._frame = clone(transformer), frame
         self._graph = sparse.csr_matrix(self._fitted.fit_transform(X))
         _refuse_connectivity(self._graph, X)
 
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
         return sparse.csr_matrix(self._fitted.transform(x))
+
+
+def _within(graph: sparse.csr_matrix, radius: float, frame: Frame) -> sparse.csr_matrix:
+    """Return the entries of a graph of distances up to `radius`, in the frame."""
+    graph = graph.tocoo()
+    distances = np.ldexp(_checked(graph.data).astype(float), -frame.exponent)
+    kept = distances <= radius
+    rows, columns = graph.row[kept], graph.col[kept]
+    return sparse.csr_matrix((distances[kept], (rows, columns)), shape=graph.shape)
 
 
 def _nearest_in(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Neighbors:
@@ -237,8 +228,8 @@ def _refuse_connectivity(graph: sparse.csr_matrix, X: Points) -> None:
     distances = pair_distances(points, points, rows, graph.indices[entries])
     if not np.allclose(np.ldexp(distances, frame.exponent), 1, rtol=1e-3):
         raise ValueError(
-            "neighbors holds ones only, which say who is near, not how far; pass distances "
-            "(mode='distance')."
+            "neighbors holds only ones, which mark the neighbours but do not give their distances; "
+            "pass distances (mode='distance')."
         )
 
 

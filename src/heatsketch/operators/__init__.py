@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from heatsketch._checks import refuse_masked
-from heatsketch.operators.base import Affine, Deflated, Operator, Scaled
+from heatsketch.operators.base import (
+    Affine,
+    Deflated,
+    Numbered,
+    Operator,
+    Scaled,
+    in_near_order,
+)
 from heatsketch.operators.dense import Dense
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.lowrank import LowRank
-from heatsketch.operators.sparse import Sparse, in_near_order
+from heatsketch.operators.sparse import Sparse
 
 __all__ = [
     "Affine",
@@ -20,10 +28,12 @@ __all__ = [
     "Dense",
     "Kernel",
     "LowRank",
+    "Numbered",
     "Operator",
     "Scaled",
     "Sparse",
     "as_operator",
+    "numbered",
 ]
 
 SYMMETRY_TOLERANCE = 1e-10
@@ -44,7 +54,18 @@ def as_operator(A: Any, name: str = "A") -> Operator:
     if matrix.dtype.kind in "iub":
         matrix = matrix.astype(np.float64)
     check_symmetric(matrix, name)
-    return in_near_order(Sparse(matrix)) if issparse(matrix) else Dense(matrix)
+    return Sparse(matrix) if issparse(matrix) else Dense(matrix)
+
+
+@functools.singledispatch
+def numbered(A: Any, name: str = "A") -> Numbered:
+    """Return `A` as an operator on vertices: the door through which matrices come in.
+
+    The vertices of a large sparse matrix are numbered so that near ones have near numbers; an
+    operator is taken as it is. Whatever has vertices of its own registers here.
+    """
+    operator = as_operator(A, name)
+    return Numbered(operator, None) if operator is A else in_near_order(operator)
 
 
 def check_symmetric(matrix: Any, name: str = "A") -> None:

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.base import Reordered, check_block, places_of, take_rows
+from heatsketch.operators.base import Numbered, check_block, in_near_order, inverse_permutation
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 _TILE = 2048  # rows of a product
@@ -28,7 +28,7 @@ class Sparse:
 
     Cost of a product: 2 nnz k operations. From 16,384 rows on by compiled loops on all cores, with
     the same bits for any number of them; speed is then that of memory, and depends on whether
-    points near in the matrix are near in their order (`in_near_order`).
+    points near in the matrix are near in their order (`numbered`).
 
     Parameters
     ----------
@@ -36,6 +36,8 @@ class Sparse:
         Symmetric; converted to CSR where it is not.
     spectrum : (float, float), optional
         Interval known to hold the spectrum; by default ± the largest absolute row sum.
+    leading : array (n,), optional
+        The eigenvector of the largest eigenvalue, where it is known.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class Sparse:
 
     matrix: sparse.csr_matrix
     spectrum: tuple[float, float] = None  # type: ignore[assignment]
+    leading: Array | None = None
 
     def __post_init__(self) -> None:
         matrix = sparse.csr_matrix(self.matrix)
@@ -78,42 +81,11 @@ class Sparse:
         """Multiply a block: (n, k) -> (n, k)."""
         return multiply(self.matrix, self.asarray(X))
 
-    def scaled(self, s: Array, spectrum: tuple[float, float], dtype: Any) -> Sparse:
-        """Return diag(s) A diag(s), stored in the given precision."""
-        return Sparse(scale_both_sides(self.matrix, s, s, dtype), spectrum)
 
-
-@dataclass(frozen=True, eq=False)
-class StoredRows:
-    """Rows (m, n) over points that are stored in another order.
-
-    Attributes
-    ----------
-    matrix : CSR (m, n)
-        Columns are places.
-    order : array (n,)
-        The point at each place.
-    """
-
-    matrix: sparse.csr_matrix
-    order: Array
-
-    def __matmul__(self, H: Array) -> Array:
-        """Multiply a block in the order of the points: (n, k) -> (m, k)."""
-        return multiply(self.matrix, take_rows(H, self.order))
-
-    def in_point_order(self) -> sparse.csr_matrix:
-        """Return the rows with points as columns, CSR (m, n)."""
-        parts = (self.matrix.data, self.order[self.matrix.indices], self.matrix.indptr)
-        rows = sparse.csr_matrix(parts, shape=self.matrix.shape)
-        rows.sort_indices()
-        return rows
-
-
-def multiply(matrix: sparse.csr_matrix, X: Array) -> Array:
-    """Return matrix @ X for a matrix (m, n) and a block or vector X (n, k) of its precision."""
+def multiply(matrix: Any, X: Array) -> Array:
+    """Return matrix @ X, compiled for a large CSR matrix (m, n) and X (n, k) of its precision."""
     n = matrix.shape[0]
-    if not is_large(matrix.shape[1]):
+    if not (sparse.issparse(matrix) and is_large(matrix.shape[1])):
         return matrix @ X
     from heatsketch.operators import csr
 
@@ -186,23 +158,19 @@ def sorted_transpose(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     return transposed
 
 
-def in_near_order(A: Sparse) -> Sparse | Reordered:
-    """Return A stored in an order in which near points are near.
-
-    The order is reverse Cuthill-McKee; small matrices, which stay in the cache, are left as they
-    are. Nothing can be seen of it but the speed of products, which it makes several times faster
-    where the given order is arbitrary.
-    """
+@in_near_order.register
+def _(A: Sparse) -> Numbered:
+    """Number the vertices by reverse Cuthill-McKee, if the matrix does not stay in the cache."""
     if not is_large(A.n):
-        return A
+        return Numbered(A, None)
     order = reverse_cuthill_mckee(A.matrix, symmetric_mode=True)
-    return Reordered(Sparse(permuted(A.matrix, order), A.spectrum), order)
+    return Numbered(Sparse(permuted(A.matrix, order), A.spectrum), inverse_permutation(order))
 
 
 def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:
     """Return matrix[order][:, order]."""
     rows = matrix[order]
-    rows.indices = places_of(order)[rows.indices].astype(rows.indices.dtype)
+    rows.indices = inverse_permutation(order)[rows.indices].astype(rows.indices.dtype)
     rows.has_sorted_indices = False
     rows.sort_indices()
     return rows

@@ -156,7 +156,7 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0) -> float:
     frame = Frame.of(X)
     if rule == "nearest":
         index = NeighborIndex(X, frame=frame)
-        d2 = index.query(X, min(2, X.shape[0])).distances[:, -1] ** 2
+        d2 = index.of_points(min(2, X.shape[0])).distances[:, -1] ** 2
         return in_data_units(frame, float(2 * np.mean(_positive(d2))))
     pairs = _Pairs.of(X, frame, None, np.random.default_rng(rng))
     if rule == "median":

@@ -257,7 +257,7 @@ def _longest_square_of_many(points: Points) -> float:
 def _tree_of_neighbors(points: Points) -> list[Array]:
     """Return a spanning tree (i, j, length) of nearest neighbours and links between their parts."""
     n, k = points.shape[0], _TREE_NEIGHBORS + 1
-    found = NeighborIndex(points).query(points, k)
+    found = NeighborIndex(points).of_points(k)
     starts = np.arange(0, n * k + 1, k)
     graph = sparse.csr_matrix((found.distances.ravel(), found.indices.ravel(), starts), (n, n))
     tree = minimum_spanning_tree(graph).tocoo()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,8 @@ from scipy import sparse
 from heatsketch._array import Frame
 from heatsketch._checks import check_number, check_points, name_rows
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors import Neighbors, distinct_rows, distinct_search, search_of
+from heatsketch.graphs.neighborhoods import find_neighbors
+from heatsketch.neighbors import Neighbors, distinct_rows
 
 logger = logging.getLogger("heatsketch")
 
@@ -130,20 +130,11 @@ def _neighbors_of_distinct(X: Points, k: int, neighbors: Any) -> Neighbors:
     n = len(first)
     if n < 3:
         raise ValueError(f"X has {n} distinct point(s); pass at least 3.")
-    if n == X.shape[0]:
-        search = search_of(neighbors, X, frame)
-    elif sparse.issparse(neighbors):
+    if sparse.issparse(neighbors) and n < X.shape[0]:
         X, graph = X[first], sparse.csr_matrix(neighbors)
-        search = search_of(graph[first][:, first], X, frame)
-    else:
-        X, _, search = distinct_search(neighbors, X, frame)
-    if k >= n:
-        warnings.warn(
-            f"n_neighbors={k} but X has {n} distinct points; using n_neighbors={n - 1}.",
-            stacklevel=3,
-        )
-        k = n - 1
-    found = search.query(X, k + 1)
+        neighbors = graph[first][:, first]
+    found = find_neighbors(X, frame, k, None, neighbors).nearest
+    assert isinstance(found, Neighbors)
     equal = np.flatnonzero(found.distances[:, 1] == 0)
     if len(equal):
         raise ValueError(

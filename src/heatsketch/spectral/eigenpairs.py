@@ -13,8 +13,8 @@ from scipy.linalg import qr
 from heatsketch._array import for_each_tile, random_block, single_threaded_blas
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import as_operator
-from heatsketch.operators.base import Deflated, Operator, put_rows, stored_order
+from heatsketch.operators import numbered
+from heatsketch.operators.base import Deflated, Operator
 from heatsketch.spectral.chebyshev import LANCZOS_STEPS, spectrum_ends, three_term
 
 logger = logging.getLogger("heatsketch")
@@ -95,7 +95,8 @@ def eigh(
     >>> hs.eigh(np.diag([3.0, 1.0, 2.0]), 2).values
     array([3., 2.])
     """
-    A, order = stored_order(as_operator(A))
+    numbering = numbered(A)
+    A = numbering.operator
     k = check_number(n_components, "n_components", low=1, integer=True)
     room = A.n - (A.V.shape[1] if isinstance(A, Deflated) else 0)
     if k > room:
@@ -110,7 +111,7 @@ def eigh(
     else:
         values, vectors = _subspace_iteration(A, k, block, tol, max_products, rng)
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    vectors = fix_signs(vectors if order is None else put_rows(vectors, order))
+    vectors = fix_signs(numbering.of_points(vectors))
     limit = 2 * _residual_limit(A, tol, values)
     if residuals.max() > limit:
         warnings.warn(

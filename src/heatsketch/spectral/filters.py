@@ -14,7 +14,7 @@ from scipy.fft import dct
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
-from heatsketch.operators.base import Affine, Deflated, Operator, put_rows, stored_order, take_rows
+from heatsketch.operators.base import Affine, Deflated, Operator
 from heatsketch.spectral.chebyshev import (
     LANCZOS_STEPS,
     Interval,
@@ -207,16 +207,11 @@ def apply(
     Cost: as many products by A as the largest power, or about sqrt(2 t log(2 / tol)) for a large
     time t, sqrt(70 t) to rounding in float64. Memory: X, three blocks of its size, one per filter.
     """
-    A, order = stored_order(A)
-    X = A.asarray(X) if order is None else take_rows(A.asarray(X), order)
+    X = A.asarray(X)
     degrees = [_degree(f, A, tol) for f in filters]
     if _all_eigenpairs_pay(filters, degrees, A, X):
-        blocks = _by_eigenpairs(filters, A, X)
-    else:
-        blocks = _by_recurrences(filters, degrees, A, X, tol)
-    if order is None:
-        return blocks
-    return [Block(put_rows(b.values, order), b.log_scale) for b in blocks]
+        return _by_eigenpairs(filters, A, X)
+    return _by_recurrences(filters, degrees, A, X, tol)
 
 
 def chebyshev_coefficients(

@@ -18,9 +18,7 @@ from heatsketch.operators.base import (
     Deflated,
     Operator,
     Scaled,
-    places_of,
-    put_rows,
-    stored_order,
+    inverse_permutation,
 )
 from heatsketch.operators.sparse import Sparse, scale_both_sides
 from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, eigh, fix_signs
@@ -48,17 +46,14 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
     k, tol, rng
         As in `eigh`.
     """
-    stored, order = stored_order(A)
-    assert isinstance(stored, Deflated)
-    H = _between_pieces(stored, k)
+    H = _between_pieces(A, k)
     if H.shape[1] < k:
-        rest = stored if H.shape[1] == 0 else Deflated(stored.A, np.hstack([stored.V, H]))
+        rest = A if H.shape[1] == 0 else Deflated(A.A, np.hstack([A.V, H]))
         H = np.hstack([H, _leading(rest, k - H.shape[1], tol, rng)])
-    image = stored @ stored.asarray(H)
+    image = A @ A.asarray(H)
     values = np.einsum("ij,ij->j", H, image)
     residuals = np.linalg.norm(image - H * values, axis=0)
-    vectors = fix_signs(H)
-    return Spectrum(values, vectors if order is None else put_rows(vectors, order), residuals)
+    return Spectrum(values, fix_signs(H), residuals)
 
 
 def _leading(A: Deflated, k: int, tol: float, rng: Rng) -> Array:
@@ -102,7 +97,7 @@ def inverse_eigenpairs(A: Operator, k: int, tol: float, rng: Rng) -> tuple[Array
     Parameters
     ----------
     A : operator
-        As stored (`stored_order`), perhaps deflated.
+        Perhaps deflated.
     k : int
     tol : float
         Largest residual |A v - λ v|, relative to the distance of λ from the bound (at least 1e-11).
@@ -143,7 +138,7 @@ def _stored(A: Operator) -> tuple[sparse.csr_matrix, Array, Array] | None:
 def _is_narrow(matrix: sparse.csr_matrix) -> bool:
     """Say whether points can be put in an order in which neighbours are near each other."""
     n = matrix.shape[0]
-    place = places_of(reverse_cuthill_mckee(matrix, symmetric_mode=True))
+    place = inverse_permutation(reverse_cuthill_mckee(matrix, symmetric_mode=True))
     envelope = 0.0
     for rows in row_tiles(n):
         starts = matrix.indptr[rows.start : rows.stop]

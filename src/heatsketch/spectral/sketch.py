@@ -10,7 +10,7 @@ import numpy as np
 from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import as_operator
+from heatsketch.operators import Numbered, numbered
 from heatsketch.operators.base import Deflated, Operator
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Block, Filter, apply
@@ -107,18 +107,28 @@ def sketch(
     >>> hs.sketch(A, hs.Power(4), n_components=3, rng=0).shape
     (5, 3)
     """
-    A, filters = as_operator(A), _as_filters(filter)
+    numbering, filters = numbered(A), _as_filters(filter)
+    A = numbering.operator
     if tol is not None:
         tol = check_number(tol, "tol", low=0, open_low=True)
     if G is None:
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         G = random_block(A.n, k, check_choice(kind, "kind", KINDS), rng)
-    elif not np.isfinite(G).all():
-        raise ValueError("G contains NaN or infinity; pass finite numbers.")
+    else:
+        G = _of_vertices(G, numbering)
     if deflate and not isinstance(A, Deflated):
         A = Deflated(A, leading_vector(A, rng=0))
-    sketches = [block.unscaled() for block in sketch_blocks(A, filters, G, tol)]
+    sketches = [numbering.of_points(b.unscaled()) for b in sketch_blocks(A, filters, G, tol)]
     return sketches[0] if callable(filter) else sketches
+
+
+def _of_vertices(G: Array, numbering: Numbered) -> Array:
+    """Return the rows of G, one for each input point, as rows of the vertices."""
+    if not np.isfinite(G).all():
+        raise ValueError("G contains NaN or infinity; pass finite numbers.")
+    if numbering.vertex is None or len(G) != len(numbering.vertex):  # which is refused below
+        return G
+    return np.asarray(G)[np.unique(numbering.vertex, return_index=True)[1]]
 
 
 def _as_filters(filter: Any) -> list[Filter]:

@@ -12,7 +12,8 @@ from scipy.sparse.linalg import ArpackError
 
 from heatsketch._array import Frame, for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors import NeighborIndex, Neighbors, search_of
+from heatsketch.graphs.neighborhoods import find_neighbors
+from heatsketch.neighbors import NeighborIndex, Neighbors
 from heatsketch.spectral.classical_scaling import classical_scaling
 
 _ALL_POINTS = 1000  # up to here a point has all others as neighbours
@@ -56,15 +57,15 @@ def _count(n: int, perplexity: float, complete: bool) -> int:
 class _NearPoints(Near):
     def __init__(self, X: Points, neighbors: Any, count: int) -> None:
         self._X, self._count, self._frame = X, count, Frame.of(X)
-        self._search = search_of(neighbors, X, self._frame)
+        found = find_neighbors(X, self._frame, count, None, neighbors, merge=False)
+        self._search, self._found = found.search, found.nearest
         self.exponent = self._frame.exponent
-
-    @property
-    def diagnostics(self) -> dict[str, float]:  # type: ignore[override]
-        return self._search.diagnostics
+        self.diagnostics = self._search.diagnostics(count + 1)
 
     def own(self) -> Neighbors:
-        return _others(self._search.query(self._X, self._count + 1))
+        found, self._found = self._found, None  # not kept: it is as large as the data
+        assert isinstance(found, Neighbors)
+        return _others(found)
 
     def of(self, X: Any) -> Neighbors:
         return self._search.query(X, self._count)
