@@ -21,7 +21,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, shortest_links
 from heatsketch.neighbors import Neighbors, Search, distinct_search, search_of
-from heatsketch.operators.base import index_type, inverse_permutation
+from heatsketch.operators.base import first_inputs, index_type, inverse_permutation
 from heatsketch.operators.sparse import is_large, larger_of_both, permuted
 
 _LEAST = float(np.finfo(float).tiny)  # the distance of equal points, which sparse sums would drop
@@ -75,7 +75,7 @@ class Neighborhoods:
     @cached_property
     def inputs(self) -> Array | None:
         """The first input point at each vertex, (n,); None: they have the same numbers."""
-        return None if self.vertex is None else np.unique(self.vertex, return_index=True)[1]
+        return first_inputs(self.vertex)
 
     @cached_property
     def _vertex_of_found(self) -> Array | None:

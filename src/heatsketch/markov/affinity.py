@@ -161,7 +161,8 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         rows = _NeighborRows(found, scales, scale_order(k))
         bandwidth: float | Array = np.ldexp(scales, found.frame.exponent)
     else:
-        distinct = X if found.n == X.shape[0] else X[np.sort(found.inputs)]
+        inputs = found.inputs
+        distinct = X if inputs is None or len(inputs) == X.shape[0] else X[np.sort(inputs)]
         bandwidth = resolve_epsilon(distinct, epsilon)
         rows = _NeighborRows(found, found.frame.squared(bandwidth))
     own = rows.weights(graph)

@@ -7,26 +7,16 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from heatsketch._array import ROW_TILE, row_tiles
-from heatsketch._checks import (
-    check_choice,
-    check_number,
-    check_points,
-    name_rows,
-)
+from heatsketch._checks import check_choice, check_number, check_points
 from heatsketch._typing import Array
-from heatsketch.markov.affinity import (
-    WIDE_CUT,
-    Affinity,
-    dense_affinity,
-    knn_affinity,
-    radius_affinity,
-)
+from heatsketch.markov import affinity as affinities
+from heatsketch.markov.affinity import WIDE_CUT, Affinity
 from heatsketch.markov.certificates import (
     certify_measure,
     certify_spectrum,
@@ -34,8 +24,8 @@ from heatsketch.markov.certificates import (
     warn_of_distances,
     warn_of_scales,
 )
+from heatsketch.markov.extension import Extension, GivenRows, MixtureRows, ScaledRows
 from heatsketch.markov.normalization import (
-    Scaling,
     as_affinity,
     bistochastic_scaling,
     check_non_negative,
@@ -43,16 +33,8 @@ from heatsketch.markov.normalization import (
 )
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
-from heatsketch.operators import (
-    Deflated,
-    Kernel,
-    LowRank,
-    Numbered,
-    Operator,
-    Scaled,
-    numbered,
-)
-from heatsketch.operators.base import in_near_order, take_rows
+from heatsketch.operators import Deflated, Kernel, LowRank, Numbered, Operator, Scaled, numbered
+from heatsketch.operators.base import first_inputs, in_near_order, take_rows
 from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import RULES
 from heatsketch.scales.connecting_scale import advice
@@ -62,37 +44,10 @@ logger = logging.getLogger("heatsketch")
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 AFFINITIES = ("knn", "dense", "radius")
 _NEW_ROWS = 2**16  # new points whose rows are made at a time
-_FAR_ROW = 500.0  # logarithm down to which affinities of new points are as they are
 
 
-def _raise_what_it_was_made_with(labels: Array) -> str:
-    return "Raise what it was made with (n_neighbors, epsilon) to connect them"
-
-
-class Extension(Protocol):
-    """The rule that gives points not seen before their rows of A (out-of-sample extension).
-
-    Attributes
-    ----------
-    width : int
-        Columns of the points (or affinities) it takes.
-    is_sparse : bool
-        Whether the rows are CSR.
-    """
-
-    @property
-    def width(self) -> int:
-        """Columns of the points it takes."""
-        ...
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the rows are CSR."""
-        ...
-
-    def __call__(self, X: Any, dtype: Any = np.float64) -> Any:
-        """Return the rows a(x, x_j) of new points (m, width): array or CSR (m, n)."""
-        ...
+def _general_advice(labels: Array) -> str:
+    return "A larger n_neighbors or epsilon of the affinity would connect them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,11 +159,11 @@ class Diffusion:
         warn_of_scales(X)
         started = time.perf_counter()
         if affinity == "knn":
-            built = knn_affinity(X, epsilon, n_neighbors, neighbors)
+            built = affinities.knn_affinity(X, epsilon, n_neighbors, neighbors)
         elif affinity == "dense":
-            built = dense_affinity(X, epsilon, n_neighbors)
+            built = affinities.dense_affinity(X, epsilon, n_neighbors)
         else:
-            built = radius_affinity(X, epsilon, cut)
+            built = affinities.radius_affinity(X, epsilon, cut)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
         # Small problems are computed in float64 whatever they come in.
         dtype = X.dtype if is_large(X.shape[0]) else np.dtype(np.float64)
@@ -235,7 +190,7 @@ class Diffusion:
         alpha: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
-        advise: Callable[[Array], str] = _raise_what_it_was_made_with,
+        advise: Callable[[Array], str] = _general_advice,
     ) -> Diffusion:
         """Build the diffusion of a given affinity.
 
@@ -246,7 +201,7 @@ class Diffusion:
         normalization, alpha, tol, max_iter
             As in `from_points`.
         advise : callable, optional
-            Components (n,) -> what would connect them, for the text of the warning: for callers who
+            Components (n,) -> what would connect them, a sentence for the warning: for callers who
             know what K was made from.
 
         Examples
@@ -261,7 +216,7 @@ class Diffusion:
         if operator is not K:  # an operator is taken as it is
             operator, vertex = in_near_order(operator)
         warn_of_distances(operator)
-        built = Affinity(operator, _GivenRows(vertex), vertex=vertex)
+        built = Affinity(operator, GivenRows(vertex), vertex=vertex)
         return cls._normalized(
             built, operator.n, normalization, alpha, tol, max_iter, advise=advise
         )
@@ -350,7 +305,7 @@ class Diffusion:
             )
         log_unit = float(kernel.log_diagonal(X).max())
         operator = LowRank(affinity_factor(kernel, X, rank_tol, log_unit))
-        built = Affinity(operator, _MixtureRows(kernel, X, log_unit), epsilon=kernel.epsilon)
+        built = Affinity(operator, MixtureRows(kernel, X, log_unit), epsilon=kernel.epsilon)
         built.diagnostics["rank"] = operator.factor.shape[1]
         return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
 
@@ -364,12 +319,10 @@ class Diffusion:
         tol: float,
         max_iter: int,
         dtype: Any = np.float64,
-        advise: Callable[[Array], str] = _raise_what_it_was_made_with,
+        advise: Callable[[Array], str] = _general_advice,
     ) -> Diffusion:
         started = time.perf_counter()
-        K, inputs = built.operator, None
-        if built.vertex is not None:
-            inputs = np.unique(built.vertex, return_index=True)[1]
+        K, inputs = built.operator, first_inputs(built.vertex)
         if normalization == "bistochastic":
             scaling = bistochastic_scaling(K, tol, max_iter, inputs)
         else:
@@ -388,7 +341,7 @@ class Diffusion:
         return cls(
             A,
             scaling.measure,
-            _ScaledRows(built.rows, scaling, width, built.rows_are_sparse),
+            ScaledRows(built.rows, scaling, width, built.rows_are_sparse),
             normalization,
             None if built.own_rows is None else scaling.rows(built.own_rows, dtype),
             built.vertex,
@@ -430,59 +383,6 @@ class Diffusion:
         for tiled in row_tiles(X.shape[0], tile):
             Y[tiled] = multiply(self.extend(X[tiled], H.dtype), H)
         return Y
-
-
-@dataclass(frozen=True, eq=False)
-class _MixtureRows:
-    kernel: MixtureKernel
-    points: Array
-    log_unit: float
-
-    def __call__(self, X: Any) -> Array:
-        """Return affinities of new points (m, n)."""
-        log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
-        # Rows of far points would be zero in float64; a factor of a row is divided out again.
-        log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _FAR_ROW, 0.0)
-        return np.exp(log_k)
-
-
-@dataclass(frozen=True, eq=False)
-class _ScaledRows:
-    """Rows of A for new points, from their affinities."""
-
-    affinity_rows: Callable[[Any], Any]
-    scaling: Scaling
-    width: int
-    is_sparse: bool
-
-    def __call__(self, X: Any, dtype: Any = np.float64) -> Any:
-        """Return rows of A (m, n), array or CSR; CSR in the given precision."""
-        X = check_points(X, min_rows=1)
-        if X.shape[1] != self.width:
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but the diffusion was built with {self.width}; pass "
-                "new points with the same features (or affinities to all its points)."
-            )
-        return self.scaling.rows(self.affinity_rows(X), dtype)
-
-
-@dataclass(frozen=True, eq=False)
-class _GivenRows:
-    """Affinities of new points to the input points that the caller has computed."""
-
-    vertex: Array | None
-
-    def __call__(self, rows: Any) -> Any:
-        """Return them as affinities to the vertices, checked."""
-        sums = np.asarray(rows.sum(axis=1)).ravel()
-        if rows.min() < 0 or not (sums > 0).all():
-            raise ValueError(
-                "Affinities of new points must be non-negative with positive row sums (bad rows: "
-                f"{name_rows(np.flatnonzero(~(sums > 0)))}); leave these points out."
-            )
-        if self.vertex is None:
-            return rows
-        return rows[:, np.unique(self.vertex, return_index=True)[1]]
 
 
 @numbered.register

@@ -250,6 +250,11 @@ def in_near_order(A: Any) -> Numbered:
     return Numbered(A, None)
 
 
+def first_inputs(vertex: Array | None) -> Array | None:
+    """Return the first input point at each vertex, (n,); None where they have the same numbers."""
+    return None if vertex is None else np.unique(vertex, return_index=True)[1]
+
+
 def inverse_permutation(order: Array) -> Array:
     """Return p with p[order[i]] = i, (n,), 32-bit if it fits."""
     inverse = np.empty(len(order), index_type(len(order)))

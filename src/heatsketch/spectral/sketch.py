@@ -11,7 +11,7 @@ from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import Numbered, numbered
-from heatsketch.operators.base import Deflated, Operator
+from heatsketch.operators.base import Deflated, Operator, first_inputs
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Block, Filter, apply
 
@@ -128,7 +128,7 @@ def _of_vertices(G: Array, numbering: Numbered) -> Array:
         raise ValueError("G contains NaN or infinity; pass finite numbers.")
     if numbering.vertex is None or len(G) != len(numbering.vertex):  # which is refused below
         return G
-    return np.asarray(G)[np.unique(numbering.vertex, return_index=True)[1]]
+    return np.asarray(G)[first_inputs(numbering.vertex)]
 
 
 def _as_filters(filter: Any) -> list[Filter]:
