@@ -1,7 +1,7 @@
 """The command line: embed a file, compare methods, score an embedding, choose a bandwidth, …
 
-One module per command: `add` declares its arguments, `run` does its work. What they share:
-`arguments`, options of the methods; `files`, input and output; `reporting`, what is printed.
+One module per command: `add` declares its arguments, `run` does its work. They share `arguments`
+(the options of the methods), `files` (input and output) and `reporting` (what is printed).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("interrupted; no file was left half-written")
         return 130
     except BrokenPipeError:
-        # The reader of stdout went away; keep the interpreter from failing again at its last flush.
+        # The reader of stdout is gone; the interpreter must not fail again at its last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
@@ -64,15 +64,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="heatsketch",
-        description="Coordinates whose Euclidean distances are diffusion distances.",
-        epilog="Files: .npy, .npz, .csv, .tsv, .parquet, .h5ad; a built-in set by name (heatsketch "
-        "datasets lists them); a directory of MNIST IDX files.",
+        description="Compute coordinates whose Euclidean distances are diffusion distances.",
+        epilog="Points come from a file (.npy, .npz, .csv, .tsv, .parquet, .h5ad), a folder of MNIST "
+        "IDX files, or a built-in set by its name ('heatsketch datasets' lists them).",
     )
     parser.add_argument("--version", action="version", version=f"heatsketch {hs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in (embed, compare, score, ksum, datasets, reproduce):
         command = module.add(commands)
-        command.add_argument("-q", "--quiet", action="store_true", help="no progress, no warnings")
-        command.add_argument("--debug", action="store_true", help="show where an error came from")
+        command.add_argument("-q", "--quiet", action="store_true", help="print no progress and no warnings")
+        command.add_argument("--debug", action="store_true", help="print the traceback of an error")
         command.set_defaults(run=module.run, usage_error=command.error)
     return parser

@@ -3,78 +3,107 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from heatsketch.comparison.methods import METHODS, defaults
+from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.scales import bandwidth
 
-DEFAULT_METHOD = next(iter(METHODS))
-WORDS = ("auto", "gap")
-AUTOMATIC: dict[str, dict[str, tuple[str, ...]]] = {  # what a method can choose by itself, and how
+DEFAULT_METHOD = next(iter(ESTIMATORS))
+RULE_WORDS = ("auto", "gap")  # stand for a rule in place of a number
+RULES_OF_METHOD: dict[str, dict[str, tuple[str, ...]]] = {
     "heat-embedding": {"time": ("auto",)},
-    "diffusion-map": {"n_components": ("auto",), "time": WORDS},
+    "diffusion-map": {"n_components": ("auto",), "time": RULE_WORDS},
     "mixture-diffusion": {"n_components": ("auto",)},
     "tsne": {"learning_rate": ("auto",)},
     "sne": {"learning_rate": ("auto",)},
 }
-RULES = ("self-tuning", *bandwidth.RULES)
+EPSILON_RULES = ("self-tuning", *bandwidth.RULES)
+
+_HELP = {
+    "n_components": "number of coordinates",
+    "time": "diffusion time, or several with commas between",
+    "kind": "entries of the random matrix: normal (gaussian) or ±1 (rademacher)",
+    "n_sketch": "columns of the sketch that large data are projected from",
+    "share": "share of the distances that time auto keeps in the coordinates",
+    "factor": "largest change of a distance that still counts as kept, for time auto",
+    "delta": "weight, relative to the first, below which auto leaves a coordinate out",
+    "mixture": "number of components of the Gaussian mixture",
+    "tolerance": "largest error of a distance, as a share of the root mean square distance",
+    "max_features": "largest number of coordinates that the tolerance may take",
+    "filter": "function of an eigenvalue λ at time t: λ^t (power) or exp(-t (1 - λ)) (heat)",
+    "epsilon": f"bandwidth of the affinity: a number or one of {', '.join(EPSILON_RULES)}",
+    "affinity": "pairs of points that have an affinity: nearest neighbours (knn), all (dense), "
+    "those within a radius (radius); or INPUT holds the affinities (precomputed)",
+    "n_neighbors": "number of nearest neighbours of each point",
+    "normalization": "normalisation of the affinities",
+    "alpha": "power of the density of the points that affinities are divided by",
+    "tol": "tolerance at which iterations stop",
+    "max_iter": "largest number of iterations",
+    "radius": "join all points within this distance, instead of the nearest neighbours",
+    "metric": "INPUT holds points (euclidean) or distances (precomputed)",
+    "n_landmarks": "number of landmarks",
+    "landmarks": "choice of the landmarks: far from each other (maxmin), or random",
+    "shrinkage": "0 to 1: how far correlations within classes are shrunk towards zero",
+    "cut": "distance beyond which a radius affinity is zero, in units of √(ε/2)",
+    "weights": "weight of an edge of length d: exp(-d²/ε) (heat) or 1 (binary)",
+    "reg": "regularisation of the weights that reconstruct a point",
+    "perplexity": "effective number of neighbours of a point",
+    "early_exaggeration": "factor of the attraction between points in the first steps",
+    "learning_rate": "step length of the gradient descent: a number or auto",
+}
 
 
 def add_diffusion(command: argparse.ArgumentParser) -> None:
     """Add the options that lead from points to a diffusion."""
-    affinities = ("knn", "dense", "radius", "precomputed")
-    normalizations = ("symmetric", "bistochastic", "markov")
-    add_option(command, "filter", choices=("power", "heat"), help="function of the eigenvalues")
-    add_option(command, "epsilon", type=_epsilon, help=f"a number or {', '.join(RULES)}")
-    add_option(command, "affinity", choices=affinities, help="which pairs are joined")
-    add_option(command, "n_neighbors", type=int, metavar="M", help="of the knn graph")
-    add_option(command, "normalization", choices=normalizations, help="of the affinity")
-    add_option(command, "alpha", type=float, help="power of the density divided out")
-    add_option(command, "tol", type=float, help="accuracy of iterations")
-    add_option(command, "max_iter", type=int, metavar="N", help="limit of iterations")
+    add_option(command, "filter", choices=("power", "heat"))
+    add_option(command, "epsilon", type=_epsilon)
+    add_option(command, "affinity", choices=("knn", "dense", "radius", "precomputed"))
+    add_option(command, "n_neighbors", type=int, metavar="M")
+    add_option(command, "normalization", choices=("symmetric", "bistochastic", "markov"))
+    add_option(command, "alpha", type=float)
+    add_option(command, "tol", type=float)
+    add_option(command, "max_iter", type=int, metavar="N")
     add_seed(command)
 
 
 def add_classical(command: argparse.ArgumentParser) -> None:
     """Add the options of the classical methods that no diffusion has."""
-    add_option(command, "radius", type=float, help="joins all pairs within it, in place of k")
-    add_option(command, "metric", choices=("euclidean", "precomputed"), help="what INPUT holds")
-    add_option(command, "n_landmarks", type=positive, metavar="L", help="landmarks")
-    add_option(command, "landmarks", choices=("maxmin", "random"), help="how they are chosen")
-    add_option(command, "shrinkage", type=float, help="towards uncorrelated features")
-    add_option(command, "cut", type=float, help="of a radius affinity, in units of √(ε/2)")
-    add_option(command, "weights", choices=("heat", "binary"), help="of the edges")
-    add_option(command, "reg", type=float, help="regularisation of its weights")
-    add_option(command, "perplexity", type=float, metavar="P", help="effective neighbours")
-    add_option(command, "early_exaggeration", type=float, metavar="E", help="at first")
-    add_option(command, "learning_rate", type=or_auto(float), metavar="R", help="of the descent")
+    add_option(command, "radius", type=float)
+    add_option(command, "metric", choices=("euclidean", "precomputed"))
+    add_option(command, "n_landmarks", type=positive, metavar="L")
+    add_option(command, "landmarks", choices=("maxmin", "random"))
+    add_option(command, "shrinkage", type=float)
+    add_option(command, "cut", type=float)
+    add_option(command, "weights", choices=("heat", "binary"))
+    add_option(command, "reg", type=float)
+    add_option(command, "perplexity", type=float)
+    add_option(command, "early_exaggeration", type=float)
+    add_option(command, "learning_rate", type=or_rule(float), metavar="R")
 
 
-def add_option(command: argparse.ArgumentParser, name: str, *, help: str, **kwargs: Any) -> None:
+def add_option(command: argparse.ArgumentParser, name: str, **kwargs: Any) -> None:
     """Add an option that stays out of the result unless given, so that defaults live in one place.
 
     The help text reads the defaults from the signatures of the methods.
     """
     by_default: dict[str, list[str]] = {}
     for method in methods_with(name):
-        by_default.setdefault(str(defaults(METHODS[method])[name]), []).append(method)
-    everywhere = len(by_default) == 1 and len(methods_with(name)) == len(METHODS)
+        by_default.setdefault(str(defaults(ESTIMATORS[method])[name]), []).append(method)
+    everywhere = len(by_default) == 1 and len(methods_with(name)) == len(ESTIMATORS)
     text = ", ".join(
         f"default {value}" if everywhere else f"{', '.join(owners)}: default {value}"
         for value, owners in by_default.items()
     )
     kwargs.setdefault("metavar", None if "choices" in kwargs else name[0].upper())
-    command.add_argument(
-        flag(name), default=argparse.SUPPRESS, help=f"{help} ({text})".replace("%", "%%"), **kwargs
-    )
+    help = f"{_HELP[name]} ({text})".replace("%", "%%")
+    command.add_argument(flag(name), default=argparse.SUPPRESS, help=help, **kwargs)
 
 
 def add_seed(command: argparse.ArgumentParser) -> None:
     """Add the seed."""
-    command.add_argument(
-        "--random-state", type=int, default=0, metavar="S", help="seed (default 0)"
-    )
+    seed = "seed of the random numbers (default 0)"
+    command.add_argument("--random-state", type=int, default=0, metavar="S", help=seed)
 
 
 def flag(name: str) -> str:
@@ -84,53 +113,74 @@ def flag(name: str) -> str:
 
 def methods_with(name: str) -> list[str]:
     """Return the methods that have a parameter of this name."""
-    return [method for method, make in METHODS.items() if name in defaults(make)]
+    return [method for method, make in ESTIMATORS.items() if name in defaults(make)]
 
 
 def number(text: str) -> int | float:
     """Read an integer or another number."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number")
 
 
-def positive(text: str) -> int:
-    """Read an integer above 0."""
-    value = number(text)
-    if not isinstance(value, int) or value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return value
+def integer_from(low: int) -> Callable[[str], int]:
+    """Return a reader of integers that are at least `low`."""
+
+    def read(text: str) -> int:
+        value = number(text)
+        if not isinstance(value, int) or value < low:
+            raise argparse.ArgumentTypeError(f"{text!r} is not an integer >= {low}")
+        return value
+
+    return read
 
 
-def or_auto(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+positive = integer_from(1)
+
+
+def or_rule(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a reader of what `kind` reads, or of a word for a rule."""
 
-    def value(text: str) -> Any:
+    def read(text: str) -> Any:
         try:
-            return text if text in WORDS else kind(text)
+            return text if text in RULE_WORDS else kind(text)
         except (ValueError, argparse.ArgumentTypeError):
             raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor auto") from None
 
-    return value
+    return read
 
 
 def times(text: str) -> Any:
     """Read a time, several of them with commas between, or the word for a rule."""
-    values = [or_auto(number)(part) for part in text.split(",")]
-    words = [word for word in WORDS if word in values]
+    values = [or_rule(number)(part) for part in text.split(",")]
+    words = [word for word in RULE_WORDS if word in values]
     if len(values) > 1 and words:
-        raise argparse.ArgumentTypeError(f"{words[0]} stands alone")
+        raise argparse.ArgumentTypeError(f"{words[0]} cannot be combined with other times")
     return values if len(values) > 1 else values[0]
+
+
+def method_names(known: Iterable[str], word: str | None = None) -> Callable[[str], Any]:
+    """Return a reader of names of methods with commas between, or of a word that means all."""
+
+    def read(text: str) -> Any:
+        if text == word:
+            return text
+        names = text.split(",")
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            choices = ", ".join([*known, *([word] if word else [])])
+            raise argparse.ArgumentTypeError(f"no method {unknown[0]!r}; choose from {choices}")
+        return names
+
+    return read
 
 
 def _epsilon(text: str) -> float | str:
     try:
-        return text if text in RULES else float(text)
+        return text if text in EPSILON_RULES else float(text)
     except ValueError:
-        rules = ", ".join(RULES)
+        rules = ", ".join(EPSILON_RULES)
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {rules}") from None

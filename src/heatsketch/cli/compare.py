@@ -7,34 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import heatsketch as hs
-from heatsketch.cli.arguments import add_seed, number, positive
+from heatsketch.cli.arguments import add_seed, method_names, number, positive
 from heatsketch.cli.files import add_force, add_input, read_input
 from heatsketch.cli.reporting import print_lines
-from heatsketch.comparison.methods import METHODS
+from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.comparison.result import FILES
-from heatsketch.comparison.run import DEFAULT
+from heatsketch.comparison.run import DEFAULT_METHODS
 from heatsketch.plot import check_picture
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command."""
     command: argparse.ArgumentParser = commands.add_parser(
-        "compare", help="several methods on the same points, in one table and one picture"
+        "compare", help="compare several methods on the same points, in a table and a picture"
     )
     add_input(command)
     add = command.add_argument
-    add("-o", "--output", type=Path, required=True, metavar="DIR", help=", ".join(FILES))
-    add(
-        "--methods",
-        type=_methods,
-        default=DEFAULT,
-        metavar="A[,B...]",
-        help=f"all, or some of {', '.join(METHODS)} (default {','.join(DEFAULT)})",
-    )
-    add("--n-components", type=positive, default=2, metavar="K", help="coordinates (default 2)")
-    add("--n-neighbors", type=positive, default=15, metavar="M", help="of every graph (default 15)")
-    add("--time", type=number, default=8, metavar="T", help="of the diffusion distance (default 8)")
-    add("--seeds", type=positive, default=2, metavar="S", help="runs, for stability (default 2)")
+    written = f"folder to write to: {', '.join(FILES)}"
+    add("-o", "--output", type=Path, required=True, metavar="DIR", help=written)
+    choices = f"all, or some of {', '.join(ESTIMATORS)} (default {','.join(DEFAULT_METHODS)})"
+    names = method_names(ESTIMATORS, "all")
+    add("--methods", type=names, default=DEFAULT_METHODS, metavar="A[,B...]", help=choices)
+    coordinates = "number of coordinates (default 2)"
+    add("--n-components", type=positive, default=2, metavar="K", help=coordinates)
+    neighbors = "number of neighbours in every graph (default 15)"
+    add("--n-neighbors", type=positive, default=15, metavar="M", help=neighbors)
+    time = "time of the diffusion distances that embeddings are compared with (default 8)"
+    add("--time", type=number, default=8, metavar="T", help=time)
+    seeds = "runs with different seeds, for the stability (default 2)"
+    add("--seeds", type=positive, default=2, metavar="S", help=seeds)
     add_seed(command)
     add_force(command)
     return command
@@ -58,30 +59,19 @@ def run(args: argparse.Namespace) -> None:
     print(result)
     print()
     if not result.embeddings:
-        raise ValueError(f"no method came to an embedding; {args.output / FILES[0]} says why.")
+        raise ValueError(f"no method computed an embedding; {args.output / FILES[0]} says why.")
     written = [name for name in FILES if (args.output / name).exists()]
     print_lines({"written": f"{args.output}: {', '.join(written)}"})
 
 
 def _check_output(args: argparse.Namespace) -> None:
-    """Raise now for what would keep the result from being written."""
+    """Raise before the work begins if the result could not be written."""
     check_picture(None)
     if args.output.exists() and not args.output.is_dir():
         raise NotADirectoryError(f"{args.output} is a file; name a folder.")
-    there = [name for name in FILES if (args.output / name).exists()]
-    if there and not args.force:
+    existing = [name for name in FILES if (args.output / name).exists()]
+    if existing and not args.force:
         raise FileExistsError(
-            f"{args.output} has {', '.join(there)} already; pass --force to replace them, or "
+            f"{args.output} already has {', '.join(existing)}; pass --force to replace them, or "
             "choose another folder."
         )
-
-
-def _methods(text: str) -> Any:
-    """Read names of methods with commas between, or the word all."""
-    names = text.split(",")
-    unknown = [name for name in names if name not in METHODS]
-    if names != ["all"] and unknown:
-        raise argparse.ArgumentTypeError(
-            f"no method {unknown[0]!r}; choose of {', '.join(METHODS)}, or all"
-        )
-    return "all" if names == ["all"] else names

@@ -1,4 +1,4 @@
-"""heatsketch datasets: list the built-in sets, or write one to a file."""
+"""heatsketch datasets: list the built-in data sets, or write one to a file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from heatsketch.datasets import DATASETS
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command."""
     command: argparse.ArgumentParser = commands.add_parser(
-        "datasets", help="list the built-in sets, or write one to a file"
+        "datasets", help="list the built-in data sets, or write one to a file"
     )
     command.add_argument("name", nargs="?", metavar="NAME", help="the set to write")
-    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write it")
+    command.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write it to")
     add_force(command)
     return command
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
         _print_sets()
         return
     if args.name not in DATASETS:
-        args.usage_error(f"no set {args.name!r}; choose {', '.join(DATASETS)}")
+        args.usage_error(f"no built-in set {args.name!r}; choose from {', '.join(DATASETS)}")
     check_output(args, args.output)
     table = io.read_table(args.name)
     io.write_table(args.output, table.values, table.columns, table, force=args.force)
@@ -43,7 +43,7 @@ def _print_sets() -> None:
         doc = (make.__doc__ or "").strip().splitlines()[0]
         try:
             n, d = io.read_table(name).values.shape
-        except ImportError as error:  # a picture needs a library to be read
+        except ImportError as error:  # a library for images is missing
             print(f"{name:22} {error}")
         else:
             print(f"{name:22} {n:5,} points, {d:6,} features  {doc}")

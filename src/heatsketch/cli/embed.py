@@ -13,27 +13,27 @@ import numpy as np
 from heatsketch import io, memory, plot
 from heatsketch._typing import Array
 from heatsketch.cli.arguments import (
-    AUTOMATIC,
     DEFAULT_METHOD,
-    WORDS,
+    RULE_WORDS,
+    RULES_OF_METHOD,
     add_classical,
     add_diffusion,
     add_option,
     flag,
     methods_with,
     number,
-    or_auto,
+    or_rule,
     positive,
     times,
 )
 from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
 from heatsketch.cli.reporting import logger, print_lines
-from heatsketch.comparison.methods import METHODS, defaults, needs_labels
+from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
 from heatsketch.io.files import listed
 from heatsketch.metrics import knn_accuracy
 
-TITLE = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
-AGREEMENT_UP_TO = 20_000  # points; brute-force neighbours in the input take longer than the sketch
+TITLE_PARAMETERS = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
+AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -41,25 +41,27 @@ def add(commands: Any) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser("embed", help="embed a file of points")
     add_input(command)
     add = command.add_argument
-    add("-o", "--output", type=Path, metavar="FILE", help="the embedding")
-    add("--method", choices=METHODS, default=DEFAULT_METHOD, help=f"default {DEFAULT_METHOD}")
-    add_option(command, "n_components", type=or_auto(int), metavar="K", help="coordinates")
-    add_option(command, "time", type=times, metavar="T[,T...]", help="diffusion time(s)")
-    add_option(command, "kind", choices=("gaussian", "rademacher"), help="random numbers")
-    add_option(command, "n_sketch", type=int, metavar="R", help="columns of its sketch")
-    add_option(command, "share", type=float, help="of the distances that auto keeps")
-    add_option(command, "factor", type=float, help="within which auto keeps them")
-    add_option(command, "delta", type=float, help="what auto may leave out")
-    add_option(command, "mixture", type=positive, metavar="M", help="components of its mixture")
-    add_option(command, "tolerance", type=float, help="error of its distances")
-    add_option(command, "max_features", type=positive, metavar="R", help="most of its coordinates")
+    add("-o", "--output", type=Path, metavar="FILE", help="file to write the embedding to")
+    method = f"how to embed the points (default {DEFAULT_METHOD})"
+    add("--method", choices=ESTIMATORS, default=DEFAULT_METHOD, help=method)
+    add_option(command, "n_components", type=or_rule(int), metavar="K")
+    add_option(command, "time", type=times, metavar="T[,T...]")
+    add_option(command, "kind", choices=("gaussian", "rademacher"))
+    add_option(command, "n_sketch", type=int, metavar="R")
+    add_option(command, "share", type=float)
+    add_option(command, "factor", type=float)
+    add_option(command, "delta", type=float)
+    add_option(command, "mixture", type=positive)
+    add_option(command, "tolerance", type=float)
+    add_option(command, "max_features", type=positive, metavar="R")
     add_diffusion(command)
     add_classical(command)
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
-    add("--plot", type=Path, metavar="FILE", help="also draw it: .png, .pdf or .svg")
+    add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
-    add("--dry-run", action="store_true", help="print the memory it would take, and do nothing")
-    add("--memory-budget", type=_gigabytes, metavar="GB", help="refuse what would take more")
+    add("--dry-run", action="store_true", help="print the memory that the run needs, and stop")
+    limit = "refuse to start a run that needs more memory"
+    add("--memory-budget", type=_gigabytes, metavar="GB", help=limit)
     add_force(command)
     return command
 
@@ -68,7 +70,9 @@ def run(args: argparse.Namespace) -> None:
     """Embed the points, write and draw the result, print a summary."""
     options = _method_options(args)
     if args.dry_run:
-        _check_dry_run(args)
+        if args.method not in memory.METHODS:
+            known = ", ".join(memory.METHODS)
+            args.usage_error(f"--dry-run does not know {args.method}; choose from {known}")
         print_lines(_memory(args, read_input(args), options))
         return
     if args.output is None:
@@ -76,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
     check_output(args, args.output)
     check_plot(args)
     table = read_input(args)
-    estimator = METHODS[args.method](**options)
+    estimator = ESTIMATORS[args.method](**options)
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
         Y = _embed(estimator, table)
@@ -90,13 +94,13 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _embed(estimator: Any, table: io.Table) -> Array:
-    """Return the embedding (n, k); what is fitted to labels also places the rows without one."""
+    """Return the embedding (n, k); methods that are fitted to labels map unlabelled rows, too."""
     if not needs_labels(estimator):
         return np.asarray(estimator.fit_transform(table.values))
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     if groups is None:
         raise ValueError(
-            f"{type(estimator).__name__} is fitted to classes, which {table.source} lacks; name "
+            f"{type(estimator).__name__} is fitted to classes, but {table.source} has none; name "
             "the column that holds them with --label."
         )
     known = groups[0] >= 0
@@ -104,34 +108,22 @@ def _embed(estimator: Any, table: io.Table) -> Array:
     return np.asarray(estimator.transform(table.values))
 
 
-def _memory_options(
-    args: argparse.Namespace, table: io.Table, options: dict[str, Any]
-) -> dict[str, Any]:
-    parameters = defaults(METHODS[args.method]) | options
-    return memory.options_of(table.values, args.method, parameters)
-
-
 def _memory(args: argparse.Namespace, table: io.Table, options: dict[str, Any]) -> dict[str, str]:
-    """Say what memory each stage would take, and whether it is there."""
-    X, known = table.values, _memory_options(args, table, options)
+    """Say how much memory each stage needs, and whether it is available."""
+    X, parameters = table.values, defaults(ESTIMATORS[args.method]) | options
+    known = memory.options_of(X, args.method, parameters)
     if known.get("affinity") == "radius":
         args.usage_error("--dry-run cannot tell from the shape how many points a radius joins")
     size = memory.predict(*X.shape, **known)
-    there = memory.available() if args.memory_budget is None else args.memory_budget
+    limit = memory.available() if args.memory_budget is None else args.memory_budget
     lines = {"input": f"{table.source}: {X.shape[0]:,} points, {X.shape[1]:,} features, {X.dtype}"}
     lines |= {name: f"{memory.in_words(held)} at its peak" for name, held in size.stages.items()}
     lines["peak"] = f"{memory.in_words(size.peak)} beyond the input"
-    lines["available"] = (
-        f"{memory.in_words(there)}: {'enough' if size.peak <= there else 'too little'}"
-    )
-    if size.peak > there:
+    verdict = "enough" if size.peak <= limit else "too little"
+    lines["available"] = f"{memory.in_words(limit)}: {verdict}"
+    if size.peak > limit:
         lines["instead"] = memory.less_memory(*X.shape, **known)
     return lines
-
-
-def _check_dry_run(args: argparse.Namespace) -> None:
-    if args.method not in memory.METHODS:
-        args.usage_error(f"--dry-run knows {', '.join(memory.METHODS)}, not {args.method}")
 
 
 def _gigabytes(text: str) -> float:
@@ -145,21 +137,22 @@ def _gigabytes(text: str) -> float:
 def _method_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the method's options that were given, or end with a usage error."""
     given = vars(args).items()
-    options = {k: v for k, v in given if k != "method" and methods_with(k)}  # t-SNE has one, too
+    # TSNE has a parameter `method`, which is not this command's option.
+    options = {k: v for k, v in given if k != "method" and methods_with(k)}
     if args.method not in methods_with("random_state"):
-        del options["random_state"]  # there is nothing random in it
+        del options["random_state"]  # this option has a default; the method is not random
     for name, value in options.items():
         owners = methods_with(name)
         if args.method not in owners:
             args.usage_error(
                 f"{flag(name)} is not an option of {args.method}; it belongs to {', '.join(owners)}"
             )
-        if value in WORDS and value not in AUTOMATIC.get(args.method, {}).get(name, ()):
-            able = [m for m, words in AUTOMATIC.items() if value in words.get(name, ())]
+        if value in RULE_WORDS and value not in RULES_OF_METHOD.get(args.method, {}).get(name, ()):
+            able = [m for m, words in RULES_OF_METHOD.items() if value in words.get(name, ())]
             args.usage_error(f"{flag(name)} {value} belongs to {', '.join(able)}; pass a number")
     chooses = args.method == "heat-embedding" and options.get("time", "auto") == "auto"
     if args.plot_time is not None and not chooses:
-        args.usage_error("--plot-time draws a choice; it belongs to heat-embedding --time auto")
+        args.usage_error("--plot-time belongs to heat-embedding --time auto; leave it out")
     return options
 
 
@@ -175,7 +168,10 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
         plot.scatter(Y, labels, title=title, names=names, path=args.plot)
     if args.plot_time is not None:
         if estimator.time_curve_ is None:
-            raise ValueError("All points have the same affinities: there was no time to choose.")
+            raise ValueError(
+                "all points have the same affinities, so that no time was chosen; leave out "
+                "--plot-time."
+            )
         plot.time_curve(estimator.time_curve_, path=args.plot_time)
 
 
@@ -183,7 +179,7 @@ def _title(args: argparse.Namespace, table: io.Table, estimator: Any) -> str:
     values = estimator.get_params()
     if "time" in values:  # the one chosen, if it was "auto"
         values["time"] = getattr(estimator, "time_", estimator.time)
-    said = [f"{name} {values[name]}" for name in TITLE if values.get(name) is not None]
+    said = [f"{name} {values[name]}" for name in TITLE_PARAMETERS if values.get(name) is not None]
     return f"{Path(table.source).name}: {', '.join([args.method, *said])}"
 
 
@@ -202,7 +198,7 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
         lines["distances"] = _kept(estimator.distortion_)
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     known = np.empty(0, int) if groups is None else np.flatnonzero(groups[0] >= 0)
-    if groups is not None and len(known) > 1 and n <= AGREEMENT_UP_TO:
+    if groups is not None and len(known) > 1 and n <= AGREEMENT_MAX_POINTS:
         logger.info("agreement of the labels of neighbours")
         codes, k = groups[0][known], min(10, len(known) - 1)
         figures = [f"embedding {knn_accuracy(Y[known], codes, k):.3f}"]
@@ -213,29 +209,29 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
 
 
 def _model(facts: dict[str, Any]) -> dict[str, str]:
-    """Say what the points became: a graph, a mixture, or what else is known."""
-    if "mixture_components" in facts:  # "time_error" is 0 where all is in closed form
+    """Describe the graph or the mixture of the points, or list the other numbers known."""
+    if "mixture_components" in facts:
         error = facts["distance_error"] / facts["typical_distance"]
         words = f"{facts['mixture_components']} Gaussians, {facts['n_features']} coordinates"
         kept = f"within {100 * error:.2g} % of their root mean square"
-        if facts["time_error"] > 0:
+        if facts["time_error"] > 0:  # not in closed form
             kept += f" (estimated); steps known to {100 * facts['time_error']:.2g} %"
         return {"mixture": words, "distances": kept}
     if "isolated" not in facts:
         numbers = {k: v for k, v in facts.items() if isinstance(v, int | float)}
         return {"found": ", ".join(f"{k} {v:.4g}" for k, v in numbers.items())} if numbers else {}
-    components = facts.get("components", "unknown number of")  # not counted for every operator
+    components = facts.get("components", "unknown number of")
     text = f"{components} connected component(s), {facts['isolated']} isolated point(s)"
     return {"graph": text}
 
 
 def _aside(table: io.Table) -> str:
-    """Name the columns that are no features, so that one which should be is missed at once."""
+    """Name the columns that are not features, so that a feature among them is noticed."""
     return f" (passed through: {listed(table.extra)})" if table.extra else ""
 
 
 def _kept(distortion: Any) -> str:
-    """Say how well distances are kept, and those of points the map was not learned from."""
+    """Say how well distances are kept, among all points and among those held out."""
     held_out = distortion.held_out_log_L
     line: str = distortion.describe().removeprefix("distances ")
     line += f"; log L {distortion.log_L:.2f}"

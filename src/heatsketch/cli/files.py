@@ -17,10 +17,10 @@ WRITERS = {".csv": "pyarrow", ".tsv": "pyarrow", ".parquet": "pyarrow", ".h5ad":
 def add_input(command: argparse.ArgumentParser) -> None:
     """Add the file of points and what to read from it."""
     add = command.add_argument
-    add("input", metavar="INPUT", help="file of points, or the name of a built-in set")
-    add("--label", action="append", default=[], metavar="NAME", help="label column (repeatable)")
-    add("--id", action="append", default=[], metavar="NAME", help="id column (repeatable)")
-    add("--key", help="array of INPUT to read (.npz, .h5ad)")
+    add("input", metavar="INPUT", help="file of points, folder of MNIST, or name of a built-in set")
+    add("--label", action="append", default=[], metavar="NAME", help="column of labels (may be repeated)")
+    add("--id", action="append", default=[], metavar="NAME", help="column of ids (may be repeated)")
+    add("--key", help="array of INPUT to read (.npz, .h5ad), or train, test or all of MNIST")
 
 
 def read_input(args: argparse.Namespace) -> io.Table:
@@ -37,10 +37,10 @@ def add_force(command: argparse.ArgumentParser) -> None:
 def check_output(
     args: argparse.Namespace, path: Path, suffixes: Sequence[str] = io.SUFFIXES
 ) -> None:
-    """Raise now for what would keep a finished result from being written."""
+    """Raise before the work begins if its result could not be written."""
     suffix = path.suffix.lower()
     if suffix not in suffixes:
-        args.usage_error(f"{path} has no known suffix; choose {', '.join(suffixes)}")
+        args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file.")
     if not os.access(path.parent, os.W_OK):
@@ -55,7 +55,7 @@ def check_output(
 
 
 def check_plot(args: argparse.Namespace) -> None:
-    """Raise now for what would keep a picture that is asked for from being written."""
+    """Raise before the work begins if a picture that is asked for could not be written."""
     for path in (args.plot, getattr(args, "plot_time", None)):
         if path is not None:
             check_output(args, path, plot.SUFFIXES)

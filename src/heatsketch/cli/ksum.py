@@ -19,20 +19,20 @@ from heatsketch.scales.dimension import intrinsic_dimension
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command."""
     command: argparse.ArgumentParser = commands.add_parser(
-        "ksum", help="bandwidth and dimension of a file of points"
+        "ksum", help="find the bandwidth and dimension of a file of points"
     )
     add_input(command)
     add_seed(command)
     rows = "rows of the kernel matrix that are summed (default: all up to 2,000 points, else 500)"
     command.add_argument("--n-rows", type=positive, metavar="R", help=rows)
-    command.add_argument("--plot", type=Path, metavar="FILE", help="draw the slopes")
-    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument("--plot", type=Path, metavar="FILE", help="draw the slopes: .png, .pdf or .svg")
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
     add_force(command)
     return command
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the Ksum test and print or draw what it found, and the dimension by neighbours."""
+    """Run the Ksum test, print or draw the result, and the dimension by nearest neighbours."""
     check_plot(args)
     X = read_input(args).values
     result = ksum(X, n_rows=args.n_rows, rng=args.random_state)

@@ -16,7 +16,7 @@ import numpy as np
 
 logger = logging.getLogger("heatsketch")
 
-_EXPECTED = (ValueError, OSError, ImportError, ArithmeticError)
+_EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
 
 
 def say(text: str) -> None:
@@ -25,13 +25,13 @@ def say(text: str) -> None:
 
 
 def describe(error: Exception) -> str:
-    """Return one line on an error, with its type if it is of an unexpected kind."""
+    """Return an error in one line, with its type if that is unexpected."""
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return f"out of memory; {text or 'use fewer points or --affinity knn'}"
-    if isinstance(error, _EXPECTED) and text:
+    if isinstance(error, _EXPECTED_ERRORS) and text:
         return text
-    return f"{type(error).__name__}: {text} (--debug shows where)"
+    return f"{type(error).__name__}: {text} (--debug prints the traceback)"
 
 
 @contextmanager
@@ -65,7 +65,7 @@ class Progress(logging.Handler):
         super().__init__(logging.INFO)
         self.start, self.delay = time.monotonic(), delay
         self.latest: str | None = None
-        self.timer = threading.Timer(delay, self._speak)
+        self.timer = threading.Timer(delay, self._write_latest)
         self.timer.daemon = True
         self.timer.start()
 
@@ -73,7 +73,7 @@ class Progress(logging.Handler):
         """Keep the record for the timer, or write it if the delay is over."""
         self.latest = record.getMessage()
         if time.monotonic() - self.start >= self.delay:
-            self._speak()
+            self._write_latest()
 
     def close(self) -> None:
         """Stop the timer."""
@@ -81,7 +81,7 @@ class Progress(logging.Handler):
         self.latest = None
         super().close()
 
-    def _speak(self) -> None:
+    def _write_latest(self) -> None:
         with self.lock or threading.RLock():
             if self.latest is not None:
                 seconds = time.monotonic() - self.start
@@ -90,7 +90,7 @@ class Progress(logging.Handler):
 
 
 def print_lines(lines: dict[str, str]) -> None:
-    """Print names and what is said of them, in two columns."""
+    """Print names and texts in two columns."""
     for name, text in lines.items():
         print(f"{name:<12} {text}")
 

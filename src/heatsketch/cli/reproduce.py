@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch import experiments
-from heatsketch.cli.arguments import positive
+from heatsketch.cli.arguments import integer_from, method_names, positive
 from heatsketch.cli.reporting import print_lines
 
 MGC_COLUMNS = {
@@ -26,21 +26,25 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add = command.add_argument
     figures = (*experiments.FIGURES, *experiments.MGC, *experiments.NOTES, "all")
     add("figure", choices=figures, metavar="FIGURE", help=", ".join(figures))
-    add("-o", "--output", type=Path, required=True, metavar="DIR", help="tables, pictures, trials")
-    add("--trials", type=positive, metavar="N", help="default: the paper's number")
-    add("--jobs", type=positive, metavar="J", help="processes (default: one for each CPU)")
-    add("--methods", type=_methods, metavar="A[,B...]", help=f"of {','.join(experiments.METHODS)}")
-    add("--mnist", type=Path, metavar="DIR", help="IDX files for notes-5 (default: download)")
-    add("--seed", type=_seed, default=0, metavar="S", help="default 0")
+    written = "folder to write tables, pictures and trials to"
+    add("-o", "--output", type=Path, required=True, metavar="DIR", help=written)
+    add("--trials", type=positive, metavar="N", help="number of trials (default: the paper's)")
+    add("--jobs", type=positive, metavar="J", help="number of processes (default: one for each CPU)")
+    names, choices = method_names(experiments.METHODS), ",".join(experiments.METHODS)
+    add("--methods", type=names, metavar="A[,B...]", help=f"some of {choices} (default: all)")
+    images = "folder of MNIST IDX files for notes-5 (default: download them)"
+    add("--mnist", type=Path, metavar="DIR", help=images)
+    seed = "seed of the random numbers (default 0)"
+    add("--seed", type=integer_from(0), default=0, metavar="S", help=seed)
     return command
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run what is missing, write tables and pictures, print what they come to."""
+    """Run the trials that are missing, write tables and pictures, print the main numbers."""
     if args.mnist is not None and args.figure not in ("notes-5", "all"):
         args.usage_error(f"--mnist does not apply to {args.figure}, which has no digits")
     if args.figure in (*experiments.MGC, *experiments.NOTES):
-        _refuse_trials(args)
+        _refuse_trial_options(args)
     else:
         _run_sketches(args)
     for name in experiments.MGC:
@@ -51,8 +55,8 @@ def run(args: argparse.Namespace) -> None:
             _run_notes(args, name)
 
 
-def _refuse_trials(args: argparse.Namespace) -> None:
-    """Stop at options that say how many trials of which methods to run, and how."""
+def _refuse_trial_options(args: argparse.Namespace) -> None:
+    """Stop at the options of trials, which only the figures of the sketches have."""
     for option in ("trials", "jobs", "methods"):
         if getattr(args, option) is not None:
             args.usage_error(f"--{option} does not apply to {args.figure}, which has no trials")
@@ -106,20 +110,3 @@ def _print_means(rows: list[experiments.Row]) -> None:
 
 def _line(name: str, numbers: Iterable[float], form: str) -> str:
     return f"{name:<7}" + "".join(format(number, form) for number in numbers)
-
-
-def _methods(text: str) -> list[str]:
-    """Read names of methods with commas between."""
-    names = text.split(",")
-    unknown = [name for name in names if name not in experiments.METHODS]
-    if unknown:
-        known = ",".join(experiments.METHODS)
-        raise argparse.ArgumentTypeError(f"no method {unknown[0]!r}; choose of {known}")
-    return names
-
-
-def _seed(text: str) -> int:
-    """Read an integer from 0 on."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return int(text)

@@ -1,7 +1,7 @@
 """Methods compared on the same data, with the same neighbours.
 
-`run` runs them; `references` are the distances they are held against; `usage` measures time and
-memory; `result` is the table.
+`run` runs them; `references` has the distances that they are compared with; `usage` measures time
+and memory; `result` is the table.
 """
 
 from heatsketch.comparison.result import Comparison, Row

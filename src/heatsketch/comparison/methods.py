@@ -1,4 +1,4 @@
-"""Every method of the library by its name, and what a method asks of data."""
+"""The estimators of the library by name, and the data that they can embed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 
 from heatsketch import classical, estimators
 
-METHODS: dict[str, Callable[..., Any]] = {
+ESTIMATORS: dict[str, Callable[..., Any]] = {
     "heat-embedding": estimators.HeatEmbedding,
     "heat-sketch": estimators.HeatSketch,
     "diffusion-map": estimators.DiffusionMap,
@@ -28,9 +28,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "tsne": classical.TSNE,
 }
 
-# Beyond so many points a method that looks at all pairs takes many minutes, or gigabytes.
-_MOST_POINTS = {"isomap": 12_000, "sne": 12_000, "tsne": 200_000}
-_MOST_FEATURES = {"mixture-diffusion": 30}  # a Gaussian has as many squared parameters
+# Beyond this number of points the methods take many minutes or many gigabytes.
+_MAX_POINTS = {"isomap": 12_000, "sne": 12_000, "tsne": 200_000}
+_MAX_FEATURES = {"mixture-diffusion": 30}  # the parameters of a Gaussian grow with its square
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def needs_labels(estimator: Any) -> bool:
 def fitting(n: int, d: int, n_classes: int = 0) -> list[str]:
     """Return the methods that embed n points of d features within minutes.
 
-    Those that need labels are among them where there are at least two classes; Fisher's
-    discriminant where there are two.
+    Methods that need labels are among them for at least two classes, Fisher's discriminant for
+    exactly two.
 
     Examples
     --------
@@ -57,9 +57,9 @@ def fitting(n: int, d: int, n_classes: int = 0) -> list[str]:
     """
     return [
         name
-        for name, make in METHODS.items()
-        if n <= _MOST_POINTS.get(name, n)
-        and d <= _MOST_FEATURES.get(name, d)
+        for name, make in ESTIMATORS.items()
+        if n <= _MAX_POINTS.get(name, n)
+        and d <= _MAX_FEATURES.get(name, d)
         and (n_classes >= 2 or not needs_labels(make()))
         and (n_classes == 2 or name != "fisher-discriminant")
     ]

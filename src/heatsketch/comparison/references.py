@@ -1,4 +1,4 @@
-"""Distances between some of the points, against which embeddings are held."""
+"""Distances between some of the points, which those of embeddings are compared with."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ class References:
 
 def _geodesic(X: Points, sample: Array, n_neighbors: int, neighbors: Any) -> Array:
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
-    sources = sample if found.vertex is None else found.vertex[sample]
-    return shortest_paths(found.connected(graph), sources)[:, sources]
+    vertices = sample if found.vertex is None else found.vertex[sample]
+    return shortest_paths(found.connected(graph), vertices)[:, vertices]

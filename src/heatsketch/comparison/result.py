@@ -1,4 +1,4 @@
-"""What a comparison found: a row for each method, and the embeddings."""
+"""The result of a comparison: a row for each method, and the embeddings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ FILES = ("comparison.csv", "comparison.png", "embeddings.npz")
 
 
 class Row(NamedTuple):
-    """What is known of a method; NaN where it does not apply.
+    """The measures of a method; NaN where one does not apply.
 
     Attributes
     ----------
     method : str
     seconds : float
-        Of one fit, neighbours not counted where they are shared.
+        Of one fit, without the search for neighbours where these are shared.
     peak_bytes : float
-        Memory of the process at the peak of the fit beyond what it held before.
+        Largest memory of the process during the fit, less what it held before.
     trustworthiness, continuity : float
         Of 10 nearest neighbours (Venna and Kaski 2001): 1 where no neighbour is false, or lost.
     log_L_diffusion, log_L_geodesic : float
@@ -36,11 +36,11 @@ class Row(NamedTuple):
     spearman, spearman_diffusion, spearman_geodesic : float
         Rank correlation of embedded distances with Euclidean, diffusion and geodesic ones.
     knn_accuracy : float
-        Share of labels that the 10 nearest neighbours in the embedding vote for, leave one out.
+        Share of points whose 10 nearest neighbours in the embedding have their label by majority.
     stability : float
         Rank correlation of embedded distances between runs with other seeds.
     error : str
-        Why there is nothing else, or "".
+        Why the method failed, or "".
     """
 
     method: str
@@ -58,7 +58,7 @@ class Row(NamedTuple):
     error: str = ""
 
 
-_HEADS = {
+_COLUMNS = {  # measure -> heading of its column and format of its numbers
     "seconds": ("seconds", "8.1f"),
     "peak_bytes": ("GB", "6.2f"),
     "trustworthiness": ("trust", "6.3f"),
@@ -75,7 +75,7 @@ _HEADS = {
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A row and an embedding for each method; `print` shows the table.
+    """A row and an embedding for each method; `print` shows the rows as a table.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Comparison:
         Those of the methods that did not fail.
     labels : array (n,) or None
     facts : dict
-        What the table rests on: points, features, neighbours, sample, diffusion time, seconds.
+        Numbers of points, features, neighbours, sampled points and runs, diffusion time, seconds.
     """
 
     rows: list[Row]
@@ -93,16 +93,16 @@ class Comparison:
     facts: dict[str, Any]
 
     def __str__(self) -> str:
-        """Return the table as text, with a line on what it rests on."""
+        """Return the table as text, with an explanation of its columns."""
         width = max(len(row.method) for row in self.rows)
-        heads = "".join(f" {head:>{_width(form)}}" for head, form in _HEADS.values())
+        heads = "".join(f" {head:>{_width(form)}}" for head, form in _COLUMNS.values())
         lines = [" " * width + heads]
         for row in self.rows:
             lines.append(f"{row.method:<{width}}{_cells(row)}")
         return "\n".join([*lines, "", self.describe()])
 
     def describe(self) -> str:
-        """Say in a few lines what the numbers are."""
+        """Say in a few lines what the columns mean."""
         facts = self.facts
         return (
             f"{facts['points']:,} points, {facts['features']:,} features; "
@@ -122,8 +122,8 @@ class Comparison:
     def write(self, directory: str | Path) -> None:
         """Write comparison.csv, comparison.png and embeddings.npz into a folder, made if missing.
 
-        Where no method came to an embedding, the table alone; pictures and arrays of an earlier
-        comparison are taken away.
+        If every method failed, only the table is written, and the picture and embeddings of an
+        earlier comparison are removed.
 
         Raises
         ------
@@ -164,7 +164,7 @@ def _cells(row: Row) -> str:
         return f" {row.error}"
     values = row._asdict() | {"peak_bytes": row.peak_bytes / 1e9}
     cells = []
-    for name, (_, form) in _HEADS.items():
+    for name, (_, form) in _COLUMNS.items():
         missing = math.isnan(values[name])
         cells.append("-".rjust(_width(form)) if missing else format(values[name], form))
     return "".join(f" {cell}" for cell in cells)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from heatsketch._array import Frame
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
-from heatsketch.comparison.methods import METHODS, defaults, fitting, needs_labels
+from heatsketch.comparison.methods import ESTIMATORS, defaults, fitting, needs_labels
 from heatsketch.comparison.references import References
 from heatsketch.comparison.result import Comparison, Row
 from heatsketch.comparison.usage import measured
@@ -24,15 +24,18 @@ from heatsketch.plot import categories
 
 logger = logging.getLogger("heatsketch")
 
-DEFAULT = ("heat-embedding", "diffusion-map", "laplacian-eigenmap", "pca", "isomap", "lle", "tsne")
-_FEW, _SAMPLE, _SMALLER_SAMPLE = 20_000, 1000, 300  # of many points each costs more
-_JUDGED = 10  # neighbours by which embeddings are judged
-_PER_PERPLEXITY = 3  # neighbours that t-SNE looks at
+DEFAULT_METHODS = (
+    *("heat-embedding", "diffusion-map", "laplacian-eigenmap", "pca", "isomap", "lle", "tsne"),
+)
+_SAMPLED_POINTS, _SAMPLED_POINTS_OF_LARGE_DATA = 1000, 300  # among many, distances cost more
+_LARGE_DATA_POINTS = 20_000
+_SCORED_NEIGHBORS = 10
+_NEIGHBORS_PER_PERPLEXITY = 3  # of t-SNE
 
 
 def compare(
     X: Any,
-    methods: str | Iterable[Any] | Mapping[str, Any] = DEFAULT,
+    methods: str | Iterable[Any] | Mapping[str, Any] = DEFAULT_METHODS,
     labels: Any = None,
     *,
     n_components: int = 2,
@@ -41,47 +44,47 @@ def compare(
     seeds: int = 2,
     random_state: int = 0,
 ) -> Comparison:
-    """Embed data by several methods on shared neighbours, and say how well each did.
+    """Embed data by several methods on shared neighbours, and measure how well each does.
 
     Parameters
     ----------
     X : array or CSR matrix (n, d)
         Points.
     methods : "all", sequence of names or estimators, or mapping of name -> name or estimator
-        Names as in `heatsketch.methods.METHODS`; "all": those that fit the size of the data. A
-        method called by its name has defaults, but the parameters below; an estimator is run as it
-        is (a copy), but for the neighbours. By default seven of them.
+        Names as in `heatsketch.comparison.methods.ESTIMATORS`; "all": those that fit the size of
+        the data. A method given by its name has its defaults, except for the parameters below; of
+        an estimator a copy is run, with the shared neighbours. By default seven methods.
     labels : array (n,), optional
         For the accuracy of neighbours, the colours, and the methods that are fitted to labels.
         Fractions, and numbers of more than 20 values, are colours only.
     n_components : int, default 2
-        Coordinates.
+        Number of coordinates.
     n_neighbors : int, default 15
-        Of every graph, and of the graph that geodesic and diffusion distances belong to.
+        Number of neighbours in every graph, also in that of geodesic and diffusion distances.
     time : float, default 8
-        Of the diffusion distance that embeddings are held against.
+        Time of the diffusion distances that embeddings are compared with.
     seeds : int, default 2
-        Runs of the methods that draw random numbers, for the stability; the first run is the one
-        shown and timed. 1: no stability.
+        Runs of each method that draws random numbers, for the stability; the first one is shown and
+        timed. 1: no stability.
     random_state : int >= 0, default 0
         Seed of the first run (the others follow) and of the sample of points.
 
     Returns
     -------
     Comparison
-        `print` it for the table; `plot` and `write` draw and keep it.
+        `print` shows the table; `plot` draws the embeddings, `write` keeps both in files.
 
     Raises
     ------
     ValueError
-        Unknown methods, no labels for a method that needs them, parameters out of range.
+        If a method is unknown or lacks its labels, or a parameter is out of range.
 
     Notes
     -----
-    A method that fails has its error in place of figures, and the others go on. Neighbours are
-    searched once (twice where points coincide: among the distinct ones, too) and shared by all
-    methods that have a parameter `neighbors`. log L and correlations are those of all
-    pairs of 1,000 random points (300 beyond 20,000 points). Seconds include loading compiled code.
+    A method that fails has its error in the table, and the others go on. Neighbours are searched
+    once (twice where points coincide: also among the distinct ones) and shared by all methods that
+    have a parameter `neighbors`. log L and correlations are those of all pairs of 1,000 random
+    points (300 beyond 20,000 points). Seconds include loading compiled code.
 
     Examples
     --------
@@ -99,15 +102,16 @@ def compare(
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
     estimators = _estimators(methods, X.shape, codes, options, random_state)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
-    sample = _SAMPLE if X.shape[0] <= _FEW else _SMALLER_SAMPLE
+    large = X.shape[0] > _LARGE_DATA_POINTS
+    sample = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
     references = References.of(X, sample, n_neighbors, index, time, random_state)
     rows, embeddings = [], {}
     for place, (name, estimator) in enumerate(estimators.items()):
         logger.info("method %d of %d: %s", place + 1, len(estimators), name)
         try:
             runs, used, peak = _runs(estimator, X, codes, index, seeds, random_state)
-            row = _judged(Row(name, used, peak), X, runs, codes, references)
-        except Exception as error:  # whatever it is, it is this method's
+            row = _scored(Row(name, used, peak), X, runs, codes, references)
+        except Exception as error:  # of whatever kind: the other methods go on
             logger.info("%s failed: %s", name, error)
             rows.append(Row(name, error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
         else:
@@ -127,10 +131,10 @@ def compare(
 
 
 def _codes(labels: Any, n: int) -> Array | None:
-    """Return the labels as numbers from 0 (n,), -1 where missing; None if they are measurements."""
+    """Return labels as class numbers (n,), -1 where missing; None if they are measurements."""
     labels = np.asarray(labels)
     if labels.shape != (n,):
-        raise ValueError(f"labels has shape {labels.shape} but X has {n} rows; pass one a row.")
+        raise ValueError(f"labels has shape {labels.shape} but X has {n} rows; pass one label per row.")
     groups = categories(labels)
     return None if groups is None else groups[0]
 
@@ -142,7 +146,7 @@ def _estimators(
     options: dict[str, Any],
     random_state: int,
 ) -> dict[str, Any]:
-    """Return the estimators by name, made and checked before anything is run."""
+    """Return the estimators by name, made and checked before any of them is run."""
     n_classes = 0 if codes is None else int(codes.max()) + 1
     if isinstance(methods, str):
         methods = fitting(*shape, n_classes) if methods == "all" else [methods]
@@ -158,14 +162,14 @@ def _estimators(
     lacking = [name for name, e in made.items() if needs_labels(e) and n_classes < 2]
     if lacking:
         raise ValueError(
-            f"{', '.join(lacking)} need(s) labels of at least two classes; pass labels, or leave "
-            "them out."
+            f"{', '.join(lacking)}: labels of at least two classes are needed; pass such labels, "
+            "or leave these methods out."
         )
     return made
 
 
 def _named(methods: Iterable[Any]) -> dict[str, Any]:
-    """Return methods by name; of estimators that of the class, numbered where there are several."""
+    """Return methods by name; an estimator has that of its class, numbered if there are several."""
     named: dict[str, Any] = {}
     for method in methods:
         name = known = method if isinstance(method, str) else type(method).__name__
@@ -178,25 +182,25 @@ def _named(methods: Iterable[Any]) -> dict[str, Any]:
 
 
 def _made(name: str, options: dict[str, Any], n_classes: int) -> Any:
-    if name not in METHODS:
-        raise ValueError(f"no method {name!r}; choose of {', '.join(METHODS)}.")
-    known = defaults(METHODS[name])
+    if name not in ESTIMATORS:
+        raise ValueError(f"no method {name!r}; choose from {', '.join(ESTIMATORS)}.")
+    known = defaults(ESTIMATORS[name])
     given = {option: value for option, value in options.items() if option in known}
     if name == "multiple-discriminant" and n_classes:
         given["n_components"] = min(given["n_components"], n_classes - 1)
-    return METHODS[name](**given)
+    return ESTIMATORS[name](**given)
 
 
 def _shared_index(
     X: Points, estimators: Iterable[Any], n_neighbors: int
 ) -> tuple[NeighborIndex, float]:
-    """Find as many neighbours as any of the estimators looks at, once; say how long it took."""
+    """Search once for as many neighbours as any estimator needs; return the seconds, too."""
     wanted = [n_neighbors]
     for estimator in estimators:
         parameters = estimator.get_params()
         if "neighbors" in parameters:
             wanted.append(int(parameters.get("n_neighbors") or 0))
-            wanted.append(int(_PER_PERPLEXITY * parameters.get("perplexity", 0)) + 1)
+            wanted.append(int(_NEIGHBORS_PER_PERPLEXITY * parameters.get("perplexity", 0)) + 1)
     index = NeighborIndex(X, n_neighbors=min(max(wanted), X.shape[0] - 1))
     started = clock.perf_counter()
     frame = Frame.of(X)
@@ -211,8 +215,8 @@ def _runs(
     parameters = estimator.get_params()
     if "neighbors" in parameters and parameters["neighbors"] is None:
         estimator.set_params(neighbors=index)
-    embed, used, peak = measured(lambda: _embedding(estimator, X, codes))
-    runs = [embed]
+    first_run, used, peak = measured(lambda: _embedding(estimator, X, codes))
+    runs = [first_run]
     if "random_state" in parameters:
         first = parameters["random_state"]
         first = int(first) if isinstance(first, Integral) else random_state
@@ -229,13 +233,13 @@ def _embedding(estimator: Any, X: Points, codes: Array | None) -> Array:
     return np.asarray(estimator.fit(X[known], codes[known]).transform(X))
 
 
-def _judged(
+def _scored(
     row: Row, X: Points, runs: list[Array], codes: Array | None, references: References
 ) -> Row:
-    """Fill in how well the first run keeps neighbours and distances, and what the others say."""
+    """Fill in how well the first run keeps neighbours and distances, and how stable the runs are."""
     Y = np.asarray(check_points(runs[0], "the embedding"))
-    k = min(_JUDGED, (X.shape[0] - 1) // 2)
-    figures: dict[str, Callable[[], float]] = {
+    k = min(_SCORED_NEIGHBORS, (X.shape[0] - 1) // 2)
+    measures: dict[str, Callable[[], float]] = {
         "trustworthiness": lambda: trustworthiness(X, Y, k).value,
         "continuity": lambda: continuity(X, Y, k).value,
         "log_L_diffusion": lambda: references.log_L(Y, "diffusion"),
@@ -246,9 +250,9 @@ def _judged(
     }
     known = np.empty(0, int) if codes is None else np.flatnonzero(codes >= 0)
     if codes is not None and len(known) > 1:
-        voters = min(_JUDGED, len(known) - 1)
-        figures["knn_accuracy"] = lambda: knn_accuracy(Y[known], codes[known], voters)
+        voters = min(_SCORED_NEIGHBORS, len(known) - 1)
+        measures["knn_accuracy"] = lambda: knn_accuracy(Y[known], codes[known], voters)
     if len(runs) > 1:
-        figures["stability"] = lambda: stability(runs)
-    found: dict[str, Any] = {name: figure() for name, figure in figures.items()}
+        measures["stability"] = lambda: stability(runs)
+    found: dict[str, Any] = {name: measure() for name, measure in measures.items()}
     return row._replace(**found)

@@ -1,4 +1,4 @@
-"""Seconds and memory that a piece of work takes."""
+"""Seconds and memory that a call takes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Self, TypeVar
 
 Result = TypeVar("Result")
 
-_STATUS = Path("/proc/self/statm")
-_PAGE = 4096
-_INTERVAL = 0.005  # seconds between two looks
+_MEMORY_FILE = Path("/proc/self/statm")  # of Linux, in pages
+_PAGE_BYTES = 4096
+_INTERVAL_SECONDS = 0.005
 
 
 class PeakMemory:
-    """The most resident memory of the process beyond what it held at the start, in bytes.
+    """The largest resident memory of the process, less that at the start, in bytes.
 
-    Looked at 200 times a second, so that memory taken outside NumPy counts too. NaN on systems that
-    do not say.
+    A thread reads it 200 times a second, so that memory taken outside NumPy counts, too. NaN on
+    systems that do not report it.
     """
 
     def __init__(self) -> None:
@@ -41,21 +41,21 @@ class PeakMemory:
         self.bytes = max(0.0, self._highest - self._start)
 
     def _watch(self) -> None:
-        while not self._done.wait(_INTERVAL):
+        while not self._done.wait(_INTERVAL_SECONDS):
             self._highest = max(self._highest, resident())
         self._highest = max(self._highest, resident())
 
 
 def resident() -> float:
-    """Return the resident memory of the process in bytes; NaN where the system does not say."""
+    """Return the resident memory of the process in bytes; NaN where the system does not report it."""
     try:
-        return float(_STATUS.read_text().split()[1]) * _PAGE
+        return float(_MEMORY_FILE.read_text().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError, ValueError):
         return math.nan
 
 
 def measured(work: Callable[[], Result]) -> tuple[Result, float, float]:
-    """Return what the work returns, its seconds, and its peak of memory in bytes."""
+    """Return the result of the work, its seconds, and its largest memory in bytes."""
     with PeakMemory() as peak:
         started = time.perf_counter()
         result = work()
