@@ -153,7 +153,7 @@ def test_points_with_the_same_affinities_have_no_distances_to_speak_of(tmp_path,
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), 0)
     assert "distances" not in capsys.readouterr().out
     assert exit_code(*arguments, "--plot-time", tmp_path / "time.png") == 1
-    assert "no time to choose" in capsys.readouterr().err
+    assert "no time was chosen" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
         (["--method", "heat-sketch", "--time", "auto"], "--time auto belongs to heat-embedding"),
         (["--n-components", "auto"], "--n-components auto belongs to diffusion-map"),
         (["--plot-time", "t.png", "--time", "8"], "belongs to heat-embedding --time auto"),
-        (["--time", "1,auto"], "auto stands alone"),
+        (["--time", "1,auto"], "auto cannot be combined"),
         (["--time", "soon"], "'soon' is neither a number nor auto"),
         (["--epsilon", "wide"], "'wide' is neither a number nor self-tuning"),
         (["--plot", "out.jpg"], "out.jpg"),

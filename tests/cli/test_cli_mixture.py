@@ -46,7 +46,7 @@ def test_a_picture_needs_no_graph(clouds, tmp_path):
         (["--mixture", "2"], "--mixture is not an option of heat-embedding"),
         (["--method", "mixture-diffusion", "--alpha", "1"], "--alpha is not an option of"),
         (["--method", "mixture-diffusion", "--time", "auto"], "--time auto belongs to"),
-        (["--method", "mixture-diffusion", "--mixture", "0"], "not a whole number above 0"),
+        (["--method", "mixture-diffusion", "--mixture", "0"], "not an integer >= 1"),
     ],
 )
 def test_options_of_other_methods_are_refused(clouds, tmp_path, capsys, options, says):

@@ -13,10 +13,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 import heatsketch as hs
 from heatsketch import cli
-from heatsketch.comparison.methods import METHODS, fitting, needs_labels
+from heatsketch.comparison.methods import ESTIMATORS, fitting, needs_labels
 from heatsketch.comparison.references import References
 from heatsketch.comparison.result import FILES
-from heatsketch.comparison.run import DEFAULT
+from heatsketch.comparison.run import DEFAULT_METHODS
 from heatsketch.comparison.usage import measured, resident
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.plot import panels
@@ -77,7 +77,7 @@ def distances_of(X, k, time):
 
 
 def test_every_column_is_its_own_definition_on_a_sample_with_duplicates(monkeypatch):
-    monkeypatch.setattr("heatsketch.comparison.run._SAMPLE", 50)
+    monkeypatch.setattr("heatsketch.comparison.run._SAMPLED_POINTS", 50)
     X, _ = hs.datasets.swiss_roll(110, rng=0)
     X = np.vstack([X, X[:10]])[np.random.default_rng(1).permutation(120)]
     estimators = [hs.HeatSketch(2, n_neighbors=7, random_state=seed) for seed in (3, 4, 5)]
@@ -167,7 +167,7 @@ def test_a_method_alone_gives_the_same(monkeypatch):
     X, _ = hs.datasets.circle(100, rng=0)
     result = hs.compare(X, ["lle", "isomap"], n_neighbors=6, seeds=1)
     for name in ("lle", "isomap"):
-        alone = METHODS[name](n_components=2, n_neighbors=6).fit_transform(X)
+        alone = ESTIMATORS[name](n_components=2, n_neighbors=6).fit_transform(X)
         np.testing.assert_array_equal(result.embeddings[name], alone)
 
 
@@ -226,11 +226,11 @@ def test_what_cannot_be_run_is_said_at_once(methods, labels, text):
 
 
 def test_all_is_what_fits():
-    assert set(DEFAULT) <= set(fitting(1600, 3)) <= set(METHODS)
-    supervised = {name for name, make in METHODS.items() if needs_labels(make())}
+    assert set(DEFAULT_METHODS) <= set(fitting(1600, 3)) <= set(ESTIMATORS)
+    supervised = {name for name, make in ESTIMATORS.items() if needs_labels(make())}
     assert supervised == {"fisher-discriminant", "multiple-discriminant"}
     assert not supervised & set(fitting(1600, 3))
-    assert set(fitting(1600, 3, 2)) == set(METHODS)
+    assert set(fitting(1600, 3, 2)) == set(ESTIMATORS)
     assert "mixture-diffusion" not in fitting(1600, 784)
 
 
@@ -276,6 +276,6 @@ def test_command_line(tmp_path, capsys):
     np.save(tmp_path / "few.npy", np.eye(5))
     alone = ["compare", str(tmp_path / "few.npy"), "--methods", "tsne", "--n-neighbors", "3"]
     assert cli.main([*alone, "-o", str(out), "--force"]) == 1
-    assert "no method came to an embedding" in capsys.readouterr().err
+    assert "no method computed an embedding" in capsys.readouterr().err
     assert [path.name for path in out.iterdir()] == [FILES[0]]
     assert cli.main(["compare", "circle", "--methods", "umap", "-o", str(out)]) == 2

@@ -11,13 +11,21 @@ from scipy.special import ive
 
 import heatsketch as hs
 from heatsketch import cli
-from heatsketch.experiments import FIGURES, METHODS, methods, reproduce, schedule, store, trials
+from heatsketch.experiments import (
+    FIGURE_METHODS,
+    FIGURES,
+    methods,
+    reproduce,
+    schedule,
+    store,
+    trials,
+)
 from heatsketch.experiments.trials import Result, Sample, Task
 
 pytest.importorskip("matplotlib")
 
 FORMS = ("symmetric", "bistochastic")
-CLASSIC = tuple(method for method in METHODS if method != "ours")
+CLASSIC = tuple(method for method in FIGURE_METHODS if method != "ours")
 SMALL = replace(FIGURES["3a"].setting, n=30, sizes=(2, 3))
 
 
@@ -176,7 +184,7 @@ def test_another_process_finds_the_same_bits_and_loads_no_matplotlib():
 
 def test_processes_side_by_side_find_the_same_bits():
     tasks = [Task(SMALL, 0, trial, ("DMS", "GPS")) for trial in range(4)]
-    one, two = ({r.task.trial: r.log_L for r in schedule.do(tasks, jobs)} for jobs in (1, 2))
+    one, two = ({r.task.trial: r.log_L for r in schedule.run_tasks(tasks, jobs)} for jobs in (1, 2))
     assert len(one) == 4
     assert one == two
 
@@ -216,12 +224,12 @@ def test_ours_takes_no_more_directions_than_a_factor_has(projection):
 
 
 def test_ours_is_added_to_a_finished_directory(small, tmp_path, monkeypatch, projection, counted):
-    monkeypatch.setitem(FIGURES, "3a", replace(small, methods=METHODS))
+    monkeypatch.setitem(FIGURES, "3a", replace(small, methods=FIGURE_METHODS))
     small_run(tmp_path, methods=CLASSIC)
     counted.clear()
     rows = small_run(tmp_path, methods=None)
     assert [task.methods for task in counted] == [("ours",)] * 3
-    assert list(dict.fromkeys(row.method for row in rows)) == list(METHODS)
+    assert list(dict.fromkeys(row.method for row in rows)) == list(FIGURE_METHODS)
 
 
 # Runs
@@ -382,8 +390,8 @@ def test_time_left_goes_by_the_tasks_that_are_done():
     clock.finished(Result(fast, {}, 4.0))
     clock.finished(Result(fast, {}, 6.0))
     clock.finished(Result(slow, {}, 20.0))
-    assert clock.left() == "42 s"  # (1 × 5 + 4 × 20) / 2
-    assert [clock.is_time_to_tell(), clock.is_time_to_tell()] == [True, False]
+    assert clock.remaining() == "42 s"  # (1 × 5 + 4 × 20) / 2
+    assert [clock.is_report_due(), clock.is_report_due()] == [True, False]
 
 
 def test_progress_is_rare_and_trials_are_silent(small, tmp_path, caplog):
@@ -414,7 +422,7 @@ def test_figures_and_methods_that_do_not_fit_are_named(tmp_path):
         reproduce("7", tmp_path)
     with pytest.raises(ValueError, match="figure 1b shows GPS, ours"):
         reproduce("1b", tmp_path, methods=["DMS"])
-    with pytest.raises(TypeError, match="is text"):
+    with pytest.raises(TypeError, match="is a string"):
         reproduce("1a", tmp_path, methods="DMS")
 
 
@@ -440,8 +448,8 @@ def test_the_command_writes_and_prints(small, tmp_path, capsys):
     [
         (["9z"], "invalid choice"),
         (["1a", "--methods", "DMS,XYZ"], "no method 'XYZ'"),
-        (["1a", "--trials", "0"], "not a whole number above 0"),
-        (["1a", "--seed", "-1"], "not a whole number from 0 on"),
+        (["1a", "--trials", "0"], "not an integer >= 1"),
+        (["1a", "--seed", "-1"], "not an integer >= 0"),
     ],
 )
 def test_wrong_usage_is_named(given, message, tmp_path, capsys):
@@ -457,7 +465,7 @@ def test_interrupting_the_command_says_what_is_kept(small, tmp_path, monkeypatch
 
     monkeypatch.setattr(trials, "run", stop)
     assert cli.main(["reproduce", "3a", "--jobs", "1", "-o", str(tmp_path)]) == 130
-    assert "what is finished is kept" in capsys.readouterr().err
+    assert "finished tasks are kept" in capsys.readouterr().err
 
 
 def test_another_seed_in_the_same_directory_fails(small, tmp_path, capsys):

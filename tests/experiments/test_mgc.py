@@ -17,11 +17,11 @@ from heatsketch.mixture import MixtureKernel, TaylorMap
 pytest.importorskip("matplotlib")
 
 SMALL = {
-    "mgc-1": {"points": (200, 2000), "draws": 1, "most": 2, "grid": 12},
+    "mgc-1": {"points": (200, 2000), "draws": 1, "max_components": 2, "grid": 12},
     "mgc-2": {
         "points": 300,
         "pairs": 400,
-        "most": 2,
+        "max_components": 2,
         "log2_epsilons": (-4, -2, 0, 3),
         "orders": 7,
     },

@@ -65,14 +65,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="heatsketch",
         description="Compute coordinates whose Euclidean distances are diffusion distances.",
-        epilog="Points come from a file (.npy, .npz, .csv, .tsv, .parquet, .h5ad), a folder of MNIST "
-        "IDX files, or a built-in set by its name ('heatsketch datasets' lists them).",
+        epilog="Points come from a file (.npy, .npz, .csv, .tsv, .parquet, .h5ad), a folder of "
+        "MNIST IDX files, or a built-in set by its name ('heatsketch datasets' lists them).",
     )
     parser.add_argument("--version", action="version", version=f"heatsketch {hs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in (embed, compare, score, ksum, datasets, reproduce):
         command = module.add(commands)
-        command.add_argument("-q", "--quiet", action="store_true", help="print no progress and no warnings")
+        command.add_argument(
+            "-q", "--quiet", action="store_true", help="print no progress and no warnings"
+        )
         command.add_argument("--debug", action="store_true", help="print the traceback of an error")
         command.set_defaults(run=module.run, usage_error=command.error)
     return parser

@@ -18,7 +18,13 @@ def add_input(command: argparse.ArgumentParser) -> None:
     """Add the file of points and what to read from it."""
     add = command.add_argument
     add("input", metavar="INPUT", help="file of points, folder of MNIST, or name of a built-in set")
-    add("--label", action="append", default=[], metavar="NAME", help="column of labels (may be repeated)")
+    add(
+        "--label",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="column of labels (may be repeated)",
+    )
     add("--id", action="append", default=[], metavar="NAME", help="column of ids (may be repeated)")
     add("--key", help="array of INPUT to read (.npz, .h5ad), or train, test or all of MNIST")
 

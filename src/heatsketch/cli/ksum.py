@@ -25,7 +25,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_seed(command)
     rows = "rows of the kernel matrix that are summed (default: all up to 2,000 points, else 500)"
     command.add_argument("--n-rows", type=positive, metavar="R", help=rows)
-    command.add_argument("--plot", type=Path, metavar="FILE", help="draw the slopes: .png, .pdf or .svg")
+    command.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the slopes: .png, .pdf or .svg"
+    )
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     add_force(command)
     return command

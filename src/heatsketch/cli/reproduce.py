@@ -29,8 +29,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
     written = "folder to write tables, pictures and trials to"
     add("-o", "--output", type=Path, required=True, metavar="DIR", help=written)
     add("--trials", type=positive, metavar="N", help="number of trials (default: the paper's)")
-    add("--jobs", type=positive, metavar="J", help="number of processes (default: one for each CPU)")
-    names, choices = method_names(experiments.METHODS), ",".join(experiments.METHODS)
+    add(
+        "--jobs", type=positive, metavar="J", help="number of processes (default: one for each CPU)"
+    )
+    names, choices = method_names(experiments.FIGURE_METHODS), ",".join(experiments.FIGURE_METHODS)
     add("--methods", type=names, metavar="A[,B...]", help=f"some of {choices} (default: all)")
     images = "folder of MNIST IDX files for notes-5 (default: download them)"
     add("--mnist", type=Path, metavar="DIR", help=images)

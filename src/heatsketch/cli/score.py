@@ -28,7 +28,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--embedding-key", metavar="KEY", help="array of EMBEDDING to read (.npz, .h5ad)")
     add("--time", type=number, metavar="T", default=argparse.SUPPRESS, help="diffusion time")
     add_diffusion(command)
-    add("--pairs", type=positive, metavar="N", help="use N random pairs, and extreme ones, instead of all")
+    add(
+        "--pairs",
+        type=positive,
+        metavar="N",
+        help="use N random pairs, and extreme ones, instead of all",
+    )
     add("--json", action="store_true", help="print the result as JSON")
     return command
 
@@ -76,7 +81,9 @@ def _read_embedding(args: argparse.Namespace, table: io.Table) -> Any:
 def _diffusion(args: argparse.Namespace, table: io.Table) -> hs.Diffusion:
     given = {name: value for name, value in vars(args).items() if name != "random_state"}
     precomputed = given.get("affinity") == "precomputed"
-    make: Callable[..., Any] = hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points
+    make: Callable[..., Any] = (
+        hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points
+    )
     options = {name: given[name] for name in defaults(make) if name in given}
     diffusion: hs.Diffusion = make(table.values, **options)
     return diffusion

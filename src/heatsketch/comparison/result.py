@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import zipfile
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.io import write_atomically
+from heatsketch.io.files import write_atomically, write_rows
 from heatsketch.plot import check_picture, panels
 
 FILES = ("comparison.csv", "comparison.png", "embeddings.npz")
@@ -134,7 +133,7 @@ class Comparison:
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         table, drawing, arrays = (directory / name for name in FILES)
-        write_atomically(table, self._write_rows, force=True)
+        write_rows(table, Row._fields, self.rows)
         if not self.embeddings:
             drawing.unlink(missing_ok=True)
             arrays.unlink(missing_ok=True)
@@ -147,12 +146,6 @@ class Comparison:
             for name, Y in self.embeddings.items():
                 with archive.open(f"{name}.npy", "w") as stream:
                     np.save(stream, Y)
-
-    def _write_rows(self, draft: Path) -> None:
-        with draft.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(Row._fields)
-            writer.writerows(self.rows)
 
 
 def _width(form: str) -> int:

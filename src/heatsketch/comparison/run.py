@@ -134,7 +134,9 @@ def _codes(labels: Any, n: int) -> Array | None:
     """Return labels as class numbers (n,), -1 where missing; None if they are measurements."""
     labels = np.asarray(labels)
     if labels.shape != (n,):
-        raise ValueError(f"labels has shape {labels.shape} but X has {n} rows; pass one label per row.")
+        raise ValueError(
+            f"labels has shape {labels.shape} but X has {n} rows; pass one label per row."
+        )
     groups = categories(labels)
     return None if groups is None else groups[0]
 
@@ -162,8 +164,8 @@ def _estimators(
     lacking = [name for name, e in made.items() if needs_labels(e) and n_classes < 2]
     if lacking:
         raise ValueError(
-            f"{', '.join(lacking)}: labels of at least two classes are needed; pass such labels, "
-            "or leave these methods out."
+            f"{', '.join(lacking)} need(s) labels of at least two classes, which are missing; pass "
+            "labels, or leave out these methods."
         )
     return made
 
@@ -236,7 +238,7 @@ def _embedding(estimator: Any, X: Points, codes: Array | None) -> Array:
 def _scored(
     row: Row, X: Points, runs: list[Array], codes: Array | None, references: References
 ) -> Row:
-    """Fill in how well the first run keeps neighbours and distances, and how stable the runs are."""
+    """Fill in how well the first run keeps neighbours and distances, and the stability."""
     Y = np.asarray(check_points(runs[0], "the embedding"))
     k = min(_SCORED_NEIGHBORS, (X.shape[0] - 1) // 2)
     measures: dict[str, Callable[[], float]] = {

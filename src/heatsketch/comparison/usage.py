@@ -47,7 +47,7 @@ class PeakMemory:
 
 
 def resident() -> float:
-    """Return the resident memory of the process in bytes; NaN where the system does not report it."""
+    """Return the resident memory of the process in bytes, NaN if the system does not report it."""
     try:
         return float(_MEMORY_FILE.read_text().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError, ValueError):

@@ -1,28 +1,28 @@
-"""What the figures are made of: data, parameters, methods, numbers of trials."""
+"""The figures of the paper: data, parameters, methods, numbers of trials."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-SKETCHES = ("GPS", "GPB", "GPSBS", "GPSBB")
-PAPER = ("DMS", "DMB", *SKETCHES)
-OURS = ("ours",)
-MDS = ("CMDS", "SMACOF")
-METHODS = (*PAPER, *OURS, *MDS)
+SKETCH_METHODS = ("GPS", "GPB", "GPSBS", "GPSBB")
+PAPER_METHODS = ("DMS", "DMB", *SKETCH_METHODS)
+OUR_METHODS = ("ours",)
+MDS_METHODS = ("CMDS", "SMACOF")
+FIGURE_METHODS = (*PAPER_METHODS, *OUR_METHODS, *MDS_METHODS)
 
 MDS_TRIALS = 10  # SMACOF takes up to half a second for each embedding of 500 points
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Data and parameters of a trial, shared by the figures that show the same trials.
+    """Data and parameters of trials, which several figures may show.
 
     Attributes
     ----------
     name : str
-        Of the file that keeps the results.
+        Part of the name of the file of results.
     number : int
-        Takes part in the seed of every trial, so that settings have different points.
+        Part of the seed of every trial, so that settings have different points.
     points : str
         Set of `heatsketch.datasets.DATASETS`.
     n : int
@@ -48,12 +48,12 @@ class Setting:
 
     @property
     def axis(self) -> str:
-        """Name what varies: "k" or "p"."""
+        """Return the name of what varies: "k" or "p"."""
         return "k" if len(self.powers) == 1 else "p"
 
     @property
     def values(self) -> tuple[int, ...]:
-        """Return the values of what varies, one for each number that a trial gives."""
+        """Return the values of what varies, one for each log L of a trial."""
         return self.sizes if self.axis == "k" else self.powers
 
 
@@ -68,11 +68,11 @@ class Figure:
     methods : tuple of str
         Shown, in this order.
     trials : int
-        The paper's number of them; for a scatter, the number of samples shown.
+        The number in the paper; for a scatter, the number of samples shown.
     scatter : bool
-        Draw embeddings into the plane instead of log L.
+        Draw embeddings in the plane instead of log L.
     outliers : bool
-        Whether a scatter shows the two outliers or leaves them out and zooms in.
+        Whether a scatter shows the two outliers.
     """
 
     title: str
@@ -101,21 +101,28 @@ TORUS_POWERS = Setting(
 )
 CIRCLE_POWERS = Setting("circle-powers", 6, "circle", 300, 0.25, _doubling(256), (2,), "euclidean")
 
-_SAMPLE = "circle with two outliers, embedded in the plane"
+_OUTLIERS_TITLE = "circle with two outliers, embedded in the plane"
 
 FIGURES: dict[str, Figure] = {
-    "1a": Figure("circle", CIRCLE, METHODS, 200),
-    "1b": Figure("circle, embedded in the plane", CIRCLE, ("GPS", *OURS), 1, scatter=True),
-    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, METHODS, 100),
-    "2b": Figure("Klein bottle", KLEIN, METHODS, 100),
-    "3a": Figure("circle with two outliers", OUTLIERS, METHODS, 100),
-    "3b": Figure(_SAMPLE, OUTLIERS, ("DMS", *OURS), 1, scatter=True),
+    "1a": Figure("circle", CIRCLE, FIGURE_METHODS, 200),
+    "1b": Figure("circle, embedded in the plane", CIRCLE, ("GPS", "ours"), 1, scatter=True),
+    "2a": Figure("torus S¹ × 3.5 S¹", TORUS, FIGURE_METHODS, 100),
+    "2b": Figure("Klein bottle", KLEIN, FIGURE_METHODS, 100),
+    "3a": Figure("circle with two outliers", OUTLIERS, FIGURE_METHODS, 100),
+    "3b": Figure(_OUTLIERS_TITLE, OUTLIERS, ("DMS", "ours"), 1, scatter=True),
     "3c": Figure(
-        f"{_SAMPLE}; outliers left out", OUTLIERS, ("DMS", *OURS), 1, scatter=True, outliers=False
+        f"{_OUTLIERS_TITLE}; outliers left out",
+        OUTLIERS,
+        ("DMS", "ours"),
+        1,
+        scatter=True,
+        outliers=False,
     ),
-    "4": Figure(f"three samples of the {_SAMPLE}", OUTLIERS, ("GPS", *OURS), 3, scatter=True),
-    "5a": Figure("Klein bottle, sketches", KLEIN, (*SKETCHES, *OURS), 100),
-    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, (*SKETCHES, *OURS), 100),
-    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, (*PAPER, *OURS), 100),
-    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, (*PAPER, *OURS), 100),
+    "4": Figure(
+        f"three samples of the {_OUTLIERS_TITLE}", OUTLIERS, ("GPS", "ours"), 3, scatter=True
+    ),
+    "5a": Figure("Klein bottle, sketches", KLEIN, (*SKETCH_METHODS, "ours"), 100),
+    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, (*SKETCH_METHODS, "ours"), 100),
+    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, (*PAPER_METHODS, "ours"), 100),
+    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, (*PAPER_METHODS, "ours"), 100),
 }

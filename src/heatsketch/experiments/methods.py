@@ -1,7 +1,7 @@
 """The embeddings that the figures compare, made from the eigenpairs of a normalised kernel.
 
-(32) does not see the scale of an embedding, so eigenvalues count relative to the largest in use:
-no power of them underflows.
+(32) does not depend on the scale of an embedding, so eigenvalues are divided by the largest one in
+use: no power of them underflows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import heatsketch as hs
 from heatsketch._typing import Array
 from heatsketch.spectral.eigenpairs import Spectrum
 
-STARTS = 4  # of the learned projection
-NEGLIGIBLE = 1e-12  # of the largest column of a factor
-SCALING_TOL = 1e-12  # at the largest powers, distances come down to 1e-7 of the constant vector
+PROJECTION_STARTS = 4
+NEGLIGIBLE_WEIGHT = 1e-12  # relative to the largest one
+SCALING_TOL = 1e-12  # at the largest powers distances are 1e-7 of the constant vector
 
 
 def spectrum(X: Array, epsilon: float, normalization: str) -> Spectrum:
@@ -33,7 +33,7 @@ def spectrum(X: Array, epsilon: float, normalization: str) -> Spectrum:
 def diffusion_factor(s: Spectrum, p: int) -> Array:
     """Return F = V λ^p (n, r): |f_i - f_j| is the diffusion distance D^(p), v_0 included."""
     weights = _powers(s.values, p)
-    kept = weights > NEGLIGIBLE
+    kept = weights > NEGLIGIBLE_WEIGHT
     return s.vectors[:, kept] * weights[kept]
 
 
@@ -50,12 +50,12 @@ def gaussian_process(s: Spectrum, p: int, G: Array) -> Array:
 
 
 def learned(F: Array, k: int, rng: np.random.Generator) -> Array:
-    """Embed by the k directions of F that keep its distances best."""
-    k = min(k, F.shape[1])  # at large powers a factor has fewer columns, and they are all there is
+    """Embed by the k directions of F that change its distances least."""
+    k = min(k, F.shape[1])  # at large powers F has fewer columns
     projection = hs.NearIsometricProjection(
         k,
         rank=F.shape[1],
-        n_init=STARTS,
+        n_init=PROJECTION_STARTS,
         validation_fraction=0,
         random_state=int(rng.integers(2**31)),
     )
@@ -79,13 +79,13 @@ def _manifold() -> Any:
 
     if not hasattr(manifold, "ClassicalMDS"):
         raise ImportError(
-            "CMDS and SMACOF need scikit-learn 1.8 or newer; upgrade it, or leave them out "
+            "CMDS and SMACOF need scikit-learn 1.8 or newer; upgrade it, or leave out these methods "
             "(methods, --methods)."
         )
     return manifold
 
 
 def _powers(values: Array, p: int) -> Array:
-    """Return |λ|^p over the largest of them; the kernel is semidefinite up to rounding."""
+    """Return |λ|^p, divided by the largest; the kernel is semidefinite up to rounding."""
     moduli = np.abs(values)
     return (moduli / moduli.max()) ** p

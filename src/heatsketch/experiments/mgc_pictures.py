@@ -16,20 +16,20 @@ from heatsketch.experiments.mgc_truncation import (
     ErrorColumns,
     TruncationRow,
 )
-from heatsketch.experiments.pictures import new_figure, save
-from heatsketch.plot import OKABE_ITO
+from heatsketch.experiments.pictures import figure_and_axes
+from heatsketch.plot import OKABE_ITO, save
 
-_FLOOR = -17.0  # log10 of what is drawn: below it errors are rounding
-_BINS = 60
-_DARKEST = 0.4  # share of a bin
-_CURVES = 5  # values of ε that get one
+_LOWEST_LOG10_ERROR = -17.0  # below it, errors are rounding
+_HISTOGRAM_BINS = 60
+_DARKEST_SHARE = 0.4  # of the pairs, in a bin
+_MAX_CURVES = 5  # values of ε that are drawn
 
 Value = Callable[[TruncationRow], float]
 
 
 def stationary(row: StationaryRow, panels: StationaryPanels, path: Path) -> None:
     """Draw ν, analytic and in closed form, and the error in percent of the largest ν."""
-    drawing, axes = new_figure(10.5, 3.3, (1, 3))
+    drawing, axes = figure_and_axes(10.5, 3.3, (1, 3))
     top = panels.analytic.max()
     error = 100 * (panels.closed_form - panels.analytic) / top
     density = {"vmin": 0, "vmax": top, "cmap": "viridis"}
@@ -54,7 +54,7 @@ def stationary(row: StationaryRow, panels: StationaryPanels, path: Path) -> None
 
 def histograms(rows: Sequence[TruncationRow], columns: ErrorColumns, path: Path) -> None:
     """Draw histograms of log10 δ, a column for each ε and for each l, with worst and bound."""
-    drawing, axes = new_figure(9.6, 4.4, (1, 2))
+    drawing, axes = figure_and_axes(9.6, 4.4, (1, 2))
     left, right = axes[0]
     by_epsilon = [row for row in rows if row.order == SHOWN_ORDER]
     by_order = [row for row in rows if row.epsilon == SHOWN_EPSILON]
@@ -73,8 +73,8 @@ def histograms(rows: Sequence[TruncationRow], columns: ErrorColumns, path: Path)
 
 
 def bounds(rows: Sequence[TruncationRow], path: Path) -> None:
-    """Draw the worst δ and its bounds against l for some ε."""
-    drawing, ax = new_figure(6.6, 4.3)
+    """Draw the worst δ and its bounds against the order l, for some ε."""
+    drawing, ax = figure_and_axes(6.6, 4.3)
     kinds = {
         "worst δ of the pairs": (lambda row: row.worst, "-o"),
         "our bound": (lambda row: row.bound, "--"),
@@ -88,8 +88,8 @@ def bounds(rows: Sequence[TruncationRow], path: Path) -> None:
 
 
 def printed(rows: Sequence[TruncationRow], path: Path) -> None:
-    """Draw what the printed formulas say beside what they have to be."""
-    drawing, axes = new_figure(8.8, 4.0, (1, 2))
+    """Draw the formulas as printed beside their correct form."""
+    drawing, axes = figure_and_axes(8.8, 4.0, (1, 2))
     left, right = axes[0]
     errors = {
         "(6.3) as printed, |d² - d$_l$|²": (lambda row: row.printed, "-o"),
@@ -113,18 +113,18 @@ def printed(rows: Sequence[TruncationRow], path: Path) -> None:
 def _heat_map(ax: Any, x: Sequence[int], rows: Sequence[TruncationRow], deltas: Any) -> Any:
     """Draw a histogram in each column, of width 1, and lines for the worst δ and the bound."""
     highest = np.log10(max(row.bound for row in rows)) + 0.5
-    edges = np.linspace(_FLOOR, highest, _BINS + 1)
+    edges = np.linspace(_LOWEST_LOG10_ERROR, highest, _HISTOGRAM_BINS + 1)
     counts = [np.histogram(np.log10(delta[delta > 0]), edges)[0] for delta in deltas]
     shares = np.array(counts).T / len(deltas[0])
     sides = np.append(np.array(x) - 0.5, x[-1] + 0.5)
-    look = {"cmap": "viridis_r", "vmin": 0, "vmax": _DARKEST}
+    look = {"cmap": "viridis_r", "vmin": 0, "vmax": _DARKEST_SHARE}
     image = ax.pcolormesh(sides, edges, np.ma.masked_equal(shares, 0), **look)
     with np.errstate(divide="ignore"):
         lines = {"our bound": ([row.bound for row in rows], "--")}
         lines["worst pair"] = ([row.worst for row in rows], "-o")
         for label, (values, style) in lines.items():
             ax.plot(x, np.log10(values), style, color="#d55e00", markersize=3, label=label)
-    ax.set_ylim(_FLOOR, highest)
+    ax.set_ylim(_LOWEST_LOG10_ERROR, highest)
     ax.set_ylabel("log₁₀ δ")
     ax.set_xticks(x)
     return image
@@ -137,7 +137,7 @@ def _curves(ax: Any, rows: Sequence[TruncationRow], kinds: dict[str, tuple[Value
         for value, style in kinds.values():
             look = {"color": colour, "markersize": 3.5, "linewidth": 1.2}
             ax.semilogy([row.order for row in own], [value(row) for row in own], style, **look)
-    ax.set_ylim(bottom=10**_FLOOR)
+    ax.set_ylim(bottom=10**_LOWEST_LOG10_ERROR)
     ax.set_xlabel("order l")
     ax.set_xticks(sorted({row.order for row in rows}))
     ax.spines[["top", "right"]].set_visible(False)
@@ -148,7 +148,7 @@ def _curves(ax: Any, rows: Sequence[TruncationRow], kinds: dict[str, tuple[Value
 
 
 def _name_colours(drawing: Any, rows: Sequence[TruncationRow]) -> None:
-    """Say right of the axes what the colours are."""
+    """Explain the colours, at the right of the axes."""
     ax, colours = drawing.axes[-1], _colours(rows)
     handles = [ax.plot([], [], color=colour)[0] for colour, _ in colours]
     names = [f"ε = 2$^{{{round(np.log2(epsilon))}}}$" for _, epsilon in colours]
@@ -156,9 +156,9 @@ def _name_colours(drawing: Any, rows: Sequence[TruncationRow]) -> None:
 
 
 def _colours(rows: Sequence[TruncationRow]) -> list[tuple[str, float]]:
-    """Pair colours with values of ε that are shown, evenly spread."""
+    """Pair colours with evenly spaced values of ε."""
     epsilons = sorted({row.epsilon for row in rows})
-    places = np.linspace(0, len(epsilons) - 1, min(_CURVES, len(epsilons))).round().astype(int)
+    places = np.linspace(0, len(epsilons) - 1, min(_MAX_CURVES, len(epsilons))).round().astype(int)
     return list(zip(OKABE_ITO, (epsilons[place] for place in places), strict=False))
 
 

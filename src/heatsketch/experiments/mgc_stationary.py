@@ -1,7 +1,7 @@
 """Example I of *Diffusion representation*, §6.1: a stationary density that is known.
 
-Two flat squares, a mixture fitted to a sample of them, and its stationary density ν beside the
-analytic one. The example also says how much of the error is the sample's own.
+A mixture is fitted to a sample of two flat squares, and its stationary density ν is compared with
+the analytic one. The example also gives the error of the sample without a mixture.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ logger = logging.getLogger("heatsketch")
 
 SQUARES = ((0.2, 0.0, 1.0), (0.8, 3.0, 4.0))  # probability, and [a, b] of both coordinates
 EPSILON = 1.0
-BOX = (-2.0, 6.0)  # of both coordinates of the grid
-PICTURED = 2000  # points of the paper's sample
-STATIONARY, TRUNCATION = range(2)  # what a seed is for
+GRID_RANGE = (-2.0, 6.0)  # of both coordinates
+PICTURE_POINTS = 2000  # as in the paper
+STATIONARY, TRUNCATION = range(2)  # purposes of random numbers
 
 
 class StationaryRow(NamedTuple):
@@ -31,14 +31,14 @@ class StationaryRow(NamedTuple):
     Attributes
     ----------
     points, draws : int
-        Points of a sample, and samples, of which the rest are medians. The row of one draw is the
-        sample of the picture.
+        Points of a sample, and number of samples; the other columns are medians over the samples.
+        The row of one draw is the sample of the picture.
     components : int
-        Of the mixture, by BIC.
+        Number of components of the mixture, by BIC.
     largest, rms : float
         Error over the grid, as a share of the largest ν.
     sample_largest, sample_rms : float
-        The same without any mixture: ν of the sample itself, (1/n) Σ g(x; r_i, ε/2 I).
+        The same for ν of the sample itself, without a mixture: (1/n) Σ g(x; r_i, ε/2 I).
     """
 
     points: int
@@ -59,10 +59,10 @@ class StationaryPanels(NamedTuple):
 
 
 def stationary_example(
-    seed: int, *, points: tuple[int, ...], draws: int, most: int, grid: int
+    seed: int, *, points: tuple[int, ...], draws: int, max_components: int, grid: int
 ) -> tuple[list[StationaryRow], StationaryPanels]:
-    """Fit mixtures to samples of each size and compare ν; `points` has to hold `PICTURED`."""
-    ticks = np.linspace(*BOX, grid)
+    """Fit mixtures to samples of each size and compare ν; `points` includes `PICTURE_POINTS`."""
+    ticks = np.linspace(*GRID_RANGE, grid)
     nodes = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
     analytic = analytic_stationary(nodes, EPSILON)
     rows: list[StationaryRow] = []
@@ -72,11 +72,13 @@ def stationary_example(
             logger.info("mgc-1: %d points, draw %d of %d", n, draw + 1, draws)
             rng = random(seed, STATIONARY, n, draw)
             X = two_squares(n, rng)
-            kernel = MixtureKernel.from_sklearn(best_mixture(X, most, "full", rng), EPSILON)
+            kernel = MixtureKernel.from_sklearn(
+                best_mixture(X, max_components, "full", rng), EPSILON
+            )
             nu = kernel.stationary(nodes)
             errors = (*_errors(nu, analytic), *_errors(_of_sample(X, ticks), analytic))
             found.append(StationaryRow(n, 1, kernel.n_components, *errors))
-            if n == PICTURED and draw == 0:
+            if n == PICTURE_POINTS and draw == 0:
                 panels = StationaryPanels(ticks, *(v.reshape(grid, grid) for v in (analytic, nu)))
                 rows.insert(0, found[0])
         rows.append(_median(found))
@@ -84,7 +86,7 @@ def stationary_example(
 
 
 def random(seed: int, *purpose: int) -> np.random.Generator:
-    """Return the random numbers for a purpose."""
+    """Return a generator of random numbers for a purpose."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=purpose))
 
 
@@ -96,7 +98,7 @@ def two_squares(n: int, rng: np.random.Generator) -> Array:
 
 
 def analytic_stationary(x: Array, epsilon: float) -> Array:
-    """Return ν(x) = ∫ g(r; x, ε/2 I) q(r) dr of the squares, (n,): (6.2), there for ε = 1."""
+    """Return ν(x) = ∫ g(r; x, ε/2 I) q(r) dr of the squares, (n,): (6.2) of the paper for ε = 1."""
     root = np.sqrt(epsilon)
     return sum(
         share * np.prod(erf((b - x) / root) - erf((a - x) / root), axis=1) / 4
@@ -104,14 +106,14 @@ def analytic_stationary(x: Array, epsilon: float) -> Array:
     )
 
 
-def best_mixture(X: Array, most: int, kind: str, rng: np.random.Generator) -> Any:
-    """Return the Gaussian mixture with the smallest BIC among 1, ..., `most` components."""
+def best_mixture(X: Array, max_components: int, kind: str, rng: np.random.Generator) -> Any:
+    """Return the Gaussian mixture of 1 to `max_components` components with the smallest BIC."""
     from sklearn.mixture import GaussianMixture
 
     state = int(rng.integers(2**31))
     mixtures = [
         GaussianMixture(k, covariance_type=kind, random_state=state).fit(X)
-        for k in range(1, most + 1)
+        for k in range(1, max_components + 1)
     ]
     return min(mixtures, key=lambda mixture: mixture.bic(X))
 

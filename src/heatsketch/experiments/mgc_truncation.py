@@ -1,7 +1,7 @@
-"""Example II of *Diffusion representation*, §6.2: the error of distances of cut series.
+"""Example II of *Diffusion representation*, §6.2: the error of distances from truncated series.
 
-Beside the error and its bounds in their correct form stand the formulas as printed: (6.3), which
-compares a squared distance with an unsquared one, and η of (5.18) with its ν_min.
+Beside the error and its bounds in their correct form, the formulas as printed are evaluated: (6.3),
+which compares a squared distance with an unsquared one, and η of (5.18) with its ν_min.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from heatsketch.mixture.bounds import paper_order
 
 logger = logging.getLogger("heatsketch")
 
-NU_MIN = 1e-3  # of the paper
+NU_MIN = 1e-3  # as in the paper
 SHOWN_ORDER, SHOWN_EPSILON = 3, 1.0  # of the histograms
-ACCURACY = 0.01  # of the largest distance
-ROUNDING = 1e-12  # of the longest |p(x, ·)|: below it an error is the arithmetic's
+NEEDED_ACCURACY = 0.01  # of the largest distance
+ROUNDING = 1e-12  # of the longest |p(x, ·)|: an error below it may be rounding
 
 
 class TruncationRow(NamedTuple):
-    """What is left out by orders 0, ..., l at one ε. Distances in units of √density.
+    """The error of orders 0, ..., l at one ε. Distances are in units of √density.
 
     Attributes
     ----------
     epsilon : float
-        In the units of the unit ball.
+        In units of the ball of radius 1.
     order, coordinates : int
         l, and C(m + l, l).
     median, worst : float
@@ -48,12 +48,12 @@ class TruncationRow(NamedTuple):
     largest_distance : float
         The largest d over the pairs.
     needed, needed_uncentred, needed_printed : int
-        The order whose bound is 1 % of that: `bound`; the same sharp bound with the paper's
-        origin and ball, both of the coordinates; the paper's own (5.20), with its ν_min.
+        The order whose bound is 1 % of the largest distance: by `bound`; by the same bound with the
+        ball of the paper, about the origin of the coordinates; by (5.20) as printed, with ν_min.
     components : int
-        Of the mixture.
+        Number of components of the mixture.
     scale : float
-        What the points were divided by to fit into the unit ball.
+        The points were divided by it to fit into the unit ball.
     """
 
     epsilon: float
@@ -74,7 +74,7 @@ class TruncationRow(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Points in the unit ball, and where they were: `points` times `scale` plus `middle`."""
+    """Points in the unit ball; the data are `points` times `scale` plus `middle`."""
 
     points: Array  # (n, m)
     middle: Array  # (m,)
@@ -98,14 +98,14 @@ def truncation_example(
     *,
     points: int,
     pairs: int,
-    most: int,
+    max_components: int,
     log2_epsilons: tuple[int, ...],
     orders: int,
 ) -> tuple[list[TruncationRow], ErrorColumns]:
-    """Compare d and d_l for l = 1, ..., `orders`; raise where a bound fails."""
+    """Compare d and d_l for l = 1, ..., `orders`; raise if an error is above its bound."""
     rng = random(seed, TRUNCATION)
     sample = in_unit_ball(two_squares(points, rng))
-    mixture = best_mixture(sample.points, most, "tied", rng)
+    mixture = best_mixture(sample.points, max_components, "tied", rng)
     ends = rng.integers(points, size=(2, pairs))
     rows, columns = [], ErrorColumns({}, {})
     for epsilon in (2.0**power for power in log2_epsilons):
@@ -135,7 +135,7 @@ def _of_epsilon(
     d, noise = np.sqrt(squared), ROUNDING * np.sqrt(kernel.squared_norm(X).max())
     largest = float(d.max())
     maps = [TaylorMap(order=order, radius=1).fit(kernel, points=X) for order in range(orders + 1)]
-    needed = needed_orders(kernel, sample, maps[-1], ACCURACY * largest)
+    needed = needed_orders(kernel, sample, maps[-1], NEEDED_ACCURACY * largest)
     before = _distances(maps[0], X, ends)
     for order, features in enumerate(maps[1:], start=1):
         after = _distances(features, X, ends)
@@ -168,7 +168,7 @@ def _distances(features: TaylorMap, X: Array, ends: Array) -> Array:
 
 
 def check_bounds(row: TruncationRow, noise: float) -> None:
-    """Raise where the error is above a bound, by more than the rounding of float64."""
+    """Raise if the error is above a bound by more than rounding."""
     for name, bound in (("error_bound", row.bound), ("2√η", row.paper_bound)):
         if not row.worst <= bound + noise:
             raise CertificateError(
@@ -180,7 +180,7 @@ def check_bounds(row: TruncationRow, noise: float) -> None:
 def needed_orders(
     kernel: MixtureKernel, sample: Sample, features: TaylorMap, tolerance: float
 ) -> tuple[int, int, int]:
-    """Return the orders for a tolerance: with the map's origin, the coordinates', and in print."""
+    """Return the orders for a tolerance: by the map, from the coordinates' origin, as printed."""
     centred = _first(lambda order: 2 * features.bound(order) <= tolerance)
     s, log_peak = reach_from_coordinates(kernel, sample)
     peak, widest = np.exp(log_peak), s.max()
@@ -191,9 +191,8 @@ def needed_orders(
 def reach_from_coordinates(kernel: MixtureKernel, sample: Sample) -> tuple[Array, float]:
     """Return max |ĉ_j(x)|² from the origin of the coordinates, (K,), and log |g|² of a step.
 
-    Over the ball about that origin that holds the points: the paper's setting, in which the points
-    are divided by their largest length, not centred. Lengths here stay in units of `scale`, which
-    changes neither s_j nor an order, as ε is in the same units.
+    The maximum is over the ball about that origin that holds the points: in the paper they are
+    divided by their largest length, not centred. Lengths are in units of `scale`, as ε is.
     """
     S = kernel.covariances[0] + kernel.epsilon / 2 * np.eye(kernel.n_features)
     C = np.linalg.solve(S, kernel.covariances[0]).T

@@ -11,15 +11,15 @@ from threadpoolctl import threadpool_limits
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch.experiments import notes_diffusion, notes_graphs, notes_pictures
-from heatsketch.experiments.mgc import write_rows
 from heatsketch.experiments.notes_measures import NotesRow
+from heatsketch.io.files import write_rows
 from heatsketch.plot import check_picture
 
 logger = logging.getLogger("heatsketch")
 
 
 class NotesFigure(NamedTuple):
-    """A figure: how it is made, and what it says.
+    """A figure: how it is made, and what it shows.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class NotesFigure(NamedTuple):
         (seed, **sizes) -> (rows, panels), and (panels, title, path).
     sizes : dict
     says : str
-        What the notes say.
+        What the notes say about it.
     seen : str
-        What is seen here: quantities of the rows in braces, with a format.
+        What is seen here, with quantities of the rows in braces.
     """
 
     title: str
@@ -41,20 +41,20 @@ class NotesFigure(NamedTuple):
     seen: str
 
     def describe(self, rows: Sequence[NotesRow]) -> str:
-        """Return what is seen, in words, with the numbers of the rows."""
+        """Return what is seen, with the numbers of the rows."""
         return self.seen.format_map({row.quantity: row.value for row in rows})
 
 
-_STRIP = (
+_STRIP_TEXT = (
     "|Spearman| of the first coordinate with arc length "
     "{coordinate 1, |Spearman| with arc length:.2f}, of the second with height "
     "{coordinate 2, |Spearman| with height:.2f}."
 )
-_GRAPH = (
+_GRAPH_TEXT = (
     "{edges between windings:.0f} of {edges:.0f} edges join windings of the roll, and the median "
     "distance in the graph is {graph over strip distance, median:.2f} of that in the strip; "
 )
-_MAPPED = (
+_MAP_TEXT = (
     "t = {time (29) with lambda 4:.0f}; the three coordinates follow cos(m pi s / L) of the arc "
     "length s with correlations {coordinate 1, |correlation| with cos(1 pi s / L):.3f}, "
     "{coordinate 2, |correlation| with cos(2 pi s / L):.3f} and "
@@ -62,7 +62,7 @@ _MAPPED = (
     "number {eigenvector that follows height most:.0f} follows height most, with |Spearman| "
     "{its |Spearman| with height:.2f}."
 )
-_WOUND = (
+_WINDING_TEXT = (
     "The map winds {diffusion map, winding number:.0f} time(s) around the origin, "
     "{diffusion map, share of steps forward:.0%} of its steps forward, the first two principal "
     "components {PCA, winding number:.0f} time(s), {PCA, share of steps forward:.0%} forward; "
@@ -75,7 +75,7 @@ NOTES: dict[str, NotesFigure] = {
         notes_pictures.isomap,
         {"points": 1600, "noise": 0.0, "n_neighbors": 10},
         "The embedding unrolls the strip.",
-        _GRAPH + _STRIP,
+        _GRAPH_TEXT + _STRIP_TEXT,
     ),
     "notes-2": NotesFigure(
         "Isomap of the noisy roll",
@@ -83,7 +83,7 @@ NOTES: dict[str, NotesFigure] = {
         notes_pictures.isomap,
         {"points": 800, "noise": 0.8, "n_neighbors": 10},
         "Shortcuts through the graph spoil the distances: Isomap fails to recognise the strip.",
-        _GRAPH + _STRIP,
+        _GRAPH_TEXT + _STRIP_TEXT,
     ),
     "notes-3": NotesFigure(
         "Locally linear embedding of two rolls",
@@ -131,7 +131,7 @@ NOTES: dict[str, NotesFigure] = {
             "time": 147,
         },
         "The roll has been mostly unrolled.",
-        _MAPPED,
+        _MAP_TEXT,
     ),
     "notes-7": NotesFigure(
         "Diffusion map of the quasi-uniform roll with noise",
@@ -146,7 +146,7 @@ NOTES: dict[str, NotesFigure] = {
             "time": 300,
         },
         "The same with noise of 0.4.",
-        _MAPPED,
+        _MAP_TEXT,
     ),
     "notes-8": NotesFigure(
         "Diffusion map of the noisy roll of notes-2",
@@ -161,7 +161,7 @@ NOTES: dict[str, NotesFigure] = {
             "time": 1705,
         },
         "The points that Isomap could not embed; diffusion distances are robust to noise.",
-        _MAPPED,
+        _MAP_TEXT,
     ),
     "notes-9": NotesFigure(
         "Pacman",
@@ -176,7 +176,7 @@ NOTES: dict[str, NotesFigure] = {
             "time": 187,
         },
         "PCA and the diffusion map both show a set of one dimension.",
-        _WOUND + "three of them hold {PCA, share of variance:.0%} of the variance.",
+        _WINDING_TEXT + "three of them hold {PCA, share of variance:.0%} of the variance.",
     ),
     "notes-10": NotesFigure(
         "A turned picture",
@@ -185,7 +185,7 @@ NOTES: dict[str, NotesFigure] = {
         {"images": 200, "size": 500, "components": 2, "delta": 0.2, "epsilon": 7.318159e7},
         "A double loop, as the picture turned by half a turn is nearer than those turned by 30° to "
         "150°.",
-        _WOUND + "half a turn apart d² is {half a turn over 30° to 150°, d²:.0%} of that of "
+        _WINDING_TEXT + "half a turn apart d² is {half a turn over 30° to 150°, d²:.0%} of that of "
         "pictures 30° to 150° apart.",
     ),
 }
@@ -202,7 +202,7 @@ def reproduce_notes(
     ----------
     name : "notes-1" to "notes-10"
         Isomap of the roll, clean and noisy; LLE; t-SNE of the noisy roll and of MNIST; diffusion
-        maps of three rolls, of Pacman and of a picture that turns.
+        maps of three rolls, of Pacman and of a rotated picture.
     directory : path
         Where to write; made if it does not exist.
     mnist : folder or None, default None
@@ -212,14 +212,14 @@ def reproduce_notes(
     Returns
     -------
     list of NotesRow
-        Quantities, as computed here and as the notes print them.
+        Quantities as computed here and as printed in the notes.
 
     Raises
     ------
     ValueError
-        An unknown name, a seed out of range.
+        If the name is unknown or the seed is out of range.
     ImportError
-        matplotlib is missing, or Pillow for "notes-10".
+        If matplotlib is missing, or Pillow for "notes-10".
 
     Notes
     -----
@@ -238,13 +238,10 @@ def reproduce_notes(
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     figure = NOTES[name]
-    sizes = figure.sizes
-    if name == "notes-5":
-        sizes = sizes | {"folder": mnist}
+    data = {"folder": mnist} if name == "notes-5" else {}
     logger.info("%s: %s", name, figure.title)
-    # sums of one thread, for the same table every time
-    with threadpool_limits(1):
-        rows, panels = figure.run(seed, **sizes)
-    write_rows(directory / f"{name}.csv", rows)
+    with threadpool_limits(1):  # sums depend on the number of threads
+        rows, panels = figure.run(seed, **figure.sizes, **data)
+    write_rows(directory / f"{name}.csv", NotesRow._fields, rows)
     figure.draw(panels, f"{name}: {figure.title}", directory / f"{name}.png")
     return rows

@@ -1,4 +1,4 @@
-"""Diffusion maps of the notes, §9.4: three rolls, Pacman, and a picture that turns."""
+"""Diffusion maps of the notes, §9.4: three rolls, Pacman, and a rotated picture."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from heatsketch.experiments.notes_measures import (
     recovered,
 )
 
-ROLL, PICTURE = range(2)  # what a seed is for
+ROLL, PICTURE = range(2)  # purposes of random numbers
 _DIMENSIONS = 3
-_STRIP = 144.5  # its length
+_STRIP_LENGTH = 144.5
 _SHOWN_IMAGES = 20
-_LOOKED_AT = 60  # eigenvectors among which height is looked for
+_SEARCHED_EIGENVECTORS = 60  # for one that follows height
 
 
 class Walk(NamedTuple):
@@ -49,16 +49,16 @@ class Walk(NamedTuple):
 
 
 class RollPanels(NamedTuple):
-    """What is drawn of a roll."""
+    """What is drawn for a roll."""
 
     points: Array
     flat: Array  # (n, 2)
-    order: Array  # by distance in the strip from the point nearest to the axis of the roll
+    order: Array  # by distance on the strip from the point nearest to the axis of the roll
     walk: Walk
 
 
 class PicturePanels(NamedTuple):
-    """What is drawn of pictures that turn."""
+    """What is drawn for rotated pictures."""
 
     images: Array  # (20, size²)
     angle: Array
@@ -67,7 +67,7 @@ class PicturePanels(NamedTuple):
 
 
 def random_walk(X: Array, delta: float, epsilon: float | str = "nearest") -> Walk:
-    """Embed points into 3D at the time (29), and compute all eigenpairs of P."""
+    """Embed points in three dimensions at the time (29), and compute all eigenpairs of P."""
     options: dict[str, Any] = {"affinity": "dense", "alpha": 0.0, "epsilon": epsilon}
     fitted = DiffusionMap(_DIMENSIONS, time="auto", delta=delta, **options).fit(X)
     diffusion = fitted.diffusion_
@@ -99,12 +99,12 @@ def roll(
     """Map a roll; `epsilon` and `time` are those of the notes."""
     X, flat = swiss_roll(points, mesh=mesh, noise=noise, rng=random(seed, ROLL, points))
     walk = random_walk(X, delta)
-    at_theirs = random_walk(X, delta, epsilon)
-    heights = rank_correlations(walk.right[:, 1 : _LOOKED_AT + 1], flat[:, 1])
+    as_printed = random_walk(X, delta, epsilon)
+    heights = rank_correlations(walk.right[:, 1 : _SEARCHED_EIGENVECTORS + 1], flat[:, 1])
     rows = [
         NotesRow("points", len(X), points),
         *_walk_rows(walk, delta, epsilon, time),
-        NotesRow("the same at the epsilon of the notes", at_theirs.printed_time, time),
+        NotesRow("the same at the epsilon of the notes", as_printed.printed_time, time),
         *recovered(walk.embedding, flat),
         *quantities(
             (f"coordinate {m}, |correlation| with cos({m} pi s / L)", _cosine(column, flat, m))
@@ -121,7 +121,7 @@ def roll(
 def turning_pacman(
     seed: int, *, images: int, size: int, components: int, delta: float, epsilon: float, time: int
 ) -> tuple[list[NotesRow], PicturePanels]:
-    """Map Pacman; nothing of it is random."""
+    """Map the images of Pacman, none of which is random."""
     X, angle = pacman(images, size)
     return _pictures(X, angle, components, delta, epsilon, time)
 
@@ -129,7 +129,7 @@ def turning_pacman(
 def turning_picture(
     seed: int, *, images: int, size: int, components: int, delta: float, epsilon: float
 ) -> tuple[list[NotesRow], PicturePanels]:
-    """Map the turned photograph."""
+    """Map the rotated photograph."""
     X, angle = rotated_picture(images, size, rng=random(seed, PICTURE))
     rows, panels = _pictures(X, angle, components, delta, epsilon, math.nan)
     return [*rows, NotesRow("half a turn over 30° to 150°, d²", _half_turn(X, angle))], panels
@@ -139,7 +139,7 @@ def _pictures(
     X: Array, angle: Array, components: int, delta: float, epsilon: float, time: float
 ) -> tuple[list[NotesRow], PicturePanels]:
     pca = classical.PCA(n_components=min(len(X) - 1, X.shape[1]))
-    # All principal components have the distances of the images, in n - 1 coordinates.
+    # The principal components have the distances of the images, in n - 1 coordinates.
     scores = pca.fit_transform(X)
     walk, shares = random_walk(scores, delta), pca.explained_variance_ratio_
     rows = [
@@ -168,7 +168,7 @@ def _walk_rows(walk: Walk, delta: float, epsilon: float, time: float) -> list[No
 
 def _cosine(column: Array, flat: Array, m: int) -> float:
     """Return the |correlation| of a coordinate with the m-th cosine of a strip with free ends."""
-    cosine = np.cos(m * np.pi * flat[:, 0] / _STRIP)
+    cosine = np.cos(m * np.pi * flat[:, 0] / _STRIP_LENGTH)
     return float(abs(np.corrcoef(column, cosine)[0, 1]))
 
 

@@ -27,13 +27,13 @@ from heatsketch.experiments.notes_measures import (
 )
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 
-OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # what a seed is for, beside ROLL and PICTURE
-_VOTERS = 10
-_DIGITS = 10
+OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # purposes of random numbers, beside ROLL and PICTURE
+_N_NEIGHBORS = 10
+_N_DIGITS = 10
 
 
 class IsomapPanels(NamedTuple):
-    """What is drawn of Isomap."""
+    """What is drawn for Isomap."""
 
     points: Array
     edges: Array  # (m, 2)
@@ -43,7 +43,7 @@ class IsomapPanels(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Points or an embedding, its title, and what colours them."""
+    """Points or an embedding, with a title and values for the colours."""
 
     title: str
     points: Array
@@ -53,11 +53,11 @@ class Panel(NamedTuple):
 def isomap(
     seed: int, *, points: int, noise: float, n_neighbors: int
 ) -> tuple[list[NotesRow], IsomapPanels]:
-    """Unroll the strip by Isomap, and compare distances in the graph with those in the strip."""
+    """Unroll the strip by Isomap, and compare distances in the graph with those on the strip."""
     X, flat = swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
     graph = distance_graph(X, n_neighbors)
     start, end = random(seed, ENDS).choice(points, 2, replace=False)
-    distances, before = dijkstra(graph, False, start, return_predecessors=True)
+    distances, predecessors = dijkstra(graph, False, start, return_predecessors=True)
     Y = classical.Isomap(n_components=2, n_neighbors=n_neighbors).fit_transform(X)
     i, j = sparse.triu(graph).nonzero()
     arcs = np.abs(flat[i, 0] - flat[j, 0])
@@ -75,7 +75,7 @@ def isomap(
         ),
         *recovered(Y, flat),
     ]
-    return rows, IsomapPanels(X, np.column_stack([i, j]), distances, _path(before, end), Y)
+    return rows, IsomapPanels(X, np.column_stack([i, j]), distances, _path(predecessors, end), Y)
 
 
 def distance_graph(X: Array, n_neighbors: int) -> sparse.csr_matrix:
@@ -87,17 +87,17 @@ def distance_graph(X: Array, n_neighbors: int) -> sparse.csr_matrix:
 
 
 def _ratios(graph: sparse.csr_matrix, flat: Array) -> Array:
-    """Divide distances in the graph by distances in the strip, for pairs 10 apart and more."""
+    """Divide distances in the graph by distances on the strip, for pairs more than 10 apart."""
     sources = np.arange(0, len(flat), 20)
     strip = np.linalg.norm(flat[sources, None] - flat, axis=2)
     far = strip > 10
     return dijkstra(graph, False, sources)[far] / strip[far]
 
 
-def _path(before: Array, end: int) -> Array:
+def _path(predecessors: Array, end: int) -> Array:
     path = [end]
-    while before[path[-1]] >= 0:
-        path.append(before[path[-1]])
+    while predecessors[path[-1]] >= 0:
+        path.append(predecessors[path[-1]])
     return np.array(path[::-1])
 
 
@@ -144,7 +144,9 @@ def t_sne_of_digits(
     method = _t_sne(perplexity, exaggeration, seed)
     Y = method.fit_transform(X)
     state = int(random(seed, CLUSTERS).integers(2**31))
-    found = [KMeans(_DIGITS, n_init=4, random_state=state).fit_predict(points) for points in (Y, X)]
+    found = [
+        KMeans(_N_DIGITS, n_init=4, random_state=state).fit_predict(points) for points in (Y, X)
+    ]
     rows = [
         NotesRow("digits", len(X), 10_000),
         NotesRow("perplexity", perplexity, 30),
@@ -152,8 +154,8 @@ def t_sne_of_digits(
         *quantities(
             {
                 "Kullback-Leibler divergence": method.kl_divergence_,
-                "10 neighbours right, embedding": _votes(Y, label),
-                "10 neighbours right, pixels": _votes(X, label),
+                "10 neighbours right, embedding": _neighbor_accuracy(Y, label),
+                "10 neighbours right, pixels": _neighbor_accuracy(X, label),
                 "10-means against digits, embedding (adjusted Rand)": adjusted_rand_score(
                     label, found[0]
                 ),
@@ -171,9 +173,9 @@ def _t_sne(perplexity: float, exaggeration: float, seed: int) -> classical.TSNE:
     return classical.TSNE(n_components=2, perplexity=perplexity, **options)
 
 
-def _votes(X: Array, label: Array) -> float:
-    """Return the share of points whose 10 nearest others vote for their label."""
-    voters = KNeighborsClassifier(_VOTERS).fit(X, label)
-    others = voters.kneighbors(return_distance=False)  # without the point itself
-    votes = (label[others][:, :, None] == np.arange(_DIGITS)).sum(axis=1)
+def _neighbor_accuracy(X: Array, label: Array) -> float:
+    """Return the share of points whose label is the most frequent among their 10 neighbours."""
+    neighbors = KNeighborsClassifier(_N_NEIGHBORS).fit(X, label)
+    others = neighbors.kneighbors(return_distance=False)  # without the point itself
+    votes = (label[others][:, :, None] == np.arange(_N_DIGITS)).sum(axis=1)
     return float((votes.argmax(axis=1) == label).mean())

@@ -1,4 +1,4 @@
-"""What the figures of *Linear and nonlinear dimensionality reduction* say, in numbers."""
+"""Measures of the figures of *Linear and nonlinear dimensionality reduction*."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from scipy.spatial import cKDTree
 from heatsketch import metrics
 from heatsketch._typing import Array
 
-HALF_TURN = 6 * np.pi  # of the innermost winding: arms of the roll are twice as far along it apart
+HALF_TURN = 6 * np.pi  # arc length of half a turn of the innermost winding of the roll
 
 
 class NotesRow(NamedTuple):
-    """A number that belongs to a figure.
+    """A quantity measured for a figure.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class NotesRow(NamedTuple):
     value : float
         Computed here.
     notes : float
-        What the notes print, NaN where they print nothing.
+        Value printed in the notes; NaN where they have none.
     """
 
     quantity: str
@@ -34,7 +34,7 @@ class NotesRow(NamedTuple):
 
 
 def recovered(Y: Array, flat: Array, name: str = "coordinate") -> list[NotesRow]:
-    """Return how far the coordinates of an embedding are those of the flat strip: |Spearman|."""
+    """Return |Spearman| of each coordinate of an embedding with those of the flat strip."""
     return [
         NotesRow(f"{name} {m}, |Spearman| with {what}", rank_correlation(column, known))
         for m, column in enumerate(Y.T, start=1)
@@ -43,13 +43,13 @@ def recovered(Y: Array, flat: Array, name: str = "coordinate") -> list[NotesRow]
 
 
 def rank_correlation(x: Array, y: Array) -> float:
-    """Return |Spearman|; 0 where a side is constant."""
+    """Return |Spearman|; 0 if x or y is constant."""
     value = metrics.rank_correlation(x, y)
     return 0.0 if isnan(value) else abs(value)
 
 
 def rank_correlations(columns: Array, y: Array) -> Array:
-    """Return |Spearman| of every column with y, (k,)."""
+    """Return |Spearman| of each column with y, (k,)."""
     return np.array([rank_correlation(column, y) for column in columns.T])
 
 
@@ -68,7 +68,7 @@ def winding(Y: Array, angle: Array) -> tuple[float, float]:
     number : float
         Whole turns, positive counter-clockwise.
     forward : float
-        Share of the steps that go the way of the whole; 1 where the angle about the origin is
+        Share of the steps in the direction of the whole curve; 1 if the angle about the origin is
         monotone.
     """
     z = Y[np.argsort(angle), 0] + 1j * Y[np.argsort(angle), 1]
@@ -78,7 +78,7 @@ def winding(Y: Array, angle: Array) -> tuple[float, float]:
 
 
 def loop_rows(Y: Array, angle: Array, name: str) -> list[NotesRow]:
-    """Return the winding number of the first two coordinates and its steadiness."""
+    """Return the winding number of the first two coordinates, and the share of steps forward."""
     number, forward = winding(Y[:, :2], angle)
     return [
         NotesRow(f"{name}, winding number", abs(number)),
@@ -87,9 +87,9 @@ def loop_rows(Y: Array, angle: Array, name: str) -> list[NotesRow]:
 
 
 def pieces(Y: Array, widths: float = 6.0, smallest: int = 5) -> int:
-    """Return how many pieces of at least `smallest` points an embedding falls into.
+    """Return the number of components of at least `smallest` points of an embedding.
 
-    Points belong together that are nearer than so many medians of the distance to the nearest one.
+    Points are joined if they are nearer than `widths` medians of the distance to the nearest one.
     """
     tree = cKDTree(Y)
     near = np.median(tree.query(Y, 2)[0][:, 1])
@@ -99,5 +99,5 @@ def pieces(Y: Array, widths: float = 6.0, smallest: int = 5) -> int:
 
 
 def quantities(values: Iterable[tuple[str, float]]) -> list[NotesRow]:
-    """Return rows of numbers the notes do not print."""
+    """Return rows of numbers that the notes do not print."""
     return [NotesRow(name, float(value)) for name, value in values]

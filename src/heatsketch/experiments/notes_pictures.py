@@ -11,30 +11,30 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.experiments.notes_diffusion import PicturePanels, RollPanels, Walk
 from heatsketch.experiments.notes_graphs import IsomapPanels, Panel
-from heatsketch.experiments.pictures import new_figure, save
-from heatsketch.plot import OKABE_ITO
+from heatsketch.experiments.pictures import figure_and_axes
+from heatsketch.plot import OKABE_ITO, save
 
-_DOTS = {"s": 3, "linewidths": 0, "cmap": "viridis"}
-_BARS = 12  # eigenvalues that are shown
-_VIEW = {"elev": 30, "azim": -60}
-_HEIGHT = 2.5  # of a panel, in inches
-_ROLL_AXES = [0, 2, 1]  # the axis of the roll upwards
+_DOT_STYLE = {"s": 3, "linewidths": 0, "cmap": "viridis"}
+_SHOWN_EIGENVALUES = 12
+_VIEW_ANGLES = {"elev": 30, "azim": -60}  # degrees
+_PANEL_HEIGHT = 2.5  # inches
+_ROLL_AXES = [0, 2, 1]  # turn the axis of the roll upwards
 
 
 def isomap(panels: IsomapPanels, title: str, path: Path) -> None:
     """Draw the graph, the distances from a point with a shortest path, and the embedding."""
-    drawing, axes = new_figure(8.4, _HEIGHT, (1, 3))
+    drawing, axes = figure_and_axes(8.4, _PANEL_HEIGHT, (1, 3))
     X, Y = panels.points[:, _ROLL_AXES], panels.embedding
     ax = _solid(drawing, axes[0, 0], X)
     _edges(ax, X, panels.edges)
     ax.set_title("the graph", fontsize=8)
     ax = _solid(drawing, axes[0, 1], X)
-    ax.scatter(*X.T, c=panels.distances, **_DOTS)
+    ax.scatter(*X.T, c=panels.distances, **_DOT_STYLE)
     ax.plot(*X[panels.path].T, color=OKABE_ITO[5], linewidth=2, zorder=10)
     ax.set_title("distances from a point, and a path", fontsize=8)
     ax = axes[0, 2]
     _edges(ax, Y, panels.edges)
-    ax.scatter(*Y.T, c=panels.distances, **_DOTS, zorder=2)
+    ax.scatter(*Y.T, c=panels.distances, **_DOT_STYLE, zorder=2)
     ax.plot(*Y[panels.path].T, color=OKABE_ITO[5], linewidth=1.5)
     ax.set_title("the embedding (scales differ)", fontsize=8)
     ax.tick_params(labelsize=7)
@@ -44,7 +44,7 @@ def isomap(panels: IsomapPanels, title: str, path: Path) -> None:
 
 def scatters(panels: Sequence[Panel], title: str, path: Path) -> None:
     """Draw points in space or in the plane, coloured by arc length."""
-    drawing, axes = new_figure(2.6 * len(panels), _HEIGHT, (1, len(panels)))
+    drawing, axes = figure_and_axes(2.6 * len(panels), _PANEL_HEIGHT, (1, len(panels)))
     for ax, panel in zip(axes[0], panels, strict=True):
         if panel.points.shape[1] == 3:
             points = panel.points[:, _ROLL_AXES]
@@ -52,14 +52,14 @@ def scatters(panels: Sequence[Panel], title: str, path: Path) -> None:
         else:
             points = panel.points
             _plain(ax)
-        ax.scatter(*points.T, c=panel.colour, **_DOTS)
+        ax.scatter(*points.T, c=panel.colour, **_DOT_STYLE)
         ax.set_title(panel.title, fontsize=8)
     _finish(drawing, title, path)
 
 
 def digits(panels: Sequence[Panel], title: str, path: Path) -> None:
     """Draw an embedding with a colour for each digit."""
-    drawing, ax = new_figure(5.4, 4.2)
+    drawing, ax = figure_and_axes(5.4, 4.2)
     (panel,) = panels
     import matplotlib
 
@@ -73,12 +73,12 @@ def digits(panels: Sequence[Panel], title: str, path: Path) -> None:
 
 
 def roll(panels: RollPanels, title: str, path: Path) -> None:
-    """Draw a roll, P^t, what is left of the eigenvalues, and the map."""
-    drawing, axes = new_figure(9.6, _HEIGHT, (1, 4))
+    """Draw a roll, P^t, the powers of the eigenvalues, and the map."""
+    drawing, axes = figure_and_axes(9.6, _PANEL_HEIGHT, (1, 4))
     walk, order = panels.walk, panels.order
     place = np.argsort(order)
     points = panels.points[:, _ROLL_AXES]
-    _solid(drawing, axes[0, 0], points).scatter(*points.T, c=place, **_DOTS)
+    _solid(drawing, axes[0, 0], points).scatter(*points.T, c=place, **_DOT_STYLE)
     power = walk.power()[np.ix_(order, order)]
     look = {"cmap": "viridis", "vmin": 0, "vmax": float(np.quantile(power, 0.99))}
     axes[0, 1].imshow(power, interpolation="antialiased", rasterized=True, **look)
@@ -91,8 +91,8 @@ def roll(panels: RollPanels, title: str, path: Path) -> None:
 
 
 def pictures(panels: PicturePanels, title: str, path: Path) -> None:
-    """Draw images, their principal components, what is left of the eigenvalues, and the map."""
-    drawing, axes = new_figure(9.6, _HEIGHT, (1, 4))
+    """Draw images, their principal components, the powers of the eigenvalues, and the map."""
+    drawing, axes = figure_and_axes(9.6, _PANEL_HEIGHT, (1, 4))
     ax = axes[0, 0]
     ax.imshow(_mosaic(panels.images), cmap="gray", vmin=0, vmax=255)
     ax.set_title(f"{len(panels.images)} of the images", fontsize=8)
@@ -100,14 +100,15 @@ def pictures(panels: PicturePanels, title: str, path: Path) -> None:
     ax = _solid(drawing, axes[0, 1]) if panels.linear.shape[1] == 3 else axes[0, 1]
     _loop(ax, panels.linear, panels.angle)
     ax.set_title(f"PCA to {panels.linear.shape[1]}D", fontsize=8)
-    _plain(ax) if panels.linear.shape[1] == 2 else None
+    if panels.linear.shape[1] == 2:
+        _plain(ax)
     _spectrum(axes[0, 2], panels.walk)
     _map(drawing, axes[0, 3], panels.walk, panels.angle, "twilight_shifted")
     _finish(drawing, title, path)
 
 
 def _mosaic(images: Array) -> Array:
-    """Lay images out in rows of five, each reduced to some 65 pixels of a side."""
+    """Put images in rows of five, each reduced to about 65 pixels a side."""
     side = round(np.sqrt(images.shape[1]))
     step = max(1, side // 65)
     kept = side // step
@@ -120,11 +121,11 @@ def _mosaic(images: Array) -> Array:
 def _loop(ax: Any, Y: Array, angle: Array) -> None:
     closed = np.append(np.argsort(angle), np.argmin(angle))
     ax.plot(*Y[closed].T, color="#999999", linewidth=0.6)
-    ax.scatter(*Y.T, c=angle, **(_DOTS | {"cmap": "twilight_shifted"}))
+    ax.scatter(*Y.T, c=angle, **(_DOT_STYLE | {"cmap": "twilight_shifted"}))
 
 
 def _spectrum(ax: Any, walk: Walk) -> None:
-    decay = walk.decay[:_BARS]
+    decay = walk.decay[:_SHOWN_EIGENVALUES]
     ax.plot(np.arange(1, len(decay) + 1), decay, "o-", color=OKABE_ITO[4], markersize=4)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("m", fontsize=8)
@@ -136,7 +137,7 @@ def _spectrum(ax: Any, walk: Walk) -> None:
 def _map(drawing: Any, ax: Any, walk: Walk, colour: Array, cmap: str) -> None:
     ax = _solid(drawing, ax)
     if cmap == "viridis":
-        ax.scatter(*walk.embedding.T, c=colour, **_DOTS)
+        ax.scatter(*walk.embedding.T, c=colour, **_DOT_STYLE)
     else:
         _loop(ax, walk.embedding, colour)
     ax.set_title("diffusion map", fontsize=8)
@@ -150,10 +151,10 @@ def _edges(ax: Any, points: Array, edges: Array) -> None:
 
 
 def _solid(drawing: Any, ax: Any, points: Array | None = None) -> Any:
-    """Put axes of three dimensions in the place of plain ones; for points, of one scale."""
+    """Replace axes by three-dimensional ones, of equal scale for points."""
     place = ax.get_subplotspec()
     ax.remove()
-    ax = drawing.add_subplot(place, projection="3d", **_VIEW)
+    ax = drawing.add_subplot(place, projection="3d", **_VIEW_ANGLES)
     if points is not None:
         ax.set_box_aspect(np.ptp(points, axis=0), zoom=1.2)
     ax.tick_params(labelsize=0, labelcolor="#ffffff00")

@@ -1,4 +1,4 @@
-"""The pictures: log L with error bars against k or p, and embeddings into the plane."""
+"""The pictures: log L with error bars against k or p, and embeddings in the plane."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.experiments.figures import Figure
 from heatsketch.experiments.summary import Row
-from heatsketch.experiments.trials import Sample, alone
-from heatsketch.io import write_atomically
-from heatsketch.plot import OKABE_ITO
+from heatsketch.experiments.trials import Sample, one_thread
+from heatsketch.plot import OKABE_ITO, new_figure, save
 
-# Colour and marker. Filled markers are the symmetric normalisation, open ones the bistochastic.
-STYLES = {
+# Colour and marker. Markers are filled for the symmetric normalisation, else open.
+METHOD_STYLES = {
     "DMS": (OKABE_ITO[0], "o"),
     "DMB": (OKABE_ITO[4], "o"),
     "GPS": (OKABE_ITO[5], "s"),
@@ -28,18 +27,18 @@ STYLES = {
     "CMDS": ("#8a8a8a", "P"),
     "SMACOF": ("#8a8a8a", "X"),
 }
-OPEN = ("DMB", "GPB", "GPSBB")
-_DOTS = {"s": 12, "edgecolors": "#00000060", "linewidths": 0.3}  # the edge shows pale dots on white
-_DODGE = 0.06  # between methods, in steps of the axis, so that error bars stay apart
+OPEN_METHODS = ("DMB", "GPB", "GPSBB")
+_DOT_STYLE = {"s": 12, "edgecolors": "#00000060", "linewidths": 0.3}  # edges make pale dots visible
+_METHOD_SHIFT = 0.06  # steps of the axis, so that the error bars of methods do not overlap
 
 
 def curves(name: str, figure: Figure, rows: Sequence[Row], path: Path) -> None:
     """Draw the mean of log L with one standard deviation up and down."""
-    drawing, ax = new_figure(7.2, 4.8)
+    drawing, ax = figure_and_axes(7.2, 4.8)
     shown = [method for method in figure.methods if any(row.method == method for row in rows)]
     logarithmic, n_trials = figure.setting.axis == "p", _most_trials(rows)
     for place, method in enumerate(shown):
-        shift = _DODGE * (place - (len(shown) - 1) / 2)
+        shift = _METHOD_SHIFT * (place - (len(shown) - 1) / 2)
         own = [row for row in rows if row.method == method]
         fewer = f" ({own[0].trials} trials)" if own[0].trials < n_trials else ""
         _curve(ax, method, own, method + fewer, shift, logarithmic)
@@ -57,11 +56,11 @@ def curves(name: str, figure: Figure, rows: Sequence[Row], path: Path) -> None:
 
 
 def scatters(name: str, figure: Figure, rows: Sequence[Row], seed: int, path: Path) -> None:
-    """Draw embeddings into the plane: a row of panels for each method, one for each trial."""
+    """Draw embeddings in the plane: a row of panels for each method, one for each trial."""
     trials = {row.method: row.trials for row in rows}
     widest = _most_trials(rows)
     shape = (len(trials), widest) if widest > 1 else (1, len(trials))
-    drawing, axes = new_figure(3.6 * shape[1], 3.5 * shape[0], shape)
+    drawing, axes = figure_and_axes(3.6 * shape[1], 3.5 * shape[0], shape)
     panels = [(method, trial) for method in trials for trial in range(widest)]
     for ax, (method, trial) in zip(axes.flat, panels, strict=True):
         if trial < trials[method]:
@@ -75,7 +74,7 @@ def scatters(name: str, figure: Figure, rows: Sequence[Row], seed: int, path: Pa
 def _curve(
     ax: Any, method: str, rows: Sequence[Row], label: str, shift: float, logarithmic: bool
 ) -> None:
-    colour, marker = STYLES[method]
+    colour, marker = METHOD_STYLES[method]
     x = np.array([row.value for row in rows], dtype=float)
     ax.errorbar(
         x * 2**shift if logarithmic else x + shift,
@@ -85,8 +84,8 @@ def _curve(
         color=colour,
         marker=marker,
         markersize=9 if marker == "*" else 5,
-        markerfacecolor="white" if method in OPEN else colour,
-        linestyle="--" if method in OPEN or method == "SMACOF" else "-",
+        markerfacecolor="white" if method in OPEN_METHODS else colour,
+        linestyle="--" if method in OPEN_METHODS or method == "SMACOF" else "-",
         linewidth=1.2,
         elinewidth=0.8,
         capsize=2,
@@ -95,7 +94,7 @@ def _curve(
 
 def _embedding(ax: Any, figure: Figure, seed: int, trial: int, method: str) -> None:
     """Draw one embedding, points coloured by their angle on the circle, outliers as stars."""
-    with alone():
+    with one_thread():
         sample = Sample(figure.setting, seed, trial)
         Y = sample.embedding(method, figure.setting.powers[0], 2)
     on_circle = np.isfinite(sample.coordinates)
@@ -103,7 +102,7 @@ def _embedding(ax: Any, figure: Figure, seed: int, trial: int, method: str) -> N
     if figure.outliers and not on_circle.all():
         ax.plot(*Y[~on_circle].T, "*", color="#000000", markersize=9)
         Y = Y[on_circle]
-    ax.scatter(*Y.T, c=sample.coordinates[on_circle], cmap="twilight_shifted", **_DOTS)
+    ax.scatter(*Y.T, c=sample.coordinates[on_circle], cmap="twilight_shifted", **_DOT_STYLE)
     ax.set_title(method, fontsize=10)
     ax.set_aspect("equal", adjustable="datalim")
     ax.tick_params(labelsize=7, color="#888888")
@@ -111,7 +110,7 @@ def _embedding(ax: Any, figure: Figure, seed: int, trial: int, method: str) -> N
 
 
 def _unit(Y: Array) -> Array:
-    """Centre, and scale to a largest coordinate of 1: the unit of an embedding means nothing."""
+    """Centre the points and scale them to a largest coordinate of 1."""
     Y = Y - Y.mean(axis=0)
     return Y / np.abs(Y).max()
 
@@ -127,18 +126,9 @@ def _most_trials(rows: Sequence[Row]) -> int:
     return max((row.trials for row in rows), default=0)
 
 
-def new_figure(width: float, height: float, shape: tuple[int, int] | None = None) -> Any:
-    """Return a figure and its axes, one or an array of them, without any global state."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Drawing
-
-    drawing = Drawing(figsize=(width, height), dpi=150, layout="constrained")
-    FigureCanvasAgg(drawing)
+def figure_and_axes(width: float, height: float, shape: tuple[int, int] | None = None) -> Any:
+    """Return a figure and its axes, one or an array of them."""
+    drawing = new_figure(width, height, dpi=150)
     if shape is None:
         return drawing, drawing.add_subplot()
     return drawing, drawing.subplots(*shape, squeeze=False)
-
-
-def save(drawing: Any, path: Path) -> None:
-    """Write a picture as PNG."""
-    write_atomically(path, lambda draft: drawing.savefig(draft, format="png"), force=True)

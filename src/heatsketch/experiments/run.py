@@ -8,8 +8,8 @@ from pathlib import Path
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch.experiments import pictures, store
-from heatsketch.experiments.figures import FIGURES, METHODS, Figure
-from heatsketch.experiments.schedule import Clock, do, missing_tasks, names
+from heatsketch.experiments.figures import FIGURE_METHODS, FIGURES, Figure
+from heatsketch.experiments.schedule import Clock, keys_of, missing_tasks, run_tasks
 from heatsketch.experiments.store import Results
 from heatsketch.experiments.summary import Row, summarise, write_csv
 from heatsketch.experiments.trials import Task
@@ -30,9 +30,8 @@ def reproduce(
     """Run the trials of a figure of *Sketching the heat kernel* and write its table and picture.
 
     Writes figure-2a.csv and figure-2a.png (for figure 2a) and keeps each finished trial in
-    trials-torus.jsonl, so that a run that was stopped goes on where it was, and that more trials,
-    methods or figures can be added. Table and picture show all that is kept of the trials asked
-    for.
+    trials-torus.jsonl, so that a stopped run can be continued, and more trials, methods or figures
+    can be added. Table and picture show all results kept of the trials asked for.
 
     Parameters
     ----------
@@ -41,28 +40,28 @@ def reproduce(
     directory : path
         Where to write; made if it does not exist.
     trials : int >= 1, optional
-        By default as many as in the paper. The two MDS methods stop at 10; a scatter shows as many
-        samples as the paper does, at most.
+        By default as many as in the paper. The two MDS methods are run in the first 10; a scatter
+        shows at most as many samples as in the paper.
     jobs : int >= 1, optional
-        Processes, with one thread each. One for each CPU by default; results do not depend on it.
+        Processes of one thread each, by default one for each CPU. Results do not depend on it.
     seed : int >= 0, default 0
         Trial number i has the same points in every run with the same seed.
     methods : sequence of str, optional
-        Which to run, of "DMS", "DMB", "GPS", "GPB", "GPSBS", "GPSBB", "ours", "CMDS", "SMACOF". All
-        that the figure shows by default.
+        Some of "DMS", "DMB", "GPS", "GPB", "GPSBS", "GPSBB", "ours", "CMDS", "SMACOF", by default
+        all that the figure shows.
 
     Returns
     -------
     list of Row
-        The table.
+        The rows of the tables.
 
     Raises
     ------
     ValueError
-        An unknown figure or method, none of the methods in the figure, a number out of range, or a
-        directory that holds trials with another seed or other parameters.
+        If a figure or method is unknown, the figure shows none of the methods, a number is out of
+        range, or the directory holds trials with another seed or other parameters.
     ImportError
-        matplotlib is missing, or scikit-learn is too old for the MDS methods (before 1.8).
+        If matplotlib is missing, or scikit-learn is too old for the MDS methods (before 1.8).
 
     Notes
     -----
@@ -88,7 +87,7 @@ def reproduce(
     if not shown:
         raise ValueError(
             f"methods={', '.join(wanted)} but figure {figure} shows "
-            f"{', '.join(FIGURES[figure].methods)}; pass some of these."
+            f"{', '.join(FIGURES[figure].methods)}; pass some of these methods."
         )
     counts = {name: _count(shown[name], trials) for name in shown}
     jobs = _check_jobs(jobs)
@@ -98,7 +97,7 @@ def reproduce(
 
 
 class _Run:
-    """Everything that the figures of a run have in common."""
+    """What the figures of a run share."""
 
     def __init__(self, directory: Path, seed: int, methods: Sequence[str], jobs: int) -> None:
         self.directory, self.seed, self.methods, self.jobs = directory, seed, methods, jobs
@@ -114,7 +113,7 @@ class _Run:
         return rows
 
     def plan(self, figures: dict[str, Figure], counts: dict[str, int]) -> dict[str, list[Task]]:
-        """List the tasks of each figure that neither the store nor a figure before it has."""
+        """List the tasks of each figure that neither the store nor an earlier figure has."""
         for setting in {figure.setting for figure in figures.values()}:
             path = store.path_of(self.directory, setting)
             self.results[setting.name] = store.read(path, setting, self.seed)
@@ -122,26 +121,28 @@ class _Run:
         plan = {}
         for name, figure in figures.items():
             plan[name] = missing_tasks(figure, self.methods, counts[name], self.seed, done)
-            done |= names(plan[name])
+            done |= keys_of(plan[name])
         return plan
 
     def compute(self, name: str, tasks: list[Task], clock: Clock) -> None:
-        """Do the tasks, keeping each result when it comes."""
+        """Run the tasks, and keep each result as soon as it is known."""
         if not tasks:
             return
         setting = tasks[0].setting
         path = store.path_of(self.directory, setting)
         store.start(path, setting, self.seed)
-        _tell(name, 0, len(tasks), clock)
+        _report_progress(name, 0, len(tasks), clock)
         try:
-            for number, result in enumerate(do(tasks, self.jobs), start=1):
+            for number, result in enumerate(run_tasks(tasks, self.jobs), start=1):
                 store.append(path, result)
                 for method, log_L in result.log_L.items():
                     self.results[setting.name][method, result.task.trial] = log_L
                 clock.finished(result)
-                _tell(name, number, len(tasks), clock)
+                _report_progress(name, number, len(tasks), clock)
         except KeyboardInterrupt:
-            logger.info("stopped; what is finished is kept, and the same run goes on from there")
+            logger.info(
+                "stopped; finished tasks are kept, and the same command continues after them"
+            )
             raise
 
     def write(self, name: str, figure: Figure, trials: int) -> list[Row]:
@@ -156,25 +157,23 @@ class _Run:
         return rows
 
 
-def _tell(name: str, number: int, total: int, clock: Clock) -> None:
-    if clock.is_time_to_tell():
-        left = clock.left()
-        logger.info(
-            "figure %s: %d of %d tasks done; about %s left in all", name, number, total, left
-        )
+def _report_progress(name: str, number: int, total: int, clock: Clock) -> None:
+    if clock.is_report_due():
+        remaining = clock.remaining()
+        logger.info("figure %s: %d of %d tasks done; about %s left", name, number, total, remaining)
 
 
 def _check_methods(methods: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the methods to run, in the order of METHODS, or say why one cannot be."""
+    """Return the methods to run, in the order of FIGURE_METHODS, or raise."""
     if methods is None:
-        return METHODS
+        return FIGURE_METHODS
     if isinstance(methods, str):
-        raise TypeError(f"methods={methods!r} is text; pass a list, [{methods!r}].")
+        raise TypeError(f"methods={methods!r} is a string; pass a list, [{methods!r}].")
     if not methods:
-        raise ValueError(f"methods is empty; pass some of {', '.join(METHODS)}.")
+        raise ValueError(f"methods is empty; pass some of {', '.join(FIGURE_METHODS)}.")
     for method in methods:
-        check_choice(method, "methods", METHODS)
-    return tuple(method for method in METHODS if method in methods)
+        check_choice(method, "methods", FIGURE_METHODS)
+    return tuple(method for method in FIGURE_METHODS if method in methods)
 
 
 def _check_jobs(jobs: int | None) -> int:
@@ -184,7 +183,7 @@ def _check_jobs(jobs: int | None) -> int:
 
 
 def _count(figure: Figure, trials: int | None) -> int:
-    """Return how many trials a figure takes."""
+    """Return the number of trials of a figure."""
     if trials is None:
         return figure.trials
     trials = check_number(trials, "trials", low=1, integer=True)

@@ -1,4 +1,4 @@
-"""Which tasks a figure needs, doing them side by side, and how long that will take."""
+"""The tasks of a figure, running them in parallel, and the time they will take."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import closing
 from typing import Any
 
 from heatsketch.experiments import trials
-from heatsketch.experiments.figures import MDS, OURS, PAPER, Figure
+from heatsketch.experiments.figures import MDS_METHODS, OUR_METHODS, PAPER_METHODS, Figure
 from heatsketch.experiments.summary import trials_of
 from heatsketch.experiments.trials import Result, Task
 
-# Methods that share eigenpairs go together; the slow ones apart, so that stopping costs little.
-_GROUPS = (PAPER, OURS, MDS)
-_GUESS = {PAPER: 0.02, OURS: 0.5, MDS: 0.3}  # seconds for an embedding of 500 points
+# Methods that share eigenpairs are one task; slow ones have their own, so that little is lost when
+# a run is stopped. The number is a guess of the seconds of an embedding of 500 points.
+_GROUP_SECONDS = {PAPER_METHODS: 0.02, OUR_METHODS: 0.5, MDS_METHODS: 0.3}
 
 Done = set[tuple[str, str, int]]  # setting, method, trial
 
@@ -23,10 +23,10 @@ Done = set[tuple[str, str, int]]  # setting, method, trial
 def missing_tasks(
     figure: Figure, methods: Sequence[str], n_trials: int, seed: int, done: Done
 ) -> list[Task]:
-    """List what is not done of a figure's methods, trial by trial."""
+    """List the tasks of a figure that are not done, trial by trial."""
     setting, tasks = figure.setting, []
     for trial in range(n_trials):
-        for group in _GROUPS:
+        for group in _GROUP_SECONDS:
             todo = tuple(
                 method
                 for method in group
@@ -40,13 +40,13 @@ def missing_tasks(
     return tasks
 
 
-def names(tasks: Sequence[Task]) -> Done:
-    """Return what the tasks will have done."""
+def keys_of(tasks: Sequence[Task]) -> Done:
+    """Return setting, method and trial of everything that the tasks compute."""
     return {(task.setting.name, method, task.trial) for task in tasks for method in task.methods}
 
 
-def do(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
-    """Yield results as they come, from `jobs` processes with one thread each, or from this one.
+def run_tasks(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
+    """Yield results as they are found, by `jobs` processes of one thread each, or by this one.
 
     Leaving the iteration early stops the processes.
     """
@@ -61,39 +61,39 @@ def do(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
 
 
 class Clock:
-    """Tells how much time a list of tasks still takes, from the tasks already done."""
+    """Estimates the remaining time of a list of tasks from those already done."""
 
     def __init__(self, tasks: Sequence[Task], jobs: int) -> None:
-        self._left: dict[Any, int] = {}
-        self._spent: dict[Any, list[float]] = {}
-        self._jobs, self._last_told = jobs, -math.inf
+        self._remaining: dict[Any, int] = {}
+        self._seconds_spent: dict[Any, list[float]] = {}
+        self._jobs, self._last_report = jobs, -math.inf
         for task in tasks:
             kind = task.setting, task.methods
-            self._left[kind] = self._left.get(kind, 0) + 1
+            self._remaining[kind] = self._remaining.get(kind, 0) + 1
 
     def finished(self, result: Result) -> None:
-        """Take note of a finished task."""
+        """Count a finished task."""
         kind = result.task.setting, result.task.methods
-        self._left[kind] -= 1
-        self._spent.setdefault(kind, []).append(result.seconds)
+        self._remaining[kind] -= 1
+        self._seconds_spent.setdefault(kind, []).append(result.seconds)
 
-    def left(self) -> str:
-        """Say how much time is left: measured for kinds of task that were done, else guessed."""
-        seconds = sum(count * self._seconds(*kind) for kind, count in self._left.items())
+    def remaining(self) -> str:
+        """Return the remaining time: measured for kinds of tasks that were done, else guessed."""
+        seconds = sum(count * self._seconds(*kind) for kind, count in self._remaining.items())
         seconds /= self._jobs
         return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
-    def is_time_to_tell(self, interval: float = 5.0) -> bool:
-        """Say whether the last time this was true is `interval` seconds ago."""
+    def is_report_due(self, interval: float = 5.0) -> bool:
+        """Say whether the last report was at least `interval` seconds ago; if so, note this one."""
         now = time.monotonic()
-        if now - self._last_told < interval:
+        if now - self._last_report < interval:
             return False
-        self._last_told = now
+        self._last_report = now
         return True
 
     def _seconds(self, setting: Any, methods: tuple[str, ...]) -> float:
-        spent = self._spent.get((setting, methods))
+        spent = self._seconds_spent.get((setting, methods))
         if spent:
             return sum(spent) / len(spent)
-        group = next(group for group in _GROUPS if methods[0] in group)
-        return _GUESS[group] * len(methods) * len(setting.values) * (setting.n / 500) ** 2
+        group = next(group for group in _GROUP_SECONDS if methods[0] in group)
+        return _GROUP_SECONDS[group] * len(methods) * len(setting.values) * (setting.n / 500) ** 2

@@ -1,6 +1,6 @@
-"""The file that keeps the results of a setting, in lines of JSON: a header, then one for each task.
+"""The file of the results of a setting, in lines of JSON: a header, then one for each task.
 
-Lines are appended as tasks finish, so that stopping loses nothing that was finished.
+Lines are appended as tasks finish, so that a stopped run loses no finished task.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def path_of(directory: Path, setting: Setting) -> Path:
 
 
 def read(path: Path, setting: Setting, seed: int) -> Results:
-    """Read the results kept, if any; a torn last line, left by a kill, does not count.
+    """Read the results, if any; an incomplete last line, of a run that was killed, is ignored.
 
     Raises
     ------
     ValueError
-        The file was made with other parameters, or is damaged.
+        If the file was made with other parameters, or is damaged.
     """
     lines = _whole_lines(path)
     if not lines:
@@ -48,7 +48,7 @@ def read(path: Path, setting: Setting, seed: int) -> Results:
 
 
 def start(path: Path, setting: Setting, seed: int) -> None:
-    """Make the file ready for lines to be appended: write its header, or cut a torn line off."""
+    """Prepare the file for new lines: write its header, or remove an incomplete last line."""
     lines = _whole_lines(path)
     if not lines:
         path.write_text(json.dumps(_header(setting, seed)) + "\n", encoding="utf-8")
@@ -83,7 +83,7 @@ def _parse(path: Path, number: int, line: bytes) -> Any:
 
 
 def _damaged(path: Path, number: int) -> ValueError:
-    return ValueError(f"{path}, line {number + 1}, is damaged; delete that line, or the file.")
+    return ValueError(f"{path}, line {number + 1}, is damaged; delete that line or the file.")
 
 
 def _check_header(path: Path, found: Any, wanted: dict[str, Any]) -> None:
@@ -92,11 +92,11 @@ def _check_header(path: Path, found: Any, wanted: dict[str, Any]) -> None:
     differing = [name for name in wanted if found.get(name) != wanted[name]]
     if not differing:
         return
-    theirs = ", ".join(f"{name}={found.get(name)!r}" for name in differing)
-    ours = ", ".join(f"{name}={wanted[name]!r}" for name in differing)
-    same = f", or {theirs} (--seed)" if differing == ["seed"] else ""
+    old = ", ".join(f"{name}={found.get(name)!r}" for name in differing)
+    new = ", ".join(f"{name}={wanted[name]!r}" for name in differing)
+    same = f", or {old} (--seed)" if differing == ["seed"] else ""
     raise ValueError(
-        f"{path} holds trials with {theirs}, but this run has {ours}; pass another directory "
+        f"{path} holds trials with {old}, but this run has {new}; pass another directory "
         f"(-o){same}."
     )
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from heatsketch.experiments.figures import MDS, MDS_TRIALS, Figure
+from heatsketch.experiments.figures import MDS_METHODS, MDS_TRIALS, Figure
 from heatsketch.experiments.store import Results
-from heatsketch.io import write_atomically
+from heatsketch.io.files import write_rows
 
 STATISTICS = ("trials", "mean", "std", "median")
 
@@ -27,10 +26,11 @@ class Row:
     axis : {"k", "p"}
         What the figure varies: the dimension or the power.
     value : int
-        Of k or p.
+        Value of k or p.
     trials : int
+        Number of trials.
     mean, std, median : float
-        Of log L over the trials; infinite where an embedding made points coincide.
+        Of log L over the trials; infinite where points coincide in an embedding.
     """
 
     figure: str
@@ -44,12 +44,12 @@ class Row:
 
 
 def trials_of(method: str, trials: int) -> int:
-    """Return how many of the trials a method takes part in."""
-    return min(trials, MDS_TRIALS) if method in MDS else trials
+    """Return how many of the trials a method is run in."""
+    return min(trials, MDS_TRIALS) if method in MDS_METHODS else trials
 
 
 def summarise(name: str, figure: Figure, results: Results, trials: int) -> list[Row]:
-    """Make the table of a figure from what is there of its first `trials` trials."""
+    """Make the table of a figure from those of its first `trials` trials that are finished."""
     rows = []
     for method in figure.methods:
         found = [results.get((method, trial)) for trial in range(trials_of(method, trials))]
@@ -60,7 +60,7 @@ def summarise(name: str, figure: Figure, results: Results, trials: int) -> list[
 
 
 def _columns(figure: Figure, log_L: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Pair each value of the axis with its column of log L; a scatter shows the plane only."""
+    """Pair each value of the axis with its column of log L; a scatter shows k = 2 only."""
     columns = list(zip(figure.setting.values, log_L.T, strict=True))
     return [column for column in columns if column[0] == 2] if figure.scatter else columns
 
@@ -75,13 +75,5 @@ def _row(name: str, figure: Figure, method: str, column: tuple[int, np.ndarray])
 
 def write_csv(path: Path, axis: str, rows: Sequence[Row]) -> None:
     """Write the table of a figure."""
-
-    def write(draft: Path) -> None:
-        with draft.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(["method", axis, *STATISTICS])
-            for row in rows:
-                numbers = (getattr(row, name) for name in STATISTICS)
-                writer.writerow([row.method, row.value, *numbers])
-
-    write_atomically(path, write, force=True)
+    cells = [[r.method, r.value, *(getattr(r, name) for name in STATISTICS)] for r in rows]
+    write_rows(path, ["method", axis, *STATISTICS], cells)

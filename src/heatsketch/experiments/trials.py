@@ -1,4 +1,4 @@
-"""One trial: its points and random matrices, its embeddings, and log L of each."""
+"""A trial: its points and random matrices, its embeddings, and log L of each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from heatsketch.spectral.eigenpairs import Spectrum
 
 logger = logging.getLogger("heatsketch")
 
-_BISTOCHASTIC = ("DMB", "GPB", "GPSBB", "ours", "CMDS", "SMACOF")
-_KIND = {"GPS": "gaussian", "GPB": "gaussian", "GPSBS": "rademacher", "GPSBB": "rademacher"}
-_POINTS, _MATRICES, _DIRECTIONS = range(3)  # what a seed is for
+_BISTOCHASTIC_METHODS = ("DMB", "GPB", "GPSBB", "ours", "CMDS", "SMACOF")
+_MATRIX_KIND = {"GPS": "gaussian", "GPB": "gaussian", "GPSBS": "rademacher", "GPSBB": "rademacher"}
+_POINTS, _MATRICES, _DIRECTIONS = range(3)  # purposes of random numbers
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some methods of one trial: what a worker does at a time."""
+    """Some methods of one trial, which are run together."""
 
     setting: Setting
     seed: int
@@ -40,7 +40,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """What a task found: for each method, log L for every value of the setting's axis."""
+    """The results of a task: for each method, log L for every value of the setting's axis."""
 
     task: Task
     log_L: dict[str, list[float]]
@@ -48,7 +48,7 @@ class Result:
 
 
 class Sample:
-    """The points of a trial and what its methods share; each part is computed once, when asked for.
+    """The points of a trial and what its methods share, each computed once when it is needed.
 
     Everything is drawn from SeedSequence(seed, spawn_key=(setting.number, trial, purpose)), so it
     depends neither on other trials nor on which methods are run.
@@ -66,8 +66,8 @@ class Sample:
         s = self.spectrum(normalization(method))
         if method in ("DMS", "DMB"):
             return methods.diffusion_map(s, p, k)
-        if method in _KIND:
-            return methods.gaussian_process(s, p, self.G(_KIND[method])[:, :k])
+        if method in _MATRIX_KIND:
+            return methods.gaussian_process(s, p, self.G(_MATRIX_KIND[method])[:, :k])
         F = methods.diffusion_factor(s, p)
         if method == "CMDS":
             return methods.classical_mds(F, k)
@@ -98,23 +98,23 @@ class Sample:
 
 
 def normalization(method: str) -> str:
-    """Return the normalisation of the kernel that a method starts from."""
-    return "bistochastic" if method in _BISTOCHASTIC else "symmetric"
+    """Return the normalisation of the kernel of a method."""
+    return "bistochastic" if method in _BISTOCHASTIC_METHODS else "symmetric"
 
 
 def run(task: Task) -> Result:
     """Run the methods of a task."""
     start, setting = time.perf_counter(), task.setting
     cells = [(p, k) for p in setting.powers for k in setting.sizes]
-    with alone():
+    with one_thread():
         sample = Sample(setting, task.seed, task.trial)
         log_L = {m: [sample.log_L(m, p, k) for p, k in cells] for m in task.methods}
     return Result(task, log_L, time.perf_counter() - start)
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Limit BLAS to one thread, so that its bits do not depend on the jobs, and log nothing."""
+def one_thread() -> Iterator[None]:
+    """Limit BLAS to one thread, so that results do not depend on the jobs, and log nothing."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import os
 import secrets
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,18 @@ def write_atomically(
         raise
     if os.name == "posix":
         _flush(target.parent, os.O_RDONLY)
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a .csv file, in the place of an old one."""
+
+    def write(draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(header)
+            writer.writerows(rows)
+
+    write_atomically(path, write, force=True)
 
 
 def _check_free(target: Path, path: str | Path, force: bool) -> None:

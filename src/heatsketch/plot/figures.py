@@ -40,12 +40,12 @@ def check_picture(path: str | Path | None) -> None:
         raise ValueError(f"{path} has no known picture suffix; pass {', '.join(SUFFIXES)}.")
 
 
-def new_figure(width: float, height: float) -> Any:
-    """Return an empty matplotlib figure of this size in inches, which no global state knows of."""
+def new_figure(width: float, height: float, dpi: int = 160) -> Any:
+    """Return an empty figure, of a size in inches, that is not in pyplot's global list."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
