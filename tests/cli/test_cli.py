@@ -209,7 +209,7 @@ def test_existing_files_stop_the_run_before_it_computes(clouds, tmp_path, capsys
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("missing/out.csv", "is missing or not writable"),
+        ("missing/out.csv", "does not exist; create it"),
         ("clouds.csv", "is also the input"),
         ("folder.csv", "is a folder"),
     ],

@@ -166,7 +166,7 @@ def test_votes_are_of_the_other_points():
     X = rng.normal(size=(60, 2)) + np.repeat([[0, 0], [50, 0]], 30, axis=0)
     label = np.repeat([3, 7], 30)
     label[[0, 1]], label[[30, 31]] = 7, 3
-    assert graphs._votes(X, label) == pytest.approx(56 / 60)
+    assert graphs._neighbor_accuracy(X, label) == pytest.approx(56 / 60)
 
 
 # Diffusion maps

@@ -152,7 +152,7 @@ def test_folder_of_mnist_files(tmp_path):
     ("name", "error", "words"),
     [
         ("missing.csv", FileNotFoundError, "missing.csv does not exist.*swiss_roll"),
-        ("notes.txt", ValueError, r"notes.txt has no known suffix; choose \.npy.*\.h5ad"),
+        ("notes.txt", ValueError, r"notes.txt has no known suffix; choose from \.npy.*\.h5ad"),
     ],
 )
 def test_unreadable_source_is_named(tmp_path, name, error, words):
@@ -252,7 +252,7 @@ def test_type_of_a_column_is_decided_by_all_its_rows(tmp_path):
         (b"a,b\n1,2\n3,4,5\n", "t.csv cannot be read: .*Row #3: Expected 2 columns, got 3"),
         (b"a,b\nx,y\n", "no numeric column to use as a feature; its columns are a, b"),
         (b"a;b\n1;2\n", "no numeric column to use as a feature; its columns are a;b"),
-        (b"a,a\n1,2\n", "several columns of one name: a"),
+        (b"a,a\n1,2\n", "columns with the same name: a"),
         (b"a,b\n1,\xff\xfe\n", "t.csv cannot be read: .*UTF8"),
         (b"a,\xff\xfe\n1,2\n", "t.csv cannot be read: .*utf-8"),
     ],
@@ -725,7 +725,7 @@ def test_unwritable_places_are_named(tmp_path):
         io.write_table(tmp_path / "folder.csv", *arguments)
     with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         io.write_table(tmp_path / "nowhere" / "t.csv", *arguments)
-    with pytest.raises(ValueError, match=r"no known suffix; choose \.npy"):
+    with pytest.raises(ValueError, match=r"no known suffix; choose from \.npy"):
         io.write_table(tmp_path / "t.xlsx", *arguments)
     for key in ("obsm/", "a/b"):
         with pytest.raises(ValueError, match="key="):

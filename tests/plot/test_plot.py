@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from heatsketch import plot
-from heatsketch.plot.labels import NO_LABEL, palette
-from heatsketch.plot.scatter import RASTER_ABOVE
+from heatsketch.plot.labels import NO_LABEL_COLOUR, palette
+from heatsketch.plot.scatter import MAX_VECTOR_POINTS
 
 pytest.importorskip("matplotlib")
 
@@ -145,7 +145,7 @@ def test_of_many_categories_the_largest_keep_their_colour():
 @pytest.mark.parametrize("count", [1, 2, 6, 7, 10, 11, 20])
 def test_categories_have_different_colours_none_of_them_the_grey_of_missing_ones(count):
     colours = palette(count)
-    assert len({*colours, NO_LABEL}) == count + 1
+    assert len({*colours, NO_LABEL_COLOUR}) == count + 1
 
 
 @settings(max_examples=25)
@@ -220,7 +220,7 @@ def test_a_failed_drawing_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_many_points_are_rasterised_and_few_are_not():
-    many = plot.scatter(np.zeros((RASTER_ABOVE + 1, 2)))
+    many = plot.scatter(np.zeros((MAX_VECTOR_POINTS + 1, 2)))
     assert many.axes[0].collections[0].get_rasterized()
     assert not plot.scatter(points()).axes[0].collections[0].get_rasterized()
 

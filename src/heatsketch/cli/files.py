@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from heatsketch import io, plot
 from heatsketch.cli.reporting import logger
+from heatsketch.io.files import check_target, need
 
 WRITERS = {".csv": "pyarrow", ".tsv": "pyarrow", ".parquet": "pyarrow", ".h5ad": "h5py"}
 
@@ -17,15 +17,13 @@ WRITERS = {".csv": "pyarrow", ".tsv": "pyarrow", ".parquet": "pyarrow", ".h5ad":
 def add_input(command: argparse.ArgumentParser) -> None:
     """Add the file of points and what to read from it."""
     add = command.add_argument
-    add("input", metavar="INPUT", help="file of points, folder of MNIST, or name of a built-in set")
     add(
-        "--label",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="column of labels (may be repeated)",
+        "input",
+        metavar="INPUT",
+        help="file of points, folder of MNIST, or built-in set",
     )
-    add("--id", action="append", default=[], metavar="NAME", help="column of ids (may be repeated)")
+    for option, text in (("--label", "column of labels"), ("--id", "column of ids")):
+        add(option, action="append", default=[], metavar="NAME", help=f"{text} (may be repeated)")
     add("--key", help="array of INPUT to read (.npz, .h5ad), or train, test or all of MNIST")
 
 
@@ -47,17 +45,11 @@ def check_output(
     suffix = path.suffix.lower()
     if suffix not in suffixes:
         args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file.")
+    check_target(path, force=args.force, source=getattr(args, "input", ""))
     if not os.access(path.parent, os.W_OK):
-        raise OSError(f"{path.parent} is missing or not writable; choose another folder.")
-    if Path(getattr(args, "input", "")).exists() and path.exists() and path.samefile(args.input):
-        raise ValueError(f"{path} is also the input; choose another name.")
-    if path.exists() and not args.force:
-        raise FileExistsError(f"{path} exists; pass --force to replace it or choose another name.")
-    module = WRITERS.get(suffix)
-    if module is not None and importlib.util.find_spec(module) is None:
-        raise ImportError(f'{suffix} files need {module}; pip install "heatsketch[io]"')
+        raise OSError(f"{path.parent} is not writable; choose another folder.")
+    if suffix in WRITERS:
+        need(WRITERS[suffix], path)
 
 
 def check_plot(args: argparse.Namespace) -> None:

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> None:
     if args.plot is not None:
         plot.ksum_curve(result, path=args.plot)
     if args.json:
-        print_json(_facts(result, nearest))
+        known = None if isinstance(nearest, str) else nearest
+        print_json({**result._asdict(), "nearest_neighbors": known})
         return
     lines = _lines(result, nearest)
     print_lines(lines if args.plot is None else {**lines, "written": str(args.plot)})
@@ -57,18 +58,6 @@ def _by_neighbors(X: Any) -> dict[str, Any] | str:
         return str(error)
     k = int(found.n_neighbors[-1])
     return {"dimension": found.dimension, "error": found.error, "n_neighbors": k}
-
-
-def _facts(result: Ksum, nearest: dict[str, Any] | str) -> dict[str, Any]:
-    facts = {name: _plain(value) for name, value in result._asdict().items()}
-    return {**facts, "nearest_neighbors": None if isinstance(nearest, str) else nearest}
-
-
-def _plain(value: Any) -> Any:
-    """Return a number, or numbers as a list, with None in the place of NaN."""
-    if np.ndim(value):
-        return [_plain(one) for one in value]
-    return float(value) if np.isfinite(value) else None
 
 
 def _lines(result: Ksum, nearest: dict[str, Any] | str) -> dict[str, str]:

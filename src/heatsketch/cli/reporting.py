@@ -97,13 +97,15 @@ def print_lines(lines: dict[str, str]) -> None:
 
 def print_json(facts: dict[str, Any]) -> None:
     """Print facts as JSON."""
-    print(json.dumps(_without_infinities(facts), indent=2, allow_nan=False))
+    print(json.dumps(_plain(facts), indent=2, allow_nan=False))
 
 
-def _without_infinities(value: Any) -> Any:
-    """Replace NaN and infinities, which JSON lacks, by null."""
+def _plain(value: Any) -> Any:
+    """Return plain numbers and lists, with None for NaN and infinities, which JSON lacks."""
     if isinstance(value, dict):
-        return {key: _without_infinities(inner) for key, inner in value.items()}
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

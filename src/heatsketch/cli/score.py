@@ -48,13 +48,13 @@ def run(args: argparse.Namespace) -> None:
         F, A, n_pairs=args.pairs, rng=args.random_state, **given
     )
     facts = {
-        "log_L": float(result.log_L),
-        "expansion": float(result.expansion),
-        "contraction": float(result.contraction),
+        "log_L": result.log_L,
+        "expansion": result.expansion,
+        "contraction": result.contraction,
         "distances": result.describe().removeprefix("distances "),
-        "quantiles": {str(level): float(ratio) for level, ratio in result.quantiles.items()},
-        "worst_pairs": {end: ends.tolist() for end, ends in result.worst_pairs.items()},
-        "pairs": int(result.n_pairs),
+        "quantiles": result.quantiles,
+        "worst_pairs": result.worst_pairs,
+        "pairs": result.n_pairs,
         "all_pairs": result.looked_at == "all pairs",
         "looked_at": result.looked_at,
         "random_state": args.random_state,

@@ -1,8 +1,8 @@
-"""Sets of points with known coordinates: curves, surfaces, clouds, and pictures.
+"""Data sets with known coordinates: curves, surfaces, clouds, and pictures.
 
-Every function returns `(X, coordinates)`: the points and what is known about each of them. `shapes`
-has the curves, surfaces and clouds, `pictures` the digits of scikit-learn and pictures that turn,
-`idx` the MNIST digits.
+Every function returns `(X, coordinates)`: the points, and the coordinates or the label of each.
+`shapes` has the curves, surfaces and clouds, `pictures` the digits of scikit-learn and rotated
+pictures, `idx` the MNIST digits.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ DATASETS: dict[str, Callable[..., tuple[Array, Array]]] = {
     "rotated_picture": rotated_picture,
 }
 
-# What the coordinates are called as columns; a reader of tables takes names that begin with
-# "label" as labels, so a set written to a file is read back with the same features.
+# Names of the coordinates as columns of a table. They begin with "label", so that a set that is
+# written to a file is read with the same features.
 COORDINATES: dict[str, tuple[str, ...]] = {
     "digits": ("label",),
     "circle": ("label_angle",),

@@ -12,8 +12,8 @@ import numpy as np
 from heatsketch._checks import check_choice
 from heatsketch._typing import Array
 
-_IMAGES, _LABELS = 0x00000803, 0x00000801  # IDX: unsigned bytes in three dimensions, in one
-_DEFLATE = 1032  # no deflate stream unpacks to more than this many times its size
+_IMAGES_MAGIC, _LABELS_MAGIC = 0x00000803, 0x00000801  # unsigned bytes in three dimensions, in one
+_MAX_DEFLATE_RATIO = 1032  # of the unpacked to the packed size
 
 
 def mnist(path: str | Path | None = None, *, part: str = "test") -> tuple[Array, Array]:
@@ -39,7 +39,7 @@ def mnist(path: str | Path | None = None, *, part: str = "test") -> tuple[Array,
     FileNotFoundError
         If an IDX file is not in the folder.
     ValueError
-        If a file is no IDX file, or is damaged, or images and labels differ in number.
+        If a file is not an IDX file, or is damaged, or images and labels differ in number.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _openml_mnist(part: str) -> tuple[Array, Array]:
 def _idx_pair(folder: Path, prefix: str) -> tuple[Array, Array]:
     images_path = _idx_path(folder, f"{prefix}-images-idx3-ubyte")
     labels_path = _idx_path(folder, f"{prefix}-labels-idx1-ubyte")
-    images, labels = _read_idx(images_path, _IMAGES), _read_idx(labels_path, _LABELS)
+    images, labels = _read_idx(images_path, _IMAGES_MAGIC), _read_idx(labels_path, _LABELS_MAGIC)
     if images.shape[1:] != (28, 28):
         raise ValueError(f"{images_path} holds images of {images.shape[1:]} pixels, not (28, 28).")
     if len(images) != len(labels):
@@ -82,25 +82,25 @@ def _idx_path(folder: Path, name: str) -> Path:
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
-    raise FileNotFoundError(f"{folder} holds neither {name} nor {name}.gz; put one there.")
+    raise FileNotFoundError(f"{folder} holds neither {name} nor {name}.gz; add one of them.")
 
 
 def _read_idx(path: Path, magic: int) -> Array:
-    """Read an array of unsigned bytes, allocating nothing before its declared size is plausible."""
+    """Read an array of unsigned bytes; its declared size is checked before memory is allocated."""
     packed = path.suffix == ".gz"
     try:
         with gzip.open(path) if packed else path.open("rb") as stream:
             shape = _idx_shape(stream.read(4 * (1 + magic % 256)), magic, path)
             size = math.prod(shape)
-            if size <= path.stat().st_size * (_DEFLATE if packed else 1):
+            if size <= path.stat().st_size * (_MAX_DEFLATE_RATIO if packed else 1):
                 content = stream.read(size + 1)
                 if len(content) == size:
                     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is a damaged gzip file: {error}; fetch it again.") from error
+        raise ValueError(f"{path} is a damaged gzip file: {error}; download it again.") from error
     raise ValueError(
         f"{path} declares {size:,} bytes of content but does not hold exactly that many; "
-        "fetch it again."
+        "download it again."
     )
 
 
@@ -112,5 +112,5 @@ def _idx_shape(header: bytes, magic: int, path: Path) -> tuple[int, ...]:
             f"{magic:08x}; pass an MNIST file."
         )
     if len(words) < 1 + magic % 256:
-        raise ValueError(f"{path} ends within its header; fetch it again.")
+        raise ValueError(f"{path} ends within its header; download it again.")
     return tuple(words[1:])

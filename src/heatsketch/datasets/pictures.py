@@ -1,4 +1,4 @@
-"""Pictures as points: handwritten digits, and pictures that turn about their centre."""
+"""Pictures as points: handwritten digits, and pictures rotated about their centre."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.datasets.shapes import Seed
 
-_TURN = 2 * np.pi
-_RADIUS = 0.4  # of Pacman, of the side of the image
-_MOUTH = np.pi / 6  # half of its angle
-_TEMPLE = (40, 100, 360, 420)  # left, upper, right and lower edge in china.jpg
+_FULL_TURN = 2 * np.pi  # radians
+_PACMAN_RADIUS = 0.4  # of the side of the image
+_HALF_MOUTH_ANGLE = np.pi / 6
+_TEMPLE_BOX = (40, 100, 360, 420)  # left, upper, right and lower edge in china.jpg, pixels
 
 
 def digits() -> tuple[Array, Array]:
@@ -42,9 +42,9 @@ def pacman(n_images: int = 200, size: int = 65) -> tuple[Array, Array]:
     """Draw Pacman, white on black, turned by the angles 2πi/n about the centre of the image.
 
     *Linear and nonlinear dimensionality reduction*, §9.4.2: a closed curve of images. Every image
-    is drawn from its formula, a disc of radius 2/5 of the side less a wedge of 60° that opens
-    from the centre, at the centres of its pixels; none is resampled, and a quarter turn moves
-    every pixel to a pixel, exactly.
+    is drawn from its formula at the centres of its pixels: a disc of radius 2/5 of the side, less a
+    wedge of 60° at the centre. No image is resampled, and a quarter turn moves pixels exactly to
+    pixels.
 
     Parameters
     ----------
@@ -76,21 +76,21 @@ def pacman(n_images: int = 200, size: int = 65) -> tuple[Array, Array]:
     n = check_number(n_images, "n_images", low=1, integer=True)
     size = check_number(size, "size", low=3, integer=True)
     x, y = _pixel_centres(size)
-    disc = x**2 + y**2 <= (_RADIUS * size) ** 2
+    disc = x**2 + y**2 <= (_PACMAN_RADIUS * size) ** 2
     X = np.zeros((n, size * size))
     for i in range(n):
-        # Whole quarter turns swap coordinates without rounding.
+        # Quarter turns swap coordinates without rounding.
         quarters, rest = divmod(4 * i, n)
-        cos, sin = np.cos(_TURN / 4 * rest / n), np.sin(_TURN / 4 * rest / n)
+        cos, sin = np.cos(_FULL_TURN / 4 * rest / n), np.sin(_FULL_TURN / 4 * rest / n)
         for _ in range(quarters):
             cos, sin = -sin, cos
         ahead, left = x * cos + y * sin, y * cos - x * sin
-        X[i, disc & ~(np.abs(left) < np.tan(_MOUTH) * ahead)] = 255
-    return X, _TURN * np.arange(n) / n
+        X[i, disc & ~(np.abs(left) < np.tan(_HALF_MOUTH_ANGLE) * ahead)] = 255
+    return X, _FULL_TURN * np.arange(n) / n
 
 
 def _pixel_centres(size: int) -> tuple[Array, Array]:
-    """Return x to the right and y upwards of the pixels of an image, from its centre, flat."""
+    """Return the coordinates of the pixels from the centre: x to the right, y upwards."""
     ticks = np.arange(size) - (size - 1) / 2
     return np.tile(ticks, size), np.repeat(-ticks, size)
 
@@ -100,32 +100,32 @@ def rotated_picture(
 ) -> tuple[Array, Array]:
     """Turn a grey photograph of a temple about its centre by random angles.
 
-    The place of the Cat-in-the-hat of *Linear and nonlinear dimensionality reduction*, §9.4.3, is
-    taken by a square of `china.jpg`, which comes with scikit-learn: one that half a turn brings
-    nearer to itself than a third of one, so that the images wind around twice.
+    A square of `china.jpg`, which comes with scikit-learn, replaces the Cat-in-the-hat of *Linear
+    and nonlinear dimensionality reduction*, §9.4.3. Turned by half a turn it is nearer to itself
+    than turned by a third of one, so that the images wind around twice.
 
     Parameters
     ----------
     n_images : int >= 1, default 200
         Number of images; 200 in the notes.
     size : int from 8 to 500, default 100
-        Pixels of a side; 500 in the notes, which are 200 MB for 200 images. The square in the
-        photograph has 320.
+        Pixels of a side; 500 in the notes (200 MB for 200 images). The square in the photograph has
+        320.
     rng : int, numpy.random.Generator or None, default None
         Seed or source of the angles, which are uniform.
 
     Returns
     -------
     X : array of float32 (n, size²)
-        Grey values, about 0 to 255, the rows of an image one after the other, from the top. Outside
-        the disc that touches the sides they are zero, so that corners do not come and go.
+        Grey values, about 0 to 255, the rows of an image one after the other, from the top. They
+        are zero outside the disc that touches the sides, so that no corner turns out of the image.
     angle : array (n,), in [0, 2π)
-        By how much the picture is turned, counter-clockwise.
+        Angle by which the picture is turned, counter-clockwise.
 
     Raises
     ------
     ImportError
-        Pillow is missing, which reads the photograph.
+        If Pillow, which reads the photograph, is missing.
 
     Notes
     -----
@@ -140,7 +140,7 @@ def rotated_picture(
     """
     n = check_number(n_images, "n_images", low=1, integer=True)
     size = check_number(size, "size", low=8, high=500, integer=True)
-    angle = np.random.default_rng(rng).uniform(0, _TURN, n)
+    angle = np.random.default_rng(rng).uniform(0, _FULL_TURN, n)
     return _turned(_temple(size), angle), angle
 
 
@@ -150,12 +150,12 @@ def _temple(size: int) -> Array:
         from PIL import Image
     except ImportError as error:
         raise ImportError(
-            "rotated_picture reads a photograph with Pillow, which is missing; pip install pillow."
+            "rotated_picture needs Pillow to read its photograph; pip install pillow."
         ) from error
     from sklearn.datasets import load_sample_image
 
     grey = Image.fromarray(load_sample_image("china.jpg").mean(axis=2, dtype=np.float32))
-    shrunk = grey.resize((size, size), Image.Resampling.LANCZOS, box=_TEMPLE)
+    shrunk = grey.resize((size, size), Image.Resampling.LANCZOS, box=_TEMPLE_BOX)
     return np.asarray(shrunk, dtype=np.float64)
 
 

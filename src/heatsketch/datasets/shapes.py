@@ -10,7 +10,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
 
 Seed = int | np.random.Generator | None
-_TURN = 2 * np.pi
+_FULL_TURN = 2 * np.pi  # radians
 
 
 def circle(n: int = 300, *, equispaced: bool = False, rng: Seed = None) -> tuple[Array, Array]:
@@ -42,7 +42,7 @@ def circle(n: int = 300, *, equispaced: bool = False, rng: Seed = None) -> tuple
     """
     n = check_number(n, "n", low=1, integer=True)
     generator = np.random.default_rng(rng)
-    angle = _TURN * np.arange(n) / n if equispaced else generator.uniform(0, _TURN, n)
+    angle = _FULL_TURN * np.arange(n) / n if equispaced else generator.uniform(0, _FULL_TURN, n)
     return np.column_stack([np.cos(angle), np.sin(angle)]), angle
 
 
@@ -73,7 +73,7 @@ def stretched_torus(n: int = 500, *, r: float = 3.5, rng: Seed = None) -> tuple[
     """
     n = check_number(n, "n", low=1, integer=True)
     r = check_number(r, "r", low=0, open_low=True)
-    uv = np.random.default_rng(rng).uniform(0, _TURN, (n, 2))
+    uv = np.random.default_rng(rng).uniform(0, _FULL_TURN, (n, 2))
     u, v = uv.T
     return np.column_stack([np.cos(u), np.sin(u), r * np.cos(v), r * np.sin(v)]), uv
 
@@ -93,7 +93,7 @@ def klein_bottle(
     a : float > 0, default 10
         Radius of the tube's centre circle.
     b : float > 0, default 5
-        Radius of the tube; the surface does not meet itself while b < a.
+        Radius of the tube; the surface does not intersect itself if b < a.
     rng : int, numpy.random.Generator or None, default None
         Seed or source of u and v, which are uniform (not uniform by area).
 
@@ -113,7 +113,7 @@ def klein_bottle(
     n = check_number(n, "n", low=1, integer=True)
     a = check_number(a, "a", low=0, open_low=True)
     b = check_number(b, "b", low=0, open_low=True)
-    uv = np.random.default_rng(rng).uniform(0, _TURN, (n, 2))
+    uv = np.random.default_rng(rng).uniform(0, _FULL_TURN, (n, 2))
     u, v = uv.T
     ring, twist = a + b * np.cos(v), b * np.sin(v)
     X = [ring * np.cos(u), ring * np.sin(u), twist * np.cos(u / 2), twist * np.sin(u / 2)]
@@ -192,7 +192,7 @@ def gaussian_clouds(
     separation = check_number(separation, "separation", low=0)
     if n_labels > dim:
         raise ValueError(
-            f"n_labels={n_labels} but dim={dim} has that many unit vectors only; "
+            f"n_labels={n_labels} but dim={dim}, so that there are fewer unit vectors than clouds; "
             f"pass n_labels <= {dim}."
         )
     label = np.sort(np.arange(n) % n_labels)
@@ -209,8 +209,8 @@ def swiss_roll(
     Parameters
     ----------
     n : int >= 1, default 2000
-        Number of points. With `mesh="uniform"` the number nearest to it that fills a grid:
-        it then differs from n by at most half the number of rows (2000 gives 9 × 222 = 1998).
+        Number of points. With `mesh="uniform"` it is the nearest number that fills a grid, which
+        differs from n by at most half the number of rows (2000 gives 9 × 222 = 1998).
     noise : float >= 0, default 0
         Standard deviation of the normal noise added to every coordinate of X.
     mesh : {"random", "uniform"}, default "random"
@@ -222,7 +222,7 @@ def swiss_roll(
     -------
     X : array (n, 3)
     coordinates : array (n, 2)
-        Arc length along the spiral from x = 6 (0 to 144.5), and y: the flat roll, isometrically.
+        Arc length along the spiral from x = 6 (0 to 144.5), and y: the unrolled strip.
 
     Examples
     --------

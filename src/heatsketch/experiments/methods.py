@@ -79,8 +79,8 @@ def _manifold() -> Any:
 
     if not hasattr(manifold, "ClassicalMDS"):
         raise ImportError(
-            "CMDS and SMACOF need scikit-learn 1.8 or newer; upgrade it, or leave out these methods "
-            "(methods, --methods)."
+            "CMDS and SMACOF need scikit-learn 1.8 or newer; upgrade it, or leave out CMDS and "
+            "SMACOF (methods, --methods)."
         )
     return manifold
 

@@ -68,6 +68,10 @@ _WINDING_TEXT = (
     "components {PCA, winding number:.0f} time(s), {PCA, share of steps forward:.0%} forward; "
 )
 
+_NOISY_ROLL: dict[str, Any] = {"points": 800, "noise": 0.8}
+_QUASI_UNIFORM_ROLL: dict[str, Any] = {"points": 1060, "mesh": "uniform", "delta": 0.2}
+_PICTURES = {"images": 200}
+
 NOTES: dict[str, NotesFigure] = {
     "notes-1": NotesFigure(
         "Isomap of the roll",
@@ -81,7 +85,7 @@ NOTES: dict[str, NotesFigure] = {
         "Isomap of the noisy roll",
         notes_graphs.isomap,
         notes_pictures.isomap,
-        {"points": 800, "noise": 0.8, "n_neighbors": 10},
+        _NOISY_ROLL | {"n_neighbors": 10},
         "Shortcuts through the graph spoil the distances: Isomap fails to recognise the strip.",
         _GRAPH_TEXT + _STRIP_TEXT,
     ),
@@ -102,7 +106,7 @@ NOTES: dict[str, NotesFigure] = {
         "t-SNE of the noisy roll at two perplexities",
         notes_graphs.t_sne_of_roll,
         notes_pictures.scatters,
-        {"points": 800, "noise": 0.8, "perplexities": (30, 12), "exaggeration": 4.0},
+        _NOISY_ROLL | {"perplexities": (30, 12), "exaggeration": 4.0},
         "t-SNE tries to split the points into clusters, into more at a lower perplexity.",
         "{perplexity 30, pieces:.0f} piece(s) at perplexity 30, {perplexity 12, pieces:.0f} at 12.",
     ),
@@ -122,14 +126,7 @@ NOTES: dict[str, NotesFigure] = {
         "Diffusion map of a quasi-uniform roll",
         notes_diffusion.roll,
         notes_pictures.roll,
-        {
-            "points": 1060,
-            "mesh": "uniform",
-            "noise": 0.0,
-            "delta": 0.2,
-            "epsilon": 0.7717928,
-            "time": 147,
-        },
+        _QUASI_UNIFORM_ROLL | {"noise": 0.0, "epsilon": 0.7717928, "time": 147},
         "The roll has been mostly unrolled.",
         _MAP_TEXT,
     ),
@@ -137,14 +134,7 @@ NOTES: dict[str, NotesFigure] = {
         "Diffusion map of the quasi-uniform roll with noise",
         notes_diffusion.roll,
         notes_pictures.roll,
-        {
-            "points": 1060,
-            "mesh": "uniform",
-            "noise": 0.4,
-            "delta": 0.2,
-            "epsilon": 0.6108029,
-            "time": 300,
-        },
+        _QUASI_UNIFORM_ROLL | {"noise": 0.4, "epsilon": 0.6108029, "time": 300},
         "The same with noise of 0.4.",
         _MAP_TEXT,
     ),
@@ -152,14 +142,7 @@ NOTES: dict[str, NotesFigure] = {
         "Diffusion map of the noisy roll of notes-2",
         notes_diffusion.roll,
         notes_pictures.roll,
-        {
-            "points": 800,
-            "mesh": "random",
-            "noise": 0.8,
-            "delta": 0.2,
-            "epsilon": 2.104531,
-            "time": 1705,
-        },
+        _NOISY_ROLL | {"mesh": "random", "delta": 0.2, "epsilon": 2.104531, "time": 1705},
         "The points that Isomap could not embed; diffusion distances are robust to noise.",
         _MAP_TEXT,
     ),
@@ -167,14 +150,7 @@ NOTES: dict[str, NotesFigure] = {
         "Pacman",
         notes_diffusion.turning_pacman,
         notes_pictures.pictures,
-        {
-            "images": 200,
-            "size": 65,
-            "components": 3,
-            "delta": 0.5,
-            "epsilon": 2335698.0,
-            "time": 187,
-        },
+        _PICTURES | {"size": 65, "components": 3, "delta": 0.5, "epsilon": 2335698.0, "time": 187},
         "PCA and the diffusion map both show a set of one dimension.",
         _WINDING_TEXT + "three of them hold {PCA, share of variance:.0%} of the variance.",
     ),
@@ -182,7 +158,7 @@ NOTES: dict[str, NotesFigure] = {
         "A turned picture",
         notes_diffusion.turning_picture,
         notes_pictures.pictures,
-        {"images": 200, "size": 500, "components": 2, "delta": 0.2, "epsilon": 7.318159e7},
+        _PICTURES | {"size": 500, "components": 2, "delta": 0.2, "epsilon": 7.318159e7},
         "A double loop, as the picture turned by half a turn is nearer than those turned by 30° to "
         "150°.",
         _WINDING_TEXT + "half a turn apart d² is {half a turn over 30° to 150°, d²:.0%} of that of "

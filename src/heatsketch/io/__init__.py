@@ -1,13 +1,13 @@
 """Tables of points in, tables of embeddings out: .npy, .npz, .csv, .tsv, .parquet, .h5ad.
 
-Files are read as hostile: sizes are checked before memory is taken, nothing is unpickled, and a
-.h5ad file that points into other files is refused. Files are written under a temporary name and
-renamed when complete.
+No file is trusted: sizes are checked before memory is allocated, nothing is unpickled, and a .h5ad
+file that refers to other files is refused. Files are written under a temporary name and renamed
+when complete.
 
-One module per format (`npy`, `npz`, `text`, `parquet`, `h5ad`) holds its `read` and its `write`;
-`formats` says which suffix is whose. What they share: `table`, the record and the rules for its
-columns; `values`, float arrays and CSR matrices; `arrow`, columns of text and Parquet tables;
-`files`, atomic writing, limits on size, errors. `model` keeps fitted models.
+One module per format (`npy`, `npz`, `text`, `parquet`, `h5ad`) has its `read` and its `write`;
+`formats` maps suffixes to modules. They share `table`, the record and the rules for its columns;
+`values`, float arrays and CSR matrices; `arrow`, the columns of text and Parquet tables; `files`,
+atomic writing, limits on size, errors. `model` keeps fitted models.
 """
 
 from heatsketch.io.files import write_atomically

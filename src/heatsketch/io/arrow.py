@@ -1,4 +1,4 @@
-"""What text and Parquet tables share: Arrow columns as features, ids and labels as columns."""
+"""Arrow columns of text and Parquet tables: features to arrays, ids and labels to columns."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from heatsketch.io.files import listed
 from heatsketch.io.table import Names, Table, is_id, is_label, named_extra
 
 
-def feature_names(table: Any, aside: Names, path: Path) -> Names:
-    """Return the numeric columns that are neither ids nor labels."""
+def feature_names(table: Any, excluded: Names, path: Path) -> Names:
+    """Return the numeric columns that are not excluded and are neither ids nor labels."""
     import pyarrow as pa
 
     names, types = table.column_names, pa.types
-    double = sorted({name for name in names if names.count(name) > 1})
-    if double:
-        raise ValueError(f"{path} has several columns of one name: {listed(double)}; rename them.")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{path} has columns with the same name: {listed(repeated)}; rename them.")
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     numeric = [name for name in names if any(test(table[name].type) for test in tests)]
-    kept = [n for n in numeric if n not in aside and not is_id(n) and not is_label(n)]
+    kept = [n for n in numeric if n not in excluded and not is_id(n) and not is_label(n)]
     if not kept:
         raise ValueError(
             f"{path} has no numeric column to use as a feature; its columns are {listed(names)}."
@@ -31,7 +31,7 @@ def feature_names(table: Any, aside: Names, path: Path) -> Names:
 
 
 def features(table: Any, names: Names) -> Array:
-    """Return the named columns as an array (n, d), float32 if all of them are; gaps are NaN."""
+    """Return the named columns as an array (n, d), float32 if all are, missing ones as NaN."""
     import pyarrow as pa
 
     single = all(table[name].type == pa.float32() for name in names)

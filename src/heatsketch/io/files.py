@@ -1,4 +1,4 @@
-"""What is the same for every file: atomic writing, limits on size, errors that name the file."""
+"""What all formats share: atomic writing, limits on size, errors that name the file."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# What decoders of binary formats raise on a damaged file.
+# Exceptions of the decoders of binary formats on a damaged file.
 DAMAGE = (OSError, EOFError, KeyError, RuntimeError, TypeError, zipfile.BadZipFile, zlib.error)
 
-_FREE_BYTES = 2**30  # what any file may unpack to
-_MAX_RATIO = 200  # what larger contents may unpack to, in sizes of the file
+_FREE_BYTES = 2**30  # that every file may unpack to
+_MAX_UNPACKED_RATIO = 200  # of larger contents to the size of the file
 
 
 def write_atomically(
     path: str | Path, write: Callable[[Path], object], *, force: bool = False
 ) -> None:
-    """Write a file so that at every moment its name holds the old content or all of the new.
+    """Write a file so that at every moment it has either the old content or all of the new.
 
     Parameters
     ----------
     path : str or path
         The file; its folder must exist. A symbolic link is followed.
     write : callable
-        Called with a temporary path, of the same suffix and in the same folder, to write to. What
-        it wrote is flushed to disk and renamed; if it raises, the temporary file is removed.
+        Called with a temporary path, of the same suffix and in the same folder, to write to. The
+        file is then flushed to disk and renamed; if `write` raises, it is removed.
     force : bool, default False
         Replace the file if it exists.
 
@@ -52,13 +52,13 @@ def write_atomically(
     'all of it'
     """
     target = Path(path).resolve()
-    _check_free(target, path, force)
+    check_target(path, force=force)
     draft = target.with_name(f".heatsketch-{secrets.token_hex(6)}{target.suffix}")
     try:
         draft.touch(exist_ok=False)
         write(draft)
         _flush(draft, os.O_RDWR)
-        _check_free(target, path, force)
+        check_target(path, force=force)
         draft.replace(target)
     except BaseException:
         draft.unlink(missing_ok=True)
@@ -79,13 +79,17 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]])
     write_atomically(path, write, force=True)
 
 
-def _check_free(target: Path, path: str | Path, force: bool) -> None:
+def check_target(path: str | Path, *, force: bool, source: str | Path = "") -> None:
+    """Raise if a file may not be written: it is the source or a folder, in no folder, or exists."""
+    target, source = Path(path).resolve(), Path(source)
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file.")
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"the folder {target.parent} does not exist; create it or choose another one."
         )
+    if target.exists() and source.exists() and target.samefile(source):
+        raise ValueError(f"{path} is also the input; choose another name.")
     if target.exists() and not force:
         raise FileExistsError(
             f"{path} exists; pass force=True (--force) to replace it or choose another name."
@@ -101,16 +105,16 @@ def _flush(path: Path, mode: int) -> None:
 
 
 def check_budget(size: int, stored: int, what: str) -> None:
-    """Refuse contents that would take far more memory than the file takes on disk."""
-    if size > max(_FREE_BYTES, _MAX_RATIO * stored):
+    """Refuse contents that need far more memory than the file takes on disk."""
+    if size > max(_FREE_BYTES, _MAX_UNPACKED_RATIO * stored):
         raise ValueError(
-            f"{what} would unpack from {stored:,} to {size:,} bytes; if that is meant, store it "
+            f"{what} would unpack from {stored:,} to {size:,} bytes; if that is intended, store it "
             "sparse or uncompressed."
         )
 
 
 def need(module: str, path: Path) -> Any:
-    """Import an optional library that the file's format needs, or say how to install it."""
+    """Import an optional library that a format needs, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -122,7 +126,7 @@ def need(module: str, path: Path) -> Any:
 
 @contextmanager
 def blame(path: Path, *errors: type[Exception]) -> Iterator[None]:
-    """Turn what a decoder raises on a damaged file into one line that names the file."""
+    """Turn errors of a decoder on a damaged file into one line that names the file."""
     try:
         yield
     except errors as error:
@@ -131,7 +135,7 @@ def blame(path: Path, *errors: type[Exception]) -> Iterator[None]:
 
 
 def listed(names: Iterable[Any], limit: int = 20) -> str:
-    """Write names in a row, and how many more there are: "a, b, c and 4 more"."""
+    """Join names, of many only the first: "a, b, c and 4 more"."""
     names = [str(name) for name in names]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return (", ".join(names[:limit]) or "nothing") + more

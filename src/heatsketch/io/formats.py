@@ -1,4 +1,4 @@
-"""Reading and writing by suffix: which module is whose, and the checks that all formats share."""
+"""Reading and writing by suffix: the module of each format, and the checks that all share."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 from heatsketch import datasets
 from heatsketch._typing import Array
 from heatsketch.io import h5ad, npy, npz, parquet, text
-from heatsketch.io.files import blame, listed, write_atomically
+from heatsketch.io.files import blame, check_target, listed, write_atomically
 from heatsketch.io.table import Names, Table, numbered, refuse_key
 from heatsketch.io.values import as_float
 
 
 class Format(Protocol):
-    """What a module must have to be a file format."""
+    """The functions of a module that is a file format."""
 
     def read(self, path: Path, key: str | None, label: Names, ids: Names) -> Table:
         """Read the array `key`; columns among `label` and `ids` are not features."""
@@ -54,15 +54,16 @@ def read_table(
     source : str or path
         A file with one of the suffixes .npy, .npz, .csv, .tsv, .parquet, .h5ad; or a folder of
         MNIST IDX files; or the name of a built-in set (a key of `datasets.DATASETS`, drawn with
-        seed 0). The name means the set even if a folder is called so; "./digits" is the folder.
+        seed 0). The name means the set even if there is such a folder; "./digits" is the folder.
     label : str or sequence of str, default ()
-        Label columns, the one to colour by first. By default that is the first column called
+        Label columns; the first one is used for colours. By default this is the first column called
         label, labels, target, class or label_…, else the first text column with at most 50
-        distinct values. In .npz `y` is a label, in .h5ad the first categorical column comes first.
+        distinct values. In .npz `y` is a label, in .h5ad the first categorical column is preferred.
     ids : str or sequence of str, default ()
         Further columns that are not features. Columns called id or index never are.
     key : str or None, default None
-        Which array. In .npz its name; by default `X`, else `embedding`, else the only 2-d array.
+        The array to read. In .npz its name; by default `X`, else `embedding`, else the only 2-d
+        array.
         In .h5ad "obsm/NAME" or "layers/NAME", or NAME alone for the first of these that exists;
         by default X. In an MNIST folder "test" (default), "train" or "all".
 
@@ -70,8 +71,8 @@ def read_table(
     -------
     Table
         In .csv, .tsv and .parquet the numeric and boolean columns are the features, all others
-        are passed through. A .csv whose first row is all numbers has no header and gets columns
-        x0, x1, …, unless that row is 0, 1, 2, …, which is what pandas writes for columns without
+        are passed through. A .csv file whose first row has only numbers has no header and gets
+        columns x0, x1, …, unless that row is 0, 1, 2, …, which pandas writes for columns without
         names. Missing numbers are NaN.
 
     Raises
@@ -79,9 +80,9 @@ def read_table(
     FileNotFoundError
         If there is no such file, folder or set.
     ValueError
-        If the file cannot be read as its suffix says, or has no features, or lacks a name.
+        If the file is not of the format of its suffix, or lacks features or a column that is named.
     ImportError
-        If the format needs pyarrow or h5py and it is not installed.
+        If the format needs pyarrow or h5py, which is not installed.
 
     Examples
     --------
@@ -99,8 +100,8 @@ def read_table(
             table = _read_path(path, key, label, ids)
     for name in label + ids:
         if name not in table.extra:
-            there = listed([*table.extra, *table.columns])
-            raise ValueError(f"{source} has no id or label column {name!r}; choose from {there}.")
+            known = listed([*table.extra, *table.columns])
+            raise ValueError(f"{source} has no id or label column {name!r}; choose from {known}.")
     return replace(table, label=label[0]) if label else table
 
 
@@ -124,14 +125,16 @@ def _read_path(path: Path, key: str | None, label: Names, ids: Names) -> Table:
         return Table(values, numbered(values), {"label": digit}, "label", str(path))
     if not path.exists():
         sets = listed(datasets.DATASETS)
-        raise FileNotFoundError(f"{path} does not exist and is no built-in set ({sets}).")
+        raise FileNotFoundError(
+            f"{path} does not exist and is not a built-in set; the sets are {sets}."
+        )
     return _format_of(path).read(path, key, label, ids)
 
 
 def _format_of(path: Path) -> Format:
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
-        raise ValueError(f"{path} has no known suffix; choose {', '.join(SUFFIXES)}.")
+        raise ValueError(f"{path} has no known suffix; choose from {', '.join(SUFFIXES)}.")
     return FORMATS[suffix]
 
 
@@ -152,16 +155,16 @@ def write_table(
         The file to write: .npy (the embedding alone), .npz (`embedding`, `columns`, ids, labels),
         .csv, .tsv, .parquet (ids and labels first, then the coordinates), or .h5ad.
     embedding : array (n, k), finite
-        Coordinates. float32 stays float32, all else becomes float64; text formats keep every
+        Coordinates. float32 stays float32, other types become float64; text formats keep every
         digit.
     names : sequence of k str
         Names of the coordinates.
     table : Table
         The points, as read by `read_table`. An id or label whose name is also one of `names` gets
-        the ending "_input". For .h5ad, when the points came from a .h5ad file, the result is a
-        copy of that file plus the embedding; otherwise a new file with the points as X.
+        the ending "_input". If points from a .h5ad file are written to .h5ad, the result is a copy
+        of that file with the embedding; otherwise a new file with the points as X.
     key : str, default "X_heatsketch"
-        The entry of obsm in .h5ad; one of that name in the copy is replaced.
+        The entry of obsm in .h5ad; in a copy, an entry of that name is replaced.
     force : bool, default False
         Replace the file if it exists.
 
@@ -170,8 +173,8 @@ def write_table(
     FileExistsError
         If the file exists and `force` is false.
     ValueError
-        If the suffix is unknown, the file is the one the points came from, the embedding is not
-        finite, or the shapes do not fit.
+        If the suffix is unknown, the file is that of the points, the embedding is not finite, or
+        the shapes do not fit.
 
     Notes
     -----
@@ -192,8 +195,7 @@ def write_table(
     """
     path = Path(path)
     write = _format_of(path).write
-    if path.exists() and Path(table.source).exists() and path.samefile(table.source):
-        raise ValueError(f"{path} is also the input; choose another name.")
+    check_target(path, force=force, source=table.source)
     embedding = as_float(np.asarray(embedding), "the embedding")
     names = _check_names(embedding, names, table)
     write_atomically(path, lambda draft: write(draft, embedding, names, table, key), force=force)

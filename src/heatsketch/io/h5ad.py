@@ -21,21 +21,21 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
     h5py = need("h5py", path)
     with blame(path, *DAMAGE), h5py.File(path, "r") as file:
         _refuse_links(file, path)
-        where = _place(file, key, path)
-        values = _matrix(file[where], f"{where} in {path}", path)
+        place = _find_array(file, key, path)
+        values = _matrix(file[place], f"{place} in {path}", path)
         extra = _frame(file, path)
         chosen = _label(file, extra, ids)
         columns = numbered(values)
-        if "var" in file and not where.startswith("obsm"):
+        if "var" in file and not place.startswith("obsm"):
             columns = tuple(map(str, _index(file["var"], path)))
     wrong = [name for name, column in extra.items() if len(column) != values.shape[0]]
     if wrong or len(columns) != values.shape[1]:
-        raise ValueError(f"{path} is damaged: {where} does not fit {listed(wrong) or 'var'}.")
+        raise ValueError(f"{path} is damaged: {place} does not fit {listed(wrong) or 'var'}.")
     return Table(values, columns, extra, chosen, str(path))
 
 
 def _refuse_links(file: Any, path: Path) -> None:
-    """Refuse whatever would make HDF5 open another file."""
+    """Refuse links, virtual and external data, which make HDF5 open another file."""
     import h5py
 
     stack, seen = [file], set()
@@ -57,19 +57,18 @@ def _refuse_links(file: Any, path: Path) -> None:
                     stack.append(item)
 
 
-def _place(file: Any, key: str | None, path: Path) -> str:
+def _find_array(file: Any, key: str | None, path: Path) -> str:
     """Return the path inside the file of the array that `key` means."""
     group, _, name = (key or "X").rpartition("/")
-    there = {part: list(file[part]) for part in ("obsm", "layers") if part in file}
-    places = [group] if group else ["obsm", "layers"]
     if (group, name) == ("", "X") and "X" in file:
         return "X"
-    for place in places:
-        if name in there.get(place, []):
-            return f"{place}/{name}"
-    held = "; ".join(f"{place}: {listed(names)}" for place, names in there.items())
+    arrays = {part: list(file[part]) for part in ("obsm", "layers") if part in file}
+    for part in [group] if group else arrays:
+        if name in arrays.get(part, []):
+            return f"{part}/{name}"
+    known = "; ".join(f"{part}: {listed(names)}" for part, names in arrays.items())
     raise ValueError(
-        f"{path} has no array {key or 'X'!r}; choose one by key (--key) from {held or 'nothing'}."
+        f"{path} has no array {key or 'X'!r}; choose one by key (--key) from {known or 'nothing'}."
     )
 
 
@@ -110,7 +109,7 @@ def _index(frame: Any, path: Path) -> Array:
     name = frame.attrs.get("_index")
     index = None if name is None else _column(frame[name], f"the index of {path}")
     if index is None:
-        raise ValueError(f"{path} is not of a known AnnData format; save it anew with anndata.")
+        raise ValueError(f"{path} is not of a known AnnData format; save it again with anndata.")
     return index
 
 
@@ -120,7 +119,7 @@ def _index_name(frame: Any) -> str:
 
 
 def _label(file: Any, extra: dict[str, Array], ids: Names) -> str | None:
-    """Return the first categorical column of obs, else what other tables would colour by."""
+    """Return the first categorical column of obs, else the label chosen as for other tables."""
     if not extra:
         return None
     names = [name for name in extra if name not in (*ids, _index_name(file["obs"]))]
@@ -131,7 +130,7 @@ def _label(file: Any, extra: dict[str, Array], ids: Names) -> str | None:
 
 
 def _kind(node: Any) -> str:
-    # anndata 0.7 kept the categories elsewhere, under a reference
+    # anndata 0.7 kept the categories in another place, with a reference to it
     old = "categories" in node.attrs
     return "categorical" if old else str(node.attrs.get("encoding-type", "array"))
 
@@ -156,7 +155,7 @@ def _categorical(node: Any, what: str) -> Array:
     codes = _array(node if old else node["codes"], what)
     categories = _array(node.file[reference] if old else node["categories"], what)
     if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
-        raise ValueError(f"{what} has codes that no category belongs to.")
+        raise ValueError(f"{what} has codes that no category has; the file is damaged.")
     return objects([*categories.tolist(), None])[codes]
 
 
@@ -164,7 +163,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -
     """Write the embedding as the entry `key` of obsm, into a copy of the input if that is .h5ad."""
     name = key.removeprefix("obsm/")
     if not name or "/" in name:
-        raise ValueError(f"key={key!r} is no name for an entry of obsm; pass one without a slash.")
+        raise ValueError(f"key={key!r} is not a name in obsm; pass one without a slash.")
     h5py, source = need("h5py", draft), Path(table.source)
     copied = source.suffix.lower() == ".h5ad" and source.is_file()
     if copied:
@@ -181,7 +180,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -
 
 
 def _put_points(file: Any, table: Table) -> None:
-    """Write what anndata calls a minimal file: X, obs, var and empty groups for the rest."""
+    """Write X, obs, var, and empty groups for everything else that anndata expects."""
     file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
     if sparse.issparse(table.values):
         X = _put_group(file, "X", "csr_matrix")
@@ -241,7 +240,7 @@ def _put_frame(
 
 
 def _put_text(frame: Any, name: str, items: Array, is_label: bool) -> None:
-    """Write text as categories if it repeats, has gaps or is the label, else as it is."""
+    """Write text as categories if values repeat or are missing, or for the label, else as it is."""
     texts = [None if item is None else str(item) for item in items]
     categories = sorted({text for text in texts if text is not None})
     if len(categories) == len(texts) and not is_label:

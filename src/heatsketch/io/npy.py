@@ -21,7 +21,7 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
         size = claimed_size(stream, path)
     held = path.stat().st_size
     if size > held:
-        raise ValueError(f"{path} claims {size:,} bytes but holds {held:,}; it is cut short.")
+        raise ValueError(f"{path} claims {size:,} bytes but holds {held:,}; it is truncated.")
     values = as_float(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
     return Table(values, numbered(values), {}, None, str(path))
 
@@ -33,7 +33,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -
 
 
 def read_header(stream: Any, what: Any) -> tuple[tuple[int, ...], np.dtype]:
-    """Read shape and dtype without the data; version 3 exists for structured dtypes only."""
+    """Read shape and dtype without the data; version 3 is only for structured dtypes."""
     form = np.lib.format
     readers = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}
     try:
@@ -51,7 +51,7 @@ def claimed_size(stream: Any, what: Any) -> int:
     shape, dtype = read_header(stream, what)
     if dtype.hasobject:
         raise ValueError(
-            f"{what} is an object array, which only pickle could read; save it as numbers or as "
+            f"{what} is an object array, which only pickle can read; save it as numbers or as "
             "strings of dtype str."
         )
     return stream.tell() + math.prod(shape) * dtype.itemsize

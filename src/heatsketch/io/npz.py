@@ -39,7 +39,7 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
-    """Write `embedding`, `columns` and each id and label as an array; gaps in text become ""."""
+    """Write `embedding`, `columns` and each id and label as an array; missing text becomes ""."""
     arrays = {"embedding": embedding, "columns": np.array(names, dtype=str)}
     for name, column in named_extra(table, arrays).items():
         text = column.dtype.hasobject
@@ -50,7 +50,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -
 
 
 def write_member(archive: zipfile.ZipFile, name: str, array: Array) -> None:
-    """Write the array `name` into an archive, without a date: same content, same bytes."""
+    """Write the array `name` into an archive without a date: equal content, equal bytes."""
     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
         np.lib.format.write_array(stream, array, allow_pickle=False)
 
@@ -74,15 +74,15 @@ def _choice(shapes: dict[str, tuple[int, ...]], key: str | None, path: Path) -> 
     named = [name for name in ("X", "embedding") if name in shapes]
     if named or len(tables) == 1:
         return (named or tables)[0]
-    there = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
+    known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
     raise ValueError(
         f"{path} holds {len(tables)} 2-d arrays, none called X or embedding; choose one by key "
-        f"(--key). It holds {there}."
+        f"(--key) from {known}."
     )
 
 
 def read_member(archive: zipfile.ZipFile, name: str, path: Path) -> Array:
-    """Read the array `name` of an archive, whose size must be what it claims; no pickles."""
+    """Read the array `name` of an archive, of the size that its header claims; no pickles."""
     member, what = archive.getinfo(f"{name}.npy"), f"{name} in {path}"
     with archive.open(member) as stream:
         size = claimed_size(stream, what)

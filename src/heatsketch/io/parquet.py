@@ -35,9 +35,9 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -
 
 
 def _pandas_index(schema: Any) -> list[str]:
-    """Return the columns that pandas noted as the row index."""
-    noted = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in noted if isinstance(name, str)]
+    """Return the columns that pandas declared as the row index."""
+    declared = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in declared if isinstance(name, str)]
 
 
 def _extra_column(column: Any, what: str) -> Array:
@@ -47,7 +47,7 @@ def _extra_column(column: Any, what: str) -> Array:
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_nested(column.type):
-        raise ValueError(f"{what} has type {column.type}; spread it over columns or drop it.")
+        raise ValueError(f"{what} has type {column.type}; store it in several columns or drop it.")
     plain = types.is_integer(column.type) or types.is_boolean(column.type)
     if (plain and not column.null_count) or types.is_floating(column.type):
         return column.to_numpy()

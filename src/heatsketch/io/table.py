@@ -1,4 +1,4 @@
-"""The record that every format reads into and writes from, and the rules for its columns."""
+"""The table that all formats read and write, and the rules for its columns."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from heatsketch._typing import Array
 
 Names = tuple[str, ...]
 
-# Columns with these names, whatever their case, are not features even if they are numbers. The
-# empty name and the last one are how pandas writes a row index to .csv and to .parquet. A name
+# Columns with these names, in upper or lower case, are not features even if they are numbers.
+# pandas writes a row index to .csv under the empty name and to .parquet under the last one. A name
 # that begins with "label_" is a label, too.
 ID_NAMES = ("id", "index", "_index", "", "__index_level_0__")
 LABEL_NAMES = ("label", "labels", "target", "class")
 
-_MAX_CATEGORIES = 50  # a text column with more distinct values is no label to colour by
+_MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Points with names, and whatever else the file says about them."""
+    """Points with names of the features, ids and labels."""
 
     values: Any  # (n, d) array or CSR matrix, float32 or float64; may be a read-only memory map
     columns: tuple[str, ...]  # names of the d features
     extra: dict[str, Array]  # ids and labels, each (n,), in file order, unchanged
-    label: str | None  # the column of `extra` to colour by
+    label: str | None  # the column of `extra` for colours
     source: str  # path or built-in name
 
 
@@ -44,14 +44,14 @@ def is_label(name: str) -> bool:
 
 
 def choose_label(extra: dict[str, Array], ids: Names) -> str | None:
-    """Return the first column named as a label, else the first text with few distinct values."""
+    """Return the first column with the name of a label, else of text with few distinct values."""
     names = [name for name in extra if name not in ids and not is_id(name)]
     for name in names:
         if is_label(name):
             return name
     for name in names:
         column = extra[name]
-        if column.dtype.kind in "OU" and len(set(column.tolist())) <= _MAX_CATEGORIES:
+        if column.dtype.kind in "OU" and len(set(column.tolist())) <= _MAX_TEXT_CATEGORIES:
             return name
     return None
 
@@ -62,9 +62,9 @@ def numbered(values: Any) -> Names:
 
 
 def refuse_key(key: str | None, source: Any) -> None:
-    """Raise if an array was asked for by name where there is only one."""
+    """Raise if a key is given for a source with a single array."""
     if key is not None:
-        raise ValueError(f"key={key!r} but {source} holds a single table; leave the key out.")
+        raise ValueError(f"key={key!r} but {source} holds a single table; leave out the key.")
 
 
 def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:
@@ -78,7 +78,7 @@ def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:
 
 
 def objects(items: list[Any]) -> Array:
-    """Return a column (n,) of text or of mixed items, None where there is none."""
+    """Return items of any types, None among them, as a column (n,)."""
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array

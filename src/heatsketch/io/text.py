@@ -29,7 +29,7 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
-    """Write ids and labels, disarmed where they look like formulas, then the coordinates."""
+    """Write ids and labels, with text that looks like a formula escaped, then the coordinates."""
     pa, pacsv = need("pyarrow", draft), need("pyarrow.csv", draft)
     columns = {
         _safe_text(pa.array([name]))[0].as_py(): _safe_text(column)
@@ -56,8 +56,8 @@ def _column_names(path: Path) -> list[str]:
 
 
 def _is_header(cells: list[str]) -> bool:
-    counted = cells[1:] if cells[0] == "" else cells  # the index of a pandas frame has no name
-    if counted == [str(j) for j in range(len(counted))] and (len(counted) > 2 or cells[0] == ""):
+    numbered = cells[1:] if cells[0] == "" else cells  # the index of a pandas frame has no name
+    if numbered == [str(j) for j in range(len(numbered))] and (len(numbered) > 2 or cells[0] == ""):
         return True
     filled = [cell for cell in cells if cell.strip()]
     return not filled or not all(map(_is_number, filled))
@@ -72,7 +72,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _parse(path: Path, names: list[str], as_text: Sequence[str] = ()) -> Any:
-    """Parse in one block, so that every row has its say in the type of a column."""
+    """Parse in one block, so that all rows determine the type of a column."""
     pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
     block = min(max(path.stat().st_size + 1, 2**20), 2**31 - 1)
     with blame(path, pa.ArrowException, OSError):
@@ -89,7 +89,7 @@ def _parse(path: Path, names: list[str], as_text: Sequence[str] = ()) -> Any:
 
 
 def _extra_column(guess: Any, text: Any, as_written: bool) -> Array:
-    """Return integers if they read back as the same text, else floats or the text as written."""
+    """Return integers if they have the same text, else floats or the text as written."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""What a file holds as numbers, checked and made native: float arrays and CSR matrices."""
+"""Numbers of a file, checked and in native byte order: float arrays and CSR matrices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def as_float(array: Array, what: str) -> Array:
 def as_csr(
     data: Array, indices: Array, indptr: Array, shape: Array, layout: str, path: Path
 ) -> sparse.csr_matrix:
-    """Build a CSR matrix from parts of a file, every index checked before compiled code uses it."""
+    """Build a CSR matrix from arrays of a file; every index is checked before it is used."""
     kinds = {"csr": sparse.csr_matrix, "csc": sparse.csc_matrix}
     if layout not in kinds:
         raise ValueError(f"{path} holds a sparse matrix of format {layout!r}; save it as csr.")

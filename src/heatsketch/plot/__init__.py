@@ -1,4 +1,4 @@
-"""Pictures: embeddings, alone or side by side, and curves, without any global matplotlib state."""
+"""Pictures: embeddings, alone or side by side, and curves; pyplot's global state is not used."""
 
 from heatsketch.plot.curves import ksum_curve, time_curve
 from heatsketch.plot.figures import SUFFIXES, check_picture, new_figure, save

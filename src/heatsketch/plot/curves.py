@@ -1,4 +1,4 @@
-"""Curves: of the Ksum test, and of how a time was chosen."""
+"""Curves: the Ksum test, and the choice of a time."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.plot.figures import CALM, check_picture, dress, new_axes, save
+from heatsketch.plot.figures import MAIN_COLOUR, check_picture, new_axes, save, style_axes
 
 
 def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     """Draw the slope of the Ksum test against the bandwidth, with its maximum marked.
 
-    The band about the curve holds 95 % of what other draws of the points would give, the grey
-    strip the same for the bandwidth; the scale on the right is the dimension, twice the slope.
+    The band about the curve and the grey strip are 95 % intervals of the slope and the bandwidth,
+    over other samples of points. The scale on the right is the dimension, twice the slope.
 
     Parameters
     ----------
     result : Ksum
-        What `heatsketch.ksum` returned.
+        The result of `heatsketch.ksum`.
     path : path, optional
         File to write, .png, .pdf or .svg; an existing one is replaced.
 
@@ -48,24 +48,24 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     top = result.dimension / 2
     figure, ax = new_axes(width=6.4, height=4.2)
     ax.set_xscale("log")
-    ax.plot(epsilons, slopes, color=CALM, linewidth=2)
+    ax.plot(epsilons, slopes, color=MAIN_COLOUR, linewidth=2)
     if np.isfinite(result.dimension_interval).all():
-        reach = 1.96 * np.asarray(result.slope_errors)
-        ax.fill_between(epsilons, slopes - reach, slopes + reach, color=CALM, alpha=0.25, lw=0)
-        ax.axvspan(*result.epsilon_interval, color="#888888", alpha=0.25, lw=0)
+        error, band = 1.96 * np.asarray(result.slope_errors), {"alpha": 0.25, "lw": 0}
+        ax.fill_between(epsilons, slopes - error, slopes + error, color=MAIN_COLOUR, **band)
+        ax.axvspan(*result.epsilon_interval, color="#888888", **band)
     ax.axvline(result.epsilon, color="#888888", linewidth=0.8, linestyle=":")
     ax.plot([result.epsilon], [top], "o", color="#d55e00", markersize=8)
     ax.set_ylim(min(0.0, 1.1 * float(np.min(slopes))), 1.3 * top if top > 0 else 1.0)
-    right = np.log(result.epsilon) > np.mean(np.log(epsilons[[0, -1]]))
+    in_right_half = np.log(result.epsilon) > np.mean(np.log(epsilons[[0, -1]]))
     ax.annotate(
         f"ε = {result.epsilon:.4g}{_between(result.epsilon_interval)}\n"
         f"dimension {result.dimension:.3g}{_between(result.dimension_interval)}",
         (result.epsilon, top),
-        xytext=(-10 if right else 10, 8),
+        xytext=(-10 if in_right_half else 10, 8),
         textcoords="offset points",
-        ha="right" if right else "left",
+        ha="right" if in_right_half else "left",
     )
-    dress(ax, "Ksum test", ("bandwidth ε", "slope d log S / d log ε"))
+    style_axes(ax, "Ksum test", ("bandwidth ε", "slope d log S / d log ε"))
     doubled = ax.secondary_yaxis("right", functions=(lambda s: 2 * s, lambda d: d / 2))
     doubled.set_ylabel("dimension")
     doubled.tick_params(labelsize=8, color="#888888")
@@ -80,7 +80,7 @@ def _between(interval: tuple[float, float]) -> str:
 
 
 def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
-    """Draw how large a share of the distances few dimensions keep, against diffusion time.
+    """Draw the share of the distances that few dimensions keep, against diffusion time.
 
     Parameters
     ----------
@@ -113,14 +113,14 @@ def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
     check_picture(path)
     figure, ax = new_axes(width=6.4, height=4.2)
     ax.set_xscale("log", base=2)
-    ax.plot(curve.times, 100 * curve.shares, "o-", color=CALM, linewidth=2)
+    ax.plot(curve.times, 100 * curve.shares, "o-", color=MAIN_COLOUR, linewidth=2)
     ax.axhline(100 * curve.share, color="#888888", linewidth=0.8, linestyle=":")
     chosen = curve.shares[np.flatnonzero(curve.times == curve.time)[0]]
     ax.plot([curve.time], [100 * chosen], "o", color="#d55e00", markersize=9)
     ax.set_xticks(curve.times, [f"{t:g}" for t in curve.times])
     ax.set_ylim(0, 104)
     title = f"Distances kept within a factor {curve.factor:g}; time {curve.time:g} chosen"
-    dress(ax, title, ("diffusion time", "pairs (%)"))
+    style_axes(ax, title, ("diffusion time", "pairs (%)"))
     if path is not None:
         save(figure, path)
     return figure

@@ -1,4 +1,4 @@
-"""What pictures have in common: figures without global state, colours, files."""
+"""What pictures share: figures outside pyplot's global state, axes, files."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from heatsketch.io import write_atomically
 
 SUFFIXES = (".png", ".pdf", ".svg")
-CALM = "#3b6ea8"
+MAIN_COLOUR = "#3b6ea8"
 
 
 def check_picture(path: str | Path | None) -> None:
-    """Raise if a picture could not be drawn: no matplotlib, or an unknown suffix.
+    """Raise if a picture cannot be drawn: matplotlib is missing or the suffix unknown.
 
     Parameters
     ----------
     path : path or None
-        File to be written, None for no file.
+        File to write; None for no file.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def check_picture(path: str | Path | None) -> None:
     except ImportError as error:
         raise ImportError('plotting needs matplotlib; pip install "heatsketch[plot]"') from error
     if path is not None and Path(path).suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{path} has no known picture suffix; pass {', '.join(SUFFIXES)}.")
+        raise ValueError(f"{path} has no known picture suffix; choose from {', '.join(SUFFIXES)}.")
 
 
 def new_figure(width: float, height: float, dpi: int = 160) -> Any:
@@ -56,8 +56,8 @@ def new_axes(width: float = 7.6, height: float = 6.0) -> tuple[Any, Any]:
     return figure, figure.add_subplot()
 
 
-def dress(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
-    """Give axes a title, names and a calm look."""
+def style_axes(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
+    """Give axes a title, names, and thin grey decoration."""
     lines = [textwrap.fill(line, 90) for line in title.splitlines()]
     ax.set_title("\n".join(lines), fontsize=10, loc="left", parse_math=False)
     ax.set_xlabel(axis_names[0], parse_math=False)
@@ -68,6 +68,6 @@ def dress(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
 
 
 def save(figure: Any, path: str | Path) -> None:
-    """Write a figure to a file, whose suffix says the format, in one step."""
+    """Write a figure to a file in the format of its suffix; no partial file is ever visible."""
     suffix = Path(path).suffix.lower()[1:]
     write_atomically(path, lambda draft: figure.savefig(draft, format=suffix), force=True)

@@ -10,10 +10,10 @@ import numpy as np
 from heatsketch._checks import is_missing
 from heatsketch._typing import Array
 
-MAX_CATEGORIES = 20  # beyond it colours stop being told apart
+MAX_CATEGORIES = 20  # more colours cannot be told apart
 
-NO_LABEL = "#c9c9c9"
-# Both lists were chosen by their authors to stay apart under colour-blind vision:
+NO_LABEL_COLOUR = "#c9c9c9"
+# Colours that remain distinct for colour-blind readers:
 # Okabe and Ito (2008), without yellow and black; Petroff (2021).
 OKABE_ITO = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 PETROFF = (
@@ -63,7 +63,7 @@ def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
 
 
 def _numbers_if_possible(labels: Array) -> Array:
-    """Turn an object array of numbers and None into floats; leave everything else."""
+    """Turn an object array of numbers and None into floats; return other arrays as they are."""
     if labels.dtype.kind != "O":
         return labels
     if any(isinstance(value, (str, bytes, bool, np.bool_)) for value in labels.flat):
@@ -75,7 +75,7 @@ def _numbers_if_possible(labels: Array) -> Array:
 
 
 def check_labels(labels: Any, n: int) -> Array:
-    """Return labels (n,), as numbers where they are, or raise."""
+    """Return labels (n,), as numbers if they are, or raise."""
     labels = _numbers_if_possible(np.asarray(labels))
     if labels.shape != (n,):
         raise ValueError(f"labels has shape {labels.shape} but F has {n} rows; pass shape ({n},).")
@@ -97,7 +97,7 @@ def largest(codes: Array, names: tuple[str, ...]) -> tuple[Array, tuple[str, ...
 
 
 def palette(count: int) -> Sequence[str]:
-    """Return so many colours that can be told apart."""
+    """Return `count` colours that can be told apart."""
     if count <= len(OKABE_ITO):
         return OKABE_ITO[:count]
     if count <= len(PETROFF):

@@ -11,8 +11,8 @@ from heatsketch._typing import Array
 from heatsketch.plot.figures import new_figure, save
 from heatsketch.plot.scatter import scatter
 
-_COLUMNS = 4
-_SIZE = 3.4  # inches of a panel
+_MAX_COLUMNS = 4
+_PANEL_INCHES = 3.4
 
 
 def panels(
@@ -27,11 +27,11 @@ def panels(
     Parameters
     ----------
     embeddings : mapping of name -> array (n, k)
-        Drawn as by `scatter`.
+        Embeddings, each drawn by `scatter`.
     labels : array (n,), optional
-        Colours.
+        Labels for the colours, as for `scatter`.
     notes : mapping of name -> str, optional
-        Written below the names.
+        Texts below the names.
     path : path, optional
         File to write, .png, .pdf or .svg; an existing one is replaced.
 
@@ -46,9 +46,9 @@ def panels(
     >>> len(panels({"a": np.eye(3), "b": np.eye(3)[:, :2]}).axes)
     2
     """
-    columns = min(_COLUMNS, len(embeddings))
+    columns = min(_MAX_COLUMNS, len(embeddings))
     rows = math.ceil(len(embeddings) / columns)
-    figure = new_figure(_SIZE * columns + 1.2, _SIZE * rows)
+    figure = new_figure(_PANEL_INCHES * columns + 1.2, _PANEL_INCHES * rows)
     for place, (name, F) in enumerate(embeddings.items()):
         ax = figure.add_subplot(rows, columns, place + 1)
         title = name if not notes else f"{name}\n{notes[name]}"

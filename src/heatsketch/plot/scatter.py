@@ -10,16 +10,14 @@ import numpy as np
 
 from heatsketch._checks import check_points
 from heatsketch._typing import Array
-from heatsketch.plot.figures import CALM, check_picture, dress, new_axes, save
-from heatsketch.plot.labels import NO_LABEL, categories, check_labels, largest, palette
+from heatsketch.plot.figures import MAIN_COLOUR, check_picture, new_axes, save, style_axes
+from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, check_labels, largest, palette
 
-MAX_WRITTEN = 12  # beyond it names written on the points collide
-RASTER_ABOVE = 20_000  # a vector picture of more points is slow to open
-SEED = (
-    2_718_281_828  # unlike the seeds that data are drawn with: equal ones would show as structure
-)
+MAX_WRITTEN_NAMES = 12  # more names on the points would overlap
+MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
+ORDER_SEED = 2_718_281_828  # not a likely seed of the data: equal seeds would show as structure
 
-_SMALLEST = 1e-30  # size of coordinates that is drawn as it is; axes of equal scale need its square
+_MIN_DRAWN_SIZE = 1e-30  # of coordinates; axes of equal scale compute its square
 
 
 def scatter(
@@ -54,7 +52,7 @@ def scatter(
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     legend : bool, default True
-        Say what the colours mean; panels side by side need it once.
+        Explain the colours; panels side by side need one legend.
 
     Returns
     -------
@@ -84,15 +82,15 @@ def scatter(
     if groups is not None:
         groups = largest(*groups)
     view, axis_names = _view(F, names, None if groups is None else groups[0])
-    view, axis_names = _in_reach(view, axis_names)
+    view, axis_names = _rescaled(view, axis_names)
     figure, ax = new_axes() if ax is None else (ax.figure, ax)
     if labels is None:
-        _points(ax, view, [CALM] * len(view))
+        _points(ax, view, [MAIN_COLOUR] * len(view))
     elif groups is None:
         _draw_numbers(figure, ax, view, labels.astype(np.float64), legend)
     else:
         _draw_categories(ax, view, *groups, written=F.shape[1] > 1, legend=legend)
-    dress(ax, title, axis_names)
+    style_axes(ax, title, axis_names)
     if F.shape[1] == 1:
         ax.set_yticks([])
     else:
@@ -102,10 +100,10 @@ def scatter(
     return figure
 
 
-def _in_reach(view: Array, names: tuple[str, str]) -> tuple[Array, tuple[str, str]]:
-    """Take a power of ten off coordinates of a size at which axes of equal scale break down."""
+def _rescaled(view: Array, names: tuple[str, str]) -> tuple[Array, tuple[str, str]]:
+    """Divide coordinates by a power of ten where axes of equal scale would over- or underflow."""
     size = float(np.max(np.abs(view), initial=0.0))
-    if size == 0 or _SMALLEST < size < 1 / _SMALLEST:
+    if size == 0 or _MIN_DRAWN_SIZE < size < 1 / _MIN_DRAWN_SIZE:
         return view, names
     power = int(np.floor(np.log10(size)))
     return view / 10.0**power, (f"{names[0]} / 1e{power}", f"{names[1]} / 1e{power}")
@@ -128,7 +126,7 @@ def _view(
 
 def _strip(x: Array, codes: Array | None) -> Array:
     """Spread the points of a line sideways at random, one lane for each category."""
-    height = np.random.default_rng(SEED).uniform(-0.35, 0.35, len(x))
+    height = np.random.default_rng(ORDER_SEED).uniform(-0.35, 0.35, len(x))
     return np.column_stack([x, height if codes is None else height - codes])
 
 
@@ -138,24 +136,24 @@ def _principal(F: Array) -> tuple[Array, tuple[str, str]]:
     variances, axes = np.linalg.eigh(centred.T @ centred)
     axes = axes[:, [-1, -2]]  # (k, 2)
     largest = np.abs(axes).argmax(axis=0)
-    axes = axes * np.where(axes[largest, [0, 1]] < 0, -1.0, 1.0)  # the sign eigh leaves open
-    variances = np.maximum(variances, 0.0)  # rounding may leave one a little below
+    axes = axes * np.where(axes[largest, [0, 1]] < 0, -1.0, 1.0)  # eigh leaves the sign open
+    variances = np.maximum(variances, 0.0)  # one may be negative by rounding
     shares = variances[[-1, -2]] / max(variances.sum(), np.finfo(np.float64).tiny)
     names = [f"principal axis {j + 1} ({100 * share:.0f} %)" for j, share in enumerate(shares)]
     return centred @ axes, (names[0], names[1])
 
 
 def _points(ax: Any, view: Array, colours: Any, **kwargs: Any) -> Any:
-    """Draw the points in random order, so that no category covers the others by coming last."""
+    """Draw the points in random order, so that no category is drawn over the others."""
     n = len(view)
-    order = np.random.default_rng(SEED).permutation(n)
+    order = np.random.default_rng(ORDER_SEED).permutation(n)
     return ax.scatter(
         *view[order].T,
         c=np.asarray(colours)[order],
         s=np.clip(560 / np.sqrt(n), 0.8, 36),
         alpha=np.clip(1.5 - 0.22 * np.log10(n), 0.3, 0.9),
         linewidths=0,
-        rasterized=n > RASTER_ABOVE,
+        rasterized=n > MAX_VECTOR_POINTS,
         **kwargs,
     )
 
@@ -163,7 +161,7 @@ def _points(ax: Any, view: Array, colours: Any, **kwargs: Any) -> Any:
 def _draw_numbers(figure: Any, ax: Any, view: Array, values: Array, legend: bool) -> None:
     present = np.isfinite(values)
     if not present.all():
-        _points(ax, view[~present], [NO_LABEL] * int((~present).sum()))
+        _points(ax, view[~present], [NO_LABEL_COLOUR] * int((~present).sum()))
     if not present.any():
         return
     drawn = _points(ax, view[present], values[present], cmap="viridis")
@@ -177,10 +175,10 @@ def _draw_numbers(figure: Any, ax: Any, view: Array, values: Array, legend: bool
 def _draw_categories(
     ax: Any, view: Array, codes: Array, names: tuple[str, ...], *, written: bool, legend: bool
 ) -> None:
-    colours = [*palette(len(names)), NO_LABEL]  # the code -1 picks the last
+    colours = [*palette(len(names)), NO_LABEL_COLOUR]  # the code -1 picks the last
     _points(ax, view, [colours[code] for code in codes])
     names = tuple(_short(name) for name in names)
-    if written and len(names) <= MAX_WRITTEN:
+    if written and len(names) <= MAX_WRITTEN_NAMES:
         _write_names(ax, view, codes, names)
     if legend:
         _legend(ax, colours, (*names, "no label") if np.any(codes < 0) else names)
@@ -208,7 +206,7 @@ def _legend(ax: Any, colours: Sequence[str], names: tuple[str, ...]) -> None:
 
 
 def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> None:
-    """Write the names at the class medians, largest first, leaving out those that would collide."""
+    """Write the names at the medians, largest categories first, without those that overlap."""
     from matplotlib import patheffects
 
     halo = patheffects.withStroke(linewidth=3, foreground="white")
@@ -216,7 +214,7 @@ def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> 
     taken: list[tuple[Array, int]] = []
     for code in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
         place, length = np.median(view[codes == code], axis=0), len(names[code])
-        if any(_collide(place - other, length + more, span) for other, more in taken):
+        if any(_overlap(place - other, length + more, span) for other, more in taken):
             continue
         taken.append((place, length))
         ax.text(
@@ -229,8 +227,8 @@ def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> 
         )
 
 
-def _collide(offset: Array, letters: int, span: float) -> bool:
-    """Say whether two centred names overlap, with a letter taken as 1.5 % of the picture wide."""
+def _overlap(offset: Array, letters: int, span: float) -> bool:
+    """Say whether two centred names overlap, if a letter takes 1.5 % of the width."""
     wide, high = 0.015 * span * letters / 2, 0.03 * span
     return bool(abs(offset[0]) < wide and abs(offset[1]) < high)
 
