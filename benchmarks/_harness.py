@@ -27,7 +27,7 @@ for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 TRIAL = Path("out") / "benchmarks"  # where --small writes
 PACKAGES = ("heatsketch", "numpy", "scipy", "scikit-learn", "numba")
-MANY = 17_000  # points to warm up with: the neighbour search is another beyond 16,384
+MANY = 17_000  # points to warm up with: beyond 16,384 another neighbour search is used
 
 
 # --- data -----------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ MANY = 17_000  # points to warm up with: the neighbour search is another beyond 
 def overlapping(n):
     """20 Gaussian clouds in 50 dimensions whose variances fall like 1/j, in random order, float32.
 
-    So do those of principal components, which is what people pass on. Three edges in a hundred of
+    So do those of principal components, which are often embedded. Three edges in a hundred of
     the graph of 30 neighbours join two clouds, so it is connected.
     """
     X, label = hs.datasets.gaussian_clouds(n, n_labels=20, dim=50, separation=5.0, rng=0)
@@ -87,8 +87,8 @@ def timed(function, *arguments):
 def run_apart(function, *arguments, limit, memory=None):
     """Call a function in a new process and return its dict.
 
-    In its place {"note": why not}: over `limit` seconds or `memory` MB (by default nine tenths of
-    the machine's), an exception, a package that is not installed.
+    If there is no result, return {"note": reason}: more than `limit` seconds or `memory` MB (by
+    default nine tenths of the machine's), an exception, a package that is not installed.
     """
     memory = memory or 0.9 * psutil.virtual_memory().total / 2**20
     context = multiprocessing.get_context("spawn")
@@ -147,8 +147,8 @@ def repeated(tasks, arguments, title=""):
     """Run tasks {key: (function, *arguments)} by turns and return {key: list of dicts}.
 
     Each of the --repeats rounds runs every task once, as function(*arguments, round), so that all
-    see the same machine. A task leaves the rounds when it has failed, or when its processes so far
-    took longer than --limit seconds.
+    run under the same conditions. A task is not repeated when it has failed, or when its processes
+    took longer than --limit seconds in all.
     """
     found, spent = {key: [] for key in tasks}, dict.fromkeys(tasks, 0.0)
     for turn in range(arguments.repeats):
@@ -189,7 +189,7 @@ def medians(results):
 def parser(text, repeats=5, limit=360.0):
     """Return the argument parser that all benchmarks share."""
     options = argparse.ArgumentParser(description=text.splitlines()[0])
-    options.add_argument("--small", action="store_true", help="tiny sizes, to see that it runs")
+    options.add_argument("--small", action="store_true", help="tiny sizes, as a test of the script")
     options.add_argument("--only", nargs="+", help="names (or parts of names) of what to run")
     options.add_argument("--repeats", type=int, default=repeats)
     text = "seconds a process may take, warming up and judging included"

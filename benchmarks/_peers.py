@@ -1,6 +1,6 @@
 """End-to-end methods by other packages and by this one: each a function X -> Embedding.
 
-Every function imports its package itself, so that one which is not installed hurts nobody. All take
+Every function imports its package itself, so that a missing package concerns no other. All take
 the 30 nearest neighbours, except datafold (a radius), PHATE and openTSNE (their defaults); those
 that give eigenvectors give 15, the constant one not counted.
 """
@@ -16,12 +16,12 @@ NEIGHBORS, EIGENVECTORS, COLUMNS, TIME = 30, 15, 32, 8
 
 
 class Embedding(NamedTuple):
-    """What a method made.
+    """The result of a method.
 
     Attributes
     ----------
     Y : array (n, k)
-        As the method returns it; None where it makes a graph only.
+        As the method returns it; None if it only makes a graph.
     walk : callable or None
         () -> `Diffusion` of the method's own graph, where it has one.
     vectors : array (n, k) or None
@@ -46,22 +46,22 @@ class Embedding(NamedTuple):
 
 def heat_sketch(X, columns=COLUMNS, time=TIME):
     fitted = hs.HeatSketch(columns, time, n_neighbors=NEIGHBORS, random_state=0).fit(X)
-    return Embedding(fitted.embedding_, lambda: fitted.diffusion_, time=time, notes=_told(fitted))
+    return Embedding(fitted.embedding_, lambda: fitted.diffusion_, time=time, notes=_notes(fitted))
 
 
 def diffusion_map(X):
     fitted = hs.DiffusionMap(EIGENVECTORS, TIME, n_neighbors=NEIGHBORS, random_state=0).fit(X)
-    return Embedding(fitted.embedding_, lambda: fitted.diffusion_, notes=_told(fitted))
+    return Embedding(fitted.embedding_, lambda: fitted.diffusion_, notes=_notes(fitted))
 
 
 def heat_embedding(X):
     fitted = hs.HeatEmbedding(2, n_neighbors=NEIGHBORS, random_state=0).fit(X)
     return Embedding(
-        fitted.embedding_, lambda: fitted.diffusion_, time=fitted.time_, notes=_told(fitted)
+        fitted.embedding_, lambda: fitted.diffusion_, time=fitted.time_, notes=_notes(fitted)
     )
 
 
-def _told(fitted):
+def _notes(fitted):
     said = ("components", "recall", "affinity_seconds", "normalize_seconds", "embed_seconds")
     return {name: fitted.diagnostics_[name] for name in said if name in fitted.diagnostics_}
 
@@ -104,7 +104,7 @@ def pydiffmap(X):
 
 
 def datafold(X):
-    _let_datafold_in()
+    _adapt_datafold()
     from datafold.dynfold import DiffusionMaps
     from datafold.pcfold import GaussianKernel, PCManifold
 
@@ -121,7 +121,7 @@ def datafold(X):
     return Embedding(vectors, walk, vectors)
 
 
-def _let_datafold_in():
+def _adapt_datafold():
     """Give datafold 2.0.2 the private names of scikit-learn 1.2 that it imports or inherits."""
     import sklearn.utils
     import sklearn.utils.validation as validation

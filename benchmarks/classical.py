@@ -1,4 +1,4 @@
-"""How fast are the classical methods, beside scikit-learn's, and how far do they go?
+"""How fast are the classical methods, compared with scikit-learn's, and on how many points?
 
 Run: python benchmarks/classical.py [--small] [--repeats N] [--only isomap lle ...]
 

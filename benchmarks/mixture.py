@@ -26,7 +26,7 @@ TOLERANCE = 0.01
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 SIZES, SMALL_SIZES = (10_000, 100_000, 1_000_000), (1000, 3000)
 COORDINATES = 64
-PARTS, DIM = 20, 10
+COMPONENTS, DIM = 20, 10
 
 
 def squares(n, seed=0):
@@ -38,11 +38,11 @@ def squares(n, seed=0):
 def ten(n, seed=0):
     """Return the mixture (weights, means, covariances) and n points of it."""
     rng = np.random.default_rng(0)
-    A = rng.normal(size=(PARTS, DIM, DIM))
+    A = rng.normal(size=(COMPONENTS, DIM, DIM))
     covariances = A @ A.swapaxes(1, 2) / DIM
-    means, weights = rng.normal(size=(PARTS, DIM)), rng.dirichlet(np.full(PARTS, 5.0))
+    means, weights = rng.normal(size=(COMPONENTS, DIM)), rng.dirichlet(np.full(COMPONENTS, 5.0))
     rng = np.random.default_rng(seed)
-    label = rng.choice(PARTS, size=n, p=weights)
+    label = rng.choice(COMPONENTS, size=n, p=weights)
     noise = rng.normal(size=(n, DIM))
     X = means[label] + np.einsum("nab,nb->na", np.linalg.cholesky(covariances)[label], noise)
     return (weights, means, covariances), X

@@ -1,4 +1,4 @@
-"""How long does it take until something happens? Importing, and the first command.
+"""How long do importing heatsketch and its first command take?
 
 Run: python benchmarks/startup.py [--repeats 5] [--small]
 

@@ -1,6 +1,6 @@
-"""Wines with one measurement falsified: found, and which measurement it was.
+"""Find wines with one falsified measurement, and which measurement it is.
 
-Every falsified value lies within the range of its feature; only next to the others it is odd.
+Every falsified value is in the range of its feature; only together with the others it is unusual.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ score = kernel.anomaly_score(falsified)  # -log ν
 area = roc_auc_score(np.isin(np.arange(len(X)), planted), score)
 slopes = kernel.gradient(falsified[planted], kind="density")
 blamed = np.abs(slopes).argmax(axis=1) == features
-print(f"a falsified wine is stranger than a genuine one with probability {area:.3f}")
+print(f"a falsified wine has a higher score than a genuine one with probability {area:.3f}")
 print(f"for {blamed.sum()} of 12 the steepest slope is that of the falsified measurement")
 assert area > 0.85
 assert blamed.sum() >= 10

@@ -12,7 +12,7 @@ k = 256
 model = hs.HeatSketch(k, time=8, affinity="dense", epsilon=0.25, random_state=0)
 Y = model.fit_transform(X)  # (300, 256)
 
-# The distances they stand for: |row_i(P^8) - row_j(P^8)|, weighted by the stationary measure.
+# Their distances approximate |row_i(P^8) - row_j(P^8)|, weighted by the stationary measure.
 D = hs.diffusion_distance(model.diffusion_, time=8)
 error = np.abs((pdist(Y) / D) ** 2 - 1)
 
@@ -22,11 +22,11 @@ one_sigma = np.sqrt(2 / k)
 print(f"{len(D):,} squared distances, one standard deviation is {one_sigma:.1%}")
 print(f"relative errors: typical {np.median(error):.1%}, worst {error.max():.1%}")
 
-# The pairs are many but far from independent (a few slow directions make them all), so that even
-# the worst stays within a few standard deviations.
+# The pairs are not independent (a few slow directions determine all of them), so that even the
+# worst error is within a few standard deviations.
 assert error.max() < 5 * one_sigma
 
-# A point that was not there: its row depends on itself and the training points alone.
+# A new point: its row depends only on the point itself and the training points.
 between = np.array([[np.cos(0.3), np.sin(0.3)]])
 nearest = np.argmin(np.linalg.norm(Y - model.transform(between), axis=1))
 print(f"the new point at angle 0.300 lands next to the one at {angle[nearest]:.3f}")

@@ -13,7 +13,7 @@ from heatsketch import plot
 
 
 def neighbour_accuracy(F, label):
-    """Return the share of points that most of their 10 neighbours name correctly."""
+    """Return the share of points with the label that most of their 10 neighbours have."""
     neighbours = NearestNeighbors(n_neighbors=10).fit(F).kneighbors(return_distance=False)
     votes = (label[neighbours][:, :, None] == np.arange(10)).sum(axis=1)  # (n, 10)
     return np.mean(votes.argmax(axis=1) == label)
@@ -25,8 +25,8 @@ Y = hs.HeatSketch(random_state=0).fit_transform(X)  # (1797, 32)
 pixels, sketch = neighbour_accuracy(X, label), neighbour_accuracy(Y, label)
 print(f"10 nearest neighbours name {pixels:.1%} of the digits by pixels, {sketch:.1%} by sketch")
 
-# Half the columns, random ones, and still no worse than the pixels: diffusion along the graph of
-# near neighbours moves each digit towards its like.
+# Half as many columns, all random, are no worse than the pixels: diffusion along the graph of
+# nearest neighbours moves each digit towards similar ones.
 assert sketch >= pixels
 
 path = sys.argv[1] if len(sys.argv) > 1 else "digits.png"

@@ -1,8 +1,8 @@
 """A torus with one short circle in three dimensions: learned directions keep all its distances.
 
-In three dimensions eigenvectors lose the short circle altogether and random directions lose some
-pairs by chance. `HeatEmbedding` minimises the worst change of a distance instead, and measures it
-on points that were left out, too.
+In three dimensions eigenvectors lose the short circle and random directions lose some pairs by
+chance. `HeatEmbedding` minimises the largest change of a distance, and measures it also on points
+that were left out.
 """
 
 import heatsketch as hs
@@ -11,7 +11,7 @@ X, uv = hs.datasets.stretched_torus(500, rng=0)
 common = {"time": 10, "affinity": "dense", "epsilon": 0.3, "random_state": 0}
 methods = (hs.DiffusionMap(3, **common), hs.HeatSketch(3, **common), hs.HeatEmbedding(3, **common))
 
-# Diffusion distances, by explicit computation: what all three are to keep.
+# Diffusion distances, computed exactly, which all three methods should keep.
 D = hs.diffusion_distance(hs.diffusion(X, affinity="dense", epsilon=0.3), time=10)
 log_L = {}
 for method in methods:

@@ -1,7 +1,7 @@
-"""Half of the digits make the model, the other half is mapped by it: distances against closed form.
+"""Fit a model to half of the digits, map the other half, and compare distances with closed form.
 
-The model is a Gaussian mixture and some pivots in a small file. What the coordinates miss of each
-new point is known, and bounds the error of every distance.
+The model is a Gaussian mixture and some pivots in a small file. The error of the coordinates of
+each new point is known, and bounds the error of every distance.
 """
 
 import tempfile

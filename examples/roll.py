@@ -1,4 +1,4 @@
-"""A rolled-up strip, 144.5 long and 6 wide, by four methods: what each of them keeps.
+"""Embed a rolled-up strip, 144.5 long and 6 wide, by four methods, and see what each keeps.
 
 Isomap unrolls it. The first coordinate of a diffusion map is the slowest vibration of a strip with
 free ends, cos(πs/L) of the arc length s. PCA sees a spiral.

@@ -1,8 +1,8 @@
-"""A torus with one short circle: the diffusion map misses it, the heat sketch does not.
+"""A torus with one short circle: the diffusion map loses it, the heat sketch does not.
 
 The points are (cos u, sin u, 3.5 cos v, 3.5 sin v). Heat is slow along the long circle v, so the
 first eigenvectors are cos v, sin v, cos 2v, sin 2v, …, and cos u comes late: with few of them,
-points at opposite sides of the short circle fall together. Every column of a sketch holds a bit of
+points at opposite sides of the short circle coincide. Every column of a sketch contains a part of
 every eigenvector.
 """
 
