@@ -97,7 +97,7 @@ def test_what_is_no_model_is_refused(tmp_path):
         hs.save_model(hs.MixtureDiffusion(), tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
     np.savez(tmp_path / "arrays.npz", X=np.ones(3))
-    with pytest.raises(ValueError, match="holds no model"):
+    with pytest.raises(ValueError, match="does not hold a model"):
         hs.load_model(tmp_path / "arrays.npz")
     (tmp_path / "text").write_text("no archive")
     with pytest.raises(ValueError, match="cannot be read"):

@@ -18,8 +18,8 @@ from heatsketch.mixture import CholeskyMap, MixtureKernel
 FORMAT = 1
 KINDS = ("MixtureDiffusion", "MixtureKernel")
 _HEADER = "header.json"
-_MOST_HEADER = 2**24  # bytes
-_KERNEL = ("weights", "means", "covariances")
+_MAX_HEADER_BYTES = 2**24
+_KERNEL_ARRAYS = ("weights", "means", "covariances")
 _PARAMETERS = ("n_components", "tolerance", "time", "max_features")
 
 
@@ -28,8 +28,8 @@ def save_model(
 ) -> None:
     """Write a fitted `MixtureDiffusion`, or a `MixtureKernel`, to one small file.
 
-    Its size depends on the mixture and the coordinates, not on the number of training points, which
-    are not in it; nor are `embedding_` and `stationary_`.
+    Its size depends on the mixture and the coordinates, not on the number of training points. These,
+    `embedding_` and `stationary_` are not in the file.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def save_model(
     Raises
     ------
     TypeError
-        Another kind of model (scikit-learn and skops keep those).
+        If the model is of another kind (use scikit-learn or skops for those).
     FileExistsError, FileNotFoundError
-        As of `heatsketch.io.write_atomically`.
+        As for `heatsketch.io.write_atomically`.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def save_model(
         header, arrays = _of_estimator(model)
     else:
         raise TypeError(
-            f"{type(model).__name__} cannot be saved so; pass a MixtureDiffusion or MixtureKernel."
+            f"model is a {type(model).__name__}; pass a MixtureDiffusion or MixtureKernel."
         )
 
     def write(draft: Path) -> None:
@@ -76,15 +76,16 @@ def save_model(
 
 
 def load_model(path: str | Path) -> MixtureDiffusion | MixtureKernel:
-    """Read what `save_model` wrote; it maps points to the same bits.
+    """Read a model that `save_model` wrote; it maps points to the same bits.
 
-    Beside the training points, `mixture_` and `random_state` are not in the file.
+    `mixture_`, `random_state` and everything about the training points are not in the file.
 
     Raises
     ------
     FileNotFoundError
+        If there is no such file.
     ValueError
-        The file is damaged, of a later format, or no model.
+        If the file is damaged, of a later format, or not a model.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def load_model(path: str | Path) -> MixtureDiffusion | MixtureKernel:
         header = _read_header(archive, path)
         names = [name.removesuffix(".npy") for name in archive.namelist() if name != _HEADER]
         arrays = {name: read_member(archive, name, path) for name in names}
-        weights, means, covariances = (arrays[name] for name in _KERNEL)
+        weights, means, covariances = (arrays[name] for name in _KERNEL_ARRAYS)
         kernel = MixtureKernel(
             weights,
             means,
@@ -115,7 +116,7 @@ def load_model(path: str | Path) -> MixtureDiffusion | MixtureKernel:
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy number as Python's, for JSON."""
+    """Return a NumPy number as one of Python, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{value!r} of type {type(value).__name__} cannot be written as JSON.")
@@ -127,12 +128,12 @@ def _of_kernel(kernel: MixtureKernel) -> tuple[dict[str, Any], dict[str, Array]]
         "epsilon": kernel.epsilon,
         "kernel_time": kernel.time,
     }
-    return header, {name: getattr(kernel, name) for name in _KERNEL}
+    return header, {name: getattr(kernel, name) for name in _KERNEL_ARRAYS}
 
 
 def _of_estimator(model: MixtureDiffusion) -> tuple[dict[str, Any], dict[str, Array]]:
     if not hasattr(model, "features_"):
-        raise ValueError("The model is not fitted; call fit first.")
+        raise ValueError("model is not fitted; call fit first.")
     header, arrays = _of_kernel(model.kernel_)
     names = getattr(model, "feature_names_in_", None)
     header |= {
@@ -169,17 +170,17 @@ def _to_estimator(
 
 
 def _read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
-    if _HEADER not in archive.namelist() or archive.getinfo(_HEADER).file_size > _MOST_HEADER:
-        raise ValueError(f"{path} holds no model; save_model writes one.")
+    if _HEADER not in archive.namelist() or archive.getinfo(_HEADER).file_size > _MAX_HEADER_BYTES:
+        raise ValueError(f"{path} does not hold a model; pass a file that save_model wrote.")
     try:
         header: dict[str, Any] = json.loads(archive.read(_HEADER))
     except ValueError as error:
         raise ValueError(f"{path} has a damaged header: {error}.") from error
     if not isinstance(header, dict) or header.get("kind") not in KINDS:
-        raise ValueError(f"{path} holds no model of a kind that is known: {', '.join(KINDS)}.")
+        raise ValueError(f"{path} does not hold a model of a known kind ({', '.join(KINDS)}).")
     if header.get("format") != FORMAT:
         raise ValueError(
-            f"{path} has the format {header.get('format')!r}, this version reads {FORMAT}; update "
-            "heatsketch."
+            f"{path} has format {header.get('format')!r}, but this version reads format {FORMAT}; "
+            "update heatsketch."
         )
     return header
