@@ -28,7 +28,7 @@ def save_model(
 ) -> None:
     """Write a fitted `MixtureDiffusion`, or a `MixtureKernel`, to one small file.
 
-    Its size depends on the mixture and the coordinates, not on the number of training points. These,
+    Its size depends on the mixture and the coordinates, not on the number of training points: they,
     `embedding_` and `stationary_` are not in the file.
 
     Parameters
