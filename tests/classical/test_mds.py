@@ -176,7 +176,7 @@ def test_training_points_fall_on_themselves_for_any_distances(D):
         (lambda D: D * np.nan, "NaN"),
     ],
 )
-def test_what_is_no_matrix_of_distances_is_refused(change, match):
+def test_matrices_other_than_distances_are_refused(change, match):
     with pytest.raises(ValueError, match=match):
         ClassicalMDS(metric="precomputed").fit(change(cycle(6)))
 
@@ -299,7 +299,7 @@ def test_points_that_coincide_have_no_coordinates():
     with pytest.warns(UserWarning, match="Only 0 of 2"):
         Z = ClassicalMDS().fit_transform(np.ones((5, 3)))
     assert_array_equal(Z, 0)
-    with pytest.raises(ValueError, match=r"1 landmark\(s\) that differ"):
+    with pytest.raises(ValueError, match=r"1 distinct landmark\(s\)"):
         LandmarkMDS().fit(np.ones((5, 3)))
 
 
@@ -314,14 +314,14 @@ def test_points_that_coincide_have_no_coordinates():
         (LandmarkMDS(landmarks=[0, 1, 1]), "more than once"),
         (LandmarkMDS(landmarks=[0.0, 1.0, 2.0]), "integers"),
         (LandmarkMDS(landmarks=[True] * 40), "integers"),
-        (LandmarkMDS(landmarks=[0, 1]), "2 landmark"),
+        (LandmarkMDS(landmarks=[0, 1]), "2 distinct landmark"),
         (LandmarkMDS(landmarks=np.ones((5, 3))), r"pass \(l, 4\)"),
         (LandmarkMDS(landmarks=np.full((5, 4), np.nan)), "landmarks contains NaN"),
         (LandmarkMDS(landmarks=[0, 1, 2], metric="precomputed"), r"X has shape \(40, 4\)"),
         (LandmarkMDS(landmarks=[0, 1, 2, 3], metric="precomputed"), "diagonal"),
-        (LandmarkMDS(metric="precomputed"), "pass the numbers of the rows of X that are"),
-        (LandmarkMDS(landmarks=[]), "landmarks is empty; pass the numbers"),
-        (LandmarkMDS(landmarks=[], metric="precomputed"), "landmarks is empty; pass the numbers"),
+        (LandmarkMDS(metric="precomputed"), "pass the indices of the rows of X that are"),
+        (LandmarkMDS(landmarks=[]), "landmarks is empty; pass row indices"),
+        (LandmarkMDS(landmarks=[], metric="precomputed"), "landmarks is empty; pass row indices"),
     ],
 )
 def test_parameters_out_of_range_are_refused(X, estimator, match):

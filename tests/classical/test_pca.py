@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from heatsketch import memory
-from heatsketch.classical import PCA, ClassicalMDS, pca
+from heatsketch.classical import PCA, ClassicalMDS, _principal_axes
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_matrix_of_many_tiles_is_one_matrix():
 def test_iteration_finds_what_factoring_does(X, wide, form, scale, monkeypatch):
     for points in (X, wide):
         exact = PCA(2).fit(form(points * scale))
-        monkeypatch.setattr(pca, "_EXACT", 1)
+        monkeypatch.setattr(_principal_axes, "_MAX_EXACT_SIZE", 1)
         model = PCA(2, random_state=0).fit(form(points * scale))
         monkeypatch.undo()
         assert not np.array_equal(model.components_, exact.components_)  # it has iterated
@@ -127,7 +127,7 @@ def test_iteration_finds_what_factoring_does(X, wide, form, scale, monkeypatch):
 def test_what_iteration_cannot_resolve_is_factored(X, share, monkeypatch):
     points = X * [1, share, share, share]
     exact = PCA(3).fit(points)
-    monkeypatch.setattr(pca, "_EXACT", 1)
+    monkeypatch.setattr(_principal_axes, "_MAX_EXACT_SIZE", 1)
     assert_allclose(PCA(3).fit(points).embedding_, exact.embedding_, atol=1e-10 * share + 1e-13)
 
 
@@ -217,7 +217,7 @@ def test_float32_stays_float32_and_keeps_its_digits(X):
 @pytest.mark.parametrize("iterated", [False, True])
 def test_points_that_coincide_have_coordinates_zero(k, iterated, monkeypatch):
     if iterated:
-        monkeypatch.setattr(pca, "_EXACT", 1)
+        monkeypatch.setattr(_principal_axes, "_MAX_EXACT_SIZE", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = PCA(k).fit(np.full((6, 4), 3.7))

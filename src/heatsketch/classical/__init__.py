@@ -6,11 +6,12 @@ Those of *Linear and nonlinear dimensionality reduction*. `graph` holds the neig
 smallest singular vectors that LLE asks for; `sne` is both kinds of stochastic neighbour embedding.
 """
 
+from heatsketch.classical.classical_mds import ClassicalMDS
 from heatsketch.classical.discriminant import FisherDiscriminant, MultipleDiscriminant
 from heatsketch.classical.isomap import Isomap, LandmarkIsomap
+from heatsketch.classical.landmark_mds import LandmarkMDS
 from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
 from heatsketch.classical.lle import LocallyLinearEmbedding
-from heatsketch.classical.mds import ClassicalMDS, LandmarkMDS
 from heatsketch.classical.pca import PCA
 from heatsketch.classical.sne import SNE, TSNE
 from heatsketch.estimators import DiffusionMap

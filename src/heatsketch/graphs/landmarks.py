@@ -1,4 +1,4 @@
-"""Landmarks: a few points that stand for all, by number, at random, or far from each other."""
+"""Landmarks: a few points that represent all, chosen at random or far from each other."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from heatsketch._typing import Array, Rng
 
 RULES = ("maxmin", "random")
 
-_TILE = 2**14  # points compared with one landmark at a time
+_TILE_POINTS = 2**14  # points whose distance to one landmark is computed at a time
 
 
 def choose_landmarks(points: Array, rule: str, count: int, rng: Rng) -> Array:
-    """Choose landmarks among the points (n, d) by a rule of `RULES`; indices (l,), l <= count.
+    """Choose landmarks among the points (n, d) by one of `RULES`: their indices (l,), l <= count.
 
-    All points where there are no more than `count`; "maxmin" leaves out copies.
+    These are all points where there are no more than `count`; "maxmin" leaves out copies.
     """
     check_choice(rule, "landmarks", RULES)
     generator = np.random.default_rng(seed_entropy(rng))
@@ -29,21 +29,21 @@ def choose_landmarks(points: Array, rule: str, count: int, rng: Rng) -> Array:
 
 
 def max_min(points: Array, count: int, first: int) -> Array:
-    """Choose points one after the other, each the farthest from its nearest predecessor.
+    """Choose points one after another, each the farthest from those chosen before.
 
     Parameters
     ----------
     points : array (n, d), float64
     count : int
-        Points wanted; fewer where fewer differ.
+        Number of points wanted; fewer are chosen where fewer are distinct.
     first : int
-        The one to begin with.
+        Index of the first point.
 
     Returns
     -------
     array (l,), l <= count
-        In the order of choice; every point is within twice the least possible distance of one
-        (Gonzalez 1985).
+        Indices in the order of choice. The largest distance of a point to the nearest of them is at
+        most twice the smallest possible (Gonzalez 1985).
 
     Notes
     -----
@@ -61,27 +61,27 @@ def max_min(points: Array, count: int, first: int) -> Array:
 
 
 def _approach(nearest: Array, points: Array, landmark: Array) -> None:
-    """Lower the squared distances to the nearest landmark (n,) to those to one more (1, d)."""
+    """Update the squared distances to the nearest landmark (n,) with one more landmark (1, d)."""
 
     def work(rows: slice) -> None:
         squares = cdist(points[rows], landmark, "sqeuclidean")[:, 0]
         np.minimum(nearest[rows], squares, out=nearest[rows])
 
-    for_each_tile(work, len(points), _TILE)
+    for_each_tile(work, len(points), _TILE_POINTS)
 
 
 def check_indices(landmarks: Any, n: int) -> Array:
-    """Return landmarks as the indices (l,) of distinct points of n, or raise."""
+    """Return landmarks as the distinct indices (l,) of some of n points, or raise."""
     indices = np.asarray(landmarks)
     if indices.size == 0:
-        raise ValueError("landmarks is empty; pass the numbers of rows of X, or a rule's name.")
+        raise ValueError("landmarks is empty; pass row indices of X, or the name of a rule.")
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise ValueError(
-            f"landmarks has shape {indices.shape} and dtype {indices.dtype}; pass "
-            "a rule's name, or the numbers of rows of X, integers (l,)."
+            f"landmarks has shape {indices.shape} and dtype {indices.dtype}; pass a rule by "
+            "its name, or row indices of X, integers (l,)."
         )
     if not (indices.min() >= 0 and indices.max() < n):
         raise ValueError(f"landmarks has indices out of range; pass 0 <= index < {n}.")
     if len(np.unique(indices)) < len(indices):
-        raise ValueError("landmarks names a row of X more than once; pass each row once.")
+        raise ValueError("landmarks holds a row index more than once; pass each once.")
     return indices

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators import Dense
+from heatsketch.spectral.eigenpairs import fix_signs
 
 _ALL_EIGENPAIRS = 1500  # points up to which LAPACK takes no longer than iterating
 _ROUNDING = 1e-12  # share of the largest eigenvalue below which one is zero
@@ -75,8 +76,7 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
     values, vectors = _top(squares, k)
     positive = values > _ROUNDING * max(values[0], 0.0)
     warn_of_zeros(int(np.count_nonzero(positive)), k)
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(k)])
-    return Scaling(np.where(positive, values, 0.0), vectors * signs, means)
+    return Scaling(np.where(positive, values, 0.0), fix_signs(vectors), means)
 
 
 def warn_of_zeros(found: int, k: int) -> None:

@@ -18,7 +18,7 @@ from heatsketch._array import random_block, single_threaded_blas
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, check_block
 from heatsketch.operators.sparse import multiply
-from heatsketch.spectral.eigenpairs import eigh
+from heatsketch.spectral.eigenpairs import eigh, fix_signs
 
 logger = logging.getLogger("heatsketch")
 
@@ -366,8 +366,7 @@ def _extract(L: sparse.csr_matrix, V: Array, k: int) -> Smallest:
     """Take the smallest singular values of L on the span of the orthonormal columns of V."""
     _, sigma, T = svd(np.linalg.qr(L @ V, mode="r"))
     sigma, T = sigma[::-1][:k], T[::-1][:k].T
-    Y = V @ T
-    Y *= np.sign(Y[np.abs(Y).argmax(axis=0), np.arange(k)])
+    Y = fix_signs(V @ T)
     values = sigma**2
     residuals = np.linalg.norm(L.T @ (L @ Y) - Y * values, axis=0)
     return Smallest(values, Y, residuals, 0.0, 0)
