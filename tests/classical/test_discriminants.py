@@ -311,7 +311,7 @@ def test_parameters_out_of_range_are_refused(estimator, match):
 def test_features_wider_than_float64_are_refused():
     X, y = clouds([12, 15], 2)
     X[:, 1] = np.where(X[:, 1] > 0, 1.7e308, -1.7e308)
-    with pytest.raises(ValueError, match=r"Feature.s. 1 range further"):
+    with pytest.raises(ValueError, match=r"range of feature.s. 1 exceeds"):
         MultipleDiscriminant().fit(X, y)
 
 

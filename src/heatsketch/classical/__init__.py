@@ -7,11 +7,12 @@ smallest singular vectors that LLE asks for; `sne` is both kinds of stochastic n
 """
 
 from heatsketch.classical.classical_mds import ClassicalMDS
-from heatsketch.classical.discriminant import FisherDiscriminant, MultipleDiscriminant
+from heatsketch.classical.fisher_discriminant import FisherDiscriminant
 from heatsketch.classical.isomap import Isomap, LandmarkIsomap
 from heatsketch.classical.landmark_mds import LandmarkMDS
 from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
 from heatsketch.classical.lle import LocallyLinearEmbedding
+from heatsketch.classical.multiple_discriminant import MultipleDiscriminant
 from heatsketch.classical.pca import PCA
 from heatsketch.classical.sne import SNE, TSNE
 from heatsketch.estimators import DiffusionMap

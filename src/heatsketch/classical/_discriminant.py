@@ -1,0 +1,226 @@
+"""What the linear discriminants share: directions that separate classes, and scores on them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import solve_triangular, svd
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from heatsketch._array import filled, single_threaded_blas
+from heatsketch._checks import check_number, name_rows, refuse_masked
+from heatsketch._typing import Array
+from heatsketch.classical._base import Embedding
+
+_EPS = float(np.finfo(float).eps)
+_ROUNDING_MARGIN = 4.0  # a length counts as zero up to this multiple of the rounding of the data
+
+
+@dataclass(frozen=True, eq=False)
+class StandardUnits:
+    """Units in which features have mean 0 and variance 1, whatever their scales and offsets.
+
+    Attributes
+    ----------
+    shift : array (d,)
+        An entry of each feature near its median: subtracting it costs no digits.
+    scale : array (d,)
+        Standard deviations; 1 for constant features.
+    mean : array (d,)
+        Mean after shift and scale.
+    rounding : array (d,)
+        Rounding error of an entry after shift and scale.
+    """
+
+    shift: Array
+    scale: Array
+    mean: Array
+    rounding: Array
+
+    @classmethod
+    def of(cls, X: Array) -> StandardUnits:
+        """Choose the units for points (n, d)."""
+        sample = np.asarray(X[:: max(1, len(X) // 1000)], dtype=float)  # enough for a median
+        shift = np.quantile(sample, 0.5, axis=0, method="lower")
+        low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+        with np.errstate(over="ignore"):
+            spread = np.maximum(high - shift, shift - low)
+        if not np.isfinite(spread).all():
+            raise ValueError(
+                f"The range of feature(s) {name_rows(np.flatnonzero(np.isinf(spread)))} exceeds "
+                "float64; divide them by a constant."
+            )
+        spread[spread == 0] = 1.0
+        Z = (X - shift) / spread
+        deviation = Z.std(axis=0)
+        constant = deviation == 0
+        deviation[constant] = 1.0
+        scale = spread * deviation
+        size = np.where(constant, 0.0, np.maximum(high, -low))
+        rounding = float(np.finfo(X.dtype).eps) * (size / scale)
+        return cls(shift, scale, Z.mean(axis=0) / deviation, rounding)
+
+    def __call__(self, X: Array) -> Array:
+        """Map points (m, d) to these units."""
+        return (X - self.shift) / self.scale - self.mean
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Directions w as columns of W (d, r) in `StandardUnits`, in descending order of J(w).
+
+    Attributes
+    ----------
+    W : array (d, r)
+        Wᵀ S_w W = n I.
+    J : array (r,)
+        wᵀ S_b w / wᵀ S_w w.
+    counts : array (c,)
+        Number of points of each class.
+    """
+
+    W: Array
+    J: Array
+    counts: Array
+
+
+class Discriminant(Embedding):
+    """Abstract base: scores wᵀ(x - m) of points on directions w that maximise J."""
+
+    shrinkage: float
+    classes_: Array
+
+    @abstractmethod
+    def _choose(self, found: Directions) -> Array:
+        """Return the directions to keep (d, k) in `StandardUnits`; set further attributes."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the directions that separate the classes, and score X on them.
+
+        Parameters
+        ----------
+        X : array or DataFrame (n, d)
+        y : array (n,)
+            Labels of the classes, numbers or text.
+
+        Returns
+        -------
+        self
+        """
+        gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
+        X = self._read(X, reset=True)
+        self.classes_, labels = self._read_labels(y, X)
+        self._units = StandardUnits.of(X)
+        with single_threaded_blas():  # the same bits for any number of threads
+            found = _directions(self._units(X), labels, gamma, self._units.rounding)
+        self._W = self._choose(found)
+        self.components_ = (self._W / self._units.scale[:, None]).T
+        self.mean_ = self._units.shift + self._units.scale * self._units.mean
+        self.diagnostics_ = {"classes": len(self.classes_), "discriminants": len(found.J)}
+        self.embedding_ = self._score(X)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the scores of points, new or old.
+
+        Parameters
+        ----------
+        X : array or DataFrame (m, d)
+
+        Returns
+        -------
+        array (m, k)
+        """
+        check_is_fitted(self)
+        return self._score(self._read(X, reset=False))
+
+    def _score(self, X: Array) -> Array:
+        shape = (len(X), self._W.shape[1])
+        return filled(lambda rows: self._units(X[rows]) @ self._W, shape).astype(X.dtype)
+
+    def _read_labels(self, y: Any, X: Array) -> tuple[Array, Array]:
+        """Return the classes, sorted, and the class index of each point (n,), or raise."""
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(
+                f"{name} requires y to be passed, but the target y is None; pass labels (n,)."
+            )
+        refuse_masked(y, "y")
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        try:
+            check_classification_targets(y)
+            classes, labels = np.unique(y, return_inverse=True)
+        except TypeError as error:
+            raise ValueError(
+                "y has missing labels, or labels of several types; pass labels (n,) of one type."
+            ) from error
+        if len(classes) < 2:
+            raise ValueError(f"y has one class, {classes[0]!r}; pass at least two classes.")
+        return classes, labels
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _directions(Z: Array, labels: Array, gamma: float, rounding: Array) -> Directions:
+    """Solve S_b w = λ S_w w in the range of S_t = S_w + S_b; Z (n, d) in `StandardUnits`.
+
+    In this range S_t is invertible, and S_b w = ρ S_t w has the same w, with λ = ρ / (1 - ρ). No
+    scatter matrix is formed: S_t = Rᵀ R by a QR decomposition of a square root of S_t, and ρ are
+    squared singular values.
+    """
+    n = len(Z)
+    axes = _range(Z, rounding)
+    P = Z @ axes  # (n, r)
+    counts = np.bincount(labels)
+    means = sparse.csr_matrix((1 / counts[labels], (labels, np.arange(n)))) @ P
+    P -= means[labels]
+    within = np.vstack([np.sqrt(1 - gamma) * P, np.sqrt(gamma * n) * np.eye(P.shape[1])])
+    between = np.sqrt(counts)[:, None] * means
+    R = np.linalg.qr(np.vstack([within, between]), mode="r")
+    _, s, right = svd(solve_triangular(R, between.T, trans="T").T, full_matrices=False)
+    C = solve_triangular(R, right.T)  # (r, r or c): |within C|² + |between C|² = 1
+    limit = _rounding_limit(axes @ C, rounding, n) + _ROUNDING_MARGIN * _EPS * np.sqrt(n)
+    separate = s > limit
+    if not separate.any():
+        raise ValueError(
+            "The means of the classes coincide, so no direction separates them; pass features in "
+            "which they differ."
+        )
+    C = C[:, separate]
+    width = np.linalg.norm(within @ C, axis=0)
+    flat = np.count_nonzero(width <= limit[separate])
+    if flat:
+        raise ValueError(
+            f"S_w is singular: in {flat} direction(s) the classes differ and no class varies, so "
+            "that J is infinite (more features than points, or a feature that is constant in every "
+            "class?); pass shrinkage=0.01 or more."
+        )
+    signs = np.where((means[-1] - means[0]) @ C < 0, -1.0, 1.0)
+    W = axes @ (C * (signs * np.sqrt(n) / width))
+    return Directions(W, (s[separate] / width) ** 2, counts)
+
+
+def _range(Z: Array, rounding: Array) -> Array:
+    """Return orthonormal directions (d, r) in which Z varies by more than rounding, or raise."""
+    n, d = Z.shape
+    _, sigma, axes = svd(np.linalg.qr(Z, mode="r"), full_matrices=False)
+    own_rounding = _ROUNDING_MARGIN * _EPS * np.sqrt(n + d) * sigma[0]  # of this decomposition
+    varies = sigma > _rounding_limit(axes.T, rounding, n) + own_rounding
+    if not varies.any():
+        raise ValueError("The points of X do not differ beyond rounding; pass points that differ.")
+    return axes[varies].T
+
+
+def _rounding_limit(W: Array, rounding: Array, n: int) -> Array:
+    """Return how much rounding of n points can add up to along directions W (d, r), with margin."""
+    return _ROUNDING_MARGIN * np.sqrt(n) * np.linalg.norm(W * rounding[:, None], axis=0)
