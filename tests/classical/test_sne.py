@@ -67,7 +67,7 @@ def divergence_of(p, q):
 
 
 def divergence_at(objective, Yt):
-    return sum(objective.parts(Yt)) + objective.constant
+    return sum(objective.terms(Yt)) + objective.constant
 
 
 def random_graph(n, seed=0):

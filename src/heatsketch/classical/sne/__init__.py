@@ -1,10 +1,11 @@
 """Stochastic neighbor embedding, with Gaussian and with heavy-tailed neighbourhoods.
 
-`perplexity` makes the probabilities of the data, `objectives` compare them with those of an
-embedding, `descent` lowers the difference, `kernels` are the compiled loops; `engines` are other
-libraries' descents; `estimators` put them together.
+`perplexity` computes the probabilities of the data, `objectives` compare them with those of an
+embedding, `descent` lowers the difference, `kernels` holds the compiled loops; `engines` are the
+descents of other libraries; `sne` and `tsne` are the two methods.
 """
 
-from heatsketch.classical.sne.estimators import SNE, TSNE
+from heatsketch.classical.sne.sne import SNE
+from heatsketch.classical.sne.tsne import TSNE
 
 __all__ = ["SNE", "TSNE"]

@@ -1,4 +1,4 @@
-"""Approximate descents of t-SNE for many points, by libraries that do them well."""
+"""Approximate descents of t-SNE for many points, by other libraries."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from heatsketch._typing import Array
 from heatsketch.classical.sne.descent import Schedule
 from heatsketch.neighbors import Neighbors
 
-_SKLEARN_EARLY = 250  # iterations, fixed there
+_SKLEARN_EARLY_ITER = 250  # fixed in scikit-learn
 
 
 def check_engine(method: str, k: int, schedule: Schedule) -> None:
-    """Raise where a library's descent lacks what is asked for, or the library is not there."""
+    """Raise where the descent of a library lacks what is asked for, or is not installed."""
     name = f"method={method!r}"
     if k > 2:
-        raise ValueError(
-            f"n_components={k}, and {name} has the weights (17) up to 2 only; pass method='exact'."
-        )
+        raise ValueError(f"n_components={k} but {name} allows at most 2; pass method='exact'.")
     if schedule.compression:
         raise ValueError(
-            f"early_compression={schedule.compression:g}, which {name} does not have; pass 0, or "
+            f"early_compression={schedule.compression:g} but {name} has none; pass 0, or "
             "method='exact'."
         )
-    if method == "barnes-hut" and schedule.early_iter != _SKLEARN_EARLY:
+    if method == "barnes-hut" and schedule.early_iter != _SKLEARN_EARLY_ITER:
         raise ValueError(
-            f"early_iter={schedule.early_iter}, and {name} knows {_SKLEARN_EARLY} only; pass that "
-            "and a larger n_iter, or method='exact'."
+            f"early_iter={schedule.early_iter} but {name} has a fixed number of early steps; pass "
+            f"early_iter={_SKLEARN_EARLY_ITER} and a larger n_iter, or method='exact'."
         )
     if method == "fft" and find_spec("openTSNE") is None:
         raise ImportError(
@@ -43,7 +41,8 @@ def barnes_hut(
 ) -> tuple[Array, float, int]:
     """Return scikit-learn's embedding (n, k), divergence and iterations, from the neighbours found.
 
-    Distant points push as one, by cells of a tree. It solves the perplexity itself, to 1e-5.
+    Distant points are taken together, by the cells of a tree. The perplexity is solved again, to
+    1e-5.
     """
     model = TSNE(
         Y.shape[1],
@@ -53,14 +52,14 @@ def barnes_hut(
         max_iter=schedule.n_iter,
         metric="precomputed",
         init=Y.astype(np.float32),
-        random_state=0,  # nothing is left to chance
+        random_state=0,  # nothing is drawn: the initial places are given
     )
     places = model.fit_transform(_distance_graph(found))
     return places, float(model.kl_divergence_), int(model.n_iter_) + 1
 
 
 def _distance_graph(found: Neighbors) -> sparse.csr_matrix:
-    """Return distances as CSR (n, n), each row nearest first, every point its own first."""
+    """Return distances as CSR (n, n): each row begins with the point itself, then nearest first."""
     n, width = found.indices.shape
     own = np.arange(n)[:, None]
     indices = np.hstack([own, found.indices])

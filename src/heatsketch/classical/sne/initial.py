@@ -1,4 +1,4 @@
-"""Where the descent starts."""
+"""The initial places of the descent."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from heatsketch._checks import check_choice, check_finite
 from heatsketch._typing import Array
 from heatsketch.classical.sne.near import Near
 
-_SPREAD = 1e-4  # standard deviation of the first places: so near that clusters pass through others
-_FLAT = 1e-6  # share of the largest spread below which a coordinate tells nothing
+_INITIAL_DEVIATION = 1e-4  # so small that clusters can pass through each other
+_MIN_DEVIATION_RATIO = 1e-6  # to the largest one; principal components below it are rounding
 
 
 def check_init(init: Any, n: int, k: int) -> Any:
@@ -28,19 +28,19 @@ def check_init(init: Any, n: int, k: int) -> Any:
     return places
 
 
-def first_places(near: Near, n: int, k: int, init: Any, seed: list[int]) -> Array:
-    """Return places (n, k): principal components scaled to a spread of 1e-4, random, or given.
+def initial_places(near: Near, n: int, k: int, init: Any, seed: list[int]) -> Array:
+    """Return places (n, k): principal components of deviation 1e-4, random places, or given ones.
 
-    Coordinates in which the points do not differ are random: the gradient would leave them flat.
+    Coordinates in which the points do not differ are random, because no gradient would move them.
     """
     if not isinstance(init, str):
         return init
-    random = np.random.default_rng(seed).normal(scale=_SPREAD, size=(n, k))
+    random = np.random.default_rng(seed).normal(scale=_INITIAL_DEVIATION, size=(n, k))
     if init == "random":
         return random
     places = near.principal(k, seed[0])
-    spread = places.std(axis=0)
-    kept = np.flatnonzero(spread > _FLAT * spread.max(initial=0.0))
+    deviation = places.std(axis=0)
+    kept = np.flatnonzero(deviation > _MIN_DEVIATION_RATIO * deviation.max(initial=0.0))
     if len(kept):
-        random[:, kept] = places[:, kept] * (_SPREAD / spread.max())
+        random[:, kept] = places[:, kept] * (_INITIAL_DEVIATION / deviation.max())
     return random

@@ -13,23 +13,24 @@ from heatsketch._compile import compiled, compiled_as_written
 from heatsketch._typing import Array
 from heatsketch.operators.exp2 import exp2_double
 
-_BLOCK = 512  # points whose weights are held at a time
-_LOW, _HIGH = math.log(1e-215), math.log(800.0)  # between which log β lies: see `calibrate`
-_FAR = 1e100  # a ratio of lengths beyond which a point has no weight but where all others coincide
-_VANISHED = 745.0  # e^-x is 0 beyond
-_CLOSE = 1e-12  # of the entropy
-_STEADY = 1e-7  # a step of a new point below which it has arrived
-_TRIALS = 300  # steps tried for a new point
+_BLOCK_POINTS = 512  # points whose weights are held at a time
+_MIN_LOG_BETA, _MAX_LOG_BETA = math.log(1e-215), math.log(800.0)  # see `calibrate`
+_MAX_LENGTH_RATIO = 1e100  # beyond, a point has no weight unless all other points coincide
+_MAX_EXPONENT = 745.0  # e^-x is 0 for larger x
+_ENTROPY_TOLERANCE = 1e-12
+_MIN_STEP_LENGTH = 1e-7  # a new point whose step is shorter has arrived
+_MAX_TRIAL_STEPS = 300  # for a new point
 
 
 @compiled_as_written  # 1 / gap may overflow where value / gap does not
 def calibrate(distances: Array, perplexity: float, p: Array, sigma: Array, ties: Array) -> None:
     """Solve the perplexity (14) for the bandwidth of every row, and write p_{j|i} (13) and σ_i.
 
-    Distances (m, l) ascend. With k = ⌈perplexity⌉, distances are counted from the nearest one and
-    squares divided so that the k-th is 1: then β = 1/2σ² cannot exceed 800, for beyond it fewer
-    than k points have a weight, nor be so small that all have the same. `ties` are the points as
-    near as the nearest; where they are too many for the perplexity, they share p: the limit σ → 0.
+    Distances (m, l) ascend. With k = ⌈perplexity⌉, the smallest square is subtracted from all, and
+    the rest divided so that the k-th is 1: then β = 1/2σ² cannot exceed 800, because fewer than k
+    points would have a weight, nor be so small that all weights are equal. `ties` counts the points
+    as near as the nearest; where they are too many for the perplexity, they share p: the limit of
+    σ → 0.
     """
     wanted, k, width = math.log(perplexity), math.ceil(perplexity), distances.shape[1]
     u = np.empty(width)
@@ -44,32 +45,33 @@ def calibrate(distances: Array, perplexity: float, p: Array, sigma: Array, ties:
             continue
         gap, total = r[k - 1] - least, r[k - 1] + least
         for j in range(width):
-            u[j] = min((r[j] - least) / gap, _FAR) * min((r[j] + least) / total, _FAR)
+            difference = min((r[j] - least) / gap, _MAX_LENGTH_RATIO)
+            u[j] = difference * min((r[j] + least) / total, _MAX_LENGTH_RATIO)
         beta = _solve_entropy(u, wanted, p[i])
         sigma[i] = math.sqrt(gap) * math.sqrt(total) / math.sqrt(2 * beta)
 
 
 @compiled_as_written
 def _solve_entropy(u: Array, wanted: float, p: Array) -> float:
-    """Return β at which p ∝ e^(-β u) has the entropy wanted (nats), by Newton's method in log β.
+    """Return β so that p ∝ e^(-β u) has the wanted entropy (nats), by Newton's method in log β.
 
     A step that leaves the bracket is replaced by bisection. dH / d log β = -Var(β u).
     """
-    low, high, t, total = _LOW, _HIGH, 0.0, 1.0
+    low, high, t, total = _MIN_LOG_BETA, _MAX_LOG_BETA, 0.0, 1.0
     for _ in range(200):
         beta = math.exp(t)
         total, mean, square = 0.0, 0.0, 0.0
         for j in range(len(u)):
             v = beta * u[j]
             p[j] = 0.0
-            if v < _VANISHED:
+            if v < _MAX_EXPONENT:
                 p[j] = math.exp(-v)
                 total += p[j]
                 mean += v * p[j]
                 square += v * v * p[j]
         mean /= total
         excess = math.log(total) + mean - wanted
-        if abs(excess) <= _CLOSE:
+        if abs(excess) <= _ENTROPY_TOLERANCE:
             break
         if excess > 0:
             low = t
@@ -101,7 +103,7 @@ def student_forces(
     """
     k = Yt.shape[0]
     y, force = np.empty(k, Yt.dtype), np.empty(k, Yt.dtype)
-    weights = np.empty(_BLOCK, Yt.dtype)
+    weights = np.empty(_BLOCK_POINTS, Yt.dtype)
     for i in range(first, stop):
         for c in range(k):
             y[c], force[c] = Yt[c, i], 0
@@ -123,8 +125,8 @@ def _student_row(Yt: Array, y: Array, own: int, weights: Array, force: Array) ->
     k, n = Yt.shape
     one, total = Yt.dtype.type(1), 0.0
     force[:] = 0
-    for start in range(0, n, _BLOCK):
-        count = min(_BLOCK, n - start)
+    for start in range(0, n, _BLOCK_POINTS):
+        count = min(_BLOCK_POINTS, n - start)
         weights[:count] = 1
         for c in range(k):
             here, others = y[c], Yt[c, start : start + count]
@@ -150,10 +152,10 @@ def _student_row(Yt: Array, y: Array, own: int, weights: Array, force: Array) ->
 
 @compiled
 def gaussian_forces(Yt: Array, first: int, stop: int, push: Array, logs: Array) -> None:
-    """Add Σ_j (q_{j|i} + q_{i|j}) (y_i - y_j) to push (k, n), as far as some rows i say it.
+    """Add to push (k, n) what some rows i contribute to Σ_j (q_{j|i} + q_{i|j}) (y_i - y_j).
 
-    Row i gives q_{j|i} = e^(-|y_i - y_j|²) / Z_i for all j, which pushes y_i and every y_j. Also
-    writes log Z_i. Squares are counted from the nearest point: no Z is 0.
+    Row i contributes q_{j|i} = e^(-|y_i - y_j|²) / Z_i for all j, which pushes y_i and every y_j. Also
+    writes log Z_i. The smallest square is subtracted from all, so that no Z is 0.
     """
     k, n = Yt.shape
     q = np.empty(n)
@@ -189,7 +191,7 @@ def gaussian_forces(Yt: Array, first: int, stop: int, push: Array, logs: Array) 
 def squares_of_pairs(
     Yt: Array, starts: Array, columns: Array, first: int, stop: int, squares: Array
 ) -> None:
-    """Write |y_i - y_j|² for the pairs stored of some rows i."""
+    """Write |y_i - y_j|² for the stored pairs of some rows i."""
     for i in range(first, stop):
         for e in range(starts[i], starts[i + 1]):
             square = 0.0
@@ -202,12 +204,12 @@ def squares_of_pairs(
 def place(Yt: Array, columns: Array, p: Array, out: Array) -> None:
     """Write the places (m, k) of new points among the points Yt (k, n), which stay where they are.
 
-    Each starts at the mean of its neighbours' places, weighted by p (m, l), and goes down the
-    gradient of Σ_j p_j log(p_j / q_j), q over all n points. Steps are doubled while the divergence
-    falls as it should, halved where it does not.
+    Each starts at the mean of its neighbours' places, weighted by p (m, l), and descends the
+    gradient of Σ_j p_j log(p_j / q_j), q over all n points. The step size is doubled while the
+    divergence falls sufficiently (Armijo's rule), and halved otherwise.
     """
     k = Yt.shape[0]
-    weights = np.empty(_BLOCK)
+    weights = np.empty(_BLOCK_POINTS)
     y, trial, g, g_trial = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     for i in range(len(columns)):
         for c in range(k):
@@ -216,12 +218,12 @@ def place(Yt: Array, columns: Array, p: Array, out: Array) -> None:
                 y[c] += p[i, e] * Yt[c, columns[i, e]]
         cost = _divergence(Yt, columns[i], p[i], y, weights, g)
         step = 1.0
-        for _ in range(_TRIALS):
+        for _ in range(_MAX_TRIAL_STEPS):
             slope = 0.0
             for c in range(k):
                 slope += g[c] * g[c]
                 trial[c] = y[c] - step * g[c]
-            if step * math.sqrt(slope) <= _STEADY:
+            if step * math.sqrt(slope) <= _MIN_STEP_LENGTH:
                 break
             new = _divergence(Yt, columns[i], p[i], trial, weights, g_trial)
             if new <= cost - 0.25 * step * slope:

@@ -11,21 +11,21 @@ from scipy import sparse
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
 
-_TILE = 128  # rows whose forces are one unit of work
-_PARTS = 16  # in which SNE's rows are cut; each part has forces on all points
+_TILE_POINTS = 128  # points whose forces are one unit of work in t-SNE
+_FORCE_BLOCKS = 16  # blocks of points in SNE; each block needs an array of forces on all points
 
 
 class Objective(Protocol):
     """A divergence of places Yt (k, n)."""
 
     @property
-    def share(self) -> float:
+    def point_weight(self) -> float:
         """The weight of one point in the divergence."""
         ...
 
     @property
     def stiffness(self) -> Array:
-        """What attraction pulls each point back by, per unit of length, (n,)."""
+        """The force of attraction on each point per unit of displacement, (n,)."""
         ...
 
     def gradient(self, Yt: Array, exaggeration: float) -> Array:
@@ -34,13 +34,13 @@ class Objective(Protocol):
 
     @property
     def constant(self) -> float:
-        """What the divergence has of the data alone: Σ p log p."""
+        """The term of the divergence that depends on the data alone: Σ p log p."""
         ...
 
-    def parts(self, Yt: Array) -> tuple[float, float]:
-        """Return what attraction and repulsion lower: with `constant` their sum is the divergence.
+    def terms(self, Yt: Array) -> tuple[float, float]:
+        """Return the terms lowered by attraction and by repulsion.
 
-        Exaggeration multiplies the first.
+        The divergence is their sum plus `constant`. Exaggeration multiplies the first.
         """
         ...
 
@@ -58,18 +58,18 @@ class Student:
         self._P = P
         self.stiffness = 4 * np.asarray(P.sum(axis=1)).ravel()
         self.constant = float(np.sum(P.data * np.log(P.data)))
-        self.share = 1 / P.shape[0]
+        self.point_weight = 1 / P.shape[0]
 
     def gradient(self, Yt: Array, exaggeration: float) -> Array:
         """Return 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19)."""
         pull, push, sums = self._forces(Yt)
         return 4 * (exaggeration * pull - push / float(sums.sum()))
 
-    def parts(self, Yt: Array) -> tuple[float, float]:
+    def terms(self, Yt: Array) -> tuple[float, float]:
         """Return Σ p_ij log(1 + |y_i - y_j|²) and log Σ_{k≠l} 1 / (1 + |y_k - y_l|²)."""
         Yt = Yt.astype(float)
-        near = float(np.sum(self._P.data * np.log1p(_squares(self._P, Yt))))
-        return near, math.log(self._forces(Yt)[2].sum())
+        attraction = float(np.sum(self._P.data * np.log1p(_squares(self._P, Yt))))
+        return attraction, math.log(self._forces(Yt)[2].sum())
 
     def _forces(self, Yt: Array) -> tuple[Array, Array, Array]:
         from heatsketch.classical.sne.kernels import student_forces  # compiled loops
@@ -81,7 +81,7 @@ class Student:
         def work(rows: slice) -> None:
             student_forces(Yt, P.indptr, P.indices, p, rows.start, rows.stop, pull, push, sums)
 
-        for_each_tile(work, Yt.shape[1], _TILE)
+        for_each_tile(work, Yt.shape[1], _TILE_POINTS)
         return pull, push, sums
 
 
@@ -94,32 +94,32 @@ class Gaussian:
         Conditional probabilities p_{j|i}, in row i.
     """
 
-    share = 1.0
+    point_weight = 1.0
 
     def __init__(self, graph: sparse.csr_matrix) -> None:
         self._graph = graph
         self.constant = float(np.sum(graph.data * np.log(graph.data)))
-        self._both = sparse.csr_matrix(graph + graph.T)
-        self._degrees = np.asarray(self._both.sum(axis=1)).ravel()
+        self._symmetric = sparse.csr_matrix(graph + graph.T)
+        self._degrees = np.asarray(self._symmetric.sum(axis=1)).ravel()
         self.stiffness = 2 * self._degrees
 
     def gradient(self, Yt: Array, exaggeration: float) -> Array:
         """Return 2 Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j)."""
         Yt = Yt.astype(float, copy=False)
-        pull = self._degrees * Yt - (self._both @ Yt.T).T
+        pull = self._degrees * Yt - (self._symmetric @ Yt.T).T
         return 2 * (exaggeration * pull - self._forces(Yt)[0])
 
-    def parts(self, Yt: Array) -> tuple[float, float]:
+    def terms(self, Yt: Array) -> tuple[float, float]:
         """Return Σ_ij p_{j|i} |y_i - y_j|² and Σ_i log Z_i."""
         Yt = Yt.astype(float)
-        near = float(np.sum(self._graph.data * _squares(self._graph, Yt)))
-        return near, float(self._forces(Yt)[1].sum())
+        attraction = float(np.sum(self._graph.data * _squares(self._graph, Yt)))
+        return attraction, float(self._forces(Yt)[1].sum())
 
     def _forces(self, Yt: Array) -> tuple[Array, Array]:
         from heatsketch.classical.sne.kernels import gaussian_forces  # compiled loops
 
         n = Yt.shape[1]
-        tile = -(-n // _PARTS)
+        tile = -(-n // _FORCE_BLOCKS)
         push, logs = np.zeros((-(-n // tile), *Yt.shape)), np.empty(n)
 
         def work(rows: slice) -> None:
@@ -130,7 +130,7 @@ class Gaussian:
 
 
 def _squares(graph: sparse.csr_matrix, Yt: Array) -> Array:
-    """Return |y_i - y_j|² of the stored pairs."""
+    """Return |y_i - y_j|² of the pairs stored in the graph."""
     from heatsketch.classical.sne.kernels import squares_of_pairs  # compiled loops
 
     squares = np.empty(graph.nnz)

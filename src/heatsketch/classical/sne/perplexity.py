@@ -31,14 +31,14 @@ class Conditional(NamedTuple):
 def conditional(distances: Array, perplexity: float) -> Conditional:
     """Compute p_{j|i} = e^(-d_ij² / 2σ_i²) / Σ_k e^(-d_ik² / 2σ_i²), (13), of a perplexity (14).
 
-    σ_i is found to twelve digits of the entropy, on any scale of the distances. Where more points
-    than the perplexity are equally near, the nearest of all, no σ_i gives it; these points share
-    the probability then, which is the limit σ_i → 0, and a warning says so.
+    σ_i gives the entropy to twelve digits, on any scale of the distances. Where more neighbours
+    than the perplexity are nearest at the same distance, no σ_i has this perplexity; then these
+    neighbours share the probability, which is the limit σ_i → 0, with a warning.
 
     Parameters
     ----------
     distances : array (m, l)
-        To the neighbours, ascending in every row.
+        Distances to the neighbours, ascending in every row.
     perplexity : float
         Above 1 and below l.
     """
@@ -56,7 +56,7 @@ def conditional(distances: Array, perplexity: float) -> Conditional:
         warnings.warn(
             f"{len(crowded)} point(s) (rows {name_rows(crowded)}) have more nearest neighbours at "
             f"one distance (up to {ties.max()}) than perplexity={perplexity:g}, which no bandwidth "
-            "reaches there; these neighbours count equally. Remove copies, or raise perplexity.",
+            "gives; these neighbours get equal weights. Remove copies, or raise perplexity.",
             ScaleWarning,
             stacklevel=4,
         )
@@ -75,8 +75,8 @@ def conditional_graph(p: Array, indices: Array) -> sparse.csr_matrix:
 
 def joint(graph: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return p_ij = (p_{i|j} + p_{j|i}) / 2n, (15), CSR (n, n): symmetric, of sum 1."""
-    both = sparse.csr_matrix(graph + graph.T)
-    both.data /= 2 * graph.shape[0]
-    both.eliminate_zeros()  # what this made of the smallest numbers
-    both.sort_indices()
-    return both
+    P = sparse.csr_matrix(graph + graph.T)
+    P.data /= 2 * graph.shape[0]
+    P.eliminate_zeros()  # the smallest numbers may have underflowed
+    P.sort_indices()
+    return P
