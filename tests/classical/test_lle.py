@@ -20,7 +20,7 @@ from heatsketch.classical.lle import LocallyLinearEmbedding, reconstruction_weig
 from heatsketch.spectral import singular
 from heatsketch.spectral.singular import closed_groups, smallest_singular
 
-WAYS = ("factors", "products", "dense")
+METHODS = ("factors", "products", "dense")
 
 
 def lle(k=2, **changes):
@@ -82,10 +82,10 @@ def random_weights(X, n_neighbors=8, reg=1e-3):
     return reconstruction_weights(X, X, graph, reg)
 
 
-def smallest(L, k, way, **changes):
+def smallest(L, k, method, **changes):
     L = sparse.csr_matrix(L)
     options = {"tol": 1e-10, "max_iter": 100, "rng": 0} | changes
-    return smallest_singular(L, closed_groups(L), k, way=way, **options)
+    return smallest_singular(L, closed_groups(L), k, method=method, **options)
 
 
 @parametrize_with_checks([lle(n_neighbors=5), LocallyLinearEmbedding(radius=3.0)])
@@ -229,12 +229,12 @@ def test_recovers_a_plane_up_to_an_affine_map(n):
     assert_allclose(model.eigenvalues_[2], mu[3], rtol=1e-3)
 
 
-@pytest.mark.parametrize("way", ["factors", "products"])
-def test_every_way_gives_the_singular_vectors_of_lapack(way):
+@pytest.mark.parametrize("method", ["factors", "products"])
+def test_every_method_gives_the_singular_vectors_of_lapack(method):
     W = random_weights(uniform(280, 3))
     L = sparse.eye_array(280) - W
     _, sigma, V = np.linalg.svd(L.toarray())
-    found = smallest(L, 3, way)
+    found = smallest(L, 3, method)
     assert_allclose(found.values, sigma[::-1][1:4] ** 2, rtol=1e-6)
     assert subspace_angles(found.vectors, V[::-1][1:4].T).max() < 1e-6
     assert found.residuals.max() < 1e-9
@@ -271,11 +271,11 @@ def test_left_null_vector_that_falls_off_steeply():
 
 def test_memory_decides_what_is_factored(monkeypatch):
     cube = sparse.csr_matrix(sparse.eye_array(500) - random_weights(uniform(500, 3)))
-    assert singular._way(cube, 2) == "factors"
-    assert singular._way(cube[:200, :200], 2) == "dense"
-    assert singular._way(cube, 60) == "dense"
+    assert singular._choose_method(cube, 2) == "factors"
+    assert singular._choose_method(cube[:200, :200], 2) == "dense"
+    assert singular._choose_method(cube, 60) == "dense"
     monkeypatch.setattr(memory, "available", lambda: 1e6)
-    assert singular._way(cube, 2) == "products"
+    assert singular._choose_method(cube, 2) == "products"
 
 
 def test_prediction_bounds_the_factors_of_a_surface_and_a_cube():
@@ -319,12 +319,12 @@ def test_closed_groups_are_the_sets_that_nothing_leaves():
         assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_groups_are_told_apart_first(way):
+@pytest.mark.parametrize("method", METHODS)
+def test_groups_are_told_apart_first(method):
     X = np.vstack([uniform(90, 3), uniform(130, 3, seed=1) + 9, uniform(100, 3, seed=2) - 9])
     L = sparse.eye_array(320) - random_weights(X)
     sigma = np.linalg.svd(L.toarray())[1]
-    found = smallest(L, 4, way)
+    found = smallest(L, 4, method)
     assert (found.values[:2] < 1e-18).all()
     group = np.repeat(np.eye(3), [90, 130, 100], axis=0)
     assert subspace_angles(group, found.vectors[:, :2]).max() < 1e-6

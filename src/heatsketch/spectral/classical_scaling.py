@@ -14,8 +14,8 @@ from heatsketch._typing import Array
 from heatsketch.operators import Dense
 from heatsketch.spectral.eigenpairs import fix_signs
 
-_ALL_EIGENPAIRS = 1500  # points up to which LAPACK takes no longer than iterating
-_ROUNDING = 1e-12  # share of the largest eigenvalue below which one is zero
+_MAX_DENSE_POINTS = 1500  # up to which LAPACK takes no longer than iterating
+_EIGENVALUE_ROUNDING = 1e-12  # an eigenvalue below this share of the largest counts as zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Scaling:
         """Return coordinates (m, k) of points from their squared distances to the l points (m, l).
 
         The least-squares solution of |y - y_j|² - |y_j|² = δ_j up to a constant (Gower 1968; de
-        Silva and Tenenbaum 2004): y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j). Exact where the
+        Silva and Tenenbaum 2004): y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j). It is exact where the
         distances are Euclidean and the l points span the space.
         """
         inverse = np.zeros_like(self.values)
@@ -61,11 +61,11 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
     squares : array (l, l), float64
         Squared distances, symmetric. Overwritten.
     k : int
-        Coordinates wanted, at most l.
+        Number of coordinates, at most l.
 
     Notes
     -----
-    Cost: l³ operations up to 1,500 points, beyond some 50 products with the matrix.
+    Cost: l³ operations up to 1,500 points, some 50 products with the matrix for more.
     """
     means = squares.mean(axis=1)
     overall = means.mean()
@@ -73,29 +73,29 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
         squares[rows] -= means[rows, None]
         squares[rows] -= means - overall
         squares[rows] *= -0.5
-    values, vectors = _top(squares, k)
-    positive = values > _ROUNDING * max(values[0], 0.0)
+    values, vectors = _largest_eigenpairs(squares, k)
+    positive = values > _EIGENVALUE_ROUNDING * max(values[0], 0.0)
     warn_of_zeros(int(np.count_nonzero(positive)), k)
     return Scaling(np.where(positive, values, 0.0), fix_signs(vectors), means)
 
 
 def warn_of_zeros(found: int, k: int) -> None:
-    """Warn where fewer than k coordinates are found."""
+    """Warn where fewer than k eigenvalues are positive."""
     if found < k:
         warnings.warn(
-            f"Only {found} of {k} eigenvalues of the scaling are positive beyond rounding: there "
-            "are no more Euclidean dimensions, or they are too small beside the largest (an "
+            f"Only {found} of {k} eigenvalues are positive beyond rounding, because the distances "
+            "have no more Euclidean dimensions, or these are too small relative to the largest (an "
             "outlier?); the other coordinates are zero.",
             stacklevel=4,
         )
 
 
-def _top(B: Array, k: int) -> tuple[Array, Array]:
+def _largest_eigenpairs(B: Array, k: int) -> tuple[Array, Array]:
     """Return the k largest eigenvalues, descending, and their eigenvectors."""
     n = len(B)
-    if not B.any():  # nothing for an iteration to find
+    if not B.any():  # an iteration would find nothing
         return np.zeros(k), np.eye(n, k)
-    if n <= _ALL_EIGENPAIRS or 3 * k > n:
+    if n <= _MAX_DENSE_POINTS or 3 * k > n:
         values, vectors = eigh(B, subset_by_index=(n - k, n - 1))
     else:
         # Products in fixed tiles: the same bits for any number of threads.

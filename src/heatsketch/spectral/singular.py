@@ -22,22 +22,20 @@ from heatsketch.spectral.eigenpairs import eigh, fix_signs
 
 logger = logging.getLogger("heatsketch")
 
-_DENSE = 256  # rows up to which LAPACK takes no longer
-_EXTRA = 4  # columns of a block beyond those wanted
-_FILLED = 0.35  # share of all entries that the factors of a random graph of 12 neighbours hold
-_ENTRY = 20.0  # bytes of an entry of the factors, while they grow
-_WORK = 2e12  # entries²/n: ten minutes of elimination
-_SAFE = 1e-4  # of the largest entry of a left null vector: what a pinned row must have
-_PINNINGS = 4  # at most, until they are safe
-_PIVOT = 0.1  # of the largest entry of a column: a diagonal one is taken, which keeps the order
-_PRODUCTS = 100  # that stand for one step, where nothing is factored
-_ROUNDING = 10 * np.finfo(float).eps
-_TINY = np.finfo(float).tiny
-_RESIDUAL = 1e-10  # of products with M, relative to its largest eigenvalue
+_MAX_DENSE_ROWS = 256  # up to which LAPACK takes no longer
+_EXTRA_COLUMNS = 4  # of a block, beyond the number of vectors wanted
+_MAX_FILL = 0.35  # share of n² that the factors of a random graph with 12 neighbours have
+_BYTES_PER_ENTRY = 20.0  # of the factors, while they grow
+_MAX_ELIMINATION_WORK = 2e12  # entries² / n: ten minutes
+_MIN_PIN_SHARE = 1e-4  # of a pinned row in a left null vector, relative to the largest entry
+_MAX_PINNINGS = 4  # attempts to pin rows of sufficient share
+_PIVOT_THRESHOLD = 0.1  # a diagonal entry this large in its column is the pivot: keeps the order
+_PRODUCTS_PER_STEP = 100  # products with M that `max_iter` counts as one step
+_ZERO_ROUNDING = 10 * np.finfo(float).eps
 
 
-class Smallest(NamedTuple):
-    """The smallest singular values of L but for one zero, and their right singular vectors.
+class SingularPairs(NamedTuple):
+    """The smallest singular values of L except one zero, and their right singular vectors.
 
     Attributes
     ----------
@@ -48,10 +46,10 @@ class Smallest(NamedTuple):
     residuals : array (k,)
         |M y - σ² y|.
     change : float
-        What further steps of the iteration could still change, relative to 1/σ²; relative to σ²,
-        where nothing was factored; 0 where there were none.
+        How much further steps of the iteration could still change: relative to 1/σ², or to σ² where
+        nothing was factored; 0 where there was no iteration.
     steps : int
-        Steps of the iteration.
+        Number of steps of the iteration.
     """
 
     values: Array
@@ -87,73 +85,74 @@ def smallest_singular(
     tol: float,
     max_iter: int,
     rng: Rng,
-    way: str | None = None,
-) -> Smallest:
-    """Compute the smallest k singular values of L beside that of the vector 1.
+    method: str | None = None,
+) -> SingularPairs:
+    """Compute the smallest k singular values of L, without that of the vector 1.
 
-    The eigenvalues of M = LᵀL are squares, so M has twice as many digits of range as L: rounding
-    of M alone may exceed them. Hence everything works with L. "factors": sparse LU factors of L
-    without a row and column for each closed group give the pseudo-inverse L⁺, and a block Krylov
-    method the largest eigenvalues of L⁺L⁺ᵀ; the singular values of L on what it has found are
-    taken at the end. "dense": LAPACK, for few rows. "products": Chebyshev-filtered products with
-    M, where the factors would fill the memory.
+    The eigenvalues of M = LᵀL are squares: rounding of M alone may exceed the smallest ones. Hence
+    all methods work with L. "factors": sparse LU factors of L without one row and column for each
+    closed group give the pseudo-inverse L⁺, and a block Krylov method the largest eigenvalues of
+    L⁺L⁺ᵀ; at the end the singular values of L are computed on the subspace found. "dense": LAPACK,
+    for few rows. "products": Chebyshev-filtered products with M, where the factors would exceed the
+    memory.
 
     Parameters
     ----------
     L : CSR (n, n)
-        Rows sum to 0.
+        Its rows sum to 0.
     groups : list of arrays
-        What `closed_groups` found.
+        The result of `closed_groups`.
     k : int, 1 <= k < n
     tol : float
         Bound on |M⁺y - θy| / θ.
     max_iter : int
         Bound on the steps of the Krylov method.
     rng : int, Generator or None
-        Start of the iteration.
-    way : "dense", "factors" or "products", optional
-        By default as n and the memory ask for.
+        Seed of the initial block.
+    method : "dense", "factors" or "products", optional
+        By default chosen by n and the available memory.
 
     Returns
     -------
-    Smallest
+    SingularPairs
     """
     n = L.shape[0]
-    way = way or _way(L, k)
-    logger.info("%d singular vectors of %s rows by %s", k, f"{n:,}", way)
+    method = method or _choose_method(L, k)
+    logger.info("%d singular vectors of %s rows by %s", k, f"{n:,}", method)
     change, steps = 0.0, 0
-    if way == "dense":
+    if method == "dense":
         V = _dense(L, k)
-    elif way == "products":
-        V = _by_products(L, k, _PRODUCTS * max_iter, rng)
+    elif method == "products":
+        V = _by_products(L, k, _PRODUCTS_PER_STEP * max_iter, rng)
     else:
         V, change, steps = _by_factors(L, groups, k, tol, max_iter, rng)
     found = _extract(L, V, k)
-    if way == "products":
-        unsure = found.residuals / np.maximum(found.values, _TINY)
-        change = float(unsure[len(groups) - 1 :].max(initial=0.0))  # zeros are known
+    if method == "products":
+        changes = found.residuals / np.maximum(found.values, np.finfo(float).tiny)
+        change = float(changes[len(groups) - 1 :].max(initial=0.0))  # those before belong to zeros
     return found._replace(change=change, steps=steps)
 
 
-def _way(L: sparse.csr_matrix, k: int) -> str:
+def _choose_method(L: sparse.csr_matrix, k: int) -> str:
     n = L.shape[0]
-    if n <= _DENSE or 20 * (k + _EXTRA) > n:
+    if n <= _MAX_DENSE_ROWS or 20 * (k + _EXTRA_COLUMNS) > n:
         return "dense"
-    entries = _FILLED * float(n) ** 2
+    entries = _MAX_FILL * float(n) ** 2
     if not _affordable(entries, n):
         entries = min(entries, _predicted_entries(L))
     return "factors" if _affordable(entries, n) else "products"
 
 
 def _affordable(entries: float, n: int) -> bool:
-    return _ENTRY * entries < memory.available() / 2 and entries**2 / n < _WORK
+    fits = _BYTES_PER_ENTRY * entries < memory.available() / 2
+    return fits and entries**2 / n < _MAX_ELIMINATION_WORK
 
 
 def _predicted_entries(L: sparse.csr_matrix) -> float:
-    """Predict the entries of the factors from the widest level of a search of the graph.
+    """Predict the entries of the factors from the widest level of a breadth-first search.
 
-    A level separates those before from those after it, so the last block that elimination comes to
-    is about as wide: 57 million entries for 60,000 points in a cube, where this gives 65.
+    A level separates the levels before from those after it, so the last block of the elimination is
+    about as wide: 57 million entries for 60,000 points in a cube, where this predicts 65 million.
     """
     _, labels = connected_components(L, directed=False)
     start = int(np.argmax(labels == np.bincount(labels).argmax()))
@@ -166,7 +165,7 @@ def _predicted_entries(L: sparse.csr_matrix) -> float:
 
 
 def _dense(L: sparse.csr_matrix, k: int) -> Array:
-    """Return the last right singular vectors of L with a large row along 1 below it."""
+    """Return the last right singular vectors of L, to which a large row along 1 is appended."""
     n = L.shape[0]
     full = L.toarray()
     large = 10 * np.sqrt((full**2).sum()) + 1.0
@@ -175,7 +174,7 @@ def _dense(L: sparse.csr_matrix, k: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Gram:
-    """c I - LᵀL, whose largest eigenvalues are those of the smallest singular values."""
+    """The operator c I - LᵀL: its largest eigenvalues give the smallest singular values of L."""
 
     L: sparse.csr_matrix
     transposed: sparse.csr_matrix
@@ -207,23 +206,23 @@ class _Gram:
         return self.bound * X - multiply(self.transposed, multiply(self.L, X))
 
 
-def _by_products(L: sparse.csr_matrix, k: int, most: int, rng: Rng) -> Array:
+def _by_products(L: sparse.csr_matrix, k: int, max_products: int, rng: Rng) -> Array:
     one = np.full(L.shape[0], L.shape[0] ** -0.5)
     operator = Deflated(_Gram.of(L), one)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # `change` tells
-        return eigh(operator, k, tol=_RESIDUAL, max_products=most, rng=rng).vectors
+        warnings.simplefilter("ignore", UserWarning)  # `change` reports it
+        return eigh(operator, k, tol=1e-10, max_products=max_products, rng=rng).vectors
 
 
 def _by_factors(
     L: sparse.csr_matrix, groups: list[Array], k: int, tol: float, max_iter: int, rng: Rng
 ) -> tuple[Array, float, int]:
-    """Return a basis that holds the singular vectors wanted, what may be missing, and the steps.
+    """Return a basis of a space with the singular vectors wanted, possible changes, and steps.
 
-    Singular values that are zero to rounding would drown the others in L⁺: they are taken out.
+    Singular values that are zero to rounding would hide the others in L⁺: they are deflated.
     """
     inverse = _PseudoInverse.of(L, groups, k)
-    zero = _ROUNDING * np.sqrt(L.shape[0]) * float(abs(L).sum(axis=1).max())
+    zero = _ZERO_ROUNDING * np.sqrt(L.shape[0]) * float(abs(L).sum(axis=1).max())
     V, change, steps = inverse.right[:, 1 : k + 1], 0.0, 0
     while V.shape[1] < k:
         left = k - V.shape[1]
@@ -241,31 +240,31 @@ def _by_factors(
 class _PseudoInverse:
     """L⁺ and its transpose, by LU factors of L without one row and column for each closed group.
 
-    A closed group has a left null vector u of its own, and without a row that has a share in u the
-    other rows determine x up to null vectors: L⁺f is what they give for f less its part along u,
-    less the part along the right null vectors.
+    A closed group has a left null vector u of its own. Without one row in which u is not zero, the
+    other rows still determine x up to null vectors. L⁺f is their solution for the projection of f
+    orthogonal to u, projected orthogonally to the right null vectors.
     """
 
     factors: Any  # of SuperLU
     kept: Array  # rows that are factored
-    left: Array  # orthonormal null vectors of Lᵀ (n, groups), or some
-    right: Array  # of L (n, groups), or the first k + 1; the first is constant
+    left: Array  # orthonormal null vectors of Lᵀ (n, groups), at most k + 1
+    right: Array  # orthonormal null vectors of L, as many; the first is constant
 
     @classmethod
     def of(cls, L: sparse.csr_matrix, groups: list[Array], k: int) -> _PseudoInverse:
-        """Factor L; where a row turns out to have too little share in u, again without another."""
-        first = groups[: k + 1]  # the null vectors of more are not wanted
+        """Factor L without pinned rows, and with other pins where u is too small in these."""
+        count = min(len(groups), k + 1)  # more null vectors are not wanted
         pins = np.array([group[len(group) // 2] for group in groups])
-        for _ in range(_PINNINGS):
+        for _ in range(_MAX_PINNINGS):
             factors, kept = _factor_without(L, pins)
-            U = _null_vectors(L.T, factors, kept, pins[: len(first)], "T")
-            best = np.abs(U).argmax(axis=0)
-            share = 1 / np.abs(U[best, np.arange(len(first))])  # the pins have 1
-            if (share >= _SAFE).all():
+            U = _null_vectors(L.T, factors, kept, pins[:count], "T")
+            largest = np.abs(U).argmax(axis=0)
+            share = 1 / np.abs(U[largest, np.arange(count)])  # U is 1 at the pins
+            if (share >= _MIN_PIN_SHARE).all():
                 break
-            pins[: len(first)] = best
-        V = _null_vectors(L, factors, kept, pins[: len(first)], "N")
-        V[:, 0] = 1.0  # the sum of all
+            pins[:count] = largest
+        V = _null_vectors(L, factors, kept, pins[:count], "N")
+        V[:, 0] = 1.0  # the sum of all null vectors
         V, R = np.linalg.qr(V)
         return cls(factors, kept, U / np.linalg.norm(U, axis=0), V * np.sign(R[0, 0]))
 
@@ -277,7 +276,7 @@ class _PseudoInverse:
         return Z - self.right @ (self.right.T @ Z)
 
     def without(self, V: Array) -> _PseudoInverse:
-        """Count right singular vectors V (n, p) of values near 0 among the null vectors."""
+        """Treat right singular vectors V (n, p) of values near 0 as null vectors."""
         left, _ = _orthonormal(self._solve(V, "T"), self.left)  # grows along their left ones
         return _PseudoInverse(
             self.factors, self.kept, np.hstack([self.left, left]), np.hstack([self.right, V])
@@ -292,19 +291,22 @@ class _PseudoInverse:
 def _factor_without(L: sparse.csr_matrix, pins: Array) -> tuple[Any, Array]:
     kept = np.delete(np.arange(L.shape[0]), pins)
     core = sparse.csc_matrix(L[kept][:, kept])
-    options = {"SymmetricMode": True}  # near-diagonal pivots, in an order of minimal degree
-    form = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": _PIVOT, "options": options}
+    options = {
+        "permc_spec": "MMD_AT_PLUS_A",  # order of minimum degree
+        "diag_pivot_thresh": _PIVOT_THRESHOLD,
+        "options": {"SymmetricMode": True},
+    }
     try:
-        return splu(core, **form), kept
-    except RuntimeError:  # exactly singular: what is found then has a value of rounding instead
+        return splu(core, **options), kept
+    except RuntimeError:  # exactly singular: a singular value of rounding takes the place of 0
         shift = len(kept) * np.finfo(float).eps * sparse.eye_array(len(kept), format="csc")
-        return splu(sparse.csc_matrix(core + shift), **form), kept
+        return splu(sparse.csc_matrix(core + shift), **options), kept
 
 
 def _null_vectors(
     L: sparse.csr_matrix, factors: Any, kept: Array, pins: Array, which: str
 ) -> Array:
-    """Return for each pin the vector that is 1 there, 0 at the others, and a null vector of L."""
+    """Return for each pin the null vector of L that is 1 there and 0 at the other pins."""
     N = np.zeros((L.shape[0], len(pins)))
     N[pins, np.arange(len(pins))] = 1.0
     columns = sparse.csr_matrix(L)[kept][:, pins].toarray()
@@ -315,12 +317,12 @@ def _null_vectors(
 def _krylov(
     inverse: _PseudoInverse, k: int, tol: float, max_iter: int, rng: Rng
 ) -> tuple[Array, float, int]:
-    """Return a basis that holds the eigenvectors of the k largest eigenvalues of M⁺.
+    """Return a basis of a space with the eigenvectors of the k largest eigenvalues of M⁺.
 
-    Block Lanczos with full orthogonalisation; a block finds eigenvalues as often as they occur.
+    Block Lanczos with full orthogonalisation; the block finds multiple eigenvalues.
     """
     n = len(inverse.right)
-    block = random_block(n, k + _EXTRA, "gaussian", rng)
+    block = random_block(n, k + _EXTRA_COLUMNS, "gaussian", rng)
     Q = current = _orthonormal(block, inverse.right)[0]
     H = np.zeros((0, 0))
     for step in range(1, max_iter + 1):
@@ -362,11 +364,11 @@ def _bordered(H: Array, last: Array) -> Array:
     return grown
 
 
-def _extract(L: sparse.csr_matrix, V: Array, k: int) -> Smallest:
-    """Take the smallest singular values of L on the span of the orthonormal columns of V."""
+def _extract(L: sparse.csr_matrix, V: Array, k: int) -> SingularPairs:
+    """Return the smallest singular values of L on the span of the orthonormal columns of V."""
     _, sigma, T = svd(np.linalg.qr(L @ V, mode="r"))
     sigma, T = sigma[::-1][:k], T[::-1][:k].T
     Y = fix_signs(V @ T)
     values = sigma**2
     residuals = np.linalg.norm(L.T @ (L @ Y) - Y * values, axis=0)
-    return Smallest(values, Y, residuals, 0.0, 0)
+    return SingularPairs(values, Y, residuals, 0.0, 0)

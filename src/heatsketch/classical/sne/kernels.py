@@ -154,8 +154,8 @@ def _student_row(Yt: Array, y: Array, own: int, weights: Array, force: Array) ->
 def gaussian_forces(Yt: Array, first: int, stop: int, push: Array, logs: Array) -> None:
     """Add to push (k, n) what some rows i contribute to Σ_j (q_{j|i} + q_{i|j}) (y_i - y_j).
 
-    Row i contributes q_{j|i} = e^(-|y_i - y_j|²) / Z_i for all j, which pushes y_i and every y_j. Also
-    writes log Z_i. The smallest square is subtracted from all, so that no Z is 0.
+    Row i contributes q_{j|i} = e^(-|y_i - y_j|²) / Z_i for all j, which pushes y_i and every y_j.
+    Also writes log Z_i. The smallest square is subtracted from all, so that no Z is 0.
     """
     k, n = Yt.shape
     q = np.empty(n)
