@@ -335,7 +335,7 @@ def test_groups_are_told_apart_first(method):
 @pytest.mark.parametrize("n", [70, 300])
 def test_disconnected_data_warn_and_stay_finite(n, k):
     X = np.vstack([uniform(n, 2), uniform(n + 5, 2, seed=1) + 9, [[4.0, 4.0]]])
-    with pytest.warns(hs.DisconnectedWarning, match=rf"2 groups of points \(sizes {n + 5}, {n}\)"):
+    with pytest.warns(hs.DisconnectedWarning, match=rf"2 components \(sizes {n + 5}, {n}\)"):
         model = lle(k).fit(X)
     Y = model.embedding_
     assert model.diagnostics_["groups"] == 2
@@ -347,7 +347,7 @@ def test_disconnected_data_warn_and_stay_finite(n, k):
 
 def test_points_alone_within_the_radius_are_groups_of_their_own():
     X = np.vstack([uniform(400, 2), [[9.0, 9.0], [-9.0, 9.0]]])
-    with pytest.warns(hs.DisconnectedWarning, match="3 groups"):
+    with pytest.warns(hs.DisconnectedWarning, match="3 components"):
         model = lle(3, radius=0.4).fit(X)
     assert np.isfinite(model.embedding_).all()
     assert_allclose(model.embedding_[:400, :2] - model.embedding_[:1, :2], 0, atol=1e-7)

@@ -1,9 +1,7 @@
-"""The classical methods of dimensionality reduction, on one neighbour search.
+"""The methods of *Linear and nonlinear dimensionality reduction*, one in each module.
 
-Those of *Linear and nonlinear dimensionality reduction*. `graph` holds the neighbourhoods that
-`isomap`, `lle` and `laplacian` are built on, `paths` the shortest paths, `pca` the axes of points,
-`scaling` the coordinates from distances that `mds` and Isomap have in common, `singular` the
-smallest singular vectors that LLE asks for; `sne` is both kinds of stochastic neighbour embedding.
+Modules that begin with an underscore hold what several methods share. Neighbourhoods and shortest
+paths are in `heatsketch.graphs`, classical scaling and singular vectors in `heatsketch.spectral`.
 """
 
 from heatsketch.classical.classical_mds import ClassicalMDS

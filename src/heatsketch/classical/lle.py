@@ -1,4 +1,4 @@
-"""Locally linear embedding: every point an affine combination of its neighbours, in few numbers."""
+"""Locally linear embedding: each point is the same combination of its neighbours as in the data."""
 
 from __future__ import annotations
 
@@ -20,70 +20,73 @@ from heatsketch.spectral.singular import closed_groups, smallest_singular
 
 logger = logging.getLogger("heatsketch")
 
-_CHUNK = 2**20  # coordinates of neighbours at a time: 8 MB
+_TILE_COORDINATES = 2**20  # of neighbours that are gathered at a time: 8 MB
 _EPS = float(np.finfo(float).eps)
-_UNRESOLVED = 1e-2  # share of an eigenvalue that its residual may be, where nothing is factored
+_UNRESOLVED = 1e-2  # largest residual relative to the eigenvalue, where nothing is factored
 
 
 class LocallyLinearEmbedding(Embedding):
-    """Embed points so that each is the same combination of its neighbours as it is in the data.
+    """Embed points so that each is the same combination of its neighbours as in the data.
 
     *Linear and nonlinear dimensionality reduction*, §7 (Roweis and Saul 2000):
 
-    1. each point has its k nearest others as neighbours (or all within ε);
+    1. the neighbours of each point are the k nearest other points (or all within ε);
     2. weights w of point i minimise |x_i - Σ_j w_j x_j|² with Σ_j w_j = 1, (3): w ∝ C⁻¹1,
        C = ZᵀZ, the columns of Z being x_i - x_j. Where C is singular, `reg` trace(C) is added to
        its diagonal;
     3. Y minimises |Y - WY|_F² with mean 0 and YᵀY/n = I, (4): eigenvectors 2 to d + 1 of
-       M = (I - W)ᵀ(I - W), from the smallest eigenvalue on.
+       M = (I - W)ᵀ(I - W), in ascending order of eigenvalues.
 
-    A new point is the combination of its neighbours among the training points. A training point
-    is its own neighbour at distance zero, which has all the weight: it comes out as it went in.
+    A new point is embedded as the combination of its neighbours among the training points. A
+    training point is its own neighbour at distance zero, with all the weight, so that `transform`
+    returns its place in `embedding_`.
 
-    For data on a smooth surface that is sampled evenly and densely. The scale of every coordinate
-    is 1 whatever the shape of the surface, so lengths mean nothing: see `Isomap` for these. Not for
-    data in clusters, whose slowest directions only tell small groups from the rest (eigenvalues
-    orders of magnitude apart are a sign of it), nor for noise as large as the neighbourhoods.
+    When to use it: for data on a smooth surface that is sampled evenly and densely. When not: where
+    lengths matter, because every coordinate has variance 1 whatever the shape of the surface (see
+    `Isomap`); for data in clusters, where the first coordinates only separate a few points from the
+    rest (the eigenvalues then differ by orders of magnitude); for noise as large as the
+    neighbourhoods.
 
     Parameters
     ----------
     n_components : int >= 1, default 2
-        Coordinates d.
+        Number of coordinates d.
     n_neighbors : int >= 1, default 12
-        k, as in the notes; more than d are needed, and as many as stay within what looks flat.
+        k; more than d are needed, but few enough that each neighbourhood is nearly flat.
     radius : float > 0, optional
-        ε, in the units of X: all others this near are neighbours, whatever their number.
+        ε, in the units of X: all other points within ε are neighbours, whatever their number.
     reg : float >= 0, default 1e-3
         Share of trace(C) that is added to the diagonal of C where the smallest eigenvalue of C is
-        less than it: everywhere if k exceeds the number of features, as in the notes, and where
-        neighbours lie in a plane of fewer dimensions. 0: of all weights that reconstruct the point
-        equally well, those with the least sum of squares.
+        less than this: everywhere if k exceeds the number of features, as in the notes, and where
+        neighbours lie in a plane of fewer dimensions. 0: among all weights that reconstruct the
+        point equally well, those with the smallest sum of squares.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
-        Where neighbours come from (see `HeatSketch`); by default an own search.
+        Search, or graph, that supplies the neighbours (see `HeatSketch`); by
+        default a search that suits the data.
     tol : float > 0, default 1e-8
-        How much of an eigenvector of M⁺ may be missing: |M⁺y - y/μ| <= tol/μ.
+        Tolerance for the eigenvectors of M⁺: |M⁺y - y/μ| <= tol/μ.
     max_iter : int >= 1, default 100
-        Bound on the steps that find the eigenvectors; some ten are taken.
+        Bound on the steps that compute the eigenvectors; usually some ten are enough.
     random_state : int, RandomState or None
-        Start of these steps; the result does not depend on it beyond `tol`, but for rotations
-        within eigenvalues that are equal.
+        Seed of the first step; up to `tol` it changes only rotations among eigenvectors of equal
+        eigenvalues.
 
     Attributes
     ----------
     embedding_ : array (n, n_components)
-        Of mean 0 and covariance I (points of equal coordinates count as one), in the precision of
-        X; the entry of largest modulus of each column is positive.
+        Mean 0 and covariance I (equal points count as one), in the precision of X; the entry of
+        largest modulus of each column is positive.
     eigenvalues_ : array (n_components,)
-        μ of M, ascending, without the 0 of the constant.
+        μ of M, ascending, without the 0 of the constant vector.
     reconstruction_error_ : float
         |Y - WY|_F² / n = Σ μ.
     n_iter_ : int
-        Steps that were taken, at least 1.
+        Number of steps, at least 1.
     diagnostics_ : dict
-        groups (sets of points without neighbours outside; 1 is as it should be), residual (the
-        largest |My - μy| for |y| = 1), change (what further steps could change), largest_weight,
-        mean_neighbors, duplicates (points that share the vertex of an equal one), and the seconds
-        of the stages: graph, weights, eigenvectors.
+        groups (number of components of the graph without neighbours outside; should be 1), residual
+        (the largest |My - μy| for |y| = 1), change (how much further steps could change),
+        largest_weight, mean_neighbors, duplicates (points that share the vertex of an equal point),
+        and the seconds of the stages: graph, weights, eigenvectors.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -91,22 +94,23 @@ class LocallyLinearEmbedding(Embedding):
     ------
     ValueError
         Not enough distinct points for the neighbours or coordinates; no neighbours within the
-        radius; bad numbers in X.
+        radius; X not finite.
 
     Warns
     -----
     DisconnectedWarning
-        Points fall into groups without neighbours outside: coordinates tell groups apart first.
+        The graph has several components without neighbours outside: the first coordinates only
+        separate these.
     ConvergenceWarning
         The steps ended before `tol` was reached.
 
     Notes
     -----
-    Cost: the neighbours, n decompositions of k × min(k, D) numbers, one sparse LU factorisation of
-    I - W and some twenty solutions with it. On surfaces the factors have some 100 n numbers (2
-    seconds for 100,000 points); the more dimensions the data fill, the more they have, n²/3 at
-    worst. Where that is beyond half of the free memory, or ten minutes of work, M is multiplied
-    instead, up to 100 `max_iter` times, which finds only eigenvalues above 1e-10.
+    Cost: that of the neighbours, n decompositions of k × min(k, D) numbers, one sparse LU
+    factorisation of I - W and some twenty solutions with it. On surfaces the factors have some
+    100 n entries (2 seconds for 100,000 points); for data of more dimensions they have more, at
+    worst n²/3. Where they would exceed half of the available memory, or ten minutes of work, up to
+    100 `max_iter` products with M are used instead, which resolve only eigenvalues above 1e-10.
 
     Examples
     --------
@@ -211,16 +215,16 @@ def reconstruction_weights(
 ) -> sparse.csr_matrix:
     """Return the weights (3) of each row of x over its neighbours: CSR (m, n), rows sum to 1.
 
-    A neighbour at distance zero has all the weight.
+    Neighbours at distance zero share all the weight.
 
     Parameters
     ----------
     x : array or CSR matrix (m, d)
     points : array or CSR matrix (n, d)
     graph : CSR (m, n)
-        Whose stored entries are the neighbours, any number in a row; a row without any stays empty.
+        Its stored entries are the neighbours, any number in a row; an empty row stays empty.
     reg : float >= 0
-        Share of trace(C) added to C where its smallest eigenvalue is less.
+        Share of trace(C) that is added to the diagonal of C where its smallest eigenvalue is less.
 
     Returns
     -------
@@ -241,12 +245,12 @@ def reconstruction_weights(
             own = entries[tile]
             weights[own] = _solve(_differences(x, points, rows[tile], graph.indices[own]), reg)
 
-        for_each_tile(work, len(rows), max(1, _CHUNK // (int(count) * _width(points))))
+        for_each_tile(work, len(rows), max(1, _TILE_COORDINATES // (int(count) * _width(points))))
     return sparse.csr_matrix((weights, graph.indices, graph.indptr), shape=graph.shape)
 
 
 def _width(points: Points) -> int:
-    """Return the coordinates of a point, or about how many of a sparse one are not zero."""
+    """Return the number of coordinates of a point, for sparse points about that of nonzero ones."""
     if sparse.issparse(points):
         return min(points.shape[1], 4 * (1 + points.nnz // points.shape[0]))
     return points.shape[1]
@@ -265,8 +269,8 @@ def _differences(x: Points, points: Points, rows: Array, columns: Array) -> Arra
 def _solve(Z: Array, reg: float) -> Array:
     """Return the weights (m, k) from the differences Z (m, k, d), through ZZᵀ = V diag(s) Vᵀ.
 
-    (V diag(s) Vᵀ + r I)⁻¹ 1 = V (Vᵀ1 / (s + r)) + (1 - VVᵀ1) / r. The smallest r stands for 0: the
-    second term, if it is not rounding, then outweighs the first, which is the limit wanted.
+    (V diag(s) Vᵀ + r I)⁻¹ 1 = V (Vᵀ1 / (s + r)) + (1 - VVᵀ1) / r. In place of r = 0 the smallest r
+    of effect is used: the second term, unless it is rounding, then dominates, as in the limit.
     """
     k, d = Z.shape[1:]
     largest = np.abs(Z).max(axis=(1, 2), initial=0.0, keepdims=True)
@@ -292,9 +296,9 @@ def _solve(Z: Array, reg: float) -> Array:
 
 
 def _residual_operator(W: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return I - W, with an empty row for a point without neighbours, which nothing binds."""
-    bound = (np.diff(W.indptr) > 0).astype(float)
-    return sparse.csr_matrix(sparse.diags_array(bound) - W)
+    """Return I - W, with an empty row for each point without neighbours."""
+    diagonal = (np.diff(W.indptr) > 0).astype(float)
+    return sparse.csr_matrix(sparse.diags_array(diagonal) - W)
 
 
 def _check_sizes(k: int, graph: sparse.csr_matrix, radius: float | None) -> None:
@@ -313,9 +317,9 @@ def _warn_of_groups(groups: list[Array], k: int) -> None:
         return
     sizes = name_rows(np.array([len(group) for group in groups]))
     warnings.warn(
-        f"{count} groups of points (sizes {sizes}) have no neighbours outside: the first "
-        f"{min(k, count - 1)} coordinate(s) only tell these groups apart. Raise n_neighbors or "
-        "radius to connect them, or embed one group.",
+        f"The graph has {count} components (sizes {sizes}) without neighbours outside: the first "
+        f"{min(k, count - 1)} coordinate(s) only separate these. Raise n_neighbors or radius to "
+        "connect them, or embed one component.",
         DisconnectedWarning,
         stacklevel=3,
     )
@@ -324,8 +328,8 @@ def _warn_of_groups(groups: list[Array], k: int) -> None:
 def _warn_of_change(change: float, limit: float) -> None:
     if not change <= limit:
         warnings.warn(
-            f"The eigenvectors are not found to all digits: further steps may change them by "
-            f"{change:.1e} (want {limit:.1e}). Raise max_iter, or pass fewer points.",
+            f"The eigenvectors are not accurate: further steps may change them by {change:.1e} "
+            f"(want {limit:.1e}). Raise max_iter, or pass fewer points.",
             ConvergenceWarning,
             stacklevel=3,
         )
