@@ -123,12 +123,11 @@ class PrincipalAxes:
 def _mean(X: Points, frame: Frame) -> Array:
     """Return the mean of the points (d,) in the frame."""
     tiles = list(row_tiles(X.shape[0]))
-    sums = filled(lambda tile: _sum(frame(X[tiles[tile.start]])), (len(tiles), X.shape[1]), 1)
-    return sums.sum(axis=0) / X.shape[0]
 
+    def total(tile: slice) -> Array:
+        return np.asarray(frame(X[tiles[tile.start]]).sum(axis=0)).reshape(1, -1)
 
-def _sum(points: Points) -> Array:
-    return np.asarray(points.sum(axis=0)).reshape(1, -1)
+    return filled(total, (len(tiles), X.shape[1]), 1).sum(axis=0) / X.shape[0]
 
 
 def _exact(X: Points, frame: Frame, mean: Array) -> tuple[Array, Array, float]:

@@ -39,8 +39,7 @@ class LandmarkMDS(MultidimensionalScaling):
     Parameters
     ----------
     n_components : int, 1 <= k < l, default 2
-        Number of coordinates k. Where fewer eigenvalues are positive, the last coordinates are
-        zero, with a warning.
+        As in `ClassicalMDS`.
     landmarks : "maxmin", "random", indices (l,) or coordinates (l, d), default "maxmin"
         "maxmin": after a random first one, always the point farthest from the landmarks chosen so
         far, which covers the data evenly but prefers outliers; "random": points drawn at random.
