@@ -18,7 +18,7 @@ import heatsketch as hs
 from heatsketch import memory
 from heatsketch.classical.lle import LocallyLinearEmbedding, reconstruction_weights
 from heatsketch.spectral import singular
-from heatsketch.spectral.singular import closed_groups, smallest_singular
+from heatsketch.spectral.singular import closed_components, smallest_singular
 
 METHODS = ("factors", "products", "dense")
 
@@ -85,7 +85,7 @@ def random_weights(X, n_neighbors=8, reg=1e-3):
 def smallest(L, k, method, **changes):
     L = sparse.csr_matrix(L)
     options = {"tol": 1e-10, "max_iter": 100, "rng": 0} | changes
-    return smallest_singular(L, closed_groups(L), k, method=method, **options)
+    return smallest_singular(L, closed_components(L), k, method=method, **options)
 
 
 @parametrize_with_checks([lle(n_neighbors=5), LocallyLinearEmbedding(radius=3.0)])
@@ -304,23 +304,23 @@ def test_says_when_the_steps_end_too_early():
     assert rough.reconstruction_error_ > fine.reconstruction_error_
 
 
-# Groups
+# Components
 
 
-def test_closed_groups_are_the_sets_that_nothing_leaves():
+def test_closed_components_are_the_sets_that_nothing_leaves():
     rng = np.random.default_rng(0)
     for _ in range(30):
         A = rng.random((12, 12)) < 0.1
         reach = np.linalg.matrix_power(A + np.eye(12), 12) > 0
         closed = {tuple(np.flatnonzero(row)) for row in reach if (reach[row] == row).all()}
-        found = closed_groups(sparse.csr_matrix(A.astype(float)))
+        found = closed_components(sparse.csr_matrix(A.astype(float)))
         assert {tuple(group) for group in found} == closed
         sizes = [len(group) for group in found]
         assert sizes == sorted(sizes, reverse=True)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_groups_are_told_apart_first(method):
+def test_components_are_separated_first(method):
     X = np.vstack([uniform(90, 3), uniform(130, 3, seed=1) + 9, uniform(100, 3, seed=2) - 9])
     L = sparse.eye_array(320) - random_weights(X)
     sigma = np.linalg.svd(L.toarray())[1]

@@ -16,13 +16,13 @@ from heatsketch._checks import ConvergenceWarning, DisconnectedWarning, check_nu
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal
-from heatsketch.spectral.singular import closed_groups, smallest_singular
+from heatsketch.spectral.singular import closed_components, smallest_singular
 
 logger = logging.getLogger("heatsketch")
 
 _TILE_COORDINATES = 2**20  # of neighbours that are gathered at a time: 8 MB
 _EPS = float(np.finfo(float).eps)
-_UNRESOLVED = 1e-2  # largest residual relative to the eigenvalue, where nothing is factored
+_MAX_RELATIVE_RESIDUAL = 1e-2  # to the eigenvalue, where nothing is factored
 
 
 class LocallyLinearEmbedding(Embedding):
@@ -171,18 +171,19 @@ class LocallyLinearEmbedding(Embedding):
         searched = time.perf_counter()
         W = reconstruction_weights(found.points, found.points, graph, reg)
         L = _residual_operator(W)
-        groups = closed_groups(L)
-        _warn_of_groups(groups, k)
+        components = closed_components(L)
+        _warn_of_components(components, k)
         weighed = time.perf_counter()
-        bottom = smallest_singular(L, groups, k, tol=tol, max_iter=max_iter, rng=self.random_state)
-        _warn_of_change(bottom.change, tol if bottom.steps else _UNRESOLVED)
+        options = {"tol": tol, "max_iter": max_iter, "rng": self.random_state}
+        bottom = smallest_singular(L, components, k, **options)
+        _warn_of_change(bottom.change, tol if bottom.steps else _MAX_RELATIVE_RESIDUAL)
         self._Y = bottom.vectors * np.sqrt(n)
         self.embedding_ = found.spread(self._Y).astype(X.dtype)
         self.eigenvalues_ = bottom.values
         self.reconstruction_error_ = float(bottom.values.sum())
         self.n_iter_ = max(1, bottom.steps)
         self.diagnostics_ = found.counts(graph) | {
-            "groups": len(groups),
+            "groups": len(components),
             "residual": float(bottom.residuals.max()),
             "change": bottom.change,
             "largest_weight": float(np.abs(W.data).max()),
@@ -311,11 +312,11 @@ def _check_sizes(k: int, graph: sparse.csr_matrix, radius: float | None) -> None
         raise ValueError(f"No two points are within radius={radius}; pass a larger one.")
 
 
-def _warn_of_groups(groups: list[Array], k: int) -> None:
-    count = len(groups)
+def _warn_of_components(components: list[Array], k: int) -> None:
+    count = len(components)
     if count == 1:
         return
-    sizes = name_rows(np.array([len(group) for group in groups]))
+    sizes = name_rows(np.array([len(rows) for rows in components]))
     warnings.warn(
         f"The graph has {count} components (sizes {sizes}) without neighbours outside: the first "
         f"{min(k, count - 1)} coordinate(s) only separate these. Raise n_neighbors or radius to "

@@ -59,7 +59,7 @@ class SingularPairs(NamedTuple):
     steps: int
 
 
-def closed_groups(L: sparse.csr_matrix) -> list[Array]:
+def closed_components(L: sparse.csr_matrix) -> list[Array]:
     """Return the smallest sets of rows whose entries lie within the set, largest first.
 
     Each of these gives a null vector of L, constant on it and zero on the others.
@@ -72,14 +72,14 @@ def closed_groups(L: sparse.csr_matrix) -> list[Array]:
     rows = np.flatnonzero(closed[labels])
     rows = rows[np.argsort(labels[rows], kind="stable")]
     starts = np.flatnonzero(np.diff(labels[rows], prepend=-1))
-    groups = np.split(rows, starts[1:])
-    return sorted(groups, key=lambda group: (-len(group), group[0]))
+    components = np.split(rows, starts[1:])
+    return sorted(components, key=lambda component: (-len(component), component[0]))
 
 
 @single_threaded_blas()  # the same bits for any number of threads
 def smallest_singular(
     L: sparse.csr_matrix,
-    groups: list[Array],
+    components: list[Array],
     k: int,
     *,
     tol: float,
@@ -91,17 +91,17 @@ def smallest_singular(
 
     The eigenvalues of M = LᵀL are squares: rounding of M alone may exceed the smallest ones. Hence
     all methods work with L. "factors": sparse LU factors of L without one row and column for each
-    closed group give the pseudo-inverse L⁺, and a block Krylov method the largest eigenvalues of
-    L⁺L⁺ᵀ; at the end the singular values of L are computed on the subspace found. "dense": LAPACK,
-    for few rows. "products": Chebyshev-filtered products with M, where the factors would exceed the
-    memory.
+    closed component give the pseudo-inverse L⁺, and a block Krylov method the largest eigenvalues
+    of L⁺L⁺ᵀ; at the end the singular values of L are computed on the subspace found. "dense":
+    LAPACK, for few rows. "products": Chebyshev-filtered products with M, where the factors would
+    exceed the memory.
 
     Parameters
     ----------
     L : CSR (n, n)
         Its rows sum to 0.
-    groups : list of arrays
-        The result of `closed_groups`.
+    components : list of arrays
+        The result of `closed_components`.
     k : int, 1 <= k < n
     tol : float
         Bound on |M⁺y - θy| / θ.
@@ -125,11 +125,11 @@ def smallest_singular(
     elif method == "products":
         V = _by_products(L, k, _PRODUCTS_PER_STEP * max_iter, rng)
     else:
-        V, change, steps = _by_factors(L, groups, k, tol, max_iter, rng)
+        V, change, steps = _by_factors(L, components, k, tol, max_iter, rng)
     found = _extract(L, V, k)
     if method == "products":
         changes = found.residuals / np.maximum(found.values, np.finfo(float).tiny)
-        change = float(changes[len(groups) - 1 :].max(initial=0.0))  # those before belong to zeros
+        change = float(changes[len(components) - 1 :].max(initial=0.0))  # without known zeros
     return found._replace(change=change, steps=steps)
 
 
@@ -215,13 +215,13 @@ def _by_products(L: sparse.csr_matrix, k: int, max_products: int, rng: Rng) -> A
 
 
 def _by_factors(
-    L: sparse.csr_matrix, groups: list[Array], k: int, tol: float, max_iter: int, rng: Rng
+    L: sparse.csr_matrix, components: list[Array], k: int, tol: float, max_iter: int, rng: Rng
 ) -> tuple[Array, float, int]:
     """Return a basis of a space with the singular vectors wanted, possible changes, and steps.
 
     Singular values that are zero to rounding would hide the others in L⁺: they are deflated.
     """
-    inverse = _PseudoInverse.of(L, groups, k)
+    inverse = _PseudoInverse.of(L, components, k)
     zero = _ZERO_ROUNDING * np.sqrt(L.shape[0]) * float(abs(L).sum(axis=1).max())
     V, change, steps = inverse.right[:, 1 : k + 1], 0.0, 0
     while V.shape[1] < k:
@@ -238,23 +238,23 @@ def _by_factors(
 
 @dataclass(frozen=True, eq=False)
 class _PseudoInverse:
-    """L⁺ and its transpose, by LU factors of L without one row and column for each closed group.
+    """L⁺ and its transpose, by LU factors of L without a row and column of each closed component.
 
-    A closed group has a left null vector u of its own. Without one row in which u is not zero, the
-    other rows still determine x up to null vectors. L⁺f is their solution for the projection of f
-    orthogonal to u, projected orthogonally to the right null vectors.
+    A closed component has a left null vector u of its own. Without one row in which u is not zero,
+    the other rows still determine x up to null vectors. L⁺f is their solution for the projection of
+    f orthogonal to u, projected orthogonally to the right null vectors.
     """
 
     factors: Any  # of SuperLU
     kept: Array  # rows that are factored
-    left: Array  # orthonormal null vectors of Lᵀ (n, groups), at most k + 1
+    left: Array  # orthonormal null vectors of Lᵀ (n, components), at most k + 1
     right: Array  # orthonormal null vectors of L, as many; the first is constant
 
     @classmethod
-    def of(cls, L: sparse.csr_matrix, groups: list[Array], k: int) -> _PseudoInverse:
+    def of(cls, L: sparse.csr_matrix, components: list[Array], k: int) -> _PseudoInverse:
         """Factor L without pinned rows, and with other pins where u is too small in these."""
-        count = min(len(groups), k + 1)  # more null vectors are not wanted
-        pins = np.array([group[len(group) // 2] for group in groups])
+        count = min(len(components), k + 1)  # more null vectors are not wanted
+        pins = np.array([component[len(component) // 2] for component in components])
         for _ in range(_MAX_PINNINGS):
             factors, kept = _factor_without(L, pins)
             U = _null_vectors(L.T, factors, kept, pins[:count], "T")
