@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from heatsketch.operators.base import Reordered, places_of
 from heatsketch.spectral.filters import Power, apply
 
 POINTS, PAIRS, QUERIES = 145, 10_000, 5_000
@@ -20,7 +19,7 @@ def sampled_pairs(n, seed=0):
 
 
 def squared_distances(diffusion, times, pairs):
-    """Return the squared diffusion distances of pairs at each time, exact to rounding.
+    """Return the squared diffusion distances of pairs of vertices at each time, exact to rounding.
 
     They are |s_i/√π_i - s_j/√π_j|² of the rows s of S A^(t-1), without the trivial direction, where
     S are the rows that `extend` gives: A itself, or the one-sided walk of a neighbour graph, which
@@ -31,22 +30,13 @@ def squared_distances(diffusion, times, pairs):
     if diffusion.own_rows is None:
         own = (diffusion.operator @ _units(diffusion.n, points)).T
     else:
-        own = _rows(diffusion.own_rows, points)
+        own = diffusion.own_rows[points].toarray()
     weight = own @ np.sqrt(diffusion.measure)  # √π, as a row of the one-sided walk brings it along
     deflated = diffusion.deflated()
     blocks = apply([Power(int(t) - 1) for t in times], deflated, deflated.project(own.T))
     for block in blocks:
         rows = deflated.project(block.values).T / weight[:, None]
         yield ((rows[i] - rows[j]) ** 2).sum(axis=1) * np.exp(2 * block.log_scale)
-
-
-def _rows(matrix, points):
-    """Return rows of a CSR matrix, or of one that is stored in another order, dense."""
-    if not isinstance(matrix, Reordered):
-        return matrix[points].toarray()
-    rows = np.empty((len(points), matrix.n))
-    rows[:, matrix.order] = matrix.A.matrix[places_of(matrix.order)[points]].toarray()
-    return rows
 
 
 def _units(n, points):
@@ -72,15 +62,17 @@ def distance_errors(found, times):
     """
     if found.walk is None:
         return {}
-    diffusion = found.walk()
-    pairs = sampled_pairs(diffusion.n)
-    vectors = found.vectors
+    diffusion, n = found.walk(), len(found.Y)
+    vertex = np.arange(n) if diffusion.vertex is None else diffusion.vertex
+    pairs, vectors = np.array(sampled_pairs(n)), found.vectors
+    if vectors is not None:
+        vectors = vectors[np.unique(vertex, return_index=True)[1]]
     if found.symmetric:
         vectors = vectors / np.sqrt(diffusion.measure)[:, None]
     times = [found.time] if vectors is None else times
     errors = {}
-    for time, exact in zip(times, squared_distances(diffusion, times, pairs), strict=True):
-        Y = found.Y if vectors is None else coordinates(diffusion, vectors, time)
+    for time, exact in zip(times, squared_distances(diffusion, times, vertex[pairs]), strict=True):
+        Y = found.Y if vectors is None else coordinates(diffusion, vectors, time)[vertex]
         kept = ((Y[pairs[0]].astype(float) - Y[pairs[1]]) ** 2).sum(axis=1)
         apart = exact > TWINS**2 * np.median(exact)
         errors[time] = float(np.sqrt(np.mean((kept[apart] / exact[apart] - 1) ** 2)))

@@ -4,12 +4,12 @@ Run: python benchmarks/sparse_product.py [--small]
 
 The symmetrised graph of the 30 nearest neighbours of a Swiss roll of 400,000 points, times blocks
 of 8, 32, 64 and 128 columns, in float32 and float64 with int32 indices. "given": the points in
-random order, which we store in another one; "and moved" is a single product, which moves the block
-there and back (filters and eigenpairs move it once for all their products). "local": rows and
-columns in reverse Cuthill-McKee order. Columns: milliseconds (the median of --repeats
-processes of the least of 5 products in each, after a first one), SciPy's over ours; rate; the bytes
-that must be moved at least once (matrix and block read, product written) per second, and that as a
-share of the measured rate at which all threads together sum an array of 1 GB.
+random order, for which the vertices are renumbered; "and moved" is a single product that also
+permutes the block to vertices and back (filters and eigenpairs do so once for all products).
+"local": rows and columns in reverse Cuthill-McKee order. Columns: milliseconds (the median of
+--repeats processes of the least of 5 products in each, after a first one), SciPy's over ours; rate;
+the bytes that must be moved at least once (matrix and block read, product written) per second, and
+that as a share of the measured rate at which all threads together sum an array of 1 GB.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +21,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.spatial import cKDTree
 
 import heatsketch as hs
-from heatsketch.operators.base import stored_order
-from heatsketch.operators.sparse import in_near_order
+from heatsketch.operators.base import in_near_order, inverse_permutation, take_rows
 
 POINTS, SMALL, K, PRODUCTS = 400_000, 5_000, 30, 5
 WIDTHS, TYPES, ORDERS = (8, 32, 64, 128), ("float32", "float64"), ("given", "local")
@@ -58,15 +57,20 @@ def read_rate(n_bytes):
 def measure(n, dtype, order, turn):
     """Return {(library, columns): seconds} on one matrix, and what it stores."""
     matrix = graph(n, dtype, order)
-    moved = in_near_order(hs.Sparse(matrix))
-    operators = {"heatsketch": stored_order(moved)[0], "moved": moved, "SciPy": matrix}
+    numbering = in_near_order(hs.Sparse(matrix))
+    vertex = np.arange(n) if numbering.vertex is None else numbering.vertex
+    inputs = inverse_permutation(vertex)
+    products = {
+        "heatsketch": lambda X: numbering.operator @ X,
+        "moved": lambda X: numbering.of_points(numbering.operator @ take_rows(X, inputs)),
+        "SciPy": lambda X: matrix @ X,
+    }
     found = {"nnz": matrix.nnz}
     for k in WIDTHS:
         X = np.random.default_rng(0).standard_normal((n, k)).astype(dtype)
-        for name, A in operators.items():
-            product = A @ X  # compiling, page faults
-            found[f"{name} {k}"] = min(harness.timed(lambda: A @ X)[0] for _ in range(PRODUCTS))  # noqa: B023
-            del product
+        for name, product in products.items():
+            product(X)  # compiling, page faults
+            found[f"{name} {k}"] = min(harness.timed(product, X)[0] for _ in range(PRODUCTS))
     return found
 
 

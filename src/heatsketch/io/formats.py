@@ -15,7 +15,7 @@ from heatsketch import datasets
 from heatsketch._typing import Array
 from heatsketch.io import h5ad, npy, npz, parquet, text
 from heatsketch.io.files import blame, check_target, listed, write_atomically
-from heatsketch.io.table import Names, Table, numbered, refuse_key
+from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
 
@@ -116,13 +116,13 @@ def _read_builtin(name: str, key: str | None) -> Table:
     values, coordinates = make(rng=0) if random else make()
     names = datasets.COORDINATES[name]
     extra = dict(zip(names, coordinates.reshape(len(values), -1).T, strict=True))
-    return Table(values, numbered(values), extra, names[0], name)
+    return Table(values, default_names(values), extra, names[0], name)
 
 
 def _read_path(path: Path, key: str | None, label: Names, ids: Names) -> Table:
     if path.is_dir():
         values, digit = datasets.mnist(path, part=key or "test")
-        return Table(values, numbered(values), {"label": digit}, "label", str(path))
+        return Table(values, default_names(values), {"label": digit}, "label", str(path))
     if not path.exists():
         sets = listed(datasets.DATASETS)
         raise FileNotFoundError(

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io.files import DAMAGE, blame, check_budget, listed, need
-from heatsketch.io.table import Names, Table, choose_label, is_id, numbered, objects
+from heatsketch.io.table import Names, Table, choose_label, default_names, is_id, objects
 from heatsketch.io.values import as_csr, as_float
 
 
@@ -25,7 +25,7 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
         values = _matrix(file[place], f"{place} in {path}", path)
         extra = _frame(file, path)
         chosen = _label(file, extra, ids)
-        columns = numbered(values)
+        columns = default_names(values)
         if "var" in file and not place.startswith("obsm"):
             columns = tuple(map(str, _index(file["var"], path)))
     wrong = [name for name, column in extra.items() if len(column) != values.shape[0]]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.io.table import Names, Table, numbered, refuse_key
+from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
 
@@ -23,7 +23,7 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
     if size > held:
         raise ValueError(f"{path} claims {size:,} bytes but holds {held:,}; it is truncated.")
     values = as_float(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
-    return Table(values, numbered(values), {}, None, str(path))
+    return Table(values, default_names(values), {}, None, str(path))
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 from heatsketch._typing import Array
 from heatsketch.io.files import DAMAGE, blame, check_budget, listed
 from heatsketch.io.npy import claimed_size, read_header
-from heatsketch.io.table import Names, Table, choose_label, named_extra, numbered, refuse_key
+from heatsketch.io.table import Names, Table, choose_label, default_names, named_extra, refuse_key
 from heatsketch.io.values import as_csr, as_float
 
 
@@ -23,10 +23,10 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
         if {"format", "shape", "data", "indices", "indptr"} <= set(shapes):
             refuse_key(key, path)
             values = _sparse(archive, path)
-            return Table(values, numbered(values), {}, None, str(path))
+            return Table(values, default_names(values), {}, None, str(path))
         chosen = _choice(shapes, key, path)
         values = as_float(read_member(archive, chosen, path), f"{chosen} in {path}")
-        columns = numbered(values)
+        columns = default_names(values)
         if shapes.get("columns") == (len(columns),):
             columns = tuple(map(str, read_member(archive, "columns", path).tolist()))
         extra = {

@@ -56,7 +56,7 @@ def choose_label(extra: dict[str, Array], ids: Names) -> str | None:
     return None
 
 
-def numbered(values: Any) -> Names:
+def default_names(values: Any) -> Names:
     """Return names x0, x1, … for features (n, d) that have none."""
     return tuple(f"x{j}" for j in range(values.shape[1]))
 
