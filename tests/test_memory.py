@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch import io, memory
+from heatsketch import _budget, io, memory
 from heatsketch._checks import check_points
 
 examples = settings(max_examples=100, deadline=None, derandomize=True)
@@ -98,7 +98,7 @@ sizes = st.fixed_dictionaries(
         "n_components": st.integers(1, 300),
         "n_sketch": st.integers(300, 2000),
         "n_neighbors": st.integers(1, 100),
-        "method": st.sampled_from(memory.METHODS),
+        "method": st.sampled_from(memory.PREDICTED_METHODS),
         "affinity": st.sampled_from(["knn", "dense"]),
     }
 )
@@ -164,7 +164,7 @@ def test_what_is_beyond_the_budget_is_refused_with_what_would_take_less():
     assert "n_components" not in text  # of the projection: they decide nothing here
 
 
-@pytest.mark.parametrize("method", memory.METHODS)
+@pytest.mark.parametrize("method", memory.PREDICTED_METHODS)
 @pytest.mark.parametrize("affinity", ["knn", "dense"])
 def test_advice_names_what_takes_less(method, affinity):
     size = {"method": method, "affinity": affinity}
@@ -187,7 +187,7 @@ def test_advice_names_what_takes_less(method, affinity):
 def test_a_budget_holds_inside_its_block():
     size = {"method": "heat-sketch", "n_components": 8}
     with memory.memory_budget(1e3):
-        with pytest.raises(MemoryError, match="1 MB are there"):
+        with pytest.raises(MemoryError, match="only 1 MB is available"):
             memory.check(10_000, 3, **size)
         memory.check(10_000, 3, budget=1e12, **size)
         with memory.memory_budget(1e12), memory.memory_budget(None):
@@ -199,8 +199,8 @@ def test_a_budget_holds_inside_its_block():
 
 
 def test_without_a_budget_what_is_available_counts(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: 5e5)
-    with pytest.raises(MemoryError, match="1 MB are there"):
+    monkeypatch.setattr(_budget, "available", lambda: 5e5)
+    with pytest.raises(MemoryError, match="only 1 MB is available"):
         memory.check(10_000, 3, method="heat-sketch", n_components=8)
 
 
@@ -210,8 +210,8 @@ def test_without_a_budget_what_is_available_counts(monkeypatch):
 def test_memory_of_the_machine_is_what_linux_calls_available(tmp_path):
     path = tmp_path / "meminfo"
     path.write_text("MemTotal:  4000 kB\nMemFree:  100 kB\nMemAvailable:  2500 kB\n")
-    assert memory._of_machine(path) == 2500 * 1024
-    assert memory._of_machine(tmp_path / "none") > 2**20  # all there is
+    assert _budget._of_machine(path) == 2500 * 1024
+    assert _budget._of_machine(tmp_path / "none") > 2**20  # all there is
     assert 2**20 < memory.available() < np.inf or memory.available() == np.inf
 
 
@@ -233,10 +233,10 @@ def test_a_container_leaves_its_limit_less_what_it_holds(tmp_path, names):
     (tmp_path / limit).write_text("5000\n")
     (tmp_path / used).write_text("2000\n")
     (tmp_path / statistics).write_text(f"anon 1200\n{files} 700\nactive_file 100\n")
-    assert memory._of_group(tmp_path) == 5000 - 2000 + 700
+    assert _budget._of_group(tmp_path) == 5000 - 2000 + 700
     (tmp_path / limit).write_text("max\n")
-    assert memory._of_group(tmp_path) == np.inf
-    assert memory._of_group(tmp_path / "none") == np.inf
+    assert _budget._of_group(tmp_path) == np.inf
+    assert _budget._of_group(tmp_path / "none") == np.inf
 
 
 # A mapped file

@@ -1,57 +1,55 @@
-"""How much memory an embedding takes: predicted from the shape of the data, refused beyond."""
+"""The memory that a fit takes: predicted from the shape of the data, and refused if too much."""
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from heatsketch._budget import GB, available, in_words, limit_of, memory_budget, require
 from heatsketch._checks import check_choice, check_number
 from heatsketch.markov.affinity import STORED_POINTS
 from heatsketch.markov.diffusion import AFFINITIES
+from heatsketch.mixture.pivoted import MAX_FIRST_CANDIDATES
+from heatsketch.scales.bandwidth import n_rule_distances
 from heatsketch.spectral.filters import SPECTRAL_LIMIT
 
-METHODS = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")
-GB = 1e9
+__all__ = [
+    "GB",
+    "PREDICTED_METHODS",
+    "Prediction",
+    "available",
+    "check",
+    "in_words",
+    "less_memory",
+    "memory_budget",
+    "options_of",
+    "predict",
+    "require",
+]
+
+PREDICTED_METHODS = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")
+MOST_AUTO_COMPONENTS = 64  # eigenvalues that n_components="auto" of a diffusion map computes
+MIXTURE_FIT_ROWS = 20_000  # points that a mixture is fitted to
 
 # Measured with tracemalloc, which sees every NumPy array; a test measures again.
-_POINT = 100  # bytes for each point: scales, row sums, components, order
-_COORDINATE, _HELD_COORDINATE = 10, 7  # for each coordinate, while searching and afterwards
-_ENTRY, _HELD_ENTRY = 60, 34  # for each neighbour of a point, likewise
-_STORED_MATRICES = 2  # (n, n) while a dense affinity is built
-_CHECKED, _CHECKED_SPARSE = 16, 36  # for each entry of a given affinity, while it is checked
-_SPARSE_SEARCH = 2 * 2**30  # bytes of tiles while neighbours of sparse points are searched
-_TILES = 200e6  # bytes of tiles of a kernel that is made on the fly
+_POINT_BYTES = 100  # scales, row sums, components, order
+_COORDINATE_BYTES, _HELD_COORDINATE_BYTES = 10, 7  # during the search, and afterwards
+_NEIGHBOR_BYTES, _HELD_NEIGHBOR_BYTES = 60, 34  # of each neighbour of a point, likewise
+_GIVEN_ENTRY_BYTES, _GIVEN_SPARSE_ENTRY_BYTES = 16, 36  # while a given affinity is checked
+_SPARSE_SEARCH_BYTES = 2 * 2**30  # tiles while neighbours of sparse points are searched
+_KERNEL_TILE_BYTES = 200e6  # tiles of a kernel that is not stored
+_DENSE_MATRICES = 2  # (n, n) while a dense affinity is built
 _EIGEN_MATRICES = 9  # (n, n) while all eigenpairs are computed
-_FIXED_BLOCKS, _BLOCKS = 2, 4  # (n, k) while products run: in float64, in the precision of A
-_EIGEN_BLOCKS = 9  # while eigenpairs are iterated
-_PAIRS = 150e6  # bytes of the pairs that a projection is learned from
-_SKETCH_BLOCKS = 4  # of the sketch, meanwhile
-_MOST_COMPONENTS = 64  # what n_components="auto" looks at
+_EIGEN_BLOCKS = 9  # (n, k) while some eigenpairs are computed
+_FLOAT64_BLOCKS, _OPERATOR_BLOCKS = 2, 4  # (n, k) during products, the latter in the dtype of A
+_PROJECTION_BLOCKS, _PROJECTION_PAIR_BYTES = 4, 150e6  # blocks of the sketch, and pairs
+_MIXTURE_COPIES, _MIXTURE_NUMBERS = 4, 30  # of a sample, and for each of its points
+_RULE_BYTES = 29.0  # for each distance that a rule for ε computes
 
-_MIXTURE_ROWS, _MIXTURE_COPIES, _MIXTURE_PARTS = 20_000, 4, 30  # while a mixture is fitted
-_RULE = 29.0  # bytes of each distance that a rule for ε looks at
-_CANDIDATES = 4000  # for pivots of a feature map
-
-_ALTERNATIVES = ("n_components", "n_sketch", "n_neighbors", "max_features")  # to be halved
-_GROUP_FILES = (  # of versions 2 and 1 of Linux control groups
-    ("memory.max", "memory.current", "inactive_file", "memory.stat"),
-    (
-        "memory/memory.limit_in_bytes",
-        "memory/memory.usage_in_bytes",
-        "total_inactive_file",
-        "memory/memory.stat",
-    ),
-)
-
-_budget: ContextVar[float | None] = ContextVar("budget", default=None)
+_HALVED = ("n_components", "n_sketch", "n_neighbors", "max_features")  # to take less memory
 
 
 class Prediction(NamedTuple):
@@ -96,9 +94,9 @@ def predict(
     method : "heat-embedding", "heat-sketch", "diffusion-map" or "mixture-diffusion"
     n_components, time, n_sketch, affinity, n_neighbors
         As of the estimators. With "radius", `n_neighbors` is the mean number of points within the
-        radius, which the shape does not tell.
+        radius, which the shape does not determine.
     max_features : int, default 500
-        Of "mixture-diffusion", which may take as many coordinates.
+        Of "mixture-diffusion": an upper bound of its coordinates.
     dtype : float32 or float64, default float64
         Of the data.
     stored : int, optional
@@ -107,13 +105,13 @@ def predict(
     Returns
     -------
     Prediction
-        Within a factor 1.5 of what NumPy arrays take at the peak, where that is much more than
-        the 0.2 GB of fixed buffers, which are not counted; nor are interpreter and compiled code.
+        Within a factor 1.5 of what NumPy arrays take at the peak, if that is much more than the
+        0.2 GB of fixed buffers. These, the interpreter and compiled code are not counted.
 
     Raises
     ------
     TypeError, ValueError
-        A name that is unknown, a number that is no whole one above 0.
+        A method or affinity that is unknown, or a number that is not an integer above 0.
 
     Examples
     --------
@@ -122,7 +120,7 @@ def predict(
     >>> list(p.stages), 1e9 < p.peak < 10e9
     (['graph', 'products'], True)
     """
-    check_choice(method, "method", METHODS)
+    check_choice(method, "method", PREDICTED_METHODS)
     check_choice(affinity, "affinity", (*AFFINITIES, "precomputed"))
     whole = {"n_sketch": n_sketch, "n_neighbors": n_neighbors, "max_features": max_features}
     for name, value in whole.items():
@@ -132,33 +130,33 @@ def predict(
         return Prediction({"mixture": _mixture(n, d), "map": _map(n, d, max_features, itemsize)})
     built, held = _graph(n, d, stored, affinity, min(n_neighbors + 1, n))
     block = 8.0 * n
-    in_product = n * (8.0 * _FIXED_BLOCKS + itemsize * _BLOCKS)  # for each column
+    in_product = n * (8.0 * _FLOAT64_BLOCKS + itemsize * _OPERATOR_BLOCKS)  # for each column
     stages = {"graph": built}
     if n_components == "auto":
-        k = _MOST_COMPONENTS
+        k = MOST_AUTO_COMPONENTS
     else:
         k = check_number(n_components, "n_components", low=1, integer=True)
     if method == "diffusion-map":
         stages["eigenpairs"] = held + _EIGEN_BLOCKS * block * (k + max(8, k // 2)) + _eigen(n)
     if method == "heat-embedding":
-        best = block * n_sketch if isinstance(time, str) else 0.0  # of the times looked at
+        best = block * n_sketch if isinstance(time, str) else 0.0  # of the times tried
         stages["sketch"] = held + in_product * n_sketch + best + _eigen(n)
-        stages["projection"] = held + _SKETCH_BLOCKS * block * n_sketch + _PAIRS
+        stages["projection"] = held + _PROJECTION_BLOCKS * block * n_sketch + _PROJECTION_PAIR_BYTES
     stages["products"] = held + in_product * (k * _count(time) + 1)
     return Prediction(stages)
 
 
 def _mixture(n: int, d: int) -> float:
     """Return the bytes while a mixture is fitted: copies of a sample, and the rule for ε."""
-    rows = min(n, _MIXTURE_ROWS)
-    rule = _RULE * (n * n if n <= 2000 else 500 * min(n, 20_000))
-    return 8.0 * (n * d + rows * (_MIXTURE_COPIES * d + _MIXTURE_PARTS)) + rule
+    rows = min(n, MIXTURE_FIT_ROWS)
+    sample = 8.0 * (n * d + rows * (_MIXTURE_COPIES * d + _MIXTURE_NUMBERS))
+    return sample + _RULE_BYTES * n_rule_distances(n)
 
 
 def _map(n: int, d: int, r: int, itemsize: int) -> float:
     """Return the bytes while a feature map of r coordinates is chosen and used."""
-    candidates = min(n, _CANDIDATES)
-    return 8.0 * n * (d + r) + itemsize * n * r + 8.0 * candidates * (3 * r + _MIXTURE_PARTS * d)
+    candidates = min(n, MAX_FIRST_CANDIDATES)
+    return 8.0 * n * (d + r) + itemsize * n * r + 8.0 * candidates * (3 * r + _MIXTURE_NUMBERS * d)
 
 
 def _count(time: Any) -> int:
@@ -175,21 +173,21 @@ def options_of(X: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any
 
 
 def _graph(n: int, d: int, stored: int | None, affinity: str, m: int) -> tuple[float, float]:
-    """Return the bytes at the peak of building the operator, and those held afterwards."""
+    """Return the bytes at the peak of building the operator, and the bytes held afterwards."""
     entries = n * d if stored is None else stored
     if affinity == "precomputed":
-        each = _CHECKED if stored is None else _CHECKED_SPARSE
-        return float(n * _POINT + entries * each), float(n * _POINT)
-    built = float(n * _POINT + entries * _COORDINATE)
-    held = float(n * _POINT + entries * _HELD_COORDINATE)
+        each = _GIVEN_ENTRY_BYTES if stored is None else _GIVEN_SPARSE_ENTRY_BYTES
+        return float(n * _POINT_BYTES + entries * each), float(n * _POINT_BYTES)
+    built = float(n * _POINT_BYTES + entries * _COORDINATE_BYTES)
+    held = float(n * _POINT_BYTES + entries * _HELD_COORDINATE_BYTES)
     square = 8.0 * n * n
     if stored is not None:
-        built += min(_SPARSE_SEARCH, 2 * square)
+        built += min(_SPARSE_SEARCH_BYTES, 2 * square)
     if affinity != "dense":
-        return built + n * m * _ENTRY, held + n * m * _HELD_ENTRY
+        return built + n * m * _NEIGHBOR_BYTES, held + n * m * _HELD_NEIGHBOR_BYTES
     if n <= STORED_POINTS:
-        return built + _STORED_MATRICES * square, held + square
-    return built + _TILES, held + _TILES
+        return built + _DENSE_MATRICES * square, held + square
+    return built + _KERNEL_TILE_BYTES, held + _KERNEL_TILE_BYTES
 
 
 def _eigen(n: int) -> float:
@@ -197,14 +195,14 @@ def _eigen(n: int) -> float:
 
 
 def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Prediction:
-    """Predict the memory of a fit, and refuse it where it is more than there is.
+    """Predict the memory of a fit, and raise MemoryError if it is more than the budget.
 
     Parameters
     ----------
     n, d, options
         As of `predict`.
     budget : float, optional
-        Bytes; by default those of `memory_budget`, else what is available on this machine.
+        Bytes; by default those of `memory_budget`, or else what this machine has available.
 
     Returns
     -------
@@ -213,7 +211,7 @@ def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Pre
     Raises
     ------
     MemoryError
-        The peak is beyond the budget; the message names what would take less.
+        The peak exceeds the budget; the message says what would take less.
 
     Examples
     --------
@@ -222,47 +220,14 @@ def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Pre
     True
     """
     predicted = predict(n, d, **options)
-    if predicted.peak > _limit(budget):
+    limit = limit_of(budget)
+    if predicted.peak > limit:
         stage = max(predicted.stages, key=lambda name: predicted.stages[name])
         raise MemoryError(
             f"{n:,} points with {d:,} features take about {in_words(predicted.peak)} at the peak "
-            f"({stage}), but {in_words(_limit(budget))} are there; {less_memory(n, d, **options)}"
+            f"({stage}), but only {in_words(limit)} is available; {less_memory(n, d, **options)}"
         )
     return predicted
-
-
-def require(size: float, what: str, instead: str, *, budget: float | None = None) -> None:
-    """Raise MemoryError where work that takes so many bytes is more than there is room for.
-
-    Parameters
-    ----------
-    size : float
-        Bytes.
-    what : str
-        What takes them, in the plural.
-    instead : str
-        What to do.
-    budget : float, optional
-        As of `check`.
-
-    Examples
-    --------
-    >>> from heatsketch import memory
-    >>> try:
-    ...     memory.require(8e12, "Distances between 1,000,000 points", "use landmarks.", budget=1e9)
-    ... except MemoryError as error:
-    ...     print(error)
-    Distances between 1,000,000 points take about 8,000.0 GB, but 1.0 GB are there; use landmarks.
-    """
-    limit = _limit(budget)
-    if size > limit:
-        raise MemoryError(
-            f"{what} take about {in_words(size)}, but {in_words(limit)} are there; {instead}"
-        )
-
-
-def _limit(budget: float | None) -> float:
-    return next(b for b in (budget, _budget.get(), available()) if b is not None)
 
 
 def less_memory(n: int, d: int, **options: Any) -> str:
@@ -271,7 +236,7 @@ def less_memory(n: int, d: int, **options: Any) -> str:
     graph = options["method"] != "mixture-diffusion"
     if graph and options.get("affinity", "knn") != "precomputed":
         changes.append(("affinity='knn'", {"affinity": "knn"}))
-    for name in _ALTERNATIVES:
+    for name in _HALVED:
         value = options.get(name)
         if isinstance(value, int) and value > 1:
             changes.append((f"{name}={value // 2}", {name: value // 2}))
@@ -281,76 +246,3 @@ def less_memory(n: int, d: int, **options: Any) -> str:
         f"{text} ({in_words(size)})" for size, text in sorted(found) if size < 0.95 * peak
     )
     return f"pass {less}, or fewer points." if less else "pass fewer points."
-
-
-def in_words(size: float) -> str:
-    """Write a number of bytes in MB or GB.
-
-    Examples
-    --------
-    >>> from heatsketch import memory
-    >>> memory.in_words(2.5e6), memory.in_words(1.25e10)
-    ('3 MB', '12.5 GB')
-    """
-    return f"{math.ceil(size / 1e6):,} MB" if size < GB else f"{size / GB:,.1f} GB"
-
-
-@contextmanager
-def memory_budget(size: float | None) -> Iterator[None]:
-    """Let fits inside the block take so many bytes, more or fewer than seem available.
-
-    Parameters
-    ----------
-    size : float or None
-        Bytes; None changes nothing.
-
-    Examples
-    --------
-    >>> from heatsketch import memory
-    >>> with memory.memory_budget(1e6):
-    ...     try:
-    ...         memory.check(10_000, 3, method="heat-sketch", n_components=8)
-    ...     except MemoryError as error:
-    ...         print("refused")
-    refused
-    """
-    if size is not None:
-        size = check_number(size, "size", low=0, open_low=True)
-    token = _budget.set(_budget.get() if size is None else size)
-    try:
-        yield
-    finally:
-        _budget.reset(token)
-
-
-def available() -> float:
-    """Return the bytes this process may still take; infinity where the system does not tell."""
-    return min(_of_machine(), _of_group())
-
-
-def _of_machine(path: Path = Path("/proc/meminfo")) -> float:
-    """Return what is free or could be freed at once; elsewhere than on Linux, all there is."""
-    try:
-        lines = path.read_text().splitlines()
-        return 1024.0 * next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        pass
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
-
-
-def _of_group(folder: Path = Path("/sys/fs/cgroup")) -> float:
-    """Return what the limit of a container leaves; files that are cached could be dropped."""
-    left = math.inf
-    for limit, used, files, statistics in _GROUP_FILES:
-        try:
-            lines = (folder / statistics).read_text().splitlines()
-            cached = next(int(x.split()[1]) for x in lines if x.startswith(files + " "))
-            # The limit of version 2 reads "max" where there is none.
-            bounds = (int((folder / name).read_text()) for name in (limit, used))
-            left = min(left, next(bounds) - next(bounds) + cached)
-        except (OSError, ValueError, StopIteration):
-            continue
-    return float(left)

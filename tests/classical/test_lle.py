@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch import memory
+from heatsketch import _budget
 from heatsketch.classical.lle import LocallyLinearEmbedding, reconstruction_weights
 from heatsketch.spectral import singular
 from heatsketch.spectral.singular import closed_components, smallest_singular
@@ -274,7 +274,7 @@ def test_memory_decides_what_is_factored(monkeypatch):
     assert singular._choose_method(cube, 2) == "factors"
     assert singular._choose_method(cube[:200, :200], 2) == "dense"
     assert singular._choose_method(cube, 60) == "dense"
-    monkeypatch.setattr(memory, "available", lambda: 1e6)
+    monkeypatch.setattr(_budget, "available", lambda: 1e6)
     assert singular._choose_method(cube, 2) == "products"
 
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from heatsketch import memory
+from heatsketch import _budget
 from heatsketch.classical import PCA, ClassicalMDS, LandmarkMDS
 from heatsketch.graphs.landmarks import max_min
 
@@ -182,7 +182,7 @@ def test_matrices_other_than_distances_are_refused(change, match):
 
 
 def test_memory_is_looked_at_before_it_is_taken(X, monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: 1e4)
+    monkeypatch.setattr(_budget, "available", lambda: 1e4)
     with pytest.raises(MemoryError, match=r"40 points .* use LandmarkMDS"):
         ClassicalMDS(metric="precomputed").fit(cdist(X, X))
     ClassicalMDS().fit(X)  # needs no distances

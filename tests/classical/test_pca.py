@@ -12,7 +12,7 @@ from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from heatsketch import memory
+from heatsketch import _budget
 from heatsketch.classical import PCA, ClassicalMDS, _principal_axes
 
 
@@ -266,6 +266,6 @@ def test_coordinates_of_another_number_or_none_are_refused(X):
 
 
 def test_memory_is_looked_at_before_points_of_many_features_are_copied(wide, monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: 1e3)
+    monkeypatch.setattr(_budget, "available", lambda: 1e3)
     with pytest.raises(MemoryError, match=r"All axes of 12 points .* pass fewer components"):
         PCA().fit(wide)

@@ -449,7 +449,7 @@ def test_what_is_beyond_the_budget_is_refused_before_it_begins(huge, tmp_path, c
     assert less in said
     assert exit_code("embed", huge, "-o", out, *size) == 1
     said = capsys.readouterr().err
-    assert f"but 1.0 GB are there; {less}" in said
+    assert f"but only 1.0 GB is available; {less}" in said
     assert not out.exists()
 
 

@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> None:
     """Embed the points, write and draw the result, print a summary."""
     options = _method_options(args)
     if args.dry_run:
-        if args.method not in memory.METHODS:
-            known = ", ".join(memory.METHODS)
+        if args.method not in memory.PREDICTED_METHODS:
+            known = ", ".join(memory.PREDICTED_METHODS)
             args.usage_error(f"--dry-run does not know {args.method}; choose from {known}")
         print_lines(_memory(args, read_input(args), options))
         return

@@ -18,7 +18,7 @@ from heatsketch.mixture.maps import FeatureMap
 
 logger = logging.getLogger("heatsketch")
 
-_CANDIDATES = 4000  # points looked at for pivots; of the others those that the pivots miss
+MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
 _MORE = 200  # of those at a time
 _FLOOR = 1e-11  # share of the largest squared distance at which rounding takes over
 
@@ -93,7 +93,7 @@ class CholeskyMap(FeatureMap):
 
     def _choose(self, x: Array, tolerance: float) -> None:
         rng = np.random.default_rng(0)
-        chosen = np.sort(rng.permutation(len(x))[:_CANDIDATES])
+        chosen = np.sort(rng.permutation(len(x))[:MAX_FIRST_CANDIDATES])
         limit = (tolerance / 2) ** 2 / self.kernel._density_unit
         # The likeliest point: what is near it, of most points, need not cancel.
         best = chosen[np.argmax(self.kernel.log_stationary(x[chosen]))]

@@ -184,6 +184,11 @@ def in_data_units(frame: Frame, value: float) -> float:
     return epsilon
 
 
+def n_rule_distances(n: int) -> int:
+    """Return the number of distances that a rule for ε computes for n points."""
+    return n * n if n <= _EXACT_POINTS else _SAMPLE_ROWS * min(n, _SAMPLE_COLUMNS)
+
+
 @dataclass(frozen=True, eq=False)
 class _Pairs:
     """Squared distances in the frame from R points to these and others, C in all."""

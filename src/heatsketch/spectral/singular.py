@@ -13,7 +13,7 @@ from scipy.linalg import svd
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.sparse.linalg import splu
 
-from heatsketch import memory
+from heatsketch import _budget
 from heatsketch._array import random_block, single_threaded_blas
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, check_block
@@ -144,7 +144,7 @@ def _choose_method(L: sparse.csr_matrix, k: int) -> str:
 
 
 def _affordable(entries: float, n: int) -> bool:
-    fits = _BYTES_PER_ENTRY * entries < memory.available() / 2
+    fits = _BYTES_PER_ENTRY * entries < _budget.available() / 2
     return fits and entries**2 / n < _MAX_ELIMINATION_WORK
 
 
