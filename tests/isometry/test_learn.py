@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -894,8 +895,9 @@ def test_parameters_out_of_range_are_refused(parameters, error, match):
         ([[1.0, 2.0]], "minimum of 2"),
         ([1.0, 2.0], "2D array"),
         ([["a", "b"], ["c", "d"]], "text"),
+        (pd.DataFrame({"size": [1.0, 2.0], "kind": ["a", "b"]}), "'kind' are not numeric"),
     ],
-    ids=["equal", "nearly equal", "nan", "infinite", "one row", "flat", "text"],
+    ids=["equal", "nearly equal", "nan", "infinite", "one row", "flat", "text", "text column"],
 )
 def test_data_without_distances_are_refused(X, match):
     with pytest.raises(ValueError, match=match):

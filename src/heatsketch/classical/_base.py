@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from heatsketch._array import row_tiles
 from heatsketch._checks import check_choice
+from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.estimators._base import read_input
 
 METRICS = ("euclidean", "precomputed")
 
@@ -45,7 +45,7 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _read(self, X: Any, reset: bool, **accept: Any) -> Any:
         """Return the points (m, d) as they are to be used, float32 or float64, or raise."""
-        return read_input(self, X, reset, **accept)
+        return read_points(self, X, reset, **accept)
 
     def _read_distances(self, X: Any, reset: bool) -> Array:
         """Return distances (n, n) of the data, or of new points to them (m, n), or raise."""

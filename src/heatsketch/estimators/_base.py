@@ -11,21 +11,18 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
 from heatsketch._array import row_tiles
 from heatsketch._checks import (
     CertificateError,
     ScaleWarning,
-    as_floats,
     check_choice,
-    check_finite,
     check_number,
-    is_text,
     name_rows,
-    warn_of_rounding,
 )
+from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import WIDE_CUT
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
@@ -77,7 +74,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if isinstance(X, Diffusion):
             diffusion, dtype = self._given(X), X.operator.dtype
         else:
-            X = self._check_X(X, reset=True)
+            X = read_points(self, X, reset=True, accept_sparse="csr")
             parameters = self.get_params(deep=False)
             memory.check(*X.shape, **memory.options_of(X, self._method, parameters))
             diffusion, dtype = self._diffuse(X), X.dtype
@@ -117,7 +114,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         array (m, k)
         """
         check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = read_points(self, X, reset=False, accept_sparse="csr")
         return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -177,9 +174,6 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise CertificateError("The embedding is not finite; the affinity is out of range.")
         return rows
 
-    def _check_X(self, X: Any, reset: bool) -> Any:
-        return read_input(self, X, reset, accept_sparse="csr")
-
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
@@ -188,30 +182,6 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.input_tags.positive_only = self.affinity == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def read_input(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
-    """Return points, arrays or columns of a data frame, as `check_input` does; columns by name."""
-    if hasattr(X, "columns"):
-        _check_columns(X)  # scikit-learn reads the names and what the frame library needs
-    else:
-        X = as_floats(X, "X")
-    return check_input(estimator, X, reset, **accept)
-
-
-def check_input(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
-    """Return X (n, d) as scikit-learn checks it, float32 or float64 and finite, or raise."""
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # ours says where, and does not copy
-        ensure_min_samples=2 if reset else 1,
-        **accept,
-    )
-    check_finite(X, "X", getattr(estimator, "feature_names_in_", None))
-    return X
 
 
 def _as_list(times: Any) -> list[Any]:
@@ -283,26 +253,3 @@ def _check_mass(H: Array, measure: Array) -> None:
             f"Mass is not conserved: {mass.max():.1e} of {size.max():.1e} leaked in columns "
             f"{name_rows(leaked)}."
         )
-
-
-def _check_columns(X: Any) -> None:
-    """Raise with the names of the columns of a data frame that are not numbers."""
-    bad = [str(name) for name in X.columns if not _is_numeric(X[name], str(name))]
-    if bad:
-        raise ValueError(
-            f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "
-            "marked otherwise than by NaN; drop, impute or encode them."
-        )
-
-
-def _is_numeric(column: Any, name: str) -> bool:
-    values = np.asarray(column)
-    categories = str(getattr(column, "dtype", "")) == "category"  # names, even 1 and 2
-    if categories or is_text(values):
-        return False
-    warn_of_rounding(values, f"Column {name!r}")
-    try:
-        values.astype(float)
-    except (TypeError, ValueError):
-        return False
-    return True

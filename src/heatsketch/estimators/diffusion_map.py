@@ -13,11 +13,11 @@ from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, check_time
 from heatsketch.markov.affinity import WIDE_CUT
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.memory import MOST_AUTO_COMPONENTS
 from heatsketch.spectral.eigenpairs import Spectrum
 from heatsketch.spectral.filters import Block, Heat, Power
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
-_MOST_COMPONENTS = 64  # looked at by n_components="auto"
 _TIME_RULES = ("auto", "gap")
 
 
@@ -162,7 +162,7 @@ class DiffusionMap(DiffusionEstimator):
 
     def _eigenpairs(self, diffusion: Diffusion, following: bool) -> Spectrum:
         if self.n_components == "auto":
-            wanted = min(_MOST_COMPONENTS, diffusion.n - 1)
+            wanted = min(MOST_AUTO_COMPONENTS, diffusion.n - 1)
         else:
             wanted = int(self.n_components) + following  # and the first one left out
             if following and wanted == diffusion.n:
@@ -200,7 +200,7 @@ class DiffusionMap(DiffusionEstimator):
         else:
             share = np.abs(lam / (lam[0] or 1.0)) ** time
         kept = 1 + int(np.max(np.flatnonzero(share > self.delta), initial=0))
-        if kept == _MOST_COMPONENTS:
+        if kept == MOST_AUTO_COMPONENTS:
             warnings.warn(
                 f"All {kept} eigenvalues looked at matter at delta={self.delta} and time={time}; "
                 "pass a larger time or delta, or n_components.",

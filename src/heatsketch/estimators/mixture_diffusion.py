@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch import memory
 from heatsketch._array import seed_entropy
 from heatsketch._checks import ConvergenceWarning, check_choice, check_number
+from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.estimators._base import read_input
 from heatsketch.mixture import CholeskyMap, MixtureKernel
 from heatsketch.mixture.maps import draw
 from heatsketch.mixture.steps import Steps
@@ -32,7 +32,6 @@ logger = logging.getLogger("heatsketch")
 
 COMPONENTS = range(1, 11)  # among which the Bayesian information criterion chooses
 _PATIENCE = 2  # numbers of components in a row that are worse than the best before
-_FIT_ROWS = 20_000  # a mixture is fitted to a sample of so many points
 _DRAWN = 2000  # points from ν, where later steps go: the map has to hold there, too
 _SMALLEST = 1e-25  # typical distance that float32 still holds with digits to spare
 _COARSER = 4.0  # a map whose difference says how good the one at hand is at later times
@@ -157,7 +156,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             `diagnostics_["distance_error"]` is what was reached.
         """
         self._check_parameters()
-        X = read_input(self, X, reset=True)
+        X = read_points(self, X, reset=True)
         parameters = self.get_params(deep=False)
         memory.check(*X.shape, **memory.options_of(X, "mixture-diffusion", parameters))
         points = X.astype(np.float64, copy=False)
@@ -188,7 +187,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tolerance; `distance_error` says by how much.
         """
         check_is_fitted(self)
-        X = read_input(self, X, reset=False)
+        X = read_points(self, X, reset=False)
         return self._rows_of(X.astype(np.float64, copy=False), X.dtype)
 
     def distance_error(self, X: Any) -> Array:
@@ -204,13 +203,13 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"At time={self.time} of {self.kernel_.n_components} components it is not known "
                 "what a point misses; diagnostics_['distance_error'] has an estimate for the fit."
             )
-        X = read_input(self, X, reset=False)
+        X = read_points(self, X, reset=False)
         return self._missing(X.astype(np.float64, copy=False))
 
     def score_samples(self, X: Any) -> Array:
         """Return log ν(x), (n,), the logarithm of the stationary density, as mixtures do."""
         check_is_fitted(self)
-        return self.kernel_.log_stationary(read_input(self, X, reset=False))
+        return self.kernel_.log_stationary(read_points(self, X, reset=False))
 
     def _check_parameters(self) -> None:
         if self.n_components != "auto":
@@ -231,7 +230,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _fitted_mixture(self, X: Array, seed: int) -> Any:
         if hasattr(self.mixture, "means_"):
             return self.mixture
-        rows = np.random.default_rng(seed).permutation(len(X))[:_FIT_ROWS]
+        rows = np.random.default_rng(seed).permutation(len(X))[: memory.MIXTURE_FIT_ROWS]
         if self.mixture is None:
             return self._best_mixture(X[np.sort(rows)], seed)
         if hasattr(self.mixture, "fit"):

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._array import Frame, seed_entropy, single_threaded_blas
-from heatsketch._checks import as_floats, check_number
+from heatsketch._checks import check_number
+from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.estimators._base import check_input
 from heatsketch.isometry.learn import MOST_ROWS, learn, some_rows
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import distinct_rows
@@ -127,7 +127,7 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         -------
         self
         """
-        X = self._check_X(X, reset=True)
+        X = read_points(self, X, reset=True)
         k = self._check_parameters(X.shape[1])
         started = time.perf_counter()
         points = Frame.of(X)(X)  # (n, r), centred, at most 1
@@ -170,7 +170,7 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def transform(self, X: Any) -> Array:
         """Map rows (m, r) to (m, k): X Wᵀ."""
         check_is_fitted(self)
-        return self._check_X(X, reset=False) @ self.components_.T
+        return read_points(self, X, reset=False) @ self.components_.T
 
     @property
     def _n_features_out(self) -> int:
@@ -188,9 +188,6 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
         return k
-
-    def _check_X(self, X: Any, reset: bool) -> Array:
-        return check_input(self, X if hasattr(X, "columns") else as_floats(X, "X"), reset)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
