@@ -774,7 +774,7 @@ def test_however_many_rows_are_left_out_some_are_fitted(n, validation_fraction):
 def sampled(monkeypatch):
     """Treat a hundred points as many."""
     monkeypatch.setattr(pairs, "ALL_PAIRS_UP_TO", 100)
-    monkeypatch.setattr(metrics, "_ALL_PAIRS_UP_TO", 100)
+    monkeypatch.setattr(metrics, "ALL_PAIRS_UP_TO", 100)
     monkeypatch.setattr(learn, "SEARCH_ROWS", 100)
     monkeypatch.setattr(pairs, "RANDOM_PAIRS", 20_000)
     monkeypatch.setattr(pairs, "NEAR_ROWS", 200)
@@ -803,7 +803,12 @@ def test_some_pairs_do_nearly_as_well_as_all(whole, sampled):
     # What is reported is over pairs looked at, among them, by now, nearly the worst.
     q = projection.distortion_
     assert 0.9 * every <= q.log_L <= every + 1e-9
-    for part in ("random", "nearest before", "nearest after", "used for fitting pairs"):
+    for part in (
+        "random pairs",
+        "nearest in the input",
+        "nearest in the embedding",
+        "used for fitting",
+    ):
         assert part in q.looked_at
     used = [stage["pairs"] for stage in projection.history_]
     assert used == sorted(used)

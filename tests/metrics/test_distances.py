@@ -16,7 +16,7 @@ def cloud(n=40, d=2, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-def with_room(monkeypatch, n, columns):
+def with_block_of(monkeypatch, n, columns):
     """Let a block hold that many columns of n points."""
     monkeypatch.setattr(distances, "_BLOCK_BYTES", 8 * n * columns)
 
@@ -28,9 +28,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("room", [2, 5, 16])
+@pytest.mark.parametrize("size", [2, 5, 16])
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
-def test_distances_do_not_depend_on_the_size_of_a_block(monkeypatch, room, options):
+def test_distances_do_not_depend_on_the_size_of_a_block(monkeypatch, size, options):
     X = np.vstack([cloud(), cloud()[:3]])  # three points twice
     form = options.get("normalization", "markov")
     A = Diffusion.from_points(X, n_neighbors=8, normalization=form)
@@ -38,8 +38,8 @@ def test_distances_do_not_depend_on_the_size_of_a_block(monkeypatch, room, optio
     rng = np.random.default_rng(1)
     pairs = tuple(rng.integers(0, 43, (2, 300)))  # some more than once, some points with themselves
     whole = diffusion_distance(A, pairs=pairs, **to_distance)
-    with_room(monkeypatch, A.n, room)
-    assert diffusion_rows(A, 8, "power").room == room
+    with_block_of(monkeypatch, A.n, size)
+    assert diffusion_rows(A, 8, "power").block_columns == size
     np.testing.assert_allclose(diffusion_distance(A, pairs=pairs, **to_distance), whole, rtol=1e-11)
     np.testing.assert_allclose(
         diffusion_distance(A, **to_distance)[0],
@@ -55,7 +55,7 @@ def test_blocks_of_very_different_size_keep_a_common_scale(monkeypatch):
     A = np.zeros((12, 12))
     A[:6, :6], A[6:, 6:] = fast, slow
     rows = np.linalg.matrix_power(A, 200)
-    with_room(monkeypatch, 12, 2)
+    with_block_of(monkeypatch, 12, 2)
     D = diffusion_distance(A, 200, pairs=([0, 6, 0], [3, 9, 6]))
     want = [np.sqrt(6) * 0.9**200 / 3, np.sqrt(6) * 0.3**200 / 3, np.linalg.norm(rows[0] - rows[6])]
     np.testing.assert_allclose(D, want, rtol=1e-9)
@@ -63,12 +63,12 @@ def test_blocks_of_very_different_size_keep_a_common_scale(monkeypatch):
 
 @examples
 @given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 60), st.integers(1, 120))
-def test_blocks_hold_every_pair_once_and_no_more_points_than_fit(seed, room, n, m):
+def test_blocks_hold_every_pair_once_and_no_more_points_than_fit(seed, size, n, m):
     i, j = np.random.default_rng(seed).integers(0, n, (2, m))
-    blocks = list(pair_blocks(i, j, room))
+    blocks = list(pair_blocks(i, j, size))
     np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(m))
     columns = [len(np.union1d(i[block], j[block])) for block in blocks]
-    assert max(columns) <= room
+    assert max(columns) <= size
     assert sum(columns) <= 2 * m
 
 
@@ -82,7 +82,7 @@ def test_groups_that_fit_are_computed_once():
 
 
 def test_all_pairs_of_more_points_than_fit_take_few_columns():
-    # Tiles of room / 2: 25 of them, (25² / 2) pairs of tiles of 20 points at most.
+    # Tiles of size / 2: 25 of them, (25² / 2) pairs of tiles of 20 points at most.
     i, j = np.triu_indices(250, 1)
     columns = sum(len(np.union1d(i[block], j[block])) for block in pair_blocks(i, j, 20))
     assert columns <= 25 * 26 / 2 * 20

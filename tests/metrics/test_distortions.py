@@ -13,6 +13,7 @@ import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.metrics import diffusion_distortion, row_distortion, share_within
 from heatsketch.metrics import distortions as metrics
+from heatsketch.metrics.distances import sample_pairs
 
 examples = settings(max_examples=25, deadline=None, derandomize=True)
 TAU = 2 * np.pi
@@ -485,7 +486,7 @@ def test_rounding_of_equal_rows_says_nothing():
 @pytest.fixture
 def many(monkeypatch):
     """Six hundred points that count as many, and neighbours looked for around all of them."""
-    monkeypatch.setattr(metrics, "_ALL_PAIRS_UP_TO", 100)
+    monkeypatch.setattr(metrics, "ALL_PAIRS_UP_TO", 100)
     return cloud(600, 3)
 
 
@@ -527,14 +528,16 @@ def test_pairs_used_are_looked_at_and_do_not_change_what_is_typical(many):
     assert with_it.expansion >= np.linalg.norm(Y[7] - Y[3]) / np.linalg.norm(many[7] - many[3])
     assert with_it.quantiles == plain.quantiles
     assert with_it.within == plain.within
-    assert with_it.looked_at.endswith(" + 1 used for fitting pairs")
+    assert with_it.looked_at.endswith(" + 1 used for fitting")
     with pytest.raises(ValueError, match="out of range"):
         row_distortion(Y, many, used=(np.array([3]), np.array([600])))
 
 
 def test_it_says_which_pairs_it_looked_at(many):
     found = row_distortion(2 * many, many, n_pairs=1234)
-    assert found.looked_at == "1,234 random + 3,000 nearest before + 3,000 nearest after pairs"
+    assert found.looked_at == (
+        "1,234 random pairs + 3,000 nearest in the input + 3,000 nearest in the embedding"
+    )
     assert found.n_pairs == 7234
     assert found.log_L < 1e-12
     assert found.median == pytest.approx(2, rel=1e-14)
@@ -573,7 +576,7 @@ def test_where_random_pairs_are_all_equal_points_others_say_what_is_typical(many
 @pytest.mark.parametrize("limit", [100, 1000], ids=["some pairs", "all pairs"])
 @pytest.mark.parametrize(("f", "y"), [(1e150, 1e-150), (1e-150, 1e150), (1e300, 1), (1e-300, 1)])
 def test_rows_may_have_any_scale(many, monkeypatch, limit, f, y):
-    monkeypatch.setattr(metrics, "_ALL_PAIRS_UP_TO", limit)
+    monkeypatch.setattr(metrics, "ALL_PAIRS_UP_TO", limit)
     F, Y = many[:200], many[:200, :2]
     plain, scaled = row_distortion(Y, F), row_distortion(y * Y, f * F)
     assert scaled.log_L == pytest.approx(plain.log_L, rel=1e-12)
@@ -658,7 +661,7 @@ def test_extremes_do_not_change_what_is_typical(roll):
     A, F, _ = roll
     torn = F.copy()
     random = sampled(F, A).looked_at.split(" + ")[0]
-    assert random == "50 among 11 random of 400 points"
+    assert random == "50 pairs among 11 random points of 400"
     others = np.setdiff1d(np.arange(400), np.random.default_rng(0).permutation(400)[:11])
     torn[others[0]] += 1e3 * np.ptp(F)
     assert sampled(torn, A).quantiles == pytest.approx(sampled(F, A).quantiles, rel=1e-6)
@@ -669,8 +672,9 @@ def test_it_says_which_diffusion_distances_it_looked_at(roll):
     A, F, _ = roll
     found = sampled(F, A)
     assert found.looked_at == (
-        "50 among 11 random of 400 points + the 200 of extreme ratio, by a sketch of 256 columns, "
-        "of 20,000 random + 2,000 nearest in diffusion + 2,000 nearest in the embedding pairs"
+        "50 pairs among 11 random points of 400 + the 200 of most extreme ratio in a sketch of 256 "
+        "columns, chosen from 20,000 random pairs + 2,000 nearest in diffusion + 2,000 nearest in "
+        "the embedding"
     )
     assert found.n_pairs == 250
     assert sampled(F, A).contraction == found.contraction
@@ -701,7 +705,7 @@ def test_an_embedding_of_other_points_is_refused():
     [(1000, None, None), (1001, None, 124_750), (40, 780, None), (40, 779, 779)],
 )
 def test_chosen_pairs_are_distinct_points_within_range(n, wanted, count):
-    pairs = metrics._sample_pairs(n, wanted, 10**6, np.random.default_rng(3))
+    pairs = sample_pairs(n, wanted, 10**6, np.random.default_rng(3))
     if count is None:
         assert pairs is None
         return
@@ -716,7 +720,7 @@ def test_chosen_pairs_are_distinct_points_within_range(n, wanted, count):
 )
 def test_chosen_pairs_stay_within_groups_that_fit_into_a_block(wanted, room, count, points):
     """Groups of 10 points have 45 pairs: 1,000 take 23 groups; 30 pairs fit among 9 points."""
-    i, j = metrics._sample_pairs(5000, wanted, room, np.random.default_rng(3))
+    i, j = sample_pairs(5000, wanted, room, np.random.default_rng(3))
     assert len(np.unique(i * 5000 + j)) == len(i) == count
     ends = np.unique(np.concatenate([i, j]))
     assert len(ends) <= points

@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -10,18 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.spatial.distance import pdist
 from sklearn import manifold
 
-from heatsketch.metrics import neighborhoods as quality
-from heatsketch.metrics.neighborhoods import (
-    continuity,
-    knn_accuracy,
-    random_pairs,
-    rank_correlation,
-    stability,
-    trustworthiness,
-)
+from heatsketch.metrics import continuity, knn_accuracy, neighborhoods, trustworthiness
 
 examples = settings(max_examples=40, deadline=None)
 
@@ -189,8 +179,8 @@ def test_rows_are_sampled_beyond_a_number_of_points(monkeypatch):
     exact = trustworthiness(X, Y, 5)
     assert trustworthiness(X, Y, 5, n_rows=80, rng=4) == exact
     assert trustworthiness(X, Y, 5, n_rows=1000, rng=4) == exact
-    monkeypatch.setattr(quality, "_ALL_ROWS_UP_TO", 79)
-    monkeypatch.setattr(quality, "_SAMPLE_ROWS", 30)
+    monkeypatch.setattr(neighborhoods, "_MAX_POINTS_ALL_ROWS", 79)
+    monkeypatch.setattr(neighborhoods, "_SAMPLE_ROWS", 30)
     assert trustworthiness(X, Y, 5, rng=4) == trustworthiness(X, Y, 5, n_rows=30, rng=4)
     assert trustworthiness(X, Y, 5, rng=4).error > 0
 
@@ -199,7 +189,7 @@ def test_rows_are_sampled_beyond_a_number_of_points(monkeypatch):
 def test_tiles_do_not_count(monkeypatch, d):
     X, Y = cloud(80, d), cloud(80, 2, seed=1)
     want = trustworthiness(X, Y, 5)
-    monkeypatch.setattr(quality, "_BLOCK", 7 * 80)
+    monkeypatch.setattr(neighborhoods, "_TILE_DISTANCES", 7 * 80)
     assert trustworthiness(X, Y, 5) == want
 
 
@@ -249,91 +239,6 @@ def test_more_duplicates_than_neighbours():
     assert knn_accuracy(Y, np.repeat(["a", "b"], 30), 10) == 1
 
 
-# Distances
-
-
-def test_rank_correlation_is_that_of_the_ranks():
-    D, E = np.abs(cloud(200, 2).T)
-    E = E + D
-    ranks = [[sum(a < b for a in values) for b in values] for values in (D, E)]
-    assert rank_correlation(D, E) == pytest.approx(np.corrcoef(ranks)[0, 1], abs=1e-12)
-    assert rank_correlation(np.exp(D), E**3) == pytest.approx(rank_correlation(D, E), abs=1e-12)
-    assert rank_correlation(D, -D) == pytest.approx(-1, abs=1e-12)
-
-
-def test_rank_correlation_of_paths_that_do_not_exist_and_of_nothing():
-    D = [1.0, 2.0, 3.0, 3.0]
-    assert rank_correlation(D, [1.0, 2.0, math.inf, math.inf]) == pytest.approx(1, abs=1e-12)
-    assert math.isnan(rank_correlation(D, np.zeros(4)))
-
-
-@pytest.mark.parametrize("n", [2, 3, 10, 11])
-@pytest.mark.parametrize("count", [1, 7, 44, 10**6])
-def test_pairs_are_distinct(n, count):
-    i, j = random_pairs(n, count, rng=3)
-    assert len(i) == min(count, math.comb(n, 2))
-    assert (i < j).all()
-    assert set(zip(i, j, strict=True)) <= set(combinations(range(n), 2))
-    assert len(set(zip(i, j, strict=True))) == len(i)
-
-
-def test_all_pairs_come_in_the_order_of_pdist():
-    X = cloud(30)
-    i, j = random_pairs(30, 435)
-    np.testing.assert_allclose(np.linalg.norm(X[i] - X[j], axis=1), pdist(X))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("n", [8, 9])
-def test_every_pair_is_as_likely(n):
-    """Alarm 1e-6 over the pairs, 5.6 deviations each; sees a pair of probability 0 or doubled."""
-    draws, count = 600, 5
-    rng = np.random.default_rng(0)
-    seen = np.zeros((n, n))
-    for _ in range(draws):
-        np.add.at(seen, random_pairs(n, count, rng), 1)
-    p = count / math.comb(n, 2)
-    times = seen[np.triu_indices(n, 1)]
-    assert times.sum() == draws * count
-    assert np.abs(times - draws * p).max() < 5.6 * math.sqrt(draws * p * (1 - p))
-
-
-def test_pairs_of_many_points_take_little_memory():
-    i, j = random_pairs(10**9, 1000)
-    assert (i < j).all()
-    assert len(np.unique(np.column_stack([i, j]), axis=0)) == 1000
-    assert j.max() < 10**9
-
-
-# Runs
-
-
-def test_stability_ignores_turning_mirroring_and_scale():
-    Y = cloud(80, 2)
-    same = [Y, Y @ rotation(2), Y * [1, -1] * 1e200, np.hstack([Y, Y]) * 1e-200, Y + 1e6]
-    assert stability(same) == pytest.approx(1, abs=1e-6)
-
-
-def test_stability_is_the_mean_over_pairs_of_runs():
-    runs = [cloud(40, 2, seed=seed) + 2 * cloud(40, 2) for seed in (1, 2, 3)]
-    D = [pdist(Y) for Y in runs]
-    want = np.mean([rank_correlation(a, b) for a, b in combinations(D, 2)])
-    assert stability(runs) == pytest.approx(want, abs=1e-12)
-    assert stability(runs[::-1], n_pairs=780) == pytest.approx(want, abs=1e-12)
-    assert 0 < want < 1
-
-
-def test_stability_of_a_run_that_collapsed_is_unknown():
-    assert math.isnan(stability([cloud(20, 2), np.ones((20, 2))]))
-
-
-@pytest.mark.statistical
-def test_random_pairs_stand_for_all():
-    """20,000 of 79,800 pairs: one standard deviation is below 1/√20,000 = 0.007; alarm 1e-6."""
-    runs = [cloud(400, 2), cloud(400, 2) + cloud(400, 2, seed=1)]
-    assert stability(runs, n_pairs=20_000, rng=5) == pytest.approx(stability(runs), abs=0.035)
-
-
 # Bad input
 
 
@@ -362,7 +267,7 @@ def test_neighbourhoods_of_bad_input(measure, change, message):
     [
         ({"labels": [0] * 9}, r"labels has shape \(9,\) but Y has 10 points"),
         ({"labels": [None] * 7 + [1] * 3}, "3 labelled points; pass n_neighbors <= 2"),
-        ({"labels": [None] * 10}, "0 labelled points; pass labels of two"),
+        ({"labels": [None] * 10}, "0 labelled points; pass at least two"),
         ({"labels": np.ma.masked_equal([0, 1] * 5, 1)}, "masked"),
         ({"Y": np.full((10, 2), np.nan)}, "Input Y contains NaN"),
     ],
@@ -371,38 +276,3 @@ def test_labels_of_bad_input(change, message):
     options = {"Y": cloud(10, 2), "labels": [0, 1] * 5, "n_neighbors": 3} | change
     with pytest.raises(ValueError, match=message):
         knn_accuracy(**options)
-
-
-@pytest.mark.parametrize(
-    ("D", "E", "message"),
-    [
-        (np.zeros((3, 3)), np.zeros((3, 3)), "one distance a pair"),
-        ([1.0, 2.0], [1.0, 2.0, 3.0], "one distance a pair"),
-        ([1.0], [1.0], "2 pairs or more"),
-        ([1.0, 2.0], [np.nan, 2.0], "E holds NaN"),
-    ],
-)
-def test_distances_of_bad_input(D, E, message):
-    with pytest.raises(ValueError, match=message):
-        rank_correlation(D, E)
-
-
-@pytest.mark.parametrize(
-    ("runs", "message"),
-    [
-        ([cloud(10)], "pass two or more"),
-        ([cloud(10), cloud(9)], r"embeddings\[1\] has 9 rows but embeddings\[0\] has 10"),
-        ([cloud(10), np.full((10, 2), np.nan)], r"embeddings\[1\] contains NaN"),
-        ([cloud(2), cloud(2)], "minimum of 3"),
-    ],
-)
-def test_runs_of_bad_input(runs, message):
-    with pytest.raises(ValueError, match=message):
-        stability(runs)
-
-
-def test_pairs_of_bad_input():
-    with pytest.raises(ValueError, match="n=1"):
-        random_pairs(1, 5)
-    with pytest.raises(ValueError, match="count=0"):
-        random_pairs(5, 0)

@@ -47,8 +47,7 @@ class PairList:
 
 def random_codes(n: int, rng: np.random.Generator) -> Array:
     """Return about RANDOM_PAIRS distinct random pairs of n points, as codes i n + j, i < j."""
-    i = rng.integers(0, n, RANDOM_PAIRS)
-    return _codes(i, (i + rng.integers(1, n, RANDOM_PAIRS)) % n, n)
+    return _codes(*sampled_pairs(n, RANDOM_PAIRS, rng), n)
 
 
 def near_codes(F: Array, rng: np.random.Generator) -> Array:
@@ -63,10 +62,20 @@ def active_codes(Y: Array) -> Array:
 
 
 def _neighbor_codes(F: Array, rows: Array, k: int) -> Array:
-    k = min(k, len(F) - 1)
+    return _codes(*nearest_pairs(F, rows, min(k, len(F) - 1)), len(F))
+
+
+def sampled_pairs(n: int, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Draw pairs of two different points of n, some perhaps more than once."""
+    i = rng.integers(0, n, count)
+    return i, (i + rng.integers(1, n, count)) % n
+
+
+def nearest_pairs(F: Array, rows: Array, k: int) -> tuple[Array, Array]:
+    """Return pairs of each of the rows with its k nearest others in F."""
     found = NeighborIndex(F).query(F[rows], k + 1, any_tie=True).indices
     i, j = np.repeat(rows, k + 1), found.ravel()
-    return _codes(i[i != j], j[i != j], len(F))
+    return i[i != j], j[i != j]
 
 
 def _codes(i: Array, j: Array, n: int) -> Array:

@@ -1,4 +1,4 @@
-"""Diffusion distances, and how well an embedding keeps them, neighbourhoods, labels and ranks."""
+"""Diffusion distances, and how well an embedding keeps distances, neighbourhoods and ranks."""
 
 from heatsketch.metrics.distances import diffusion_distance
 from heatsketch.metrics.distortions import (
@@ -8,15 +8,8 @@ from heatsketch.metrics.distortions import (
     row_distortion,
     share_within,
 )
-from heatsketch.metrics.neighborhoods import (
-    Estimate,
-    continuity,
-    knn_accuracy,
-    random_pairs,
-    rank_correlation,
-    stability,
-    trustworthiness,
-)
+from heatsketch.metrics.neighborhoods import Estimate, continuity, knn_accuracy, trustworthiness
+from heatsketch.metrics.ranks import random_pairs, rank_correlation, stability
 
 __all__ = [
     "Distortion",

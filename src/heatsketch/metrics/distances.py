@@ -1,4 +1,4 @@
-"""Diffusion distances: exact, some columns of f(A) at a time, and by a sketch of all its rows."""
+"""Diffusion distances: exact from blocks of columns of f(A), or approximate from a sketch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from heatsketch.spectral.sketch import sketch_blocks
 
 Pairs = tuple[Any, Any]
 
-_BLOCK_BYTES = 2**28  # of one block of columns of f(A); seven are held at a time at most
-_COORDINATES = 1024  # compared at a time: those of some hundred rows stay in the cache
-_MOST_OF_THE_PAIRS = 0.2  # of a block: beyond this share computing all of them is faster
+_BLOCK_BYTES = 2**28  # of one block of columns of f(A); at most seven exist at a time
+_TILE_COORDINATES = 1024  # compared at a time: those of some hundred rows stay in the cache
+_ALL_PAIRS_SHARE = 0.2  # of the pairs of a block: beyond, computing all of them is faster
+_MAX_POINTS_ALL_PAIRS = 1_000  # so many columns of f(A)
+_SAMPLE_POINTS = 500  # beyond
 
 
 def diffusion_distance(
@@ -38,8 +40,8 @@ def diffusion_distance(
     """Compute diffusion distances D(i, j) = |row_i f(A) - row_j f(A)|, exactly.
 
     *Sketching the heat kernel*, equation (26). Rows are compared by explicit differences, and the
-    trivial direction, which would drown small distances, is carried apart; it counts unless
-    `deflate` says otherwise.
+    trivial direction, whose rounding would exceed small distances, is computed separately; it
+    counts unless `deflate` is True.
 
     Parameters
     ----------
@@ -50,10 +52,10 @@ def diffusion_distance(
     time : int >= 0 (real for "heat"), default 8
     filter : "power" (λ^t) or "heat" (e^{-t(1-λ)}), default "power"
     pairs : (i, j) of index arrays (m,), optional
-        Only these pairs; by default all, in the order of `scipy.spatial.distance.pdist`.
+        By default all pairs, in the order of `scipy.spatial.distance.pdist`.
     deflate : bool, default False
-        Leave the trivial direction √π out, as sketches and diffusion maps do. It makes a difference
-        in the symmetric form alone, where √π is not constant and, at large times, is all there is.
+        Leave out the trivial direction √π, as sketches and diffusion maps do. It makes a difference
+        only in the symmetric form, where √π is not constant and dominates at large times.
 
     Returns
     -------
@@ -66,11 +68,11 @@ def diffusion_distance(
 
     Notes
     -----
-    Cost: products by A with one column for each point that occurs in a pair, and n operations a
-    pair. Memory: seven blocks of columns of at most 0.27 GB each (above 16 million points, of two
-    columns). Where the points do not fit into one block, pairs are taken in blocks of pairs between
-    few points, and a point of several of them is computed in each: cheap where the points of
-    consecutive pairs are few, two columns a pair at worst.
+    Cost: products by A with one column for each point that occurs in a pair, and n operations for
+    each pair. Memory: seven blocks of columns, at most 0.27 GB each (above 16 million points, two
+    columns each). If the points do not fit into one block, pairs are divided into groups between
+    few points, and a point is computed once for each group it occurs in: at worst two columns for
+    each pair.
 
     Examples
     --------
@@ -85,7 +87,7 @@ def diffusion_distance(
 
 
 def diffusion_rows(A: Any, time: float, filter: str, deflate: bool = False) -> DiffusionRows:
-    """Return the rows that the diffusion distance compares; parameters of `diffusion_distance`."""
+    """Return the rows that `diffusion_distance` compares, which has the same parameters."""
     f = make_filter(filter, time)
     if isinstance(A, Diffusion):
         weight = 1 / np.sqrt(A.measure) if A.normalization == "markov" else np.ones(A.n)
@@ -99,7 +101,7 @@ def diffusion_rows(A: Any, time: float, filter: str, deflate: bool = False) -> D
 
 @dataclass(frozen=True, eq=False)
 class DiffusionRows:
-    """The rows w_i row_i f(A), whose Euclidean distances are diffusion distances; not stored.
+    """The rows w_i row_i f(A), not stored: their Euclidean distances are diffusion distances.
 
     Attributes
     ----------
@@ -112,7 +114,7 @@ class DiffusionRows:
     vertex : array (points,) or None
         The vertex of each point; None: they have the same numbers.
     whole : Operator or None
-        A, where the trivial direction counts.
+        A if the trivial direction counts.
     """
 
     deflated: Deflated
@@ -123,20 +125,20 @@ class DiffusionRows:
 
     @property
     def n_points(self) -> int:
-        """Number of points: of vertices, duplicates counted."""
+        """Number of points, duplicates included."""
         return self.deflated.n if self.vertex is None else len(self.vertex)
 
     @property
-    def room(self) -> int:
-        """The number of columns that a block has room for."""
+    def block_columns(self) -> int:
+        """Number of columns that fit into a block."""
         return max(2, _BLOCK_BYTES // (8 * self.deflated.n))
 
     def distances(self, i: Array, j: Array) -> Array:
         """Return the exact distances of pairs of points (m,)."""
-        if self.vertex is not None:  # one row a vertex: duplicates are at distance exactly zero
+        if self.vertex is not None:  # duplicates share a row: their distance is exactly zero
             i, j = self.vertex[i], self.vertex[j]
         D, log_scales = np.zeros(len(i)), np.zeros(len(i))
-        for pairs in pair_blocks(i, j, self.room):
+        for pairs in pair_blocks(i, j, self.block_columns):
             D[pairs], log_scales[pairs] = self._distances(i[pairs], j[pairs])
         common = float(log_scales.max()) if len(i) else 0.0
         return Block(D * np.exp(log_scales - common), common).unscaled()
@@ -163,9 +165,9 @@ class DiffusionRows:
         return self.deflated.project(unit)
 
     def sketch(self, k: int, rng: Rng) -> Array:
-        """Return a sketch of the rows of all points (points, k), at any common scale.
+        """Return a sketch of the rows of all points (points, k), up to a common factor.
 
-        With the trivial direction, where it counts, as one column more.
+        If the trivial direction counts, it is one column more.
         """
         G = random_block(self.deflated.n, k, "gaussian", rng)
         S, log_scale = sketch_blocks(self.deflated, [self.filter], G)[0]
@@ -178,38 +180,56 @@ class DiffusionRows:
         return S if self.vertex is None else S[self.vertex]
 
     def _trivial(self, used: Array) -> Block | None:
-        """Return the coordinate that deflation took out of some rows, None where all are equal."""
+        """Return the coordinate that deflation removed from some rows; None if all are equal."""
         if self.whole is None:
             return None
         u = self.deflated.V[:, 0]
         share = u[used] * self.weight[used]
         size, share = np.abs(share).max(), share - share.mean()
         if np.abs(share).max() <= 1e-13 * size:
-            return None  # equal shares cancel: do not let their rounding count
+            return None  # equal shares cancel, except for rounding
         values, log_scale = self.filter.scaled(np.array([float(u @ (self.whole @ u))]))
         return Block(values[0] * share, log_scale)
 
 
-def pair_blocks(i: Array, j: Array, room: int) -> Iterator[Array]:
-    """Yield selections of the pairs (i, j) between at most `room` points each, all pairs once.
+def sample_pairs(n: int, wanted: int | None, size: int, rng: Any) -> Pairs | None:
+    """Return random pairs (i, j), i < j, within groups of at most `size` points; None for all.
 
-    Points are cut into tiles of room / 2 in the order in which they come up, and pairs are sorted
-    by the tiles of their ends: whatever is between two tiles fits.
+    Few points with all their pairs: the cost is one column of f(A) for each point.
+    """
+    if n <= _MAX_POINTS_ALL_PAIRS if wanted is None else wanted >= n * (n - 1) // 2:
+        return None
+    points = _SAMPLE_POINTS if wanted is None else math.ceil((1 + math.sqrt(1 + 8 * wanted)) / 2)
+    size = points if points <= size else 2 * (size // 2)
+    a, b = np.triu_indices(size, 1)
+    n_groups = round(points / size) if wanted is None else -(-wanted // len(a))
+    groups = rng.permutation(n)[: min(n_groups, n // size) * size]
+    groups = np.sort(groups.reshape(-1, size), axis=1)
+    i, j = groups[:, a].ravel(), groups[:, b].ravel()
+    kept = np.sort(rng.permutation(len(i))[:wanted])
+    return i[kept], j[kept]
+
+
+def pair_blocks(i: Array, j: Array, size: int) -> Iterator[Array]:
+    """Yield indices of the pairs (i, j) between at most `size` points each, all pairs once.
+
+    Points are divided into tiles of size / 2 in the order of their first occurrence, and pairs are
+    sorted by the tiles of their ends: all pairs between two tiles fit.
     """
     if len(i) == 0:
         return
-    if max(i.max(), j.max()) < room:
+    if max(i.max(), j.max()) < size:
         yield np.arange(len(i))
         return
     ends = np.column_stack([i, j]).ravel()
     _, first, inverse = np.unique(ends, return_index=True, return_inverse=True)
-    coming = np.argsort(np.argsort(first))
-    tiles = np.sort((coming[inverse] // (room // 2)).reshape(-1, 2), axis=1)
+    occurrence = np.argsort(np.argsort(first))
+    tiles = np.sort((occurrence[inverse] // (size // 2)).reshape(-1, 2), axis=1)
     order = np.lexsort((tiles[:, 1], tiles[:, 0]))
     held: set[int] = set()
     start = 0
     for place, (a, b) in enumerate(zip(i[order].tolist(), j[order].tolist(), strict=True)):
-        if len(held) + (a not in held) + (b not in held) > room:
+        if len(held) + (a not in held) + (b not in held) > size:
             yield order[start:place]
             held, start = set(), place
         held.update((a, b))
@@ -219,24 +239,26 @@ def pair_blocks(i: Array, j: Array, room: int) -> Iterator[Array]:
 def _squared_distances(columns: Array, i: Array, j: Array) -> Array:
     """Return |column_i - column_j|² (pairs,) from explicit differences, columns (n, m)."""
     n, m = columns.shape
-    many = m > 1 and len(i) > _MOST_OF_THE_PAIRS * m * (m - 1) / 2
-    squares = np.zeros(m * (m - 1) // 2 if many else len(i))
-    for rows in row_tiles(n, _COORDINATES):
+    all_pairs = m > 1 and len(i) > _ALL_PAIRS_SHARE * m * (m - 1) / 2
+    squares = np.zeros(m * (m - 1) // 2 if all_pairs else len(i))
+    for rows in row_tiles(n, _TILE_COORDINATES):
         tile = np.ascontiguousarray(columns[rows].T, dtype=float)
-        squares += pdist(tile, "sqeuclidean") if many else pair_distances(tile, tile, i, j) ** 2
-    if not many:
+        squares += (
+            pdist(tile, "sqeuclidean") if all_pairs else pair_distances(tile, tile, i, j) ** 2
+        )
+    if not all_pairs:
         return squares
     low, high = np.minimum(i, j), np.maximum(i, j)
-    place = low * (2 * m - low - 1) // 2 + high - low - 1  # in the order of pdist
-    apart = low < high
-    return np.where(apart, squares[np.where(apart, place, 0)], 0.0)
+    position = low * (2 * m - low - 1) // 2 + high - low - 1  # in the order of pdist
+    differ = low < high
+    return np.where(differ, squares[np.where(differ, position, 0)], 0.0)
 
 
 def check_pairs(pairs: Any, n: int) -> tuple[Array, Array]:
     """Return the index arrays (i, j) of pairs of n points, or raise."""
     if not isinstance(pairs, (tuple, list)) or len(pairs) != 2:
         shape = np.shape(pairs)
-        raise ValueError(f"pairs has shape {shape}; pass (i, j), e.g. tuple(pairs.T) of (m, 2).")
+        raise ValueError(f"pairs has shape {shape}; pass (i, j), for example tuple(pairs.T).")
     i, j = (np.asarray(side) for side in pairs)
     if i.ndim != 1 or i.shape != j.shape or i.dtype.kind not in "iu" or j.dtype.kind not in "iu":
         raise ValueError(f"pairs has shapes {i.shape} and {j.shape}; pass two index arrays (m,).")
