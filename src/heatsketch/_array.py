@@ -1,4 +1,4 @@
-"""Row tiles, threads and random blocks: what must not change a single bit of a result."""
+"""Row tiles, threads, random blocks and frames, none of which may change a bit of a result."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from threadpoolctl import ThreadpoolController
 from heatsketch._typing import Array, Points, Rng
 
 ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
-_FAR = 2.0**480  # coordinates up to here have squares that can be summed
-_SHARES = 16  # in which each thread takes its tiles: few, for each costs some microseconds
-RANDOM_TILE = 4096  # rows of G that share one seed: part of the definition of G, never change it
+MAX_COORDINATE = 2.0**480  # so that sums of squares do not overflow
+_SHARES_PER_THREAD = 16  # of the tiles: few, because each costs some microseconds
+RANDOM_TILE = 4096  # rows of G that share a seed: part of the definition of G, never change it
 
 
 def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
@@ -39,13 +39,13 @@ def for_each_tile(work: Callable[[slice], None], n: int, tile: int = ROW_TILE) -
             for rows in tiles:
                 work(rows)
         else:
-            share = -(-len(tiles) // (_SHARES * n_threads))
+            share = -(-len(tiles) // (_SHARES_PER_THREAD * n_threads))
             shares = [tiles[i : i + share] for i in range(0, len(tiles), share)]
             list(_pool(n_threads).map(functools.partial(_run, work), shares))
 
 
 def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
-    """Return an array of this shape whose rows are work(rows), made as in `for_each_tile`."""
+    """Return an array of this shape whose rows are work(rows), computed as in `for_each_tile`."""
     out = np.empty(shape)
 
     def fill(rows: slice) -> None:
@@ -55,7 +55,7 @@ def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = R
     return out
 
 
-_inside = threading.local()  # whether this thread works on a tile: tiles in it are its own
+_inside = threading.local()  # whether this thread works on a tile, whose own tiles it then runs
 
 
 def _run(work: Callable[[slice], None], tiles: list[slice]) -> None:
@@ -69,7 +69,7 @@ def _run(work: Callable[[slice], None], tiles: list[slice]) -> None:
 
 @functools.cache
 def _pool(n_threads: int) -> ThreadPoolExecutor:
-    """Return the one pool of the process: threads are made once."""
+    """Return the pool of the process: threads are started once."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="heatsketch")
 
 
@@ -90,7 +90,7 @@ _threads_outside = 1
 
 @contextmanager
 def single_threaded_blas() -> Iterator[int]:
-    """Limit BLAS to one thread and say how many it had; safe to enter from several threads."""
+    """Limit BLAS to one thread and yield how many it had; several threads may enter."""
     global _nesting, _limiter, _threads_outside
     with _lock:
         if _nesting == 0:
@@ -110,10 +110,10 @@ def single_threaded_blas() -> Iterator[int]:
 
 
 def _let_any_thread_set_limits() -> None:
-    """Undo the claim of the thread that set a limit first.
+    """Let every thread change the limit, not only the one that set it first.
 
-    OpenBLAS has one limit for the process. From threadpoolctl 3.8 on only the thread that set it
-    first may change it, in silence; here the last one out need not be the first one in.
+    OpenBLAS has one limit for the process. From threadpoolctl 3.8 on, changes by other threads than
+    the first are ignored silently; here the last thread to leave need not be the first to enter.
     """
     for library in _blas().lib_controllers:
         clear = getattr(library, "clear_controlling_thread", None)
@@ -124,8 +124,8 @@ def _let_any_thread_set_limits() -> None:
 def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None) -> Array:
     """Draw G (n, k), i.i.d. N(0, 1) ("gaussian") or ±1 ("rademacher"), or some rows of it.
 
-    Each tile of 4096 rows has a seed of its own, so a row of G depends on `rng`, k and its
-    position alone: any chunking, any number of threads, the same bits.
+    Each tile of 4096 rows has its own seed, so a row of G depends only on `rng`, k and its
+    position: any chunking and any number of threads give the same bits.
     """
     entropy = seed_entropy(rng)
     rows = slice(0, n) if rows is None else rows
@@ -133,8 +133,8 @@ def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None)
 
     first = rows.start // RANDOM_TILE
 
-    def draw(one: slice) -> None:
-        tile = first + one.start
+    def draw(tiles: slice) -> None:
+        tile = first + tiles.start
         start = tile * RANDOM_TILE
         block = _random_tile(entropy, tile, min(RANDOM_TILE, n - start), k, kind)
         low, high = max(rows.start, start), min(rows.stop, start + len(block))
@@ -152,7 +152,7 @@ def _random_tile(entropy: list[int], tile: int, n: int, k: int, kind: str) -> Ar
 
 
 def seed_entropy(rng: Rng) -> list[int]:
-    """Return 128 bits drawn from `rng`; a Generator moves on, an integer always gives the same."""
+    """Return 128 random bits; a Generator advances, an integer always gives the same bits."""
     if isinstance(rng, np.random.RandomState):
         return [int(word) for word in rng.randint(0, 2**32, size=4, dtype=np.uint32)]
     words = np.random.default_rng(rng).integers(0, 2**32, size=4, dtype=np.uint32)
@@ -163,10 +163,9 @@ def seed_entropy(rng: Rng) -> list[int]:
 class Frame:
     """Coordinates in which distances are safe: scaled by a power of two, then centred.
 
-    Scaling by 2^-exponent is exact and keeps squares from over- or underflowing; centring keeps
-    digits from being lost to a common offset. The centre is a median, not the mean: far from the
-    bulk of the points it would cost the digits it is there to keep. Sparse data are scaled but not
-    centred.
+    Scaling by 2^-exponent is exact and keeps squares from overflow and underflow; centring prevents
+    the loss of digits to a common offset. The centre is a median: the mean can be far from most
+    points, which would lose the digits again. Sparse data are scaled but not centred.
     """
 
     exponent: int
@@ -181,12 +180,12 @@ class Frame:
         shift = _centre(X)
         with np.errstate(over="ignore"):
             spread = max(float(np.max(np.abs(X[rows] - shift))) for rows in row_tiles(len(X)))
-        # A column far off its own spread must not overflow before the shift is taken off.
+        # A column far from 0 must not overflow before the shift is subtracted.
         exponent = max(_exponent(spread), _exponent(float(np.max(np.abs(shift)))) - 1000)
         return cls(exponent, np.ldexp(shift, -exponent))
 
     def equals(self, other: Frame | None) -> bool:
-        """Say whether the other frame gives the same coordinates."""
+        """Say whether another frame gives the same coordinates."""
         return (
             other is not None
             and other.exponent == self.exponent
@@ -196,23 +195,23 @@ class Frame:
     def __call__(self, X: Points) -> Points:
         """Map data (m, d) into the frame, in float64."""
         if sparse.issparse(X):
-            moved = X.astype(np.float64)  # a copy: the caller's data stay as they are
+            moved = X.astype(np.float64)  # a copy: the data of the caller do not change
             moved.data = self._moved(moved.data)
             return moved
         return self._moved(np.asarray(X, dtype=np.float64))
 
     def _moved(self, values: Array) -> Array:
-        # In C order whatever the order of X: sums round differently in the other one.
+        # In C order whatever the order of X: sums in Fortran order round differently.
         with np.errstate(over="ignore"):
             points = np.ldexp(values, -self.exponent, order="C")
         if self.shift is not None:
             points -= self.shift
-        # The data are within ±1 of the shift; a new point may be so far off that its square is not
-        # a number. Nearer by, it has the same affinities: none.
-        return np.clip(points, -_FAR, _FAR, out=points)
+        # The data are within ±1 of the shift. The square of a new point may overflow; at the limit
+        # its affinities are zero, too.
+        return np.clip(points, -MAX_COORDINATE, MAX_COORDINATE, out=points)
 
     def squared(self, epsilon: float) -> float:
-        """Convert squared data units to this frame, or say that float64 does not reach so far."""
+        """Convert squared data units to this frame, or raise if float64 cannot represent them."""
         with np.errstate(over="ignore", under="ignore"):
             scaled = float(np.ldexp(epsilon, -2 * self.exponent))
         if not 0 < scaled < np.inf:
@@ -228,7 +227,7 @@ class Frame:
 
 
 def _centre(X: Array) -> Array:
-    """Return a median of every column (d,), over at most 2,000 rows: entries of X, no rounding."""
+    """Return a median of every column (d,), over at most 2,000 rows: an entry of X, not rounded."""
     sample = np.asarray(X[:: max(1, len(X) // 1000)], dtype=np.float64)
     middle = len(sample) // 2
     return np.partition(sample, middle, axis=0)[middle]

@@ -14,19 +14,19 @@ from heatsketch._typing import Array
 
 
 class CertificateError(ArithmeticError):
-    """A cheap proof of correctness failed after a computation; the result is withheld."""
+    """A check after a computation proved the result wrong, so it is not returned."""
 
 
 class ConvergenceWarning(UserWarning):
-    """An iteration stopped short of its tolerance, at a result that is still of use."""
+    """An iteration stopped before its tolerance; the result is less accurate but usable."""
 
 
 class DisconnectedWarning(UserWarning):
-    """The affinity falls apart into groups between which nothing diffuses."""
+    """The affinity has several components, between which nothing diffuses."""
 
 
 class ScaleWarning(UserWarning):
-    """A feature, the time or the bandwidth is on a scale that leaves little information."""
+    """A feature, the time or the bandwidth has a scale at which little information remains."""
 
 
 def check_number(
@@ -64,7 +64,7 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
 
 
 def name_rows(rows: np.ndarray, limit: int = 5) -> str:
-    """Say which rows, and how many more: "3, 7, 12 and 4 more"."""
+    """Name the first rows and count the others: "3, 7, 12 and 4 more"."""
     shown = ", ".join(str(int(r)) for r in rows[:limit])
     return shown if len(rows) <= limit else f"{shown} and {len(rows) - limit} more"
 
@@ -78,7 +78,7 @@ def _range_text(low: float | None, high: float | None, open_low: bool, open_high
 
 
 def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
-    """Return X (n, d) as a float array or CSR matrix, finite, or say what is wrong and where."""
+    """Return X (n, d) as a finite float array or CSR matrix, or raise."""
     X = as_floats(X, name)
     if X.ndim != 2:
         raise ValueError(
@@ -99,7 +99,7 @@ def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
 
 
 def check_finite(X: Any, name: str, columns: Sequence[str] | None = None) -> None:
-    """Raise with the place of the first NaN or infinity in X (n, d), dense or sparse."""
+    """Raise if X (n, d), dense or sparse, holds NaN or infinity; the message says where."""
     first: tuple[int, int, float] | None = None
     count = 0
     for start in range(0, X.shape[0], 4096):
@@ -145,13 +145,13 @@ def _as_float_csr(X: Any, name: str) -> Any:
 
 
 def refuse_masked(X: Any, name: str) -> None:
-    """Raise if X is a masked array that hides entries: arithmetic would use what is hidden."""
+    """Raise if X is an array with masked entries, which arithmetic would use."""
     if np.ma.is_masked(X):
         raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
 
 
 def warn_of_rounding(values: Array, name: str) -> None:
-    """Warn of integers that float64 cannot hold."""
+    """Warn if there are integers that float64 cannot represent."""
     if values.dtype.kind in "iu" and values.size:
         largest = max(int(values.max()), -int(values.min()))
         if largest > 2**53:
@@ -164,15 +164,15 @@ def warn_of_rounding(values: Array, name: str) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a label says nothing: None, NaN, what pandas has for it, or empty text."""
+    """Say whether a label is missing: None, NaN, the NA of pandas, or empty text."""
     if isinstance(value, str):
         return not value.strip()
-    same = value == value  # not for NaN; neither true nor false for the NA of pandas
+    same = value == value  # False for NaN, no bool for the NA of pandas
     return value is None or not isinstance(same, bool | np.bool_) or not same
 
 
 def is_text(values: Array) -> bool:
-    """Say whether an array holds text or dates, also as objects: numbers in words stay words."""
+    """Say whether an array holds text or dates, also as objects; text of digits is text."""
     if values.dtype.kind == "O":
         return any(isinstance(value, str | bytes) for value in values.flat)
     return values.dtype.kind in "USmM"

@@ -1,4 +1,4 @@
-"""The one way loops are compiled; importing this module imports numba, so only kernels do."""
+"""Compilation of loops; only modules of kernels import this one, because it imports numba."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from numba import njit
 
-# Sums may be taken in any order, which vector instructions need; infinities stay infinities.
-# Division is NumPy's: a check of every divisor would keep loops from being vectorised. Loops run
-# without the interpreter's lock, in the tiles of `_array.for_each_tile`.
+# Sums may be computed in any order, which vector instructions need; infinities are kept. Division
+# follows NumPy: a check of every divisor would prevent vector instructions. Loops release the lock
+# of the interpreter, for the tiles of `_array.for_each_tile`.
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -18,12 +18,12 @@ _OPTIONS: dict[str, Any] = {
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile at the first call, and keep the result on disk where there is a place for it."""
+    """Compile a function at its first call; cache the result on disk if a folder is writable."""
     return _compile(function, _OPTIONS)
 
 
 def compiled_as_written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile likewise, with every operation in its place: for tricks with rounding."""
+    """Compile likewise, but keep the order of operations, for algorithms that use rounding."""
     return _compile(function, {**_OPTIONS, "fastmath": {"contract"}})
 
 

@@ -38,8 +38,8 @@ def _check_columns(X: Any) -> None:
     bad = [str(name) for name in X.columns if not _is_numeric(X[name], str(name))]
     if bad:
         raise ValueError(
-            f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or mark missing values "
-            "other than by NaN; drop, impute or encode them."
+            f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "
+            "that are not NaN; drop, impute or encode them."
         )
 
 

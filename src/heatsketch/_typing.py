@@ -1,4 +1,4 @@
-"""Names for the few types that cross module borders."""
+"""Names of the few types that several modules use."""
 
 from __future__ import annotations
 

@@ -383,7 +383,7 @@ def test_a_share_out_of_reach_gives_the_best_time_and_a_warning(limit, monkeypat
 
 def test_of_equally_good_times_the_smallest_is_taken():
     # Equidistant points stay equidistant: D is multiplied by the one eigenvalue at each step.
-    with pytest.warns(ConvergenceWarning, match="Pass more n_components, or a time"):
+    with pytest.warns(ConvergenceWarning, match="Pass a larger n_components, or a time"):
         model = make(1, "auto", affinity="precomputed").fit(np.ones((8, 8)) + np.eye(8))
     shares = model.time_curve_.shares
     assert_allclose(shares, shares[0], rtol=0, atol=1 / 28)
@@ -577,8 +577,8 @@ def test_times_beyond_the_range_of_numbers_keep_the_scale_apart():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"time": [2, 8]}, ValueError, r"time=\[2, 8\] holds 2 times; pass one, or 'auto'"),
-        ({"time": ["auto", 3]}, ValueError, "holds 2 times"),
+        ({"time": [2, 8]}, ValueError, r"time=\[2, 8\] has 2 times; pass one, or 'auto'"),
+        ({"time": ["auto", 3]}, ValueError, "has 2 times"),
         ({"time": "long"}, TypeError, "time='long'.*a number >= 1"),
         ({"time": 1.5}, ValueError, "time=1.5 is not whole.*filter='heat'"),
         ({"share": 0}, ValueError, "share=0.*> 0 and <= 1"),

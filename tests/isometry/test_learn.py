@@ -71,7 +71,7 @@ def direct(Y, i, j, squares, beta):
 
 @pytest.fixture(params=[False, True], ids=["one part", "eight parts"])
 def in_parts(request, monkeypatch):
-    monkeypatch.setattr(loss, "_PARALLEL_FROM", 0 if request.param else 10**9)
+    monkeypatch.setattr(loss, "_MIN_PARALLEL_PAIRS", 0 if request.param else 10**9)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4], ids=["all pairs", "listed pairs"])
@@ -149,7 +149,7 @@ def test_a_list_of_all_pairs_is_all_pairs():
 
 @pytest.mark.parametrize("share", [1.0, 0.3], ids=["all pairs", "listed pairs"])
 def test_any_number_of_threads_finds_the_same_bits(share, monkeypatch):
-    monkeypatch.setattr(loss, "_PARALLEL_FROM", 0)
+    monkeypatch.setattr(loss, "_MIN_PARALLEL_PAIRS", 0)
     rng = np.random.default_rng(0)
     i, j = some_pairs(200, share, rng)
     squares, Y = rng.uniform(0.1, 1, len(i)), rng.normal(size=(3, 200))
@@ -320,7 +320,7 @@ def test_refinement_returns_the_best_it_has_seen():
     worse = 0
     for seed in range(8):
         problem = problem_of(np.random.default_rng(seed).normal(size=(20, 4)))
-        Q = descent.refine(problem, np.eye(4, 2), descent.FINE, 60)
+        Q = descent.refine(problem, np.eye(4, 2), descent.REFINEMENT_BETAS, 60)
         moved = problem.descend(Q, 2, 60)  # β = 2 hardly looks at the worst pairs
         worse += problem.log_L(moved) > problem.log_L(Q)
         least = min(problem.log_L(Q), problem.log_L(moved))
@@ -649,7 +649,7 @@ def test_distortion_is_that_of_the_embedding():
 
 def test_history_tells_of_the_refinement():
     projection = fitted(np.random.default_rng(0).normal(size=(30, 6)), 2)
-    assert [stage["beta"] for stage in projection.history_][-3:] == list(descent.FINE)
+    assert [stage["beta"] for stage in projection.history_][-3:] == list(descent.REFINEMENT_BETAS)
     assert {stage["pairs"] for stage in projection.history_} == {435}
     assert all(1 <= stage["iterations"] <= 30 for stage in projection.history_)
     assert projection.n_iter_ == sum(stage["iterations"] for stage in projection.history_)
@@ -840,7 +840,7 @@ def test_pairs_used_are_those_of_the_input_rows(monkeypatch):
 
 @pytest.mark.usefixtures("sampled")
 def test_no_more_rows_are_learned_from_than_enough(monkeypatch):
-    monkeypatch.setattr("heatsketch.estimators.near_isometric.MOST_ROWS", 150)
+    monkeypatch.setattr("heatsketch.estimators.near_isometric.MAX_ROWS", 150)
     F = torus_factor(400)
     projection = fitted(F, 3)
     assert projection.embedding_.shape == (400, 3)

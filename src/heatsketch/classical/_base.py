@@ -1,4 +1,4 @@
-"""What the classical estimators share: data in, coordinates out."""
+"""The base of the classical estimators, and checks of given distances."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ METRICS = ("euclidean", "precomputed")
 class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Abstract base: `fit` sets `embedding_` (n, k) and `diagnostics_`, a dict of numbers.
 
-    Subclasses that have a rule for new points define `transform`; those that take distances in
-    place of points have a parameter `metric`.
+    Subclasses with a rule for new points define `transform`; those that accept distances instead of
+    points have a parameter `metric`.
     """
 
     embedding_: Array
@@ -44,11 +44,11 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return check_choice(getattr(self, "metric", METRICS[0]), "metric", METRICS) == METRICS[1]
 
     def _read(self, X: Any, reset: bool, **accept: Any) -> Any:
-        """Return the points (m, d) as they are to be used, float32 or float64, or raise."""
+        """Return the points (m, d), float32 or float64 and finite, or raise."""
         return read_points(self, X, reset, **accept)
 
     def _read_distances(self, X: Any, reset: bool) -> Array:
-        """Return distances (n, n) of the data, or of new points to them (m, n), or raise."""
+        """Return distances between the data (n, n), or from new points to them (m, n), or raise."""
         D = np.asarray(self._read(X, reset))
         check_non_negative(D)
         if reset:
@@ -66,9 +66,9 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 def in_units(Y: Array, exponent: Any, dtype: np.dtype) -> Array:
-    """Return coordinates times 2^exponent, in the precision of the data, or say it is too coarse.
+    """Return coordinates times 2^exponent in the dtype of the data, or raise if it overflows.
 
-    `exponent` is a number, or one for each row (n, 1).
+    `exponent` is one number, or one for each row (n, 1).
     """
     with np.errstate(over="ignore", under="ignore"):
         embedding = np.ldexp(Y, exponent).astype(dtype)
@@ -78,27 +78,27 @@ def in_units(Y: Array, exponent: Any, dtype: np.dtype) -> Array:
 
 
 def check_non_negative(D: Array) -> None:
-    """Raise where distances are negative."""
+    """Raise if a distance is negative."""
     if D.min(initial=0.0) < 0:
-        raise ValueError("X holds negative numbers, but metric='precomputed'; pass distances.")
+        raise ValueError("X holds negative numbers but metric='precomputed'; pass distances.")
 
 
 def check_distances(D: Array) -> None:
     """Raise unless D is square, symmetric to rounding, and zero on its diagonal."""
     if D.shape[0] != D.shape[1]:
         raise ValueError(
-            f"X has shape {D.shape}, but metric='precomputed'; pass the distances between all "
+            f"X has shape {D.shape} but metric='precomputed'; pass the distances between all "
             "points, (n, n)."
         )
     rounding = 1e-6 * float(D.max())
     if np.diagonal(D).max() > rounding:
         raise ValueError("X is not zero on its diagonal; pass distances, not affinities.")
     for rows in row_tiles(len(D)):
-        apart = np.abs(D[rows] - D[:, rows].T)
-        i, j = np.unravel_index(apart.argmax(), apart.shape)
-        if apart[i, j] > rounding:
+        difference = np.abs(D[rows] - D[:, rows].T)
+        i, j = np.unravel_index(difference.argmax(), difference.shape)
+        if difference[i, j] > rounding:
             i += rows.start
             raise ValueError(
                 f"X is not symmetric: {D[i, j]:.6g} at ({i}, {j}), {D[j, i]:.6g} at ({j}, {i}); "
-                "pass (X + X.T) / 2 if it should be."
+                "pass (X + X.T) / 2 if the difference is only rounding."
             )

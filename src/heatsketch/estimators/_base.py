@@ -1,4 +1,4 @@
-"""What the diffusion estimators share: data in, one product for rows old and new."""
+"""The base of the diffusion estimators: one product by A for training points and new ones."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from heatsketch.spectral.filters import FILTERS, Block, representable
 
 logger = logging.getLogger("heatsketch")
 
-_LEAK = 1e-8  # of a column: the share of √π in it that rounding can explain
+_MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains
 
 
 class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Abstract base: subclasses say what stands before the last product by A.
+    """Abstract base: subclasses compute what the last product by A is applied to.
 
     An embedding is A H (its rows divided by √π in the Markov form), with H = (f(A) - f(0)) A⁻¹ of
     random columns or eigenvectors. Rows of new points are rows of A, so `transform` is the same
-    product, and the training points come out of it as they came out of `fit`.
+    product, and gives training points the same coordinates as `fit`.
     """
 
     _method: str  # its name in `memory`
-    cut = WIDE_CUT  # of a truncated kernel; some subclasses take it as a parameter
+    cut = WIDE_CUT  # of a truncated kernel; a parameter of some subclasses
 
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
-        """Raise for parameters of the subclass that are out of range, before anything is built."""
+        """Raise if parameters of the subclass are out of range, before anything is built."""
 
     @abstractmethod
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
@@ -59,7 +59,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ----------
         X : array, DataFrame or sparse matrix (n, d)
             Points; with ``affinity="precomputed"`` the symmetric affinity or graph (n, n), or a
-            `Diffusion` of the same normalization, which is taken as it is.
+            `Diffusion` of the same normalization, which is used as it is.
         y : ignored
 
         Returns
@@ -81,7 +81,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
         blocks = self._factor(diffusion, times)
-        if diffusion.diagnostics["flat"]:  # what is left is rounding, and would grow with time
+        if diffusion.diagnostics["flat"]:  # only rounding is left, which would grow with time
             blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]
         H, log_scales = _on_scale(blocks, dtype)
         H = np.asarray(H, dtype=diffusion.operator.dtype)
@@ -102,7 +102,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self.fit(X).embedding_
 
     def transform(self, X: Any) -> Array:
-        """Embed points, new or old: row by row, each depending on itself alone.
+        """Embed training points or new ones; the coordinates of a point depend on it alone.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Name the columns: "heatsketch0", ...; with several times "heatsketch_t2_0", ...."""
+        """Return names of columns: "heatsketch0", ...; of several times "heatsketch_t2_0", ...."""
         check_is_fitted(self)
         times = _as_list(self.time)
         if len(times) == 1:
@@ -131,11 +131,12 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self.embedding_.shape[1]
 
     def _given(self, diffusion: Diffusion) -> Diffusion:
-        """Take a diffusion in place of points, if it is what the parameters say."""
+        """Use a diffusion in place of points, if it matches the parameters."""
         if self.affinity != "precomputed" or self.normalization != diffusion.normalization:
             raise ValueError(
-                f"X is a Diffusion of normalization={diffusion.normalization!r}, the estimator has "
-                f"affinity={self.affinity!r} and normalization={self.normalization!r}; pass "
+                f"X is a Diffusion with normalization={diffusion.normalization!r} but the "
+                f"estimator has affinity={self.affinity!r} and "
+                f"normalization={self.normalization!r}; pass "
                 f"affinity='precomputed' and normalization={diffusion.normalization!r}."
             )
         self.n_features_in_ = diffusion.n if diffusion.extend is None else diffusion.extend.width
@@ -171,7 +172,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             rows[tile] = block / product[tile, -1:] if markov else block
             finite = finite and bool(np.isfinite(rows[tile]).all())
         if not finite:
-            raise CertificateError("The embedding is not finite; the affinity is out of range.")
+            raise CertificateError("The embedding is not finite: the affinity is out of range.")
         return rows
 
     def __sklearn_tags__(self) -> Any:
@@ -202,15 +203,15 @@ def check_time(t: Any, filter: str, whole_powers: bool = False) -> float:
 
 
 def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[float]]:
-    """Multiply the blocks out where `dtype` can hold them; else keep them scaled, and warn."""
+    """Multiply the blocks by their scale if `dtype` can hold them; otherwise warn."""
     columns, log_scales = [], []
     for block in blocks:
         held = representable(block.log_peak(), dtype)
         if not held:
             warnings.warn(
                 f"At this time the embedding is of size e^{block.log_peak():.0f}, beyond {dtype}; "
-                'it is divided by e^diagnostics_["log_scale"]. Pass a smaller time: little but the '
-                "slowest direction is left.",
+                'it is divided by e^diagnostics_["log_scale"]. Pass a smaller time: the slowest '
+                "direction dominates at this one.",
                 ScaleWarning,
                 stacklevel=4,
             )
@@ -220,7 +221,7 @@ def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[flo
 
 
 def with_root(H: Array, measure: Array) -> Array:
-    """Append the column √π, which A turns into √π(x): what rows of the Markov form are divided by.
+    """Append the column √π, which A maps to √π(x), the divisor of rows in the Markov form.
 
     Parameters
     ----------
@@ -238,7 +239,7 @@ def with_root(H: Array, measure: Array) -> Array:
 
 
 def _check_mass(H: Array, measure: Array) -> None:
-    """Raise unless every column of H stays orthogonal to √π: diffusion adds and takes no mass."""
+    """Raise unless every column of H is orthogonal to √π: diffusion keeps the mass."""
     peaks = np.maximum(H.max(axis=0), -H.min(axis=0)).astype(float)
     peaks = np.maximum(peaks, np.finfo(float).tiny)  # squares must not underflow
     mass, size = np.zeros(H.shape[1]), np.zeros(H.shape[1])
@@ -247,9 +248,9 @@ def _check_mass(H: Array, measure: Array) -> None:
         mass += np.sqrt(measure[tile]) @ block
         size += np.einsum("ij,ij->j", block, block)
     mass, size = np.abs(mass), np.sqrt(size)
-    leaked = np.flatnonzero(mass > max(_LEAK, 100 * np.finfo(H.dtype).eps) * size)
+    leaked = np.flatnonzero(mass > max(_MASS_ROUNDING, 100 * np.finfo(H.dtype).eps) * size)
     if len(leaked):
         raise CertificateError(
-            f"Mass is not conserved: {mass.max():.1e} of {size.max():.1e} leaked in columns "
+            f"Mass is not conserved: it changed by {mass.max():.1e} of {size.max():.1e} in columns "
             f"{name_rows(leaked)}."
         )

@@ -27,40 +27,40 @@ class DiffusionMap(DiffusionEstimator):
     *Sketching the heat kernel*, Algorithm 3, for the symmetric and bistochastic forms; in the
     Markov form the right eigenvectors r_m = v_m / √π of P, whose distances are diffusion distances
     weighted by 1/π (*Linear and nonlinear dimensionality reduction*, (24)-(30)). The constant
-    eigenvector is left out. The most accurate k coordinates on average; it may leave out short
-    directions altogether (see `HeatSketch`). Eigenvalues are ordered by λ, not |λ|: negative ones,
-    which a graph may have, belong to walks that go to and fro and come last.
+    eigenvector is left out. These are the most accurate k coordinates on average, but short
+    directions may be missing completely (see `HeatSketch`). Eigenvalues are ordered by λ, not |λ|:
+    negative ones, which a graph may have, belong to walks that alternate and come last.
 
     Parameters
     ----------
     n_components : int or "auto", default 2
-        Coordinates k; "auto": as many as have λ_m^t > δ λ_1^t, (26), 64 at most; t is
-        the smallest of several times. With the heat filter e^{-t(1-λ)} stands for λ^t.
+        Number k of coordinates; "auto": those with λ_m^t > δ λ_1^t, (26), but at most 64; t is the
+        smallest of several times. With the heat filter, e^{-t(1-λ)} replaces λ^t.
     time : float >= 1, "auto", "gap", or a sequence of times, default 1
-        Diffusion time t; with ``filter="heat"`` any positive number. "auto": the smallest whole t
-        with (λ_{k+1} / λ_1)^t <= δ, (29), so that the coordinates left out do not matter. "gap":
-        the t at which the k kept stand out most from the rest, by the largest spectral gap of P^t,
-        λ_k^t - λ_{k+1}^t: the whole number below or above log(log λ_{k+1} / log λ_k) /
-        log(λ_k / λ_{k+1}). With the heat filter f(λ) stands for λ^t.
+        Diffusion time t; with ``filter="heat"`` any positive number. "auto": the smallest integer t
+        with (λ_{k+1} / λ_1)^t <= δ, (29), so that the other coordinates are negligible. "gap": the
+        t with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the
+        integer below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat
+        filter, f(λ) replaces λ^t.
     filter : "power" or "heat", default "power"
         λ^t, or e^{-t(1-λ)} less e^{-t}.
     delta : float in (0, 1), default 0.2
-        Share δ below which a coordinate does not matter, for the two "auto".
+        Share δ below which a coordinate is negligible, for the two "auto".
     cut : float > 0, default 5
-        Of ``affinity="radius"`` (which takes a number or a rule as `epsilon`): pairs farther apart
-        than cut √(ε/2) have no affinity. At 5 that changes 1 - λ by 5e-5 on a surface; at the
-        notes' 3 (§9.6) the graph has (3/5)^d of the entries, and 1 - λ is too small by the factor
-        F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1), 0.95 on
-        a surface, 0.80 in six dimensions.
+        For ``affinity="radius"`` (where `epsilon` is a number or a rule): pairs farther apart than
+        cut √(ε/2) have no affinity. At 5 this changes 1 - λ by 5e-5 on a surface; at 3, the value
+        of the notes (§9.6), the graph has (3/5)^d of the entries, and 1 - λ is too small by the
+        factor F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1),
+        0.95 on a surface, 0.80 in six dimensions.
     affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
-        As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs (6e-6 at best where
-        data are float32, and more than 16,384 points, so that they stay it).
+        As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs (6e-6 at best for
+        float32 data of more than 16,384 points, which are computed in float32).
 
     Attributes
     ----------
     embedding_ : array (n, k)
     eigenvalues_ : array (k,)
-        Descending, without the trivial 1.
+        In descending order, without the trivial 1.
     eigenvectors_ : array (n, k)
         Of A, of unit length; in the Markov form r_m, with Σ π r_m² = 1.
     residuals_ : array (k,)
@@ -72,8 +72,8 @@ class DiffusionMap(DiffusionEstimator):
 
     Notes
     -----
-    Cost: the graph, and some hundred sparse products with k + 8 columns. New points need no
-    division by eigenvalues (t >= 1): y(x) = Σ_j a(x, x_j) λ^{t-1} v_j.
+    Cost: the graph, and some hundred sparse products with k + 8 columns. New points have the
+    coordinates y(x) = Σ_j a(x, x_j) λ^{t-1} v_j, without division by an eigenvalue (t >= 1).
 
     Examples
     --------
@@ -164,10 +164,10 @@ class DiffusionMap(DiffusionEstimator):
         if self.n_components == "auto":
             wanted = min(MOST_AUTO_COMPONENTS, diffusion.n - 1)
         else:
-            wanted = int(self.n_components) + following  # and the first one left out
+            wanted = int(self.n_components) + following  # with the first one that is not kept
             if following and wanted == diffusion.n:
                 raise ValueError(
-                    f"time={self.time!r} looks at the eigenvalue after the last one kept, but "
+                    f"time={self.time!r} needs the eigenvalue after the last one kept, but "
                     f"{diffusion.n} distinct points have {wanted - 1}; pass "
                     f"n_components <= {wanted - 2}, or a time."
                 )
@@ -183,7 +183,7 @@ class DiffusionMap(DiffusionEstimator):
             number = 1 if rule == "auto" else len(lam) - 1
             raise ValueError(
                 f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
-                f"{first:.6g} (disconnected data?); pass a time, or another n_components."
+                f"{first:.6g} (are the data disconnected?); pass a time, or another n_components."
             )
         if rule == "gap":
             return _widest_gap(self.filter, first, following)
@@ -202,7 +202,7 @@ class DiffusionMap(DiffusionEstimator):
         kept = 1 + int(np.max(np.flatnonzero(share > self.delta), initial=0))
         if kept == MOST_AUTO_COMPONENTS:
             warnings.warn(
-                f"All {kept} eigenvalues looked at matter at delta={self.delta} and time={time}; "
+                f"All {kept} computed eigenvalues count at delta={self.delta} and time={time}; "
                 "pass a larger time or delta, or n_components.",
                 stacklevel=5,
             )
@@ -210,11 +210,11 @@ class DiffusionMap(DiffusionEstimator):
 
 
 def _widest_gap(filter: str, a: float, b: float) -> float:
-    """Return the time at which f(a) - f(b), a > b, is largest: a whole one for powers."""
+    """Return the time at which f(a) - f(b), a > b, is largest: an integer for powers."""
     if 1 - a < 1e-12:
         raise ValueError(
             f"time='gap' finds no largest gap: an eigenvalue kept is {a:.6g} and does not decay "
-            "(disconnected data?); pass a time."
+            "(are the data disconnected?); pass a time."
         )
     if filter == "heat":
         return math.log((1 - b) / (1 - a)) / (a - b)
@@ -226,7 +226,7 @@ def _widest_gap(filter: str, a: float, b: float) -> float:
 
 
 def _scaled_quotient(filter: str, t: Any, lam: Array) -> tuple[Array, float]:
-    """Return (f(λ) - f(0)) / λ on a scale, and its logarithm; real powers too."""
+    """Return (f(λ) - f(0)) / λ on a scale, and its logarithm; also for real powers."""
     t = check_time(t, filter)
     if filter == "heat":
         return Heat(t).quotient().scaled(lam)
@@ -234,8 +234,8 @@ def _scaled_quotient(filter: str, t: Any, lam: Array) -> tuple[Array, float]:
         return Power(int(t)).quotient().scaled(lam)
     if (lam < 0).any():
         raise ValueError(
-            f"time={t} is not whole and some eigenvalues are negative (smallest {lam.min():.3g}); "
-            "pass a whole time, fewer n_components, or filter='heat'."
+            f"time={t} is not whole and some eigenvalues are negative (the smallest is "
+            f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
         )
     peak = float(lam.max())
     return (lam / peak) ** (t - 1), (t - 1) * math.log(peak)

@@ -13,7 +13,7 @@ from heatsketch._array import random_block, seed_entropy
 from heatsketch._checks import ConvergenceWarning, check_number
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, check_time, with_root
-from heatsketch.estimators.near_isometric import NearIsometricProjection
+from heatsketch.estimators.near_isometric import EQUAL_BITS, NearIsometricProjection
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, share_within
 from heatsketch.spectral.eigenpairs import all_eigenpairs
@@ -22,11 +22,10 @@ from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
 
 logger = logging.getLogger("heatsketch")
 
-TIMES = (1, 2, 4, 8, 16, 32, 64, 128)  # looked at by time="auto"
+TIMES = (1, 2, 4, 8, 16, 32, 64, 128)  # tried by time="auto"
 _CURVE_ROWS = 400
-_SAMPLING_ERROR = 0.01  # of a share of the pairs of that many points
-_NEGLIGIBLE = 1e-12  # of the largest weight of an eigenvector
-_EQUAL_BITS = 40  # in which rows that count as equal agree
+_SHARE_ERROR = 0.01  # of a share of the pairs of so many rows
+_NEGLIGIBLE_WEIGHT = 1e-12  # of an eigenvector, relative to the largest
 
 
 class TimeCurve(NamedTuple):
@@ -36,12 +35,12 @@ class TimeCurve(NamedTuple):
     ----------
     times : array (m,)
     shares : array (m,)
-        Of the pairs of a sample, those kept within `factor` of the typical scale. The curve ends
+        Share of the pairs of a sample whose ratio is within `factor` of the median. The curve ends
         where it reaches `share`.
     factor, share : float
-        What was asked for.
+        The parameters of the estimator.
     time : int
-        The smallest time with that share, or the one with the largest.
+        The smallest time with that share; if there is none, the time with the largest share.
     """
 
     times: Array
@@ -52,30 +51,30 @@ class TimeCurve(NamedTuple):
 
 
 class HeatEmbedding(DiffusionEstimator):
-    """Embed data in few dimensions so that distances are nearly diffusion distances, all of them.
+    """Embed data in few dimensions so that all distances are nearly diffusion distances.
 
-    Sketch and then learn: the data become a sketch Aᵗ G / √r of many columns, whose distances are
-    the diffusion distances (up to 2,048 points without their error, through all eigenvectors), and
-    of all linear maps of it to k dimensions the one is taken that changes no distance by much
-    (`NearIsometricProjection`). Diffusion maps take the k slowest directions and random sketches
-    random ones; both let points that are far apart fall on each other where k is small.
+    The data become a sketch Aᵗ G / √r of many columns, whose distances are the diffusion distances
+    (up to 2,048 points without error, by all eigenvectors). Of all linear maps of the sketch to k
+    dimensions, the one is learned whose largest change of a distance is smallest
+    (`NearIsometricProjection`). Diffusion maps use the k slowest directions and sketches random
+    ones; if k is small, distant points may coincide in both.
 
     Parameters
     ----------
     n_components : int, default 2
-        Dimensions k.
+        Number k of dimensions.
     time : int >= 1 or "auto", default "auto"
         Diffusion time; real and positive with ``filter="heat"``. "auto": the smallest of 1, 2, 4,
-        ..., 128 at which k dimensions keep a share `share` of the distances within `factor`: small
-        times have more dimensions than fit, large ones forget what is near. If none does, the time
-        with the largest share.
+        ..., 128 at which k dimensions keep a share `share` of the distances within `factor`: at
+        small times the data have more dimensions, large times forget small distances. If there is
+        none, the time with the largest share.
     filter : "power" or "heat", default "power"
         λ^t, or e^{-t(1-λ)} less e^{-t}.
     n_sketch : int, default 256
-        Columns r of the sketch, used beyond 2,048 points: it keeps a distance within 1 / √(2 r) of
-        itself (one standard deviation, 4 % at 256).
+        Number r of columns of the sketch, used beyond 2,048 points: one standard deviation of a
+        distance is 1 / √(2 r) of it, 4 % at 256.
     share, factor : float, default 0.8 and 1.5
-        Of ``time="auto"``.
+        For ``time="auto"``.
     affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
         As in `HeatSketch`.
 
@@ -85,23 +84,24 @@ class HeatEmbedding(DiffusionEstimator):
         Ordered by variance, in units of the diffusion distance.
     distortion_ : Distortion
         How well the distances between rows of the sketch are kept (with the default neighbour
-        graph those of the one-sided walk, see `HeatSketch`); `distortion_.describe()` says it in a
-        line. `held_out_log_L` is that of points which the directions were not learned from, though
-        they took part in the diffusion. None where all points have the same affinities.
+        graph those of the one-sided walk, see `HeatSketch`); `distortion_.describe()` summarises it
+        in one line. `held_out_log_L` is that of points which were left out when the directions were
+        learned, though they took part in the diffusion. None if all points have the same
+        affinities.
     projection_ : NearIsometricProjection
-        The map of the sketch (None likewise).
+        The map of the sketch (or None, likewise).
     time_ : float
         The time used.
     time_curve_ : TimeCurve or None
-        What ``time="auto"`` saw; `heatsketch.plot.time_curve` draws it.
+        What ``time="auto"`` measured; `heatsketch.plot.time_curve` draws it.
     diffusion_, epsilon_, diagnostics_, n_iter_, n_features_in_, feature_names_in_
         As in `HeatSketch`.
 
     Notes
     -----
-    New points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j) H_j, with one H.
-    Cost: that of a sketch of r columns, and of the projection, which is learned on at most 20,000
-    points. Distances are what is kept, not gaps between classes, which t-SNE shows more clearly.
+    New points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j) H_j, with the same H.
+    Cost: that of a sketch of r columns, and of the projection, which is learned from at most 20,000
+    points. The embedding keeps distances; t-SNE shows gaps between classes more clearly.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class HeatEmbedding(DiffusionEstimator):
     def _check_parameters(self, times: list[Any]) -> None:
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         if len(times) > 1:
-            raise ValueError(f"time={self.time!r} holds {len(times)} times; pass one, or 'auto'.")
+            raise ValueError(f"time={self.time!r} has {len(times)} times; pass one, or 'auto'.")
         if not _is_auto(times):
             check_time(times[0], self.filter, whole_powers=True)
         check_number(self.n_sketch, "n_sketch", low=k, high=MOST_COLUMNS, integer=True)
@@ -165,15 +165,15 @@ class HeatEmbedding(DiffusionEstimator):
         self.projection_: NearIsometricProjection | None = None
         self.distortion_: Distortion | None = None
         self.time_curve_: TimeCurve | None = None
-        most = diffusion.n - 1
-        if self.n_components > most:
+        limit = diffusion.n - 1
+        if self.n_components > limit:
             raise ValueError(
                 f"n_components={self.n_components} needs at least {self.n_components + 1} distinct "
-                f"points, got {diffusion.n}; pass n_components <= {most}."
+                f"points, got {diffusion.n}; pass n_components <= {limit}."
             )
         automatic = _is_auto(times)
         self.time_ = TIMES[0] if automatic else times[0]
-        if diffusion.diagnostics["flat"]:  # nothing to keep
+        if diffusion.diagnostics["flat"]:  # all distances are zero
             return [Block(np.zeros((diffusion.n, self.n_components)), 0.0)]
         if automatic:
             block = self._at_chosen_time(diffusion, rng)
@@ -189,7 +189,7 @@ class HeatEmbedding(DiffusionEstimator):
     def _blocks(
         self, diffusion: Diffusion, times: Sequence[Any], rng: np.random.Generator
     ) -> Iterator[Block]:
-        """Yield what stands before the last product (n, r), for ascending times, in one pass."""
+        """Yield what the last product is applied to (n, r), for ascending times, in one pass."""
         A = diffusion.deflated()
         quotients = [make_filter(self.filter, t).quotient() for t in times]
         if diffusion.n <= SPECTRAL_LIMIT:
@@ -197,7 +197,7 @@ class HeatEmbedding(DiffusionEstimator):
             for quotient in quotients:
                 weights, log_scale = quotient.scaled(lam)
                 order = np.argsort(-np.abs(weights), kind="stable")
-                count = np.sum(np.abs(weights) > _NEGLIGIBLE * np.abs(weights).max())
+                count = np.sum(np.abs(weights) > _NEGLIGIBLE_WEIGHT * np.abs(weights).max())
                 kept = order[: max(self.n_components, count)]
                 yield Block(V[:, kept] * weights[kept], log_scale)
             return
@@ -213,12 +213,12 @@ class HeatEmbedding(DiffusionEstimator):
             yield block
 
     def _sketch(self, diffusion: Diffusion, block: Block) -> Array:
-        """Return the rows whose distances are to be kept (n, r), on the scale of the block."""
+        """Return the rows (n, r) whose distances are to be kept, on the scale of the block."""
         H = with_root(block.values, diffusion.measure)
         return self._rows_of(diffusion.smooth(H), H.dtype)
 
     def _at_chosen_time(self, diffusion: Diffusion, rng: np.random.Generator) -> Block:
-        """Go through the times until k dimensions keep the share of distances asked for."""
+        """Try the times until k dimensions keep the wanted share of the distances."""
         order = rng.permutation(diffusion.n)
         seed, shares = int(rng.integers(2**31)), []
         best: tuple[float, int, Block] | None = None
@@ -239,17 +239,17 @@ class HeatEmbedding(DiffusionEstimator):
             shares.append(kept)
             if best is None or kept > best[0]:
                 best = kept, t, block
-            if kept >= self.share - _SAMPLING_ERROR:
+            if kept >= self.share - _SHARE_ERROR:
                 break
         assert best is not None
         kept, self.time_, block = best
-        seen = np.array(TIMES[: len(shares)])
-        self.time_curve_ = TimeCurve(seen, np.array(shares), self.factor, self.share, self.time_)
-        if kept < self.share - _SAMPLING_ERROR:
+        tried = np.array(TIMES[: len(shares)])
+        self.time_curve_ = TimeCurve(tried, np.array(shares), self.factor, self.share, self.time_)
+        if kept < self.share - _SHARE_ERROR:
             warnings.warn(
                 f"No time up to {TIMES[-1]} keeps {self.share:g} of the distances within a factor "
                 f"{self.factor:g} in {self.n_components} dimensions; time {self.time_} keeps "
-                f"{kept:.2f}. Pass more n_components, or a time.",
+                f"{kept:.2f} of them. Pass a larger n_components, or a time.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -257,18 +257,18 @@ class HeatEmbedding(DiffusionEstimator):
 
 
 def _distinct_sample(S: Array, order: Array, seed: int) -> Array:
-    """Return the first of the rows in `order` that differ: seen in one random direction, rows do.
+    """Return the first rows in `order` that differ, which is decided in one random direction.
 
-    Equal ones, of duplicates in a dense affinity, would have the ratios of rounding.
+    Ratios of equal rows, of duplicates in a dense affinity, would be rounding.
     """
     along = (S @ np.random.default_rng(seed).standard_normal(S.shape[1]))[order]
-    places = np.round((along - along.min()) * np.ldexp(1.0, _EQUAL_BITS) / (np.ptp(along) or 1.0))
-    _, first = np.unique(places, return_index=True)
+    cells = np.round((along - along.min()) * np.ldexp(1.0, EQUAL_BITS) / (np.ptp(along) or 1.0))
+    _, first = np.unique(cells, return_index=True)
     return np.sort(order[np.sort(first)[:_CURVE_ROWS]])
 
 
 def _between_inputs(distortion: Distortion, vertex: Array | None) -> Distortion:
-    """Name the worst pairs by points of the input where duplicates share a vertex."""
+    """Name the worst pairs by points of the input if duplicates share a vertex."""
     if vertex is None:
         return distortion
     _, first = np.unique(vertex, return_index=True)

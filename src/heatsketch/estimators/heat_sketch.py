@@ -15,48 +15,47 @@ from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
 class HeatSketch(DiffusionEstimator):
     """Embed data so that Euclidean distances are diffusion distances, in expectation.
 
-    Y = A^t G / √k for a normalised affinity A and a random G (n, k): no eigen-solver, no cut-off.
+    Y = A^t G / √k for a normalised affinity A and a random G (n, k), without eigenvectors.
     For Gaussian G, k |y_i - y_j|² / D² is chi-square with k degrees of freedom for every pair, so
     one standard deviation of a squared distance is √(2/k) of it: 25 % at 32 columns, 9 % at 256.
     *Sketching the heat kernel*, Algorithms 4 and 5.
 
-    D is the diffusion distance without the trivial direction √π (which only the symmetric form
-    would notice). With the default neighbour graph the last of the t steps is one-sided: every
-    point, old or new, takes it to its own nearest neighbours, so Y = S A^(t-1) G / √k and D belongs
-    to S A^(t-1). On scikit-learn's digits at t = 8 its squares are within 0.86 and 1.25 times those
-    of the symmetric graph for 98 % of the pairs. For D of A itself use "dense" or "radius", or
-    `sketch`.
+    D is the diffusion distance without the trivial direction √π (which only changes the symmetric
+    form). With the default neighbour graph the last of the t steps is one-sided: every point, also
+    a new one, takes it to its own nearest neighbours, so Y = S A^(t-1) G / √k and D belongs to
+    S A^(t-1). On scikit-learn's digits at t = 8 its squares are 0.86 to 1.25 times those of the
+    symmetric graph for 98 % of the pairs. For D of A itself use "dense" or "radius", or `sketch`.
 
     Parameters
     ----------
     n_components : int, default 32
-        Columns k.
+        Number k of columns.
     time : int >= 1, or a sequence of times, default 8
         Diffusion time: the power t of A. Real and positive with ``filter="heat"``. A sequence gives
-        the sketches side by side, all of the same G, in one pass.
+        the sketches of all times side by side, with the same G, in one pass.
     filter : "power" or "heat", default "power"
-        λ^t, or e^{-t(1-λ)} less the e^{-t} of the walk that has not moved yet, which a new point
-        cannot share (3e-4 at t = 8).
+        λ^t, or e^{-t(1-λ)} - e^{-t}: without the walks that have not moved yet, which a new point
+        does not have (e^{-t} is 3e-4 at t = 8).
     kind : "gaussian" or "rademacher", default "gaussian"
         Entries of G: N(0, 1) or ±1.
     affinity : "knn", "dense", "radius" or "precomputed", default "knn"
-        Graph of the nearest neighbours; all pairs; pairs nearer than 5 √(ε/2); or X is a symmetric
-        affinity or graph itself.
+        Graph of the nearest neighbours; all pairs; pairs closer than 5 √(ε/2); or X itself is a
+        symmetric affinity or graph.
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
-        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it;
+        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
         "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour; not
         for "radius", which needs a number or one of the other rules.
     n_neighbors : int, default 15
-        Of the graph and of self-tuning scales. In a graph, duplicates count as one point.
+        For the graph and for self-tuning scales. In a graph, duplicates count as one point.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Of "knn": where the neighbours come from, see `Diffusion.from_points`. By default from a
-        search of our own, whose recall is measured where it is not exact.
+        Neighbours for "knn", see `Diffusion.from_points`. By default they are searched; if the
+        search is not exact, its recall is measured.
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
         Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
     alpha : float, default 1
-        Of the Markov form: 1 takes the density of the sample out, 0 keeps it.
+        For the Markov form: 1 removes the effect of the density of the sample, 0 keeps it.
     tol, max_iter : float and int, default 1e-8 and 1000
-        Of the bistochastic scaling.
+        For the bistochastic scaling.
     random_state : int, RandomState, Generator or None, default None
 
     Attributes
@@ -68,19 +67,19 @@ class HeatSketch(DiffusionEstimator):
         Bandwidth used, or local scales.
     diagnostics_ : dict
         `components`, `isolated`, `row_sum_error`, seconds per stage, ...; `log_scale` is 0 unless
-        the time was so large that the result is given divided by its exponential.
+        the time is so large that the embedding is divided by e^log_scale.
     n_iter_ : int
-        Iterations of the bistochastic scaling; 1 for the other two, which need none.
+        Iterations of the bistochastic scaling; 1 for the other normalizations.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Cost: the neighbour search and t sparse products of 2 nnz k operations; memory four blocks
-    (n, k), see `heatsketch.memory`. From 16,384 points on float32 data are computed with in
+    Cost: the neighbour search and t sparse products of 2 nnz k operations; memory of four blocks
+    (n, k), see `heatsketch.memory`. From 16,384 points on, products of float32 data are computed in
     float32: distances agree with those of float64 within 1e-3, mostly 1e-6.
     With ``affinity="dense"``, t products of 2 n² (d + k) operations; above 4,096 points the kernel
-    is never stored.
+    is not stored.
 
     Examples
     --------

@@ -13,11 +13,11 @@ from heatsketch._array import Frame, seed_entropy, single_threaded_blas
 from heatsketch._checks import check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.isometry.learn import MOST_ROWS, learn, some_rows
+from heatsketch.isometry.learn import MAX_ROWS, learn, sampled_rows
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import distinct_rows
 
-_EQUAL = 40  # bits in which rows that count as one point agree
+EQUAL_BITS = 40  # rows that agree in so many count as one point
 
 
 class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -25,43 +25,45 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     Finds the linear map y = W x, (n, r) -> (n, k), that minimises log L: the logarithm of the ratio
     between its largest and smallest dilation of a distance, (32) of *Sketching the heat kernel*.
-    Principal components keep the sum of squares and may lose a short direction altogether, so that
-    points far apart fall on each other; random directions lose such pairs by chance. Here the pairs
-    that fare worst are what counts. The loss over pairs with dilations ρ is
+    Principal components keep the sum of squares and may lose a short direction completely, so that
+    distant points coincide; random directions lose such pairs by chance. Here the worst pairs
+    count. The loss over pairs with dilations ρ is
 
         J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β,
 
-    which tends to log L as β grows from 4 to 1024. Useful on any embedding: a heat sketch
-    (`HeatEmbedding` does both), principal components, the outputs of a neural network.
+    which approaches log L as β grows from 4 to 1024. Useful for any embedding: a heat sketch
+    (`HeatEmbedding` does both), principal components, or the outputs of a neural network.
 
     Parameters
     ----------
     n_components : int, default 2
         Dimensions k.
     rank : int, optional
-        Leading principal directions of X that the map may use. By default one of 256, 128, ... is
-        chosen by how well a map that was fitted without some rows keeps their distances: with as
-        many directions as points those of the fitted points can be kept, and new ones will not be.
+        Number of leading principal directions of X that the map may use. By default one of 256,
+        128, ... is chosen by how well a map that was fitted without some rows keeps their
+        distances: with as many directions as points, the map keeps the distances of these points
+        but not of new ones.
     n_init : int, default 6
-        Starts: the leading directions, and random ones squeezed from one or two dimensions more.
+        Number of starts: the leading directions, and random ones reduced from one or two dimensions
+        more.
     max_iter : int, default 60
         Iterations for each β.
     validation_fraction : float in [0, 1), default 0.2
-        Share of the rows (of at most 1,000) left out to choose the rank and to measure log L on new
-        points; 0: `rank` (256 by default) is taken as it is.
+        Share of the rows (of at most 1,000) that are left out to choose the rank and to measure
+        log L on new points; 0: `rank` (256 by default) is used as it is.
     random_state : int, RandomState, Generator or None, default None
 
     Attributes
     ----------
     components_ : array (k, r)
-        W; its scale is such that the typical distance is kept. Columns of the embedding are ordered
-        by variance.
+        W, on the scale that keeps the median distance. Columns of the embedding are ordered by
+        variance.
     embedding_ : array (n, k)
     distortion_ : Distortion
-        Over all pairs up to 2,048 points; beyond, over the pairs used, random ones, and nearest
-        neighbours before and after (see `looked_at`). `held_out_log_L` is that of pairs with points
-        that basis and map had not seen when the rank was chosen, by these same pairs: a little too
-        good for that, and over fewer pairs than `log_L`.
+        Over all pairs up to 2,048 points; beyond, over the pairs used for fitting, random pairs and
+        nearest neighbours in the input and in the embedding (see `looked_at`). `held_out_log_L` is
+        that of pairs with points that were left out of basis and fit. The rank was chosen by the
+        same pairs, so it is slightly too small; and they are fewer than those of `log_L`.
     rank_ : int
     history_ : list of dict
         The refinement: `beta`, `pairs`, `objective` and `iterations` of each stage.
@@ -78,9 +80,9 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     Notes
     -----
-    Cost: an evaluation takes about 4 k + 30 operations a pair and 4 n R k for the basis; some 400
-    of them on all pairs up to 2,048 points, else on some 800,000 pairs of at most 20,000 points.
-    Rows that agree in 12 digits count as one point.
+    Cost: some 400 evaluations of about 4 k + 30 operations for each pair and 4 n R k for the basis,
+    over all pairs up to 2,048 points, and otherwise over some 800,000 pairs of at most 20,000
+    points. Rows that agree in 12 digits count as one point.
 
     Examples
     --------
@@ -132,10 +134,10 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         started = time.perf_counter()
         points = Frame.of(X)(X)  # (n, r), centred, at most 1
         rng = np.random.default_rng(seed_entropy(self.random_state))
-        rows = some_rows(len(X), MOST_ROWS, rng)
+        rows = sampled_rows(len(X), MAX_ROWS, rng)
         rows = rows[np.unique(_first_equal(points[rows]))]
         if len(rows) < 2:
-            raise ValueError(f"All {len(X)} rows of X are equal; there is no distance to keep.")
+            raise ValueError(f"All {len(X)} rows of X are equal; pass two different rows or more.")
         learned = learn(
             points[rows],
             k,
@@ -148,7 +150,7 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         used = learned.used and (rows[learned.used[0]], rows[learned.used[1]])
         W = _oriented(learned.components, points[rows])
         distortion = row_distortion(points @ W.T, points, used=used, rng=rng)
-        scale = distortion.median or distortion.expansion  # where most pairs collapse
+        scale = distortion.median or distortion.expansion  # 0 if most pairs coincide
         self.components_ = (W / scale).astype(X.dtype)
         self.distortion_ = distortion._replace(
             expansion=distortion.expansion / scale,
@@ -199,8 +201,8 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 def _first_equal(points: Array) -> Array:
     """Return for each row the first one that counts as the same point."""
     same = np.arange(len(points))
-    for shift in (0, 1 / 3, 2 / 3):  # near rows that one grid parts, another does not
-        first, inverse = distinct_rows(np.round(np.ldexp(points[same], _EQUAL) + shift))
+    for shift in (0, 1 / 3, 2 / 3):  # near rows on two sides of one grid line share another cell
+        first, inverse = distinct_rows(np.round(np.ldexp(points[same], EQUAL_BITS) + shift))
         same = same[first[inverse]]
     return same
 

@@ -1,1 +1,1 @@
-"""Linear maps to few dimensions that keep distances: the loss, the descent, which pairs to see."""
+"""Linear maps to few dimensions that keep distances: the loss, the descent, the choice of pairs."""

@@ -12,19 +12,19 @@ from scipy.optimize import minimize
 from heatsketch._typing import Array
 from heatsketch.isometry.loss import LogDistortion
 
-COARSE = (4, 16)  # β of the search: smooth enough for many starts
-FINE = (64, 256, 1024)  # β of the refinement of the best
-_SPARE_WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0)
-_SQUEEZE_STEPS = 25
-_COLLAPSED = 20.0  # log L
-_NUDGE = 0.01
+SEARCH_BETAS = (4, 16)  # smooth enough to descend from many starts
+REFINEMENT_BETAS = (64, 256, 1024)  # for the best maps
+_SPARE_WEIGHTS = (0.3, 1.0, 3.0, 10.0, 30.0)  # of the variance in spare dimensions
+_SQUEEZE_ITERATIONS = 25  # for each of them
+_COLLAPSED_LOG_L = 20.0
+_PERTURBATION = 0.01  # of a collapsed map, relative to its norm
 
 
 @dataclass(eq=False)
 class Problem:
-    """A basis, pairs whose distances are to be kept, and a record of what was done.
+    """A basis, pairs whose distances are to be kept, and a record of the descents.
 
-    The map is Y = Z Q. Z are the points in some basis, Z · weights in their own scale.
+    The map is Y = Z Q. Z are the points in some basis, Z · weights on their original scale.
     """
 
     Z: Array  # (n, R)
@@ -47,7 +47,7 @@ class Problem:
     def descend(
         self, Q: Array, beta: int, max_iter: int, kept: int | None = None, weight: float = 0.0
     ) -> Array:
-        """Lower J_β + weight · (share of the variance in columns from `kept` on), from Q (R, k)."""
+        """Minimise J_β + weight · (share of variance in columns `kept`, ...), from Q (R, k)."""
 
         def objective(q: Array) -> tuple[float, Array]:
             Yt = self.embedding(q.reshape(Q.shape))
@@ -59,7 +59,7 @@ class Problem:
 
         found = minimize(
             objective,
-            self._apart(Q).ravel(),
+            self._perturbed(Q).ravel(),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": max_iter},
@@ -67,14 +67,14 @@ class Problem:
         record = {"beta": beta, "pairs": self.loss.n_pairs, "objective": float(found.fun)}
         self.history.append(record | {"iterations": int(found.nit)})
         best = found.x.reshape(Q.shape)
-        return best / np.linalg.norm(best)  # the loss is free of scale; keep away from its ends
+        return best / np.linalg.norm(best)  # the loss does not depend on scale: avoid overflow
 
-    def _apart(self, Q: Array) -> Array:
-        """Nudge a map that lets points coincide: no gradient says which way to part them."""
-        if self.log_L(Q) < _COLLAPSED:
+    def _perturbed(self, Q: Array) -> Array:
+        """Perturb a map under which points coincide: the gradient does not separate them."""
+        if self.log_L(Q) < _COLLAPSED_LOG_L:
             return Q
-        nudge = self.weights[:, None] * np.random.default_rng(0).standard_normal(Q.shape)
-        return Q + _NUDGE * np.linalg.norm(Q) / np.linalg.norm(nudge) * nudge
+        noise = self.weights[:, None] * np.random.default_rng(0).standard_normal(Q.shape)
+        return Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
 
     def principal(self, Q: Array) -> Array:
         """Rotate the map so that its columns have decreasing variance."""
@@ -92,48 +92,48 @@ def _spare_share(Yt: Array, kept: int | None) -> tuple[float, Array]:
 
 
 def squeezed(problem: Problem, Q: Array, kept: int) -> Array:
-    """Press a map into its first `kept` dimensions, gently.
+    """Reduce a map gradually to its first `kept` dimensions.
 
-    In the plane a curve that crosses itself cannot be untangled without tearing; with a dimension
-    to spare it can. The share of the variance in the spare dimensions is made dearer step by step,
-    and then they are cut off.
+    In the plane a curve that crosses itself cannot be untangled without tearing it; with a spare
+    dimension it can. The penalty on the variance in the spare dimensions increases step by step,
+    then they are removed.
     """
-    Q = problem.descend(Q, COARSE[0], _SQUEEZE_STEPS)
+    Q = problem.descend(Q, SEARCH_BETAS[0], _SQUEEZE_ITERATIONS)
     for weight in _SPARE_WEIGHTS:
         Q = problem.principal(Q)
-        Q = problem.descend(Q, 2 * COARSE[0], _SQUEEZE_STEPS, kept, weight)
+        Q = problem.descend(Q, 2 * SEARCH_BETAS[0], _SQUEEZE_ITERATIONS, kept, weight)
     return problem.principal(Q)[:, :kept]
 
 
 def search(problem: Problem, k: int, n_init: int, max_iter: int, rng: Any) -> list[Array]:
-    """Return the leading directions, and the maps (R, k) that `n_init` starts lead to."""
-    found = [_leading(problem, k)]
+    """Return the map to the leading directions, and the maps (R, k) found from `n_init` starts."""
+    found = [leading(problem.weights, k)]
     for Q in _starts(problem, k, n_init, rng):
-        for beta in COARSE:
+        for beta in SEARCH_BETAS:
             Q = problem.descend(Q, beta, max_iter)
         found.append(Q)
     return found
 
 
 def _starts(problem: Problem, k: int, n_init: int, rng: Any) -> Iterator[Array]:
-    """Yield the leading directions, then these and random ones squeezed from one or two more."""
+    """Yield the leading directions, then these and random ones, squeezed from spare dimensions."""
     R = problem.Z.shape[1]
-    for number in range(n_init):
-        spare = min((0, 1, 1, 2)[number] if number < 4 else 1 + number % 2, R - k)
-        if number < 2:
-            Q = _leading(problem, k + spare)
+    for start in range(n_init):
+        spare = min((0, 1, 1, 2)[start] if start < 4 else 1 + start % 2, R - k)
+        if start < 2:
+            Q = leading(problem.weights, k + spare)
         else:
             Q = problem.weights[:, None] * rng.standard_normal((R, k + spare))
         yield squeezed(problem, Q, k) if spare else Q
 
 
-def _leading(problem: Problem, k: int) -> Array:
-    """Return the projection to the k directions of largest scale."""
-    return np.diag(problem.weights)[:, :k]
+def leading(weights: Array, k: int) -> Array:
+    """Return the projection to the k directions of largest weight, (R, k)."""
+    return np.diag(weights)[:, :k]
 
 
 def refine(problem: Problem, Q: Array, betas: Iterable[int], max_iter: int) -> Array:
-    """Sharpen a map: the larger β, the more the worst pairs count. Return the best on the way."""
+    """Descend with growing β, where the worst pairs count more and more; return the best map."""
     best, least = Q, problem.log_L(Q)
     for beta in betas:
         Q = problem.descend(Q, beta, max_iter)

@@ -1,9 +1,9 @@
 """The compiled inner loops: power sums of the dilations of pairs, and their gradient.
 
 Pairs are stored by their first point: those of point i have the numbers starts[i] to starts[i + 1].
-Their second points are `columns`, or i + 1, i + 2, ... where `columns` is None (all pairs). Each
-call does every `step`-th point from `first` on. A row of pairs stays in the cache while everything
-that is to be done with it is done; only the distances to keep are read from memory.
+Their second points are `columns`, or i + 1, i + 2, ... if `columns` is None (all pairs). Each call
+processes every `step`-th point from `first` on. A row of pairs stays in the cache during all its
+steps; only the distances to keep are read from memory.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import numpy as np
 from heatsketch._compile import compiled
 from heatsketch._typing import Array
 
-_SMALLEST = (
-    1e-60  # of a squared dilation: points that coincide in the embedding count, but finitely
-)
+_MIN_SQUARED_DILATION = 1e-60  # so that points that coincide in the embedding count finitely
 
 
 @compiled
@@ -32,8 +30,8 @@ def power_sums(
 
     h = 2^doublings. Sums grow row by row, and are rescaled when a row has a new extreme.
     """
-    n, most = Yt.shape[1], _longest(starts, first, step)
-    r, above, below = np.empty(most), np.empty(most), np.empty(most)
+    n, longest = Yt.shape[1], _longest_row(starts, first, step)
+    r, above, below = np.empty(longest), np.empty(longest), np.empty(longest)
     low, high, up, down = np.inf, 0.0, 0.0, 0.0
     for i in range(first, n, step):
         start, count = starts[i], starts[i + 1] - starts[i]
@@ -68,10 +66,10 @@ def gradient(
     g: Array,
 ) -> None:
     """Add to g (k, n) the derivative of (log Σ r^h + log Σ r^-h) / 2h by Yt."""
-    (k, n), most = Yt.shape, _longest(starts, first, step)
+    (k, n), longest = Yt.shape, _longest_row(starts, first, step)
     low, high = ends
     up, down = 1 / sums[0], 1 / sums[1]
-    r, above, below = np.empty(most), np.empty(most), np.empty(most)
+    r, above, below = np.empty(longest), np.empty(longest), np.empty(longest)
     for i in range(first, n, step):
         start, count = starts[i], starts[i + 1] - starts[i]
         _dilations(Yt, i, start, count, columns, inverse, r)
@@ -97,11 +95,11 @@ def gradient(
 
 
 @compiled
-def _longest(starts: Array, first: int, step: int) -> int:
-    most = 0
+def _longest_row(starts: Array, first: int, step: int) -> int:
+    longest = 0
     for i in range(first, len(starts) - 1, step):
-        most = max(most, starts[i + 1] - starts[i])
-    return most
+        longest = max(longest, starts[i + 1] - starts[i])
+    return longest
 
 
 @compiled
@@ -124,7 +122,7 @@ def _dilations(
                 d = Yt[c, second[p]] - y
                 r[p] += d * d
     for p in range(count):
-        r[p] = max(r[p] * scale[p], _SMALLEST)
+        r[p] = max(r[p] * scale[p], _MIN_SQUARED_DILATION)
 
 
 @compiled

@@ -11,8 +11,8 @@ import numpy as np
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
 
-_PARALLEL_FROM = 2**19  # pairs; below, starting threads takes longer than the work
-_PARTS = 8  # of the points where threads share the work: fixed, so that sums do not depend on them
+_MIN_PARALLEL_PAIRS = 2**19  # below, starting threads takes longer than the work
+_N_SHARES = 8  # of the points among threads: fixed, so that sums do not depend on their number
 
 
 class LogDistortion:
@@ -23,8 +23,8 @@ class LogDistortion:
         J_β(Y) = (1/β) log mean ρ^β + (1/β) log mean ρ^-β,
 
     which does not change when Y is scaled, and tends to log L = log(max ρ / min ρ) as β grows:
-    log L - 2 log(m) / β <= J_β <= log L. Only β = 2^j, j >= 1, is offered: powers of ρ² are then
-    repeated squares, with no logarithm or exponential for each pair.
+    log L - 2 log(m) / β <= J_β <= log L. β must be 2^j, j >= 1: powers of ρ² are then repeated
+    squares, without a logarithm or exponential for each pair.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class LogDistortion:
             starts = np.concatenate([[0], np.cumsum(np.arange(n - 1, -1, -1))])
         self.starts, self.columns = starts.astype(np.int64), columns
         self.inverse = 1 / squares
-        self._parts = _PARTS if self.n_pairs >= _PARALLEL_FROM else 1
+        self._shares = _N_SHARES if self.n_pairs >= _MIN_PARALLEL_PAIRS else 1
 
     def __call__(self, Yt: Array, beta: int) -> tuple[float, Array]:
         """Return J_β and its gradient (k, n) at the embedding Yt (k, n), its points in columns."""
@@ -58,14 +58,14 @@ class LogDistortion:
         pairs = (Yt, self.starts, self.columns, self.inverse)
         doublings = beta.bit_length() - 2  # ρ^β = (ρ²)^(2^doublings)
         ends, sums = self._power_sums(Yt, doublings)
-        pieces = np.zeros((self._parts, *Yt.shape))
-        self._on_parts(
-            lambda part: kernels.gradient(
-                *pairs, doublings, ends, sums, part, self._parts, pieces[part]
+        gradients = np.zeros((self._shares, *Yt.shape))
+        self._on_shares(
+            lambda share: kernels.gradient(
+                *pairs, doublings, ends, sums, share, self._shares, gradients[share]
             )
         )
         means = math.log(sums[0] / self.n_pairs) + math.log(sums[1] / self.n_pairs)
-        return means / beta + math.log(ends[1] / ends[0]) / 2, pieces.sum(axis=0)
+        return means / beta + math.log(ends[1] / ends[0]) / 2, gradients.sum(axis=0)
 
     def log_L(self, Yt: Array) -> float:
         """Return log L of the embedding Yt (k, n) over these pairs."""
@@ -78,9 +78,9 @@ class LogDistortion:
         """Return (min, max) of the squared dilations r, and (Σ (r / max)^h, Σ (min / r)^h)."""
         from heatsketch.isometry import kernels
 
-        found = self._on_parts(
-            lambda part: kernels.power_sums(
-                Yt, self.starts, self.columns, self.inverse, doublings, part, self._parts
+        found = self._on_shares(
+            lambda share: kernels.power_sums(
+                Yt, self.starts, self.columns, self.inverse, doublings, share, self._shares
             )
         )
         lows, highs, ups, downs = (np.array(values) for values in zip(*found, strict=True))
@@ -88,14 +88,14 @@ class LogDistortion:
         sums = float(ups @ (highs / high) ** h), float(downs @ (low / lows) ** h)
         return (float(low), float(high)), sums
 
-    def _on_parts(self, work: Callable[[int], Any]) -> list[Any]:
-        """Return what `work` returns for each part of the points."""
-        if self._parts == 1:
+    def _on_shares(self, work: Callable[[int], Any]) -> list[Any]:
+        """Return the results of `work` for every share of the points."""
+        if self._shares == 1:
             return [work(0)]
-        results: list[Any] = [None] * self._parts
+        results: list[Any] = [None] * self._shares
 
-        def do(part: slice) -> None:
-            results[part.start] = work(part.start)
+        def do(share: slice) -> None:
+            results[share.start] = work(share.start)
 
-        for_each_tile(do, self._parts, 1)
+        for_each_tile(do, self._shares, 1)
         return results

@@ -1,4 +1,4 @@
-"""Which pairs of points a map is learned on."""
+"""Pairs of points that a map is learned from: all, random ones and nearest neighbours."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from heatsketch.neighbors import NeighborIndex, pair_distances
 
 ALL_PAIRS_UP_TO = 2_048  # points
 RANDOM_PAIRS = 500_000
-NEAR_ROWS = 4_000  # points whose nearest neighbours are looked for in many dimensions
-NEIGHBORS = 10
-ACTIVE_NEIGHBORS = 5
+NEAR_ROWS = 4_000  # points whose nearest neighbours are searched in many dimensions
 
 
 def all_pairs(F: Array) -> LogDistortion:
@@ -22,7 +20,7 @@ def all_pairs(F: Array) -> LogDistortion:
 
 
 class PairList:
-    """A growing list of pairs of the rows of F, each once, with their distances."""
+    """A growing list of distinct pairs of the rows of F, with their distances."""
 
     def __init__(self, F: Array) -> None:
         self.F = F
@@ -33,12 +31,12 @@ class PairList:
         """Add the pairs that are not in the list yet."""
         new = np.setdiff1d(codes, self.codes, assume_unique=True)
         squares = pair_distances(self.F, self.F, *np.divmod(new, len(self.F))) ** 2
-        places = np.searchsorted(self.codes, new)
-        self.codes = np.insert(self.codes, places, new)
-        self.squares = np.insert(self.squares, places, squares)
+        positions = np.searchsorted(self.codes, new)
+        self.codes = np.insert(self.codes, positions, new)
+        self.squares = np.insert(self.squares, positions, squares)
 
     def loss(self) -> LogDistortion:
-        """Return the loss over the pairs of the list."""
+        """Return the loss over these pairs."""
         n = len(self.F)
         i, j = np.divmod(self.codes, n)
         starts = np.searchsorted(i, np.arange(n + 1))
@@ -51,14 +49,14 @@ def random_codes(n: int, rng: np.random.Generator) -> Array:
 
 
 def near_codes(F: Array, rng: np.random.Generator) -> Array:
-    """Return pairs of nearest neighbours in F, of NEAR_ROWS random points."""
+    """Return pairs of the 10 nearest neighbours in F of NEAR_ROWS random points."""
     rows = np.sort(rng.permutation(len(F))[:NEAR_ROWS])
-    return _neighbor_codes(F, rows, NEIGHBORS)
+    return _neighbor_codes(F, rows, 10)
 
 
 def active_codes(Y: Array) -> Array:
-    """Return pairs of nearest neighbours in the embedding: collisions are among them."""
-    return _neighbor_codes(Y, np.arange(len(Y)), ACTIVE_NEIGHBORS)
+    """Return pairs of the 5 nearest neighbours in the embedding, which include collisions."""
+    return _neighbor_codes(Y, np.arange(len(Y)), 5)
 
 
 def _neighbor_codes(F: Array, rows: Array, k: int) -> Array:

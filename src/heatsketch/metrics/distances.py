@@ -156,8 +156,8 @@ class DiffusionRows:
             return Block(np.sqrt(squares), block.log_scale)
         common = max(block.log_scale, trivial.log_scale)
         rest = np.sqrt(squares) * math.exp(block.log_scale - common)
-        apart = (trivial.values[i] - trivial.values[j]) * math.exp(trivial.log_scale - common)
-        return Block(np.hypot(rest, apart), common)
+        difference = (trivial.values[i] - trivial.values[j]) * math.exp(trivial.log_scale - common)
+        return Block(np.hypot(rest, difference), common)
 
     def _unit_columns(self, used: Array) -> Array:
         unit = np.zeros((self.deflated.n, len(used)), dtype=self.deflated.dtype)
@@ -175,8 +175,8 @@ class DiffusionRows:
         trivial = self._trivial(np.arange(self.deflated.n))
         if trivial is not None:
             common = max(log_scale, trivial.log_scale)
-            apart = trivial.values * math.exp(trivial.log_scale - common)
-            S = np.column_stack([S * math.exp(log_scale - common), apart])
+            column = trivial.values * math.exp(trivial.log_scale - common)
+            S = np.column_stack([S * math.exp(log_scale - common), column])
         return S if self.vertex is None else S[self.vertex]
 
     def _trivial(self, used: Array) -> Block | None:
@@ -239,14 +239,12 @@ def pair_blocks(i: Array, j: Array, size: int) -> Iterator[Array]:
 def _squared_distances(columns: Array, i: Array, j: Array) -> Array:
     """Return |column_i - column_j|² (pairs,) from explicit differences, columns (n, m)."""
     n, m = columns.shape
-    all_pairs = m > 1 and len(i) > _ALL_PAIRS_SHARE * m * (m - 1) / 2
-    squares = np.zeros(m * (m - 1) // 2 if all_pairs else len(i))
+    every = m > 1 and len(i) > _ALL_PAIRS_SHARE * m * (m - 1) / 2
+    squares = np.zeros(m * (m - 1) // 2 if every else len(i))
     for rows in row_tiles(n, _TILE_COORDINATES):
         tile = np.ascontiguousarray(columns[rows].T, dtype=float)
-        squares += (
-            pdist(tile, "sqeuclidean") if all_pairs else pair_distances(tile, tile, i, j) ** 2
-        )
-    if not all_pairs:
+        squares += pdist(tile, "sqeuclidean") if every else pair_distances(tile, tile, i, j) ** 2
+    if not every:
         return squares
     low, high = np.minimum(i, j), np.maximum(i, j)
     position = low * (2 * m - low - 1) // 2 + high - low - 1  # in the order of pdist
