@@ -11,7 +11,6 @@ from scipy import sparse
 from scipy.linalg import qr, svd
 from scipy.sparse.linalg import ArpackError
 
-from heatsketch import memory
 from heatsketch._array import (
     ROW_TILE,
     Frame,
@@ -139,7 +138,7 @@ def _exact(X: Points, frame: Frame, mean: Array) -> tuple[Array, Array, float]:
         return (points.toarray() if sparse.issparse(points) else points) - mean
 
     if n <= d:
-        memory.require(32.0 * n * d, f"All axes of {n:,} points", "pass fewer components.")
+        require(32.0 * n * d, f"All axes of {n:,} points", "pass fewer components.")
     Y = centred(slice(0, n)) if n <= d else _triangle(centred, n, d)
     _, sigma, W = svd(Y, full_matrices=False, overwrite_a=True, check_finite=False)
     return W, sigma, float(sigma @ sigma)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Self
 
-from heatsketch import memory
+from heatsketch._budget import require
 from heatsketch._checks import check_number
 from heatsketch.classical._base import in_units
 from heatsketch.classical._mds import MultidimensionalScaling, SquaredDistances
@@ -109,7 +109,7 @@ class ClassicalMDS(MultidimensionalScaling):
             self.embedding_ = self._place(X)
             return self
         # At the peak two matrices (n, n), beside the given one.
-        memory.require(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
+        require(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
         self._squares = SquaredDistances.of(X)
         self._scale_distances(X, k)
         Z = self._scaling.coordinates

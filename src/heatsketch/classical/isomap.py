@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch import memory
 from heatsketch._array import filled
+from heatsketch._budget import require
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_non_negative, in_units
@@ -67,7 +67,7 @@ class _PathScaling(Embedding):
                 f"fewer components, or at least {k + 1} points or landmarks."
             )
         what = f"Paths between {count:,} and {n:,} points"
-        memory.require(8.0 * count * (n + count), what, self._instead)
+        require(8.0 * count * (n + count), what, self._instead)
         self._paths = shortest_paths(graph, landmarks)
         walked = time.perf_counter()
         squares = self._paths[:, landmarks]
