@@ -20,6 +20,7 @@ from heatsketch._array import (
     seed_entropy,
     single_threaded_blas,
 )
+from heatsketch._budget import require
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import in_units
 from heatsketch.spectral.eigenpairs import fix_signs
