@@ -142,7 +142,10 @@ BAD = {
         lambda: WIDE.squared_distance(np.zeros((2, 2)), np.zeros((3, 2)), pairwise=False),
         "2 rows and z has 3; pass as many",
     ),
-    "ends": (lambda: WIDE.gradient(np.zeros((3, 2)), np.zeros((2, 2))), "pass one, or as many"),
+    "ends": (
+        lambda: WIDE.gradient(np.zeros((3, 2)), np.zeros((2, 2))),
+        "pass one row, or as many as x",
+    ),
     "ends of density": (lambda: WIDE.gradient([[0.0, 0.0]], [[0.0, 0.0]], kind="density"), "no z"),
     "score": (lambda: WIDE.anomaly_score([[0.0, 0.0]], kind="knn"), "pass one of"),
     "bulk reached": (

@@ -304,7 +304,7 @@ class Diffusion:
                 "MixtureKernel.from_sklearn(mixture, epsilon)."
             )
         log_unit = float(kernel.log_diagonal(X).max())
-        operator = LowRank(affinity_factor(kernel, X, rank_tol, log_unit))
+        operator = LowRank(affinity_factor(kernel.components, X, rank_tol, log_unit))
         built = Affinity(operator, MixtureRows(kernel, X, log_unit), epsilon=kernel.epsilon)
         built.diagnostics["rank"] = operator.factor.shape[1]
         return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)

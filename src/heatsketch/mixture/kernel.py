@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
 
-from heatsketch._array import filled, row_tiles
-from heatsketch._checks import check_choice, check_number, check_points, name_rows
+from heatsketch._checks import check_choice, check_number, check_points
 from heatsketch._typing import Array
+from heatsketch.mixture import densities, distances, gradients
+from heatsketch.mixture.components import Components
 from heatsketch.mixture.lowrank import affinity_factor
-from heatsketch.mixture.overlaps import Ends, Mixtures, Overlaps
 from heatsketch.mixture.parameters import checked_weights, dense_floats, full_covariances
 from heatsketch.operators import LowRank
-from heatsketch.operators.kernel import squared_distances, squared_norms
 
 SCORES = ("density", "distance")
-_NEAR = 1e-4  # squared distances below this share of their terms are taken from differences
-_CHUNK = 2**21  # numbers of a chunk of row-by-row work: 16 MB
-_RANGE = 690.0  # logarithms of densities that float64 holds
-_FARTHEST = 2.0**480  # distances from the mixture whose squares can be summed
-_LARGEST = 500.0  # exponents that certainly do not overflow
-_RESOLVED = 1e-10  # share of its terms below which a difference of densities is rounding
-
-
-class Anchors(NamedTuple):
-    """Points that distances go to, with what is computed of them once."""
-
-    points: Array  # (n, m)
-    steps: Mixtures
-    norms: Array  # (n,)
-    ends: Ends | None = None
-
-    def take(self, rows: Any) -> Anchors:
-        """Return some of them."""
-        return Anchors(self.points[rows], self.steps.take(rows), self.norms[rows])
 
 
 class MixtureKernel:
@@ -120,7 +98,9 @@ class MixtureKernel:
                 f"time={time} has a closed form for one component, got {self.n_components}; use "
                 "MixtureDiffusion(time=...), which computes the steps beyond the first."
             )
-        self._prepare()
+        self.components = Components.of(
+            self.weights, self.means, self.covariances, self.epsilon, self.time
+        )
 
     @classmethod
     def from_sklearn(cls, mixture: Any, epsilon: float, *, time: int = 1) -> Self:
@@ -168,118 +148,6 @@ class MixtureKernel:
         """Number m of features of a point."""
         return self.means.shape[1]
 
-    def _prepare(self) -> None:
-        """Compute what does not depend on points, in units of √(ε/2) from the centre."""
-        self._unit = np.sqrt(self.epsilon / 2)
-        self._centre = self.weights @ self.means
-        self._theta = (self.means - self._centre) / self._unit  # (K, m)
-        lam, self._axes = np.linalg.eigh(self.covariances / (self.epsilon / 2))
-        lam = np.maximum(lam, 0.0)  # (K, m), of Σ
-        self._variances = 1 + lam  # of S
-        one_step = lam / (1 + lam)
-        with np.errstate(divide="ignore", over="ignore"):
-            log_gain = -np.log1p(1 / lam)
-        t = self.time
-        self._gains = one_step if t == 1 else np.exp(t * log_gain)  # of C
-        # Of D = S - C S C, and of x - y and (x + y)/2 for a pair drawn from k: no differences.
-        self._spreads = 1 + one_step if t == 1 else self._variances * -np.expm1(2 * t * log_gain)
-        self._apart = (
-            np.full_like(lam, 2.0) if t == 1 else (-2 * self._variances * np.expm1(t * log_gain))
-        )
-        self._between = self._variances * (1 + self._gains) / 2
-        self._log_unit = -self.n_features * np.log(self._unit)  # of a density
-        log_peaks = -0.5 * np.log(4 * np.pi * self._spreads).sum(axis=1) + self._log_unit
-        if not (np.isfinite(log_peaks).all() and np.abs(log_peaks).max() < _RANGE):
-            raise ValueError(
-                f"Densities of this mixture at epsilon={self.epsilon:g} in {self.n_features} "
-                f"dimensions are of size e^{log_peaks.max():.0f}, beyond float64; rescale the data "
-                "(X * s with epsilon * s²)."
-            )
-
-    def _of_axes(self, values: Array) -> Array:
-        """Return matrices (K, m, m) from their eigenvalues (K, m)."""
-        return np.einsum("kab,kb,kcb->kac", self._axes, values, self._axes)
-
-    @cached_property
-    def _gain_matrices(self) -> Array:
-        return self._of_axes(self._gains)
-
-    @cached_property
-    def _overlaps(self) -> Overlaps:
-        D = self._of_axes(self._spreads)
-        return Overlaps.of(D, D)
-
-    @cached_property
-    def _overlaps_with_bulk(self) -> Overlaps:
-        return Overlaps.of(self._of_axes(self._spreads), self._of_axes(self._variances))
-
-    @cached_property
-    def _bulk(self) -> Mixtures:
-        """The stationary density as a mixture, one row."""
-        return Mixtures(self.weights[None], self._theta[None])
-
-    @cached_property
-    def _bulk_ends(self) -> Ends:
-        return self._overlaps_with_bulk.prepare(self._bulk)
-
-    @cached_property
-    def _bulk_norm(self) -> float:
-        """|ν|² in units of its own."""
-        S = self._of_axes(self._variances)
-        return float(Overlaps.of(S, S).norms(self._bulk)[0])
-
-    # --- points -------------------------------------------------------------------------------
-
-    def _points(self, x: Any, name: str = "x") -> Array:
-        """Return points (n, m) in float64, or say what is wrong with them."""
-        x = check_points(dense_floats(x, name), name, min_rows=1)
-        if x.shape[1] != self.n_features:
-            raise ValueError(
-                f"{name} has {x.shape[1]} columns, but the mixture has {self.n_features} features; "
-                "pass points with the same features."
-            )
-        with np.errstate(over="ignore"):
-            near = [(np.abs(self._local(x[r])) < _FARTHEST).all(axis=1) for r in row_tiles(len(x))]
-        far = np.flatnonzero(~np.concatenate(near))
-        if len(far):
-            raise ValueError(
-                f"Rows {name_rows(far)} of {name} are so far from the mixture that their squares "
-                "are beyond float64; drop them."
-            )
-        return x
-
-    def _local(self, x: Array) -> Array:
-        """Return points in units of √(ε/2) from the centre."""
-        return (x - self._centre) / self._unit
-
-    def _log_parts(self, x: Array) -> Array:
-        """Return log h_j(x) = log a_j g(x; θ_j, S_j), (n, K), without the unit."""
-        y = self._local(x)
-        parts = np.empty((len(y), self.n_components))
-        constant = np.log(self.weights) - 0.5 * np.log(2 * np.pi * self._variances).sum(axis=1)
-        for j in range(self.n_components):
-            z = (y - self._theta[j]) @ (self._axes[j] / np.sqrt(self._variances[j]))
-            parts[:, j] = constant[j] - 0.5 * squared_norms(z)
-        return parts
-
-    def _steps(self, x: Array) -> Mixtures:
-        """Return the transition densities p(x, ·)."""
-        y, log_parts = self._local(x), self._log_parts(x)
-        weights = np.exp(log_parts - log_parts.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        means = np.empty((len(x), *self.means.shape))
-        for j, theta in enumerate(self._theta):
-            np.matmul(y - theta, self._gain_matrices[j], out=means[:, j])
-            means[:, j] += theta
-        return Mixtures(weights, means)
-
-    def _by_tiles(self, work: Any, n: int, *shape: int) -> Array:
-        """Return an array (n, *shape) filled row tile by row tile, in parallel."""
-        width = self.n_components * (self.n_features + 1) + sum(shape)
-        return filled(work, (n, *shape), max(16, min(1024, _CHUNK // width)))
-
-    # --- densities ----------------------------------------------------------------------------
-
     def log_stationary(self, x: Any) -> Array:
         """Return log ν(x), (n,): also where ν itself underflows.
 
@@ -291,9 +159,7 @@ class MixtureKernel:
         >>> hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0).log_stationary([[1e3]]).round(2)
         array([-250001.27])
         """
-        x = self._points(x)
-        log_nu = self._by_tiles(lambda r: logsumexp(self._log_parts(x[r]), axis=1), len(x))
-        return log_nu + self._log_unit
+        return densities.log_stationary(self.components, self.components.checked(x))
 
     def stationary(self, x: Any) -> Array:
         """Return the stationary density ν(x) = Σ a_j g(x; θ_j, Σ_j + ε/2 I), (n,).
@@ -318,38 +184,16 @@ class MixtureKernel:
         >>> kernel.responsibilities([[2.0]])
         array([[0.5, 0.5]])
         """
-        x = self._points(x)
-        return self._by_tiles(lambda r: self._steps(x[r]).weights, len(x), self.n_components)
+        return densities.responsibilities(self.components, self.components.checked(x))
 
     def log_kernel(self, x: Any, z: Any) -> Array:
         """Return log k_ε(x_i, z_j) for all pairs, (n, n')."""
-        y, v = self._local(self._points(x)), self._local(self._points(z, "z"))
-        return self._by_tiles(lambda r: self._log_kernel(y[r], v), len(y), len(v))
-
-    def _log_kernel(self, y: Array, v: Array) -> Array:
-        """x - y and (x + y)/2 of a pair drawn from a component are independent Gaussians."""
-        log_k = np.full((len(y), len(v)), -np.inf)
-        for j, a in enumerate(self.weights):
-            apart = self._axes[j] / np.sqrt(self._apart[j])
-            between = self._axes[j] / (2 * np.sqrt(self._between[j]))
-            part = squared_distances(y @ apart, v @ apart, direct=True)
-            theta = self._theta[j]
-            part += squared_distances((y - theta) @ between, (theta - v) @ between, direct=True)
-            part *= -0.5
-            widths = np.log(4 * np.pi**2 * self._apart[j] * self._between[j]).sum()
-            part += np.log(a) - 0.5 * widths + 2 * self._log_unit
-            log_k = np.logaddexp(log_k, part, out=log_k)
-        return log_k
+        c = self.components
+        return densities.log_kernel(c, c.checked(x), c.checked(z, "z"))
 
     def log_diagonal(self, x: Any) -> Array:
         """Return log k_ε(x, x), (n,)."""
-        y = self._local(self._points(x))
-        parts = np.empty((len(y), self.n_components))
-        for j, theta in enumerate(self._theta):
-            z = (y - theta) @ (self._axes[j] / np.sqrt(self._between[j]))
-            widths = np.log(4 * np.pi**2 * self._apart[j] * self._between[j]).sum()
-            parts[:, j] = np.log(self.weights[j]) - 0.5 * (squared_norms(z) + widths)
-        return logsumexp(parts, axis=1) + 2 * self._log_unit
+        return densities.log_diagonal(self.components, self.components.checked(x))
 
     def low_rank(self, x: Any, tol: float = 1e-10) -> LowRank:
         """Return the affinities k_ε(x_i, x_j) of points (n, m) as an operator F Fᵀ.
@@ -375,7 +219,7 @@ class MixtureKernel:
         >>> kernel.low_rank([[0.0], [0.0], [1.0]]).factor.shape
         (3, 2)
         """
-        F = affinity_factor(self, x, tol)
+        F = affinity_factor(self.components, x, tol)
         if not np.isfinite(F).all() or not F.any(axis=1).all():
             raise ValueError("Affinities of these points are beyond float64; rescale the data.")
         return LowRank(F)
@@ -406,35 +250,12 @@ class MixtureKernel:
         >>> kernel.transition_density([[0.0]], [[0.0]]).round(4)
         array([[0.3257]])
         """
-        x, v = self._points(x), self._local(self._points(z, "z"))
-        log_p = self._by_tiles(lambda r: self._log_transition(x[r], v), len(x), len(v))
-        return np.exp(log_p + self._log_unit)
-
-    def _log_transition(self, x: Array, v: Array) -> Array:
-        """By components: of log k_ε - log ν far from the mixture nothing but rounding is left."""
-        log_w, y = self._log_parts(x), self._local(x)
-        log_w -= logsumexp(log_w, axis=1, keepdims=True)
-        log_p = np.full((len(x), len(v)), -np.inf)
-        for j, theta in enumerate(self._theta):
-            whiten = self._axes[j] / np.sqrt(self._spreads[j])
-            part = squared_distances(
-                (y - theta) @ (whiten * self._gains[j]), (v - theta) @ whiten, direct=True
-            )
-            part *= -0.5
-            part += log_w[:, j, None] - 0.5 * np.log(2 * np.pi * self._spreads[j]).sum()
-            log_p = np.logaddexp(log_p, part, out=log_p)
-        return log_p
-
-    # --- distances ----------------------------------------------------------------------------
+        c = self.components
+        return densities.transition_density(c, c.checked(x), c.checked(z, "z"))
 
     def squared_norm(self, x: Any) -> Array:
         """Return |p(x, ·)|² in L²(dr), (n,): W_xx / ν_x² of the paper."""
-        x = self._points(x)
-        return self._by_tiles(lambda r: self._norms(self._steps(x[r])), len(x)) * self._density_unit
-
-    @property
-    def _density_unit(self) -> float:
-        return float(np.exp(self._log_unit))
+        return distances.squared_norm(self.components, self.components.checked(x))
 
     def squared_distance(self, x: Any, z: Any, *, pairwise: bool = True) -> Array:
         """Return the squared diffusion distances d(x, z)² = |p(x, ·) - p(z, ·)|².
@@ -461,79 +282,15 @@ class MixtureKernel:
         >>> kernel.squared_distance([[0.0]], [[1.0]], pairwise=False).round(4)
         array([0.0188])
         """
-        x, z = self._points(x), self._points(z, "z")
+        c = self.components
+        x, z = c.checked(x), c.checked(z, "z")
         if pairwise:
-            ends = self._prepared(self._anchors(z))
-            d2 = self._by_tiles(
-                lambda r: self._distances(self._anchors(x[r]), ends), len(x), len(z)
+            return distances.squared_distance(c, x, z)
+        if len(x) != len(z):
+            raise ValueError(
+                f"x has {len(x)} rows and z has {len(z)}; pass as many, or pairwise=True."
             )
-        else:
-            if len(x) != len(z):
-                raise ValueError(
-                    f"x has {len(x)} rows and z has {len(z)}; pass as many, or pairwise=True."
-                )
-            d2 = self._by_tiles(lambda r: self._row_distances(x[r], z[r]), len(x))
-        return d2 * self._density_unit
-
-    def _anchors(self, z: Array) -> Anchors:
-        steps = self._steps(z)
-        return Anchors(z, steps, self._norms(steps))
-
-    def _prepared(self, z: Anchors) -> Anchors:
-        """Prepare anchors for distances to many points."""
-        return z._replace(ends=self._overlaps.prepare(z.steps))
-
-    def _norms(self, p: Mixtures) -> Array:
-        """Return |p|² row by row, without the unit."""
-        norms = np.empty(len(p.weights))
-        chunk = max(1, _CHUNK // (4 * self.n_components * self.n_features))
-        for rows in row_tiles(len(norms), chunk):
-            norms[rows] = self._overlaps.norms(p.take(rows))
-        return norms
-
-    @property
-    def _row_chunk(self) -> int:
-        return max(1, _CHUNK // (8 * self.n_components**2 * self.n_features))
-
-    def _distances(self, x: Anchors, z: Anchors) -> Array:
-        """Return squared distances of all pairs without the unit."""
-        terms = x.norms[:, None] + z.norms
-        d2 = self._overlaps.gram(x.steps, z.ends or self._overlaps.prepare(z.steps))
-        d2 *= -2
-        d2 += terms
-        rows, columns = np.nonzero(d2 < _NEAR * terms)
-        for chunk in row_tiles(len(rows), self._row_chunk):
-            i, j = rows[chunk], columns[chunk]
-            d2[i, j] = self._near(x.points[i], z.points[j], x.steps.take(i), z.steps.take(j))
-        return np.maximum(d2, 0.0, out=d2)
-
-    def _row_distances(self, x: Array, z: Array) -> Array:
-        d2 = np.empty(len(x))
-        for rows in row_tiles(len(x), self._row_chunk):
-            p, r = self._steps(x[rows]), self._steps(z[rows])
-            terms = self._norms(p) + self._norms(r)
-            plain = np.maximum(terms - 2 * self._overlaps.rows(p, r), 0.0)
-            d2[rows] = np.where(plain < _NEAR * terms, self._near(x[rows], z[rows], p, r), plain)
-        return d2
-
-    def _near(self, x: Array, z: Array, p: Mixtures, r: Mixtures) -> Array:
-        """Return squared distances of near rows from differences."""
-        step = (x - z) / self._unit  # exact for near points, as differences from a centre are not
-        dc = np.einsum("nb,kab->nka", step, self._gain_matrices)
-        # log h_j(x) - log h_j(z) = -(x - z)ᵀ S_j⁻¹ (x + z - 2 θ_j) / 2
-        along = np.einsum("nb,kbc->nkc", step, self._axes)
-        place = (self._local(x) + self._local(z))[:, None] - 2 * self._theta
-        place = np.einsum("nkb,kbc->nkc", place, self._axes)
-        change = -0.5 * np.einsum("nkc,nkc,kc->nk", along, place, 1 / self._variances)
-        change -= np.einsum("nk,nk->n", r.weights, np.where(r.weights > 0, change, 0.0))[:, None]
-        small = change.max(axis=1) < _LARGEST
-        growth = np.expm1(np.where(small[:, None], change, 0.0))
-        mean = np.einsum("nk,nk->n", r.weights, growth)[:, None]
-        dw = r.weights * (growth - mean) / (1 + mean)
-        dw = np.where(small[:, None], dw, p.weights - r.weights)
-        return self._overlaps.squared_differences(r, p.weights, dw, dc)
-
-    # --- anomalies ----------------------------------------------------------------------------
+        return distances.squared_distance_of_rows(c, x, z)
 
     def anomaly_score(self, x: Any, *, kind: str = "density") -> Array:
         """Return how unusual each point is under the mixture, (n,): larger is stranger.
@@ -561,21 +318,7 @@ class MixtureKernel:
         """
         if check_choice(kind, "kind", SCORES) == "density":
             return -self.log_stationary(x)
-        x = self._points(x)
-        d2 = self._by_tiles(lambda r: self._bulk_distances(self._steps(x[r])), len(x))
-        return np.sqrt(d2 * self._density_unit)
-
-    def _bulk_distances(self, p: Mixtures) -> Array:
-        """Return |p - ν|² row by row, without the unit."""
-        norms = self._norms(p)
-        d2 = norms + self._bulk_norm
-        d2 -= 2 * self._overlaps_with_bulk.gram(p, self._bulk_ends)[:, 0]
-        if not (d2 > _RESOLVED * norms).all():
-            raise ValueError(
-                f"At epsilon={self.epsilon:g} the walk reaches its stationary density in one step, "
-                "to ten digits; pass kind='density', or a smaller epsilon."
-            )
-        return d2
+        return distances.distance_to_stationary(self.components, self.components.checked(x))
 
     def gradient(self, x: Any, z: Any = None, *, kind: str = "distance") -> Array:
         """Return the gradient with respect to x of a distance or of the score, (n, m).
@@ -605,55 +348,17 @@ class MixtureKernel:
         >>> kernel.gradient([[3.0, 0.0]], kind="density")
         array([[ 1.5, -0. ]])
         """
-        x = self._points(x)
+        c = self.components
+        x = c.checked(x)
         if check_choice(kind, "kind", SCORES) == "density":
             if z is not None:
                 raise ValueError("kind='density' has no z; pass z with kind='distance'.")
-            slopes = self._by_tiles(lambda r: self._score_slopes(x[r]), len(x), self.n_features)
-            return slopes / self._unit
-        ends = None if z is None else np.broadcast_to(self._ends(z, len(x)), x.shape)
-
-        def slopes_of(rows: slice) -> Array:
-            r = self._bulk if ends is None else self._steps(ends[rows])
-            return self._distance_slopes(x[rows], r, ends is None)
-
-        slopes = self._by_tiles(slopes_of, len(x), self.n_features)
-        return slopes * (np.sqrt(self._density_unit) / self._unit)
-
-    def _ends(self, z: Any, n: int) -> Array:
-        z = self._points(z, "z")
-        if len(z) not in (1, n):
-            raise ValueError(f"z has {len(z)} rows and x has {n}; pass one, or as many.")
-        return z
-
-    def _part_slopes(self, x: Array) -> Array:
-        """Return ∇ log h_j(x) = -S_j⁻¹ (x - θ_j), (n, K, m)."""
-        along = np.einsum("nkb,kbc->nkc", self._local(x)[:, None] - self._theta, self._axes)
-        return -np.einsum("nkc,kc,kac->nka", along, 1 / self._variances, self._axes)
-
-    def _score_slopes(self, x: Array) -> Array:
-        return -np.einsum("nk,nka->na", self._steps(x).weights, self._part_slopes(x))
-
-    def _distance_slopes(self, x: Array, r: Mixtures, to_bulk: bool) -> Array:
-        """∇ d = (⟨∇p_x, p_x⟩ - ⟨∇p_x, r⟩) / d."""
-        slopes = np.empty_like(x)
-        for rows in row_tiles(len(x), self._row_chunk):
-            p, parts = self._steps(x[rows]), self._part_slopes(x[rows])
-            end = r if to_bulk else r.take(rows)
-            other = self._overlaps_with_bulk if to_bulk else self._overlaps
-            by_weight, by_mean = self._overlaps.gradients(p, p)
-            less_weight, less_mean = other.gradients(p, end)
-            by_weight, by_mean = by_weight - less_weight, by_mean - less_mean
-            change = p.weights * (by_weight - np.einsum("nk,nk->n", p.weights, by_weight)[:, None])
-            slope = np.einsum("nk,nka->na", change, parts)
-            slope += np.einsum("nkb,kab->na", by_mean, self._gain_matrices)
-            # d² = ⟨p_x - r, p_x - r⟩, from the same overlaps
-            norms = self._norms(p)
-            if to_bulk:
-                d2 = norms + self._bulk_norm - 2 * other.gram(p, self._bulk_ends)[:, 0]
-            else:
-                d2 = norms + self._norms(end) - 2 * other.rows(p, end)
-            with np.errstate(invalid="ignore"):
-                d = np.sqrt(np.where(d2 > _RESOLVED * norms, d2, np.nan))
-            slopes[rows] = slope / d[:, None]
-        return slopes
+            return gradients.score_gradient(c, x)
+        if z is not None:
+            z = c.checked(z, "z")
+            if len(z) not in (1, len(x)):
+                raise ValueError(
+                    f"z has {len(z)} rows and x has {len(x)}; pass one row, or as many as x."
+                )
+            z = np.broadcast_to(z, x.shape)
+        return gradients.distance_gradient(c, x, z)

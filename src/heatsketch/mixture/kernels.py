@@ -9,11 +9,12 @@ from heatsketch.operators.exp2 import exp2_double
 
 @compiled_as_written
 def add_gaussians(
-    total: Array, rows: Array, exponents: Array, tops: Array, constants: Array
+    total: Array, rows: Array, exponents: Array, row_terms: Array, column_terms: Array
 ) -> None:
-    """Add Σ_i 2^(exponents_i + tops_i + constants_i) to rows of total; no sum is above 0.
+    """Add Σ_i 2^(exponents_i + row_terms_i + column_terms_i) to rows of total.
 
-    The L blocks of exponents lie side by side, so that loops are long.
+    No exponent may be above 0 after the terms are added. The L blocks of exponents stand side by
+    side, so that loops are long.
 
     Parameters
     ----------
@@ -21,18 +22,18 @@ def add_gaussians(
     rows : array of int (k,)
     exponents : array (k, L r)
         Overwritten.
-    tops : array (k, L)
-    constants : array (L r,)
+    row_terms : array (k, L)
+    column_terms : array (L r,)
     """
     width = total.shape[1]
     for place in range(len(rows)):
         values, sums = exponents[place], total[rows[place]]
-        for i in range(tops.shape[1]):
-            top = tops[place, i]
+        for i in range(row_terms.shape[1]):
+            term = row_terms[place, i]
             for r in range(i * width, (i + 1) * width):
-                values[r] += top + constants[r]
+                values[r] += term + column_terms[r]
         exp2_double(values)
-        for i in range(tops.shape[1]):
-            part = values[i * width : (i + 1) * width]
+        for i in range(row_terms.shape[1]):
+            block = values[i * width : (i + 1) * width]
             for r in range(width):
-                sums[r] += part[r]
+                sums[r] += block[r]

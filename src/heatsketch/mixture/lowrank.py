@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky import pivoted_cholesky
+from heatsketch.mixture.components import Components
+from heatsketch.mixture.densities import log_diagonal, log_kernel
 
-if TYPE_CHECKING:
-    from heatsketch.mixture.kernel import MixtureKernel
-
-MOST_RANK = 4096
+_MAX_RANK = 4096
 
 
 def affinity_factor(
-    kernel: MixtureKernel, points: Any, tol: float = 1e-10, log_unit: float = 0.0
+    components: Components, points: Any, tol: float = 1e-10, log_unit: float = 0.0
 ) -> Array:
     """Return F (n, r) with F Fᵀ = e^-log_unit k_ε(x_i, x_j), by pivoted Cholesky.
 
     Parameters
     ----------
-    kernel : MixtureKernel
+    components : Components
+        Of a `MixtureKernel`.
     points : array (n, m)
     tol : float, default 1e-10
-        What is missing of k(x, x) at most, as a share of it, so that far points keep their digits.
+        Largest share of any k(x, x) that F Fᵀ lacks: relative, so that far points keep their
+        digits.
     log_unit : float, default 0
-        Taken off log k, for affinities beyond float64.
+        Subtracted from log k, for affinities beyond float64.
 
     Raises
     ------
@@ -40,17 +41,17 @@ def affinity_factor(
     Cost: n r kernel values and n r² operations.
     """
     tol = check_number(tol, "tol", low=0, high=1, open_low=True)
-    x = kernel._points(points, "points")
-    log_diagonal = kernel.log_diagonal(x)
+    x = components.checked(points, "points")
+    log_k_xx = log_diagonal(components, x)
 
-    def correlations(places: Array) -> Array:
-        log_k = kernel.log_kernel(x, x[places])
-        return np.exp(log_k - (log_diagonal[:, None] + log_diagonal[places]) / 2)
+    def correlations(pivots: Array) -> Array:
+        log_k = log_kernel(components, x, x[pivots])
+        return np.exp(log_k - (log_k_xx[:, None] + log_k_xx[pivots]) / 2)
 
-    F, _, left = pivoted_cholesky(correlations, np.ones(len(x)), tol, min(MOST_RANK, len(x)))
-    if left.max() > tol:
+    F, _, missing = pivoted_cholesky(correlations, np.ones(len(x)), tol, min(_MAX_RANK, len(x)))
+    if missing.max() > tol:
         raise ValueError(
-            f"The affinity of {len(x):,} points at epsilon={kernel.epsilon:g} has a rank over "
-            f"{MOST_RANK:,}; pass a larger epsilon or tol, or use affinity='knn' on the points."
+            f"The affinity of {len(x):,} points at epsilon={components.epsilon:g} has a rank over "
+            f"{_MAX_RANK:,}; pass a larger epsilon or tol, or use affinity='knn' on the points."
         )
-    return F * np.exp((log_diagonal - log_unit) / 2)[:, None]
+    return F * np.exp((log_k_xx - log_unit) / 2)[:, None]

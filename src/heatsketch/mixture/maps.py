@@ -12,24 +12,25 @@ from heatsketch._array import filled
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.mixture.kernel import MixtureKernel
+from heatsketch.spectral.eigenpairs import fix_signs
 
 
 class FeatureMap(ABC):
     """Abstract base: x -> coordinates y(x) with | |y(x) - y(z)| - d(x, z) | <= error_bound.
 
-    All maps are orthogonal projections of the densities p(x, ·) in L²(dr), less a common point:
-    so distances are never too long, and what is left out of each point is known exactly
-    (`residual`), on the stated domain and off it.
+    All maps are orthogonal projections of the densities p(x, ·) in L²(dr), less a common point.
+    So distances are never too long, and the error of each point is known exactly (`residual`),
+    inside the stated domain and outside.
 
     Attributes
     ----------
     kernel : MixtureKernel
     n_features : int
-        Coordinates.
+        Number of coordinates.
     error_bound : float
-        On | |y(x) - y(z)| - d(x, z) |, for all x and z in the domain.
+        Of | |y(x) - y(z)| - d(x, z) |, for all x and z in the domain.
     domain : str
-        In words.
+        The domain in words.
     """
 
     kernel: MixtureKernel
@@ -51,12 +52,12 @@ class FeatureMap(ABC):
         ----------
         mixture : MixtureKernel, or a fitted GaussianMixture or BayesianGaussianMixture
         epsilon : float, optional
-            Of the kernel, where `mixture` is not one already.
+            ε of the kernel, if `mixture` is not a MixtureKernel.
         tolerance : float > 0, default 0.01
-            On the difference between distances of coordinates and diffusion distances, in units
-            of the diffusion distance (√density: see `kernel.squared_distance`).
+            Largest difference between a distance of coordinates and the diffusion distance, in
+            units of the latter (√density: see `kernel.squared_distance`).
         points : array (n, m), optional
-            What the domain and the order of the coordinates are made for: the data. By default
+            The data, from which the domain and the order of the coordinates follow. By default
             2,000 points drawn from the stationary density.
 
         Returns
@@ -65,14 +66,17 @@ class FeatureMap(ABC):
         """
         self.kernel = _as_kernel(mixture, epsilon)
         tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
-        x = draw(self.kernel, 2000, 0) if points is None else self.kernel._points(points, "points")
+        if points is None:
+            x = draw(self.kernel, 2000, 0)
+        else:
+            x = self.kernel.components.checked(points, "points")
         self._choose(x, tolerance)
         self._order(x)
         return self
 
     @abstractmethod
     def _choose(self, x: Array, tolerance: float) -> None:
-        """Set up the raw coordinates for the points x, and `error_bound` and `domain`."""
+        """Choose the raw coordinates for the points x; set `error_bound` and `domain`."""
 
     @abstractmethod
     def _raw(self, x: Array) -> Array:
@@ -84,18 +88,22 @@ class FeatureMap(ABC):
         return self._rotation.shape[1]
 
     def transform(self, x: Any) -> Array:
-        """Map points, each by itself, in row tiles: (n, m) -> (n, n_features).
+        """Map points (n, m) to their coordinates (n, n_features).
 
-        The first coordinates carry most of the distances between the points of the fit.
+        Each row depends on its point alone. The first coordinates have the largest share of the
+        distances between the points of the fit.
         """
-        return self._by_tiles(self._map, self.kernel._points(x))
+        return self._by_tiles(self._map, self.kernel.components.checked(x))
 
     def _map(self, x: Array) -> Array:
         return (self._raw(x) - self._mean) @ self._rotation
 
     @abstractmethod
     def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its image|, (n,): |d - |y(x) - y(z)|| <= residual(x) + residual(z)."""
+        """Return |p(x, ·) - its projection|, (n,), an error bound for each point.
+
+        |d(x, z) - |y(x) - y(z)|| <= residual(x) + residual(z).
+        """
 
     def _order(self, x: Array) -> None:
         """Rotate the coordinates to the principal axes of the points."""
@@ -105,8 +113,7 @@ class FeatureMap(ABC):
             self._rotation = np.empty((0, 0))
             return
         _, _, axes = np.linalg.svd(raw - self._mean, full_matrices=len(raw) < raw.shape[1])
-        signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
-        self._rotation = (axes * signs[:, None]).T
+        self._rotation = fix_signs(axes.T)
 
     @property
     def _tile(self) -> int:
@@ -123,21 +130,21 @@ def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:
     """Draw points (n, m) from the stationary density ν."""
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(n, kernel.weights)
-    parts = []
+    drawn = []
     for mean, covariance, count in zip(kernel.means, kernel.covariances, counts, strict=True):
         S = covariance + kernel.epsilon / 2 * np.eye(kernel.n_features)
         noise = rng.standard_normal((count, kernel.n_features))
-        parts.append(mean + noise @ np.linalg.cholesky(S).T)
-    return rng.permutation(np.concatenate(parts))
+        drawn.append(mean + noise @ np.linalg.cholesky(S).T)
+    return rng.permutation(np.concatenate(drawn))
 
 
 def _as_kernel(mixture: Any, epsilon: float | None) -> MixtureKernel:
     if not isinstance(mixture, MixtureKernel):
         if epsilon is None:
-            raise ValueError("epsilon is missing; pass fit(mixture, epsilon, ...).")
+            raise ValueError("epsilon is missing; call fit(mixture, epsilon, ...).")
         return MixtureKernel.from_sklearn(mixture, epsilon)
     if epsilon is not None and epsilon != mixture.epsilon:
         raise ValueError(
-            f"epsilon={epsilon} differs from {mixture.epsilon} of the kernel; pass one of them."
+            f"epsilon={epsilon} differs from epsilon={mixture.epsilon} of the kernel; leave it out."
         )
     return mixture

@@ -1,7 +1,7 @@
-"""Inner products of Gaussian mixtures: every row of a batch is one, all with the same covariances.
+"""Inner products of Gaussian mixtures, one in each row of a batch, all with the same covariances.
 
 ⟨g(·; c, D), g(·; c', D')⟩ = g(c; c', D + D'), so inner products of mixtures are sums over pairs of
-components. Weights are responsibilities, of which few matter; the others are left out.
+components. Weights are responsibilities, of which few matter; negligible ones are left out.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
-NEGLIGIBLE = 2.0**-100  # weights below add nothing: peaks differ by 2^(m/2), and squares are summed
-_MANY = 4096  # Gaussians for each point, from which a compiled exponential is worth its loading
-_CHUNK_ROWS = 64  # whose exponents stay in the cache until they are summed
+# Smaller weights add nothing: peaks differ by 2^(m/2) at most, and squares are summed.
+_NEGLIGIBLE_WEIGHT = 2.0**-100
+_COMPILED_GAUSSIANS = 4096  # for each point, from which on compiled loops are worth loading numba
+_CACHED_ROWS = 64  # whose exponents stay in the cache until they are summed
 _LOG2_E = float(np.log2(np.e))
-_GRAM_NORM = 4096.0  # squared lengths up to here keep 12 digits of the exponent in the Gram form
-_FAR = 30.0  # exponents beyond are of things so different that nothing cancels
+_GRAM_SQUARED_LENGTH = 4096.0  # up to here the Gram form keeps 12 digits of the exponent
+_CANCELLING_EXPONENT = 30.0  # differences of larger exponentials do not cancel
 
 
 class Mixtures(NamedTuple):
-    """A Gaussian mixture in each row; whoever holds it knows the covariances."""
+    """A Gaussian mixture in each row; the covariances are those of an `Overlaps`."""
 
     weights: Array  # (n, K)
     means: Array  # (n, K, m)
@@ -35,14 +36,14 @@ class Mixtures(NamedTuple):
         return Mixtures(self.weights[rows], self.means[rows])
 
 
-class Ends(NamedTuple):
+class RightSide(NamedTuple):
     """The right side of many inner products, computed once: see `Overlaps.prepare`."""
 
-    n: int  # rows m
-    columns: list[Array]  # for every component the rows in which it counts
-    means: list[Array]  # and its means there
-    weights: list[Array]  # and its weights
-    factors: Array | None  # (K, m + 1, L n) of the exponents, for the compiled way
+    n: int  # rows
+    columns: list[Array]  # for every component the rows in which its weight is not negligible
+    means: list[Array]  # its means in these rows
+    weights: list[Array]  # its weights in these rows
+    factors: Array | None  # (K, m + 1, L n), of the exponents; None: no compiled loops
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,66 +65,66 @@ class Overlaps:
     def _precisions(self) -> Array:
         return np.einsum("jiba,jibc->jiac", self.whiten, self.whiten)
 
-    def prepare(self, z: Mixtures) -> Ends:
+    def prepare(self, z: Mixtures) -> RightSide:
         """Compute once what `gram` needs of its right side."""
-        columns = [np.flatnonzero(w > NEGLIGIBLE) for w in z.weights.T]
+        columns = [np.flatnonzero(w > _NEGLIGIBLE_WEIGHT) for w in z.weights.T]
         means = [z.means[rows, i] for i, rows in enumerate(columns)]
         weights = [z.weights[rows, i] for i, rows in enumerate(columns)]
-        ends = Ends(len(z.weights), columns, means, weights, None)
-        if ends.n * self.log_peaks.size < _MANY:
-            return ends
+        side = RightSide(len(z.weights), columns, means, weights, None)
+        if side.n * self.log_peaks.size < _COMPILED_GAUSSIANS:
+            return side
         pulled = np.einsum("jiab,nib->jain", self._precisions, z.means)
         halves = np.einsum("jain,nia->jin", pulled, z.means) / 2
-        if 2 * (halves * (z.weights.T > NEGLIGIBLE)).max() > _GRAM_NORM:
-            return ends
+        if 2 * (halves * (z.weights.T > _NEGLIGIBLE_WEIGHT)).max() > _GRAM_SQUARED_LENGTH:
+            return side
         with np.errstate(divide="ignore"):
             logs = np.log(z.weights.T)
         constant = logs + (self.log_peaks - self.log_peaks.max())[:, :, None] - halves
         factors = np.concatenate([pulled, constant[:, None]], axis=1) * _LOG2_E
-        return ends._replace(factors=np.ascontiguousarray(factors.reshape(*factors.shape[:2], -1)))
+        return side._replace(factors=np.ascontiguousarray(factors.reshape(*factors.shape[:2], -1)))
 
-    def gram(self, x: Mixtures, z: Ends) -> Array:
+    def gram(self, x: Mixtures, z: RightSide) -> Array:
         """Return ⟨p_x, p_z⟩ for all pairs of rows, (n, m).
 
-        How it is computed depends on z and the components, not on how many rows x has.
+        The way of computing depends on z and the components, not on the number of rows of x.
         """
         total = np.zeros((len(x.weights), z.n))
         for j, of_x in enumerate(x.weights.T):
-            rows = np.flatnonzero(of_x > NEGLIGIBLE)
+            rows = np.flatnonzero(of_x > _NEGLIGIBLE_WEIGHT)
             if len(rows):
-                self._add_part(total, rows, j, x.means[rows, j], of_x[rows], z)
+                self._add_component(total, rows, j, x.means[rows, j], of_x[rows], z)
         total *= np.exp(self.log_peaks.max())
         return total
 
-    def _add_part(
-        self, total: Array, rows: Array, j: int, x: Array, weights: Array, z: Ends
+    def _add_component(
+        self, total: Array, rows: Array, j: int, x: Array, weights: Array, z: RightSide
     ) -> None:
-        """Add what component j of the rows gives, in units of the highest peak."""
+        """Add the inner products of component j of the rows, in units of the highest peak."""
         if z.factors is not None:
             squares = (x[:, :, None] * x[:, None]).reshape(len(x), -1)  # (n, m²)
             halves = squares @ self._precisions[j].reshape(len(z.columns), -1).T / 2
-            if 2 * halves.max() <= _GRAM_NORM:
+            if 2 * halves.max() <= _GRAM_SQUARED_LENGTH:
                 from heatsketch.mixture.kernels import add_gaussians  # imports numba
 
-                tops = (np.log(weights)[:, None] - halves) * _LOG2_E
-                factors, constants = z.factors[j, :-1], z.factors[j, -1]
-                for chunk in row_tiles(len(rows), _CHUNK_ROWS):
+                row_terms = (np.log(weights)[:, None] - halves) * _LOG2_E
+                factors, column_terms = z.factors[j, :-1], z.factors[j, -1]
+                for chunk in row_tiles(len(rows), _CACHED_ROWS):
                     exponents = x[chunk] @ factors
-                    add_gaussians(total, rows[chunk], exponents, tops[chunk], constants)
+                    add_gaussians(total, rows[chunk], exponents, row_terms[chunk], column_terms)
                 return
         for i, columns in enumerate(z.columns):
             if len(columns):
-                block = self._plain(j, i, x, z.means[i])
+                block = self._block(j, i, x, z.means[i])
                 block *= weights[:, None]
                 block *= z.weights[i]
                 _add(total, rows, columns, block)
 
-    def _plain(self, j: int, i: int, x: Array, z: Array) -> Array:
-        """Return g(x; z, D_j + E_i) by the highest peak, from differences where they are large."""
+    def _block(self, j: int, i: int, x: Array, z: Array) -> Array:
+        """Return g(x; z, D_j + E_i) in units of the highest peak, (n, n')."""
         centre = z.mean(axis=0)
         x, z = (x - centre) @ self.whiten[j, i].T, (z - centre) @ self.whiten[j, i].T
-        far = max(squared_norms(x).max(), squared_norms(z).max()) > _GRAM_NORM
-        block = squared_distances(x, z, direct=far)
+        long = max(squared_norms(x).max(), squared_norms(z).max()) > _GRAM_SQUARED_LENGTH
+        block = squared_distances(x, z, direct=long)
         block *= -0.5
         block += self.log_peaks[j, i] - self.log_peaks.max()
         return np.exp(block, out=block)
@@ -162,7 +163,7 @@ class Overlaps:
         """Return |p_x - p_z|² where x has weights w = w_z + dw and means c_z + dc, row by row.
 
         p_x - p_z = Σ dw_j g_j + w_j Δg_j: differences of exponentials are taken by expm1, so that
-        nothing cancels however near the two are.
+        nothing cancels, however near the two are.
         """
         u = self._whitened(z.means, z.means)  # (n, K, K, m)
         a = np.einsum("jiab,njb->njia", self.whiten, dc)
@@ -170,9 +171,9 @@ class Overlaps:
         left = -np.einsum("njia,njia->nji", u + a / 2, a)
         right = np.einsum("njia,njia->nji", u - b / 2, b)
         both = np.einsum("njia,njia->nji", a, b)
-        counts = np.maximum(w, np.abs(dw)) > NEGLIGIBLE
+        counts = np.maximum(w, np.abs(dw)) > _NEGLIGIBLE_WEIGHT
         counts = counts[:, :, None] & counts[:, None]
-        far = np.max(np.abs([left, right, both]), axis=0) >= _FAR
+        far = np.max(np.abs([left, right, both]), axis=0) >= _CANCELLING_EXPONENT
         left, right, both = (np.where(counts & ~far, v, 0.0) for v in (left, right, both))
         # A constant added to G does not matter, as Σ dw = 0: taken off, it cannot cancel.
         log_peaks = np.broadcast_to(self.log_peaks - self.log_peaks[0, 0], far.shape)
@@ -180,7 +181,7 @@ class Overlaps:
         G = np.exp(log_ratio)
         turned = G * np.expm1(right)
         moved = G * (np.expm1(left) * np.expm1(right) + np.exp(left + right) * np.expm1(both))
-        if (far := far & counts).any():  # these are too different to cancel, but may overflow
+        if (far := far & counts).any():  # exponentials of these differ enough, but may overflow
             u, a, b, peaks = u[far], a[far], b[far], log_peaks[far]
             once, twice = (np.exp(peaks - 0.5 * _squared(v)) for v in (u - b, u + a - b))
             turned[far] = once - G[far]

@@ -13,29 +13,30 @@ from heatsketch._array import filled
 from heatsketch._checks import ConvergenceWarning, check_number
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky import pivoted_cholesky
-from heatsketch.mixture.kernel import Anchors, MixtureKernel
+from heatsketch.mixture.distances import Anchors, between
+from heatsketch.mixture.kernel import MixtureKernel
 from heatsketch.mixture.maps import FeatureMap
 
 logger = logging.getLogger("heatsketch")
 
 MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
-_MORE = 200  # of those at a time
-_FLOOR = 1e-11  # share of the largest squared distance at which rounding takes over
+_ADDED_CANDIDATES = 200  # other points added at a time, if the pivots do not suffice for them
+_ROUNDING_SHARE = 1e-11  # of the largest squared distance; smaller residuals are rounding
 
 
 class CholeskyMap(FeatureMap):
-    """The compact map: projections on the transition densities at a few pivots, and certified.
+    """The compact map: certified projections on the transition densities at a few pivots.
 
-    With Q(x, z) = ⟨p_x - p_o, p_z - p_o⟩, which follows from squared distances, pivots are taken
-    where most is missing, until no given point misses more than half the tolerance: greedy
-    Gram-Schmidt, or Nyström. What each point misses is known exactly, so the tolerance holds for
-    all given points, and `residual` tells it for any other. The model is the mixture and the
-    pivots.
+    With Q(x, z) = ⟨p_x - p_o, p_z - p_o⟩, which follows from squared distances, the point with the
+    largest residual becomes the next pivot, until no residual of a given point exceeds half the
+    tolerance: greedy Gram-Schmidt, or Nyström. Residuals are known exactly, so the tolerance holds
+    for all given points, and `residual` returns that of any other point. The model consists of the
+    mixture and the pivots.
 
     Parameters
     ----------
     max_features : int, default 1,000
-        Coordinates at most.
+        Largest number of coordinates.
 
     Attributes
     ----------
@@ -47,8 +48,8 @@ class CholeskyMap(FeatureMap):
     Warns
     -----
     ConvergenceWarning
-        The tolerance takes more than `max_features` pivots, or is below the rounding of distances;
-        `error_bound` is what was reached.
+        The tolerance needs more than `max_features` pivots, or is below the rounding of
+        distances; `error_bound` is the tolerance that was reached.
 
     Notes
     -----
@@ -69,7 +70,7 @@ class CholeskyMap(FeatureMap):
 
     @classmethod
     def from_arrays(cls, kernel: MixtureKernel, arrays: dict[str, Array], domain: str) -> Self:
-        """Make the map again from its kernel and what `arrays` returned."""
+        """Restore a map from its kernel and the arrays that `arrays` returned."""
         made = cls()
         made.kernel, made.domain = kernel, domain
         made.origin, made.pivots = arrays["origin"], arrays["pivots"]
@@ -81,7 +82,7 @@ class CholeskyMap(FeatureMap):
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """All that the map is made of beside its kernel: some r (m + 2 r) numbers."""
+        """All arrays of the map except those of its kernel: about r (m + 2 r) numbers."""
         return {
             "origin": self.origin,
             "pivots": self.pivots,
@@ -94,8 +95,9 @@ class CholeskyMap(FeatureMap):
     def _choose(self, x: Array, tolerance: float) -> None:
         rng = np.random.default_rng(0)
         chosen = np.sort(rng.permutation(len(x))[:MAX_FIRST_CANDIDATES])
-        limit = (tolerance / 2) ** 2 / self.kernel._density_unit
-        # The likeliest point: what is near it, of most points, need not cancel.
+        unit = self.kernel.components.density_unit
+        limit = (tolerance / 2) ** 2 / unit
+        # The most likely point: most points are near it, and their inner products cancel least.
         best = chosen[np.argmax(self.kernel.log_stationary(x[chosen]))]
         self.origin = x[best][None]
         others = np.setdiff1d(np.arange(len(x)), chosen)
@@ -103,73 +105,77 @@ class CholeskyMap(FeatureMap):
             self._take_pivots(x[chosen], limit)
             missing = np.zeros(0)
             if len(others):
-                missing = self.residual(x[others]) ** 2 / self.kernel._density_unit
-            worst = np.argsort(-missing, kind="stable")[:_MORE]
+                missing = self.residual(x[others]) ** 2 / unit
+            worst = np.argsort(-missing, kind="stable")[:_ADDED_CANDIDATES]
             worst = worst[missing[worst] > limit]
             if not len(worst) or self._missing > limit:
                 break
-            logger.info("%d of the other points are missed; looking again", len(worst))
+            logger.info("%d other points exceed the tolerance; choosing pivots again", len(worst))
             chosen, others = np.append(chosen, others[worst]), np.delete(others, worst)
         left = max(self._missing, float(missing.max(initial=0.0)))
-        self.error_bound = float(2 * np.sqrt(left * self.kernel._density_unit))
+        self.error_bound = float(2 * np.sqrt(left * unit))
         self.domain = f"the {len(x):,} points of the fit"
         if left > limit:
             self._warn(tolerance)
 
     def _warn(self, tolerance: float) -> None:
-        r = len(self.pivots)
-        full = r == self.max_features
-        what = f"max_features={r} coordinates" if full else "float64"
-        do = "Pass more, a larger epsilon or tolerance." if full else "Pass a larger tolerance."
+        if len(self.pivots) == self.max_features:
+            limit = f"max_features={self.max_features} coordinates"
+            do = "Pass a larger max_features, epsilon or tolerance."
+        else:
+            limit, do = "the digits of float64", "Pass a larger tolerance."
         warnings.warn(
-            f"tolerance={tolerance:.3g} is not reached with {what}: distances err by up to "
-            f"{self.error_bound:.3g}. {do}",
+            f"tolerance={tolerance:.3g} is not reached with {limit}: distances have errors of up "
+            f"to {self.error_bound:.3g}. {do}",
             ConvergenceWarning,
             stacklevel=4,
         )
 
     def _take_pivots(self, x: Array, limit: float) -> None:
-        """Take pivots from the points x until none misses more than the limit (squared)."""
-        anchors = self.kernel._anchors(x)
-        from_origin = self._distances_to(self.kernel._anchors(self.origin), anchors)[:, 0]
+        """Take pivots from the points x until no squared residual exceeds the limit."""
+        anchors = self._anchors_of(x)
+        from_origin = self._distances_to(self._anchors_of(self.origin), anchors)[:, 0]
 
-        def inner_products(places: Array) -> Array:
-            d2 = self._distances_to(anchors.take(places), anchors)
-            return (from_origin[:, None] + from_origin[places] - d2) / 2
+        def inner_products(pivots: Array) -> Array:
+            d2 = self._distances_to(anchors.take(pivots), anchors)
+            return (from_origin[:, None] + from_origin[pivots] - d2) / 2
 
-        limit = max(limit, _FLOOR * from_origin.max())
+        limit = max(limit, _ROUNDING_SHARE * from_origin.max())
         most = min(self.max_features, len(x))
-        L, places, left = pivoted_cholesky(inner_products, from_origin, limit, most)
-        self._missing = float(left.max())
-        self.pivots, self._factor = x[places], L[places]
+        L, pivots, missing = pivoted_cholesky(inner_products, from_origin, limit, most)
+        self._missing = float(missing.max())
+        self.pivots, self._factor = x[pivots], L[pivots]
         self._set_anchors()
 
+    def _anchors_of(self, x: Array) -> Anchors:
+        return Anchors.of(self.kernel.components, x)
+
     def _distances_to(self, ends: Anchors, points: Anchors) -> Array:
-        """Return the squared distances (n, r) of points to some, tile by tile in parallel."""
-        ends, kernel = self.kernel._prepared(ends), self.kernel
-        shape = len(points.norms), len(ends.norms)
-        return filled(lambda rows: kernel._distances(points.take(rows), ends), shape, self._tile)
+        """Return the squared distances (n, r) of points to ends, tile by tile in parallel."""
+        c = self.kernel.components
+        ends, shape = ends.prepared(c), (len(points.norms), len(ends.norms))
+        return filled(lambda rows: between(c, points.take(rows), ends), shape, self._tile)
 
     def _set_anchors(self) -> None:
-        """Compute what `transform` needs of origin and pivots."""
-        anchors = self.kernel._anchors(np.concatenate([self.origin, self.pivots]))
-        self._anchors = self.kernel._prepared(anchors)
-        origin = self.kernel._anchors(self.origin)
-        self._from_origin = self.kernel._distances(origin, self._anchors)[0, 1:]
+        """Prepare origin and pivots for distances to them."""
+        c = self.kernel.components
+        self._anchors = self._anchors_of(np.concatenate([self.origin, self.pivots])).prepared(c)
+        self._from_origin = between(c, self._anchors_of(self.origin), self._anchors)[0, 1:]
 
     def _projections(self, x: Array) -> Array:
         """Return |p_x - p_o|² and the coordinates of p_x - p_o, (n, 1 + r), without the unit."""
-        d2 = self.kernel._distances(self.kernel._anchors(x), self._anchors)
+        d2 = between(self.kernel.components, self._anchors_of(x), self._anchors)
         inner = (d2[:, :1] + self._from_origin - d2[:, 1:]) / 2
         if inner.size:
             d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T
         return d2
 
     def _raw(self, x: Array) -> Array:
-        return self._projections(x)[:, 1:] * np.sqrt(self.kernel._density_unit)
+        return self._projections(x)[:, 1:] * np.sqrt(self.kernel.components.density_unit)
 
     def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its image|, (n,), from |p_x - p_o|² and the length of coordinates."""
-        found = self._by_tiles(self._projections, self.kernel._points(x))
+        """Return |p(x, ·) - its projection|, (n,), from |p_x - p_o|² and the coordinates."""
+        c = self.kernel.components
+        found = self._by_tiles(self._projections, c.checked(x))
         left = found[:, 0] - np.square(found[:, 1:]).sum(axis=1)
-        return np.sqrt(np.maximum(left, 0.0) * self.kernel._density_unit)
+        return np.sqrt(np.maximum(left, 0.0) * c.density_unit)

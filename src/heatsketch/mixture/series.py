@@ -20,7 +20,9 @@ from heatsketch.mixture.bounds import (
     paper_bounds,
     paper_order,
 )
+from heatsketch.mixture.densities import transitions
 from heatsketch.mixture.maps import FeatureMap
+from heatsketch.operators.kernel import squared_norms
 
 _SAME = 1e-12  # covariances D_j this close, relatively, are one
 _BLOCK = 2**22  # numbers of a tile: 32 MB
@@ -63,43 +65,41 @@ class SeriesMap(FeatureMap):
         self.max_features = check_number(max_features, "max_features", low=1, integer=True)
 
     def _choose(self, x: Array, tolerance: float) -> None:
-        kernel = self.kernel
-        for known in ("reach", "_log_sums"):  # of an earlier fit
+        c = self.kernel.components
+        for known in ("reach", "_log_sums"):  # cached by an earlier fit
             self.__dict__.pop(known, None)
-        y = kernel._local(x)
+        y = c.local(x)
         middle = (y.min(axis=0) + y.max(axis=0)) / 2
-        reach = np.sqrt(np.einsum("na,na->n", y - middle, y - middle).max())
-        self._radius = reach if self.radius is None else self.radius / kernel._unit
-        self.centre_ = kernel._centre + kernel._unit * middle
-        self.radius_ = float(self._radius * kernel._unit)
+        largest = np.sqrt(squared_norms(y - middle).max())
+        self._radius = largest if self.radius is None else self.radius / c.unit
+        self.centre_ = c.in_data_units(middle)
+        self.radius_ = float(self._radius * c.unit)
         self._set_scale()
         # c_j over the ball is A_j v + (c_j(middle) - origin), |v| <= radius
-        centres = kernel._theta + np.einsum(
-            "ka,kab->kb", middle - kernel._theta, kernel._gain_matrices
-        )
+        centres = c.means + np.einsum("ka,kab->kb", middle - c.means, c.gain_matrices)
         self._origin = (centres.min(axis=0) + centres.max(axis=0)) / 2
-        self._slopes = np.einsum("ab,kbc->kac", self._to_unit, kernel._gain_matrices)
+        self._slopes = np.einsum("ab,kbc->kac", self._to_unit, c.gain_matrices)
         self._offsets = (centres - self._origin) @ self._to_unit
         if self.order is None:
             self.order_ = self._smallest_order(tolerance)
         else:
             self.order_ = self.order
             self._check_count(self.order_)
-        self._indices = multi_indices(kernel.n_features, self.order_)
+        self._indices = multi_indices(c.n_features, self.order_)
         self._plan = _plan(self._indices)
         self.error_bound = 2 * self.bound(self.order_)
-        self.domain = f"the ball of radius {self._radius * kernel._unit:.4g} about the points"
+        self.domain = f"the ball of radius {self.radius_:.4g} about the points"
 
     def _set_scale(self) -> None:
         """Choose M, and D_j in its units."""
-        kernel = self.kernel
-        D = kernel._of_axes(kernel._spreads)
-        M = np.einsum("k,kab->ab", kernel.weights, D)
+        c = self.kernel.components
+        D = c.spread_matrices
+        M = np.einsum("k,kab->ab", c.weights, D)
         values, axes = np.linalg.eigh(M)
         self._to_unit = (axes / np.sqrt(values)) @ axes.T
         self._covariances = self._to_unit @ D @ self._to_unit
-        self._log_scale = kernel._log_unit / 2 - np.log(values).sum() / 4  # of a coordinate
-        eye = np.eye(kernel.n_features)
+        self._log_scale = c.log_unit / 2 - np.log(values).sum() / 4  # of a coordinate
+        eye = np.eye(c.n_features)
         if np.abs(self._covariances - eye).max() < _SAME:
             self._covariances = np.broadcast_to(eye, D.shape)
         self._inverses = np.linalg.inv(self._covariances + eye)
@@ -138,7 +138,7 @@ class SeriesMap(FeatureMap):
         return max(1, _BLOCK // (len(self._indices) * self.kernel.n_components))
 
     def _raw(self, x: Array) -> Array:
-        p = self.kernel._steps(x)
+        p = transitions(self.kernel.components, x)
         c = (p.means - self._origin) @ self._to_unit  # (n, K, m)
         b = math.sqrt(2) * np.einsum("nka,kab->nkb", c, self._inverses)
         halves = 0.5 * np.linalg.slogdet(self._inverses)[1]
@@ -155,7 +155,7 @@ class SeriesMap(FeatureMap):
 
     def residual(self, x: Any) -> Array:
         """Return |p(x, ·) - its image|, (n,), from |p|² and the length of the raw coordinates."""
-        x = self.kernel._points(x)
+        x = self.kernel.components.checked(x)
         lengths = np.square(self._by_tiles(self._raw, x)).sum(axis=1)
         return np.sqrt(np.maximum(self.kernel.squared_norm(x) - lengths, 0.0))
 

@@ -17,15 +17,16 @@ from scipy.stats import qmc
 
 from heatsketch._array import row_tiles
 from heatsketch._typing import Array
+from heatsketch.mixture.densities import transitions
 from heatsketch.mixture.pivoted import CholeskyMap
 
-QUADRATURE_FEATURES = 3  # up to here a grid of nodes does, if it is not too large
-_SPACINGS = (0.8, 0.4, 0.2, 0.1)  # of the grid, in units of √(ε/2), until two shifted ones agree
-_AGREE = 1e-9
-_MARGIN = 7.0  # around all means after a step, in units of √ε
-_MOST_NODES = 2**18
-_BATCHES, _SAMPLES = 16, 1024  # of scrambled nets, each with an error of its own
-_BLOCK = 2**22  # densities at a time
+_MAX_GRID_FEATURES = 3  # with more features, samples are used instead of a grid
+_GRID_SPACINGS = (0.8, 0.4, 0.2, 0.1)  # in units of √(ε/2), tried until two shifted grids agree
+_GRID_TOLERANCE = 1e-9  # relative difference at which two grids agree
+_MARGIN_WIDTHS = 7.0  # of the grid around all means after a step, in units of √ε
+_MAX_GRID_NODES = 2**18
+_BATCHES, _BATCH_SAMPLES = 16, 1024  # of independently scrambled Sobol nets
+_BLOCK_DENSITIES = 2**22  # computed at a time: 32 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +58,13 @@ class Steps:
         """
         starts = np.concatenate([features.origin, features.pivots])
         versions = np.zeros((0, 0, 0))
-        for spacing in _SPACINGS:
+        for spacing in _GRID_SPACINGS:
             grids = _grids(features, starts, spacing)
             if not grids:
                 break
             versions = np.array([_matrix(features, starts, *grid, False) for grid in grids])
-            if np.linalg.norm(versions[0] - versions[1]) <= _AGREE * np.linalg.norm(versions[0]):
+            first, second = versions
+            if np.linalg.norm(first - second) <= _GRID_TOLERANCE * np.linalg.norm(first):
                 break
         sampled = not len(versions)
         if sampled:
@@ -92,14 +94,14 @@ class Steps:
 
 def _grids(features: CholeskyMap, starts: Array, spacing: float) -> list[tuple[Array, float]]:
     """Return two grids shifted by half a step, (nodes, cell); none if they would be too large."""
-    kernel = features.kernel
-    m, spacing = kernel.n_features, spacing * kernel._unit
-    margin = _MARGIN * np.sqrt(kernel.epsilon)
-    ends = kernel._steps(starts)
-    means = kernel._centre + kernel._unit * ends.means[ends.weights > 1e-12]
+    c = features.kernel.components
+    m, spacing = c.n_features, spacing * c.unit
+    margin = _MARGIN_WIDTHS * np.sqrt(c.epsilon)
+    p = transitions(c, starts)
+    means = c.in_data_units(p.means[p.weights > 1e-12])
     low, high = means.min(axis=0) - margin, means.max(axis=0) + margin
     counts = np.ceil((high - low) / spacing).astype(int)
-    if m > QUADRATURE_FEATURES or counts.prod(dtype=float) > _MOST_NODES:
+    if m > _MAX_GRID_FEATURES or counts.prod(dtype=float) > _MAX_GRID_NODES:
         return []
     axes = [start + spacing * np.arange(n) for start, n in zip(low, counts, strict=True)]
     nodes = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, m)
@@ -108,18 +110,18 @@ def _grids(features: CholeskyMap, starts: Array, spacing: float) -> list[tuple[A
 
 def _sample(features: CholeskyMap, starts: Array, rng: np.random.Generator) -> tuple[Array, float]:
     """Draw points (N, m) of the steps from all starts, as many from each; and 1 / N."""
-    kernel = features.kernel
-    m, each = kernel.n_features, -(-_SAMPLES // len(starts))
+    c = features.kernel.components
+    m, each = c.n_features, -(-_BATCH_SAMPLES // len(starts))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the new name of seed is younger than SciPy 1.13; N ≠ 2^i
         net = qmc.Sobol(m, seed=rng).random(each * len(starts))
     noise = ndtri(np.clip(net, 2.0**-40, 1 - 2.0**-40))
-    steps = kernel._steps(np.repeat(starts, each, axis=0))
+    p = transitions(c, np.repeat(starts, each, axis=0))
     chance = rng.random((len(noise), 1))
-    part = np.minimum((steps.weights.cumsum(axis=1) < chance).sum(axis=1), kernel.n_components - 1)
-    roots = kernel._axes * np.sqrt(kernel._spreads)[:, None]
-    ends = steps.means[np.arange(len(noise)), part] + np.einsum("nab,nb->na", roots[part], noise)
-    return kernel._centre + kernel._unit * ends, 1 / len(noise)
+    j = np.minimum((p.weights.cumsum(axis=1) < chance).sum(axis=1), c.n_components - 1)
+    roots = c.axes * np.sqrt(c.spreads)[:, None]
+    ends = p.means[np.arange(len(noise)), j] + np.einsum("nab,nb->na", roots[j], noise)
+    return c.in_data_units(ends), 1 / len(noise)
 
 
 def _matrix(
@@ -127,7 +129,7 @@ def _matrix(
 ) -> Array:
     """Solve Y T = E for T: rows of Y are pivots less the origin, of E their means after a step."""
     means = np.zeros((len(starts), features.n_features))
-    for tile in row_tiles(len(nodes), max(1, _BLOCK // len(starts))):
+    for tile in row_tiles(len(nodes), max(1, _BLOCK_DENSITIES // len(starts))):
         densities = features.kernel.transition_density(starts, nodes[tile])
         if sampled:
             densities /= densities.mean(axis=0)

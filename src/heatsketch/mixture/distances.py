@@ -1,0 +1,144 @@
+"""Diffusion distances |p(x, ·) - p(z, ·)| in closed form, and from x to the stationary density.
+
+Functions of blocks of points leave out the unit of densities (`Components.density_unit`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from heatsketch._array import row_tiles
+from heatsketch._typing import Array
+from heatsketch.mixture.components import CHUNK_NUMBERS, Components
+from heatsketch.mixture.densities import transitions
+from heatsketch.mixture.overlaps import Mixtures, RightSide
+
+RESOLVED_SHARE = 1e-10  # of its terms; a squared distance below is nothing but rounding
+_CANCELLED_SHARE = 1e-4  # of its terms; a squared distance below is computed from differences
+_LARGEST_EXPONENT = 500.0  # whose exponential certainly does not overflow
+
+
+class Anchors(NamedTuple):
+    """Points, with all that their distances to other points are computed from."""
+
+    points: Array  # (n, m)
+    transitions: Mixtures
+    norms: Array  # (n,)
+    right: RightSide | None = None
+
+    @classmethod
+    def of(cls, c: Components, points: Array) -> Self:
+        """Compute transition densities and norms of points (n, m)."""
+        p = transitions(c, points)
+        return cls(points, p, norms(c, p))
+
+    def take(self, rows: Any) -> Self:
+        """Return some of the points."""
+        return type(self)(self.points[rows], self.transitions.take(rows), self.norms[rows])
+
+    def prepared(self, c: Components) -> Self:
+        """Return the same, prepared to be the right side of many distances."""
+        return self._replace(right=c.overlaps.prepare(self.transitions))
+
+
+def squared_norm(c: Components, x: Array) -> Array:
+    """Return |p(x, ·)|², (n,), in units of the data."""
+    return c.by_tiles(lambda r: norms(c, transitions(c, x[r])), len(x)) * c.density_unit
+
+
+def squared_distance(c: Components, x: Array, z: Array) -> Array:
+    """Return the squared distances of all pairs, (n, n'), in units of the data."""
+    right = Anchors.of(c, z).prepared(c)
+    d2 = c.by_tiles(lambda r: between(c, Anchors.of(c, x[r]), right), len(x), len(z))
+    return d2 * c.density_unit
+
+
+def squared_distance_of_rows(c: Components, x: Array, z: Array) -> Array:
+    """Return the squared distances row by row, (n,), in units of the data."""
+    return c.by_tiles(lambda r: _of_rows(c, x[r], z[r]), len(x)) * c.density_unit
+
+
+def distance_to_stationary(c: Components, x: Array) -> Array:
+    """Return |p(x, ·) - ν|, (n,), in units of the data."""
+
+    def of_tile(rows: slice) -> Array:
+        d2, length, _ = difference(c, transitions(c, x[rows]), None)
+        if not (d2 > RESOLVED_SHARE * length).all():
+            raise ValueError(
+                f"At epsilon={c.epsilon:g} the walk reaches its stationary density in one step, "
+                "to ten digits; pass kind='density', or a smaller epsilon."
+            )
+        return d2
+
+    return np.sqrt(c.by_tiles(of_tile, len(x)) * c.density_unit)
+
+
+def norms(c: Components, p: Mixtures) -> Array:
+    """Return |p|² row by row, (n,)."""
+    found = np.empty(len(p.weights))
+    chunk = max(1, CHUNK_NUMBERS // (4 * c.n_components * c.n_features))
+    for rows in row_tiles(len(found), chunk):
+        found[rows] = c.overlaps.norms(p.take(rows))
+    return found
+
+
+def row_chunk(c: Components) -> int:
+    """Return the rows of a chunk of work on pairs of components."""
+    return max(1, CHUNK_NUMBERS // (8 * c.n_components**2 * c.n_features))
+
+
+def difference(
+    c: Components, p: Mixtures, r: Mixtures | None
+) -> tuple[Array, Array, Array | float]:
+    """Return |p - r|², |p|² and |r|² row by row, from inner products; r=None stands for ν."""
+    of_p = norms(c, p)
+    if r is None:
+        of_r: Array | float = c.stationary_norm
+        inner = c.overlaps_with_stationary.gram(p, c.stationary_side)[:, 0]
+    else:
+        of_r, inner = norms(c, r), c.overlaps.rows(p, r)
+    return of_p + of_r - 2 * inner, of_p, of_r
+
+
+def between(c: Components, x: Anchors, z: Anchors) -> Array:
+    """Return the squared distances of all pairs, (n, n')."""
+    terms = x.norms[:, None] + z.norms
+    d2 = c.overlaps.gram(x.transitions, z.right or c.overlaps.prepare(z.transitions))
+    d2 *= -2
+    d2 += terms
+    rows, columns = np.nonzero(d2 < _CANCELLED_SHARE * terms)
+    for chunk in row_tiles(len(rows), row_chunk(c)):
+        i, j = rows[chunk], columns[chunk]
+        p, r = x.transitions.take(i), z.transitions.take(j)
+        d2[i, j] = _from_differences(c, x.points[i], z.points[j], p, r)
+    return np.maximum(d2, 0.0, out=d2)
+
+
+def _of_rows(c: Components, x: Array, z: Array) -> Array:
+    d2 = np.empty(len(x))
+    for rows in row_tiles(len(x), row_chunk(c)):
+        p, r = transitions(c, x[rows]), transitions(c, z[rows])
+        plain, of_p, of_r = difference(c, p, r)
+        near = _from_differences(c, x[rows], z[rows], p, r)
+        d2[rows] = np.where(plain < _CANCELLED_SHARE * (of_p + of_r), near, np.maximum(plain, 0.0))
+    return d2
+
+
+def _from_differences(c: Components, x: Array, z: Array, p: Mixtures, r: Mixtures) -> Array:
+    """Return squared distances of near rows, where those from inner products cancel."""
+    step = (x - z) / c.unit  # exact for near points, as differences from a centre are not
+    dc = np.einsum("nb,kab->nka", step, c.gain_matrices)
+    # log h_j(x) - log h_j(z) = -(x - z)ᵀ S_j⁻¹ (x + z - 2 θ_j) / 2
+    along = np.einsum("nb,kbc->nkc", step, c.axes)
+    place = (c.local(x) + c.local(z))[:, None] - 2 * c.means
+    place = np.einsum("nkb,kbc->nkc", place, c.axes)
+    change = -0.5 * np.einsum("nkc,nkc,kc->nk", along, place, 1 / c.variances)
+    change -= np.einsum("nk,nk->n", r.weights, np.where(r.weights > 0, change, 0.0))[:, None]
+    small = change.max(axis=1) < _LARGEST_EXPONENT
+    growth = np.expm1(np.where(small[:, None], change, 0.0))
+    mean = np.einsum("nk,nk->n", r.weights, growth)[:, None]
+    dw = r.weights * (growth - mean) / (1 + mean)
+    dw = np.where(small[:, None], dw, p.weights - r.weights)
+    return c.overlaps.squared_differences(r, p.weights, dw, dc)
