@@ -469,10 +469,13 @@ def test_mixture_and_points_may_be_left_to_the_map() -> None:
 TIED, FREE = mixture(2, 0.5, tied=True), mixture(2, 0.5)
 BAD = {
     "covariances": (lambda: TaylorMap().fit(FREE), "HermiteMap or CholeskyMap"),
-    "too many": (lambda: TaylorMap(40, max_features=50).fit(TIED), "raise it or the tolerance"),
+    "too many": (
+        lambda: TaylorMap(40, max_features=50).fit(TIED),
+        "pass a larger max_features or tolerance",
+    ),
     "too many for it": (
         lambda: HermiteMap(max_features=50).fit(FREE, tolerance=1e-9),
-        "for tolerance=1e-09, over max_features=50",
+        "for tolerance=1e-09, more than max_features=50",
     ),
     "tolerance": (lambda: CholeskyMap().fit(FREE, tolerance=0.0), "tolerance=.*pass a number > 0"),
     "order": (lambda: TaylorMap(-1), "order=-1.*>= 0"),

@@ -103,7 +103,7 @@ BAD = {
     "time 0": (lambda: MixtureKernel(*ONE, 1.0, time=0), "time=0.*pass an integer >= 1"),
     "time 1.5": (lambda: MixtureKernel(*ONE, 1.0, time=1.5), "time=1.5.*pass an integer"),
     "time of several": (lambda: MixtureKernel(*TWO, 1.0, time=2), "MixtureDiffusion"),
-    "weights short": (lambda: MixtureKernel([1.0], *TWO[1:], 1.0), r"pass \(2,\)"),
+    "weights short": (lambda: MixtureKernel([1.0], *TWO[1:], 1.0), r"pass shape \(2,\)"),
     "weights sum": (lambda: MixtureKernel([0.5, 0.6], *TWO[1:], 1.0), "sum to 1"),
     "weights < 0": (lambda: MixtureKernel([1.5, -0.5], *TWO[1:], 1.0), "numbers >= 0"),
     "weights NaN": (lambda: MixtureKernel([np.nan, 1.0], *TWO[1:], 1.0), "numbers >= 0"),
@@ -140,13 +140,16 @@ BAD = {
     "x beyond": (lambda: WIDE.stationary(HUGE), "beyond float64; drop"),
     "rows of z": (
         lambda: WIDE.squared_distance(np.zeros((2, 2)), np.zeros((3, 2)), pairwise=False),
-        "2 rows and z has 3; pass as many",
+        "2 rows and z has 3; pass as many rows",
     ),
     "ends": (
         lambda: WIDE.gradient(np.zeros((3, 2)), np.zeros((2, 2))),
         "pass one row, or as many as x",
     ),
-    "ends of density": (lambda: WIDE.gradient([[0.0, 0.0]], [[0.0, 0.0]], kind="density"), "no z"),
+    "ends of density": (
+        lambda: WIDE.gradient([[0.0, 0.0]], [[0.0, 0.0]], kind="density"),
+        "takes no z",
+    ),
     "score": (lambda: WIDE.anomaly_score([[0.0, 0.0]], kind="knn"), "pass one of"),
     "bulk reached": (
         lambda: MixtureKernel(*TWO, 1e12).anomaly_score([[0.0, 0.0]], kind="distance"),

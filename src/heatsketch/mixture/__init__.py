@@ -1,10 +1,11 @@
 """Diffusion from a Gaussian mixture in closed form.
 
-`kernel` holds `MixtureKernel`, its densities, distances and gradients; `parameters` checks what it
-is given; `overlaps` the inner products it is made of; `lowrank` its affinities as a product. `maps`
-is what feature maps share, `series` those by monomials and Hermite functions, `pivoted` the compact
-one (`cholesky` its algorithm), `bounds` what a series leaves out; `steps` the diffusion at later
-times.
+`parameters` checks a mixture, `components` prepares it once, `overlaps` has its inner products;
+`densities`, `distances` and `gradients` are functions of the prepared components, `lowrank` makes
+the affinities of points a product of low rank, and `kernel` has the public class, `MixtureKernel`.
+`maps` is what all feature maps share, `series` has the maps by monomials and Hermite functions,
+`bounds` their errors, `pivoted` the compact map (`cholesky` its algorithm); `steps` is the
+diffusion at later times.
 """
 
 from heatsketch.mixture.bounds import BallMaximum, PaperBounds, largest_in_ball

@@ -1,4 +1,4 @@
-"""How much a feature map cut at some order leaves out, over a whole ball of points."""
+"""Error bounds of feature maps that end at some order, over a whole ball of points."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy.special import gammainc, gammaln
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 
-_SAME = 1e-12  # eigenvalues this close, relatively, are one
-MOST_ORDERS = 1000
+_EQUAL_EIGENVALUES = 1e-12  # relative difference of eigenvalues that count as one
+MAX_ORDERS = 1000  # that are tried for a tolerance
 
 
 class BallMaximum(NamedTuple):
-    """The largest value over a ball, and a point that has it."""
+    """The largest value over a ball, and a point where it is reached."""
 
     value: float
     point: Array  # (m,)
@@ -26,9 +26,9 @@ def largest_in_ball(A: Any, b: Any, radius: float) -> BallMaximum:
     """Return max |A x + b|² over |x| <= radius: a trust-region problem.
 
     With B = AᵀA and u = Aᵀb the maximum is where (τ I - B) x = u, |x| = radius and τ >= λ_max(B).
-    In the hard case, where u has no part along the leading eigenvectors and |x| stays too small
-    at τ = λ_max, the rest of the radius is spent along one of them.
-    *Diffusion representation*, (5.11), there with argmax missing, and Appendix B.
+    In the hard case u is orthogonal to the leading eigenvectors and |x| is too small at τ = λ_max;
+    a multiple of one of them is added then. *Diffusion representation*, (5.11), where argmax is
+    missing, and Appendix B.
 
     Parameters
     ----------
@@ -57,19 +57,24 @@ def largest_in_ball(A: Any, b: Any, radius: float) -> BallMaximum:
     if size == 0 or radius == 0 or lam[-1] <= 0:
         return BallMaximum(float(b @ b), np.zeros(A.shape[1]))
     u = V.T @ (A.T @ b)
-    top = lam >= lam[-1] * (1 - _SAME)
+    top = lam >= lam[-1] * (1 - _EQUAL_EIGENVALUES)
     length = np.linalg.norm(u)
-    pull = np.where(top, 0.0, u) if np.linalg.norm(u[top]) <= _SAME * size * np.sqrt(lam[-1]) else u
+    pull = (
+        np.where(top, 0.0, u)
+        if np.linalg.norm(u[top]) <= _EQUAL_EIGENVALUES * size * np.sqrt(lam[-1])
+        else u
+    )
     below = ~top
-    rest = np.zeros_like(u)
-    rest[below] = pull[below] / (lam[-1] - lam[below])
-    if not pull[top].any() and np.linalg.norm(rest) <= radius:  # the hard case
-        x = rest
-        x[-1] = np.sqrt(max(radius**2 - rest @ rest, 0.0))
+    x = np.zeros_like(u)
+    x[below] = pull[below] / (lam[-1] - lam[below])
+    if not pull[top].any() and np.linalg.norm(x) <= radius:  # the hard case
+        x[-1] = np.sqrt(max(radius**2 - x @ x, 0.0))
     else:
         # 1/|x(τ)| is nearly linear in τ: a root between bounds of τ - λ_max.
-        low = float(max(np.linalg.norm(pull[top]) / radius, length / radius * _SAME**2))
-        high = length / radius * (1 + _SAME) + np.finfo(float).tiny
+        low = float(
+            max(np.linalg.norm(pull[top]) / radius, length / radius * _EQUAL_EIGENVALUES**2)
+        )
+        high = length / radius * (1 + _EQUAL_EIGENVALUES) + np.finfo(float).tiny
         gap = lam[-1] - lam
 
         def excess(shift: float) -> float:
@@ -84,14 +89,14 @@ def largest_in_ball(A: Any, b: Any, radius: float) -> BallMaximum:
 
 
 class PaperBounds(NamedTuple):
-    """The error bounds of *Diffusion representation*, for orders 0, ..., l.
+    """The error bounds of *Diffusion representation* for the orders 0, ..., l.
 
     Attributes
     ----------
     G_b1, G_b2 : float
-        Σ_j s_j^(l+1) / (l+1)!, (5.10), and Σ_j P(l+1, s_j), (5.12), the smaller one.
+        Σ_j s_j^(l+1) / (l+1)!, (5.10), and Σ_j P(l+1, s_j), (5.12), which is smaller.
     eta : float
-        On |f - f_l|², (5.18): peak · min(G_b1, G_b2), by ν_min² where one is given.
+        Bound on |f - f_l|², (5.18): peak · min(G_b1, G_b2), divided by ν_min² if that is given.
     """
 
     G_b1: float
@@ -100,18 +105,18 @@ class PaperBounds(NamedTuple):
 
 
 def paper_bounds(s: Any, order: int, log_peak: float, nu_min: float | None = None) -> PaperBounds:
-    """Return the paper's bounds from the s_j = max |ĉ_j(x)|² over the ball.
+    """Return the bounds of the paper from s_j = max |ĉ_j(x)|² over the ball.
 
     Parameters
     ----------
     s : array (K,)
-        Of every component, see `largest_in_ball`.
+        One for each component, see `largest_in_ball`.
     order : int >= 0
     log_peak : float
-        log of (2π)^(-m/2) |2D|^(-1/2), the squared norm of a step.
+        log of (2π)^(-m/2) |2D|^(-1/2), the squared norm of a component of p(x, ·).
     nu_min : float, optional
-        As printed, η is divided by ν_min², and its proof uses |h| <= 1, which fails for densities
-        above 1. Without it η holds as it is, for |h| <= ν.
+        In print η is divided by ν_min², with a proof that uses |h| <= 1 and so fails for densities
+        above 1. The bound without this division holds, since |h| <= ν.
     """
     s = np.asarray(s, dtype=float)
     with np.errstate(divide="ignore", over="ignore"):
@@ -123,7 +128,9 @@ def paper_bounds(s: Any, order: int, log_peak: float, nu_min: float | None = Non
 
 def paper_order(s: Any, tolerance: float, log_peak: float, nu_min: float | None = None) -> int:
     """Return the smallest order l >= 1 with η <= tolerance² / 4, (5.20)."""
-    for order in range(1, MOST_ORDERS):
+    for order in range(1, MAX_ORDERS):
         if paper_bounds(s, order, log_peak, nu_min).eta <= tolerance**2 / 4:
             return order
-    raise ValueError(f"tolerance={tolerance:.3g} takes more than {MOST_ORDERS} orders; raise it.")
+    raise ValueError(
+        f"tolerance={tolerance:.3g} needs more than {MAX_ORDERS} orders; pass a larger one."
+    )

@@ -1,4 +1,4 @@
-"""Pivoted Cholesky factors of matrices whose columns are computed when asked for."""
+"""Pivoted Cholesky factors of matrices of which only some columns are computed."""
 
 from __future__ import annotations
 
@@ -9,49 +9,50 @@ import numpy as np
 
 from heatsketch._typing import Array
 
-_AHEAD = 16  # columns computed together: one alone takes nearly as long
-_FIRST = 64  # columns that there is room for at first
+_COLUMNS_AT_ONCE = 16  # one column alone takes nearly as long to compute
+_FIRST_CAPACITY = 64  # columns of L that are allocated first
 
 
 class Factor(NamedTuple):
-    """A factor L (n, r) of a positive semidefinite matrix: K - L Lᵀ has the diagonal `left`."""
+    """A factor L of a positive semidefinite matrix K: K ≈ L Lᵀ."""
 
-    L: Array
-    places: list[int]  # pivots
-    left: Array  # (n,)
+    L: Array  # (n, r)
+    pivots: list[int]
+    missing: Array  # (n,), diagonal of K - L Lᵀ
 
 
 def pivoted_cholesky(
-    columns: Callable[[Array], Array], diagonal: Array, limit: float, most: int
+    columns: Callable[[Array], Array], diagonal: Array, limit: float, max_rank: int
 ) -> Factor:
-    """Take pivots where most is missing until nothing is missing more than `limit`.
+    """Choose pivots where most of the diagonal is missing, until nowhere more than `limit` is.
 
-    A pivot misses at least half as much as the worst point: columns are computed for the 16 worst
-    at a time.
+    A pivot lacks at least half as much as the worst row, so that the columns of the 16 worst rows
+    can be computed at a time.
 
     Parameters
     ----------
     columns : callable
-        Places (b,) -> columns of K (n, b).
+        Row numbers (b,) -> these columns of K, (n, b).
     diagonal : array (n,)
+        Of K.
     limit : float
-        On the diagonal of what is missing.
-    most : int
-        Columns at most.
+        On the diagonal of K - L Lᵀ.
+    max_rank : int
+        Largest number of pivots.
     """
-    left = diagonal.copy()
-    places: list[int] = []
-    L = np.zeros((len(left), min(_FIRST, most)))
-    ahead: dict[int, Array] = {}
-    while (worst := left.max(initial=0.0)) > limit and (r := len(places)) < most:
-        if max((left[place] for place in ahead), default=0.0) < worst / 2:
-            wanted = np.argsort(-left, kind="stable")[:_AHEAD]
-            ahead = dict(zip(wanted.tolist(), columns(wanted).T, strict=True))
-        pivot = max(ahead, key=lambda place: left[place])
+    missing = diagonal.copy()
+    pivots: list[int] = []
+    L = np.zeros((len(missing), min(_FIRST_CAPACITY, max_rank)))
+    computed: dict[int, Array] = {}
+    while (worst := missing.max(initial=0.0)) > limit and (r := len(pivots)) < max_rank:
+        if max((missing[row] for row in computed), default=0.0) < worst / 2:
+            wanted = np.argsort(-missing, kind="stable")[:_COLUMNS_AT_ONCE]
+            computed = dict(zip(wanted.tolist(), columns(wanted).T, strict=True))
+        pivot = max(computed, key=lambda row: missing[row])
         if r == L.shape[1]:
-            L = np.hstack([L, np.zeros((len(L), min(r, most - r)))])
-        L[:, r] = (ahead.pop(pivot) - L[:, :r] @ L[pivot, :r]) / np.sqrt(left[pivot])
-        left -= L[:, r] ** 2
-        places.append(pivot)
-        left[places] = 0.0
-    return Factor(L[:, : len(places)], places, left)
+            L = np.hstack([L, np.zeros((len(L), min(r, max_rank - r)))])
+        L[:, r] = (computed.pop(pivot) - L[:, :r] @ L[pivot, :r]) / np.sqrt(missing[pivot])
+        missing -= L[:, r] ** 2
+        pivots.append(pivot)
+        missing[pivots] = 0.0
+    return Factor(L[:, : len(pivots)], pivots, missing)

@@ -24,11 +24,11 @@ class MixtureKernel:
     density of two noisy copies of a point drawn from q. Its Markov process steps from x to a y of
     the density p(x, ·) = k_ε(x, ·) / ν(x) = Σ_j w_j(x) g(·; c_j(x), D_j), a mixture again:
     S_j = Σ_j + ε/2 I, C_j = Σ_j S_j⁻¹, c_j(x) = θ_j + C_j (x - θ_j), D_j = ε/2 (I + C_j), and
-    w_j(x) the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). Nothing
-    depends on a number of data points.
+    w_j(x) the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). No result
+    depends on the number of data points.
 
     The diffusion distance is d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), *Diffusion representation*,
-    (2.4): unweighted, so not the one weighted by 1/ν.
+    (2.4): unweighted, in contrast to the distance weighted by 1/ν.
 
     Parameters
     ----------
@@ -41,10 +41,11 @@ class MixtureKernel:
     epsilon : float > 0
         In squared data units. The kernel falls off like exp(-|x - y|² / 2ε).
     covariance_type : "full", "tied", "diag" or "spherical", optional
-        By default from the shape, which does not tell "tied" from "diag" where K = m > 1.
+        By default found from the shape, where only one form has it: for K = m > 1 "tied" and
+        "diag" have the same.
     time : int >= 1, default 1
-        Steps of the process. Beyond 1 for one component only (an AR(1) process, p is the
-        density after t steps); for several see `MixtureDiffusion`.
+        Steps of the process. More than 1 for one component only (an AR(1) process, p is the
+        density after t steps); for several components see `MixtureDiffusion`.
 
     Attributes
     ----------
@@ -53,19 +54,21 @@ class MixtureKernel:
     epsilon, time : float, int
     n_components, n_features : int
         K and m.
+    components : Components
+        What all methods compute from: see `heatsketch.mixture.components`.
 
     Raises
     ------
     ValueError
-        Shapes that do not fit, weights that are no probabilities, covariances with negative
-        eigenvalues, densities beyond float64.
+        Shapes that do not fit together, weights that are not probabilities, covariances with
+        negative eigenvalues, densities beyond float64.
 
     Notes
     -----
-    Inside, lengths are in units of √(ε/2) from the mean of the mixture, covariances by their
-    eigenvectors, weights in logarithms: right for ε from 2^-20 to 2^20 times the square of the
-    data's scale, and where ν underflows. Cost of all pairs of n and n' points: n n' K² Gaussians
-    at most; components of negligible responsibility are left out.
+    Computed with lengths in units of √(ε/2), eigenvalues of covariances and logarithms of weights:
+    accurate for ε from 2^-20 to 2^20 times the square of the data's scale, and where ν underflows.
+    Cost of all pairs of n and n' points: at most n n' K² Gaussians; components of negligible
+    responsibility are left out.
 
     Examples
     --------
@@ -95,8 +98,8 @@ class MixtureKernel:
         self.weights, self.means, self.covariances = weights[kept], means[kept], full[kept]
         if self.time > 1 and self.n_components > 1:
             raise ValueError(
-                f"time={time} has a closed form for one component, got {self.n_components}; use "
-                "MixtureDiffusion(time=...), which computes the steps beyond the first."
+                f"time={time} has a closed form for one component only, but the mixture has "
+                f"{self.n_components}; use MixtureDiffusion(time=...) for later times."
             )
         self.components = Components.of(
             self.weights, self.means, self.covariances, self.epsilon, self.time
@@ -131,7 +134,7 @@ class MixtureKernel:
         )
 
     def __repr__(self) -> str:
-        """Say what it is without its arrays."""
+        """Return a short description without the arrays."""
         later = f", time={self.time}" if self.time > 1 else ""
         return (
             f"MixtureKernel(n_components={self.n_components}, n_features={self.n_features}, "
@@ -198,14 +201,14 @@ class MixtureKernel:
     def low_rank(self, x: Any, tol: float = 1e-10) -> LowRank:
         """Return the affinities k_ε(x_i, x_j) of points (n, m) as an operator F Fᵀ.
 
-        `hs.symmetric_normalize` and its like take it, and so `hs.sketch`, `hs.eigh` and
-        `hs.diffusion_distance`; `Diffusion.from_mixture` normalises it and knows new points.
+        The normalisations accept it, and so do `hs.sketch`, `hs.eigh` and
+        `hs.diffusion_distance`; `Diffusion.from_mixture` normalises it and also takes new points.
 
         Parameters
         ----------
         x : array (n, m)
         tol : float, default 1e-10
-            What is missing of k(x, x) at most, as a share of it.
+            Largest share of any k(x, x) that F Fᵀ lacks.
 
         Raises
         ------
@@ -261,15 +264,15 @@ class MixtureKernel:
         """Return the squared diffusion distances d(x, z)² = |p(x, ·) - p(z, ·)|².
 
         In L²(dr). *Diffusion representation*, (3.5) and (3.6), which in print lacks the square.
-        Near points, and all points where ε is large, get theirs from differences of densities:
-        8 digits or more at any distance, and zero for equal points.
+        Distances of near points, and of all points where ε is large, are computed from differences
+        of densities: 8 digits or more at any distance, and zero for equal points.
 
         Parameters
         ----------
         x : array (n, m)
         z : array (n', m)
         pairwise : bool, default True
-            All pairs, (n, n'); False: row by row, (n,), for as many rows of z as of x.
+            All pairs, (n, n'); False: row by row, (n,), where z has as many rows as x.
 
         Returns
         -------
@@ -288,24 +291,25 @@ class MixtureKernel:
             return distances.squared_distance(c, x, z)
         if len(x) != len(z):
             raise ValueError(
-                f"x has {len(x)} rows and z has {len(z)}; pass as many, or pairwise=True."
+                f"x has {len(x)} rows and z has {len(z)}; pass as many rows of z as of x, or "
+                "pairwise=True."
             )
         return distances.squared_distance_of_rows(c, x, z)
 
     def anomaly_score(self, x: Any, *, kind: str = "density") -> Array:
-        """Return how unusual each point is under the mixture, (n,): larger is stranger.
+        """Return how unusual each point is under the mixture, (n,): larger is more unusual.
 
         Parameters
         ----------
         x : array (n, m)
         kind : "density" or "distance", default "density"
-            -log ν(x), which grows without end; or the diffusion distance of x to the bulk,
-            |p(x, ·) - ν| in L²(dr): from ν, where the walk from x is in the end.
+            -log ν(x), which grows without bound; or the diffusion distance from x to the
+            stationary density, |p(x, ·) - ν| in L²(dr).
 
         Raises
         ------
         ValueError
-            "distance" where ε is so large that p(x, ·) agrees with ν to ten digits.
+            For "distance", if ε is so large that p(x, ·) agrees with ν to ten digits.
 
         Examples
         --------
@@ -323,23 +327,23 @@ class MixtureKernel:
     def gradient(self, x: Any, z: Any = None, *, kind: str = "distance") -> Array:
         """Return the gradient with respect to x of a distance or of the score, (n, m).
 
-        The feature with the largest entry (in units in which features compare) is responsible for
-        most of the distance, or of the anomaly. *Diffusion representation*, §7.1.
+        The feature with the largest entry (in units in which features can be compared) contributes
+        most to the distance, or to the anomaly. *Diffusion representation*, §7.1.
 
         Parameters
         ----------
         x : array (n, m)
         z : array (n, m) or (1, m), optional
-            The points the distance d(x, z) goes to, row by row; by default the distance to the
-            bulk, ``anomaly_score(x, kind="distance")``.
+            For the distances d(x, z), row by row; by default for the distance to the stationary
+            density, ``anomaly_score(x, kind="distance")``.
         kind : "distance" or "density", default "distance"
-            "density": of ``anomaly_score(x, kind="density")``, -∇ log ν(x); has no z.
+            "density": gradient of ``anomaly_score(x, kind="density")``, -∇ log ν(x), without z.
 
         Returns
         -------
         array (n, m)
-            NaN in rows where x and z are so near that d² is below 1e-10 of its terms; at x = z
-            the distance has no gradient.
+            NaN in rows where x and z are so near that d² is below 1e-10 of the terms whose
+            difference it is; at x = z the distance has no gradient.
 
         Examples
         --------
@@ -352,7 +356,7 @@ class MixtureKernel:
         x = c.checked(x)
         if check_choice(kind, "kind", SCORES) == "density":
             if z is not None:
-                raise ValueError("kind='density' has no z; pass z with kind='distance'.")
+                raise ValueError("kind='density' takes no z; pass z with kind='distance' only.")
             return gradients.score_gradient(c, x)
         if z is not None:
             z = c.checked(z, "z")

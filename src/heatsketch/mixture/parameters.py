@@ -1,4 +1,4 @@
-"""Weights and covariances of a mixture as the caller gives them: checked, in one form."""
+"""The weights and covariances that the caller gives: checked, and in one form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 
 def dense_floats(values: Any, name: str) -> Array:
-    """Return numbers in float64, or say why not."""
+    """Return an array in float64, or raise if the values are not numbers in a dense array."""
     values = as_floats(values, name)
     if not isinstance(values, np.ndarray):
         raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
@@ -21,22 +21,25 @@ def dense_floats(values: Any, name: str) -> Array:
 
 
 def checked_weights(weights: Any, n: int) -> Array:
-    """Return weights (n,), non-negative and of sum 1, or say what is wrong."""
+    """Return weights (n,) that are non-negative and sum to 1, or raise."""
     weights = dense_floats(weights, "weights")
     if weights.shape != (n,):
-        raise ValueError(f"weights have shape {weights.shape} for {n} means; pass ({n},).")
+        raise ValueError(
+            f"weights have shape {weights.shape} but there are {n} means; pass shape ({n},)."
+        )
     if not (weights >= 0).all() or not abs(weights.sum() - 1) < 1e-6:
         raise ValueError(
             f"weights sum to {weights.sum():.6g}, the smallest is {weights.min():.3g}; pass "
             "numbers >= 0 that sum to 1."
         )
-    # Divided once and not again, so that a kernel made of another's arrays is the same to the bit.
+    # Weights that are divided already stay as they are: a kernel made from the arrays of another
+    # one computes the same bits.
     total = weights.sum()
     return weights if abs(total - 1) < 1e-14 * n else weights / total
 
 
 def full_covariances(covariances: Any, kind: str | None, n: int, m: int) -> Array:
-    """Return covariances (n, m, m) from any of the four forms."""
+    """Return checked covariances (n, m, m) from any of the four forms."""
     given = dense_floats(covariances, "covariances")
     shapes = {"full": (n, m, m), "tied": (m, m), "diag": (n, m), "spherical": (n,)}
     if kind is None:
@@ -44,7 +47,7 @@ def full_covariances(covariances: Any, kind: str | None, n: int, m: int) -> Arra
         if len(fitting) > 1 and m > 1:
             raise ValueError(
                 f"covariances of shape {given.shape} may be {' or '.join(fitting)}; pass "
-                "covariance_type."
+                "covariance_type to say which."
             )
         kind = fitting[0] if fitting else None
     else:

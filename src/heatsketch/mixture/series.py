@@ -14,7 +14,7 @@ from scipy.special import gammainc
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.mixture.bounds import (
-    MOST_ORDERS,
+    MAX_ORDERS,
     PaperBounds,
     largest_in_ball,
     paper_bounds,
@@ -24,15 +24,15 @@ from heatsketch.mixture.densities import transitions
 from heatsketch.mixture.maps import FeatureMap
 from heatsketch.operators.kernel import squared_norms
 
-_SAME = 1e-12  # covariances D_j this close, relatively, are one
-_BLOCK = 2**22  # numbers of a tile: 32 MB
-_GROWTHS = np.geomspace(1.001, 1e3, 200)  # of r² in the bound of Hermite functions
+_EQUAL_COVARIANCES = 1e-12  # relative difference of covariances D_j that count as one
+_TILE_NUMBERS = 2**22  # of a tile of points: 32 MB
+_SQUARED_RATIOS = np.geomspace(1.001, 1e3, 200)  # r² tried in the bound of Hermite functions
 
 
 class SeriesMap(FeatureMap):
-    """Abstract base: orders 0, ..., l of Hermite functions about an origin, in all m variables.
+    """Abstract base: Hermite functions of orders 0, ..., l about an origin, in all m variables.
 
-    With lengths in units of M^(1/2), M the common part of the D_j, the function of order α is
+    With lengths in units of M^(1/2), M the mean of the D_j, the function of order α is
     ψ_α ∝ He_α(√2 r) exp(-|r|²/2), and ⟨ψ_α, g(·; c, D)⟩ = f_α with
     √(α_i + 1) f_{α+e_i} = b_i f_α + Σ_k B_ik √α_k f_{α-e_k}, B = (D - I)(D + I)⁻¹ and
     b = √2 (I + D)⁻¹ c. Where D = M these are monomials in ĉ = (2D)^(-1/2) c.
@@ -40,17 +40,17 @@ class SeriesMap(FeatureMap):
     Parameters
     ----------
     order : int, optional
-        l; by default the smallest whose bound meets the tolerance.
+        l; by default the smallest order whose bound meets the tolerance.
     radius : float, optional
-        Of the ball about the middle of the points that is the domain; by default it holds them.
+        Radius of the domain, a ball about the middle of the points; by default it contains them.
     max_features : int, default 4,000
-        C(m + l, l) may not be larger.
+        Largest number C(m + l, l) of coordinates.
 
     Attributes
     ----------
     order_ : int
     centre_, radius_ : array (m,), float
-        The ball that is the domain.
+        Centre and radius of the domain.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SeriesMap(FeatureMap):
         self.domain = f"the ball of radius {self.radius_:.4g} about the points"
 
     def _set_scale(self) -> None:
-        """Choose M, and D_j in its units."""
+        """Choose M, and express D_j in its units."""
         c = self.kernel.components
         D = c.spread_matrices
         M = np.einsum("k,kab->ab", c.weights, D)
@@ -100,42 +100,44 @@ class SeriesMap(FeatureMap):
         self._covariances = self._to_unit @ D @ self._to_unit
         self._log_scale = c.log_unit / 2 - np.log(values).sum() / 4  # of a coordinate
         eye = np.eye(c.n_features)
-        if np.abs(self._covariances - eye).max() < _SAME:
+        if np.abs(self._covariances - eye).max() < _EQUAL_COVARIANCES:
             self._covariances = np.broadcast_to(eye, D.shape)
         self._inverses = np.linalg.inv(self._covariances + eye)
         self._B = (self._covariances - eye) @ self._inverses
 
     @abstractmethod
     def _log_tails(self, order: int) -> Array:
-        """Return log bounds on |g_j - its orders 0..l|² over the ball, (K,), in units of M."""
+        """Return log bounds on what orders 0..l lack of |g_j|² in the ball, (K,), in units of M."""
 
     def bound(self, order: int) -> float:
         """Return a bound on |p(x, ·) - its orders 0, ..., l| for all x in the ball.
 
-        The weights w_j(x) are convex: it is the largest of the components'.
+        It is the largest of the bounds of components, as the weights w_j(x) sum to 1.
         """
         return float(np.exp(self._log_tails(order).max() / 2 + self._log_scale))
 
     def _smallest_order(self, tolerance: float) -> int:
-        for order in range(MOST_ORDERS):
+        for order in range(MAX_ORDERS):
             self._check_count(order, f" for tolerance={tolerance:.3g}")
             if 2 * self.bound(order) <= tolerance:
                 return order
-        raise ValueError(f"tolerance={tolerance:.3g} takes more than {MOST_ORDERS} orders.")
+        raise ValueError(
+            f"tolerance={tolerance:.3g} needs more than {MAX_ORDERS} orders; pass a larger one."
+        )
 
     def _check_count(self, order: int, reason: str = "") -> None:
         m = self.kernel.n_features
         count = math.comb(m + order, order)
         if count > self.max_features:
             raise ValueError(
-                f"Order {order} in {m} dimensions has {count:,} coordinates{reason}, over "
-                f"max_features={self.max_features:,}; raise it or the tolerance, or use "
-                "CholeskyMap."
+                f"Order {order} in {m} dimensions has {count:,} coordinates{reason}, more than "
+                f"max_features={self.max_features:,}; pass a larger max_features or tolerance, or "
+                "use CholeskyMap."
             )
 
     @property
     def _tile(self) -> int:
-        return max(1, _BLOCK // (len(self._indices) * self.kernel.n_components))
+        return max(1, _TILE_NUMBERS // (len(self._indices) * self.kernel.n_components))
 
     def _raw(self, x: Array) -> Array:
         p = transitions(self.kernel.components, x)
@@ -154,28 +156,28 @@ class SeriesMap(FeatureMap):
         return np.exp(self._log_scale) * np.einsum("rnk,nk->nr", f, p.weights)
 
     def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its image|, (n,), from |p|² and the length of the raw coordinates."""
+        """Return |p(x, ·) - its projection|, (n,), from |p|² and the raw coordinates."""
         x = self.kernel.components.checked(x)
         lengths = np.square(self._by_tiles(self._raw, x)).sum(axis=1)
         return np.sqrt(np.maximum(self.kernel.squared_norm(x) - lengths, 0.0))
 
 
 class TaylorMap(SeriesMap):
-    """Monomials of ĉ_j(x) up to an order: for components of one covariance.
+    """Monomials of ĉ_j(x) up to an order: for components with the same covariance.
 
     f(x) = peak Σ_j w_j(x) exp(-|ĉ_j|²/2) (ĉ_j^α / √α!)_α, |α| <= l, with the origin moved to the
-    middle of the ĉ_j: C(m + l, l) coordinates, with the inner products of the Σ m^i ones of the
-    Kronecker basis. *Diffusion representation*, §4 and §5, whose recursion in print is
-    wrong by a root, and whose bounds hold for orders 0, ..., l.
+    middle of the ĉ_j: C(m + l, l) coordinates, with the inner products of the Σ m^i coordinates of
+    the Kronecker basis. *Diffusion representation*, §4 and §5, where the printed recursion lacks a
+    square root, and the bounds hold for orders 0, ..., l.
 
     The bound is sharp: |f - f_l|² <= peak² max_j P(l + 1, s_j), P the regularised incomplete
     gamma function and s_j the largest |ĉ_j(x)|² over the ball; it needs neither ν_min nor the
-    number of components. `paper_bounds` and `paper_order` are those of the paper.
+    number of components. `paper_bounds` and `paper_order` are the bounds of the paper.
 
     Raises
     ------
     ValueError
-        Covariances differ; more than `max_features` coordinates.
+        The covariances differ; more than `max_features` coordinates are needed.
 
     Examples
     --------
@@ -193,13 +195,13 @@ class TaylorMap(SeriesMap):
         super()._set_scale()
         if self._B.any():
             raise ValueError(
-                "The components have different covariances, for which monomials do not hold; use "
+                "The components have different covariances, but TaylorMap needs equal ones; use "
                 "HermiteMap or CholeskyMap, or fit the mixture with covariance_type='tied'."
             )
 
     @cached_property
     def reach(self) -> Array:
-        """The largest |ĉ_j(x)|² over the ball, s (K,)."""
+        """The largest |ĉ_j(x)|² over the ball, s_j, (K,)."""
         root = math.sqrt(2)
         return np.array(
             [
@@ -218,7 +220,7 @@ class TaylorMap(SeriesMap):
             return np.log(gammainc(order + 1, self.reach)) + self._log_norm
 
     def paper_bounds(self, order: int, nu_min: float | None = None) -> PaperBounds:
-        """Return G_b1, G_b2 and η of the paper on the same ball, orders 0, ..., l."""
+        """Return G_b1, G_b2 and η of the paper for the same ball and orders 0, ..., l."""
         return paper_bounds(self.reach, order, self._log_norm + 2 * self._log_scale, nu_min)
 
     def paper_order(self, tolerance: float, nu_min: float | None = None) -> int:
@@ -229,10 +231,10 @@ class TaylorMap(SeriesMap):
 class HermiteMap(SeriesMap):
     """Hermite functions of a common scale up to an order: for any covariances.
 
-    All D_j lie between ε/2 and ε, so the series converge fast whatever the covariances are.
-    The bound is rigorous, not sharp: for every r > 1 with r² |B| < 1 the tail of a component is at
-    most r^(-2(l+1)) Σ_α r^(2|α|) f_α², a Gaussian integral in closed form whose maximum over the
-    ball is a trust-region problem again.
+    All eigenvalues of D_j lie between ε/2 and ε, so the series converges fast for any covariances.
+    The bound is rigorous, but not sharp: for every r > 1 with r² |B| < 1 the tail of a component is
+    at most r^(-2(l+1)) Σ_α r^(2|α|) f_α², a Gaussian integral in closed form whose maximum over the
+    ball is again a trust-region problem.
 
     Examples
     --------
@@ -245,14 +247,15 @@ class HermiteMap(SeriesMap):
     """
 
     def _log_tails(self, order: int) -> Array:
-        return (self._log_sums - (order + 1) * np.log(_GROWTHS)).min(axis=1)
+        return (self._log_sums - (order + 1) * np.log(_SQUARED_RATIOS)).min(axis=1)
 
     @cached_property
     def _log_sums(self) -> Array:
-        """log Σ_α r^(2|α|) f_α² at its largest in the ball, (K, number of r²); ∞: it diverges."""
-        values, axes = np.linalg.eigh(self._covariances)
-        parts = list(zip(values, axes, self._slopes, self._offsets, strict=True))
-        return np.array([[self._log_sum(r2, *part) for r2 in _GROWTHS] for part in parts])
+        """The largest log Σ_α r^(2|α|) f_α² in the ball, (K, number of r²); ∞ if it diverges."""
+        components = zip(
+            *np.linalg.eigh(self._covariances), self._slopes, self._offsets, strict=True
+        )
+        return np.array([[self._log_sum(r2, *c) for r2 in _SQUARED_RATIOS] for c in components])
 
     def _log_sum(self, r2: float, d: Array, axes: Array, A: Array, b: Array) -> float:
         B = (d - 1) / (d + 1)
@@ -278,7 +281,7 @@ def multi_indices(m: int, order: int) -> list[tuple[int, ...]]:
 
 
 def _plan(indices: list[tuple[int, ...]]) -> list[tuple[int, int, list[tuple[int, int, float]]]]:
-    """Say for every α but 0 which earlier coordinates its recursion takes.
+    """Return for every α but 0 the earlier coordinates that its recursion uses.
 
     (parent, i, [(k, place of parent - e_k, √parent_k), ...]) with α = parent + e_i.
     """

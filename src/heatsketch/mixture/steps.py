@@ -31,16 +31,16 @@ _BLOCK_DENSITIES = 2**22  # computed at a time: 32 MB
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The matrix T of one more step, and how well it is known.
+    """The matrix T of one more step, and its error.
 
     Attributes
     ----------
     matrix : array (r, r)
         Differences of coordinates after t steps: (y(x) - y(z)) @ T^(t-1).
     versions : array (b, r, r)
-        Estimates of T from independent samples, or from two grids, of which T is the mean.
+        Estimates of T from independent samples, or from two grids; T is their mean.
     sampled : bool
-        Whether T was sampled.
+        Whether the estimates are from samples.
     """
 
     matrix: Array
@@ -51,10 +51,10 @@ class Steps:
     def of(cls, features: CholeskyMap, seed: int) -> Steps:
         """Compute T: the mean of the coordinates after a step from each pivot and the origin.
 
-        Up to three dimensions by sums over a grid, finer and finer until the same grid shifted by
-        half a step agrees; beyond, or where the first grid would be larger than 2^18 nodes, from 16
-        batches of some 1,000 samples of the steps from all pivots, each weighted by its density
-        under all of them.
+        For up to three features by sums over a grid, which is refined until the same grid shifted
+        by half its spacing agrees. For more features, or if the first grid would have more than
+        2^18 nodes, from 16 batches of about 1,000 samples of the steps from all pivots, weighted by
+        the inverse of their mean density over the pivots.
         """
         starts = np.concatenate([features.origin, features.pivots])
         versions = np.zeros((0, 0, 0))
@@ -80,8 +80,8 @@ class Steps:
     def error(self, y: Array, time: int) -> float:
         """Return the relative error of the coordinates y (n, r) after `time` steps.
 
-        The root mean square, over points and coordinates, of the standard error of the sample (or
-        half the difference of the two grids), as a share of that of the coordinates.
+        The standard error of the samples (or half the difference of the two grids), as a root
+        mean square over points and coordinates, relative to that of the coordinates.
         """
         y = y - y.mean(axis=0)
         later = self.after(y, time)
@@ -93,7 +93,7 @@ class Steps:
 
 
 def _grids(features: CholeskyMap, starts: Array, spacing: float) -> list[tuple[Array, float]]:
-    """Return two grids shifted by half a step, (nodes, cell); none if they would be too large."""
+    """Return (nodes, cell volume) of two grids half a spacing apart; empty if too large."""
     c = features.kernel.components
     m, spacing = c.n_features, spacing * c.unit
     margin = _MARGIN_WIDTHS * np.sqrt(c.epsilon)
@@ -109,11 +109,12 @@ def _grids(features: CholeskyMap, starts: Array, spacing: float) -> list[tuple[A
 
 
 def _sample(features: CholeskyMap, starts: Array, rng: np.random.Generator) -> tuple[Array, float]:
-    """Draw points (N, m) of the steps from all starts, as many from each; and 1 / N."""
+    """Draw points (N, m) of the steps from all starts, equally many from each; return also 1/N."""
     c = features.kernel.components
     m, each = c.n_features, -(-_BATCH_SAMPLES // len(starts))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the new name of seed is younger than SciPy 1.13; N ≠ 2^i
+        # SciPy 1.13 knows no other name of seed; N need not be a power of 2.
+        warnings.simplefilter("ignore")
         net = qmc.Sobol(m, seed=rng).random(each * len(starts))
     noise = ndtri(np.clip(net, 2.0**-40, 1 - 2.0**-40))
     p = transitions(c, np.repeat(starts, each, axis=0))
@@ -127,7 +128,7 @@ def _sample(features: CholeskyMap, starts: Array, rng: np.random.Generator) -> t
 def _matrix(
     features: CholeskyMap, starts: Array, nodes: Array, share: float, sampled: bool
 ) -> Array:
-    """Solve Y T = E for T: rows of Y are pivots less the origin, of E their means after a step."""
+    """Solve Y T = E: rows of Y are pivots minus the origin, of E their means after a step."""
     means = np.zeros((len(starts), features.n_features))
     for tile in row_tiles(len(nodes), max(1, _BLOCK_DENSITIES // len(starts))):
         densities = features.kernel.transition_density(starts, nodes[tile])
