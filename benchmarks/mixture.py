@@ -4,12 +4,12 @@ Run: python benchmarks/mixture.py [--small] [--only squares]
 
 "squares": Example I of *Diffusion representation*, 2,000 points in raw units, ε = 1, a mixture
 chosen by BIC. "ten": 20 components of different covariances in 10 dimensions, at several ε (as
-multiples of half the median squared distance). Columns: coordinates at which the error of a
-distance is certified to be at most 1 % of the root mean square distance, for all points; the
-largest error found among 500 of them.
+multiples of half the median squared distance). Columns: the number of coordinates at which the
+error of all distances is certified to be at most 1 % of the root mean square distance; the largest
+error found among 500 points.
 
 Second table: `transform` of many points in 10 dimensions with 20 components and 64 coordinates,
-beside scikit-learn's `Nystroem` with as many.
+compared with scikit-learn's `Nystroem` with as many components.
 """
 
 import _harness as harness
@@ -49,14 +49,14 @@ def ten(n, seed=0):
 
 
 def certified(data, kernel, X):
-    """Return the row of one kernel: coordinates and errors."""
-    seen = X[:500]
-    d = np.sqrt(kernel.squared_distance(seen, seen)[np.triu_indices(len(seen), 1)])
+    """Return the table row of one kernel: coordinates and errors."""
+    checked = X[:500]
+    d = np.sqrt(kernel.squared_distance(checked, checked)[np.triu_indices(len(checked), 1)])
     typical = float(np.sqrt(np.mean(d**2)))
     seconds, features = harness.timed(
         lambda: CholeskyMap(2000).fit(kernel, tolerance=TOLERANCE * typical, points=X)
     )
-    found = float(np.abs(d - pdist(features.transform(seen))).max()) / typical
+    found = float(np.abs(d - pdist(features.transform(checked))).max()) / typical
     return {
         "data": data,
         "points": len(X),
@@ -92,7 +92,7 @@ def of_transform(method, n, turn):
         fitted.fit(old)
     else:
         with harness.warnings.catch_warnings():
-            harness.warnings.simplefilter("ignore")  # the tolerance is not what is asked for here
+            harness.warnings.simplefilter("ignore")  # the tolerance is out of reach on purpose
             kernel = hs.MixtureKernel(*mixture, epsilon)
             fitted = CholeskyMap(COORDINATES).fit(kernel, tolerance=1e-12, points=old)
     fitted.transform(X[:2000])

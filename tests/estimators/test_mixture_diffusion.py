@@ -50,7 +50,7 @@ def test_scikit_learn_rules(estimator, check):
     check(estimator)
 
 
-# --- the map --------------------------------------------------------------------------------
+# The map
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
@@ -138,7 +138,7 @@ def test_rule_gives_half_of_its_epsilon():
     assert hs.MixtureDiffusion(mixture=1).fit(X).epsilon_ == hs.ksum(X).epsilon / 2
 
 
-# --- the mixture ----------------------------------------------------------------------------
+# The mixture
 
 
 def test_criterion_finds_three_clouds():
@@ -182,7 +182,7 @@ def test_density_is_that_of_the_widened_mixture():
     assert_allclose(model.stationary_, np.exp(wide.score_samples(X)), rtol=1e-10)
 
 
-# --- later times ----------------------------------------------------------------------------
+# Later times
 
 
 def stepping(kernel, x, tolerance):
@@ -272,7 +272,7 @@ def test_error_at_later_times_is_estimated_with_what_is_dropped(time, k):
     assert error <= 2 * model.diagnostics_["distance_error"]
 
 
-# --- the affinity as an operator ------------------------------------------------------------
+# The affinity as an operator
 
 
 def test_low_rank_affinity_is_the_kernel():
@@ -350,7 +350,7 @@ def test_diffusion_of_a_mixture_survives_pickling():
     assert_array_equal(again.extend(clouds(3)), low.extend(clouds(3)))
 
 
-# --- bad input ------------------------------------------------------------------------------
+# Bad input
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""Mixture diffusion: coordinates from a Gaussian mixture, of a cost that does not depend on n."""
+"""Mixture diffusion: coordinates from a Gaussian mixture, which needs no training points later."""
 
 from __future__ import annotations
 
-import logging
 import time as clock
 import warnings
 from typing import Any, Self
@@ -15,7 +14,6 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.mixture import GaussianMixture
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
@@ -24,18 +22,15 @@ from heatsketch._checks import ConvergenceWarning, check_choice, check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.mixture import CholeskyMap, MixtureKernel
+from heatsketch.mixture.fitting import best_mixture, fit_mixture
 from heatsketch.mixture.maps import draw
 from heatsketch.mixture.steps import Steps
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 
-logger = logging.getLogger("heatsketch")
-
-COMPONENTS = range(1, 11)  # among which the Bayesian information criterion chooses
-_PATIENCE = 2  # numbers of components in a row that are worse than the best before
-_DRAWN = 2000  # points from ν, where later steps go: the map has to hold there, too
-_SMALLEST = 1e-25  # typical distance that float32 still holds with digits to spare
-_COARSER = 4.0  # a map whose difference says how good the one at hand is at later times
-_SCALE_ROWS = 500  # distances between so many points say what a typical one is
+_STATIONARY_POINTS = 2000  # drawn from ν, where later steps lead: the map has to hold there, too
+_SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has enough digits
+_COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later times is estimated
+_SCALE_POINTS = 500  # whose distances give the typical distance
 
 
 class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -43,39 +38,40 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     The data become a Gaussian mixture, the mixture its MGC kernel (`MixtureKernel`), and the kernel
     a feature map of few coordinates whose distances are the diffusion distances
-    d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), up to a tolerance that is certified for the training
-    points and known for any other (`distance_error`). The model holds the mixture and some pivots,
-    no training points; a point is mapped by itself, the same today and next year. *Diffusion
-    representation*; the map is `heatsketch.mixture.CholeskyMap`.
+    d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), up to an error that is certified for the training
+    points and known for any other point (`distance_error`). The model consists of the mixture and
+    some pivots, without the training points; the coordinates of a point depend on no other point.
+    *Diffusion representation*; the map is `heatsketch.mixture.CholeskyMap`.
 
     Parameters
     ----------
     n_components : int or "auto", default "auto"
-        Coordinates, the most important first; "auto": as many as the tolerance takes. Fewer leave
-        more out: `diagnostics_["distance_error"]` says how much. Given float32 they are float32,
-        where that can hold them (in many dimensions densities are tiny, or huge).
+        Number of coordinates, the most important first; "auto": as many as the tolerance needs.
+        Fewer have a larger error, `diagnostics_["distance_error"]`. They are float32 if X is, as
+        far as float32 can hold them (in many dimensions densities are tiny, or huge).
     epsilon : float, "ksum", "median" or "nearest", default "ksum"
-        ε of the kernel, in squared data units. It falls off like exp(-|x-y|²/2ε), so the rules
-        give half of what they give for exp(-|x-y|²/ε).
+        ε of the kernel, in squared data units. The kernel falls off like exp(-|x-y|²/2ε), so the
+        rules return half their value for exp(-|x-y|²/ε).
     mixture : None, int, or GaussianMixture or BayesianGaussianMixture, default None
-        A fitted mixture is taken as it is, one that is not is fitted, with its own parameters; an
-        int is the number of its components, None lets the Bayesian information criterion choose
-        from 1 to 10 (it stops where two more are both worse). `sklearn.base.clone`, and so every
-        search over parameters, forgets a fit: pass ``FrozenEstimator(fitted)`` there.
+        A fitted mixture is used as it is; one that is not fitted is fitted with its own
+        parameters. An int is the number of components; None: the Bayesian information criterion
+        chooses from 1 to 10 (the search stops after two numbers in a row that are worse than the
+        best). `sklearn.base.clone`, and so every search over parameters, forgets a fit: pass
+        ``FrozenEstimator(fitted)`` there.
     tolerance : float, default 0.01
         Largest error of a distance, as a share of the root mean square distance.
     time : int >= 1, default 1
-        Steps of the diffusion. Beyond 1 in closed form for one component; for several by one
-        fixed matrix, from quadrature up to 3 features and from samples beyond, with its relative
-        error in `diagnostics_["time_error"]`. The tolerance is that of the first step, on the
-        training points and on 2,000 points drawn from ν; distances shrink with time, and what the
-        map leaves out then counts for more: `diagnostics_["distance_error"]` is estimated then,
-        not certified.
+        Steps of the diffusion. Later times are in closed form for one component; for several they
+        are computed by one fixed matrix, from quadrature for up to 3 features and from samples for
+        more, with the relative error `diagnostics_["time_error"]`. The tolerance holds for the
+        first step, on the training points and on 2,000 points drawn from ν; distances shrink with
+        time, so that the relative error grows, and `diagnostics_["distance_error"]` is estimated
+        then, not certified.
     max_features : int, default 500
-        Most coordinates that the tolerance may take. Data in many dimensions take many where ε is
-        small: nearly every point is far from every other then.
+        Largest number of coordinates for the tolerance. Data in many dimensions need many if ε is
+        small, as nearly every point is far from every other then.
     random_state : int, RandomState, Generator or None, default None
-        Of the mixture and of the samples.
+        For the fit of the mixture and for samples.
 
     Attributes
     ----------
@@ -83,26 +79,30 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     kernel_ : MixtureKernel
         Closed forms: densities, distances, anomaly scores, gradients.
     features_ : CholeskyMap
+    step_matrix_ : array (r, k)
+        Maps the coordinates of `features_` to those of the embedding: later steps, and the choice
+        of the first `n_components`.
     mixture_ : estimator
-        The mixture fitted or given.
+        The mixture, fitted or given.
     stationary_ : array (n,)
-        ν at the training points (`score_samples` gives log ν at any).
+        ν at the training points (`score_samples` returns log ν at any points).
     epsilon_ : float
     diagnostics_ : dict
-        `mixture_components`; `bic` of 1, 2, ... components, as far as was looked; `n_features`, the
-        coordinates that the tolerance takes; `typical_distance`, the root mean square at the time
-        asked for; `distance_error`, the bound on the error of distances between training points, in
-        their units (at later times of several components an estimate, from a map four times as
-        coarse); `time_error`, the relative standard error of the steps; seconds per stage.
+        `mixture_components`; `bic` of 1, 2, ... components, as far as they were tried;
+        `n_features`, the number of coordinates that the tolerance needs; `typical_distance`, the
+        root mean square distance at `time`; `distance_error`, the bound on the error of distances
+        between training points, in units of the distance (at later times of several components an
+        estimate, from a map with four times the tolerance); `time_error`, the relative standard
+        error of the steps; seconds per stage.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Cost of a fit beyond that of the mixture: some r distances for each point, r the number of
-    coordinates; of `transform` r + 1, a sum over pairs of components that are not negligible, in
-    row tiles of constant memory. Distances are unweighted, so not those of `DiffusionMap`, which
-    are weighted by 1/π.
+    Cost of a fit in addition to that of the mixture: about r distances for each point, r the number
+    of coordinates; of `transform` r + 1, each a sum over pairs of components that are not
+    negligible, in row tiles of constant memory. Distances are unweighted, in contrast to those of
+    `DiffusionMap`, which are weighted by 1/π.
 
     Examples
     --------
@@ -147,13 +147,13 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Raises
         ------
         ValueError
-            Bad points or parameters; more `n_components` than the tolerance takes.
+            Bad points or parameters; more `n_components` than the tolerance needs.
 
         Warns
         -----
         ConvergenceWarning
-            The tolerance takes more than `max_features` coordinates;
-            `diagnostics_["distance_error"]` is what was reached.
+            The tolerance needs more than `max_features` coordinates;
+            `diagnostics_["distance_error"]` is the error that was reached.
         """
         self._check_parameters()
         X = read_points(self, X, reset=True)
@@ -181,33 +181,37 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.fit(X).embedding_
 
     def transform(self, X: Any) -> Array:
-        """Embed points, new or old, each by itself: (n, m) -> (n, k).
+        """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
 
-        For points that lie unlike the training points distances may err by more than the
-        tolerance; `distance_error` says by how much.
+        Where there were no training points, the error of distances may exceed the tolerance;
+        `distance_error` bounds it.
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False)
         return self._rows_of(X.astype(np.float64, copy=False), X.dtype)
 
     def distance_error(self, X: Any) -> Array:
-        """Return what the coordinates miss of each point, (n,).
+        """Return the error of each point, (n,), in units of the distance.
 
-        The distance between two points errs by the sum of theirs at most, and is never too long;
-        units are those of the distance. Of later times of several components it is not known, and
-        refused.
+        The distance between two points is too short by at most the sum of their errors, and never
+        too long. At later times of several components the errors are not known.
+
+        Raises
+        ------
+        ValueError
+            `time` > 1 with several components.
         """
         check_is_fitted(self)
         if not self._is_first_step:
             raise ValueError(
-                f"At time={self.time} of {self.kernel_.n_components} components it is not known "
-                "what a point misses; diagnostics_['distance_error'] has an estimate for the fit."
+                f"At time={self.time} of {self.kernel_.n_components} components the error of a "
+                "point is not known; use the estimate diagnostics_['distance_error'] of the fit."
             )
         X = read_points(self, X, reset=False)
         return self._missing(X.astype(np.float64, copy=False))
 
     def score_samples(self, X: Any) -> Array:
-        """Return log ν(x), (n,), the logarithm of the stationary density, as mixtures do."""
+        """Return log ν(x), (n,), the logarithm of the stationary density."""
         check_is_fitted(self)
         return self.kernel_.log_stationary(read_points(self, X, reset=False))
 
@@ -231,28 +235,14 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if hasattr(self.mixture, "means_"):
             return self.mixture
         rows = np.random.default_rng(seed).permutation(len(X))[: memory.MIXTURE_FIT_ROWS]
+        sample = X[np.sort(rows)]
         if self.mixture is None:
-            return self._best_mixture(X[np.sort(rows)], seed)
+            best, self.diagnostics_["bic"] = best_mixture(sample, seed)
+            return best
         if hasattr(self.mixture, "fit"):
-            return clone(self.mixture).fit(X[np.sort(rows)])
-        high = len(X)
-        count = check_number(self.mixture, "mixture", low=1, high=high, integer=True)
-        return fit_mixture(X[np.sort(rows)], count, seed)[0]
-
-    def _best_mixture(self, X: Array, seed: int) -> Any:
-        """Fit more and more components, until the criterion has got worse twice in a row."""
-        found: list[tuple[float, Any]] = []
-        for count in COMPONENTS:
-            if count > len(X):
-                break
-            fitted, bic = fit_mixture(X, count, seed)
-            found.append((bic, fitted))
-            logger.info("mixture of %d: criterion %.6g", count, bic)
-            best = int(np.argmin([bic for bic, _ in found]))
-            if len(found) - 1 - best >= _PATIENCE:
-                break
-        self.diagnostics_["bic"] = [bic for bic, _ in found]
-        return found[best][1]
+            return clone(self.mixture).fit(sample)
+        count = check_number(self.mixture, "mixture", low=1, high=len(X), integer=True)
+        return fit_mixture(sample, count, seed)[0]
 
     def _set_kernel(self) -> None:
         self.kernel_ = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_)
@@ -268,26 +258,26 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.diagnostics_["mixture_components"] = self.kernel_.n_components
 
     def _choose_coordinates(self, X: Array, seed: int) -> None:
-        rows = X[np.random.default_rng(seed).permutation(len(X))[:_SCALE_ROWS]]
+        rows = X[np.random.default_rng(seed).permutation(len(X))[:_SCALE_POINTS]]
         d2 = self.kernel_.squared_distance(rows, rows)
         typical = float(np.sqrt(d2.sum() / max(1, np.count_nonzero(d2))))
         if typical == 0:
             raise ValueError(
-                "All points have the same transition densities, to rounding; pass points that "
+                "All points have the same transition densities up to rounding; pass points that "
                 "differ, or a smaller epsilon."
             )
         features = CholeskyMap(int(self.max_features))
         steps = not self._is_first_step
-        points = np.vstack([X, draw(self.kernel_, _DRAWN, seed)]) if steps else X
+        points = np.vstack([X, draw(self.kernel_, _STATIONARY_POINTS, seed)]) if steps else X
         self.features_ = features.fit(
             self.kernel_, tolerance=self.tolerance * typical, points=points
         )
         if features.n_features == 0:
             raise ValueError(
-                f"tolerance={self.tolerance:g} leaves no coordinate: all distances are within it; "
-                "pass a smaller tolerance."
+                f"tolerance={self.tolerance:g} needs no coordinates, as all distances are below "
+                "it; pass a smaller tolerance."
             )
-        self._later = np.eye(features.n_features)
+        self.step_matrix_ = np.eye(features.n_features)
         self.diagnostics_ |= {
             "typical_distance": typical,
             "n_features": features.n_features,
@@ -298,7 +288,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         dropped = None if self.n_components == "auto" else self._keep(int(self.n_components))
         if self._is_first_step:
             error = features.error_bound
-            if self._later.shape[1] < features.n_features:
+            if self.step_matrix_.shape[1] < features.n_features:
                 error = 2 * float(self._missing(X).max())
         elif dropped is not None:
             left = features.transform(X) @ dropped
@@ -307,82 +297,67 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @property
     def _is_first_step(self) -> bool:
-        """Whether the coordinates are those of the map, not stepped on from them."""
+        """Whether the coordinates are those of the map, without further steps."""
         return bool(self.time == 1 or self.kernel_.n_components == 1)
 
     def _take_steps(self, X: Array, points: Array, seed: int) -> float:
-        """Step the coordinates on, and return an estimate of the error of their distances."""
+        """Step the coordinates to `time`; return an estimate of the error of their distances."""
         t = int(self.time)
         steps = Steps.of(self.features_, seed)
         y = self.features_.transform(X)
         later = steps.after(y, t)
         _, _, axes = np.linalg.svd(later - later.mean(axis=0), full_matrices=True)
-        self._later = steps.after(np.eye(y.shape[1]), t) @ axes.T
-        d = pdist(later[:_SCALE_ROWS])
+        self.step_matrix_ = steps.after(np.eye(y.shape[1]), t) @ axes.T
+        d = pdist(later[:_SCALE_POINTS])
         self.diagnostics_["time_error"] = steps.error(y, t)
         self.diagnostics_["typical_distance"] = float(np.sqrt(np.mean(np.square(d))))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             coarse = CholeskyMap(int(self.max_features)).fit(
-                self.kernel_, tolerance=_COARSER * self.features_.error_bound, points=points
+                self.kernel_,
+                tolerance=_COARSE_TOLERANCE_RATIO * self.features_.error_bound,
+                points=points,
             )
         if coarse.n_features == 0:
             return float(d.max())
-        other = Steps.of(coarse, seed).after(coarse.transform(X[:_SCALE_ROWS]), t)
+        other = Steps.of(coarse, seed).after(coarse.transform(X[:_SCALE_POINTS]), t)
         return float(np.abs(pdist(other) - d).max())
 
     def _keep(self, k: int) -> Array:
-        """Keep the first k columns of what maps to coordinates, and return the others."""
-        most = self._later.shape[1]
+        """Keep the first k columns of the step matrix, and return the others."""
+        most = self.step_matrix_.shape[1]
         if k > most:
             raise ValueError(
-                f"n_components={k} but tolerance={self.tolerance:g} takes {most} coordinates; "
+                f"n_components={k} but tolerance={self.tolerance:g} needs only {most} coordinates; "
                 "pass a smaller tolerance, or fewer n_components."
             )
-        self._later, dropped = self._later[:, :k], self._later[:, k:]
+        self.step_matrix_, dropped = self.step_matrix_[:, :k], self.step_matrix_[:, k:]
         return dropped
 
     def _rows_of(self, X: Array, dtype: Any) -> Array:
-        # A density in many dimensions may be of a size that float32 has no digits for.
-        if not _SMALLEST < self.diagnostics_["typical_distance"] < 1 / _SMALLEST:
+        # In many dimensions densities may be too small or too large for float32.
+        if (
+            not _SMALLEST_SINGLE_DISTANCE
+            < self.diagnostics_["typical_distance"]
+            < 1 / _SMALLEST_SINGLE_DISTANCE
+        ):
             dtype = np.float64
-        return (self.features_.transform(X) @ self._later).astype(dtype, copy=False)
+        return (self.features_.transform(X) @ self.step_matrix_).astype(dtype, copy=False)
 
     def _missing(self, X: Array) -> Array:
         left = self.features_.residual(X)
-        if self._later.shape[1] == self.features_.n_features:
+        if self.step_matrix_.shape[1] == self.features_.n_features:
             return left
         y = self.features_.transform(X)
-        dropped = y - (y @ self._later) @ self._later.T
+        dropped = y - (y @ self.step_matrix_) @ self.step_matrix_.T
         return np.sqrt(left**2 + np.square(dropped).sum(axis=1))
 
     @property
     def _n_features_out(self) -> int:
-        return self._later.shape[1]
+        return self.step_matrix_.shape[1]
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def fit_mixture(X: Array, count: int, seed: int) -> tuple[Any, float]:
-    """Return a GaussianMixture of `count` components fitted to X (n, m), and its BIC.
-
-    Fitted in units of each feature's spread, since scikit-learn's floor under variances (1e-6) is
-    in data units.
-    """
-    centre, scale = X.mean(axis=0), X.std(axis=0)
-    scale[scale == 0] = scale.max() or 1.0
-    Z = (X - centre) / scale
-    fitted = GaussianMixture(count, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted.fit(Z)
-        bic = float(fitted.bic(Z))
-    fitted.means_ = fitted.means_ * scale + centre
-    fitted.covariances_ = fitted.covariances_ * np.outer(scale, scale)
-    fitted.precisions_cholesky_ = fitted.precisions_cholesky_ / scale[:, None]
-    fitted.precisions_ = fitted.precisions_ / np.outer(scale, scale)
-    return fitted, bic + 2 * len(X) * float(np.log(scale).sum())

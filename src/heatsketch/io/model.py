@@ -144,7 +144,7 @@ def _of_estimator(model: MixtureDiffusion) -> tuple[dict[str, Any], dict[str, Ar
         "domain": model.features_.domain,
         "diagnostics": model.diagnostics_,
     }
-    return header, arrays | model.features_.arrays | {"later": model._later}
+    return header, arrays | model.features_.arrays | {"later": model.step_matrix_}
 
 
 def _to_estimator(
@@ -161,7 +161,7 @@ def _to_estimator(
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise TypeError("its arrays are not finite")
     model.features_ = CholeskyMap.from_arrays(kernel, arrays, header["domain"])
-    model._later = arrays["later"]
+    model.step_matrix_ = arrays["later"]
     model.n_features_in_ = header["n_features_in"]
     if header["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)

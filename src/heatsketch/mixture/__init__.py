@@ -5,7 +5,7 @@
 the affinities of points a product of low rank, and `kernel` has the public class, `MixtureKernel`.
 `maps` is what all feature maps share, `series` has the maps by monomials and Hermite functions,
 `bounds` their errors, `pivoted` the compact map (`cholesky` its algorithm); `steps` is the
-diffusion at later times.
+diffusion at later times, and `fitting` fits mixtures to points.
 """
 
 from heatsketch.mixture.bounds import BallMaximum, PaperBounds, largest_in_ball

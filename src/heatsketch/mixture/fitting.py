@@ -1,0 +1,55 @@
+"""Gaussian mixtures fitted to points, whatever the scales of the features."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.mixture import GaussianMixture
+
+from heatsketch._typing import Array
+
+logger = logging.getLogger("heatsketch")
+
+_COMPONENT_COUNTS = range(1, 11)  # among which the Bayesian information criterion chooses
+_WORSE_COUNTS = 2  # the search ends after so many counts in a row that are worse than the best
+
+
+def best_mixture(X: Array, seed: int) -> tuple[Any, list[float]]:
+    """Return the mixture with the smallest BIC, and the BIC of 1, 2, ... components as tried."""
+    mixtures: list[Any] = []
+    criteria: list[float] = []
+    for count in _COMPONENT_COUNTS:
+        if count > len(X):
+            break
+        fitted, bic = fit_mixture(X, count, seed)
+        mixtures.append(fitted)
+        criteria.append(bic)
+        logger.info("mixture of %d: criterion %.6g", count, bic)
+        best = int(np.argmin(criteria))
+        if count - 1 - best >= _WORSE_COUNTS:
+            break
+    return mixtures[best], criteria
+
+
+def fit_mixture(X: Array, count: int, seed: int) -> tuple[Any, float]:
+    """Return a GaussianMixture of `count` components fitted to X (n, m), and its BIC.
+
+    Fitted in units of the standard deviation of each feature, since scikit-learn adds 1e-6 to
+    variances, in the units it is given.
+    """
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    scale[scale == 0] = scale.max() or 1.0
+    Z = (X - centre) / scale
+    fitted = GaussianMixture(count, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted.fit(Z)
+        bic = float(fitted.bic(Z))
+    fitted.means_ = fitted.means_ * scale + centre
+    fitted.covariances_ = fitted.covariances_ * np.outer(scale, scale)
+    fitted.precisions_cholesky_ = fitted.precisions_cholesky_ / scale[:, None]
+    fitted.precisions_ = fitted.precisions_ / np.outer(scale, scale)
+    return fitted, bic + 2 * len(X) * float(np.log(scale).sum())
