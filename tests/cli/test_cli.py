@@ -393,9 +393,9 @@ def test_score_of_other_rows_is_refused(circle, clouds, capsys):
 
 def test_score_in_words_says_which_pairs(circle, capsys):
     assert exit_code("score", circle, circle, "--pairs", 50) == 0
-    assert "50 among 11 random of 80 points" in capsys.readouterr().out
+    assert "50 pairs among 11 random points of 80" in capsys.readouterr().out
     assert exit_code("score", circle, circle) == 0
-    assert "3,160 among all 80 points" in capsys.readouterr().out
+    assert "3,160 pairs among all 80 points" in capsys.readouterr().out
 
 
 def test_score_of_many_points_finds_a_collision_and_says_where_it_looked(tmp_path, capsys):

@@ -90,7 +90,7 @@ def _diffusion(args: argparse.Namespace, table: io.Table) -> hs.Diffusion:
 
 
 def _print_score(facts: dict[str, Any], n: int) -> None:
-    looked_at = f"{facts['pairs']:,} among all {n:,} points"
+    looked_at = f"{facts['pairs']:,} pairs among all {n:,} points"
     if not facts["all_pairs"]:
         looked_at = f"{facts['looked_at']} (seed {facts['random_state']})"
     quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in facts["quantiles"].items())
