@@ -377,7 +377,7 @@ def test_neighbours_may_be_given(kind):
         assert_array_equal(model.transform(X), model.embedding_)
         assert model.transform(new).shape == (5, 2)
     else:
-        with pytest.raises(ValueError, match="says nothing of new ones"):
+        with pytest.raises(ValueError, match="no distances to new points"):
             model.transform(new)
 
 

@@ -150,7 +150,7 @@ def test_neighbours_are_searched_once(monkeypatch):
     search = NeighborIndex._search_points
 
     def counted(self, k):
-        searches.append((self.given.shape, k))
+        searches.append((self.input_points.shape, k))
         return search(self, k)
 
     monkeypatch.setattr(NeighborIndex, "_search_points", counted)

@@ -21,7 +21,7 @@ from heatsketch.graphs.links import shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.neighbors.sources import search_of
+from heatsketch.neighbors.search import search_of
 
 X = np.random.default_rng(0).normal(size=(90, 3))
 MODES = pytest.mark.parametrize("mode", [{"n_neighbors": 6}, {"radius": 1.1}], ids=["k", "radius"])
@@ -201,7 +201,7 @@ def test_links_are_a_minimum_spanning_tree_between_components(seed, n, count, la
     points = rng.normal(size=(n, 2))
     with pytest.MonkeyPatch.context() as patch:
         if large:
-            patch.setattr("heatsketch.graphs.links._SMALL", 0)
+            patch.setattr("heatsketch.graphs.links._SMALL_COMPONENT_FACTOR", 0)
         i, j, d = shortest_links(points, labels)
     D = cdist(points, points)
     assert_allclose(d, D[i, j], rtol=1e-12)
@@ -254,7 +254,7 @@ def test_paths_from_some_vertices_are_rows_of_all():
 def test_paths_are_the_same_for_any_number_of_threads_and_blocks(threads, monkeypatch):
     graph = symmetric(graph_of(X, n_neighbors=6)[0])
     expected = shortest_paths(graph, np.arange(90))
-    monkeypatch.setattr(paths, "_SOURCES", 17)
+    monkeypatch.setattr(paths, "_SOURCES_PER_LOG_LINE", 17)
     with threadpool_limits(threads):
         assert_array_equal(shortest_paths(graph, np.arange(90)), expected)
 
@@ -307,7 +307,7 @@ def test_lists_shared_are_lists_searched_anew(dim, k):
 def test_fewer_neighbours_are_a_prefix_of_more(lists, monkeypatch):
     if lists:
         monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 100)
-        monkeypatch.setattr("heatsketch.neighbors.inverted_lists._CELL", 10)
+        monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 10)
     points = np.random.default_rng(2).normal(size=(400, 20))
     index = NeighborIndex(points, n_neighbors=12)
     assert index.approximate == lists
@@ -341,7 +341,7 @@ def test_one_search_serves_all_who_are_given_the_index(monkeypatch):
 def test_the_points_and_equal_queries_find_the_same(dim, monkeypatch):
     if dim == 40:
         monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 100)
-        monkeypatch.setattr("heatsketch.neighbors.inverted_lists._CELL", 10)
+        monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 10)
     points = np.random.default_rng(dim).normal(size=(400, dim))
     index = NeighborIndex(points, n_neighbors=6)
     for x in (points, points.copy()):

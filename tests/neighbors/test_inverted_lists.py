@@ -14,7 +14,7 @@ K = 12
 def small_is_large(monkeypatch):
     """Search lists from 300 points on, in cells of 20."""
     monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 300)
-    monkeypatch.setattr("heatsketch.neighbors.inverted_lists._CELL", 20)
+    monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 20)
 
 
 def cloud(n=2500, d=20, seed=0):

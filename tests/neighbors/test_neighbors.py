@@ -126,7 +126,7 @@ def test_pair_distances_keep_the_digits_of_close_pairs_in_any_chunking(monkeypat
     steps = np.array([2.0**-30, 2.0**-20, 1.0, 3.0])
     x = np.full((4, 1), 2.0**20)
     for chunk in (1, 3, 100):
-        monkeypatch.setattr("heatsketch.neighbors.rows.CHUNK", chunk)
+        monkeypatch.setattr("heatsketch.neighbors.rows.DIFFERENCES_AT_A_TIME", chunk)
         distances = pair_distances(x + steps[:, None], x, np.arange(4), np.zeros(4, dtype=int))
         np.testing.assert_array_equal(distances, steps)
 

@@ -1,1 +1,1 @@
-"""Neighbourhood graphs: their vertices, components, links between these and shortest paths."""
+"""Neighbourhood graphs: vertices, components, links between components, and shortest paths."""

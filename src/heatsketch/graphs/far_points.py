@@ -1,4 +1,4 @@
-"""What becomes of new points that no training point reaches."""
+"""The warning about new points that are far from all training points."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from heatsketch._typing import Array
 
 
 def warn_of_far_points(rows: Array) -> None:
-    """Warn that each of some new points is given its nearest training point as only neighbour.
-
-    That is the limit of the neighbours of a point that moves away.
-    """
+    """Warn that these new points get their nearest training point as their only neighbour."""
     warnings.warn(
         f"{len(rows)} new point(s) (rows {name_rows(rows)}) are too far from all training points; "
-        "each is given its nearest training point as only neighbour.",
+        "each gets its nearest training point as its only neighbour.",
         ScaleWarning,
         stacklevel=5,
     )

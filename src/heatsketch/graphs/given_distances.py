@@ -1,4 +1,4 @@
-"""Distances that the caller has computed, in place of points: their neighbourhood graph."""
+"""The neighbourhood graph of distances that the caller has computed, instead of points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from heatsketch.graphs.neighborhoods import feasible_neighbors, off_diagonal, po
 
 @dataclass(frozen=True, eq=False)
 class GivenNeighborhoods:
-    """What `Neighborhoods` is for points: how components are joined, and the rule for new points.
+    """What `Neighborhoods` is for points: joins components, and gives new points neighbours.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class GivenNeighborhoods:
             sizes = np.sort(np.bincount(labels))[::-1]
             raise ValueError(
                 f"X is a graph of {len(sizes)} components (sizes {name_rows(sizes)}), and the "
-                "distances between these are not known; pass a connected graph, or all distances "
-                "(n, n)."
+                "distances between components are unknown; pass a connected graph, or all "
+                "distances (n, n)."
             )
         i, j = _shortest_between(D, labels)
         return i, j, D[i, j]
@@ -60,8 +60,8 @@ class GivenNeighborhoods:
     def rows(self, D: Any) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
 
-        D (m, n) are distances to all points, or edges to some of them. Without a neighbour within
-        the radius, a point is given the nearest one, with a warning.
+        D (m, n) are distances to all points, or edges to some of them. A point without a neighbour
+        within the radius gets the nearest one, with a warning.
         """
         D = self.frame(D)
         if sparse.issparse(D):
@@ -83,7 +83,7 @@ class GivenNeighborhoods:
         return _entries(D, *np.nonzero(kept))
 
     def spread(self, values: Array) -> Array:
-        """Return the rows of the vertices as rows of the input points: the same."""
+        """Return the rows of the vertices, which are also those of the input points."""
         return values
 
 
@@ -95,44 +95,44 @@ def graph_of_distances(
     Parameters
     ----------
     D : array (n, n) or CSR (n, n)
-        Checked distances, of which each row's nearest, or those within the radius, are edges; or
-        edges as they are.
+        Checked distances, of which the nearest of each row, or those within the radius, become
+        edges; or the edges themselves.
     n_neighbors, radius
         As of `Isomap`.
 
     Returns
     -------
     graph : CSR (n, n)
-        Distances in the frame, none zero.
+        Positive distances in the frame.
     neighborhoods : GivenNeighborhoods
     """
     largest = float(D.max())
     if largest == 0:
-        raise ValueError("Every distance is zero; pass those of points that differ.")
+        raise ValueError("Every distance is zero; pass distances between distinct points.")
     frame = Frame(int(np.frexp(largest)[1]), None)
-    D, k, reach = frame(D), None, None
+    D, k, scaled_radius = frame(D), None, None
     if sparse.issparse(D):
         graph = off_diagonal(D)
     elif radius is not None:
         radius = check_number(radius, "radius", low=0, open_low=True)
-        reach = float(np.ldexp(radius, -frame.exponent))
-        graph = off_diagonal(_entries(D, *np.nonzero(reach >= D)))
+        scaled_radius = float(np.ldexp(radius, -frame.exponent))
+        graph = off_diagonal(_entries(D, *np.nonzero(scaled_radius >= D)))
     else:
         k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
         k = feasible_neighbors(k, len(D))
         graph = _others(D, k)
-    return graph, GivenNeighborhoods(frame, k, reach, D)
+    return graph, GivenNeighborhoods(frame, k, scaled_radius, D)
 
 
 def _others(D: Array, k: int) -> sparse.csr_matrix:
-    """Return the k least entries of each row that are not on the diagonal."""
-    away = D.copy()
-    np.fill_diagonal(away, np.inf)
-    return _nearest(away, k)
+    """Return the k smallest entries of each row that are not on the diagonal."""
+    D = D.copy()
+    np.fill_diagonal(D, np.inf)
+    return _nearest(D, k)
 
 
 def _nearest(D: Array, k: int) -> sparse.csr_matrix:
-    """Return the k least entries of each row."""
+    """Return the k smallest entries of each row."""
     m = len(D)
     columns = np.empty((m, k), np.int64)
     for rows in row_tiles(m):
@@ -145,17 +145,17 @@ def _entries(D: Array, i: Array, j: Array) -> sparse.csr_matrix:
 
 
 def _shortest_between(D: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the pairs (i, j) whose distances are a minimum spanning tree between components."""
+    """Return the pairs (i, j) that form a minimum spanning tree between components."""
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(labels.max() + 1))
-    parts = np.split(order, starts[1:])
-    between = np.empty((len(parts), len(parts)))
-    for a, part in enumerate(parts):
-        between[a] = np.minimum.reduceat(D[part].min(axis=0)[order], starts)
+    components = np.split(order, starts[1:])
+    between = np.empty((len(components), len(components)))
+    for a, members in enumerate(components):
+        between[a] = np.minimum.reduceat(D[members].min(axis=0)[order], starts)
     pairs = []
     for a, b in np.argwhere(minimum_spanning_tree(positive(between)).toarray()):
-        block = D[np.ix_(parts[a], parts[b])]
+        block = D[np.ix_(components[a], components[b])]
         i, j = np.unravel_index(block.argmin(), block.shape)
-        pairs.append((parts[a][i], parts[b][j]))
+        pairs.append((components[a][i], components[b][j]))
     i, j = np.transpose(pairs)
     return i, j

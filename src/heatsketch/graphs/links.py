@@ -14,8 +14,8 @@ from heatsketch._checks import DisconnectedWarning, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.index import NeighborIndex
 
-_SMALL = 16  # a component of s points is small in n where s² <= 16 n
-_ENTRIES = 2**22  # neighbours looked at at a time
+_SMALL_COMPONENT_FACTOR = 16  # a component of s of n points is small if s² <= 16 n
+_NEIGHBORS_AT_A_TIME = 2**22
 
 
 def joined(
@@ -27,16 +27,16 @@ def joined(
     ----------
     graph : CSR (n, n)
     links : callable
-        Components (n,) -> links (i, j, distance) that join them all.
+        Labels of the components (n,) -> links (i, j, distance) that join all components.
     """
     count, labels = connected_components(graph, directed=False)
     if count == 1:
         return graph
     sizes = np.sort(np.bincount(labels))[::-1]
     warnings.warn(
-        f"The neighbourhood graph falls into {count} components (sizes {name_rows(sizes)}); they "
-        "are joined by the shortest links between them, so distances between components are rough. "
-        "Raise n_neighbors or radius to connect them.",
+        f"The neighbourhood graph has {count} components (sizes {name_rows(sizes)}); they are "
+        "joined by the shortest links, so distances between components are inaccurate. Raise "
+        "n_neighbors or radius to connect them.",
         DisconnectedWarning,
         stacklevel=5,
     )
@@ -47,10 +47,9 @@ def joined(
 
 
 def shortest_links(points: Points, labels: Array) -> tuple[Array, Array, Array]:
-    """Return links (i, j, distance) that join all components, each the shortest from one of them.
+    """Return links (i, j, distance) that join all components (Borůvka's algorithm).
 
-    With the edges of a graph that holds all nearest neighbours these are the edges of a minimum
-    spanning tree between the components (Borůvka): no shorter links would join them.
+    They are the edges of a minimum spanning tree between the components.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ def shortest_links(points: Points, labels: Array) -> tuple[Array, Array, Array]:
 
 
 def _links(index: NeighborIndex, labels: Array, count: int) -> tuple[Array, Array, Array]:
-    """Return the shortest link from every component but the biggest to a point outside it."""
+    """Return the shortest link from every component but the largest to a point outside it."""
     sizes = np.bincount(labels, minlength=count)
     order, ends = np.argsort(labels, kind="stable"), np.cumsum(sizes)
     others = np.delete(np.arange(count), sizes.argmax())
@@ -82,8 +81,8 @@ def _links(index: NeighborIndex, labels: Array, count: int) -> tuple[Array, Arra
     for size in np.unique(sizes[others]):
         components = others[sizes[others] == size]
         members = order[(ends - sizes)[components, None] + np.arange(size)]
-        small = size + 1 <= index.n and size**2 <= _SMALL * index.n
-        step = max(1, _ENTRIES // (size * (size + 1))) if small else 1
+        small = size + 1 <= index.n and size**2 <= _SMALL_COMPONENT_FACTOR * index.n
+        step = max(1, _NEIGHBORS_AT_A_TIME // (size * (size + 1))) if small else 1
         for tile in row_tiles(len(members), step):
             search = _from_small if small else _from_large
             links.append(search(index, labels, members[tile]))
@@ -94,12 +93,12 @@ def _links(index: NeighborIndex, labels: Array, count: int) -> tuple[Array, Arra
 def _from_small(index: NeighborIndex, labels: Array, members: Array) -> tuple[Array, Array, Array]:
     """Return the links of components with s points each, members (c, s).
 
-    Of the s + 1 nearest of a point, itself among them, one is foreign.
+    Of the s + 1 nearest points of a point, itself included, at least one is outside its component.
     """
     inside = members.ravel()
     found = index.query(index.points[inside], members.shape[1] + 1)
-    foreign = labels[found.indices] != labels[inside, None]
-    distances = np.where(foreign, found.distances, np.inf)
+    outside = labels[found.indices] != labels[inside, None]
+    distances = np.where(outside, found.distances, np.inf)
     nearest = distances.argmin(axis=1)
     to = np.take_along_axis(found.indices, nearest[:, None], axis=1).reshape(members.shape)
     d = distances.min(axis=1).reshape(members.shape)
@@ -108,7 +107,7 @@ def _from_small(index: NeighborIndex, labels: Array, members: Array) -> tuple[Ar
 
 
 def _from_large(index: NeighborIndex, labels: Array, members: Array) -> tuple[Array, Array, Array]:
-    """Return the link of one component, members (1, s), by a search of all points outside it."""
+    """Return the link of one component, members (1, s), by a search among all points outside it."""
     inside = members[0]
     outside = np.flatnonzero(labels != labels[inside[0]])
     found = NeighborIndex(index.points[outside], recall=1).query(index.points[inside], 1)

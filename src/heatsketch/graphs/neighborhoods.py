@@ -1,7 +1,7 @@
-"""The neighbourhoods of points, by number (k) or by radius (ε): one graph, one numbering.
+"""Neighbourhood graphs of points, by number of neighbours or by radius.
 
-Vertices are numbered when a graph is built: from 16,384 on so that near ones have near numbers, by
-which products gain. `Neighborhoods.vertex` is the only map from input points to vertices.
+Vertices are numbered when the graph is built: from 16,384 vertices on so that neighbours have close
+numbers, which makes products faster. `Neighborhoods.vertex` maps input points to vertices.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from heatsketch.neighbors import Neighbors, Search, distinct_search, search_of
 from heatsketch.operators.base import first_inputs, index_type, inverse_permutation
 from heatsketch.operators.sparse import is_large, larger_of_both, permuted
 
-_LEAST = float(np.finfo(float).tiny)  # the distance of equal points, which sparse sums would drop
+_MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero
 
 
 class Found(NamedTuple):
-    """The nearest points of distinct points, and the search that finds those of others."""
+    """The neighbours of distinct points, and the search that finds those of other points."""
 
-    points: Points  # (n, d), the distinct ones, in data units
-    input_point: Array | None  # (inputs,), the distinct point each equals; None: all are distinct
+    points: Points  # (n, d), distinct, in data units
+    input_point: Array | None  # (inputs,), its distinct point; None: all are distinct
     search: Search
-    nearest: Neighbors | sparse.csr_matrix  # lists (n, k + 1), itself first, or CSR within a radius
+    nearest: Neighbors | sparse.csr_matrix  # lists (n, k + 1), each point first, or CSR
 
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """The vertices of a neighbourhood graph, and the rule that gives new points their neighbours.
+    """The vertices of a neighbourhood graph, and the rule for the neighbours of new points.
 
-    Points of equal coordinates share a vertex: copies would crowd out all other neighbours.
+    Points with equal coordinates share a vertex: copies would displace all other neighbours.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ class Neighborhoods:
     n_neighbors: int | None
     radius: float | None
     vertex: Array | None
-    _points: Points  # as the search numbers them, in data units
-    _order: Array | None  # (n,), the point of the search at each vertex; None: the same numbers
+    _points: Points  # in the numbering of the search, in data units
+    _order: Array | None  # (n,), the point of each vertex in the search; None: same
 
     @property
     def n(self) -> int:
@@ -78,11 +78,11 @@ class Neighborhoods:
         return first_inputs(self.vertex)
 
     @cached_property
-    def _vertex_of_found(self) -> Array | None:
+    def _vertex_of_searched(self) -> Array | None:
         return None if self._order is None else inverse_permutation(self._order)
 
     def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
-        """Count neighbours, components and duplicates of a graph without loops; name the recall."""
+        """Count neighbours, components and duplicates of a graph without loops; add the recall."""
         found = {
             "mean_neighbors": graph.nnz / self.n,
             "components": connected_components(graph, directed=False)[0],
@@ -91,7 +91,7 @@ class Neighborhoods:
         return found | self.recall()
 
     def recall(self) -> dict[str, float]:
-        """Return the recall of the search and its standard error, where it is approximate."""
+        """Return the recall of the search and its standard error, if it is approximate."""
         return {} if self.n_neighbors is None else self.search.diagnostics(self.n_neighbors + 1)
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -101,17 +101,17 @@ class Neighborhoods:
     def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
 
-        A point with no neighbour within the radius is given the nearest one, with a warning.
+        A point without a neighbour within the radius gets the nearest one, with a warning.
 
         Parameters
         ----------
         X : array or CSR matrix (m, d)
         n_neighbors : int, optional
-            Instead of as many as others each vertex has.
+            Neighbours of each point; by default as many as each vertex has.
         """
         if self.radius is None:
             found = self.search.query(X, n_neighbors or self.n_neighbors)  # type: ignore[arg-type]
-            return _sorted_rows(found, self.n, None, self._vertex_of_found)
+            return _sorted_rows(found, self.n, None, self._vertex_of_searched)
         rows = self.search.within(X, self.radius)
         far = np.flatnonzero(np.diff(rows.indptr) == 0)
         if len(far):
@@ -121,8 +121,8 @@ class Neighborhoods:
             data = np.concatenate([near.data, nearest.distances[:, 0]])
             row, column = np.append(near.row, far), np.append(near.col, nearest.indices[:, 0])
             rows = sparse.csr_matrix((data, (row, column)), shape=rows.shape)
-        if self._vertex_of_found is not None:
-            rows.indices = self._vertex_of_found[rows.indices].astype(rows.indices.dtype)
+        if self._vertex_of_searched is not None:
+            rows.indices = self._vertex_of_searched[rows.indices].astype(rows.indices.dtype)
             rows.has_sorted_indices = False
             rows.sort_indices()
         return rows
@@ -147,13 +147,13 @@ def neighborhood_graph(
     X : array or CSR matrix (n, d)
         Checked points.
     n_neighbors : int, optional
-        The k nearest others of each point; n - 1, with a warning, where there are no more.
+        Neighbours k of each point; with a warning n - 1 where there are fewer.
     radius : float, optional
-        All others within this distance, in data units, instead.
+        Join points up to this distance instead, in data units.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n)
-        Where they come from: see `neighbors.search_of`.
+        The search to use: see `neighbors.search_of`.
     merge : bool, default True
-        Whether points of equal coordinates share a vertex; those of a given graph never do.
+        Whether points with equal coordinates share a vertex; those of a given graph never do.
 
     Returns
     -------
@@ -162,13 +162,13 @@ def neighborhood_graph(
         sorted by column.
     neighborhoods : Neighborhoods
     """
-    frame, k, reach = Frame.of(X), None, None
+    frame, k, scaled_radius = Frame.of(X), None, None
     if radius is None:
         k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     else:
         radius = check_number(radius, "radius", low=0, open_low=True)
-        reach = float(np.ldexp(radius, -frame.exponent))
-    found = find_neighbors(X, frame, k, reach, neighbors, merge)
+        scaled_radius = float(np.ldexp(radius, -frame.exponent))
+    found = find_neighbors(X, frame, k, scaled_radius, neighbors, merge)
     points, vertex, search, nearest = found
     order = search.order() if is_large(search.n) else None
     number = None if order is None else inverse_permutation(order)
@@ -179,13 +179,13 @@ def neighborhood_graph(
         graph = _sorted_rows(nearest, search.n, order, number)
     else:
         graph = nearest if order is None else permuted(nearest, order)
-    return graph, Neighborhoods(frame, search, k, reach, vertex, points, order)
+    return graph, Neighborhoods(frame, search, k, scaled_radius, vertex, points, order)
 
 
 def find_neighbors(
     X: Points, frame: Frame, k: int | None, radius: float | None, neighbors: Any, merge: bool = True
 ) -> Found:
-    """Find the k nearest others of every point, or all within a radius of the frame.
+    """Find the k nearest neighbours of every point, or all within a radius in the frame.
 
     Parameters are those of `neighborhood_graph`.
     """
@@ -205,7 +205,7 @@ def find_neighbors(
 
 
 def feasible_neighbors(k: int, n: int) -> int:
-    """Return k, or n - 1 with a warning where n points do not have so many others."""
+    """Return k, or n - 1 with a warning where k >= n."""
     if k < n:
         return k
     warnings.warn(
@@ -215,12 +215,12 @@ def feasible_neighbors(k: int, n: int) -> int:
 
 
 def symmetric(graph: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return max(G, Gᵀ) without loops: an edge where either end has the other as a neighbour."""
+    """Return max(G, Gᵀ) without loops: an edge where either point is a neighbour of the other."""
     return larger_of_both(off_diagonal(graph))
 
 
 def off_diagonal(graph: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return the stored distances that are not on the diagonal, none of them zero."""
+    """Return the stored distances that are not on the diagonal, zeros made positive."""
     edges = graph.tocoo()
     kept = edges.row != edges.col
     entries = (positive(edges.data[kept]), (edges.row[kept], edges.col[kept]))
@@ -228,12 +228,12 @@ def off_diagonal(graph: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def positive(distances: Array) -> Array:
-    """Return distances with the least number for zero, which sparse sums and maxima would drop."""
-    return np.maximum(distances, _LEAST)
+    """Return distances with zeros replaced by the smallest positive number."""
+    return np.maximum(distances, _MIN_DISTANCE)
 
 
 def _has_copies(found: Neighbors | sparse.csr_matrix) -> bool:
-    """Say whether a point is at distance zero from another."""
+    """Return whether a point is at distance zero from another."""
     if isinstance(found, Neighbors):
         return found.distances.shape[1] > 1 and bool((found.distances[:, 1] == 0).any())
     return int(np.count_nonzero(found.data == 0)) > found.shape[0]
@@ -244,7 +244,7 @@ def _sorted_rows(
 ) -> sparse.csr_matrix:
     """Return lists of neighbours as CSR rows (m, n), sorted by column.
 
-    `order` is the list that each row takes, `number` the column of each point found.
+    `order` is the list of each row, `number` the column of each point found; None: the same.
     """
     m, width = found.indices.shape
     distances, columns = np.empty((m, width)), np.empty((m, width), index_type(n))

@@ -1,4 +1,4 @@
-"""The compiled inner loops of shortest paths: Dijkstra's heap, and the paths of new points."""
+"""The compiled loops of shortest paths: Dijkstra's algorithm, and the paths of new points."""
 
 from __future__ import annotations
 
@@ -10,64 +10,64 @@ from heatsketch._typing import Array
 
 @compiled
 def lower(indptr: Array, indices: Array, lengths: Array, source: int, d: Array) -> None:
-    """Lower d (n,) to the distances from `source` wherever these are smaller (Dijkstra 1959).
+    """Lower d (n,) to the distances from `source` where these are smaller (Dijkstra 1959).
 
-    From d = ∞ these are the distances from `source`; from the distances to the nearest of some
-    vertices they become those with `source` among them, and only what is nearest to it is visited.
+    d = ∞ becomes the distances from `source`; the distances from the nearest of several vertices
+    become those with `source` included, and only vertices nearest to `source` are visited.
     """
     n = len(d)
-    heap, place = np.empty(n, np.int32), np.full(n, -1, np.int32)
+    heap, position = np.empty(n, np.int32), np.full(n, -1, np.int32)
     d[source] = 0.0
-    size = _rise(heap, place, d, 0, source)
+    size = _sift_up(heap, position, d, 0, source)
     while size > 0:
         i = heap[0]
         size -= 1
         if size > 0:
-            _sink(heap, place, d, size, heap[size])
-        place[i] = -1
+            _sift_down(heap, position, d, size, heap[size])
+        position[i] = -1
         for p in range(indptr[i], indptr[i + 1]):
             j, through = indices[p], d[i] + lengths[p]
             if through < d[j]:
                 d[j] = through
-                size = _rise(heap, place, d, size, j)
+                size = _sift_up(heap, position, d, size, j)
 
 
 @compiled
-def _rise(heap: Array, place: Array, d: Array, size: int, j: int) -> int:
-    """Move vertex j up, from its place or from below all others, and return the new size."""
-    at = place[j]
+def _sift_up(heap: Array, position: Array, d: Array, size: int, j: int) -> int:
+    """Move vertex j up the heap, or insert it if it is new; return the new size."""
+    at = position[j]
     if at < 0:
         at = size
         size += 1
     while at > 0:
-        above = (at - 1) >> 2
-        other = heap[above]
-        if d[other] <= d[j]:
+        parent = (at - 1) >> 2
+        vertex = heap[parent]
+        if d[vertex] <= d[j]:
             break
-        heap[at], place[other] = other, at
-        at = above
-    heap[at], place[j] = j, at
+        heap[at], position[vertex] = vertex, at
+        at = parent
+    heap[at], position[j] = j, at
     return size
 
 
 @compiled
-def _sink(heap: Array, place: Array, d: Array, size: int, j: int) -> None:
-    """Put vertex j in the first place and move it down; four below each, near in memory."""
+def _sift_down(heap: Array, position: Array, d: Array, size: int, j: int) -> None:
+    """Replace the root of the heap by vertex j and move it down; a node has four children."""
     at = 0
     while True:
         first = 4 * at + 1
         if first >= size:
             break
-        least = first
+        smallest = first
         for child in range(first + 1, min(first + 4, size)):
-            if d[heap[child]] < d[heap[least]]:
-                least = child
-        other = heap[least]
-        if d[j] <= d[other]:
+            if d[heap[child]] < d[heap[smallest]]:
+                smallest = child
+        vertex = heap[smallest]
+        if d[j] <= d[vertex]:
             break
-        heap[at], place[other] = other, at
-        at = least
-    heap[at], place[j] = j, at
+        heap[at], position[vertex] = vertex, at
+        at = smallest
+    heap[at], position[j] = j, at
 
 
 @compiled
@@ -76,9 +76,9 @@ def shortest_through(
 ) -> None:
     """Write out (m, l): min over the neighbours i of x of |x - x_i| + g_ji, g (l, n)."""
     for j in range(len(paths)):
-        g = paths[j]  # stays in the cache for all x
+        g = paths[j]  # remains cached for all x
         for x in range(len(out)):
-            least = np.inf
+            smallest = np.inf
             for p in range(indptr[x], indptr[x + 1]):
-                least = min(least, lengths[p] + g[indices[p]])
-            out[x, j] = least
+                smallest = min(smallest, lengths[p] + g[indices[p]])
+            out[x, j] = smallest

@@ -14,7 +14,7 @@ from heatsketch._typing import Array
 
 logger = logging.getLogger("heatsketch")
 
-_SOURCES = 256  # between two lines of the log
+_SOURCES_PER_LOG_LINE = 256
 
 
 def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
@@ -23,7 +23,7 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
     Parameters
     ----------
     graph : CSR (n, n)
-        Lengths of edges, symmetric, not negative; stored entries are edges.
+        Lengths of edges, symmetric and non-negative; every stored entry is an edge.
     sources : array of int (s,)
 
     Returns
@@ -33,17 +33,16 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
 
     Notes
     -----
-    Cost: s heaps of n vertices, each edge seen twice; memory s n numbers and some n for each
-    thread. SciPy's search takes as long for one source, but holds the interpreter's lock, so that
-    its searches run one after the other.
+    Cost: s searches, each visiting every edge twice; memory s n numbers and a few n for each
+    thread. SciPy's search is as fast for one source, but cannot run in parallel.
     """
     from heatsketch.graphs.path_kernels import lower  # compiled loops
 
-    graph, order = _near_together(graph)
+    graph, order = _renumbered(graph)
     first, n = np.argsort(order)[sources], graph.shape[0]
     lengths = np.empty((len(sources), n))
     started = time.perf_counter()
-    for block in row_tiles(len(sources), _SOURCES):
+    for block in row_tiles(len(sources), _SOURCES_PER_LOG_LINE):
 
         def work(one: slice, start: int = block.start) -> None:
             for s in range(start + one.start, start + one.stop):
@@ -60,9 +59,9 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
 
 
 def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Array:
-    """Choose vertices evenly: each the one farthest, along the graph, from those before (max-min).
+    """Choose vertices spread over a graph: each the farthest from those chosen before (max-min).
 
-    The first is the one farthest from `start`.
+    The first is the farthest from `start`. Distances are lengths of shortest paths.
 
     Parameters
     ----------
@@ -76,16 +75,16 @@ def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Arr
     Returns
     -------
     array of int (count,)
-        All different.
+        Distinct vertices.
 
     Notes
     -----
-    Cost: a search for each visits only what is nearer to it than to those before, so that all take
-    as long as some log(count) searches of the whole graph; and count passes over n numbers.
+    Cost: the search from a vertex visits only vertices nearer to it than to those before, so that
+    all take about as long as log(count) full searches; and count passes over n numbers.
     """
     from heatsketch.graphs.path_kernels import lower  # compiled loops
 
-    graph, order = _near_together(graph)
+    graph, order = _renumbered(graph)
     d = np.full(graph.shape[0], np.inf)
     lower(graph.indptr, graph.indices, graph.data, np.flatnonzero(order == start)[0], d)
     chosen = np.empty(count, np.int64)
@@ -95,14 +94,14 @@ def spread_vertices(graph: sparse.csr_matrix, count: int, start: int = 0) -> Arr
         if m > 0:
             chosen[m] = d.argmax()
         lower(graph.indptr, graph.indices, graph.data, chosen[m], d)
-        d[chosen[m]] = -1.0  # never chosen again, though others be at distance zero, too
+        d[chosen[m]] = -1.0  # not chosen again, even if others are at distance 0
     return order[chosen]
 
 
-def _near_together(graph: sparse.csr_matrix) -> tuple[sparse.csr_matrix, Array]:
-    """Return the graph with near vertices near in memory, which halves the time, and their order.
+def _renumbered(graph: sparse.csr_matrix) -> tuple[sparse.csr_matrix, Array]:
+    """Return the graph renumbered so that neighbours are close in memory, and the order.
 
-    Vertex i of the new graph is vertex order[i] of the given one.
+    This halves the time. Vertex i of the new graph is vertex order[i] of the given one.
     """
     order = reverse_cuthill_mckee(graph, symmetric_mode=True)
     return sparse.csr_matrix(graph[order][:, order]), order

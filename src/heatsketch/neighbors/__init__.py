@@ -1,14 +1,14 @@
-"""Nearest neighbours of points: a tree, exact blocks or inverted lists, as the data ask for.
+"""Nearest neighbours of points: by a tree, by blocks of all distances, or by inverted lists.
 
-`index` chooses the search and orders what it finds; `inverted_lists` is the approximate one, whose
-recall is measured; `kernels` are its compiled loops; `sources` takes what callers bring; `rows`
-compares rows.
+`index` chooses the search and breaks ties; `inverted_lists` is the approximate search, whose recall
+is measured; `kernels` has its compiled loops; `search` accepts neighbours that the caller passes;
+`rows` compares rows of points.
 """
 
 from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.index import NeighborIndex
 from heatsketch.neighbors.rows import distinct_rows, pair_distances
-from heatsketch.neighbors.sources import Search, distinct_search, search_of
+from heatsketch.neighbors.search import Search, distinct_search, search_of
 
 __all__ = [
     "NeighborIndex",

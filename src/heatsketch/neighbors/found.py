@@ -1,4 +1,4 @@
-"""What a search for neighbours finds, and how much of it."""
+"""The results of a search for neighbours."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The compiled loops of the search in inverted lists.
 
-Points lie in cells: cell c holds the rows starts[c] to starts[c + 1] of `rows`, each the point less
-the centre of its cell times -2, and the squared length of that difference. The product with a query
-less the same centre (and a one) is then the squared distance less what the query alone decides, and
-keeps its digits however far the data are spread.
+Cell c contains rows starts[c] to starts[c + 1] of `rows`. A row is -2 (point - centroid) and the
+squared length of that difference; its product with (query - centroid, 1) is the squared distance
+less |query - centroid|², which float32 represents well even where the centroids are far apart.
 """
 
 from __future__ import annotations
@@ -13,26 +12,26 @@ import numpy as np
 from heatsketch._compile import compiled
 from heatsketch._typing import Array
 
-_CHUNK = 1024  # points of a cell compared at a time
-_LANES = 32  # distances that are looked at together
-_LOOSE = 8  # points that may be kept beyond those asked for
-_ROOM = 256  # points a query holds before it keeps the nearest only
-_EARLY = 4  # cells that are searched first, so that few points of the others come into question
+_BLOCK_POINTS = 1024  # points of a cell compared at a time
+_LANES = 32  # distances compared with the limit at a time
+_KEEP_SLACK = 8  # points that may be kept beyond `keep`
+_MIN_BUFFER_POINTS = 256  # candidates of a query before only the nearest are kept
+_FIRST_CELLS = 4  # searched first: the limits they give exclude most points of the others
 
 
 @compiled
-def nearest_cell(x: Array, tops: Array, starts: Array, centres: Array, reach: int) -> Array:
-    """Return the cell (m,) of each point x (m, d): the nearest centre under the nearest tops."""
-    m, n_tops = len(x), len(tops)
-    cells, d_top, order = np.empty(m, np.int32), np.empty(n_tops), np.empty(n_tops, np.int32)
+def nearest_cell(x: Array, coarse: Array, starts: Array, centroids: Array, n_probe: int) -> Array:
+    """Return the cell (m,) of each x (m, d): the nearest fine centroid of n_probe coarse ones."""
+    m, n_coarse = len(x), len(coarse)
+    cells, d_coarse, order = np.empty(m, np.int32), np.empty(n_coarse), np.empty(n_coarse, np.int32)
     for i in range(m):
-        for j in range(n_tops):
-            d_top[j], order[j] = _squared(x[i], tops[j]), j
-        _smallest_first(d_top, order, n_tops, reach)
+        for j in range(n_coarse):
+            d_coarse[j], order[j] = _squared(x[i], coarse[j]), j
+        _smallest_first(d_coarse, order, n_coarse, n_probe)
         best = np.inf
-        for j in order[:reach]:
+        for j in order[:n_probe]:
             for c in range(starts[j], starts[j + 1]):
-                d = _squared(x[i], centres[c])
+                d = _squared(x[i], centroids[c])
                 if d < best:
                     best = d
                     cells[i] = c
@@ -40,20 +39,20 @@ def nearest_cell(x: Array, tops: Array, starts: Array, centres: Array, reach: in
 
 
 @compiled
-def cells_to_search(x: Array, cells: Array, centres: Array, near: Array, count: int) -> Array:
-    """Return, of the cells near[c] of the query's own cell c, the `count` nearest it, (m, count).
+def cells_to_search(x: Array, cells: Array, centroids: Array, near: Array, count: int) -> Array:
+    """Return the `count` cells nearest each query, of the cells near[c] of its own cell c.
 
-    The own cell comes first and the next few nearest after it.
+    (m, count): the own cell first, then the next nearest few, then the others in any order.
     """
     m, choice = len(x), near.shape[1]
     found, d, order = np.empty((m, count), np.int32), np.empty(choice), np.empty(choice, np.int32)
     for i in range(m):
         for j in range(choice):
             order[j] = near[cells[i], j]
-            d[j] = -1.0 if order[j] == cells[i] else _squared(x[i], centres[order[j]])
+            d[j] = -1.0 if order[j] == cells[i] else _squared(x[i], centroids[order[j]])
         if count < choice:
             _smallest_first(d, order, choice, count)
-        for first in (_EARLY, 1):
+        for first in (_FIRST_CELLS, 1):
             if first < count:
                 _smallest_first(d, order, count, first)
         found[i] = order[:count]
@@ -62,25 +61,24 @@ def cells_to_search(x: Array, cells: Array, centres: Array, near: Array, count: 
 
 @compiled
 def candidates(
-    x: Array, own: Array, cells: Array, starts: Array, rows: Array, centres: Array, keep: int
+    x: Array, own: Array, cells: Array, starts: Array, rows: Array, centroids: Array, keep: int
 ) -> Array:
     """Return at least the `keep` points nearest each query among those of its cells, (m, keep + 8).
 
-    `own` are the cells the queries lie in. Points are their places in `rows`, in no order, followed
-    by -1. Distances are float32, so that of nearly equal ones any may be left out: ask for a few
-    more than needed, and compare these exactly.
+    `own` are the cells of the queries. Points are positions in `rows`, in any order, followed by
+    -1. Distances are float32: ask for a few more points than needed, and compare these exactly.
     """
     m, width = x.shape
     most = cells.shape[1]
-    room = max(_ROOM, 3 * (keep + _LOOSE))
-    distances, found = np.empty((m, room), np.float32), np.empty((m, room), np.int32)
+    buffer = max(_MIN_BUFFER_POINTS, 3 * (keep + _KEEP_SLACK))
+    distances, found = np.empty((m, buffer), np.float32), np.empty((m, buffer), np.int32)
     counts, limits = np.zeros(m, np.int64), np.full(m, np.inf, np.float32)
     members, first = np.empty(m * most, np.int64), np.empty(len(starts), np.int64)
-    offsets = _less_own_centre(x, own, centres)
-    moved = np.empty(m * (width + 1), np.float32)
+    offsets = _less_own_centroid(x, own, centroids)
+    shifted = np.empty(m * (width + 1), np.float32)
     squares, step = np.empty(m, np.float32), np.empty(width, np.float32)
-    products = np.empty(m * _CHUNK, np.float32)
-    stages = (0, 1, _EARLY, most)
+    products = np.empty(m * _BLOCK_POINTS, np.float32)
+    stages = (0, 1, _FIRST_CELLS, most)
     for stage in range(3):
         low, high = stages[stage], min(stages[stage + 1], most)
         if low >= high:
@@ -91,16 +89,16 @@ def candidates(
             g = len(queries)
             if g == 0:
                 continue
-            q = moved[: g * (width + 1)].reshape(g, width + 1)
-            _less_centre(offsets, own, queries, centres, c, step, q, squares)
-            for start in range(starts[c], starts[c + 1], _CHUNK):
-                stop = min(start + _CHUNK, starts[c + 1])
+            q = shifted[: g * (width + 1)].reshape(g, width + 1)
+            _less_centroid(offsets, own, queries, centroids, c, step, q, squares)
+            for start in range(starts[c], starts[c + 1], _BLOCK_POINTS):
+                stop = min(start + _BLOCK_POINTS, starts[c + 1])
                 S = products[: g * (stop - start)].reshape(g, stop - start)
                 np.dot(q, rows[start:stop].T, S)
                 _collect(S, start, queries, squares, keep, distances, found, counts, limits)
         for i in range(m):
             _shrink(i, keep, distances, found, counts, limits)
-    nearest = np.full((m, keep + _LOOSE), -1, np.int32)
+    nearest = np.full((m, keep + _KEEP_SLACK), -1, np.int32)
     for i in range(m):
         nearest[i, : counts[i]] = found[i, : counts[i]]
     return nearest
@@ -108,21 +106,21 @@ def candidates(
 
 @compiled
 def sort_exactly(
-    x: Array, points: Array, scale: float, places: Array, order: Array, k: int
+    x: Array, points: Array, scale: float, positions: Array, order: Array, k: int
 ) -> tuple[Array, Array]:
-    """Return the k nearest of the candidates at `places` by explicit differences, nearest first.
+    """Return the k nearest of the candidates by explicit differences, nearest first.
 
-    Points equally far come in the order of their index, order[place].
+    Equally distant points are in the order of their index, order[position].
     """
-    m, keep = places.shape
+    m, keep = positions.shape
     distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
     d, ids = np.empty(keep), np.empty(keep, np.int64)
     for i in range(m):
         for j in range(keep):
-            if places[i, j] < 0:
+            if positions[i, j] < 0:
                 value, index = np.inf, np.int64(len(order))
             else:
-                index = np.int64(order[places[i, j]])
+                index = np.int64(order[positions[i, j]])
                 value = _scaled_square(x[i], points[index], scale)
             at = j
             while at > 0 and (d[at - 1] > value or (d[at - 1] == value and ids[at - 1] > index)):
@@ -153,7 +151,7 @@ def _scaled_square(x: Array, y: Array, scale: float) -> float:
 
 @compiled
 def _smallest_first(d: Array, ids: Array, count: int, k: int) -> None:
-    """Rearrange d and ids, of that length, so that the k smallest d come first (quickselect)."""
+    """Rearrange d and ids, of length `count`, so that the k smallest d come first (quickselect)."""
     low, high = 0, count - 1
     while low < high:
         a, b, c = d[low], d[(low + high) >> 1], d[high]
@@ -197,38 +195,38 @@ def _group(cells: Array, members: Array, first: Array) -> None:
 
 
 @compiled
-def _less_own_centre(x: Array, own: Array, centres: Array) -> Array:
+def _less_own_centroid(x: Array, own: Array, centroids: Array) -> Array:
     offsets = np.empty(x.shape, np.float32)
     for i in range(len(x)):
         c = own[i]
         for t in range(x.shape[1]):
-            offsets[i, t] = np.float32(x[i, t] - centres[c, t])
+            offsets[i, t] = np.float32(x[i, t] - centroids[c, t])
     return offsets
 
 
 @compiled
-def _less_centre(
+def _less_centroid(
     offsets: Array,
     own: Array,
     queries: Array,
-    centres: Array,
+    centroids: Array,
     c: int,
     step: Array,
     q: Array,
     squares: Array,
 ) -> None:
-    """Write queries less the centre of cell c, a one behind each, and their squared lengths.
+    """Write to q (query - centroid of cell c, 1) for each query, and to `squares` the lengths².
 
-    They are the sum of their offset in their own cell and the step between centres, which both
-    have all digits of float32.
+    It is the sum of the offset from the own centroid and the step between the centroids, each
+    accurate in float32.
     """
-    width, last = centres.shape[1], -1
+    width, last = centroids.shape[1], -1
     for r in range(len(queries)):
         i = queries[r]
         if own[i] != last:
             last = own[i]
             for t in range(width):
-                step[t] = np.float32(centres[last, t] - centres[c, t])
+                step[t] = np.float32(centroids[last, t] - centroids[c, t])
         for t in range(width):
             q[r, t] = offsets[i, t] + step[t]
         total = np.float32(0.0)
@@ -250,7 +248,7 @@ def _collect(
     counts: Array,
     limits: Array,
 ) -> None:
-    """Add the points nearer than the limit of their query; most blocks of 32 have none."""
+    """Add the points nearer than the limit of their query; most blocks of 32 contain none."""
     total = S.shape[1]
     whole = total - total % _LANES
     for r in range(len(queries)):
@@ -268,7 +266,7 @@ def _collect(
                 counts[i] = count
                 _shrink(i, keep, distances, found, counts, limits)
                 limit, count = limits[i] - own, counts[i]
-            for t in range(p, stop):  # without a branch, which would be taken by chance
+            for t in range(p, stop):  # no branch: it would be unpredictable
                 distances[i, count], found[i, count] = S[r, t] + own, start + t
                 count += np.int64(S[r, t] < limit)
         counts[i] = count
@@ -278,12 +276,12 @@ def _collect(
 def _shrink(
     i: int, keep: int, distances: Array, found: Array, counts: Array, limits: Array
 ) -> None:
-    """Keep the `keep` nearest points of query i, or up to eight more, and lower its limit.
+    """Keep the `keep` nearest points of query i, or up to 8 more, and lower its limit.
 
-    The limit is found by halving an interval: counting what is below takes no branches.
+    The limit is found by bisection, in which counting needs no branches.
     """
     count = counts[i]
-    if count <= keep + _LOOSE:
+    if count <= keep + _KEEP_SLACK:
         return
     low = high = distances[i, 0]
     for t in range(count):
@@ -292,7 +290,7 @@ def _shrink(
     low -= abs(low) * np.float32(1e-3) + np.float32(1e-30)
     while True:
         middle = np.float32(0.5) * (low + high)
-        if middle <= low or middle >= high:  # what lies between is equal
+        if middle <= low or middle >= high:  # the distances in between are equal
             break
         below = np.int32(0)
         for t in range(count):
@@ -301,10 +299,10 @@ def _shrink(
             low = middle
             continue
         high = middle
-        if below <= keep + _LOOSE:
+        if below <= keep + _KEEP_SLACK:
             break
     kept = _move_to_front(i, count, high, distances, found)
-    if kept > keep + _LOOSE:  # of points equally far any
+    if kept > keep + _KEEP_SLACK:  # any of equally distant points
         _move_to_front(i, kept, low, distances, found)
         kept = keep
     counts[i], limits[i] = kept, high
@@ -312,11 +310,11 @@ def _shrink(
 
 @compiled
 def _move_to_front(i: int, count: int, limit: float, distances: Array, found: Array) -> int:
-    """Exchange points of query i so that those up to the limit come first; return their number."""
+    """Swap points of query i so that those up to the limit come first; return their number."""
     kept = 0
     for t in range(count):
-        d, place = distances[i, t], found[i, t]
+        d, position = distances[i, t], found[i, t]
         distances[i, t], found[i, t] = distances[i, kept], found[i, kept]
-        distances[i, kept], found[i, kept] = d, place
+        distances[i, kept], found[i, kept] = d, position
         kept += int(d <= limit)
     return kept

@@ -1,4 +1,4 @@
-"""Rows of points compared: distances of pairs, and which rows are equal."""
+"""Comparison of rows of points: distances of pairs, and which rows are equal."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from heatsketch._array import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.operators.kernel import squared_norms
 
-CHUNK = 2**22  # coordinates differenced at a time: 32 MB
+DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
 
 
 def pair_distances(x: Points, y: Points, rows: Array, columns: Array) -> Array:
-    """Return |x[rows] - y[columns]|, one number a pair, from explicit differences."""
+    """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences."""
     distances = np.empty(len(rows))
-    for pairs in row_tiles(len(rows), max(1, CHUNK // y.shape[1])):
+    for pairs in row_tiles(len(rows), max(1, DIFFERENCES_AT_A_TIME // y.shape[1])):
         difference = x[rows[pairs]] - y[columns[pairs]]
         distances[pairs] = np.sqrt(squared_norms(difference))
     return distances
 
 
 def distinct_rows(points: Points) -> tuple[Array, Array]:
-    """Return (first, inverse): rows `first` are distinct, row i equals row first[inverse[i]]."""
+    """Return (first, inverse): the first row of each value; row i equals row first[inverse[i]]."""
     if sparse.issparse(points):
         keys = _sparse_row_keys(points)
     else:
         keys = np.ascontiguousarray(points + 0.0)  # -0.0 becomes 0.0
         keys = keys.view(np.dtype((np.void, keys.dtype.itemsize * keys.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")  # keep the order in which points come
+    order = np.argsort(first, kind="stable")  # in the order of the rows, not of the keys
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return first[order], rank[inverse.ravel()]

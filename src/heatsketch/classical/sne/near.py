@@ -1,4 +1,4 @@
-"""The nearest others of points, found by a search or among given distances."""
+"""The nearest neighbours of points, by a search or from given distances."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from heatsketch.graphs.neighborhoods import find_neighbors
 from heatsketch.neighbors import NeighborIndex, Neighbors
 from heatsketch.spectral.classical_scaling import classical_scaling
 
-_ALL_POINTS = 1000  # up to here a point has all others as neighbours
+_MAX_COMPLETE_POINTS = 1000  # up to here every other point is a neighbour
 
 
 class Near(ABC):
-    """Abstract base: distances of points to their nearest ones, and where they come from."""
+    """Abstract base: the nearest neighbours of points, and their distances."""
 
     exponent: int  # distances are in units of 2^exponent
-    diagnostics: dict[str, float]  # what is known of the quality of the search
+    diagnostics: dict[str, float]  # measures of the quality of the search
 
     @abstractmethod
     def own(self) -> Neighbors:
-        """Return the nearest others of every point, nearest first."""
+        """Return the nearest neighbours of every point, nearest first."""
 
     @abstractmethod
     def of(self, X: Any) -> Neighbors:
-        """Return the nearest points of new ones."""
+        """Return the nearest neighbours of new points."""
 
     @abstractmethod
     def principal(self, k: int, seed: int) -> Array:
@@ -39,19 +39,19 @@ class Near(ABC):
 
 
 def near_points(X: Points, neighbors: Any, perplexity: float) -> Near:
-    """Return the neighbours of points (n, d), by the search that `neighbors` stands for."""
+    """Return the neighbours of points (n, d), by the search that `neighbors` specifies."""
     complete = neighbors is None or isinstance(neighbors, NeighborIndex)
     return _NearPoints(X, neighbors, _count(X.shape[0], perplexity, complete))
 
 
 def near_distances(D: Array, perplexity: float) -> Near:
-    """Return the neighbours of points by their distances (n, n)."""
+    """Return the neighbours of points with distances D (n, n)."""
     return _NearDistances(D, _count(len(D), perplexity, complete=True))
 
 
 def _count(n: int, perplexity: float, complete: bool) -> int:
-    """Return how many neighbours matter: all of few points, 3 · perplexity + 1 of many."""
-    return n - 1 if complete and n <= _ALL_POINTS else min(n - 1, int(3 * perplexity + 1))
+    """Return the number of neighbours: all of few points, else 3 · perplexity + 1."""
+    return n - 1 if complete and n <= _MAX_COMPLETE_POINTS else min(n - 1, int(3 * perplexity + 1))
 
 
 class _NearPoints(Near):
@@ -71,17 +71,17 @@ class _NearPoints(Near):
         return self._search.query(X, self._count)
 
     def principal(self, k: int, seed: int) -> Array:
-        from sklearn.decomposition import PCA  # takes long to import
+        from sklearn.decomposition import PCA  # slow to import
 
         points = self._frame(self._X)
         k = min(k, *points.shape)
-        if sparse.issparse(points) and k == min(points.shape):  # ARPACK finds fewer than all
+        if sparse.issparse(points) and k == min(points.shape):  # ARPACK cannot find all
             points = points.toarray()
         solver = "arpack" if sparse.issparse(points) else "auto"
         with single_threaded_blas(), np.errstate(all="ignore"):  # the same bits everywhere
             try:
                 return PCA(k, svd_solver=solver, random_state=seed).fit_transform(points)
-            except ArpackError:  # the points do not differ
+            except ArpackError:  # all points are equal
                 return np.zeros((points.shape[0], k))
 
 
@@ -92,7 +92,7 @@ class _NearDistances(Near):
 
     def own(self) -> Neighbors:
         D = self._D.copy()
-        np.fill_diagonal(D, -1.0)  # itself before all
+        np.fill_diagonal(D, -1.0)  # sorts first
         found = self._nearest(D, self._count + 1)
         return Neighbors(found.distances[:, 1:], found.indices[:, 1:])
 
@@ -102,7 +102,7 @@ class _NearDistances(Near):
     def principal(self, k: int, seed: int) -> Array:
         squares = np.ldexp(self._D.astype(float), -self.exponent) ** 2
         with single_threaded_blas(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of dimensions that are missing: others replace them
+            warnings.simplefilter("ignore")  # missing dimensions are replaced by others
             return classical_scaling(squares, min(k, len(squares))).coordinates
 
     def _nearest(self, D: Array, count: int) -> Neighbors:
@@ -118,7 +118,7 @@ class _NearDistances(Near):
 
 
 def _others(found: Neighbors) -> Neighbors:
-    """Take each point out of its own neighbours; where copies have crowded it out, the last one."""
+    """Remove each point from its own neighbours; the last one where copies have displaced it."""
     n, width = found.indices.shape
     own = found.indices == np.arange(n)[:, None]
     own[~own.any(axis=1), -1] = True

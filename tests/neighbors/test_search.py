@@ -45,7 +45,7 @@ def test_training_points_come_out_of_a_transformer_as_they_went_in(make):
 def test_a_graph_of_distances_gives_what_our_own_search_gives(make):
     given = make(neighbors=distances()).fit(X)
     np.testing.assert_allclose(given.embedding_, make().fit(X).embedding_, rtol=1e-9, atol=1e-12)
-    with pytest.raises(ValueError, match="says nothing of new ones; pass a KNeighborsTransformer"):
+    with pytest.raises(ValueError, match="no distances to new points; pass"):
         given.transform(X[:2])
 
 
@@ -82,7 +82,7 @@ def test_duplicates_share_a_vertex_of_a_transformers_graph():
 
 def test_an_index_says_how_exact_the_search_is(monkeypatch):
     monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 50)
-    monkeypatch.setattr("heatsketch.neighbors.inverted_lists._CELL", 10)
+    monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 10)
     wide = np.random.default_rng(1).normal(size=(500, 20))
     default = hs.Diffusion.from_points(wide)
     assert 0.98 <= default.diagnostics["recall"] <= 1
@@ -99,11 +99,11 @@ def test_an_index_says_how_exact_the_search_is(monkeypatch):
     [
         ("nearest", TypeError, "of type str; pass a NeighborIndex, a KNeighborsTransformer"),
         (distances()[:50, :50], ValueError, r"shape \(50, 50\) but X has 120 points"),
-        (distances(k=4), ValueError, "only 4 neighbours but 8 are wanted; pass a smaller"),
+        (distances(k=4), ValueError, "only 4 neighbours for row 0, but 8 are needed; pass"),
         (-distances(), ValueError, "negative or non-finite numbers; pass distances"),
         (distances() * np.nan, ValueError, "negative or non-finite numbers; pass distances"),
         (NeighborIndex(X[:50]), ValueError, "index of 50 points but X has 120"),
-        (KNeighborsTransformer(n_neighbors=3), ValueError, "only 3 neighbours but 8 are wanted"),
+        (KNeighborsTransformer(n_neighbors=3), ValueError, "only 3 neighbours for row 0, but 8"),
     ],
 )
 def test_what_cannot_be_used_is_refused(neighbors, error, message):

@@ -1,4 +1,4 @@
-"""Neighbours that the caller brings: an index, a transformer of scikit-learn's kind, or a graph."""
+"""Searches for neighbours: our own, a transformer like scikit-learn's, or a graph of distances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from heatsketch.neighbors.rows import distinct_rows, pair_distances
 
 
 class Search(Protocol):
-    """What a graph is built from: nearest points, in the units of a frame."""
+    """A search for nearest points, with distances in the units of a frame."""
 
     @property
     def n(self) -> int:
@@ -25,7 +25,7 @@ class Search(Protocol):
         ...
 
     def of_points(self, k: int) -> Neighbors:
-        """Return the k nearest points of every point, itself first of all: (n, k)."""
+        """Return the k nearest points of every point, itself first: (n, k)."""
         ...
 
     def query(self, x: Points, k: int) -> Neighbors:
@@ -41,23 +41,23 @@ class Search(Protocol):
         ...
 
     def diagnostics(self, k: int) -> dict[str, float]:
-        """Return what is known of the quality of a search for k neighbours."""
+        """Return measures of the quality of a search for k neighbours."""
         ...
 
     def order(self) -> Array | None:
-        """Return the points in an order in which near ones are near, if there is one."""
+        """Return an order (n,) that puts neighbours close together, if the search has one."""
         ...
 
 
 def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
-    """Return the search that `neighbors` stands for.
+    """Return the search that `neighbors` specifies.
 
     Parameters
     ----------
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n)
-        None: a search of our own. A transformer (scikit-learn's KNeighborsTransformer, or any with
-        `fit_transform` and `transform` that give sparse graphs of distances) is fitted to X, as a
-        copy. A matrix holds distances between the rows of X, at least those of the neighbours.
+        None: a new NeighborIndex. A transformer (scikit-learn's KNeighborsTransformer, or any with
+        `fit_transform` and `transform` that return sparse graphs of distances) is cloned and fitted
+        to X. A matrix holds distances between rows of X, at least those of the neighbours.
     X : array or CSR matrix (n, d)
     frame : Frame
         Coordinates in which distances are given.
@@ -68,9 +68,9 @@ def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
         _check_same_points(neighbors, X)
         return neighbors.in_frame(frame)
     if sparse.issparse(neighbors):
-        return _Graph(neighbors, X, frame)
+        return _GivenGraph(neighbors, X, frame)
     if hasattr(neighbors, "fit_transform") and hasattr(neighbors, "transform"):
-        return _Transformer(neighbors, X, frame)
+        return _FittedTransformer(neighbors, X, frame)
     raise TypeError(
         f"neighbors is of type {type(neighbors).__name__}; pass a NeighborIndex, a "
         "KNeighborsTransformer or a sparse matrix of distances (n, n)."
@@ -78,12 +78,12 @@ def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
 
 
 def distinct_search(neighbors: Any, X: Points, frame: Frame) -> tuple[Points, Array, Search]:
-    """Return the distinct rows of X, the one that each row equals, and the search among them.
+    """Return the distinct rows of X, which of them each row equals, and the search among them.
 
     Parameters
     ----------
     neighbors : None, NeighborIndex or transformer
-        As in `search_of`; an index keeps what is found, a transformer is fitted again.
+        As in `search_of`; a transformer is fitted again, to the distinct rows.
     X, frame
         As in `search_of`.
 
@@ -109,18 +109,15 @@ def distinct_search(neighbors: Any, X: Points, frame: Frame) -> tuple[Points, Ar
 def _check_same_points(index: NeighborIndex, X: Points) -> None:
     if index.n != X.shape[0]:
         raise ValueError(
-            f"neighbors is an index of {index.n} points but X has {X.shape[0]}; pass one "
-            "of the same points, or a KNeighborsTransformer, which is fitted to any."
+            f"neighbors is an index of {index.n} points but X has {X.shape[0]}; pass an index "
+            "of the same points, or a KNeighborsTransformer, which is fitted to X."
         )
     if not index.holds(X):
-        raise ValueError(
-            "neighbors is an index of other points than X; pass NeighborIndex(X) of the very "
-            "points that are embedded."
-        )
+        raise ValueError("neighbors is an index of other points than X; pass NeighborIndex(X).")
 
 
-class _Given:
-    """Abstract base: distances between points, as a graph."""
+class _GraphSearch:
+    """Abstract base: a search in a graph of distances between points."""
 
     _graph: sparse.csr_matrix
     _frame: Frame
@@ -136,79 +133,79 @@ class _Given:
         return None
 
     def of_points(self, k: int) -> Neighbors:
-        return _nearest_in(self._graph, k, self._frame, own=True)
+        return _nearest_entries(self._graph, k, self._frame, own=True)
 
     def query(self, x: Points, k: int) -> Neighbors:
-        return _nearest_in(self._graph_of(x), k, self._frame, own=False)
+        return _nearest_entries(self._graph_of(x), k, self._frame, own=False)
 
     def points_within(self, radius: float) -> sparse.csr_matrix:
-        return _within(self._graph, radius, self._frame)
+        return _entries_within(self._graph, radius, self._frame)
 
     def within(self, x: Points, radius: float) -> sparse.csr_matrix:
-        return _within(self._graph_of(x), radius, self._frame)
+        return _entries_within(self._graph_of(x), radius, self._frame)
 
     @abstractmethod
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
         """Return the distances from new points x (m, d) to their neighbours, CSR (m, n)."""
 
 
-class _Graph(_Given):
-    """Distances between points that the caller has computed; new points have none."""
+class _GivenGraph(_GraphSearch):
+    """A search in a graph that the caller has computed, which has no distances to new points."""
 
     def __init__(self, graph: Any, X: Points, frame: Frame) -> None:
         graph = sparse.csr_matrix(graph)
         if graph.shape != (X.shape[0], X.shape[0]):
             raise ValueError(
                 f"neighbors has shape {graph.shape} but X has {X.shape[0]} points; pass the "
-                f"distances between these, ({X.shape[0]}, {X.shape[0]})."
+                f"distances between these points, shape ({X.shape[0]}, {X.shape[0]})."
             )
         _refuse_connectivity(graph, X)
         self._graph, self._frame = graph, frame
 
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
         raise ValueError(
-            "neighbors is a graph of the training points, which says nothing of new ones; pass a "
-            "KNeighborsTransformer instead."
+            "neighbors is a graph of the training points and has no distances to new points; pass "
+            "a KNeighborsTransformer instead."
         )
 
 
-class _Transformer(_Given):
-    """A transformer of scikit-learn's kind, fitted to the points."""
+class _FittedTransformer(_GraphSearch):
+    """A search by a transformer like scikit-learn's, fitted to the points."""
 
     def __init__(self, transformer: Any, X: Points, frame: Frame) -> None:
-        self._fitted, self._frame = clone(transformer), frame
-        self._graph = sparse.csr_matrix(self._fitted.fit_transform(X))
+        self._transformer, self._frame = clone(transformer), frame
+        self._graph = sparse.csr_matrix(self._transformer.fit_transform(X))
         _refuse_connectivity(self._graph, X)
 
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
-        return sparse.csr_matrix(self._fitted.transform(x))
+        return sparse.csr_matrix(self._transformer.transform(x))
 
 
-def _within(graph: sparse.csr_matrix, radius: float, frame: Frame) -> sparse.csr_matrix:
-    """Return the entries of a graph of distances up to `radius`, in the frame."""
+def _entries_within(graph: sparse.csr_matrix, radius: float, frame: Frame) -> sparse.csr_matrix:
+    """Return the distances of a graph up to `radius`, in the frame."""
     graph = graph.tocoo()
-    distances = np.ldexp(_checked(graph.data).astype(float), -frame.exponent)
+    distances = np.ldexp(_check_distances(graph.data).astype(float), -frame.exponent)
     kept = distances <= radius
     rows, columns = graph.row[kept], graph.col[kept]
     return sparse.csr_matrix((distances[kept], (rows, columns)), shape=graph.shape)
 
 
-def _nearest_in(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Neighbors:
-    """Return the k nearest points of each row of a graph of distances, with `own` itself first."""
+def _nearest_entries(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Neighbors:
+    """Return the k nearest points of each row of a graph; with `own`, the point itself first."""
     m = graph.shape[0]
-    _checked(graph.data)
+    _check_distances(graph.data)
     rows = np.repeat(np.arange(m), np.diff(graph.indptr))
     columns, distances = graph.indices.astype(np.int64), graph.data.astype(float)
     if own:
         others = rows != columns
         rows = np.concatenate([np.arange(m), rows[others]])
         columns = np.concatenate([np.arange(m), columns[others]])
-        distances = np.concatenate([np.full(m, -1.0), distances[others]])  # itself before all
+        distances = np.concatenate([np.full(m, -1.0), distances[others]])  # sorts first
     counts = np.bincount(rows, minlength=m)
     if counts.min() < k:
         raise ValueError(
-            f"neighbors gives row {int(counts.argmin())} only {counts.min() - own} neighbours but "
-            f"{k - own} are wanted; pass a smaller n_neighbors, or more neighbours."
+            f"neighbors has only {counts.min() - own} neighbours for row {counts.argmin()}, but "
+            f"{k - own} are needed; pass a smaller n_neighbors, or more neighbours."
         )
     order = np.lexsort((columns, distances, rows))
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -218,7 +215,7 @@ def _nearest_in(graph: sparse.csr_matrix, k: int, frame: Frame, own: bool) -> Ne
 
 
 def _refuse_connectivity(graph: sparse.csr_matrix, X: Points) -> None:
-    """Raise where all entries are 1 though points are not so far apart: no distances, then."""
+    """Raise if all entries are 1 although the distances are not."""
     if graph.nnz == 0 or (graph.data != 1).any():
         return
     entries = np.unique(np.linspace(0, graph.nnz - 1, 100).astype(np.int64))
@@ -228,12 +225,12 @@ def _refuse_connectivity(graph: sparse.csr_matrix, X: Points) -> None:
     distances = pair_distances(points, points, rows, graph.indices[entries])
     if not np.allclose(np.ldexp(distances, frame.exponent), 1, rtol=1e-3):
         raise ValueError(
-            "neighbors holds only ones, which mark the neighbours but do not give their distances; "
-            "pass distances (mode='distance')."
+            "neighbors holds only ones, which mark neighbours but are not their distances; pass "
+            "distances (mode='distance')."
         )
 
 
-def _checked(distances: Array) -> Array:
+def _check_distances(distances: Array) -> Array:
     if len(distances) and not (np.isfinite(distances).all() and distances.min() >= 0):
         raise ValueError("neighbors holds negative or non-finite numbers; pass distances.")
     return distances
