@@ -201,3 +201,23 @@ def _read(name: str, X: Any, **form: Any) -> Array:
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} cannot be read as numbers: {error}; pass a numeric array.") from error
+
+
+def warn_of_scales(X: Any) -> None:
+    """Warn when one feature decides all distances."""
+    highest, lowest = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(X):
+        highest, lowest = highest.toarray().ravel(), lowest.toarray().ravel()
+    ranges = highest / 2 - lowest / 2  # halves, for a range may be beyond float64
+    widest = float(ranges.max())
+    if widest == 0:
+        return
+    spread = (ranges / widest) ** 2
+    share = spread / spread.sum()
+    if share.max() > 0.9999 and (ranges > 0).sum() > 1:
+        warnings.warn(
+            f"Feature {int(share.argmax())} carries {100 * share.max():.4g} % of the squared "
+            "distances; scale the features (e.g. StandardScaler) if the others matter.",
+            ScaleWarning,
+            stacklevel=4,
+        )

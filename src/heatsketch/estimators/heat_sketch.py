@@ -129,6 +129,7 @@ class HeatSketch(DiffusionEstimator):
             check_time(t, self.filter, whole_powers=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
+        A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).quotient() for t in times]
         G = random_block(diffusion.n, int(self.n_components), self.kind, self.random_state)
-        return sketch_blocks(diffusion.deflated(), filters, G)
+        return sketch_blocks(A, filters, G)

@@ -52,6 +52,8 @@ class Neighborhoods:
         In the frame.
     vertex : array (points,) or None
         The vertex of each input point; None: they have the same numbers.
+    recall : dict
+        The recall of the search and its standard error, if it is approximate.
     """
 
     frame: Frame
@@ -59,6 +61,7 @@ class Neighborhoods:
     n_neighbors: int | None
     radius: float | None
     vertex: Array | None
+    recall: dict[str, float]
     _points: Points  # in the numbering of the search, in data units
     _order: Array | None  # (n,), the point of each vertex in the search; None: same
 
@@ -88,11 +91,7 @@ class Neighborhoods:
             "components": connected_components(graph, directed=False)[0],
             "duplicates": 0 if self.vertex is None else len(self.vertex) - self.n,
         }
-        return found | self.recall()
-
-    def recall(self) -> dict[str, float]:
-        """Return the recall of the search and its standard error, if it is approximate."""
-        return {} if self.n_neighbors is None else self.search.diagnostics(self.n_neighbors + 1)
+        return found | self.recall
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return max(G, Gᵀ), its components joined by the shortest links, with a warning."""
@@ -168,8 +167,8 @@ def neighborhood_graph(
     else:
         radius = check_number(radius, "radius", low=0, open_low=True)
         scaled_radius = float(np.ldexp(radius, -frame.exponent))
-    found = find_neighbors(X, frame, k, scaled_radius, neighbors, merge)
-    points, vertex, search, nearest = found
+    points, vertex, search, nearest = find_neighbors(X, frame, k, scaled_radius, neighbors, merge)
+    recall = {} if k is None else search.diagnostics(nearest.indices.shape[1])
     order = search.order() if is_large(search.n) else None
     number = None if order is None else inverse_permutation(order)
     if number is not None:
@@ -179,7 +178,7 @@ def neighborhood_graph(
         graph = _sorted_rows(nearest, search.n, order, number)
     else:
         graph = nearest if order is None else permuted(nearest, order)
-    return graph, Neighborhoods(frame, search, k, scaled_radius, vertex, points, order)
+    return graph, Neighborhoods(frame, search, k, scaled_radius, vertex, recall, points, order)
 
 
 def find_neighbors(
@@ -189,18 +188,13 @@ def find_neighbors(
 
     Parameters are those of `neighborhood_graph`.
     """
-
-    def nearest(search: Search) -> Neighbors | sparse.csr_matrix:
-        if k is None:
-            assert radius is not None
-            return search.points_within(radius)
-        return search.of_points(feasible_neighbors(k, search.n) + 1)
-
+    k = None if k is None else feasible_neighbors(k, X.shape[0])
     search, distinct = search_of(neighbors, X, frame), None
-    found = nearest(search)
+    found = search.of_points(k + 1) if k else search.points_within(radius or 0.0)
     if merge and not sparse.issparse(neighbors) and _has_copies(found):
         X, distinct, search = distinct_search(neighbors, X, frame)
-        found = nearest(search)
+        k = None if k is None else feasible_neighbors(k, search.n)
+        found = search.of_points(k + 1) if k else search.points_within(radius or 0.0)
     return Found(X, distinct, search, found)
 
 

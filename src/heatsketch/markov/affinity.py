@@ -135,7 +135,7 @@ def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affi
     _check_radius_budget(index, X, radius)
     graph, neighborhoods = neighborhood_graph(X, radius=radius, neighbors=index, merge=False)
     rows = _NeighborRows(neighborhoods, neighborhoods.frame.squared(epsilon))
-    K = rows.weights(graph)
+    K = rows.weights(graph, out=graph.data)
     logger.info("radius graph: %.1f neighbours a point", K.nnz / K.shape[0] - 1)
     return Affinity(
         Sparse(K),
@@ -157,15 +157,16 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     k = int(found.n_neighbors)  # type: ignore[arg-type]
     if epsilon == "self-tuning":
-        scales = _check_scales(_kth_distances(graph, scale_order(k)), found.inputs)
-        rows = _NeighborRows(found, scales, scale_order(k))
+        order = scale_order(k)
+        scales = _check_scales(_kth_distances(graph, order), found)
+        rows = _NeighborRows(found, scales, order)
         bandwidth: float | Array = np.ldexp(scales, found.frame.exponent)
     else:
         inputs = found.inputs
         distinct = X if inputs is None or len(inputs) == X.shape[0] else X[np.sort(inputs)]
         bandwidth = resolve_epsilon(distinct, epsilon)
         rows = _NeighborRows(found, found.frame.squared(bandwidth))
-    own = rows.weights(graph)
+    own = rows.weights(graph, out=graph.data)
     return Affinity(
         Sparse(larger_of_both(own)),
         rows,
@@ -173,7 +174,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         own_rows=own,
         vertex=found.vertex,
         epsilon=bandwidth,
-        diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - found.n, **found.recall()},
+        diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - found.n, **found.recall},
     )
 
 
@@ -195,10 +196,10 @@ def _check_distinct(n: int) -> None:
         )
 
 
-def _check_scales(scales: Array, inputs: Array | None = None) -> Array:
+def _check_scales(scales: Array, found: Neighborhoods | None = None) -> Array:
     if (scales > 0).all():
         return scales
-    bad = np.flatnonzero(scales == 0)
+    bad, inputs = np.flatnonzero(scales == 0), None if found is None else found.inputs
     raise ValueError(
         f"Around point(s) {name_rows(bad if inputs is None else inputs[bad])} distances are too "
         "small for float64 next to the size of X; leave out the points that are so far away."
@@ -207,7 +208,13 @@ def _check_scales(scales: Array, inputs: Array | None = None) -> Array:
 
 def _kth_distances(rows: sparse.csr_matrix, k: int) -> Array:
     """Return the distance from each row to its k-th neighbour, itself (0th) among them."""
-    return np.partition(rows.data.reshape(rows.shape[0], -1), k, axis=1)[:, k]
+    near, kth = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
+
+    def work(tile: slice) -> None:
+        kth[tile] = np.partition(near[tile], k, axis=1)[:, k]
+
+    for_each_tile(work, len(kth))
+    return kth
 
 
 def _check_radius_budget(index: NeighborIndex, X: Any, radius: float) -> None:
@@ -273,12 +280,15 @@ class _NeighborRows:
         own = _kth_distances(distances, self.order) if self.order else None
         return self._kept(self.weights(distances, own), distances)
 
-    def weights(self, distances: sparse.csr_matrix, own: Array | None = None) -> sparse.csr_matrix:
+    def weights(
+        self, distances: sparse.csr_matrix, own: Array | None = None, out: Array | None = None
+    ) -> sparse.csr_matrix:
         """Return the affinities at these distances (m, n); those that underflow are left out.
 
-        `own` (m,) are the local scales of the rows, by default those of the vertices.
+        `own` (m,) are the local scales of the rows, by default those of the vertices; `out` (nnz,)
+        may be the distances, which are not kept then.
         """
-        weights, scales = np.empty(distances.nnz), self.scales
+        weights, scales = np.empty(distances.nnz) if out is None else out, self.scales
         left = scales if own is None else own
 
         def work(tile: slice) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import ROW_TILE, row_tiles
-from heatsketch._checks import check_choice, check_number, check_points
+from heatsketch._checks import check_choice, check_number, check_points, warn_of_scales
 from heatsketch._typing import Array
 from heatsketch.markov import affinity as affinities
 from heatsketch.markov.affinity import WIDE_CUT, Affinity
@@ -22,7 +22,6 @@ from heatsketch.markov.certificates import (
     certify_spectrum,
     check_connectivity,
     warn_of_distances,
-    warn_of_scales,
 )
 from heatsketch.markov.extension import Extension, GivenRows, MixtureRows, ScaledRows
 from heatsketch.markov.normalization import (
@@ -328,6 +327,7 @@ class Diffusion:
         else:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, inputs)
         A = scaling.of(K, dtype)
+        own_rows = None if built.own_rows is None else scaling.rows(built.own_rows, dtype)
         diagnostics = (
             built.diagnostics
             | check_connectivity(K, scaling.row_sums, advise, inputs)
@@ -343,7 +343,7 @@ class Diffusion:
             scaling.measure,
             ScaledRows(built.rows, scaling, width, built.rows_are_sparse),
             normalization,
-            None if built.own_rows is None else scaling.rows(built.own_rows, dtype),
+            own_rows,
             built.vertex,
             built.epsilon,
             diagnostics,

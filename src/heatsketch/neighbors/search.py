@@ -95,7 +95,7 @@ def distinct_search(neighbors: Any, X: Points, frame: Frame) -> tuple[Points, Ar
     if isinstance(neighbors, NeighborIndex):
         _check_same_points(neighbors, X)
         index, vertex = neighbors.in_frame(frame).distinct()
-        distinct: tuple[Points, Array, Search] = index.given, vertex, index
+        distinct: tuple[Points, Array, Search] = index.input_points, vertex, index
     else:
         first, vertex = distinct_rows(frame(X))
         distinct = X[first], vertex, search_of(neighbors, X[first], frame)
