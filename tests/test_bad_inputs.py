@@ -349,7 +349,7 @@ def test_the_smallest_numbers(affinity: str, smallest: float, make: Any) -> None
 def test_a_bandwidth_that_is_no_number_is_refused(scale: float) -> None:
     for affinity in ("knn", "dense", "radius"):
         for epsilon in ("ksum", "median", "nearest", 1.0):
-            with refused(ValueError, "beyond float64", "rescale", "self-tuning"):
+            with refused(ValueError, "outside the range of float64", "rescale", "self-tuning"):
                 strictly(
                     lambda a=affinity, e=epsilon: hs.diffusion(X * scale, affinity=a, epsilon=e)
                 )

@@ -270,10 +270,10 @@ def test_radius_rows_of_training_points_are_rows_of_the_matrix():
 
 def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeypatch):
     X = cloud(80)
-    stored = affinity._RADIUS_BYTES * radius_affinity(X, 0.4).operator.matrix.nnz
-    monkeypatch.setattr(affinity, "_RADIUS_BUDGET", 2 * stored)
+    stored = affinity._RADIUS_BYTES_PER_ENTRY * radius_affinity(X, 0.4).operator.matrix.nnz
+    monkeypatch.setattr(affinity, "_MAX_RADIUS_BYTES", 2 * stored)
     radius_affinity(X, 0.4)
-    monkeypatch.setattr(affinity, "_RADIUS_BUDGET", stored / 2)
+    monkeypatch.setattr(affinity, "_MAX_RADIUS_BYTES", stored / 2)
     with pytest.raises(MemoryError, match="pass a smaller epsilon, or affinity='knn'"):
         radius_affinity(X, 0.4)
 

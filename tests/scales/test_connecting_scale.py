@@ -101,7 +101,7 @@ def test_offsets_copies_order_and_sparsity_do_not_matter():
 def test_what_no_epsilon_connects_is_refused():
     with pytest.raises(ValueError, match="All points are the same"):
         connecting_epsilon(np.ones((5, 2)))
-    with pytest.raises(ValueError, match="beyond float64"):
+    with pytest.raises(ValueError, match="outside the range of float64"):
         connecting_epsilon(1e200 * cloud())
     with pytest.raises(ValueError, match=r"cut=0\.0 is out of range"):
         connecting_epsilon(cloud(), cut=0)
@@ -225,7 +225,7 @@ def test_self_tuning_scales_are_told_how_many_neighbours_connect(affinity, gap):
 def test_where_no_number_of_neighbours_does_the_warning_names_an_epsilon(affinity, gap):
     X, way = groups(gap=gap), {"affinity": affinity, "n_neighbors": 15}
     text = advice_of(X, **way)
-    assert "Whatever n_neighbors, self-tuning scales let hardly anything pass" in text
+    assert "With self-tuning scales no n_neighbors would connect them" in text
     if gap > 100:
         advice_of(X, **way | {"n_neighbors": 119})
     assert in_one_piece(X, **way | named(text))
@@ -246,7 +246,7 @@ def test_given_neighbours_are_left_to_the_caller():
     for way, words in (({}, "a number as epsilon"), ({"epsilon": 1.0}, "a larger epsilon")):
         text = advice_of(X, neighbors=KNeighborsTransformer(n_neighbors=20), **way)
         assert (
-            f"Raise n_neighbors to connect them; where it links them too faintly, pass {words}"
+            f"Raise n_neighbors to connect them; if the links are then too weak, pass {words}"
             in text
         )
 
@@ -258,10 +258,12 @@ def test_large_data_are_left_to_the_caller(monkeypatch):
         assert "Raise n_neighbors to connect" in advice_of(X, affinity=affinity)
     for affinity in ("dense", "radius"):
         text = advice_of(X, affinity=affinity, epsilon=1.0)
-        cut = float(re.search(r"connecting_epsilon\(X, cut=([0-9.]+)\) tells", text)[1])
+        cut = float(re.search(r"connecting_epsilon\(X, cut=([0-9.]+)\) computes", text)[1])
         assert in_one_piece(X, affinity=affinity, epsilon=connecting_epsilon(X, cut=cut))
 
 
 def test_an_outlier_beyond_all_epsilons_is_no_error():
     X = np.vstack([cloud(), [[1e160, 0.0]]])
-    assert "No epsilon would connect them" in advice_of(X, affinity="dense", epsilon=1e40)
+    assert "No epsilon in the range of float64 would connect them" in advice_of(
+        X, affinity="dense", epsilon=1e40
+    )

@@ -150,7 +150,7 @@ def test_fewer_points_than_neighbours_are_all_used():
 def test_what_has_no_dimension_is_refused():
     with pytest.raises(ValueError, match=r"2 distinct point\(s\); pass at least 3"):
         intrinsic_dimension([[0.0], [1.0], [0.0]])
-    with pytest.raises(ValueError, match="equally far, as on a grid"):
+    with pytest.raises(ValueError, match="equally distant, as on a grid"):
         intrinsic_dimension(np.eye(8), n_neighbors=4)
     with pytest.raises(ValueError, match="n_neighbors=1 is out of range"):
         intrinsic_dimension(cloud(), n_neighbors=1)

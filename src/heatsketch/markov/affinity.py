@@ -1,4 +1,4 @@
-"""Gaussian affinities of points: dense, radius-truncated, nearest neighbours; rows for new ones."""
+"""Gaussian affinities of points, dense, within a radius or of neighbours; rows of new points."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from heatsketch.scales.bandwidth import rule_epsilon, scale_order
 
 logger = logging.getLogger("heatsketch")
 
-STORED_POINTS = 4096  # a dense kernel is stored up to here (134 MB), made on the fly beyond
-WIDE_CUT = 5.0  # radius in units of √(ε/2): K is dropped below e^-12.5 = 4e-6
-_FAINT = 1e-290  # a row sum below has lost digits to underflow, its inverse powers overflow
-_RADIUS_BUDGET = 8 * 2**30  # bytes that building a radius graph may take
-_RADIUS_BYTES = 70  # an entry at the peak of building it
+STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
+WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
+_MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
+_MAX_RADIUS_BYTES = 8 * 2**30  # of memory to build a radius graph
+_RADIUS_BYTES_PER_ENTRY = 70  # at the peak
 
 
 @dataclass(frozen=True, eq=False)
 class Affinity:
-    """An affinity K of points and what belongs to it.
+    """An affinity K of points, with the rule for new points.
 
     Attributes
     ----------
     operator : Operator
         K, on the vertices.
     rows : callable
-        New points (m, d) -> K(x, x_j), (m, n) array or CSR.
+        New points (m, d) -> K(x, x_j), array or CSR (m, n).
     rows_are_sparse : bool
-        Whether `rows` gives CSR.
+        Whether `rows` returns CSR.
     own_rows : CSR (n, n) or None
-        What `rows` gives for the vertices themselves, where that differs from K: a neighbour graph
-        is symmetrised, rows of new points cannot be.
+        The `rows` of the vertices, where they differ from K: a neighbour graph is symmetrised,
+        rows of new points cannot be.
     vertex : array (points,) or None
         The vertex of each input point; None: they have the same numbers.
     epsilon : float or array (n,)
@@ -78,11 +78,11 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum") -> Array:
     Raises
     ------
     ValueError
-        X not finite, not two-dimensional or with fewer than two rows; epsilon out of range.
+        X is not finite, not two-dimensional or has fewer than two rows; epsilon is out of range.
 
     Notes
     -----
-    Cost: n² (d + 1) operations, 8 n² bytes. `Kernel` does the same without storing the matrix.
+    Cost: n² (d + 1) operations, 8 n² bytes. `Kernel` is the same without a stored matrix.
     The largest error of the exponent is 1e-8 (usually 1e-14).
     *Sketching the heat kernel*, Algorithm 1.
 
@@ -98,14 +98,14 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum") -> Array:
 
 
 def resolve_epsilon(X: Any, epsilon: float | str) -> float:
-    """Return the number that a rule's name stands for, or the number itself, checked."""
+    """Return the ε of a named rule, or the given number, checked."""
     if isinstance(epsilon, str):
         return rule_epsilon(X, epsilon)
     return check_number(epsilon, "epsilon", low=0, open_low=True)
 
 
 def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
-    """Build the full Gaussian affinity, stored up to 4,096 points, else made on the fly."""
+    """Build the full Gaussian affinity, stored for up to 4,096 points, else computed in blocks."""
     scales = None
     if epsilon == "self-tuning":
         scales = _LocalScales.of(X, n_neighbors)
@@ -122,10 +122,10 @@ def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
 
 
 def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affinity:
-    """Build the Gaussian affinity truncated at |x - y| <= cut √(ε/2), sparse; exact new rows."""
+    """Build the sparse Gaussian affinity of points at distances up to cut √(ε/2)."""
     if epsilon == "self-tuning":
         raise ValueError(
-            "epsilon='self-tuning' with affinity='radius' has no common radius; pass a number or "
+            "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or "
             "'ksum', or affinity='knn'."
         )
     epsilon = resolve_epsilon(X, epsilon)
@@ -136,7 +136,7 @@ def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affi
     graph, neighborhoods = neighborhood_graph(X, radius=radius, neighbors=index, merge=False)
     rows = _NeighborRows(neighborhoods, neighborhoods.frame.squared(epsilon))
     K = rows.weights(graph, out=graph.data)
-    logger.info("radius graph: %.1f neighbours a point", K.nnz / K.shape[0] - 1)
+    logger.info("radius graph: %.1f neighbours per point", K.nnz / K.shape[0] - 1)
     return Affinity(
         Sparse(K),
         rows,
@@ -148,10 +148,10 @@ def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affi
 
 
 def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
-    """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised; duplicates merge.
+    """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised.
 
-    `neighbors`: the search to use (see `search_of`). A given graph is taken as it is: duplicates
-    stay points of their own.
+    `neighbors` is the search to use (see `search_of`). Duplicates share a vertex, except in a given
+    graph.
     """
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
@@ -182,7 +182,7 @@ def _stored(kernel: Kernel) -> Array:
     K = np.empty((kernel.n, kernel.n))
     for rows in row_tiles(kernel.n):
         K[rows] = kernel.own_rows(rows)
-    K = np.triu(K, 1)  # one of two roundings, so that the matrix is symmetric to the last bit
+    K = np.triu(K, 1)  # half of it, so that rounding cannot break the symmetry
     K += K.T
     np.fill_diagonal(K, 1.0)
     return K
@@ -191,7 +191,7 @@ def _stored(kernel: Kernel) -> Array:
 def _check_distinct(n: int) -> None:
     if n < 2:
         raise ValueError(
-            "All distances are zero: every row of X is the same point; pass points that differ, "
+            "All distances are zero: every row of X is the same point; pass distinct points, "
             "or affinity='dense' with a number as epsilon."
         )
 
@@ -202,12 +202,12 @@ def _check_scales(scales: Array, found: Neighborhoods | None = None) -> Array:
     bad, inputs = np.flatnonzero(scales == 0), None if found is None else found.inputs
     raise ValueError(
         f"Around point(s) {name_rows(bad if inputs is None else inputs[bad])} distances are too "
-        "small for float64 next to the size of X; leave out the points that are so far away."
+        "small for float64 relative to the size of X; leave out points that are very far away."
     )
 
 
 def _kth_distances(rows: sparse.csr_matrix, k: int) -> Array:
-    """Return the distance from each row to its k-th neighbour, itself (0th) among them."""
+    """Return the distance from each row to its k-th neighbour; the 0th is the point itself."""
     near, kth = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
 
     def work(tile: slice) -> None:
@@ -218,22 +218,22 @@ def _kth_distances(rows: sparse.csr_matrix, k: int) -> Array:
 
 
 def _check_radius_budget(index: NeighborIndex, X: Any, radius: float) -> None:
-    """Raise before a radius graph is built that would not fit."""
+    """Raise if the graph within this radius would take too much memory."""
     n, frame = X.shape[0], Frame.of(X)
     sample = X[:: max(1, n // 100)]
     found = index.in_frame(frame).within(sample, float(np.ldexp(radius, -frame.exponent)))
     mean = found.nnz / sample.shape[0]
-    size = _RADIUS_BYTES * n * mean
-    if size > _RADIUS_BUDGET:
+    size = _RADIUS_BYTES_PER_ENTRY * n * mean
+    if size > _MAX_RADIUS_BYTES:
         raise MemoryError(
-            f"affinity='radius' at this epsilon joins a point with about {mean:,.0f} others: "
-            f"{size / 2**30:.0f} GB; pass a smaller epsilon, or affinity='knn'."
+            f"affinity='radius' at this epsilon gives a point about {mean:,.0f} neighbours, which "
+            f"takes {size / 2**30:.0f} GB; pass a smaller epsilon, or affinity='knn'."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _LocalScales:
-    """The distance of a point to its m-th distinct neighbour, in data units."""
+    """The distance of a point to its neighbour number `order`, in data units."""
 
     frame: Frame
     index: NeighborIndex
@@ -260,7 +260,7 @@ class _KernelRows:
 
     def __call__(self, X: Any) -> Array:
         rows = self.kernel.rows(X, None if self.scales is None else self.scales(X))
-        far = np.flatnonzero(rows.sum(axis=1) < _FAINT)
+        far = np.flatnonzero(rows.sum(axis=1) < _MIN_ROW_SUM)
         if len(far):
             warn_of_far_points(far)
             rows[far] = 0.0
@@ -276,14 +276,14 @@ class _NeighborRows:
 
     def __call__(self, X: Any) -> sparse.csr_matrix:
         k = self.neighborhoods.n_neighbors
-        distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # as vertices have
+        distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
         own = _kth_distances(distances, self.order) if self.order else None
-        return self._kept(self.weights(distances, own), distances)
+        return self._with_far_rows(self.weights(distances, own), distances)
 
     def weights(
         self, distances: sparse.csr_matrix, own: Array | None = None, out: Array | None = None
     ) -> sparse.csr_matrix:
-        """Return the affinities at these distances (m, n); those that underflow are left out.
+        """Return the affinities at these distances (m, n), without those that underflow.
 
         `own` (m,) are the local scales of the rows, by default those of the vertices; `out` (nnz,)
         may be the distances, which are not kept then.
@@ -303,20 +303,22 @@ class _NeighborRows:
             weights[entries] = np.exp(-(d / row) * (d / column))
 
         for_each_tile(work, distances.shape[0])
-        parts = (weights, distances.indices, distances.indptr)
-        K = sparse.csr_matrix(parts, shape=distances.shape)
+        csr = (weights, distances.indices, distances.indptr)
+        K = sparse.csr_matrix(csr, shape=distances.shape)
         if not weights.all():
-            K = K.copy()  # `distances` keep their pattern
+            K = K.copy()  # keeps the pattern of `distances`
             K.eliminate_zeros()
         return K
 
-    def _kept(self, K: sparse.csr_matrix, distances: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Give a row that no affinity reaches the nearest point as its only neighbour."""
-        far = np.flatnonzero(np.asarray(K.sum(axis=1)).ravel() < _FAINT)
+    def _with_far_rows(
+        self, K: sparse.csr_matrix, distances: sparse.csr_matrix
+    ) -> sparse.csr_matrix:
+        """Replace rows that underflow by the nearest point as the only neighbour."""
+        far = np.flatnonzero(np.asarray(K.sum(axis=1)).ravel() < _MIN_ROW_SUM)
         if len(far) == 0:
             return K
         counts = np.diff(distances.indptr)
-        if (counts[far] > 1).any():  # of others the search has warned
+        if (counts[far] > 1).any():  # the search has warned of the others
             warn_of_far_points(far[counts[far] > 1])
         starts = distances.indptr[far]
         nearest = [

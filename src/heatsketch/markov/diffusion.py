@@ -1,4 +1,4 @@
-"""Diffusion on data: the symmetric operator A, its stationary measure, and rows for new points."""
+"""Diffusion on data: the symmetric operator A, its stationary measure, and rows of new points."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ logger = logging.getLogger("heatsketch")
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 AFFINITIES = ("knn", "dense", "radius")
-_NEW_ROWS = 2**16  # new points whose rows are made at a time
+_TILE_NEW_POINTS = 2**16  # new points whose sparse rows are computed at a time
 
 
 def _general_advice(labels: Array) -> str:
@@ -53,8 +53,8 @@ def _general_advice(labels: Array) -> str:
 class Diffusion:
     """A diffusion process on data.
 
-    The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π), and is never stored. Distances of the
-    "markov" form compare rows of Pᵗ weighted by 1/π; those of the other two compare rows of Aᵗ.
+    The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π); it is never stored. Distances of the
+    "markov" form compare rows of Pᵗ weighted by 1/π; those of the other forms compare rows of Aᵗ.
 
     Attributes
     ----------
@@ -63,20 +63,20 @@ class Diffusion:
     measure : array (n,)
         Stationary distribution π, summing to 1.
     extend : Extension or None
-        New points (m, d) -> rows a(x, x_j) of A, (m, n), array or CSR. For points of the data
-        themselves: their rows of A (with `affinity="knn"`: of the one-sided graph).
+        New points (m, d) -> rows a(x, x_j) of A, array or CSR (m, n). A point of the data gets its
+        row of A (with `affinity="knn"`: of the graph before it is symmetrised).
     normalization : "symmetric", "bistochastic" or "markov"
     own_rows : CSR (n, n) or None
-        What `extend` gives for the data, where that is not A itself.
+        What `extend` returns for the data, where that is not A.
     vertex : array (points,) or None
         The vertex of each input point; None: they have the same numbers. Duplicates share a vertex
         of a neighbour graph, and from 16,384 points on the vertices of sparse operators are
-        numbered so that near ones have near numbers. All else here is about vertices.
+        numbered so that neighbours have close numbers. All other attributes are those of vertices.
     epsilon : float or array (n,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
     diagnostics : dict
         `components`, `isolated`, `row_sum_error`, `flat` (all points have the same affinities), and
-        what the steps report of themselves.
+        those of the affinity and the normalisation.
     """
 
     operator: Operator
@@ -109,24 +109,23 @@ class Diffusion:
         ----------
         X : array or CSR matrix (n, d)
         affinity : "knn", "dense" or "radius", default "knn"
-            Nearest-neighbour graph; all pairs (stored up to 4,096 points, else made on the fly);
-            or pairs nearer than cut √(ε/2).
+            Which pairs: of nearest neighbours; all (stored for up to 4,096 points, else computed in
+            blocks); or those nearer than cut √(ε/2).
         epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
             In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
             (n_neighbors // 2)-th neighbour (not for "radius").
         n_neighbors : int, default 15
         neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-            Of "knn": where the neighbours come from. By default from a search of our own, exact in
-            at most 8 dimensions, up to 16,384 points and for sparse data, else with a measured
-            recall of at least 0.98 (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` makes it
-            exact. A KNeighborsTransformer, or any transformer that gives sparse graphs of
-            distances, is fitted to X; a sparse matrix of distances is taken as it is, and then
-            there is no rule for new points.
+            For "knn": the search to use. By default it is exact in at most 8 dimensions, for up to
+            16,384 points and for sparse data, else its measured recall is at least 0.98
+            (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` is always exact. A
+            KNeighborsTransformer, or any transformer that returns sparse graphs of distances, is
+            fitted to X. With a sparse matrix of distances there is no rule for new points.
         normalization : "markov", "symmetric" or "bistochastic", default "markov"
         alpha : float, default 1
-            Of the Markov form: 0 keeps the density, 1 takes it out.
+            Of "markov": 0 keeps the effect of the density of the points, 1 removes it.
         cut : float, default 5
-            Of "radius". At 3 (the notes' value) eigenvalues are off by 3-20 %.
+            Of "radius". At 3 (as in the notes) eigenvalues have errors of 3-20 %.
         tol, max_iter : float, int
             Of the bistochastic scaling.
 
@@ -137,9 +136,9 @@ class Diffusion:
         Raises
         ------
         ValueError
-            Bad points or parameters; most points isolated at this epsilon.
+            Invalid points or parameters; most points are isolated at this epsilon.
         CertificateError
-            A √π = √π does not hold to rounding.
+            A √π = √π does not hold up to rounding.
 
         Examples
         --------
@@ -164,7 +163,7 @@ class Diffusion:
         else:
             built = affinities.radius_affinity(X, epsilon, cut)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        # Small problems are computed in float64 whatever they come in.
+        # Small problems are computed in float64 whatever the dtype of X.
         dtype = X.dtype if is_large(X.shape[0]) else np.dtype(np.float64)
         advise = functools.partial(
             advice,
@@ -200,8 +199,8 @@ class Diffusion:
         normalization, alpha, tol, max_iter
             As in `from_points`.
         advise : callable, optional
-            Components (n,) -> what would connect them, a sentence for the warning: for callers who
-            know what K was made from.
+            Labels of the components (n,) -> a sentence for the warning that says what would connect
+            them, from callers who know how K was computed.
 
         Examples
         --------
@@ -212,7 +211,7 @@ class Diffusion:
         check_choice(normalization, "normalization", NORMALIZATIONS)
         operator = as_affinity(K)
         vertex = None
-        if operator is not K:  # an operator is taken as it is
+        if operator is not K:  # an operator keeps its numbering
             operator, vertex = in_near_order(operator)
         warn_of_distances(operator)
         built = Affinity(operator, GivenRows(vertex), vertex=vertex)
@@ -248,7 +247,7 @@ class Diffusion:
         array([0.25, 0.5 , 0.25])
         """
         graph = sparse.csr_matrix(graph)
-        check_non_negative(graph)  # the larger of -1 and no edge would be no edge
+        check_non_negative(graph)  # before the maximum hides negative weights
         if graph.shape[0] == graph.shape[1]:
             graph = graph.maximum(graph.T)
         return cls.from_affinity(
@@ -269,22 +268,22 @@ class Diffusion:
     ) -> Diffusion:
         """Build the diffusion of points by the MGC affinity of a Gaussian mixture, of low rank.
 
-        The affinities are k_ε(x_i, x_j) in closed form, between the points alone: sums over points
-        take the place of the integrals of `MixtureKernel`.
+        The affinities are k_ε(x_i, x_j) in closed form; sums over the points replace the integrals
+        of `MixtureKernel`.
 
         Parameters
         ----------
         X : array (n, m)
         kernel : MixtureKernel
         normalization, alpha, tol, max_iter
-            As in `from_points`, but alpha is 0: the density is what the affinity is about.
+            As in `from_points`, but alpha is 0: the affinity describes the density.
         rank_tol : float, default 1e-10
-            What the low-rank product may miss of k(x, x), as a share of it.
+            Largest error of k(x, x) by the low-rank product, relative to it.
 
         Raises
         ------
         ValueError
-            The affinity has a rank over 4,096 (ε is small for these points).
+            The rank of the affinity exceeds 4,096 (ε is too small for these points).
 
         Examples
         --------
@@ -350,16 +349,16 @@ class Diffusion:
         )
 
     def __repr__(self) -> str:
-        """Say what it is without its arrays."""
+        """Describe the diffusion without its arrays."""
         return f"Diffusion(n={self.n}, normalization={self.normalization!r})"
 
     @property
     def n(self) -> int:
-        """Number of vertices: of distinct points."""
+        """Number of vertices."""
         return self.operator.n
 
     def of_inputs(self, values: Any) -> Any:
-        """Return what belongs to the vertices, (n,) or (n, k), as rows of the input points."""
+        """Return values of the vertices, (n,) or (n, k), as rows of the input points."""
         if self.vertex is None or np.ndim(values) == 0:
             return values
         return take_rows(values, self.vertex)
@@ -370,15 +369,17 @@ class Diffusion:
         return Deflated(self.operator, root / np.linalg.norm(root))
 
     def smooth(self, H: Array) -> Array:
-        """Apply to H (n, k) the rows that `extend` gives for the data: one more step of A."""
+        """Apply the rows that `extend` returns for the data to H (n, k): one more step of A."""
         return self.operator @ H if self.own_rows is None else multiply(self.own_rows, H)
 
     def smooth_new(self, X: Any, H: Array) -> Array:
-        """Apply to H (n, k) the rows of new points, tile by tile: (m, k)."""
+        """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k)."""
         if self.extend is None:
-            raise ValueError("This diffusion has no rule for new points.")
-        # Rows of a dense kernel are as long as the data: fewer of them at a time, 128 MB.
-        tile = _NEW_ROWS if self.extend.is_sparse else max(1, min(ROW_TILE, 2**24 // self.n))
+            raise ValueError(
+                "This diffusion has no rule for new points; build it from points or an affinity."
+            )
+        # Dense rows have n entries each: at most 128 MB at a time.
+        tile = _TILE_NEW_POINTS if self.extend.is_sparse else max(1, min(ROW_TILE, 2**24 // self.n))
         Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
         for tiled in row_tiles(X.shape[0], tile):
             Y[tiled] = multiply(self.extend(X[tiled], H.dtype), H)

@@ -1,4 +1,4 @@
-"""Rows of A for points not seen before: out-of-sample extension."""
+"""Rows of A for new points: out-of-sample extension."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from heatsketch.markov.normalization import Scaling
 from heatsketch.mixture import MixtureKernel
 from heatsketch.operators.base import first_inputs
 
-_LOG_FLOOR = 500.0  # rows whose largest affinity is below e^-500 are divided by a factor
+_MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
 
 
 class Extension(Protocol):
-    """The rule that gives points not seen before their rows of A (out-of-sample extension).
+    """The rule for the rows of A of new points (out-of-sample extension).
 
     Attributes
     ----------
     width : int
-        Columns of the points (or affinities) it takes.
+        Columns of the new points (or affinities).
     is_sparse : bool
         Whether the rows are CSR.
     """
 
     @property
     def width(self) -> int:
-        """Columns of the points it takes."""
+        """Columns of the new points."""
         ...
 
     @property
@@ -39,7 +39,7 @@ class Extension(Protocol):
         ...
 
     def __call__(self, X: Any, dtype: Any = np.float64) -> Any:
-        """Return the rows a(x, x_j) of new points (m, width): array or CSR (m, n)."""
+        """Return the rows a(x, x_j) of new points (m, width), array or CSR (m, n)."""
         ...
 
 
@@ -54,8 +54,8 @@ class MixtureRows:
     def __call__(self, X: Any) -> Array:
         """Return affinities of new points (m, n)."""
         log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
-        # Rows of far points would be zero in float64; a factor of a row is divided out again.
-        log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _LOG_FLOOR, 0.0)
+        # Rows of far points would underflow; normalisation cancels a factor of a row.
+        log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         return np.exp(log_k)
 
 
@@ -74,19 +74,19 @@ class ScaledRows:
         if X.shape[1] != self.width:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but the diffusion was built with {self.width}; pass "
-                "new points with the same features (or affinities to all its points)."
+                "new points with the same features (or affinities to all points)."
             )
         return self.scaling.rows(self.affinity_rows(X), dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """Affinities of new points to the input points that the caller has computed."""
+    """Affinities of new points to the input points, computed by the caller."""
 
     vertex: Array | None
 
     def __call__(self, rows: Any) -> Any:
-        """Return them as affinities to the vertices, checked."""
+        """Return the affinities to the vertices, checked."""
         sums = np.asarray(rows.sum(axis=1)).ravel()
         if rows.min() < 0 or not (sums > 0).all():
             raise ValueError(

@@ -1,1 +1,1 @@
-"""Which scale: bandwidths of a kernel, the dimension of the data, the scale that connects them."""
+"""Scales of data: kernel bandwidths, intrinsic dimension, and the scale that connects points."""

@@ -1,4 +1,4 @@
-"""The bandwidth ε of a Gaussian affinity: Ksum test, its uncertainty, and other rules."""
+"""The bandwidth ε of a Gaussian affinity: the Ksum test, its uncertainty, and other rules."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from heatsketch.operators.kernel import squared_distances, squared_norms
 logger = logging.getLogger("heatsketch")
 
 RULES = ("ksum", "median", "nearest")
-_EXACT_POINTS = 2000  # all pairs up to here
-_SAMPLE_ROWS, _SAMPLE_COLUMNS = 500, 20_000  # beyond: so many rows against so many columns
-_TILE = 64  # rows whose kernels are made at a time: they stay in the cache
-_FRESH = 12  # steps of √2 in ε after which exponentials are taken anew
-_FEWEST_ROWS = 10  # fewer say nothing of how much rows differ
-_REPLICATES = 500  # of the bootstrap: standard deviations to 3 %
-_LEVEL = 0.9  # share of the largest slope that the plateau keeps
+_EXACT_POINTS = 2000  # up to here all pairs are used
+_SAMPLE_ROWS, _SAMPLE_COLUMNS = 500, 20_000  # of the pairs used for more points
+_TILE_ROWS = 64  # rows whose kernels are computed at a time: they fit in the cache
+_EXPONENTIAL_STEPS = 12  # steps of √2 in ε after which exponentials are recomputed
+_MIN_BOOTSTRAP_ROWS = 10  # fewer do not show how much rows differ
+_REPLICATES = 500  # of the bootstrap: standard deviations are accurate to 3 %
+_PLATEAU_SHARE = 0.9  # of the largest slope
 
 
 class Ksum(NamedTuple):
     """Result of the Ksum test.
 
-    Intervals hold with 95 % for points drawn independently; they are NaN below 10 points (rows).
+    Intervals have a confidence of 95 % for independent points; NaN below 10 points (rows).
 
     Attributes
     ----------
@@ -37,22 +37,22 @@ class Ksum(NamedTuple):
         Bandwidth at the largest slope, in squared data units: the peak of the parabola through the
         three highest points of the curve.
     dimension : float
-        Twice the slope there: an estimate of the intrinsic dimension (a little high on curved
-        data: 1.2 on a circle, 2.2 on a torus); round it.
+        Twice the slope there: an estimate of the intrinsic dimension, to be rounded (slightly high
+        on curved data: 1.2 on a circle, 2.2 on a torus).
     epsilons : array (m,)
-        Bandwidths tried, ascending, a factor √2 apart.
+        Bandwidths evaluated, ascending by factors of √2.
     slopes : array (m,)
         d log S / d log ε at each, S the mean of the kernel matrix.
     epsilon_interval, dimension_interval : (float, float)
-        What other draws of as many points would give: how far chance goes, not how far curvature,
-        boundaries or a wrong model do.
+        The range expected from other samples of as many points: sampling error only, without the
+        effects of curvature, boundaries or a wrong model.
     slope_errors : array (m,)
         Standard error of each slope.
     plateau : (float, float)
-        Bandwidths about `epsilon` with slopes of at least 0.9 of the largest: any of them will do.
+        Bandwidths about `epsilon` whose slopes are at least 0.9 of the largest; all are suitable.
     sampling_error : float
-        Standard error of `dimension` from looking at some of the rows only; 0 where all pairs were
-        looked at. Part of `dimension_interval`.
+        Standard error of `dimension` from using a sample of the pairs; 0 where all were used. It
+        is included in `dimension_interval`.
     """
 
     epsilon: float
@@ -69,24 +69,24 @@ class Ksum(NamedTuple):
 def ksum(X: Any, *, n_rows: int | None = None, rng: Rng = 0) -> Ksum:
     """Choose ε and estimate the dimension from the growth of the kernel's mean with ε.
 
-    S(ε) = mean of exp(-|x_i - x_j|²/ε) grows like ε^(d/2) where ε is neither too small nor too
+    S(ε) = mean of exp(-|x_i - x_j|²/ε) grows as ε^(d/2) where ε is neither too small nor too
     large; the slope d log S / d log ε = Σ K |x-y|²/ε / Σ K peaks there. *Linear and nonlinear
     dimensionality reduction*, §9.7, equation (59) (Berry, Harlim and Giannakis).
 
-    Use it for a first ε of a dense or radius affinity, and for the dimension of data with few
-    dimensions. Not where clusters are far apart: the largest slope may then be that between them
-    (look at the curve, `heatsketch.plot.ksum_curve`). `intrinsic_dimension` looks at smaller
-    scales.
+    Use it for a first ε of a dense or radius affinity, and for the dimension of low-dimensional
+    data. Do not use it where clusters are far apart: the largest slope may then be due to the
+    distances between them (see the curve, `heatsketch.plot.ksum_curve`). `intrinsic_dimension` uses
+    smaller scales.
 
     Parameters
     ----------
     X : array or CSR matrix (n, d)
     n_rows : int >= 10, optional
-        Rows of the kernel matrix that are summed, each over up to 20,000 columns; the diagonal is
-        put back exactly. By default all up to 2,000 points, 500 beyond: of 60,000 points of a cube
-        that leaves a `sampling_error` of 0.01 in 2.83, which falls with the root of n_rows.
+        Rows of the kernel matrix to sum, each over up to 20,000 columns. By default all rows up to
+        2,000 points, 500 rows of more points: for 60,000 points of a cube `sampling_error` is then
+        0.01 of 2.83; it decreases with the square root of n_rows.
     rng : int, Generator or None, default 0
-        Chooses rows and columns, and the replicates of the bootstrap.
+        Source of the sample of rows and columns and of the bootstrap.
 
     Returns
     -------
@@ -96,20 +96,18 @@ def ksum(X: Any, *, n_rows: int | None = None, rng: Rng = 0) -> Ksum:
     Raises
     ------
     ValueError
-        All distances are zero, or so large or small that ε is beyond float64.
+        All distances are zero, or so large or small that ε is outside the range of float64.
 
     Notes
     -----
-    The uncertainty is a bootstrap over rows, from the sums of each row: no new exponentials. S is a
-    mean over pairs, whose error is twice that of a mean over rows (Hájek's projection), so that a
-    replicate draws a quarter as many rows; resampling points on both sides instead would add
-    copies of points, at distances zero. What chance adds to single pairs would be counted twice by
-    the rows, and is taken off. Intervals are 1.96 standard deviations of the replicates wide on
-    either side, for ε on the scale of log ε. On Gaussian data of 60 to 600 points in 1 to 6
-    dimensions they held in 90 to 96 % of 60 to 200 draws.
+    The uncertainty comes from a bootstrap over row sums. S is a mean over pairs, whose error is
+    twice that of a mean over rows (Hájek's projection), so that a replicate draws a quarter as many
+    rows; the variance of single pairs, which the rows count twice, is corrected. Intervals extend
+    1.96 standard deviations of the replicates to either side, for ε in log ε. On Gaussian data of
+    60 to 600 points in 1 to 6 dimensions they covered 90 to 96 % of 60 to 200 samples.
 
-    Cost: at most 10⁷ distances and some ten exponentials of each; memory 300 MB (beyond 500 rows,
-    320 kB for each).
+    Cost: at most 10⁷ distances and about ten exponentials of each; memory 300 MB (320 kB for each
+    row beyond 500).
 
     Examples
     --------
@@ -119,7 +117,7 @@ def ksum(X: Any, *, n_rows: int | None = None, rng: Rng = 0) -> Ksum:
     1
     """
     if n_rows is not None:
-        check_number(n_rows, "n_rows", low=_FEWEST_ROWS, integer=True)
+        check_number(n_rows, "n_rows", low=_MIN_BOOTSTRAP_ROWS, integer=True)
     X = check_points(X)
     frame, rng = Frame.of(X), np.random.default_rng(rng)
     curve = _Curve.of(_Pairs.of(X, frame, n_rows, rng))
@@ -141,7 +139,7 @@ def ksum(X: Any, *, n_rows: int | None = None, rng: Rng = 0) -> Ksum:
 
 
 def scale_order(k: int) -> int:
-    """Say which neighbour's distance is the local scale: the middle one of the k used."""
+    """Return the number of the neighbour whose distance is the local scale: half of k."""
     return max(1, k // 2)
 
 
@@ -150,7 +148,7 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0) -> float:
 
     "ksum": where the kernel's mean grows fastest; "median": the median squared distance;
     "nearest": twice the mean squared distance to the nearest other point (*Linear and nonlinear
-    dimensionality reduction*, §9.2). Zero distances (duplicates) do not count.
+    dimensionality reduction*, §9.2). Zero distances (duplicates) are left out.
     """
     check_choice(rule, "epsilon", RULES)
     frame = Frame.of(X)
@@ -168,18 +166,18 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0) -> float:
 def _positive(d2: Array) -> Array:
     d2 = d2[d2 > 0]
     if len(d2) == 0:
-        raise ValueError("All distances are zero; pass points that differ, or a number as epsilon.")
+        raise ValueError("All distances are zero; pass distinct points, or a number as epsilon.")
     return d2
 
 
 def in_data_units(frame: Frame, value: float) -> float:
-    """Return an ε in squared data units from one in a frame, or say that float64 lacks it."""
+    """Return an ε of a frame in squared data units; raise if float64 cannot represent it."""
     with np.errstate(over="ignore", under="ignore"):
         epsilon = float(frame.unsquared(value))
     if not 0 < epsilon < np.inf:
         raise ValueError(
-            "The squared distances of X are beyond float64; rescale X, or diffuse with "
-            "HeatSketch(epsilon='self-tuning'), which needs no such number."
+            "The squared distances of X are outside the range of float64; rescale X, or use "
+            "epsilon='self-tuning'."
         )
     return epsilon
 
@@ -191,9 +189,9 @@ def n_rule_distances(n: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Squared distances in the frame from R points to these and others, C in all."""
+    """Squared distances in the frame from R points to C points, the R among them."""
 
-    n: int  # points that R and C are drawn from
+    n: int  # points from which R and C are drawn
     d2: Array  # (R, C); row i and column i are the same point
 
     @classmethod
@@ -205,29 +203,29 @@ class _Pairs:
             logger.info("squared distances of %d of %s points", n_rows, f"{n:,}")
             chosen = rng.choice(n, min(n, max(_SAMPLE_COLUMNS, n_rows)), replace=False)
         x, y = frame(X[chosen[:n_rows]]), frame(X[chosen])
-        # The Gram form leaves the closest pairs without digits: take their differences instead.
-        near = 1e-9 * np.max(squared_norms(y), initial=0.0)
+        # The Gram form is inexact for the closest pairs; use their differences.
+        inexact = 1e-9 * np.max(squared_norms(y), initial=0.0)
 
         def work(rows: slice) -> Array:
             block = squared_distances(x[rows], y, direct=False)
-            close = np.nonzero(block <= near)
+            close = np.nonzero(block <= inexact)
             block[close] = pair_distances(x[rows], y, *close) ** 2
             return block
 
-        return cls(n, filled(work, (n_rows, len(chosen)), _TILE))
+        return cls(n, filled(work, (n_rows, len(chosen)), _TILE_ROWS))
 
     @property
     def variance_share(self) -> float:
-        """Variance of a mean over the pairs, for a variance of 1 of the means over rows.
+        """The variance of a mean over the pairs, relative to that of the mean over one row.
 
-        1/R of the rows, 1/C of the columns, and 2/C because the rows are among the columns.
+        It is 1/R for the rows, 1/C for the columns, and 2/C because the rows are among the columns.
         """
         R, C = self.d2.shape
         return 1 / R + 3 / C
 
     @property
     def sampled_share(self) -> float:
-        """Which part of the standard error comes from looking at some of the pairs only."""
+        """The share of the standard error that comes from using a sample of the pairs."""
         if self.d2.shape == (self.n, self.n):
             return 0.0
         return float(np.sqrt(max(0.0, 1 - 4 / self.n / self.variance_share)))
@@ -235,17 +233,17 @@ class _Pairs:
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """The slope at every ε, and the sums over each row that it is made of."""
+    """The slope at every ε, and the row means from which it is computed."""
 
     pairs: _Pairs
     centre: float
     low: int  # ε_j = centre 2^((low + j) / 2)
-    moments: Array  # (5, R, m): means over a row, itself left out, of K, KE, K², K·KE, (KE)²
+    moments: Array  # (5, R, m): means over each row, without itself, of K, KE, K², K·KE, (KE)²
 
     @classmethod
     def of(cls, pairs: _Pairs) -> _Curve:
         positive = _positive(pairs.d2)
-        # Anchored at the data's own scale, so that scaling X scales the answer exactly.
+        # Relative to the scale of the data, so that scaling X scales the result exactly.
         centre = float(np.median(positive))
         low = int(np.floor(2 * np.log2(max(float(np.min(positive)) / centre, 2.0**-80)))) - 2
         high = int(np.ceil(2 * np.log2(float(np.max(positive)) / centre))) + 8
@@ -256,27 +254,27 @@ class _Curve:
     def epsilons(self) -> Array:
         return self.centre * 2.0 ** ((self.low + np.arange(self.moments.shape[2])) / 2)
 
-    def epsilon(self, place: float) -> float:
-        """Return ε at a place between those of the curve."""
-        return float(self.centre * 2.0 ** ((self.low + place) / 2))
+    def epsilon(self, j: float) -> float:
+        """Return ε_j for a fractional j."""
+        return float(self.centre * 2.0 ** ((self.low + j) / 2))
 
     @property
     def slopes(self) -> Array:
         return self.slopes_of(np.full((1, self.moments.shape[1]), 1.0))[0]
 
     def slopes_of(self, weights: Array) -> Array:
-        """Return the slopes (b, m) where the rows count by weights (b, R)."""
+        """Return the slopes (b, m) for weights (b, R) of the rows."""
         share = weights / weights.sum(axis=1, keepdims=True)
         with single_threaded_blas():
             K, KE = (share @ rows for rows in self.moments[:2])
-        # The n ones of the diagonal, as a share of the n(n-1) pairs that the sample stands for.
+        # The diagonal of n ones, relative to the n(n-1) pairs that the sample represents.
         return KE / (K + 1 / (self.pairs.n - 1))
 
-    def variances_kept(self) -> Array:
-        """Return by what share of it the variance from the rows is right (m,).
+    def correct_variance_share(self) -> Array:
+        """Return the share of the bootstrap's variance that is correct (m,).
 
-        With h_ij = K(E - slope) = mean + h_i + h_j + g_ij, the rows vary by var h_i + var g / C;
-        counted as often as var h_i, var g is counted 2/C² too often.
+        With h_ij = K(E - slope) = mean + h_i + h_j + g_ij, row means have variance
+        var h_i + var g / C; the bootstrap counts var g by 2/C² too much.
         """
         K, KE, K2, K_KE, KE2 = self.moments
         slopes, C = self.slopes, self.pairs.d2.shape[1]
@@ -297,8 +295,8 @@ def _moments(d2: Array, epsilons: Array) -> Array:
         kernels = [np.empty(0), np.empty(0)]
         for step, j in enumerate(reversed(range(len(epsilons)))):
             E = d2[rows] / epsilons[j]
-            # Two steps are a factor 2 in ε, which squares K: few exponentials, 2^-47 of rounding.
-            K = np.exp(-E) if step % _FRESH < 2 else np.square(kernels[step % 2])
+            # Two steps are a factor 2 in ε, which squares K: errors stay below 2^-47.
+            K = np.exp(-E) if step % _EXPONENTIAL_STEPS < 2 else np.square(kernels[step % 2])
             K[own] = 0.0
             kernels[step % 2] = K
             E *= K
@@ -307,12 +305,12 @@ def _moments(d2: Array, epsilons: Array) -> Array:
             for m, (a, b) in enumerate(((K, K), (K, E), (E, E)), start=2):
                 moments[m, rows, j] = np.einsum("ij,ij->i", a, b)
 
-    for_each_tile(work, len(d2), _TILE)
+    for_each_tile(work, len(d2), _TILE_ROWS)
     return moments / (d2.shape[1] - 1)
 
 
 class _Spread(NamedTuple):
-    """Standard deviations over other draws of the points: where the peak is, its height, slopes."""
+    """Standard deviations over samples of points: of the peak's place and height, and slopes."""
 
     place: float
     top: float
@@ -320,20 +318,20 @@ class _Spread(NamedTuple):
 
     @classmethod
     def of(cls, curve: _Curve, rng: np.random.Generator) -> _Spread:
-        """Draw rows again and again: so few that their mean varies as the mean over pairs does."""
+        """Bootstrap over rows: as few as give their mean the variance of the mean over pairs."""
         R = len(curve.pairs.d2)
-        if R < _FEWEST_ROWS:
+        if R < _MIN_BOOTSTRAP_ROWS:
             return cls(np.nan, np.nan, np.full(len(curve.epsilons), np.nan))
         drawn = max(1, round(1 / curve.pairs.variance_share))
         weights = rng.multinomial(drawn, np.full(R, 1 / R), size=_REPLICATES)
-        apart = curve.slopes_of(weights.astype(float)) - curve.slopes
-        slopes = curve.slopes + np.sqrt(curve.variances_kept()) * apart
+        deviations = curve.slopes_of(weights.astype(float)) - curve.slopes
+        slopes = curve.slopes + np.sqrt(curve.correct_variance_share()) * deviations
         place, top = _peak(slopes)
         return cls(float(np.std(place)), float(np.std(top)), slopes.std(axis=0))
 
 
 def _peak(slopes: Array) -> tuple[Any, Any]:
-    """Return place and height of the maximum of curves (..., m), from parabolas through three."""
+    """Return place and height of the maximum of curves (..., m), from parabolas."""
     best = np.argmax(slopes, axis=-1)
     middle = np.clip(best, 1, slopes.shape[-1] - 2)
     left, top, right = (
@@ -348,8 +346,8 @@ def _peak(slopes: Array) -> tuple[Any, Any]:
 
 
 def _plateau(slopes: Array, top: float) -> tuple[float, float]:
-    """Return between which places about the peak the curve is above 0.9 of its height."""
-    level, best = _LEVEL * top, int(np.argmax(slopes))
+    """Return the interval of places about the peak where the curve is above 0.9 of its height."""
+    level, best = _PLATEAU_SHARE * top, int(np.argmax(slopes))
     low = np.flatnonzero(slopes[:best] < level)
     high = best + np.flatnonzero(slopes[best:] < level)
     left, right = 0.0, float(len(slopes) - 1)

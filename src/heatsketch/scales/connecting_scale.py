@@ -1,4 +1,4 @@
-"""What would connect an affinity that falls into parts: an ε, a radius, a number of neighbours."""
+"""The ε, radius or number of neighbours that would connect the components of an affinity."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from heatsketch.neighbors import NeighborIndex, distinct_rows
 from heatsketch.operators.kernel import squared_distances, squared_norms
 from heatsketch.scales.bandwidth import in_data_units, scale_order
 
-EXACT_POINTS = 4096  # all pairs are looked at up to here for what would connect them
-_TREE_NEIGHBORS = 15  # beyond, so many neighbours of each
-_ROUNDING = 1e-7  # of ε, upwards, so that it does connect
-_NO_SCALES = "Whatever n_neighbors, self-tuning scales let hardly anything pass between them"
-_NO_EPSILON = "No epsilon would connect them: it is beyond float64"
+EXACT_POINTS = 4096  # up to here all pairs are used
+_TREE_NEIGHBORS = 15  # of each point, for the spanning tree of more points
+_MARGIN = 1e-7  # relative, added to ε so that it does connect
+_NO_NEIGHBORS = "With self-tuning scales no n_neighbors would connect them"
+_NO_EPSILON = "No epsilon in the range of float64 would connect them"
 
 
 def connecting_epsilon(X: Any, *, cut: float = WIDE_CUT) -> float:
-    """Compute the smallest ε at which the Gaussian affinity of points holds together.
+    """Compute the smallest ε at which the Gaussian affinity of points is connected.
 
-    With `affinity="radius"` points are joined up to the distance cut √(ε/2). All hang together once
-    this reaches the longest edge L of the minimum spanning tree: ε = 2 (L / cut)².
+    With `affinity="radius"` points are joined up to the distance cut √(ε/2). The graph is connected
+    once this reaches the longest edge L of the minimum spanning tree: ε = 2 (L / cut)².
 
     Use it for a lower bound of ε ("as small as possible without making the generator reducible",
-    *Linear and nonlinear dimensionality reduction*, §9.7). Just above it the parts hang together by
-    a thread, and one outlier decides it: where it is far above `ksum(X).epsilon`, leave out points
-    or diffuse on each part.
+    *Linear and nonlinear dimensionality reduction*, §9.7). Just above it the connection is weak,
+    and a single outlier can determine it: where it is far above `ksum(X).epsilon`, leave out
+    outliers, or treat each component on its own.
 
     Parameters
     ----------
     X : array or CSR matrix (n, d)
     cut : float > 0, default 5
-        As in `Diffusion.from_points`: affinities below exp(-cut²/2) do not count. For
-        `affinity="dense"`, where those below 1e-14 of a row sum do not, 7 is enough up to 1,000
-        points and 6 up to 100,000.
+        As in `Diffusion.from_points`: affinities below exp(-cut²/2) are ignored. For
+        `affinity="dense"`, where those below 1e-14 of a row sum are negligible, pass 7 for up to
+        1,000 points and 6 for up to 100,000.
 
     Returns
     -------
@@ -55,13 +55,13 @@ def connecting_epsilon(X: Any, *, cut: float = WIDE_CUT) -> float:
     Raises
     ------
     ValueError
-        All points are the same; ε is beyond float64.
+        All points are the same; ε is outside the range of float64.
 
     Notes
     -----
-    Cost: n² d operations and 24 n² bytes up to 4,096 points. Beyond, a spanning tree of the 15
-    nearest neighbours is improved: while the parts that its longest edge joins have a shorter link,
-    this takes its place. That is some searches of nearest neighbours, exact ones.
+    Cost: n² d operations and 24 n² bytes up to 4,096 points. For more, several exact searches of
+    nearest neighbours: in a spanning tree of 15 nearest neighbours the longest edge is replaced
+    while there is a shorter link between the components that it joins.
 
     Examples
     --------
@@ -79,8 +79,8 @@ def connecting_epsilon(X: Any, *, cut: float = WIDE_CUT) -> float:
         else _longest_square_of_many(points)
     )
     if square == 0:
-        raise ValueError("All points are the same; pass points that differ.")
-    return in_data_units(frame, 2 * square / cut**2 * (1 + _ROUNDING))
+        raise ValueError("All points are the same; pass distinct points.")
+    return in_data_units(frame, 2 * square / cut**2 * (1 + _MARGIN))
 
 
 def dense_cut(n: int) -> float:
@@ -99,9 +99,9 @@ def advice(
     cut: float,
     vertex: Array | None,
 ) -> str:
-    """Say what would connect an affinity of points that falls into the parts `labels`.
+    """Return a sentence that says what would connect the components `labels` of an affinity.
 
-    `epsilon`: the bandwidth, or self-tuning scales (n,).
+    `epsilon` is the bandwidth, or self-tuning scales (n,).
     """
     tuned = isinstance(epsilon, np.ndarray)
     if affinity == "knn":
@@ -117,12 +117,12 @@ def advice(
 
 def _advice_on_epsilon(X: Points, cut: float) -> str:
     if X.shape[0] > EXACT_POINTS:
-        cut = np.floor(100 * cut) / 100  # shorter to write, and enough
+        cut = np.floor(100 * cut) / 100  # short, and on the safe side
         return (
-            f"heatsketch.connecting_epsilon(X, cut={cut:g}) tells which epsilon would connect them"
+            f"heatsketch.connecting_epsilon(X, cut={cut:g}) computes an epsilon that connects them"
         )
     try:
-        return f"epsilon >= {_upwards(connecting_epsilon(X, cut=cut))} connects them"
+        return f"epsilon >= {_rounded_up(connecting_epsilon(X, cut=cut))} connects them"
     except ValueError:
         return _NO_EPSILON
 
@@ -136,7 +136,7 @@ def _advice_on_scales(X: Points, n_neighbors: int) -> str:
         wanted = _tuned_neighbors(points, n_neighbors, n, graph=False)
         if wanted is not None:
             return f"n_neighbors >= {wanted} connects them"
-        start = _NO_SCALES
+        start = _NO_NEIGHBORS
     return f"{start}; {_advice_on_epsilon(X, dense_cut(n))}"
 
 
@@ -148,21 +148,21 @@ def advice_on_neighbors(
     epsilon: float | None,
     neighbors: Any,
 ) -> str:
-    """Say what would connect a graph of nearest neighbours that falls into the parts `labels`.
+    """Return a sentence that says what would connect a graph of nearest neighbours.
 
-    `points` (n, d) are distinct, and they and `epsilon` in the frame; this is infinite where all
-    edges count, None for self-tuning scales.
+    `points` (n, d) are distinct, they and `epsilon` in the frame; `epsilon` is infinite where all
+    edges have weight 1, None for self-tuning scales.
     """
     n = points.shape[0]
-    if not _all_pairs_tell(n, neighbors):
-        return _raise("n_neighbors", epsilon)
+    if not _all_pairs_decide(n, neighbors):
+        return _raise_parameter("n_neighbors", epsilon)
     wanted = max(connecting_neighbors(points, labels), min(n_neighbors, n - 1))
     prefix = ""
     if epsilon is None:
         tuned = _tuned_neighbors(points, wanted, n, graph=True)
         if tuned is not None:
             return f"With n_neighbors >= {tuned} the graph is connected"
-        prefix, epsilon = f"{_NO_SCALES}. ", 0.0
+        prefix, epsilon = f"{_NO_NEIGHBORS}. ", 0.0
     square = _longest_square(points, wanted)
     named = [f"n_neighbors >= {wanted}"] if wanted > n_neighbors else []
     return prefix + _advice_on_graph(named, square, n, frame, epsilon)
@@ -171,47 +171,47 @@ def advice_on_neighbors(
 def advice_on_radius(
     points: Points, frame: Frame, radius: float, epsilon: float, neighbors: Any
 ) -> str:
-    """Say what would connect the graph of points (n, d) at most `radius` apart.
+    """Return a sentence that says what would connect the graph of points (n, d) within `radius`.
 
-    All in the frame; `epsilon` is infinite where all edges count.
+    All in the frame; `epsilon` is infinite where all edges have weight 1.
     """
     n = points.shape[0]
-    if not _all_pairs_tell(n, neighbors):
-        return _raise("radius", epsilon)
-    square = _longest_square(points) * (1 + _ROUNDING)
+    if not _all_pairs_decide(n, neighbors):
+        return _raise_parameter("radius", epsilon)
+    square = _longest_square(points) * (1 + _MARGIN)
     length = np.sqrt(square)
     named = []
     if length > radius:
-        named = [f"radius >= {_upwards(np.ldexp(length, frame.exponent))}"]
+        named = [f"radius >= {_rounded_up(np.ldexp(length, frame.exponent))}"]
     return _advice_on_graph(named, square, n, frame, epsilon)
 
 
-def _all_pairs_tell(n: int, neighbors: Any) -> bool:
+def _all_pairs_decide(n: int, neighbors: Any) -> bool:
     ours = neighbors is None or isinstance(neighbors, NeighborIndex)
     return ours and n <= EXACT_POINTS
 
 
-def _raise(name: str, epsilon: float | None) -> str:
+def _raise_parameter(name: str, epsilon: float | None) -> str:
     text = f"Raise {name} to connect them"
     if epsilon == np.inf:
         return text
     width = "a number as epsilon" if epsilon is None else "a larger epsilon"
-    return f"{text}; where it links them too faintly, pass {width}"
+    return f"{text}; if the links are then too weak, pass {width}"
 
 
 def _advice_on_graph(named: list[str], square: float, n: int, frame: Frame, epsilon: float) -> str:
-    """Name what connects a graph, and ε where its edges of a squared length are too faint."""
-    needed = 2 * square / dense_cut(n) ** 2 * (1 + _ROUNDING)
+    """Name what connects a graph; also ε, where edges of this squared length are too weak."""
+    needed = 2 * square / dense_cut(n) ** 2 * (1 + _MARGIN)
     if needed > epsilon or not named:
         try:
-            named = [*named, f"epsilon >= {_upwards(in_data_units(frame, needed))}"]
+            named = [*named, f"epsilon >= {_rounded_up(in_data_units(frame, needed))}"]
         except ValueError:
             return _NO_EPSILON
     return f"With {' and '.join(named)} the graph is connected"
 
 
-def _upwards(value: float) -> str:
-    """Write a number with four digits, rounded up."""
+def _rounded_up(value: float) -> str:
+    """Format a number with four digits, rounded up."""
     return f"{value * 1.0006:.4g}"
 
 
@@ -223,23 +223,23 @@ def _squared_distances(points: Points) -> Array:
 def _longest_square(points: Points, k: int | None = None) -> float:
     """Return the square of the longest edge of the minimum spanning tree, from all pairs.
 
-    With k, of the tree of the graph of k nearest neighbours, which is connected.
+    With k: of the tree of the graph of k nearest neighbours, which must be connected.
     """
     squares = _squared_distances(points)
     if k is not None:
         reach = np.partition(squares, k, axis=1)[:, k] + _rounding(points)
         squares[squares > np.maximum.outer(reach, reach)] = 4 * squares.max()
     pairs = squareform(squares, checks=False)
-    return float(linkage(pairs, "single")[-1, 2])  # single linkage merges along that tree
+    return float(linkage(pairs, "single")[-1, 2])  # single linkage merges along the tree
 
 
 def _longest_square_of_many(points: Points) -> float:
-    """Return the same from the tree of a neighbour graph, which its cuts correct.
+    """Return the same from a spanning tree of a neighbour graph, by improving its longest edge.
 
-    An edge that is the shortest link between the two parts it joins is no longer than the longest
-    of any other tree, which must join them too.
+    An edge that is the shortest link between the two components it joins is at most as long as the
+    longest edge of any spanning tree, since every tree must join them.
     """
-    points = points[distinct_rows(points)[0]]  # copies would be all the neighbours there are
+    points = points[distinct_rows(points)[0]]  # otherwise copies could be the only neighbours
     n = points.shape[0]
     if n <= EXACT_POINTS:
         return _longest_square(points)
@@ -255,7 +255,7 @@ def _longest_square_of_many(points: Points) -> float:
 
 
 def _tree_of_neighbors(points: Points) -> list[Array]:
-    """Return a spanning tree (i, j, length) of nearest neighbours and links between their parts."""
+    """Return a spanning tree (i, j, length) of nearest neighbours and links between components."""
     n, k = points.shape[0], _TREE_NEIGHBORS + 1
     found = NeighborIndex(points).of_points(k)
     starts = np.arange(0, n * k + 1, k)
@@ -267,42 +267,44 @@ def _tree_of_neighbors(points: Points) -> list[Array]:
 
 
 def connecting_neighbors(points: Points, labels: Array) -> int:
-    """Return how many neighbours of each make a graph of points (n, d) connected.
+    """Return the number of neighbours at which the graph of points (n, d) is connected.
 
-    `labels` (n,) are parts that are connected already. Each of several points equally far takes a
-    place, so that the number is enough whichever of them is found first.
+    `labels` (n,) are components already connected. Equally distant points are all counted, so that
+    the number suffices whichever of them is found first.
     """
     points = Frame.of(points)(points)
-    by_part = np.argsort(labels, kind="stable")
-    starts = np.searchsorted(labels[by_part], np.arange(labels.max() + 1))
+    by_component = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[by_component], np.arange(labels.max() + 1))
     rounding = _rounding(points)
     ranks = np.empty((points.shape[0], len(starts)), np.int64)
 
     def work(rows: slice) -> None:
         d2 = squared_distances(points[rows], points, direct=False)
-        reach = np.minimum.reduceat(d2[:, by_part], starts, axis=1) + rounding[rows, None]
+        reach = np.minimum.reduceat(d2[:, by_component], starts, axis=1) + rounding[rows, None]
         d2.sort(axis=1)
         for i, row in enumerate(d2):
-            ranks[rows.start + i] = np.searchsorted(row, reach[i], side="right") - 1  # less itself
+            ranks[rows.start + i] = (
+                np.searchsorted(row, reach[i], side="right") - 1
+            )  # without itself
 
     for_each_tile(work, points.shape[0])
-    between = np.minimum.reduceat(ranks[by_part], starts, axis=0)
-    between = np.minimum(between, between.T)  # an edge found from either end
+    between = np.minimum.reduceat(ranks[by_component], starts, axis=0)
+    between = np.minimum(between, between.T)  # either point may find the edge
     np.fill_diagonal(between, 0)
     return int(linkage(squareform(between), "single")[-1, 2])
 
 
 def _rounding(points: Points) -> Array:
-    """Return what rounding may change of the squared distances of each point."""
+    """Return bounds of the rounding errors in the squared distances of each point."""
     norms = squared_norms(points)
     return 16 * np.finfo(float).eps * (norms + norms.max())
 
 
 def _tuned_neighbors(points: Points, low: int, n: int, *, graph: bool) -> int | None:
-    """Return from which n_neighbors >= low on self-tuning scales connect distinct points, if any.
+    """Return the smallest n_neighbors >= low at which self-tuning scales connect distinct points.
 
-    In rows of `n` points; `graph`: of nearest neighbours alone, else of all pairs. Scales and edges
-    only grow with the number, so that it is found by bisection.
+    None if there is none. Rows have `n` points; `graph`: edges join nearest neighbours only, else
+    all pairs. Bisection works because scales and edges only grow with the number.
     """
     squares, rounding = _squared_distances(points), _rounding(points)
     nearest = np.sort(squares, axis=1)
@@ -322,12 +324,12 @@ def _tuned_neighbors(points: Points, low: int, n: int, *, graph: bool) -> int | 
 
 
 def _reaches_all(squares: Array, reach: Array, scales: Array) -> bool:
-    """Say whether links with d² below s_i s_j and below either end's reach join all points."""
-    fresh, outside = np.zeros(1, int), np.arange(1, len(squares))
-    while len(fresh) and len(outside):
-        d2 = squares[np.ix_(fresh, outside)]
-        linked = d2 < np.maximum.outer(reach[fresh], reach[outside])
-        linked &= d2 < np.outer(scales[fresh], scales[outside])
-        met = linked.any(axis=0)
-        fresh, outside = outside[met], outside[~met]
+    """Return whether links with d² below s_i s_j and below either point's reach join all points."""
+    reached, outside = np.zeros(1, int), np.arange(1, len(squares))
+    while len(reached) and len(outside):
+        d2 = squares[np.ix_(reached, outside)]
+        linked = d2 < np.maximum.outer(reach[reached], reach[outside])
+        linked &= d2 < np.outer(scales[reached], scales[outside])
+        joined = linked.any(axis=0)
+        reached, outside = outside[joined], outside[~joined]
     return len(outside) == 0

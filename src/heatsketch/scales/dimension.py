@@ -1,4 +1,4 @@
-"""The intrinsic dimension of points, from how many neighbours come with the distance."""
+"""The intrinsic dimension of points, from the distances to their nearest neighbours."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class IntrinsicDimension(NamedTuple):
     Attributes
     ----------
     dimension : float
-        From all neighbours; round it.
+        The estimate from all neighbours; to be rounded.
     error : float
-        Its standard error by chance, which is not all: boundaries, curvature and too few points
-        (see there) make the estimate too low.
+        Its standard error from sampling. Boundaries, curvature and too few points in addition make
+        the estimate too low.
     n_neighbors : array (k - 1,)
-        Neighbours used: 2, ..., k.
+        Numbers of neighbours: 2, ..., k.
     dimensions : array (k - 1,)
-        The estimate from so many. One that falls as they grow in number tells of noise in more
-        dimensions than the data have, or of boundaries.
+        The estimate from each number of neighbours. If it falls with the number, the data have
+        noise in more dimensions, or boundaries.
     """
 
     dimension: float
@@ -46,25 +46,25 @@ def intrinsic_dimension(
     """Estimate the dimension of the set that points lie on, from distances to nearest neighbours.
 
     In d dimensions the ratio of the distances to the k-th and the j-th neighbour grows like
-    (k/j)^(1/d). With T_1 <= ... <= T_k those of one point, the maximum-likelihood estimate is
-    1/d = mean of log(T_k / T_j) over j < k (Levina and Bickel 2004), and the inverses are averaged
-    over the points (MacKay and Ghahramani 2005): that mean is unbiased where the density is even
-    about each point.
+    (k/j)^(1/d). With distances T_1 <= ... <= T_k of one point, the maximum-likelihood estimate is
+    1/d = mean of log(T_k / T_j) over j < k (Levina and Bickel 2004); 1/d is averaged over the
+    points (MacKay and Ghahramani 2005), which is unbiased where the density is uniform near each
+    point.
 
-    Use it for points of a few dimensions (below 10) in a space of any number. Not with noise at
-    the scale of the nearest neighbours, which has the dimension of the space. In many dimensions
+    Use it for intrinsic dimensions below 10 in a space of any dimension. Do not use it with noise
+    at the scale of the nearest neighbours, which has the dimension of the space. In many dimensions
     most points are near the boundary and the estimate is low: 1,000 uniform points in a cube of 3
-    dimensions give 2.8, of 10 give 8. `ksum` looks at larger scales.
+    dimensions give 2.8, of 10 give 8. `ksum` uses larger scales.
 
     Parameters
     ----------
     X : array or CSR matrix (n, d)
-        Points of equal coordinates count once.
+        Points with equal coordinates count once.
     n_neighbors : int >= 2, default 15
-        k. More of them make chance smaller and look at larger pieces of the set, which may be
-        curved or end. With fewer points, all of them.
+        k; all of them if there are fewer. More neighbours reduce the sampling error but reach over
+        larger regions, which may be curved or include a boundary.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Where the neighbours come from, as in `Diffusion.from_points`.
+        The search to use, as in `Diffusion.from_points`.
 
     Returns
     -------
@@ -74,15 +74,15 @@ def intrinsic_dimension(
     Raises
     ------
     ValueError
-        Fewer than three distinct points; neighbours all equally far, as on a grid.
+        Fewer than three distinct points; all neighbours equally distant, as on a grid.
 
     Notes
     -----
-    The standard error takes into account that points close by share neighbours: two count as
-    dependent by the share of the k + 1 points that they have in common (itself among them). On
-    uniform data in 1 to 5 dimensions it is right to 10 %.
+    In the standard error two points are correlated by the share of the k + 1 points (each point and
+    its neighbours) that they have in common. On uniform data in 1 to 5 dimensions it is accurate to
+    10 %.
 
-    Cost: that of finding k neighbours; n k logarithms.
+    Cost: the search for k neighbours; n k logarithms.
 
     Examples
     --------
@@ -101,30 +101,30 @@ def intrinsic_dimension(
     means = inverses.mean(axis=0)
     if not means[-1] > 0:
         raise ValueError(
-            f"The {k} nearest neighbours of every point are equally far, as on a grid; pass a "
+            f"The {k} nearest neighbours of every point are equally distant, as on a grid; pass a "
             "larger n_neighbors."
         )
     with np.errstate(divide="ignore"):
         dimensions = 1 / means
-    apart = inverses[:, -1] - means[-1]
-    error = _standard_error(apart, found.indices) if n > 1 else np.nan
+    deviations = inverses[:, -1] - means[-1]
+    error = _standard_error(deviations, found.indices) if n > 1 else np.nan
     return IntrinsicDimension(
         float(dimensions[-1]), float(dimensions[-1] ** 2 * error), used, dimensions
     )
 
 
-def _standard_error(apart: Array, indices: Array) -> float:
-    """Return that of the mean, from each point's difference to it (n,) and what it is made of."""
-    n, shared = indices.shape
-    # Sum of z_i z_j |N_i ∩ N_j| / (k + 1) over all pairs, which is never negative.
-    sums = np.bincount(indices.ravel(), np.repeat(apart, shared), minlength=n)
-    dependent = np.linalg.norm(sums) / (n * np.sqrt(shared))
-    # Where all share all, that sum sees nothing.
-    return float(max(dependent, apart.std() / np.sqrt(n)))
+def _standard_error(deviations: Array, indices: Array) -> float:
+    """Return that of the mean, from each point's deviation (n,) and neighbours (n, k + 1)."""
+    n, width = indices.shape
+    # Sum over all pairs of z_i z_j |N_i ∩ N_j| / (k + 1), which is non-negative.
+    sums = np.bincount(indices.ravel(), np.repeat(deviations, width), minlength=n)
+    dependent = np.linalg.norm(sums) / (n * np.sqrt(width))
+    # If all points have the same neighbours, that sum is zero.
+    return float(max(dependent, deviations.std() / np.sqrt(n)))
 
 
 def _neighbors_of_distinct(X: Points, k: int, neighbors: Any) -> Neighbors:
-    """Return the k nearest others of every distinct point, and itself, at positive distances."""
+    """Return every distinct point and its k nearest neighbours, at positive distances."""
     frame = Frame.of(X)
     first, _ = distinct_rows(frame(X))
     n = len(first)
@@ -138,8 +138,8 @@ def _neighbors_of_distinct(X: Points, k: int, neighbors: Any) -> Neighbors:
     equal = np.flatnonzero(found.distances[:, 1] == 0)
     if len(equal):
         raise ValueError(
-            f"Around {len(equal)} distinct points ({name_rows(equal)} of these) distances are "
-            "zero: given so, or beyond float64 next to the size of X; leave out copies, or points "
-            "that lie so far off."
+            f"{len(equal)} distinct points (numbers {name_rows(equal)} of these) have neighbours "
+            "at distance zero: the given distances are zero, or too small for float64 relative to "
+            "X; leave out copies, or points that are very far away."
         )
     return found
