@@ -334,7 +334,7 @@ def test_two_points_have_one_coordinate():
     pair = [[0.0, 0.0], [3.0, 4.0]]
     for model in (Isomap(1, n_neighbors=1), LandmarkIsomap(1, n_landmarks=2, n_neighbors=1)):
         assert_allclose(np.sort(model.fit_transform(pair), axis=0), [[-2.5], [2.5]], atol=1e-12)
-    with pytest.raises(ValueError, match="there are 2 distinct points to scale"):
+    with pytest.raises(ValueError, match="there are 2 distinct points"):
         Isomap(2, n_neighbors=1).fit(pair)
 
 

@@ -229,7 +229,7 @@ def test_no_division_by_nothing():
     with pytest.warns(hs.ScaleWarning, match="same affinities"):
         model = LaplacianEigenmap(2, n_neighbors=2, weights="binary").fit(triangle)
     assert_array_equal(model.embedding_, 0.0)
-    with pytest.raises(ValueError, match="divides by it"):
+    with pytest.raises(ValueError, match="by which the rule for new points divides"):
         model.transform(triangle + 0.1)
 
 

@@ -291,7 +291,7 @@ def test_neighbors_of_the_caller():
     for neighbors in (transformer, graph, NeighborIndex(X)):
         P = TSNE(neighbors=neighbors, **options).fit(X).affinities_
         assert abs(P - own).max() < 1e-12
-    with pytest.raises(ValueError, match="only 10 neighbours for row .* but 16 are needed"):
+    with pytest.raises(ValueError, match=r"only 10 neighbours for row \d+, but 16 are needed"):
         TSNE(neighbors=KNeighborsTransformer(n_neighbors=10), **options).fit(X)
     with pytest.raises(ValueError, match="no distances to new points"):
         TSNE(neighbors=graph, **options).fit(X).transform(X[:3])

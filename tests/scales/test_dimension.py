@@ -119,7 +119,7 @@ def test_order_and_copies_of_points_do_not_matter():
         assert found.error == pytest.approx(want.error, rel=1e-9)
 
 
-def test_neighbours_come_from_whoever_knows_them():
+def test_neighbours_come_from_the_given_search():
     X = cloud(200, 3)
     want = intrinsic_dimension(X, n_neighbors=5).dimension
     d = np.linalg.norm(X[:, None] - X, axis=2)

@@ -25,17 +25,17 @@ from heatsketch.spectral.classical_scaling import classical_scaling
 
 logger = logging.getLogger("heatsketch")
 
-_TILE = 2**20  # numbers at a time: 8 MB
+_TILE_ENTRIES = 2**20  # distances computed at a time: 8 MB
 
 
 class _PathScaling(Embedding):
-    """Abstract base: classical scaling of paths from some vertices of a neighbourhood graph."""
+    """Abstract base: classical scaling of shortest paths in a neighbourhood graph."""
 
     n_components: int
     n_neighbors: int
     radius: float | None
     neighbors: Any
-    _instead: str  # of what needs too much memory
+    _instead: str  # what to pass where memory is too small
     _takes_sparse = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -57,22 +57,15 @@ class _PathScaling(Embedding):
         graph, self._neighborhoods = self._neighborhood_graph(X)
         counts = self._neighborhoods.counts(off_diagonal(graph))
         graph = self._neighborhoods.connected(graph)
-        logger.info("a graph of %d points and %d edges", graph.shape[0], graph.nnz // 2)
+        logger.info("neighbourhood graph of %d points and %d edges", graph.shape[0], graph.nnz // 2)
         found = time.perf_counter()
         landmarks = self._landmarks(graph, X.shape[0])
-        n, count = graph.shape[0], len(landmarks)
-        if k >= count:
-            raise ValueError(
-                f"n_components={k} but there are {count} distinct points to scale; pass "
-                f"fewer components, or at least {k + 1} points or landmarks."
-            )
-        what = f"Paths between {count:,} and {n:,} points"
-        require(8.0 * count * (n + count), what, self._instead)
+        self._check_sizes(k, graph.shape[0], len(landmarks))
         self._paths = shortest_paths(graph, landmarks)
         walked = time.perf_counter()
         squares = self._paths[:, landmarks]
         self._scaling = classical_scaling(np.square(squares, out=squares), k)
-        Y = self._placed(_from_themselves(n))
+        Y = self._place(_self_distances(graph.shape[0]))
         self.residual_variance_ = _residual_variance(self._paths, Y, landmarks)
         self.embedding_ = self._neighborhoods.spread(self._in_units(Y, X.dtype))
         self.diagnostics_ = counts | {
@@ -84,9 +77,7 @@ class _PathScaling(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points, new or old: row by row, each depending on itself alone.
-
-        Warns of points farther from every training point than the longest path.
+        """Embed points, each row independently; warn of points far from all training points.
 
         Parameters
         ----------
@@ -101,11 +92,21 @@ class _PathScaling(Embedding):
         X = self._read_any(X, reset=False)
         rows = self._neighborhoods.rows(X)
         _warn_of_far(rows, float(self._paths.max()))
-        return self._in_units(self._placed(rows), X.dtype)
+        return self._in_units(self._place(rows), X.dtype)
 
     @abstractmethod
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         """Return the vertices of the graph from which paths start; n is the number of points."""
+
+    def _check_sizes(self, k: int, n: int, count: int) -> None:
+        """Raise if the landmarks are too few, or their paths to n vertices need too much memory."""
+        if k >= count:
+            raise ValueError(
+                f"n_components={k} but there are {count} distinct points or landmarks; pass "
+                f"fewer components, or at least {k + 1} points or landmarks."
+            )
+        what = f"Paths between {count:,} and {n:,} points"
+        require(8.0 * count * (n + count), what, self._instead)
 
     def _neighborhood_graph(self, X: Any) -> tuple[sparse.csr_matrix, Any]:
         k, radius = self.n_neighbors, self.radius
@@ -124,7 +125,7 @@ class _PathScaling(Embedding):
             _check_graph(X, reset)
         return X
 
-    def _placed(self, rows: sparse.csr_matrix) -> Array:
+    def _place(self, rows: sparse.csr_matrix) -> Array:
         """Return coordinates in the frame (m, k) of points with these distances to vertices."""
         from heatsketch.graphs.path_kernels import shortest_through  # compiled loops
 
@@ -148,54 +149,54 @@ class Isomap(_PathScaling):
     2. Δ holds the lengths of the shortest paths between all points;
     3. classical scaling (§3) of Δ gives the coordinates.
 
-    A new point x is at δ_j = min over its neighbours i of |x - x_i| + Δ_ij from point j, and placed
-    by these (`Scaling.place`); training points come out as they went in.
+    A new point x is at distance δ_j = min over its neighbours i of |x - x_i| + Δ_ij from point j,
+    and is placed by these distances; training points get their own coordinates.
 
-    For data on a surface that unrolls to a convex region of the plane, whose geodesic distances it
-    keeps. Not for noisy data, where a few edges across a gap shorten all paths, nor for surfaces
-    with holes or without a flat chart, which it distorts; not for more than some 20,000 points (see
+    Use it for data on a surface that unrolls to a convex region of the plane: it keeps the geodesic
+    distances. Do not use it for noisy data, where a few edges across a gap shorten all paths, for
+    surfaces with holes or curvature, which it distorts, or for more than about 20,000 points (see
     `LandmarkIsomap`).
 
     Parameters
     ----------
     n_components : int >= 1, default 2
-        Coordinates.
+        Number of coordinates.
     n_neighbors : int >= 1, default 10
-        k, as in the notes; fewer keep paths on the surface, more make their lengths closer to
-        geodesic ones.
+        k. A small k keeps paths on the surface; a larger k brings their lengths closer to the
+        geodesic distances.
     radius : float > 0, optional
-        ε, in the units of X: the graph joins points this near, whatever their number.
+        ε, in the units of X: join all points up to this distance instead.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
-        Where neighbours come from (see `HeatSketch`); by default an own search.
+        The search to use, as in `HeatSketch`.
     metric : "euclidean" or "precomputed", default "euclidean"
-        "precomputed": X holds the distances between all points (n, n), of which the graph takes the
-        nearest; or it is a sparse matrix, whose entries are the edges, whatever their number.
+        "precomputed": X holds the distances between all points (n, n), of which the nearest become
+        edges; or it is a sparse matrix, all of whose entries are edges.
 
     Attributes
     ----------
     embedding_ : array (n, n_components)
-        In the units of X, in its precision; mean 0 (points of equal coordinates count as one).
+        In the units and the precision of X; mean 0 (points with equal coordinates count once).
     residual_variance_ : array (n_components,)
-        1 - R² between the lengths of paths and the distances in the first 1, 2, … coordinates; the
-        dimension of the data is where it stops to fall.
+        1 - R² between the lengths of paths and the distances in the first 1, 2, … coordinates; it
+        stops falling at the dimension of the data.
     diagnostics_ : dict
-        mean_neighbors, components (of the graph before they are joined), duplicates (points that
-        share the vertex of an equal one), residual_variance (of all coordinates), and the seconds
-        of the stages: graph, paths, scaling.
+        `mean_neighbors`, `components` (of the graph before they are joined), `duplicates` (points
+        that share the vertex of an equal point), `residual_variance` (of all coordinates), and the
+        seconds of the stages: graph, paths, scaling.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Raises
     ------
     ValueError
-        Not enough points for the neighbours or coordinates; bad numbers in X.
+        Too few points for the neighbours or coordinates; invalid numbers in X.
     MemoryError
-        The paths would take more memory than there is.
+        The paths would take more memory than is available.
 
     Notes
     -----
-    Cost: n searches of the graph (3 ms each for 10,000 points, on every core), and some 50
-    products with an (n, n) matrix. Memory: 16 n² bytes, of which half are kept for `transform`.
+    Cost: n searches of the graph (3 ms each for 10,000 points, in parallel), and about 50 products
+    with an (n, n) matrix. Memory: 16 n² bytes, half of which are kept for `transform`.
 
     Examples
     --------
@@ -207,7 +208,7 @@ class Isomap(_PathScaling):
     True
     """
 
-    _instead = "pass LandmarkIsomap, which needs the paths from some points only."
+    _instead = "pass LandmarkIsomap, which needs only the paths from the landmarks."
 
     def __init__(
         self,
@@ -229,45 +230,45 @@ class Isomap(_PathScaling):
 
 
 class LandmarkIsomap(_PathScaling):
-    """Embed points by the lengths of their shortest paths to a few of them.
+    """Embed points by the lengths of their shortest paths to a few landmarks.
 
-    Isomap (which see) with landmark scaling in place of step 3 (de Silva and Tenenbaum 2004):
-    classical scaling embeds l landmarks, and every other point is placed by its distances to them.
-    With all points as landmarks it is Isomap; where path lengths are Euclidean distances in the
-    plane it is the same from three landmarks on that do not lie on a line.
+    `Isomap` with landmark scaling as step 3 (de Silva and Tenenbaum 2004): classical scaling embeds
+    l landmarks, and every other point is placed by its distances to them. With all points as
+    landmarks it is Isomap; so it is with any three landmarks that are not on a line, where path
+    lengths are Euclidean distances in the plane.
 
-    For many points, where n² path lengths are too many to compute or to keep. Not where landmarks
-    are fewer than some ten for each coordinate: errors of the paths average out over them.
+    Use it for many points, where n² path lengths take too much time or memory, with at least about
+    ten landmarks for each coordinate, over which the errors of the paths average out.
 
     Parameters
     ----------
     n_components, n_neighbors, radius, neighbors, metric
         As in `Isomap`.
     n_landmarks : int >= 1, default 200
-        Landmarks that are chosen; all points where there are fewer.
+        Number of landmarks to choose; all points if there are fewer.
     landmarks : "maxmin" or array of int (l,), default "maxmin"
-        "maxmin": each the one farthest, along the graph, from those before, beginning far from the
-        first point. They reach the edges of the data, so that most points lie between them, and
-        need no random numbers. Or the rows of X that are to be landmarks, however many.
+        "maxmin": each is the farthest along the graph from those before, the first far from the
+        first point. They reach the boundary of the data, so that most points lie between them. Or
+        the row indices of the landmarks.
 
     Attributes
     ----------
     landmarks_ : array of int (l,)
-        The rows of X that are landmarks.
+        The row indices of the landmarks.
     embedding_ : array (n, n_components)
-        In the units of X, in its precision; the mean of the landmarks is 0.
+        In the units and the precision of X; the mean of the landmarks is 0.
     residual_variance_, diagnostics_, n_features_in_, feature_names_in_
         As in `Isomap`; the residual variance is that of the pairs of a landmark and any point.
 
     Raises
     ------
     ValueError, MemoryError
-        As in `Isomap`; and landmarks that are no rows of X.
+        As in `Isomap`; landmarks that are not row indices of X.
 
     Notes
     -----
-    Cost: l searches of the graph (30 ms each for 100,000 points, on every core). Memory: 8 l n
-    bytes, which are kept for `transform`.
+    Cost: l searches of the graph (30 ms each for 100,000 points, in parallel). Memory: 8 l n bytes,
+    which are kept for `transform`.
 
     Examples
     --------
@@ -314,7 +315,7 @@ class LandmarkIsomap(_PathScaling):
 
 
 def _check_graph(graph: sparse.csr_matrix, square: bool) -> None:
-    """Raise unless the edges of a graph have lengths that are not negative."""
+    """Raise unless the edges of a graph have non-negative lengths."""
     if square and graph.shape[0] != graph.shape[1]:
         raise ValueError(
             f"X has shape {graph.shape}, but metric='precomputed'; pass a graph (n, n)."
@@ -322,14 +323,14 @@ def _check_graph(graph: sparse.csr_matrix, square: bool) -> None:
     check_non_negative(graph.data)
 
 
-def _from_themselves(n: int) -> sparse.csr_matrix:
-    """Return the distances of n points that have themselves as only neighbours."""
+def _self_distances(n: int) -> sparse.csr_matrix:
+    """Return the distances of n points each of which has only itself as a neighbour."""
     return sparse.csr_matrix((np.zeros(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
 
 
 def _tile(width: int) -> int:
-    """Return how many rows of this width are worked on at a time."""
-    return max(1, _TILE // width)
+    """Return the number of rows of this width that are computed at a time."""
+    return max(1, _TILE_ENTRIES // width)
 
 
 def _warn_of_far(rows: sparse.csr_matrix, longest: float) -> None:
@@ -339,7 +340,7 @@ def _warn_of_far(rows: sparse.csr_matrix, longest: float) -> None:
     if len(far):
         warnings.warn(
             f"{len(far)} new point(s) (rows {name_rows(far)}) are farther from every training "
-            "point than these are from each other along the graph; their coordinates mean little.",
+            "point than the longest path in the graph; their coordinates are unreliable.",
             ScaleWarning,
             stacklevel=4,
         )

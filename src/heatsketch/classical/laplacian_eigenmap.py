@@ -1,4 +1,4 @@
-"""The Laplacian eigenmap: eigenvectors of the walk on a graph of neighbours."""
+"""The Laplacian eigenmap: eigenvectors of the random walk on a neighbourhood graph."""
 
 from __future__ import annotations
 
@@ -36,94 +36,93 @@ from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
 WEIGHTS = ("heat", "binary")
 _EDGES = "edges"
-_EQUAL = 1e-6  # distance in the frame below which points may be equal: rounding of any search
-_FADED, _WEAK = 1e-3, 0.1  # |λ| below which new points have no coordinates; λ of poor ones
-_TREE_FEATURES = 15  # beyond, a tree looks at most points
-_PAIRS = 2**22  # distances looked at a time
-_SLACK = 1e-7  # candidates are sought in balls so much wider
+_MAX_EQUAL_DISTANCE = 1e-6  # in the frame: searches may give equal points distances up to this
+_MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
+_MAX_TREE_FEATURES = 15  # with more, a tree visits most of its points
+_DISTANCES_AT_A_TIME = 2**22
+_RADIUS_MARGIN = 1e-7  # relative, for candidates that are then compared exactly
 
 
 class LaplacianEigenmap(Embedding):
-    """Embed data by the slowest vibrations of its neighbourhood graph: x_i ↦ (r_1(i), …, r_k(i)).
+    """Embed data by the lowest eigenvectors of a graph Laplacian: x_i ↦ (r_1(i), …, r_k(i)).
 
     *Linear and nonlinear dimensionality reduction*, §9.3: x_i and x_j are joined where one is among
     the nearest neighbours of the other, or where they lie within a radius; the edge has the weight
     k_ij = exp(-|x_i - x_j|² / ε) or 1. With Q = diag(Σ_j k_ij) and the graph Laplacian L = Q - K
     (35), L R = Q R M (36), 0 = μ_0 <= μ_1 <= … (37), the map is (r_1, …, r_k) (39), in all of
     which Y = R minimises ½ Σ_ij k_ij |y_i - y_j|² = tr(Yᵀ L Y) (40). M = I - Λ (38): R and Λ are
-    those of the diffusion map of the same kernel with α = 0, which has λ_m^t r_m for coordinates.
+    those of the diffusion map of the same kernel with α = 0, whose coordinates are λ_m^t r_m.
 
-    When to use it: to see which points hang together, or the shape of a curve or surface that
-    neighbours describe well; coordinates all have the same size. When not: for distances, for which
-    `DiffusionMap` weighs the coordinates (and takes the density of the sample out); long thin
-    sheets, whose second coordinate is a function of the first.
+    Use it to see clusters, or the shape of a curve or surface that neighbours describe well; all
+    coordinates have the same size. Do not use it for distances, for which `DiffusionMap` weights
+    the coordinates (and removes the effect of the density), nor for long thin sheets, whose second
+    coordinate is a function of the first.
 
     Parameters
     ----------
     n_components : int, default 2
-        Coordinates k.
+        Number of coordinates k.
     n_neighbors : int, default 15
-        Nearest others that a point is joined to; enough to keep a surface in one piece.
+        Nearest neighbours to which a point is joined; enough to keep the graph connected.
     radius : float > 0, optional
-        Join points at this distance or nearer (data units) instead. A radius is the same
-        everywhere: right for evenly sampled data, else parts fall off while others are crowded.
+        Join all points up to this distance instead, in data units. Suitable for evenly sampled
+        data; otherwise some points have no neighbours and others very many.
     weights : "heat" or "binary", default "heat"
         exp(-|x_i - x_j|² / ε), or 1 for every edge (the notes' t = ∞).
     epsilon : float > 0, "edges", "nearest", "ksum" or "median", default "edges"
-        The notes' t, in squared data units, of "heat". "edges": the median of the squared distances
-        that `n_neighbors` or `radius` chose, so that neighbours count differently and all count;
-        the others as in `heatsketch.bandwidth` ("nearest": the notes' double mean of §9.2).
+        The notes' t, for "heat", in squared data units. "edges": the median of the squared lengths
+        of the edges; the others as in `heatsketch.bandwidth` ("nearest": the notes' double mean of
+        §9.2).
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Where neighbours come from, as in `HeatSketch`.
+        The search to use, as in `HeatSketch`.
     tol : float, default 1e-8
-        Largest residual of the eigenpairs beyond 1,200 points (below, they are exact); relative to
-        μ where the graph is that of a curve or surface.
+        Largest residual of the eigenpairs for more than 1,200 points (for fewer, they are exact);
+        relative to μ where the graph is that of a curve or surface.
     random_state : int, Generator or None
-        Start of the iteration; of no influence beyond `tol`.
+        Start of the iteration; it changes the result by no more than `tol`.
 
     Attributes
     ----------
     embedding_ : array (n, k)
-        R, with Rᵀ Π R = I (22), Π = Q / Σq: entries of order one whatever n and ε. The Y of (40),
+        R, with Rᵀ Π R = I (22), Π = Q / Σq: entries of order one for any n and ε. The Y of (40),
         with Yᵀ Q Y = I, is R / √Σq. Signs: the largest entry of √Π r_m in modulus is positive.
     eigenvalues_ : array (k,)
         μ_1 <= … <= μ_k in [0, 2).
     residuals_ : array (k,)
         |A v - λ v| of the eigenpairs, A = Q^-1/2 K Q^-1/2.
     epsilon_ : float
-        ε in squared data units; infinite where "binary" (or beyond float64, zero below).
+        ε in squared data units; infinite for "binary".
     diagnostics_ : dict
-        Of the graph and its pieces; `eigen_seconds`.
+        Of the graph and its components; `eigen_seconds`.
     n_features_in_, feature_names_in_
 
     Raises
     ------
     ValueError
-        Bad parameters or points; more neighbours than points; most points have no neighbour; in
-        `transform`, coordinates with |λ| < 0.001.
+        Invalid parameters or points; most points have no neighbour; in `transform`, coordinates
+        with |λ| < 0.001.
 
     Warns
     -----
     DisconnectedWarning
-        The graph falls into pieces: as many μ as there are pieces are 0, and their coordinates say
-        which piece a point belongs to, nothing else.
+        The graph has several components: as many μ, counting μ_0, are 0, and their coordinates only
+        tell the components apart.
     ScaleWarning
         In `transform`, coordinates with λ < 0.1.
 
     Notes
     -----
-    A point counts as its own neighbour, k_ii = 1, which its distance of zero makes of (35). L does
-    not depend on it, Q does: without it the walk could go to and fro for ever, and Λ would not be
-    that of the diffusion map. Equal points share a vertex.
+    A point is its own neighbour, k_ii = 1, as its distance of zero implies. L does not depend on
+    it, but Q does, and Λ is that of the diffusion map only with it. Equal points share a vertex.
 
-    New points (Nyström): r(x) = λ^-1 Σ_j k(x, x_j) r(j) / Σ_j k(x, x_j), over the same neighbours
-    by the same rule: within the radius; or the nearest ones, and the points that x is nearer to
-    than their own farthest neighbour (with a transformer as `neighbors`, the nearest ones alone).
+    New points (Nyström): r(x) = λ^-1 Σ_j k(x, x_j) r(j) / Σ_j k(x, x_j), over neighbours by the
+    same rule: points within the radius; or the nearest ones, and points to which x is nearer than
+    their own farthest neighbour (with a transformer as `neighbors`, only the nearest ones).
     Training points keep their coordinates.
 
-    Cost: the search for neighbours, and the eigenpairs: beyond 1,200 points by a sparse
-    factorisation where the graph is that of a curve or surface (100,000 points in some seconds),
-    else by some hundred sparse products with k + 8 columns.
+    Cost: the search for neighbours, and the eigenpairs: for more than 1,200 points by a sparse
+    factorisation where the graph is that of a curve or surface (a few seconds for 100,000 points),
+    else by about a hundred sparse products with k + 8 columns.
 
     Examples
     --------
@@ -159,7 +158,7 @@ class LaplacianEigenmap(Embedding):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Build the graph of X and compute its slowest eigenvectors.
+        """Build the graph of X and compute its lowest eigenvectors.
 
         Parameters
         ----------
@@ -178,20 +177,15 @@ class LaplacianEigenmap(Embedding):
         )
         graph = off_diagonal(graph)
         kernel = _Kernel.of(graph, found, self.weights, self.epsilon)
-        advise = functools.partial(_advice, found, kernel.epsilon, self.neighbors)
         counts, reach = found.counts(graph), _reach(graph, found, self.neighbors)
-        graph = symmetric(graph)
-        if self.radius is not None:
-            _check_radius(graph, self.radius, advise)
-        K = kernel(graph) + sparse.identity(found.n, format="csr")
-        diffusion = Diffusion.from_affinity(Sparse(K), alpha=0.0, advise=advise)
+        diffusion = self._diffusion(symmetric(graph), found, kernel)
         started = time.perf_counter()
         top = slowest_eigenpairs(
             diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
         )
         R = top.vectors / np.sqrt(diffusion.measure)[:, None]
         if diffusion.diagnostics["flat"]:
-            R[:] = 0.0  # of the eigenvectors of equal eigenvalues none is better than another
+            R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
         self._rows = _Rows(found, kernel, reach)
         self._R, self._lam = R, top.values
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
@@ -204,7 +198,7 @@ class LaplacianEigenmap(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points, new or old: row by row, each depending on itself alone.
+        """Embed points, each row independently; training points get their own coordinates.
 
         Parameters
         ----------
@@ -227,10 +221,19 @@ class LaplacianEigenmap(Embedding):
         Y[rows] = self._R[vertices]
         return Y
 
+    def _diffusion(
+        self, graph: sparse.csr_matrix, found: Neighborhoods, kernel: _Kernel
+    ) -> Diffusion:
+        advise = functools.partial(_advice, found, kernel.epsilon, self.neighbors)
+        if self.radius is not None:
+            _check_radius(graph, self.radius, advise)
+        K = kernel(graph) + sparse.identity(found.n, format="csr")
+        return Diffusion.from_affinity(Sparse(K), alpha=0.0, advise=advise)
+
 
 @dataclass(frozen=True, eq=False)
 class _Kernel:
-    """exp(-d²/ε) of distances in the frame; ε = ∞ gives every edge the weight 1."""
+    """Weights exp(-d²/ε) of edges with lengths d in the frame; for ε = ∞ all are 1."""
 
     epsilon: float  # in the frame's squared units
 
@@ -246,12 +249,12 @@ class _Kernel:
         if check_choice(epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
             return cls(rule_epsilon(found.points, epsilon))
         if graph.nnz == 0:
-            return cls(math.inf)  # no edge to weigh
+            return cls(math.inf)  # there are no edges
         middle = float(np.median(graph.data)) ** 2
         if middle == 0:
             raise ValueError(
-                "epsilon='edges' finds most edges of length zero; pass a number, weights='binary', "
-                "or points that differ."
+                "epsilon='edges' but most edges have length zero; pass a number, weights='binary', "
+                "or distinct points."
             )
         return cls(middle)
 
@@ -264,17 +267,17 @@ class _Kernel:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows of the walk for new points."""
+    """Rows of the random walk for new points."""
 
     neighborhoods: Neighborhoods
     kernel: _Kernel
-    reach: Array | None  # distance (n,) to the farthest neighbour, where that makes edges
+    reach: Array | None  # distance (n,) to the farthest neighbour, if new points use it
 
     def near(self, X: Points) -> tuple[sparse.csr_matrix, tuple[Array, Array]]:
-        """Return distances from new points to their neighbours, and who equals which vertex."""
+        """Return distances from new points to neighbours, and pairs (row, equal vertex)."""
         found = self.neighborhoods
         distances, x, points = found.rows(X), found.frame(X), found.points
-        close = np.flatnonzero(distances.data <= _EQUAL)
+        close = np.flatnonzero(distances.data <= _MAX_EQUAL_DISTANCE)
         rows = np.searchsorted(distances.indptr, close, side="right") - 1
         columns = distances.indices[close]
         equal = pair_distances(x, points, rows, columns) == 0
@@ -283,11 +286,11 @@ class _Rows:
         return sparse.csr_matrix(distances), (rows[equal], columns[equal])
 
     def walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Return p(x, x_j), CSR (m, n), of points however far off."""
+        """Return p(x, x_j), CSR (m, n), without underflow for far points."""
         d = distances.data
         starts, counts = distances.indptr[:-1], np.diff(distances.indptr)
         nearest = np.repeat(np.minimum.reduceat(d, starts), counts)
-        # A row's common factor leaves P alone, and its largest weight is 1.
+        # A common factor of a row cancels; here the largest weight is 1.
         with np.errstate(over="ignore"):
             weights = np.exp(-((d - nearest) * (d + nearest)) / self.kernel.epsilon)
         weights /= np.repeat(np.add.reduceat(weights, starts), counts)
@@ -303,18 +306,18 @@ def _advice(found: Neighborhoods, epsilon: float, neighbors: Any, labels: Array)
 
 
 def _check_radius(graph: sparse.csr_matrix, radius: float, advise: Callable[[Array], str]) -> None:
-    """Raise where most points have no other within the radius."""
+    """Raise if most points have no neighbour within the radius."""
     n = graph.shape[0]
     alone = int(np.sum(np.diff(graph.indptr) == 0))
     if alone > max(1, n // 2):
         raise ValueError(
             f"radius={radius:.4g} leaves {alone} of {n} points without a neighbour; pass a larger "
-            f"one. {advise(np.arange(n))}."
+            f"radius. {advise(np.arange(n))}."
         )
 
 
 def _reach(graph: sparse.csr_matrix, found: Neighborhoods, neighbors: Any) -> Array | None:
-    """Return the distance (n,) to each vertex's farthest neighbour, if new points can use it."""
+    """Return the distance (n,) to the farthest neighbour of each vertex, if new points use it."""
     ours = neighbors is None or isinstance(neighbors, NeighborIndex)
     if found.n_neighbors is None or not ours:
         return None
@@ -322,9 +325,9 @@ def _reach(graph: sparse.csr_matrix, found: Neighborhoods, neighbors: Any) -> Ar
 
 
 def _reached(x: Points, points: Points, reach: Array) -> sparse.csr_matrix:
-    """Return the distances from x (m, d) to the points that reach so far, CSR (m, n)."""
-    few = not sparse.issparse(points) and points.shape[1] <= _TREE_FEATURES
-    i, j = _in_balls(x, points, reach) if few else _in_blocks(x, points, reach)
+    """Return the distances from x (m, d) to points whose reach includes x, CSR (m, n)."""
+    low = not sparse.issparse(points) and points.shape[1] <= _MAX_TREE_FEATURES
+    i, j = _in_balls(x, points, reach) if low else _in_blocks(x, points, reach)
     d = pair_distances(x, points, i, j)
     kept = d <= reach[j]
     entries = (positive(d[kept]), (i[kept], j[kept]))
@@ -332,17 +335,17 @@ def _reached(x: Points, points: Points, reach: Array) -> sparse.csr_matrix:
 
 
 def _in_balls(x: Array, points: Array, reach: Array) -> tuple[Array, Array]:
-    found = cKDTree(x).query_ball_point(points, reach * (1 + _SLACK))
+    found = cKDTree(x).query_ball_point(points, reach * (1 + _RADIUS_MARGIN))
     j = np.repeat(np.arange(len(points)), [len(indices) for indices in found])
     return np.concatenate(found).astype(np.int64), j
 
 
 def _in_blocks(x: Points, points: Points, reach: Array) -> tuple[Array, Array]:
-    """Return (i, j) with |x_i - x_j| within reach of j, and perhaps some more, from Gram blocks."""
+    """Return (i, j) where x_i is within the reach of j, and possibly more, from Gram blocks."""
     pairs = [(np.empty(0, np.int64),) * 2]
     squares = squared_norms(points) + float(np.max(squared_norms(x)))
-    bounds = (reach * (1 + _SLACK)) ** 2 + 16 * np.finfo(float).eps * squares
-    for tile in row_tiles(points.shape[0], max(1, _PAIRS // x.shape[0])):
+    bounds = (reach * (1 + _RADIUS_MARGIN)) ** 2 + 16 * np.finfo(float).eps * squares
+    for tile in row_tiles(points.shape[0], max(1, _DISTANCES_AT_A_TIME // x.shape[0])):
         block = squared_distances(points[tile], x, direct=False)
         j, i = np.nonzero(block <= bounds[tile, None])
         pairs.append((i, j + tile.start))
@@ -350,20 +353,20 @@ def _in_blocks(x: Points, points: Points, reach: Array) -> tuple[Array, Array]:
 
 
 def _check_extension(lam: Array) -> None:
-    """Raise where new points would be divided by nothing, warn where by little."""
-    faded = np.flatnonzero(np.abs(lam) < _FADED)
-    if len(faded):
+    """Raise where the rule for new points divides by a λ near 0, warn where λ is small."""
+    tiny = np.flatnonzero(np.abs(lam) < _MIN_LAMBDA)
+    if len(tiny):
         raise ValueError(
-            f"Coordinate(s) {name_rows(faded)} have λ = 1 - μ of {lam[faded[0]]:.1e}: the rule for "
-            f"new points divides by it; pass n_components <= {max(1, faded[0])}, or a smaller "
+            f"Coordinate(s) {name_rows(tiny)} have λ = 1 - μ of {lam[tiny[0]]:.1e}, by which the "
+            f"rule for new points divides; pass n_components <= {max(1, tiny[0])}, or a smaller "
             "epsilon."
         )
-    weak = np.flatnonzero(lam < _WEAK)
-    if len(weak):
+    small = np.flatnonzero(lam < _RELIABLE_LAMBDA)
+    if len(small):
         warnings.warn(
-            f"Coordinate(s) {name_rows(weak)} have λ = 1 - μ down to {lam[-1]:.2g}: neighbours "
-            "hardly share them, and the division by λ magnifies the noise of new points; pass "
-            f"n_components={max(1, weak[0])}, or a smaller epsilon.",
+            f"Coordinate(s) {name_rows(small)} have λ = 1 - μ down to {lam[-1]:.2g}; the rule for "
+            "new points divides by λ, which amplifies noise; pass "
+            f"n_components={max(1, small[0])}, or a smaller epsilon.",
             ScaleWarning,
             stacklevel=3,
         )
