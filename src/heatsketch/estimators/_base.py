@@ -24,8 +24,8 @@ from heatsketch._checks import (
 )
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.markov.affinity import WIDE_CUT
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
+from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, Block, representable
 
 logger = logging.getLogger("heatsketch")

@@ -11,9 +11,9 @@ import numpy as np
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, check_time
-from heatsketch.markov.affinity import WIDE_CUT
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.memory import MOST_AUTO_COMPONENTS
+from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.eigenpairs import Spectrum
 from heatsketch.spectral.filters import Block, Heat, Power
 from heatsketch.spectral.shift_invert import slowest_eigenpairs

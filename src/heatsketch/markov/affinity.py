@@ -19,12 +19,11 @@ from heatsketch.neighbors import NeighborIndex, distinct_rows
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.sparse import larger_of_both
-from heatsketch.scales.bandwidth import rule_epsilon, scale_order
+from heatsketch.scales.bandwidth import WIDE_CUT, rule_epsilon, scale_order
 
 logger = logging.getLogger("heatsketch")
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
-WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
 _MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
 _MAX_RADIUS_BYTES = 8 * 2**30  # of memory to build a radius graph
 _RADIUS_BYTES_PER_ENTRY = 70  # at the peak

@@ -16,7 +16,7 @@ from heatsketch._array import ROW_TILE, row_tiles
 from heatsketch._checks import check_choice, check_number, check_points, warn_of_scales
 from heatsketch._typing import Array
 from heatsketch.markov import affinity as affinities
-from heatsketch.markov.affinity import WIDE_CUT, Affinity
+from heatsketch.markov.affinity import Affinity
 from heatsketch.markov.certificates import (
     certify_measure,
     certify_spectrum,
@@ -35,7 +35,7 @@ from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.operators import Deflated, Kernel, LowRank, Numbered, Operator, Scaled, numbered
 from heatsketch.operators.base import first_inputs, in_near_order, take_rows
 from heatsketch.operators.sparse import is_large, multiply
-from heatsketch.scales.bandwidth import RULES
+from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.scales.connecting_scale import advice
 
 logger = logging.getLogger("heatsketch")

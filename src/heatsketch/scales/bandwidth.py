@@ -16,6 +16,7 @@ from heatsketch.operators.kernel import squared_distances, squared_norms
 
 logger = logging.getLogger("heatsketch")
 
+WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
 RULES = ("ksum", "median", "nearest")
 _EXACT_POINTS = 2000  # up to here all pairs are used
 _SAMPLE_ROWS, _SAMPLE_COLUMNS = 500, 20_000  # of the pairs used for more points

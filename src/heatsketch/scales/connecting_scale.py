@@ -16,10 +16,10 @@ from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.components import NEGLIGIBLE
 from heatsketch.graphs.links import shortest_links
-from heatsketch.markov.affinity import WIDE_CUT
 from heatsketch.neighbors import NeighborIndex, distinct_rows
+from heatsketch.operators.base import first_inputs
 from heatsketch.operators.kernel import squared_distances, squared_norms
-from heatsketch.scales.bandwidth import in_data_units, scale_order
+from heatsketch.scales.bandwidth import WIDE_CUT, in_data_units, scale_order
 
 EXACT_POINTS = 4096  # up to here all pairs are used
 _TREE_NEIGHBORS = 15  # of each point, for the spanning tree of more points
@@ -105,7 +105,9 @@ def advice(
     """
     tuned = isinstance(epsilon, np.ndarray)
     if affinity == "knn":
-        points = X if vertex is None else X[np.unique(vertex, return_index=True)[1]]
+        if not _all_pairs_decide(len(labels), neighbors):
+            return _raise_parameter("n_neighbors", None if tuned else float(epsilon))
+        points = X if vertex is None else X[first_inputs(vertex)]
         frame = Frame.of(points)
         width = None if tuned else frame.squared(float(epsilon))
         return advice_on_neighbors(labels, frame(points), frame, n_neighbors, width, neighbors)
