@@ -53,15 +53,7 @@ _HALVED = ("n_components", "n_sketch", "n_neighbors", "max_features")  # to take
 
 
 class Prediction(NamedTuple):
-    """The memory of a fit beyond the data themselves.
-
-    Attributes
-    ----------
-    stages : dict
-        Stage -> bytes that are held at its peak.
-    peak : float
-        The largest of them.
-    """
+    """The memory of a fit beyond the data themselves: stage -> bytes that are held at its peak."""
 
     stages: dict[str, float]
 
@@ -204,11 +196,7 @@ def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Pre
     budget : float, optional
         Bytes; by default those of `memory_budget`, or else what this machine has available.
 
-    Returns
-    -------
-    Prediction
 
-    Raises
     ------
     MemoryError
         The peak exceeds the budget; the message says what would take less.

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from heatsketch._array import row_tiles
 from heatsketch._checks import check_choice
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
+from heatsketch.estimators._embedder import Embedder
 
 METRICS = ("euclidean", "precomputed")
 
 
-class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Embedding(Embedder):
     """Abstract base: `fit` sets `embedding_` (n, k) and `diagnostics_`, a dict of numbers.
 
     Subclasses with a rule for new points define `transform`; those that accept distances instead of
     points have a parameter `metric`.
     """
 
-    embedding_: Array
     diagnostics_: dict[str, Any]
-    _takes_sparse: bool = False
-
-    @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed the points X (n, d)."""
-
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit on X and return its embedding (n, k)."""
-        return self.fit(X, y).embedding_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_.shape[1]
 
     @property
     def _precomputed(self) -> bool:
         return check_choice(getattr(self, "metric", METRICS[0]), "metric", METRICS) == METRICS[1]
 
-    def _read(self, X: Any, reset: bool, **accept: Any) -> Any:
+    def _read(self, X: Any, reset: bool) -> Any:
         """Return the points (m, d), float32 or float64 and finite, or raise."""
-        return read_points(self, X, reset, **accept)
+        return read_points(self, X, reset, accept_sparse="csr" if self._takes_sparse else False)
 
     def _read_distances(self, X: Any, reset: bool) -> Array:
         """Return distances between the data (n, n), or from new points to them (m, n), or raise."""
@@ -55,13 +40,14 @@ class Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             check_distances(D)
         return D
 
+    def _read_either(self, X: Any, reset: bool) -> Any:
+        return self._read_distances(X, reset) if self._precomputed else self._read(X, reset)
+
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = getattr(self, "metric", None) == "precomputed"
         tags.input_tags.positive_only = tags.input_tags.pairwise
-        tags.input_tags.sparse = self._takes_sparse
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

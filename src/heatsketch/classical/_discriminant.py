@@ -23,24 +23,12 @@ _ROUNDING_MARGIN = 4.0  # a length counts as zero up to this multiple of the rou
 
 @dataclass(frozen=True, eq=False)
 class StandardUnits:
-    """Units in which features have mean 0 and variance 1, whatever their scales and offsets.
+    """Units in which features have mean 0 and variance 1, whatever their scales and offsets."""
 
-    Attributes
-    ----------
-    shift : array (d,)
-        An entry of each feature near its median: subtracting it costs no digits.
-    scale : array (d,)
-        Standard deviations; 1 for constant features.
-    mean : array (d,)
-        Mean after shift and scale.
-    rounding : array (d,)
-        Rounding error of an entry after shift and scale.
-    """
-
-    shift: Array
-    scale: Array
-    mean: Array
-    rounding: Array
+    shift: Array  # (d,), an entry of each feature near its median: subtracting it costs no digits
+    scale: Array  # (d,), standard deviations; 1 for constant features
+    mean: Array  # (d,), after shift and scale
+    rounding: Array  # (d,), error of an entry after shift and scale
 
     @classmethod
     def of(cls, X: Array) -> StandardUnits:
@@ -72,21 +60,11 @@ class StandardUnits:
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Directions w as columns of W (d, r) in `StandardUnits`, in descending order of J(w).
+    """Directions w in `StandardUnits`, in descending order of J(w)."""
 
-    Attributes
-    ----------
-    W : array (d, r)
-        Wᵀ S_w W = n I.
-    J : array (r,)
-        wᵀ S_b w / wᵀ S_w w.
-    counts : array (c,)
-        Number of points of each class.
-    """
-
-    W: Array
-    J: Array
-    counts: Array
+    W: Array  # (d, r), directions in columns: Wᵀ S_w W = n I
+    J: Array  # (r,), wᵀ S_b w / wᵀ S_w w
+    counts: Array  # (c,), number of points of each class
 
 
 class Discriminant(Embedding):
@@ -100,18 +78,7 @@ class Discriminant(Embedding):
         """Return the directions to keep (d, k) in `StandardUnits`; set further attributes."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the directions that separate the classes, and score X on them.
-
-        Parameters
-        ----------
-        X : array or DataFrame (n, d)
-        y : array (n,)
-            Labels of the classes, numbers or text.
-
-        Returns
-        -------
-        self
-        """
+        """Find the directions that separate the classes y (n,), numbers or text, and score X."""
         gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
         X = self._read(X, reset=True)
         self.classes_, labels = self._read_labels(y, X)
@@ -126,16 +93,7 @@ class Discriminant(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the scores of points, new or old.
-
-        Parameters
-        ----------
-        X : array or DataFrame (m, d)
-
-        Returns
-        -------
-        array (m, k)
-        """
+        """Return the scores (m, k) of points (m, d), new or old."""
         check_is_fitted(self)
         return self._score(self._read(X, reset=False))
 

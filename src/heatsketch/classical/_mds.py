@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import filled
+from heatsketch._array import MAX_COORDINATE, filled
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, in_units
 from heatsketch.classical._principal_axes import PrincipalAxes
 from heatsketch.spectral.classical_scaling import Scaling, classical_scaling, warn_of_zeros
 from heatsketch.spectral.eigenpairs import column_signs
 
-_MAX_DISTANCE = 2.0**480  # distances up to here have squares that can be summed
 _SPECTRUM_SAMPLE_POINTS = 1000  # points whose whole spectrum is computed
 
 
@@ -35,7 +33,7 @@ class SquaredDistances:
     def __call__(self, D: Array) -> Array:
         """Return the squares in these units."""
         with np.errstate(over="ignore", under="ignore"):
-            return np.minimum(np.ldexp(D.astype(float), -self.exponent), _MAX_DISTANCE) ** 2
+            return np.minimum(np.ldexp(D.astype(float), -self.exponent), MAX_COORDINATE) ** 2
 
 
 class MultidimensionalScaling(Embedding):
@@ -47,28 +45,14 @@ class MultidimensionalScaling(Embedding):
     _scaling: Scaling
     _axes: PrincipalAxes  # of points
 
-    @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Scale the l reference points, and place all points."""
-
     def transform(self, X: Any) -> Array:
-        """Place points, new or old: by projection, or by their distances to the reference points.
+        """Place points (m, d), new or old, by projection: return their coordinates (m, k).
 
-        Parameters
-        ----------
-        X : array or DataFrame (m, d)
-            With ``metric="precomputed"`` the distances (m, l) to the training points of
-            `ClassicalMDS`, or to the landmarks of `LandmarkMDS`.
-
-        Returns
-        -------
-        array (m, k)
+        With ``metric="precomputed"`` X holds the distances (m, l) to the training points of
+        `ClassicalMDS`, or to the landmarks of `LandmarkMDS`.
         """
         check_is_fitted(self)
-        return self._place(self._read_rows(X, reset=False))
-
-    def _read_rows(self, X: Any, reset: bool) -> Array:
-        return self._read_distances(X, reset) if self._precomputed else self._read(X, reset)
+        return self._place(self._read_either(X, reset=False))
 
     def _scale_distances(self, D: Array, k: int) -> None:
         """Scale the reference points by the distances between them (l, l)."""

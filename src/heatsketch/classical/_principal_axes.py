@@ -35,26 +35,16 @@ _MIN_RESOLVED_RATIO = 1e-4  # σ_m / σ_1 below which products with YᵀY lose d
 class PrincipalAxes:
     """The leading axes of points: Y = U Σ Wᵀ for the centred points Y (n, d), in units 2^exponent.
 
-    Attributes
-    ----------
-    exponent : int
-    shift, mean : array (d,)
-        Their sum is the mean of the points. They are stored apart so that the mean keeps its digits
-        beside a large offset.
-    components : array (k, d)
-        The rows w_m, orthonormal; the entry of largest modulus of each is positive.
-    singular_values : array (k,)
-        σ_m, descending.
-    sum_of_squares : float
-        Σ σ² over all axes.
+    The sum of `shift` and `mean` is the mean of the points. They are stored apart so that the mean
+    keeps its digits beside a large offset.
     """
 
     exponent: int
-    shift: Array
-    mean: Array
-    components: Array
-    singular_values: Array
-    sum_of_squares: float
+    shift: Array  # (d,)
+    mean: Array  # (d,)
+    components: Array  # (k, d), orthonormal rows; the entry of largest modulus is positive
+    singular_values: Array  # (k,), σ_m, descending
+    sum_of_squares: float  # Σ σ² over all axes
 
     @classmethod
     def of(cls, X: Points, k: int, random_state: Any = None) -> PrincipalAxes:

@@ -49,8 +49,7 @@ class ClassicalMDS(MultidimensionalScaling):
         `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a share of
         Σ|λ| over all: 0 for points. For distances between more than 1,000 points both describe a
         sample of `spectrum_points` = 1,000 points, evenly spaced in the order of the rows.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
     ------
@@ -84,20 +83,9 @@ class ClassicalMDS(MultidimensionalScaling):
         self.metric = metric
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points, given themselves or by the distances between them.
-
-        Parameters
-        ----------
-        X : array or DataFrame (n, d)
-            With ``metric="precomputed"`` distances (n, n).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Embed points (n, d), or the distances (n, n) between them."""
         k = check_number(self.n_components, "n_components", low=1, integer=True)
-        X = self._read_rows(X, reset=True)
+        X = self._read_either(X, reset=True)
         n = len(X)
         if k >= n:
             raise ValueError(

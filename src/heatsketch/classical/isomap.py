@@ -120,7 +120,7 @@ class _PathScaling(Embedding):
     def _read_any(self, X: Any, reset: bool) -> Any:
         if self._precomputed and not sparse.issparse(X):
             return self._read_distances(X, reset)
-        X = self._read(X, reset, accept_sparse="csr")
+        X = self._read(X, reset)
         if self._precomputed:
             _check_graph(X, reset)
         return X

@@ -63,8 +63,7 @@ class LandmarkMDS(MultidimensionalScaling):
         λ_m of the landmarks, descending.
     diagnostics_ : dict
         `n_landmarks`; the others as in `ClassicalMDS`, for the landmarks.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
     ------
@@ -81,9 +80,8 @@ class LandmarkMDS(MultidimensionalScaling):
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.classical import LandmarkMDS
     >>> X, t = hs.datasets.swiss_roll(5000, rng=0)
-    >>> LandmarkMDS(n_landmarks=50, random_state=0).fit_transform(X).shape
+    >>> hs.classical.LandmarkMDS(n_landmarks=50, random_state=0).fit_transform(X).shape
     (5000, 2)
     """
 
@@ -102,20 +100,9 @@ class LandmarkMDS(MultidimensionalScaling):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks, scale them and place all points.
-
-        Parameters
-        ----------
-        X : array or DataFrame (n, d)
-            With ``metric="precomputed"`` distances to the landmarks (n, l).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Choose and scale landmarks; place points (n, d), or distances to landmarks (n, l)."""
         k = check_number(self.n_components, "n_components", low=1, integer=True)
-        X = self._read_rows(X, reset=True)
+        X = self._read_either(X, reset=True)
         landmarks = self._distances_between(X) if self._precomputed else self._coordinates(X)
         if len(landmarks) <= k:
             raise ValueError(

@@ -171,7 +171,7 @@ class LaplacianEigenmap(Embedding):
         """
         check_choice(self.weights, "weights", WEIGHTS)
         check_number(self.n_components, "n_components", low=1, integer=True)
-        X = self._read(X, reset=True, accept_sparse="csr")
+        X = self._read(X, reset=True)
         graph, found = neighborhood_graph(
             X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
         )
@@ -209,7 +209,7 @@ class LaplacianEigenmap(Embedding):
         array (m, k)
         """
         check_is_fitted(self)
-        X = self._read(X, reset=False, accept_sparse="csr")
+        X = self._read(X, reset=False)
         distances, (rows, vertices) = self._rows.near(X)
         Y = np.empty((X.shape[0], self._R.shape[1]), X.dtype)
         known = np.zeros(len(Y), bool)

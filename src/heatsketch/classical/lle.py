@@ -87,8 +87,7 @@ class LocallyLinearEmbedding(Embedding):
         (the largest |My - μy| for |y| = 1), change (how much further steps could change),
         largest_weight, mean_neighbors, duplicates (points that share the vertex of an equal point),
         and the seconds of the stages: graph, weights, eigenvectors.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
     ------
@@ -145,23 +144,13 @@ class LocallyLinearEmbedding(Embedding):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed the points X.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (n, d)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Embed the points X, array, DataFrame or sparse matrix (n, d)."""
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         reg = check_number(self.reg, "reg", low=0)
         tol = check_number(self.tol, "tol", low=0, open_low=True)
         max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
         started = time.perf_counter()
-        X = self._read(X, reset=True, accept_sparse="csr")
+        X = self._read(X, reset=True)
         graph, found = neighborhood_graph(
             X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
         )
@@ -194,18 +183,9 @@ class LocallyLinearEmbedding(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points, new or old: y = Σ_j w_j y_j over neighbours among the training points.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (m, d)
-
-        Returns
-        -------
-        array (m, k)
-        """
+        """Embed points (m, d), new or old, as y = Σ_j w_j y_j over training neighbours, (m, k)."""
         check_is_fitted(self)
-        X = self._read(X, reset=False, accept_sparse="csr")
+        X = self._read(X, reset=False)
         found = self._neighborhoods
         W = reconstruction_weights(found.frame(X), found.points, found.rows(X), self.reg)
         return np.asarray(W @ self._Y).astype(X.dtype)
@@ -214,27 +194,13 @@ class LocallyLinearEmbedding(Embedding):
 def reconstruction_weights(
     x: Points, points: Points, graph: sparse.csr_matrix, reg: float
 ) -> sparse.csr_matrix:
-    """Return the weights (3) of each row of x over its neighbours: CSR (m, n), rows sum to 1.
+    """Return the weights (3) of each row of x over its neighbours in points, CSR (m, n).
 
-    Neighbours at distance zero share all the weight.
-
-    Parameters
-    ----------
-    x : array or CSR matrix (m, d)
-    points : array or CSR matrix (n, d)
-    graph : CSR (m, n)
-        Its stored entries are the neighbours, any number in a row; an empty row stays empty.
-    reg : float >= 0
-        Share of trace(C) that is added to the diagonal of C where its smallest eigenvalue is less.
-
-    Returns
-    -------
-    CSR (m, n)
-
-    Notes
-    -----
-    Cost: m decompositions of k × min(k, d) numbers: 12 microseconds each for k = 12 in 3
-    dimensions, 70 in 784.
+    For x (m, d) and points (n, d), both dense or CSR. The stored entries of `graph` (m, n) are the
+    neighbours, any number in a row; an empty row stays empty, all others sum to 1. Neighbours at
+    distance zero share all the weight. The share `reg` of trace(C) is added to the diagonal of C
+    where its smallest eigenvalue is less. Cost: m decompositions of k × min(k, d) numbers: 12
+    microseconds each for k = 12 in 3 dimensions, 70 in 784.
     """
     counts = np.diff(graph.indptr)
     weights = np.empty(graph.nnz)

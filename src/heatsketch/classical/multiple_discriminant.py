@@ -51,8 +51,7 @@ class MultipleDiscriminant(Discriminant):
     classes_ : array (c,)
     diagnostics_ : dict
         `classes`, the number c; `discriminants`, the rank of S_b.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
     ------
@@ -71,9 +70,8 @@ class MultipleDiscriminant(Discriminant):
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.classical import MultipleDiscriminant
     >>> X, label = hs.datasets.gaussian_clouds(500, n_labels=3, dim=5, rng=0)
-    >>> MultipleDiscriminant().fit_transform(X, label).shape
+    >>> hs.classical.MultipleDiscriminant().fit_transform(X, label).shape
     (500, 2)
     """
 

@@ -53,8 +53,7 @@ class PCA(Embedding):
         σ_m² / Σ σ², the sum over all σ; 0 where all points coincide.
     diagnostics_ : dict
         `explained_share`, the sum of these ratios.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
     ------
@@ -72,9 +71,8 @@ class PCA(Embedding):
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.classical import PCA
     >>> X, t = hs.datasets.swiss_roll(500, rng=0)
-    >>> PCA().fit_transform(X).shape
+    >>> hs.classical.PCA().fit_transform(X).shape
     (500, 2)
     """
 
@@ -85,18 +83,8 @@ class PCA(Embedding):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the axes of the points X, and their coordinates.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (n, d)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        X = self._read(X, reset=True, accept_sparse="csr")
+        """Find the axes of the points X, array, DataFrame or sparse matrix (n, d)."""
+        X = self._read(X, reset=True)
         n = X.shape[0]
         axes = self._axes = PrincipalAxes.of(X, self._count(*X.shape), self.random_state)
         self.components_ = axes.components
@@ -111,30 +99,12 @@ class PCA(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Project points, new or old: (x - x̄) W.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (m, d)
-
-        Returns
-        -------
-        array (m, k)
-        """
+        """Project points (m, d), dense or sparse, new or old: (x - x̄) W, (m, k)."""
         check_is_fitted(self)
-        return self._axes.project(self._read(X, reset=False, accept_sparse="csr"))
+        return self._axes.project(self._read(X, reset=False))
 
     def inverse_transform(self, Z: Any) -> Array:
-        """Return the points with these coordinates: x̄ + Z Wᵀ.
-
-        Parameters
-        ----------
-        Z : array or DataFrame (m, k)
-
-        Returns
-        -------
-        array (m, d)
-        """
+        """Return the points (m, d) with the coordinates Z (m, k): x̄ + Z Wᵀ."""
         check_is_fitted(self)
         Z = check_points(as_floats(Z, "Z"), "Z", min_rows=1)
         if Z.shape[1] != len(self.components_):

@@ -22,18 +22,10 @@ logger = logging.getLogger("heatsketch")
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """Distances between all pairs of a sample of points, condensed as by `pdist`.
+    """Distances between all pairs of a sample of points, condensed as by `pdist`."""
 
-    Attributes
-    ----------
-    sample : array of int (m,)
-        The points, ascending.
-    distances : dict of arrays (m(m-1)/2,)
-        "input": Euclidean; "diffusion": diffusion distance; "geodesic": along the neighbour graph.
-    """
-
-    sample: Array
-    distances: dict[str, Array]
+    sample: Array  # (m,), the points, ascending
+    distances: dict[str, Array]  # (m(m-1)/2,): "input" (Euclidean), "diffusion", "geodesic"
 
     @classmethod
     def of(

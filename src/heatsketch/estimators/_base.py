@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
@@ -24,6 +23,7 @@ from heatsketch._checks import (
 )
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, Block, representable
@@ -33,7 +33,7 @@ logger = logging.getLogger("heatsketch")
 _MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains
 
 
-class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DiffusionEstimator(Embedder):
     """Abstract base: subclasses compute what the last product by A is applied to.
 
     An embedding is A H (its rows divided by √π in the Markov form), with H = (f(A) - f(0)) A⁻¹ of
@@ -42,6 +42,7 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     """
 
     _method: str  # its name in `memory`
+    _takes_sparse = True
     cut = WIDE_CUT  # of a truncated kernel; a parameter of some subclasses
 
     @abstractmethod
@@ -53,18 +54,10 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Return H (n, k) for every time."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the diffusion on X and embed it.
+        """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d), and embed it.
 
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (n, d)
-            Points; with ``affinity="precomputed"`` the symmetric affinity or graph (n, n), or a
-            `Diffusion` of the same normalization, which is used as it is.
-        y : ignored
-
-        Returns
-        -------
-        self
+        With ``affinity="precomputed"`` X holds the symmetric affinity or graph (n, n), or is a
+        `Diffusion` of the same normalization, which is used as it is.
         """
         check_choice(self.filter, "filter", tuple(FILTERS))
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
@@ -97,21 +90,10 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         }
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit on X and return its embedding (n, k), the same as ``fit(X).transform(X)``."""
-        return self.fit(X).embedding_
-
     def transform(self, X: Any) -> Array:
-        """Embed training points or new ones; the coordinates of a point depend on it alone.
+        """Embed points (m, d), old or new; the coordinates (m, k) of a point depend on it alone.
 
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (m, d)
-            With ``affinity="precomputed"``: affinities to the training points (m, n).
-
-        Returns
-        -------
-        array (m, k)
+        With ``affinity="precomputed"`` X holds the affinities to the training points, (m, n).
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False, accept_sparse="csr")
@@ -125,10 +107,6 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return super().get_feature_names_out(input_features)
         name, width = type(self).__name__.lower(), self._n_features_out // len(times)
         return np.asarray([f"{name}_t{t}_{i}" for t in times for i in range(width)], dtype=object)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_.shape[1]
 
     def _given(self, diffusion: Diffusion) -> Diffusion:
         """Use a diffusion in place of points, if it matches the parameters."""
@@ -178,10 +156,8 @@ class DiffusionEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.affinity == "precomputed"
         tags.input_tags.positive_only = self.affinity == "precomputed"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
@@ -221,17 +197,7 @@ def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[flo
 
 
 def with_root(H: Array, measure: Array) -> Array:
-    """Append the column √π, which A maps to √π(x), the divisor of rows in the Markov form.
-
-    Parameters
-    ----------
-    H : array (n, k)
-    measure : array (n,)
-
-    Returns
-    -------
-    array (n, k + 1), in the precision of H
-    """
+    """Append to H (n, k) the column √π; A maps it to √π(x), the divisor of rows in Markov form."""
     wide = np.empty((len(H), H.shape[1] + 1), H.dtype)
     wide[:, :-1] = H
     wide[:, -1] = np.sqrt(measure)

@@ -70,8 +70,7 @@ class HeatSketch(DiffusionEstimator):
         the time is so large that the embedding is divided by e^log_scale.
     n_iter_ : int
         Iterations of the bistochastic scaling; 1 for the other normalizations.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----

@@ -8,12 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import pdist
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
@@ -21,6 +16,7 @@ from heatsketch._array import seed_entropy
 from heatsketch._checks import ConvergenceWarning, check_choice, check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.mixture import CholeskyMap, MixtureKernel
 from heatsketch.mixture.fitting import best_mixture, fit_mixture
 from heatsketch.mixture.maps import draw
@@ -33,7 +29,7 @@ _COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later 
 _SCALE_POINTS = 500  # whose distances give the typical distance
 
 
-class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MixtureDiffusion(Embedder):
     """Embed data by the diffusion of a Gaussian mixture: a small model that maps any point.
 
     The data become a Gaussian mixture, the mixture its MGC kernel (`MixtureKernel`), and the kernel
@@ -94,8 +90,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         between training points, in units of the distance (at later times of several components an
         estimate, from a map with four times the tolerance); `time_error`, the relative standard
         error of the steps; seconds per stage.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
     -----
@@ -133,16 +128,7 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit mixture and map to X, and embed it.
-
-        Parameters
-        ----------
-        X : array or DataFrame (n, m)
-        y : ignored
-
-        Returns
-        -------
-        self
+        """Fit mixture and map to the points X, array or DataFrame (n, m), and embed them.
 
         Raises
         ------
@@ -175,10 +161,6 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             "embed_seconds": clock.perf_counter() - fitted,
         }
         return self
-
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit on X and return its embedding (n, k), the same as ``fit(X).transform(X)``."""
-        return self.fit(X).embedding_
 
     def transform(self, X: Any) -> Array:
         """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
@@ -355,9 +337,3 @@ class MixtureDiffusion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def _n_features_out(self) -> int:
         return self.step_matrix_.shape[1]
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

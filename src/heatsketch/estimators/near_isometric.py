@@ -6,21 +6,22 @@ import time
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._array import Frame, seed_entropy, single_threaded_blas
 from heatsketch._checks import check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
+from heatsketch.estimators._embedder import Embedder
 from heatsketch.isometry.learn import MAX_ROWS, learn, sampled_rows
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import distinct_rows
+from heatsketch.spectral.eigenpairs import column_signs
 
 EQUAL_BITS = 40  # rows that agree in so many count as one point
 
 
-class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NearIsometricProjection(Embedder):
     """Project to few dimensions so that no distance between rows is changed much.
 
     Finds the linear map y = W x, (n, r) -> (n, k), that minimises log L: the logarithm of the ratio
@@ -70,8 +71,7 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     n_iter_ : int
         Iterations of the refinement.
     seconds_ : float
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
     ------
@@ -118,17 +118,7 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     @single_threaded_blas()  # the same bits for any number of threads
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : array (n, r)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Learn the map of the rows of X (n, r)."""
         X = read_points(self, X, reset=True)
         k = self._check_parameters(X.shape[1])
         started = time.perf_counter()
@@ -165,18 +155,10 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.seconds_ = time.perf_counter() - started
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit on X and return its embedding (n, k), the same as ``fit(X).transform(X)``."""
-        return self.fit(X).embedding_
-
     def transform(self, X: Any) -> Array:
         """Map rows (m, r) to (m, k): X Wᵀ."""
         check_is_fitted(self)
         return read_points(self, X, reset=False) @ self.components_.T
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.components_.shape[0]
 
     def _check_parameters(self, width: int) -> int:
         k = check_number(self.n_components, "n_components", low=1, integer=True)
@@ -190,12 +172,6 @@ class NearIsometricProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
         return k
-
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _first_equal(points: Array) -> Array:
@@ -213,5 +189,4 @@ def _oriented(W: Array, points: Array) -> Array:
     Y -= Y.mean(axis=0)
     _, axes = np.linalg.eigh(Y.T @ Y)
     W = axes[:, ::-1].T @ W
-    largest = np.abs(W).argmax(axis=1)
-    return W * np.where(W[np.arange(len(W)), largest] < 0, -1.0, 1.0)[:, None]
+    return W * column_signs(W.T)[:, None]

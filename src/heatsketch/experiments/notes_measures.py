@@ -54,22 +54,10 @@ def rank_correlations(columns: Array, y: Array) -> Array:
 
 
 def winding(Y: Array, angle: Array) -> tuple[float, float]:
-    """Return how often a closed curve in the plane runs around the origin, and how steadily.
+    """Return how often a closed curve of points Y (n, 2), ordered by angle (n,), runs around 0.
 
-    Parameters
-    ----------
-    Y : array (n, 2)
-        Points of the curve.
-    angle : array (n,)
-        Their order.
-
-    Returns
-    -------
-    number : float
-        Whole turns, positive counter-clockwise.
-    forward : float
-        Share of the steps in the direction of the whole curve; 1 if the angle about the origin is
-        monotone.
+    Whole turns, positive counter-clockwise; and the share of the steps in the direction of the
+    whole curve, 1 if the angle about the origin is monotone.
     """
     z = Y[np.argsort(angle), 0] + 1j * Y[np.argsort(angle), 1]
     steps = np.angle(np.roll(z, -1) * z.conj())

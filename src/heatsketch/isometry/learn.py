@@ -35,28 +35,15 @@ _MIN_RELATIVE_SCALE = 1e-8  # of a direction: smaller ones are rounding
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A linear map and how it was learned.
+    """A linear map and how it was learned."""
 
-    Attributes
-    ----------
-    components : array (k, r)
-        y = components · x.
-    rank : int
-        Leading principal directions of the input that it uses.
-    held_out_log_L : float
-        log L over pairs with points that a map of this rank was not fitted to; NaN without
-        validation. The rank was chosen by the same pairs.
-    history : list of dict
-        `beta`, `pairs`, `objective` and `iterations` of each stage of the refinement.
-    used : (i, j) of index arrays, or None
-        The pairs of the refinement; None for all pairs.
-    """
-
-    components: Array
-    rank: int
+    components: Array  # (k, r): y = components · x
+    rank: int  # leading principal directions of the input that it uses
+    # Over pairs with points that a map of this rank was not fitted to, by which the rank was also
+    # chosen; NaN without validation.
     held_out_log_L: float
-    history: list[dict[str, Any]]
-    used: tuple[Array, Array] | None = None
+    history: list[dict[str, Any]]  # `beta`, `pairs`, `objective`, `iterations` of each stage
+    used: tuple[Array, Array] | None = None  # pairs (i, j) of the refinement; None: all pairs
 
 
 @single_threaded_blas()  # thousands of small products: threads would cost time

@@ -101,27 +101,13 @@ def diffusion_rows(A: Any, time: float, filter: str, deflate: bool = False) -> D
 
 @dataclass(frozen=True, eq=False)
 class DiffusionRows:
-    """The rows w_i row_i f(A), not stored: their Euclidean distances are diffusion distances.
+    """The rows w_i row_i f(A), not stored: their Euclidean distances are diffusion distances."""
 
-    Attributes
-    ----------
-    deflated : Deflated
-        A without the trivial direction.
-    filter : Filter
-        f.
-    weight : array (n,)
-        w, of the vertices.
-    vertex : array (points,) or None
-        The vertex of each point; None: they have the same numbers.
-    whole : Operator or None
-        A if the trivial direction counts.
-    """
-
-    deflated: Deflated
-    filter: Filter
-    weight: Array
-    vertex: Array | None
-    whole: Operator | None
+    deflated: Deflated  # A without the trivial direction
+    filter: Filter  # f
+    weight: Array  # (n,), w of the vertices
+    vertex: Array | None  # (points,), of each point; None: they have the same numbers
+    whole: Operator | None  # A if the trivial direction counts
 
     @property
     def n_points(self) -> int:

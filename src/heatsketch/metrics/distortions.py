@@ -104,11 +104,6 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     pairs : (i, j) of index arrays (m,), optional
         The pairs whose distances D holds; by default all.
 
-    Returns
-    -------
-    Distortion
-        `log_L`, `expansion`, `contraction`, `quantiles`, `worst_pairs`, `n_pairs`.
-
     Raises
     ------
     ValueError
@@ -153,7 +148,7 @@ def row_distortion(
     Up to 2,048 points all pairs count. Beyond, quantiles and shares come from random pairs;
     extremes also from nearest neighbours in F of 2,000 points, from nearest neighbours in Y of all
     points (of 20,000 if Y has more than 15 dimensions), which include collisions, and from the
-    pairs `used`.
+    pairs `used`. `looked_at` says which pairs were compared, and how many.
 
     Parameters
     ----------
@@ -167,11 +162,6 @@ def row_distortion(
         For the random pairs.
     n_pairs : int, default 500,000
         Random pairs.
-
-    Returns
-    -------
-    Distortion
-        `looked_at` says which pairs were compared.
 
     Notes
     -----
@@ -220,7 +210,8 @@ def diffusion_distortion(
     beyond: among up to 500,000 random pairs, nearest neighbours in the sketch of 2,000 points, and
     nearest neighbours in F of all points (of 20,000 if F has more than 15 dimensions), which
     include collisions. The 100 pairs of smallest and 100 of largest ratio are then computed
-    exactly, so the true extremes are at least as wide as those found.
+    exactly, so the true extremes are at least as wide as those found. `looked_at` says which pairs
+    were compared.
 
     Parameters
     ----------
@@ -233,11 +224,6 @@ def diffusion_distortion(
         500 points.
     rng : int, Generator or None, default 0
         For the random pairs and the sketch.
-
-    Returns
-    -------
-    Distortion
-        `looked_at` says which pairs were compared.
 
     Raises
     ------

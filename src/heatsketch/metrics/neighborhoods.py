@@ -53,11 +53,6 @@ def trustworthiness(
     rng : int, Generator or None, default 0
         For the random points.
 
-    Returns
-    -------
-    Estimate
-        `value` and its standard `error`, 0 if all rows count.
-
     Raises
     ------
     ValueError
@@ -73,9 +68,8 @@ def trustworthiness(
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.metrics import trustworthiness
     >>> X, angle = hs.datasets.circle(100, rng=0)
-    >>> trustworthiness(X, 3 * X)
+    >>> hs.metrics.trustworthiness(X, 3 * X)
     Estimate(value=1.0, error=0.0)
     """
     X, Y, k = _checked(X, Y, n_neighbors)
@@ -98,21 +92,7 @@ def continuity(
     Parameters
     ----------
     X, Y, n_neighbors, n_rows, rng
-        As in `trustworthiness`.
-
-    Returns
-    -------
-    Estimate
-        `value` and its standard `error`, 0 if all rows count.
-
-    Raises
-    ------
-    ValueError
-        As in `trustworthiness`.
-
-    Notes
-    -----
-    Ties and cost as in `trustworthiness`.
+        As in `trustworthiness`, and so are the result, its errors, ties and cost.
 
     Examples
     --------
@@ -146,11 +126,6 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
         neither vote nor count.
     n_neighbors : int in [1, number of labelled points), default 10
         Number k of voters.
-
-    Returns
-    -------
-    float
-        Share in [0, 1].
 
     Raises
     ------

@@ -36,11 +36,6 @@ def largest_in_ball(A: Any, b: Any, radius: float) -> BallMaximum:
     b : array (r,)
     radius : float >= 0
 
-    Returns
-    -------
-    BallMaximum
-        `value`, `point` (m,).
-
     Examples
     --------
     >>> import numpy as np
@@ -105,18 +100,11 @@ class PaperBounds(NamedTuple):
 
 
 def paper_bounds(s: Any, order: int, log_peak: float, nu_min: float | None = None) -> PaperBounds:
-    """Return the bounds of the paper from s_j = max |ĉ_j(x)|² over the ball.
+    """Return the bounds of the paper from s_j = max |ĉ_j(x)|² over the ball, (K,).
 
-    Parameters
-    ----------
-    s : array (K,)
-        One for each component, see `largest_in_ball`.
-    order : int >= 0
-    log_peak : float
-        log of (2π)^(-m/2) |2D|^(-1/2), the squared norm of a component of p(x, ·).
-    nu_min : float, optional
-        In print η is divided by ν_min², with a proof that uses |h| <= 1 and so fails for densities
-        above 1. The bound without this division holds, since |h| <= ν.
+    `log_peak` is log (2π)^(-m/2) |2D|^(-1/2), the squared norm of a component of p(x, ·). In print
+    η is divided by ν_min², with a proof that uses |h| <= 1 and so fails for densities above 1. The
+    bound without this division holds, since |h| <= ν.
     """
     s = np.asarray(s, dtype=float)
     with np.errstate(divide="ignore", over="ignore"):

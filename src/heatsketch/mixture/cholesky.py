@@ -24,21 +24,10 @@ class Factor(NamedTuple):
 def pivoted_cholesky(
     columns: Callable[[Array], Array], diagonal: Array, limit: float, max_rank: int
 ) -> Factor:
-    """Choose pivots where most of the diagonal is missing, until nowhere more than `limit` is.
+    """Choose pivots where most of the diagonal (n,) is missing, until nowhere more than `limit` is.
 
-    A pivot lacks at least half as much as the worst row, so that the columns of the 16 worst rows
-    can be computed at a time.
-
-    Parameters
-    ----------
-    columns : callable
-        Row numbers (b,) -> these columns of K, (n, b).
-    diagonal : array (n,)
-        Of K.
-    limit : float
-        On the diagonal of K - L Lᵀ.
-    max_rank : int
-        Largest number of pivots.
+    `columns` returns columns of K, (n, b), for their numbers (b,). A pivot lacks at least half as
+    much as the worst row, so that the columns of the 16 worst rows can be computed at a time.
     """
     missing = diagonal.copy()
     pivots: list[int] = []

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._array import filled, row_tiles
+from heatsketch._array import MAX_COORDINATE, filled, row_tiles
 from heatsketch._checks import check_points, name_rows
 from heatsketch._typing import Array
 from heatsketch.mixture.overlaps import Mixtures, Overlaps, RightSide
@@ -17,7 +17,6 @@ from heatsketch.mixture.parameters import dense_floats
 
 CHUNK_NUMBERS = 2**21  # of a chunk of row-by-row work: 16 MB
 _LARGEST_LOG_DENSITY = 690.0  # float64 holds densities of this size and of its inverse
-_LARGEST_COORDINATE = 2.0**480  # squares of coordinates up to here can be summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +166,7 @@ class Components:
             )
         with np.errstate(over="ignore"):
             inside = [
-                (np.abs(self.local(x[rows])) < _LARGEST_COORDINATE).all(axis=1)
+                (np.abs(self.local(x[rows])) < MAX_COORDINATE).all(axis=1)
                 for rows in row_tiles(len(x))
             ]
         far = np.flatnonzero(~np.concatenate(inside))

@@ -96,6 +96,7 @@ class MixtureKernel:
         full = full_covariances(covariances, covariance_type, *means.shape)
         kept = weights > 0
         self.weights, self.means, self.covariances = weights[kept], means[kept], full[kept]
+        self.n_components, self.n_features = self.means.shape
         if self.time > 1 and self.n_components > 1:
             raise ValueError(
                 f"time={time} has a closed form for one component only, but the mixture has "
@@ -140,16 +141,6 @@ class MixtureKernel:
             f"MixtureKernel(n_components={self.n_components}, n_features={self.n_features}, "
             f"epsilon={self.epsilon:g}{later})"
         )
-
-    @property
-    def n_components(self) -> int:
-        """Number K of components of the mixture."""
-        return len(self.weights)
-
-    @property
-    def n_features(self) -> int:
-        """Number m of features of a point."""
-        return self.means.shape[1]
 
     def log_stationary(self, x: Any) -> Array:
         """Return log ν(x), (n,): also where ν itself underflows.
@@ -273,10 +264,6 @@ class MixtureKernel:
         z : array (n', m)
         pairwise : bool, default True
             All pairs, (n, n'); False: row by row, (n,), where z has as many rows as x.
-
-        Returns
-        -------
-        array (n, n') or (n,)
 
         Examples
         --------

@@ -11,19 +11,11 @@ from heatsketch.operators.exp2 import exp2_double
 def add_gaussians(
     total: Array, rows: Array, exponents: Array, row_terms: Array, column_terms: Array
 ) -> None:
-    """Add Σ_i 2^(exponents_i + row_terms_i + column_terms_i) to rows of total.
+    """Add Σ_i 2^(exponents_i + row_terms_i + column_terms_i) to `rows` (k,) of total (n, r).
 
-    No exponent may be above 0 after the terms are added. The L blocks of exponents stand side by
-    side, so that loops are long.
-
-    Parameters
-    ----------
-    total : array (n, r)
-    rows : array of int (k,)
-    exponents : array (k, L r)
-        Overwritten.
-    row_terms : array (k, L)
-    column_terms : array (L r,)
+    The L blocks of exponents (k, L r), which are overwritten, stand side by side, so that loops are
+    long; row_terms are (k, L), column_terms (L r,). After the terms are added, no exponent may be
+    above 0.
     """
     width = total.shape[1]
     for place in range(len(rows)):

@@ -18,27 +18,11 @@ _MAX_RANK = 4096
 def affinity_factor(
     components: Components, points: Any, tol: float = 1e-10, log_unit: float = 0.0
 ) -> Array:
-    """Return F (n, r) with F Fᵀ = e^-log_unit k_ε(x_i, x_j), by pivoted Cholesky.
+    """Return F (n, r) with F Fᵀ = e^-log_unit k_ε(x_i, x_j) for points (n, m), by pivoted Cholesky.
 
-    Parameters
-    ----------
-    components : Components
-        Of a `MixtureKernel`.
-    points : array (n, m)
-    tol : float, default 1e-10
-        Largest share of any k(x, x) that F Fᵀ lacks: relative, so that far points keep their
-        digits.
-    log_unit : float, default 0
-        Subtracted from log k, for affinities beyond float64.
-
-    Raises
-    ------
-    ValueError
-        More than 4,096 columns are needed.
-
-    Notes
-    -----
-    Cost: n r kernel values and n r² operations.
+    F Fᵀ lacks at most the share `tol` of any k(x, x): relative, so that far points keep their
+    digits. `log_unit` is subtracted from log k, for affinities beyond float64. Raises ValueError
+    where more than 4,096 columns are needed. Cost: n r kernel values and n r² operations.
     """
     tol = check_number(tol, "tol", low=0, high=1, open_low=True)
     x = components.checked(points, "points")

@@ -46,7 +46,7 @@ class FeatureMap(ABC):
         tolerance: float = 0.01,
         points: Any = None,
     ) -> Self:
-        """Choose the coordinates.
+        """Choose the coordinates, and return the map.
 
         Parameters
         ----------
@@ -59,10 +59,6 @@ class FeatureMap(ABC):
         points : array (n, m), optional
             The data, from which the domain and the order of the coordinates follow. By default
             2,000 points drawn from the stationary density.
-
-        Returns
-        -------
-        self
         """
         self.kernel = _as_kernel(mixture, epsilon)
         tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)

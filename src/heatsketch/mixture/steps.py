@@ -31,21 +31,11 @@ _BLOCK_DENSITIES = 2**22  # computed at a time: 32 MB
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The matrix T of one more step, and its error.
+    """The matrix T of one more step, the mean of several estimates, and its error."""
 
-    Attributes
-    ----------
-    matrix : array (r, r)
-        Differences of coordinates after t steps: (y(x) - y(z)) @ T^(t-1).
-    versions : array (b, r, r)
-        Estimates of T from independent samples, or from two grids; T is their mean.
-    sampled : bool
-        Whether the estimates are from samples.
-    """
-
-    matrix: Array
-    versions: Array
-    sampled: bool
+    matrix: Array  # (r, r); differences after t steps: (y(x) - y(z)) @ T^(t-1)
+    versions: Array  # (b, r, r), estimates of T from independent samples, or from two grids
+    sampled: bool  # whether the estimates are from samples
 
     @classmethod
     def of(cls, features: CholeskyMap, seed: int) -> Steps:

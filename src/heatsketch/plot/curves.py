@@ -38,9 +38,8 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.plot import ksum_curve
     >>> X, angle = hs.datasets.circle(100, rng=0)
-    >>> ksum_curve(hs.ksum(X)).axes[0].get_xscale()
+    >>> hs.plot.ksum_curve(hs.ksum(X)).axes[0].get_xscale()
     'log'
     """
     check_picture(path)
@@ -86,28 +85,15 @@ def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
     ----------
     curve : TimeCurve
         `time_curve_` of a `HeatEmbedding` with ``time="auto"``.
-    path : path, optional
-        File to write, .png, .pdf or .svg; an existing one is replaced.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure drawn.
-
-    Raises
-    ------
-    ValueError
-        If the suffix of `path` is unknown.
-    ImportError
-        If matplotlib is missing.
+    path
+        As in `ksum_curve`, which has the same result and errors.
 
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.plot import time_curve
     >>> X, angle = hs.datasets.circle(100, rng=0)
     >>> embedding = hs.HeatEmbedding(2, random_state=0).fit(X)
-    >>> time_curve(embedding.time_curve_).axes[0].get_xlabel()
+    >>> hs.plot.time_curve(embedding.time_curve_).axes[0].get_xlabel()
     'diffusion time'
     """
     check_picture(path)

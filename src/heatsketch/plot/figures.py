@@ -13,12 +13,7 @@ MAIN_COLOUR = "#3b6ea8"
 
 
 def check_picture(path: str | Path | None) -> None:
-    """Raise if a picture cannot be drawn: matplotlib is missing or the suffix unknown.
-
-    Parameters
-    ----------
-    path : path or None
-        File to write; None for no file.
+    """Raise if a picture cannot be drawn to a path, or, for None, without a file.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from heatsketch._checks import check_points
 from heatsketch._typing import Array
 from heatsketch.plot.figures import MAIN_COLOUR, check_picture, new_axes, save, style_axes
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, check_labels, largest, palette
+from heatsketch.spectral.eigenpairs import fix_signs
 
 MAX_WRITTEN_NAMES = 12  # more names on the points would overlap
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
@@ -134,9 +135,7 @@ def _principal(F: Array) -> tuple[Array, tuple[str, str]]:
     """Project on the two orthogonal directions of largest variance."""
     centred = F.astype(np.float64) - F.mean(axis=0, dtype=np.float64)
     variances, axes = np.linalg.eigh(centred.T @ centred)
-    axes = axes[:, [-1, -2]]  # (k, 2)
-    largest = np.abs(axes).argmax(axis=0)
-    axes = axes * np.where(axes[largest, [0, 1]] < 0, -1.0, 1.0)  # eigh leaves the sign open
+    axes = fix_signs(axes[:, [-1, -2]])  # (k, 2)
     variances = np.maximum(variances, 0.0)  # one may be negative by rounding
     shares = variances[[-1, -2]] / max(variances.sum(), np.finfo(np.float64).tiny)
     names = [f"principal axis {j + 1} ({100 * share:.0f} %)" for j, share in enumerate(shares)]

@@ -50,20 +50,9 @@ class StochasticNeighborEmbedding(Embedding):
         """Raise where the method cannot do what is asked, before anything is computed."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed the points.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (n, d)
-            Points; with ``metric="precomputed"`` their distances, array (n, n).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Embed points, array, DataFrame or sparse matrix (n, d), or distances (n, n)."""
         started = time.perf_counter()
-        X = self._read_any(X, reset=True)
+        X = self._read_either(X, reset=True)
         n, schedule = X.shape[0], self._schedule()
         perplexity = check_number(self.perplexity, "perplexity", low=1, open_low=True)
         k = check_number(self.n_components, "n_components", low=1, integer=True)
@@ -112,11 +101,6 @@ class StochasticNeighborEmbedding(Embedding):
         if not (isinstance(self.learning_rate, str) and self.learning_rate == "auto"):
             rate = check_number(self.learning_rate, "learning_rate", low=0, open_low=True)
         return Schedule(n_iter, early, exaggeration, compression, rate)
-
-    def _read_any(self, X: Any, reset: bool) -> Any:
-        if self._precomputed:
-            return self._read_distances(X, reset)
-        return self._read(X, reset, accept_sparse="csr")
 
 
 def descend_exactly(objective: Objective, Y: Array, schedule: Schedule) -> Result:

@@ -21,28 +21,23 @@ class Objective(Protocol):
     @property
     def point_weight(self) -> float:
         """The weight of one point in the divergence."""
-        ...
 
     @property
     def stiffness(self) -> Array:
         """The force of attraction on each point per unit of displacement, (n,)."""
-        ...
 
     def gradient(self, Yt: Array, exaggeration: float) -> Array:
         """Return the derivative by Yt (k, n), with every p multiplied by `exaggeration`."""
-        ...
 
     @property
     def constant(self) -> float:
         """The term of the divergence that depends on the data alone: Σ p log p."""
-        ...
 
     def terms(self, Yt: Array) -> tuple[float, float]:
         """Return the terms lowered by attraction and by repulsion.
 
         The divergence is their sum plus `constant`. Exaggeration multiplies the first.
         """
-        ...
 
 
 class Student:

@@ -31,16 +31,10 @@ class Conditional(NamedTuple):
 def conditional(distances: Array, perplexity: float) -> Conditional:
     """Compute p_{j|i} = e^(-d_ij² / 2σ_i²) / Σ_k e^(-d_ik² / 2σ_i²), (13), of a perplexity (14).
 
+    Distances to the neighbours (m, l) ascend in every row; the perplexity is above 1 and below l.
     σ_i gives the entropy to twelve digits, on any scale of the distances. Where more neighbours
     than the perplexity are nearest at the same distance, no σ_i has this perplexity; then these
     neighbours share the probability, which is the limit σ_i → 0, with a warning.
-
-    Parameters
-    ----------
-    distances : array (m, l)
-        Distances to the neighbours, ascending in every row.
-    perplexity : float
-        Above 1 and below l.
     """
     from heatsketch.classical.sne.kernels import calibrate  # compiled loops
 

@@ -134,23 +134,13 @@ class TSNE(StochasticNeighborEmbedding):
         points. Training points are placed near, but not exactly at, their places in `embedding_`,
         because there they are also attracted as neighbours of other points.
 
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (m, d)
-            Points; with ``metric="precomputed"`` their distances to the training points (m, n).
-
-        Returns
-        -------
-        array (m, k)
-
-        Notes
-        -----
-        Cost: some 30 steps of n (5 k + 3) operations per point.
+        X holds points (m, d), or with ``metric="precomputed"`` their distances (m, n) to the
+        training points. Cost: some 30 steps of n (5 k + 3) operations per point.
         """
         check_is_fitted(self)
         from heatsketch.classical.sne.kernels import place  # compiled loops
 
-        X = self._read_any(X, reset=False)
+        X = self._read_either(X, reset=False)
         found = self._near.of(X)
         p = conditional(found.distances, float(self.perplexity)).p
         Yt = np.ascontiguousarray(self.embedding_.T, dtype=np.float64)

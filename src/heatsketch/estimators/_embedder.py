@@ -1,0 +1,51 @@
+"""The base of all estimators: what scikit-learn asks of a method that makes coordinates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from heatsketch._typing import Array
+
+
+class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Abstract base: `fit` sets `embedding_` (n, k); `transform`, where it exists, maps any points.
+
+    Coordinates have the precision of the points, float32 or float64.
+    """
+
+    embedding_: Array
+    _takes_sparse: bool = False
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed the points.
+
+        Parameters
+        ----------
+        X : array or DataFrame (n, d)
+            Sparse where the class says so. With ``metric="precomputed"`` distances (n, n).
+        y : ignored
+            Except by the discriminants, which need the labels (n,) of the points.
+
+        Returns
+        -------
+        self
+        """
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit on X and return its embedding (n, k)."""
+        return self.fit(X, y).embedding_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
