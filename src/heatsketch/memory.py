@@ -196,7 +196,7 @@ def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Pre
     budget : float, optional
         Bytes; by default those of `memory_budget`, or else what this machine has available.
 
-
+    Raises
     ------
     MemoryError
         The peak exceeds the budget; the message says what would take less.

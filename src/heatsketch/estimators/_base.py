@@ -54,7 +54,7 @@ class DiffusionEstimator(Embedder):
         """Return H (n, k) for every time."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d), and embed it.
+        """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d); embed it.
 
         With ``affinity="precomputed"`` X holds the symmetric affinity or graph (n, n), or is a
         `Diffusion` of the same normalization, which is used as it is.
