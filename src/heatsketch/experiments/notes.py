@@ -19,26 +19,14 @@ logger = logging.getLogger("heatsketch")
 
 
 class NotesFigure(NamedTuple):
-    """A figure: how it is made, and what it shows.
-
-    Attributes
-    ----------
-    title : str
-    run, draw : callable
-        (seed, **sizes) -> (rows, panels), and (panels, title, path).
-    sizes : dict
-    says : str
-        What the notes say about it.
-    seen : str
-        What is seen here, with quantities of the rows in braces.
-    """
+    """A figure: how it is made, and what it shows."""
 
     title: str
-    run: Callable[..., tuple[list[NotesRow], Any]]
-    draw: Callable[..., None]
+    run: Callable[..., tuple[list[NotesRow], Any]]  # (seed, **sizes) -> (rows, panels)
+    draw: Callable[..., None]  # (panels, title, path)
     sizes: dict[str, Any]
-    says: str
-    seen: str
+    says: str  # what the notes say about it
+    seen: str  # what is seen here, with quantities of the rows in braces
 
     def describe(self, rows: Sequence[NotesRow]) -> str:
         """Return what is seen, with the numbers of the rows."""

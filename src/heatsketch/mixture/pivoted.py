@@ -58,9 +58,8 @@ class CholeskyMap(FeatureMap):
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.mixture import CholeskyMap
     >>> kernel = hs.MixtureKernel([0.5, 0.5], [[0.0], [2.0]], [1.0, 0.25], epsilon=1.0)
-    >>> features = CholeskyMap().fit(kernel, tolerance=1e-3)
+    >>> features = hs.mixture.CholeskyMap().fit(kernel, tolerance=1e-3)
     >>> features.n_features, bool(features.error_bound <= 1e-3)
     (11, True)
     """

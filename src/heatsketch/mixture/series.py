@@ -182,9 +182,8 @@ class TaylorMap(SeriesMap):
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.mixture import TaylorMap
     >>> kernel = hs.MixtureKernel([0.5, 0.5], [[0.0], [2.0]], [1.0, 1.0], epsilon=1.0)
-    >>> features = TaylorMap().fit(kernel, tolerance=1e-3)
+    >>> features = hs.mixture.TaylorMap().fit(kernel, tolerance=1e-3)
     >>> y = features.transform([[0.0], [1.0]])
     >>> d = kernel.squared_distance([[0.0]], [[1.0]])[0, 0] ** 0.5
     >>> bool(abs(((y[0] - y[1]) ** 2).sum() ** 0.5 - d) <= features.error_bound <= 1e-3)
@@ -239,9 +238,8 @@ class HermiteMap(SeriesMap):
     Examples
     --------
     >>> import heatsketch as hs
-    >>> from heatsketch.mixture import HermiteMap
     >>> kernel = hs.MixtureKernel([0.5, 0.5], [[0.0], [2.0]], [1.0, 0.25], epsilon=1.0)
-    >>> features = HermiteMap().fit(kernel, tolerance=1e-3)
+    >>> features = hs.mixture.HermiteMap().fit(kernel, tolerance=1e-3)
     >>> bool(features.residual([[0.0], [1.0]]).max() <= features.error_bound / 2 <= 5e-4)
     True
     """
