@@ -1,7 +1,8 @@
-"""Argument checks and the library's own exceptions and warnings (got / want / do)."""
+"""Argument checks (got / want / do), and the library's own exceptions, warnings and logger."""
 
 from __future__ import annotations
 
+import logging
 import numbers
 import warnings
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
+
+logger = logging.getLogger("heatsketch")  # without a handler of its own
 
 
 class CertificateError(ArithmeticError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +20,10 @@ from heatsketch._array import (
     single_threaded_blas,
 )
 from heatsketch._budget import require
+from heatsketch._checks import logger
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import in_units
 from heatsketch.spectral.eigenpairs import fix_signs
-
-logger = logging.getLogger("heatsketch")
 
 _MAX_EXACT_SIZE = 1000  # features, or points, up to which factoring takes no longer than iterating
 _MIN_RESOLVED_RATIO = 1e-4  # σ_m / σ_1 below which products with YᵀY lose digits of the axis

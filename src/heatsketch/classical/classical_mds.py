@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Self
 
 from heatsketch._budget import require
-from heatsketch._checks import check_number
+from heatsketch._checks import check_number, logger
 from heatsketch.classical._base import in_units
 from heatsketch.classical._mds import MultidimensionalScaling, SquaredDistances
-
-logger = logging.getLogger("heatsketch")
 
 
 class ClassicalMDS(MultidimensionalScaling):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from abc import abstractmethod
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._array import filled
 from heatsketch._budget import require
-from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
+from heatsketch._checks import ScaleWarning, check_choice, check_number, logger, name_rows
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_non_negative, in_units
 from heatsketch.graphs.given_distances import graph_of_distances
@@ -22,8 +21,6 @@ from heatsketch.graphs.landmarks import check_indices
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.spectral.classical_scaling import classical_scaling
-
-logger = logging.getLogger("heatsketch")
 
 _TILE_ENTRIES = 2**20  # distances computed at a time: 8 MB
 

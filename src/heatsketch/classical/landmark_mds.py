@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Self
 
 import numpy as np
 
 from heatsketch._array import Frame
-from heatsketch._checks import as_floats, check_number, check_points
+from heatsketch._checks import as_floats, check_number, check_points, logger
 from heatsketch._typing import Array
 from heatsketch.classical._base import check_distances, check_non_negative
 from heatsketch.classical._mds import MultidimensionalScaling, SquaredDistances
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
-
-logger = logging.getLogger("heatsketch")
 
 
 class LandmarkMDS(MultidimensionalScaling):

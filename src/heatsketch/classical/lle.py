@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from typing import Any, Self
@@ -17,8 +16,6 @@ from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal
 from heatsketch.spectral.singular import closed_components, smallest_singular
-
-logger = logging.getLogger("heatsketch")
 
 _TILE_COORDINATES = 2**20  # of neighbours that are gathered at a time: 8 MB
 _EPS = float(np.finfo(float).eps)

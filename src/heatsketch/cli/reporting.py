@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-logger = logging.getLogger("heatsketch")
+from heatsketch._checks import logger
 
 _EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +9,13 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from heatsketch._array import Frame
+from heatsketch._checks import logger
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import diffusion_distance, distortion, rank_correlation
 from heatsketch.neighbors import pair_distances
-
-logger = logging.getLogger("heatsketch")
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time as clock
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from heatsketch._array import Frame
-from heatsketch._checks import check_number, check_points
+from heatsketch._checks import check_number, check_points, logger
 from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import ESTIMATORS, defaults, fitting, needs_labels
 from heatsketch.comparison.references import References
@@ -21,8 +20,6 @@ from heatsketch.comparison.usage import measured
 from heatsketch.metrics import continuity, knn_accuracy, stability, trustworthiness
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.plot import categories
-
-logger = logging.getLogger("heatsketch")
 
 DEFAULT_METHODS = (
     *("heat-embedding", "diffusion-map", "laplacian-eigenmap", "pca", "isomap", "lle", "tsne"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from abc import abstractmethod
@@ -19,6 +18,7 @@ from heatsketch._checks import (
     ScaleWarning,
     check_choice,
     check_number,
+    logger,
     name_rows,
 )
 from heatsketch._reading import read_points
@@ -27,8 +27,6 @@ from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, Block, representable
-
-logger = logging.getLogger("heatsketch")
 
 _MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains
 

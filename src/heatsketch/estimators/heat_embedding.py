@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._array import random_block, seed_entropy
-from heatsketch._checks import ConvergenceWarning, check_number
+from heatsketch._checks import ConvergenceWarning, check_number, logger
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, check_time, with_root
 from heatsketch.estimators.near_isometric import EQUAL_BITS, NearIsometricProjection
@@ -19,8 +18,6 @@ from heatsketch.metrics import Distortion, share_within
 from heatsketch.spectral.eigenpairs import all_eigenpairs
 from heatsketch.spectral.filters import SPECTRAL_LIMIT, Block, Power, apply, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
-
-logger = logging.getLogger("heatsketch")
 
 TIMES = (1, 2, 4, 8, 16, 32, 64, 128)  # tried by time="auto"
 _CURVE_ROWS = 400

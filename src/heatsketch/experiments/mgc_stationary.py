@@ -6,17 +6,15 @@ the analytic one. The example also gives the error of the sample without a mixtu
 
 from __future__ import annotations
 
-import logging
 from statistics import median_low
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import erf
 
+from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.mixture import MixtureKernel
-
-logger = logging.getLogger("heatsketch")
 
 SQUARES = ((0.2, 0.0, 1.0), (0.8, 3.0, 4.0))  # probability, and [a, b] of both coordinates
 EPSILON = 1.0

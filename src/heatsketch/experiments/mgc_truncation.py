@@ -6,7 +6,6 @@ which compares a squared distance with an unsquared one, and η of (5.18) with i
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import NamedTuple
@@ -14,13 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammainc
 
-from heatsketch._checks import CertificateError
+from heatsketch._checks import CertificateError, logger
 from heatsketch._typing import Array
 from heatsketch.experiments.mgc_stationary import TRUNCATION, best_mixture, random, two_squares
 from heatsketch.mixture import MixtureKernel, TaylorMap, largest_in_ball
 from heatsketch.mixture.bounds import paper_order
-
-logger = logging.getLogger("heatsketch")
 
 NU_MIN = 1e-3  # as in the paper
 SHOWN_ORDER, SHOWN_EPSILON = 3, 1.0  # of the histograms

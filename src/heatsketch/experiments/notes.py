@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
-from heatsketch._checks import check_choice, check_number
+from heatsketch._checks import check_choice, check_number, logger
 from heatsketch.experiments import notes_diffusion, notes_graphs, notes_pictures
 from heatsketch.experiments.notes_measures import NotesRow
 from heatsketch.io.files import write_rows
 from heatsketch.plot import check_picture
-
-logger = logging.getLogger("heatsketch")
 
 
 class NotesFigure(NamedTuple):

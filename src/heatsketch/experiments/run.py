@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from heatsketch._checks import check_choice, check_number
+from heatsketch._checks import check_choice, check_number, logger
 from heatsketch.experiments import pictures, store
 from heatsketch.experiments.figures import FIGURE_METHODS, FIGURES, Figure
 from heatsketch.experiments.schedule import Clock, keys_of, missing_tasks, run_tasks
@@ -14,8 +13,6 @@ from heatsketch.experiments.store import Results
 from heatsketch.experiments.summary import Row, summarise, write_csv
 from heatsketch.experiments.trials import Task
 from heatsketch.plot import check_picture
-
-logger = logging.getLogger("heatsketch")
 
 
 def reproduce(

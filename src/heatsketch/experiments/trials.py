@@ -15,13 +15,12 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch._array import random_block
+from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.datasets import DATASETS
 from heatsketch.experiments import methods
 from heatsketch.experiments.figures import Setting
 from heatsketch.spectral.eigenpairs import Spectrum
-
-logger = logging.getLogger("heatsketch")
 
 _BISTOCHASTIC_METHODS = ("DMB", "GPB", "GPSBB", "ours", "CMDS", "SMACOF")
 _MATRIX_KIND = {"GPS": "gaussian", "GPB": "gaussian", "GPSBS": "rademacher", "GPSBB": "rademacher"}

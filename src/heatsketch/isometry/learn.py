@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from heatsketch._array import single_threaded_blas
+from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.isometry import pairs
 from heatsketch.isometry.descent import (
@@ -22,8 +22,6 @@ from heatsketch.isometry.descent import (
     search,
 )
 from heatsketch.isometry.loss import LogDistortion
-
-logger = logging.getLogger("heatsketch")
 
 MAX_ROWS = 20_000  # a linear map has r k numbers: more rows to learn it from change little
 SEARCH_ROWS = 500

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
+from heatsketch._checks import logger
 from heatsketch._typing import Array
-
-logger = logging.getLogger("heatsketch")
 
 _COMPONENT_COUNTS = range(1, 11)  # among which the Bayesian information criterion chooses
 _WORSE_COUNTS = 2  # the search ends after so many counts in a row that are worse than the best

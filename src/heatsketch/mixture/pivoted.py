@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from typing import Any, Self
 
@@ -10,14 +9,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from heatsketch._array import filled
-from heatsketch._checks import ConvergenceWarning, check_number
+from heatsketch._checks import ConvergenceWarning, check_number, logger
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.distances import Anchors, between
 from heatsketch.mixture.kernel import MixtureKernel
 from heatsketch.mixture.maps import FeatureMap
-
-logger = logging.getLogger("heatsketch")
 
 MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
 _ADDED_CANDIDATES = 200  # other points added at a time, if the pivots do not suffice for them

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from abc import abstractmethod
 from typing import Any, NamedTuple, Self
@@ -11,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import seed_entropy
-from heatsketch._checks import check_number
+from heatsketch._checks import check_number, logger
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.sne.descent import Schedule, descend
@@ -20,8 +19,6 @@ from heatsketch.classical.sne.near import Near, near_distances, near_points
 from heatsketch.classical.sne.objectives import Objective
 from heatsketch.classical.sne.perplexity import conditional, conditional_graph
 from heatsketch.neighbors import Neighbors
-
-logger = logging.getLogger("heatsketch")
 
 
 class Result(NamedTuple):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from heatsketch._checks import ConvergenceWarning
+from heatsketch._checks import ConvergenceWarning, logger
 from heatsketch._typing import Array
 from heatsketch.classical.sne.objectives import Objective
-
-logger = logging.getLogger("heatsketch")
 
 _MIN_GAIN = 0.01
 _CHECK_INTERVAL = 50  # steps after which the cost is compared with the lowest so far
