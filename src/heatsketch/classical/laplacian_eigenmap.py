@@ -12,10 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial import cKDTree
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import row_tiles
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
@@ -29,7 +27,6 @@ from heatsketch.graphs.neighborhoods import (
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.operators import Sparse
-from heatsketch.operators.kernel import squared_distances, squared_norms
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.scales.connecting_scale import advice_on_neighbors, advice_on_radius
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
@@ -38,9 +35,6 @@ WEIGHTS = ("heat", "binary")
 _EDGES = "edges"
 _MAX_EQUAL_DISTANCE = 1e-6  # in the frame: searches may give equal points distances up to this
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
-_MAX_TREE_FEATURES = 15  # with more, a tree visits most of its points
-_DISTANCES_AT_A_TIME = 2**22
-_RADIUS_MARGIN = 1e-7  # relative, for candidates that are then compared exactly
 
 
 class LaplacianEigenmap(Embedding):
@@ -326,30 +320,11 @@ def _reach(graph: sparse.csr_matrix, found: Neighborhoods, neighbors: Any) -> Ar
 
 def _reached(x: Points, points: Points, reach: Array) -> sparse.csr_matrix:
     """Return the distances from x (m, d) to points whose reach includes x, CSR (m, n)."""
-    low = not sparse.issparse(points) and points.shape[1] <= _MAX_TREE_FEATURES
-    i, j = _in_balls(x, points, reach) if low else _in_blocks(x, points, reach)
+    j, i = NeighborIndex(x).candidates(points, reach)
     d = pair_distances(x, points, i, j)
     kept = d <= reach[j]
     entries = (positive(d[kept]), (i[kept], j[kept]))
     return sparse.csr_matrix(entries, shape=(x.shape[0], points.shape[0]))
-
-
-def _in_balls(x: Array, points: Array, reach: Array) -> tuple[Array, Array]:
-    found = cKDTree(x).query_ball_point(points, reach * (1 + _RADIUS_MARGIN))
-    j = np.repeat(np.arange(len(points)), [len(indices) for indices in found])
-    return np.concatenate(found).astype(np.int64), j
-
-
-def _in_blocks(x: Points, points: Points, reach: Array) -> tuple[Array, Array]:
-    """Return (i, j) where x_i is within the reach of j, and possibly more, from Gram blocks."""
-    pairs = [(np.empty(0, np.int64),) * 2]
-    squares = squared_norms(points) + float(np.max(squared_norms(x)))
-    bounds = (reach * (1 + _RADIUS_MARGIN)) ** 2 + 16 * np.finfo(float).eps * squares
-    for tile in row_tiles(points.shape[0], max(1, _DISTANCES_AT_A_TIME // x.shape[0])):
-        block = squared_distances(points[tile], x, direct=False)
-        j, i = np.nonzero(block <= bounds[tile, None])
-        pairs.append((i, j + tile.start))
-    return tuple(map(np.concatenate, zip(*pairs, strict=True)))  # type: ignore[return-value]
 
 
 def _check_extension(lam: Array) -> None:

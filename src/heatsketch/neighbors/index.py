@@ -297,27 +297,32 @@ class NeighborIndex:
     def _break_ties(self, x: Points, tied: Array, found: Neighbors) -> None:
         """Of equally distant points take those of lowest index, whichever the search found."""
         k = found.distances.shape[1]
-        candidates = self._candidates_in_tree if self._in_tree else self._candidates_in_blocks
         for tile in row_tiles(len(tied), max(1, DIFFERENCES_AT_A_TIME // self.n)):
             rows = tied[tile]
-            i, j = candidates(x[rows], found.distances[rows, -1] * (1 + 2 * _TIE_TOLERANCE))
+            i, j = self.candidates(x[rows], found.distances[rows, -1] * (1 + 2 * _TIE_TOLERANCE))
             d = pair_distances(x[rows], self.points, i, j)
             order = np.lexsort((j, d, i))
             first = np.searchsorted(i, np.arange(len(rows)))
             chosen = order[first[:, None] + np.arange(k)]
             found.distances[rows], found.indices[rows] = d[chosen], j[chosen]
 
-    def _candidates_in_tree(self, x: Array, radii: Array) -> tuple[Array, Array]:
-        """Return (i, j) for the points j within radii[i] of row i of x, by the tree."""
-        found = self._tree.query_ball_point(x, radii * (1 + _TIE_TOLERANCE))
-        i = np.repeat(np.arange(len(x)), [len(indices) for indices in found])
-        return i, np.concatenate(found).astype(np.int64)
+    def candidates(self, x: Points, radii: Array) -> tuple[Array, Array]:
+        """Return (i, j) for the points j within radii[i] of row i of x, and possibly more.
 
-    def _candidates_in_blocks(self, x: Points, radii: Array) -> tuple[Array, Array]:
-        """Return (i, j) for the points j within radii[i] of row i of x, and possibly more."""
-        squares = squared_distances(x, self.points, direct=False)
+        x and radii are in the frame.
+        """
+        if self._in_tree:
+            found = self._tree.query_ball_point(x, radii * (1 + _TIE_TOLERANCE))
+            i = np.repeat(np.arange(len(x)), [len(indices) for indices in found])
+            return i, np.concatenate(found).astype(np.int64)
         rounding = 16 * np.finfo(float).eps * (squared_norms(x) + self._largest_square)
-        i, j = np.nonzero(squares <= (radii**2 + rounding)[:, None])
+        bounds = (radii * (1 + _TIE_TOLERANCE)) ** 2 + rounding
+        pairs = []
+        for tile in row_tiles(x.shape[0], max(1, DIFFERENCES_AT_A_TIME // self.n)):
+            squares = squared_distances(x[tile], self.points, direct=False)
+            i, j = np.nonzero(squares <= bounds[tile, None])
+            pairs.append((i + tile.start, j))
+        i, j = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return i, j
 
     def _distances(self, x: Points, indices: Array) -> Array:
