@@ -101,7 +101,7 @@ def distinct_search(neighbors: Any, X: Points, frame: Frame) -> tuple[Points, Ar
         distinct = X[first], vertex, search_of(neighbors, X[first], frame)
     if distinct[2].n < 2:
         raise ValueError(
-            "All distances are zero: every row of X is the same point; pass points that differ."
+            "All distances are zero: every row of X is the same point; pass distinct points."
         )
     return distinct
 
