@@ -14,7 +14,7 @@ from heatsketch.markov.affinity import STORED_POINTS
 from heatsketch.markov.diffusion import AFFINITIES
 from heatsketch.mixture.pivoted import MAX_FIRST_CANDIDATES
 from heatsketch.scales.bandwidth import n_rule_distances
-from heatsketch.spectral.filters import SPECTRAL_LIMIT
+from heatsketch.spectral.apply import SPECTRAL_LIMIT
 
 __all__ = [
     "GB",

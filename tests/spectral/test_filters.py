@@ -15,8 +15,9 @@ from scipy.stats import binom
 
 import heatsketch as hs
 from heatsketch.operators import Operator
-from heatsketch.spectral import filters
-from heatsketch.spectral.filters import Block, Filter, apply, chebyshev_coefficients, make_filter
+from heatsketch.spectral import apply as filters
+from heatsketch.spectral.apply import Block, apply, chebyshev_coefficients
+from heatsketch.spectral.filters import Filter, make_filter
 
 TIMES = (1e-3, 0.1, 1.0, 7.5, 1e2, 1e4)
 POWERS = (1, 2, 3, 8, 101)

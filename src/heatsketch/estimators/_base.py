@@ -17,7 +17,6 @@ from heatsketch._checks import (
     CertificateError,
     ScaleWarning,
     check_choice,
-    check_number,
     logger,
     name_rows,
 )
@@ -26,7 +25,8 @@ from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.filters import FILTERS, Block, representable
+from heatsketch.spectral.apply import Block, representable
+from heatsketch.spectral.filters import FILTERS
 
 _MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains
 
@@ -106,6 +106,11 @@ class DiffusionEstimator(Embedder):
         name, width = type(self).__name__.lower(), self._n_features_out // len(times)
         return np.asarray([f"{name}_t{t}_{i}" for t in times for i in range(width)], dtype=object)
 
+    @property
+    def _filter(self) -> Any:
+        """The class of the filter."""
+        return FILTERS[self.filter]
+
     def _given(self, diffusion: Diffusion) -> Diffusion:
         """Use a diffusion in place of points, if it matches the parameters."""
         if self.affinity != "precomputed" or self.normalization != diffusion.normalization:
@@ -165,15 +170,6 @@ def _as_list(times: Any) -> list[Any]:
             raise ValueError("time is an empty sequence; pass one or more times.")
         return list(times)
     return [times]
-
-
-def check_time(t: Any, filter: str, whole_powers: bool = False) -> float:
-    """Return the time t as a number, in the range of its filter, else raise."""
-    heat = filter == "heat"
-    t = check_number(t, "time", low=0 if heat else 1, open_low=heat)
-    if whole_powers and not heat and not t.is_integer():
-        raise ValueError(f"time={t} is not whole; pass a whole number, or filter='heat'.")
-    return t
 
 
 def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -10,12 +9,12 @@ import numpy as np
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator, check_time
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.memory import MOST_AUTO_COMPONENTS
 from heatsketch.scales.bandwidth import WIDE_CUT
+from heatsketch.spectral.apply import Block
 from heatsketch.spectral.eigenpairs import Spectrum
-from heatsketch.spectral.filters import Block, Heat, Power
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
 _TIME_RULES = ("auto", "gap")
@@ -132,7 +131,7 @@ class DiffusionMap(DiffusionEstimator):
         check_number(self.cut, "cut", low=0, open_low=True)
         if rule is None:
             for t in times:
-                check_time(t, self.filter)
+                self._filter.check_time(t)
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
         rule = self._time_rule(times)
@@ -147,7 +146,7 @@ class DiffusionMap(DiffusionEstimator):
         self.residuals_ = spectrum.residuals[:k]
         blocks = []
         for t in times:
-            weights, log_scale = _scaled_quotient(self.filter, t, lam[:k])
+            weights, log_scale = self._filter.at(t).quotient().scaled(lam[:k])
             blocks.append(Block(spectrum.vectors[:, :k] * weights, log_scale))
         return blocks
 
@@ -176,29 +175,25 @@ class DiffusionMap(DiffusionEstimator):
 
     def _chosen_time(self, rule: str, lam: Array) -> float:
         leading = lam[0] if rule == "auto" else lam[-2]
-        first, following = float(leading), float(lam[-1])
-        if self.filter == "power":
-            first, following = abs(first), abs(following)
+        first, following = map(float, self._filter.order(np.array([leading, lam[-1]])))
         if not following < first - 1e-12 * abs(first):
             number = 1 if rule == "auto" else len(lam) - 1
             raise ValueError(
                 f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
                 f"{first:.6g} (are the data disconnected?); pass a time, or another n_components."
             )
-        if rule == "gap":
-            return _widest_gap(self.filter, first, following)
-        if self.filter == "heat":
-            return math.log(1 / self.delta) / (first - following)
-        if following == 0:
-            return 1
-        return max(1, math.ceil(math.log(1 / self.delta) / math.log(first / following)))
+        if rule == "auto":
+            return self._filter.decay_time(first, following, self.delta)
+        if 1 - first < 1e-12:
+            raise ValueError(
+                f"time='gap' finds no largest gap: an eigenvalue kept is {first:.6g} and does not "
+                "decay (are the data disconnected?); pass a time."
+            )
+        return self._filter.gap_time(first, following)
 
     def _auto_components(self, lam: Array, times: list[Any]) -> int:
-        time = min(check_time(t, self.filter) for t in times)
-        if self.filter == "heat":
-            share = np.exp(-time * (lam[0] - lam))
-        else:
-            share = np.abs(lam / (lam[0] or 1.0)) ** time
+        time = min(self._filter.check_time(t) for t in times)
+        share = self._filter.shares(time, lam)
         kept = 1 + int(np.max(np.flatnonzero(share > self.delta), initial=0))
         if kept == MOST_AUTO_COMPONENTS:
             warnings.warn(
@@ -207,35 +202,3 @@ class DiffusionMap(DiffusionEstimator):
                 stacklevel=5,
             )
         return kept
-
-
-def _widest_gap(filter: str, a: float, b: float) -> float:
-    """Return the time at which f(a) - f(b), a > b, is largest: an integer for powers."""
-    if 1 - a < 1e-12:
-        raise ValueError(
-            f"time='gap' finds no largest gap: an eigenvalue kept is {a:.6g} and does not decay "
-            "(are the data disconnected?); pass a time."
-        )
-    if filter == "heat":
-        return math.log((1 - b) / (1 - a)) / (a - b)
-    if b == 0:
-        return 1
-    best = math.log(math.log(b) / math.log(a)) / math.log(a / b)
-    before = max(1, math.floor(best))
-    return max(before, before + 1, key=lambda t: a**t - b**t)
-
-
-def _scaled_quotient(filter: str, t: Any, lam: Array) -> tuple[Array, float]:
-    """Return (f(λ) - f(0)) / λ on a scale, and its logarithm; also for real powers."""
-    t = check_time(t, filter)
-    if filter == "heat":
-        return Heat(t).quotient().scaled(lam)
-    if t.is_integer():
-        return Power(int(t)).quotient().scaled(lam)
-    if (lam < 0).any():
-        raise ValueError(
-            f"time={t} is not whole and some eigenvalues are negative (the smallest is "
-            f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
-        )
-    peak = float(lam.max())
-    return (lam / peak) ** (t - 1), (t - 1) * math.log(peak)

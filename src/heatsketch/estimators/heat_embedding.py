@@ -11,12 +11,13 @@ import numpy as np
 from heatsketch._array import random_block, seed_entropy
 from heatsketch._checks import ConvergenceWarning, check_number, logger
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator, check_time, with_root
+from heatsketch.estimators._base import DiffusionEstimator, with_root
 from heatsketch.estimators.near_isometric import EQUAL_BITS, NearIsometricProjection
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, share_within
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block, apply
 from heatsketch.spectral.eigenpairs import all_eigenpairs
-from heatsketch.spectral.filters import SPECTRAL_LIMIT, Block, Power, apply, make_filter
+from heatsketch.spectral.filters import Power, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
 
 TIMES = (1, 2, 4, 8, 16, 32, 64, 128)  # tried by time="auto"
@@ -152,7 +153,7 @@ class HeatEmbedding(DiffusionEstimator):
         if len(times) > 1:
             raise ValueError(f"time={self.time!r} has {len(times)} times; pass one, or 'auto'.")
         if not _is_auto(times):
-            check_time(times[0], self.filter, whole_powers=True)
+            self._filter.check_time(times[0], whole=True)
         check_number(self.n_sketch, "n_sketch", low=k, high=MOST_COLUMNS, integer=True)
         check_number(self.share, "share", low=0, high=1, open_low=True)
         check_number(self.factor, "factor", low=1, open_low=True)
@@ -201,12 +202,12 @@ class HeatEmbedding(DiffusionEstimator):
         G = random_block(diffusion.n, int(self.n_sketch), "gaussian", rng)
         block, done = Block(A.project(G) / np.sqrt(self.n_sketch), 0.0), 0
         for quotient in quotients:
-            if not isinstance(quotient, Power):
+            if quotient.products is None:
                 yield sketch_blocks(A, [quotient], G)[0]
                 continue
-            more = apply([Power(quotient.p - done)], A, block.values)[0]
+            more = apply([Power(quotient.products - done)], A, block.values)[0]
             block = Block(A.project(more.values), block.log_scale + more.log_scale)
-            done = quotient.p
+            done = quotient.products
             yield block
 
     def _sketch(self, diffusion: Diffusion, block: Block) -> Array:

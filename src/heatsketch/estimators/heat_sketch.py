@@ -6,9 +6,10 @@ from typing import Any
 
 from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
-from heatsketch.estimators._base import DiffusionEstimator, check_time
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.spectral.filters import Block, make_filter
+from heatsketch.spectral.apply import Block
+from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
 
 
@@ -125,7 +126,7 @@ class HeatSketch(DiffusionEstimator):
         check_number(self.n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         check_choice(self.kind, "kind", KINDS)
         for t in times:
-            check_time(t, self.filter, whole_powers=True)
+            self._filter.check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
         A = diffusion.deflated()

@@ -14,7 +14,8 @@ from heatsketch._checks import CertificateError, DisconnectedWarning, ScaleWarni
 from heatsketch._typing import Array
 from heatsketch.graphs.components import component_labels, isolated_points
 from heatsketch.markov.normalization import Scaling
-from heatsketch.operators import Deflated, Dense, Kernel, Operator, Scaled, Sparse
+from heatsketch.operators import Deflated, Operator, Scaled
+from heatsketch.operators.properties import is_non_negative, stored_matrix
 from heatsketch.spectral.eigenpairs import eigh
 
 _CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
@@ -79,10 +80,10 @@ def certify_measure(A: Operator, measure: Array, diagnostics: dict[str, Any]) ->
 def certify_spectrum(K: Operator, scaling: Scaling) -> None:
     """Raise if an operator that may have negative entries has eigenvalues beyond 1.
 
-    Non-negative entries and A √π = √π are enough; where entries are not seen, look.
+    Non-negative entries and A √π = √π are enough; where entries are not known, it is computed.
     """
-    if isinstance(K, (Dense, Sparse, Kernel)):
-        return  # seen to be non-negative
+    if is_non_negative(K):
+        return
     honest = Scaled(K, scaling.s)  # without the claim that is in question
     top = float(eigh(Deflated(honest, np.sqrt(scaling.measure)), 1, tol=1e-4, rng=0).values[0])
     if top > 1 + 1e-6:
@@ -95,9 +96,9 @@ def certify_spectrum(K: Operator, scaling: Scaling) -> None:
 
 def warn_of_distances(operator: Operator) -> None:
     """Warn when a matrix of distances seems to have been passed as an affinity."""
-    if not isinstance(operator, (Dense, Sparse)) or operator.n < 3:
+    K = stored_matrix(operator)
+    if K is None or operator.n < 3:
         return
-    K: Any = operator.matrix
     nonzero = K.nnz if sparse.issparse(K) else np.count_nonzero(K)
     if (K.diagonal() != 0).any() or nonzero < operator.n * (operator.n - 1):
         return

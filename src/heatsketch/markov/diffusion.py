@@ -32,8 +32,9 @@ from heatsketch.markov.normalization import (
 )
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
-from heatsketch.operators import Deflated, Kernel, LowRank, Numbered, Operator, Scaled, numbered
+from heatsketch.operators import Deflated, LowRank, Numbered, Operator, numbered
 from heatsketch.operators.base import first_inputs, in_near_order, take_rows
+from heatsketch.operators.properties import accuracy
 from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.scales.connecting_scale import advice
@@ -334,8 +335,7 @@ class Diffusion:
         )
         certify_spectrum(K, scaling)
         diagnostics |= certify_measure(A, scaling.measure, scaling.diagnostics)
-        if isinstance(A, Scaled) and isinstance(A.A, Kernel) and A.dtype == np.float32:
-            diagnostics["exponent_error"] = A.A.exponent_error
+        diagnostics |= accuracy(A)
         diagnostics["normalize_seconds"] = time.perf_counter() - started
         return cls(
             A,

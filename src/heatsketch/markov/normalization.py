@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from heatsketch._checks import ConvergenceWarning, check_number, name_rows, refuse_masked
 from heatsketch._typing import Array
-from heatsketch.operators import Dense, Kernel, Operator, Scaled, Sparse, as_operator
-from heatsketch.operators.sparse import is_large, multiply, scale_both_sides
+from heatsketch.operators import Operator, as_operator
+from heatsketch.operators.base import scaled
+from heatsketch.operators.properties import stored_matrix
+from heatsketch.operators.sparse import multiply, scale_both_sides
 
 logger = logging.getLogger("heatsketch")
 
@@ -51,16 +53,10 @@ class Scaling:
     def of(self, K: Operator, dtype: Any = np.float64) -> Operator:
         """Return A, with eigenvalues in [-1, 1], or [0, 1]: scaling keeps their signs.
 
-        A large graph is scaled entry by entry, and stored in the precision `dtype`; a kernel is
-        made in it.
+        A large graph is stored in the precision `dtype`; a kernel is computed in it.
         """
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
-        leading = np.sqrt(self.measure)
-        if isinstance(K, Sparse) and is_large(K.n):
-            scaled = scale_both_sides(K.matrix, self.s, self.s, dtype)
-            return Sparse(scaled, spectrum, leading)
-        K = replace(K, dtype=np.dtype(dtype)) if isinstance(K, Kernel) else K
-        return Scaled(K, self.s, spectrum, leading=leading)
+        return scaled(K, self.s, spectrum, np.sqrt(self.measure), dtype)
 
     def rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A."""
@@ -258,8 +254,9 @@ def bistochastic_scaling(
 def as_affinity(K: Any) -> Operator:
     """Return an operator for the affinity K in float64, or say why K is not one."""
     if isinstance(K, Operator):
-        if isinstance(K, (Dense, Sparse)):
-            check_non_negative(K.matrix)
+        matrix = stored_matrix(K)
+        if matrix is not None:
+            check_non_negative(matrix)
         return K
     refuse_masked(K, "K")
     if not sparse.issparse(K):
@@ -320,15 +317,16 @@ def _check_row_sums(sums: Array, inputs: Array | None) -> None:
 
 
 def _check_support(K: Operator, inputs: Array | None) -> None:
-    """Raise if K, where stored and with zeros on its diagonal, cannot be scaled at all.
+    """Raise if K, where it is stored and its diagonal has zeros, cannot be scaled at all.
 
     A scaling exists if and only if every positive entry lies on a positive diagonal (total
     support): after a perfect matching is moved to the diagonal, each entry must stay inside one
     strongly connected component (Sinkhorn and Knopp 1967). K_ii > 0 everywhere is enough.
     """
-    if not isinstance(K, (Dense, Sparse)) or (K.matrix.diagonal() > 0).all():
+    matrix = stored_matrix(K)
+    if matrix is None or (matrix.diagonal() > 0).all():
         return
-    pattern = sparse.csr_matrix(K.matrix != 0)
+    pattern = sparse.csr_matrix(matrix != 0)
     column_of = maximum_bipartite_matching(pattern, perm_type="column")
     unmatched = np.flatnonzero(column_of < 0)
     if len(unmatched):
@@ -363,5 +361,5 @@ def _scale_both_sides(rows: Any, left: Array, right: Array, dtype: Any = np.floa
 def _like(K: Any, left: Array, right: Array) -> Any:
     """Return diag(left) K diag(right) in the form and precision of K."""
     K = sparse.csr_matrix(K) if sparse.issparse(K) else np.asarray(K)
-    scaled = _scale_both_sides(K, left, right)
-    return scaled.astype(np.float32) if K.dtype == np.float32 else scaled
+    A = _scale_both_sides(K, left, right)
+    return A.astype(np.float32) if K.dtype == np.float32 else A

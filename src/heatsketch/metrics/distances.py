@@ -15,9 +15,10 @@ from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import pair_distances
 from heatsketch.operators import numbered
-from heatsketch.operators.base import Deflated, Operator
+from heatsketch.operators.base import Deflated, Operator, as_deflated
+from heatsketch.spectral.apply import Block, apply
 from heatsketch.spectral.eigenpairs import leading_vector
-from heatsketch.spectral.filters import Block, Filter, apply, make_filter
+from heatsketch.spectral.filters import Filter, make_filter
 from heatsketch.spectral.sketch import sketch_blocks
 
 Pairs = tuple[Any, Any]
@@ -93,8 +94,9 @@ def diffusion_rows(A: Any, time: float, filter: str, deflate: bool = False) -> D
         weight = 1 / np.sqrt(A.measure) if A.normalization == "markov" else np.ones(A.n)
         return DiffusionRows(A.deflated(), f, weight, A.vertex, None if deflate else A.operator)
     A, vertex = numbered(A)
-    if isinstance(A, Deflated):
-        return DiffusionRows(A, f, np.ones(A.n), vertex, None)
+    given = as_deflated(A)
+    if given.V.shape[1]:
+        return DiffusionRows(given, f, np.ones(A.n), vertex, None)
     deflated = Deflated(A, leading_vector(A, rng=0))
     return DiffusionRows(deflated, f, np.ones(A.n), vertex, None if deflate else A)
 

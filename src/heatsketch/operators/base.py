@@ -10,8 +10,9 @@ import numpy as np
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
+from heatsketch.operators.properties import accuracy, scaled_graph
 
-_MOVED = 2**14  # rows moved at a time
+_TILE = 2**14  # rows moved at a time
 
 
 @runtime_checkable
@@ -196,37 +197,81 @@ class Deflated(Wrapper):
     def spectrum(self) -> tuple[float, float]:
         """The interval of A, extended to hold the zeros along V."""
         low, high = self.A.spectrum
+        if self.V.shape[1] == 0:
+            return low, high
         return min(low, 0.0), max(high, 0.0)
 
     def project(self, X: Array) -> Array:
-        """Return (I - VVᵀ) X."""
+        """Return (I - VVᵀ) X; X itself where nothing is deflated."""
         X = self.asarray(X)
-        return self._project(X, np.empty_like(X, order="C"))
+        return self._project(X, np.empty_like(X, order="C")) if self.V.shape[1] else X
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), one product by A and 8 n k r operations."""
-        Y = self.A @ self.project(X)
-        return self._project(Y, Y)
+        return self.multiply_projected(self.project(X))
 
-    def again(self, X: Array) -> Array:
-        """Multiply a block without a part along V, as this operator returns it."""
+    def multiply_projected(self, X: Array) -> Array:
+        """Multiply a block that is orthogonal to V already, as products by this operator are."""
         Y = self.A @ X
-        return self._project(Y, Y)
+        return self._project(Y, Y) if self.V.shape[1] else Y
+
+    def without(self, V: Array) -> Deflated:
+        """Take further directions V (n, r), orthogonal to those deflated already, out of A."""
+        return Deflated(self.A, np.hstack([self.V, V]))
 
     def _project(self, X: Array, out: Array) -> Array:
         """Write (I - VVᵀ) X to `out`, tile by tile; sums over tiles are taken in their order."""
-        parts = np.empty((-(-self.n // _MOVED), self.V.shape[1], *X.shape[1:]), X.dtype)
+        parts = np.empty((-(-self.n // _TILE), self.V.shape[1], *X.shape[1:]), X.dtype)
 
         def add_up(rows: slice) -> None:
-            parts[rows.start // _MOVED] = self.V[rows].T @ X[rows]
+            parts[rows.start // _TILE] = self.V[rows].T @ X[rows]
 
         def subtract(rows: slice) -> None:
             out[rows] = X[rows] - self.V[rows] @ share
 
-        for_each_tile(add_up, self.n, _MOVED)
+        for_each_tile(add_up, self.n, _TILE)
         share = parts.sum(axis=0)
-        for_each_tile(subtract, self.n, _MOVED)
+        for_each_tile(subtract, self.n, _TILE)
         return out
+
+
+@functools.singledispatch
+def as_deflated(A: Any) -> Deflated:
+    """Return A as a `Deflated` operator: itself if it is one, else without any directions."""
+    return Deflated(A, np.empty((A.n, 0)))
+
+
+@as_deflated.register
+def _(A: Deflated) -> Deflated:
+    return A
+
+
+@functools.singledispatch
+def scaled(
+    K: Any, s: Array, spectrum: tuple[float, float], leading: Array, dtype: Any = np.float64
+) -> Operator:
+    """Return diag(s) K diag(s), whose largest eigenvalue has the eigenvector `leading` (n,).
+
+    In the precision `dtype` where K can be had in it at no loss of what it stores.
+    """
+    return Scaled(K, s, spectrum, leading)
+
+
+@scaled_graph.register
+def _(A: Scaled) -> Any:
+    graph = scaled_graph(A.A)
+    return None if graph is None else (graph[0], graph[1] * A.s)
+
+
+@scaled_graph.register
+def _(A: Deflated) -> Any:
+    return scaled_graph(A.A)
+
+
+@accuracy.register(Scaled)
+@accuracy.register(Deflated)
+def _(A: Any) -> dict[str, float]:
+    return accuracy(A.A)
 
 
 class Numbered(NamedTuple):
@@ -274,5 +319,5 @@ def take_rows(X: Array, order: Array) -> Array:
     def work(rows: slice) -> None:
         Y[rows] = X[order[rows]]
 
-    for_each_tile(work, len(order), _MOVED)
+    for_each_tile(work, len(order), _TILE)
     return Y

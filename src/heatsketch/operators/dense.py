@@ -9,6 +9,8 @@ import numpy as np
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.operators.base import check_block
+from heatsketch.operators.components import components_of_links, join_components, strongest_links
+from heatsketch.operators.properties import component_labels, stored_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,3 +73,13 @@ class Dense:
 
         for_each_tile(work, self.n)
         return Y
+
+
+@stored_matrix.register
+def _(A: Dense) -> Array:
+    return A.matrix
+
+
+@component_labels.register
+def _(A: Dense) -> Array:
+    return join_components(A, components_of_links(*strongest_links(A.matrix)))

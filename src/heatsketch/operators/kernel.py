@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from scipy.spatial.distance import cdist
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
-from heatsketch.operators.base import check_block
+from heatsketch.operators.base import Operator, Scaled, check_block, scaled
+from heatsketch.operators.properties import accuracy, diagonal, is_non_negative
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form
 SINGLE_EXPONENT_BOUND = 1e-4  # the same where products are made in float32
@@ -248,4 +249,26 @@ def _precision(dtype: Any) -> np.dtype:
     found = np.dtype(dtype)
     if found in (np.float32, np.float64):
         return found
-    raise ValueError(f"dtype={found} is no precision of products; pass float32 or float64.")
+    raise ValueError(f"dtype={found} is not a precision of products; pass float32 or float64.")
+
+
+@diagonal.register
+def _(K: Kernel) -> Array:
+    return np.ones(K.n)
+
+
+@is_non_negative.register
+def _(K: Kernel) -> bool:
+    return True
+
+
+@scaled.register
+def _(
+    K: Kernel, s: Array, spectrum: tuple[float, float], leading: Array, dtype: Any = np.float64
+) -> Operator:
+    return Scaled(replace(K, dtype=np.dtype(dtype)), s, spectrum, leading)
+
+
+@accuracy.register
+def _(K: Kernel) -> dict[str, float]:
+    return {"exponent_error": K.exponent_error} if K.dtype == np.float32 else {}

@@ -11,10 +11,20 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.base import Numbered, check_block, in_near_order, inverse_permutation
+from heatsketch.operators.base import (
+    Numbered,
+    Operator,
+    Scaled,
+    check_block,
+    in_near_order,
+    inverse_permutation,
+    scaled,
+)
+from heatsketch.operators.components import components_of_matrix
+from heatsketch.operators.properties import component_labels, scaled_graph, stored_matrix
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
-_TILE = 2048  # rows of a product
+_TILE = 2048  # rows multiplied at a time
 
 
 def is_large(n: int) -> bool:
@@ -156,6 +166,31 @@ def sorted_transpose(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     transposed = sparse.csr_matrix((values, rows, starts), shape=matrix.shape)
     transposed.has_sorted_indices = True
     return transposed
+
+
+@stored_matrix.register
+def _(A: Sparse) -> sparse.csr_matrix:
+    return A.matrix
+
+
+@component_labels.register
+def _(A: Sparse) -> Array:
+    return components_of_matrix(A.matrix)
+
+
+@scaled_graph.register
+def _(A: Sparse) -> tuple[sparse.csr_matrix, Array]:
+    return A.matrix, np.ones(A.n)
+
+
+@scaled.register
+def _(
+    K: Sparse, s: Array, spectrum: tuple[float, float], leading: Array, dtype: Any = np.float64
+) -> Operator:
+    """Scale a large matrix entry by entry, which makes its products faster."""
+    if not is_large(K.n):
+        return Scaled(K, s, spectrum, leading)
+    return Sparse(scale_both_sides(K.matrix, s, s, dtype), spectrum, leading)
 
 
 @in_near_order.register

@@ -14,10 +14,10 @@ from scipy.spatial.distance import squareform
 from heatsketch._array import Frame, filled, for_each_tile
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.components import NEGLIGIBLE
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows
 from heatsketch.operators.base import first_inputs
+from heatsketch.operators.components import NEGLIGIBLE
 from heatsketch.operators.kernel import squared_distances, squared_norms
 from heatsketch.scales.bandwidth import WIDE_CUT, in_data_units, scale_order
 

@@ -14,7 +14,7 @@ from heatsketch._array import for_each_tile, random_block, single_threaded_blas
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
-from heatsketch.operators.base import Deflated, Operator
+from heatsketch.operators.base import Deflated, Operator, as_deflated
 from heatsketch.spectral.chebyshev import LANCZOS_STEPS, spectrum_ends, three_term
 
 logger = logging.getLogger("heatsketch")
@@ -96,9 +96,9 @@ def eigh(
     array([3., 2.])
     """
     numbering = numbered(A)
-    A = numbering.operator
+    A = as_deflated(numbering.operator)
     k = check_number(n_components, "n_components", low=1, integer=True)
-    room = A.n - (A.V.shape[1] if isinstance(A, Deflated) else 0)
+    room = A.n - A.V.shape[1]
     if k > room:
         raise ValueError(
             f"n_components={k} needs at least {k + A.n - room} distinct samples, got {A.n}; "
@@ -127,10 +127,8 @@ def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     """Return all eigenvalues, ascending, and eigenvectors; of a deflated operator, the others'."""
     matrix = np.asarray(A @ np.eye(A.n, dtype=A.dtype), dtype=float)
     matrix = (matrix + matrix.T) / 2
-    if not isinstance(A, Deflated):
-        return dense_eigh(matrix)
     # Push the deflated directions below everything else, where they can be dropped cleanly.
-    V = A.V.astype(float)
+    V = as_deflated(A).V.astype(float)
     depth = 2.0 * max(map(abs, A.spectrum)) or 1.0
     values, vectors = dense_eigh(matrix - depth * (V @ V.T))
     return values[V.shape[1] :], vectors[:, V.shape[1] :]
@@ -174,13 +172,12 @@ def column_signs(vectors: Array) -> Array:
 
 @single_threaded_blas()  # the same bits for any number of threads
 def _subspace_iteration(
-    A: Operator, k: int, block: int, tol: float, max_products: int, rng: Rng
+    A: Deflated, k: int, block: int, tol: float, max_products: int, rng: Rng
 ) -> tuple[Array, Array]:
     """Filter a random block and solve in its span, until the first k residuals are small."""
     steps = min(LANCZOS_STEPS, max_products // 8)
     (low, _), (_, top) = spectrum_ends(A, steps)
-    X = A.asarray(random_block(A.n, block, "gaussian", rng))
-    X = A.project(X) if isinstance(A, Deflated) else X
+    X = A.project(random_block(A.n, block, "gaussian", rng))
     image, products = A @ X, steps + 1
     cut, best, longest = _first_cut(low, top), -np.inf, 2 * _DEGREE
     degree = min(_DEGREE, max_products - products) if top > low else 0
@@ -205,17 +202,10 @@ def _subspace_iteration(
         if done and degree > _safe_degree(A, float(ritz[0]), low, cut):
             # Those found, taken out, no longer keep the degree low.
             locked, values = np.hstack([locked, X[:, :done]]), np.append(values, ritz[:done])
-            A, X, ritz = _without(A, X[:, :done]), X[:, done:].copy(), ritz[done:]
+            A, X, ritz = A.without(X[:, :done]), X[:, done:].copy(), ritz[done:]
             image, products = A @ X, products + 1
         top = max(float(ritz[0]), low + 1e-12 * abs(low))
         degree = min(degree, _safe_degree(A, top, low, cut), max_products - products)
-
-
-def _without(A: Operator, V: Array) -> Operator:
-    """Take the columns of V out of A, beside those taken out already."""
-    if isinstance(A, Deflated):
-        return Deflated(A.A, np.hstack([A.V, V]))
-    return Deflated(A, V)
 
 
 def _residual_limit(A: Operator, tol: float, values: Array) -> float:
@@ -283,14 +273,14 @@ def _rotate(X: Array, W: Array) -> None:
     for_each_tile(work, len(X), _TILE)
 
 
-def _orthonormal(A: Operator, X: Array) -> Array:
+def _orthonormal(A: Deflated, X: Array) -> Array:
     """Return a basis of the span of X (less what is deflated), orthonormal to rounding.
 
     Each pass takes the eigenvectors of the Gram matrix (Stathopoulos and Wu 2002), which costs a
     third of a Householder QR; columns too nearly dependent for three passes get that.
     """
     for _ in range(3):
-        X = A.project(X) if isinstance(A, Deflated) else X
+        X = A.project(X)
         gram = _gram(X, X)
         size = np.sqrt(gram.diagonal())
         size[size == 0] = 1.0

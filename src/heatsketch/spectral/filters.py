@@ -1,51 +1,95 @@
-"""Filters on the spectrum of an operator, and their application to a block, many in one pass."""
+"""Filters: functions of the eigenvalue, each at its diffusion time, registered by name."""
 
 from __future__ import annotations
 
-import logging
 import math
-import time
-from collections.abc import Sequence
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
-from scipy.fft import dct
+from scipy.optimize import minimize_scalar
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
-from heatsketch.operators.base import Affine, Deflated, Operator
-from heatsketch.spectral.chebyshev import (
-    LANCZOS_STEPS,
-    Interval,
-    add_multiples,
-    recurrence,
-    spectrum_ends,
-)
-from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
-
-logger = logging.getLogger("heatsketch")
-
-SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
-_MAX_DEGREE = 2**17
-_LEAST_SHARE = 1e-3  # of the largest f on the interval that the spectrum has to reach
-_ROUNDING = 1e-2  # degree² eps, a bound on what the recurrence loses to rounding
+from heatsketch.spectral.chebyshev import Interval
 
 
 class Filter(Protocol):
-    """A function of the eigenvalue."""
+    """A function f of the eigenvalue λ: all that the engine and the estimators ask of one.
 
+    `__call__` and `scaled` say what it is; the other members have defaults that are right for any
+    f. One that estimators take by name also has `at` and `quotient`, and stands in `FILTERS`.
+    """
+
+    @abstractmethod
     def __call__(self, lam: Array) -> Array:
         """Evaluate at eigenvalues."""
-        ...
 
+    @abstractmethod
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return (f(λ) / e^s, s) with s such that nothing of interest under- or overflows."""
-        ...
+
+    @property
+    def products(self) -> int | None:
+        """The number of products by A that give f(A) exactly, where f is a power."""
+        return None
+
+    def sharpness(self, interval: Interval) -> float:
+        """Return the t for which f varies like e^(t x), x in [-1, 1] mapped to the interval."""
+        return 0.0
+
+    def quotient(self) -> Filter:
+        """Return (f(λ) - f(0)) / λ: what remains to be done before a last product by A."""
+        raise TypeError(f"{self} has no quotient; pass Power(p) or Heat(t).")
+
+    @classmethod
+    def at(cls, time: Any) -> Self:
+        """Return the filter at a diffusion time, of which eigenvalues and vectors are known."""
+        return cls(time)  # type: ignore[call-arg]
+
+    @classmethod
+    def check_time(cls, time: Any, whole: bool = False) -> float:
+        """Return a diffusion time in the range of the filter, or raise; `whole` for products."""
+        return check_number(time, "time", low=0, open_low=True)
+
+    @classmethod
+    def order(cls, lam: Any) -> Any:
+        """Return what |f(λ)| grows with: the eigenvalues or their moduli."""
+        return lam
+
+    @classmethod
+    def shares(cls, time: float, lam: Array) -> Array:
+        """Return |f(λ)| relative to the first eigenvalue."""
+        values = np.abs(cls.at(time).scaled(lam)[0])
+        return values / (values[0] or 1.0)
+
+    @classmethod
+    def decay_time(cls, first: float, last: float, share: float) -> float:
+        """Return the time from which on f(last) is at most a share of f(first), first > last."""
+        high = 1.0
+        while cls.shares(high, np.array([first, last]))[1] > share:
+            high *= 2
+        low = high / 2
+        for _ in range(60):
+            middle = (low + high) / 2
+            kept = cls.shares(middle, np.array([first, last]))[1]
+            low, high = (middle, high) if kept > share else (low, middle)
+        return high
+
+    @classmethod
+    def gap_time(cls, first: float, last: float) -> float:
+        """Return the time at which f(first) - f(last) is largest, 1 > first > last."""
+
+        def gap(log_time: float) -> float:
+            high, low = cls.at(math.exp(log_time))(np.array([first, last]))
+            return low - high
+
+        return math.exp(minimize_scalar(gap, bounds=(-10, 40), method="bounded").x)
 
 
 @dataclass(frozen=True)
-class Power:
+class Power(Filter):
     """λ^p: p steps of diffusion (*Sketching the heat kernel*, Algorithms 3-5).
 
     Parameters
@@ -77,15 +121,90 @@ class Power:
             return self(lam), 0.0
         return (np.asarray(lam) / peak) ** self.p, self.p * math.log(peak)
 
+    @property
+    def products(self) -> int:
+        """p."""
+        return self.p
+
+    def sharpness(self, interval: Interval) -> float:
+        """Return p, whatever the width of the interval."""
+        return float(self.p)
+
     def quotient(self) -> Power:
-        """Return (f(λ) - f(0)) / λ: what remains to be done before a last product by A."""
+        """Return λ^(p - 1)."""
         if self.p < 1:
             raise ValueError("time=0 leaves every point where it is; pass a time of at least 1.")
         return Power(self.p - 1)
 
+    @classmethod
+    def at(cls, time: Any) -> Any:
+        """Return λ^t; for a time that is not whole, of positive eigenvalues."""
+        return cls(int(time)) if float(time).is_integer() else _RealPower(float(time), float(time))
+
+    @classmethod
+    def check_time(cls, time: Any, whole: bool = False) -> float:
+        """Return a time of at least 1, or raise; `whole` where it counts products."""
+        time = check_number(time, "time", low=1)
+        if whole and not time.is_integer():
+            raise ValueError(f"time={time} is not whole; pass a whole number, or filter='heat'.")
+        return time
+
+    @classmethod
+    def order(cls, lam: Any) -> Any:
+        """Return |λ|."""
+        return np.abs(lam)
+
+    @classmethod
+    def shares(cls, time: float, lam: Array) -> Array:
+        """Return |λ / λ_1|^t."""
+        return np.abs(lam / (lam[0] or 1.0)) ** time
+
+    @classmethod
+    def decay_time(cls, first: float, last: float, share: float) -> float:
+        """Return the smallest whole t with (last / first)^t <= share."""
+        if last == 0:
+            return 1
+        return max(1, math.ceil(math.log(1 / share) / math.log(first / last)))
+
+    @classmethod
+    def gap_time(cls, first: float, last: float) -> float:
+        """Return the whole t with the largest first^t - last^t."""
+        if last == 0:
+            return 1
+        best = math.log(math.log(last) / math.log(first)) / math.log(first / last)
+        before = max(1, math.floor(best))
+        return max(before, before + 1, key=lambda t: first**t - last**t)
+
 
 @dataclass(frozen=True)
-class Heat:
+class _RealPower(Filter):
+    """λ^t of positive eigenvalues, t not whole: there is no sequence of products for it."""
+
+    t: float
+    time: float  # that was asked for
+
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        values, log_scale = self.scaled(lam)
+        return values * math.exp(log_scale)
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return ((λ/m)^t, t log m) with m = max λ."""
+        if (lam < 0).any():
+            raise ValueError(
+                f"time={self.time} is not whole and some eigenvalues are negative (the smallest is "
+                f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
+            )
+        peak = float(lam.max())
+        return (lam / peak) ** self.t, self.t * math.log(peak)
+
+    def quotient(self) -> Filter:
+        """Return λ^(t - 1)."""
+        return _RealPower(self.t - 1, self.time)
+
+
+@dataclass(frozen=True)
+class Heat(Filter):
     """e^{-t(1-λ)}: the heat kernel of the graph at any real time t.
 
     Parameters
@@ -113,13 +232,27 @@ class Heat:
         peak = float(np.max(lam, initial=-np.inf))
         return np.exp(self.t * (np.asarray(lam) - peak)), -self.t * (1.0 - peak)
 
+    def sharpness(self, interval: Interval) -> float:
+        """Return t times half the width of the interval."""
+        return self.t * (interval[1] - interval[0]) / 2
+
     def quotient(self) -> HeatQuotient:
-        """Return (f(λ) - f(0)) / λ: what remains to be done before a last product by A."""
+        """Return (e^{-t(1-λ)} - e^{-t}) / λ."""
         return HeatQuotient(check_number(self.t, "time", low=0, open_low=True))
+
+    @classmethod
+    def decay_time(cls, first: float, last: float, share: float) -> float:
+        """Return the t with e^{-t(first - last)} = share."""
+        return math.log(1 / share) / (first - last)
+
+    @classmethod
+    def gap_time(cls, first: float, last: float) -> float:
+        """Return the t with the largest e^{-t(1-first)} - e^{-t(1-last)}."""
+        return math.log((1 - last) / (1 - first)) / (first - last)
 
 
 @dataclass(frozen=True)
-class HeatQuotient:
+class HeatQuotient(Filter):
     """(e^{-t(1-λ)} - e^{-t}) / λ, without a division by small eigenvalues."""
 
     t: float
@@ -141,313 +274,14 @@ class HeatQuotient:
         near_values = self.t * phi * np.exp(-self.t * peak)
         return np.where(near, near_values, far_values), -self.t * (1.0 - peak)
 
+    def sharpness(self, interval: Interval) -> float:
+        """Return that of the heat filter."""
+        return Heat(self.t).sharpness(interval)
 
-FILTERS: dict[str, type[Power] | type[Heat]] = {"power": Power, "heat": Heat}
+
+FILTERS: dict[str, Any] = {"power": Power, "heat": Heat}  # a third one enters here by its name
 
 
-def make_filter(filter: str, time: Any) -> Power | Heat:
+def make_filter(filter: str, time: Any) -> Filter:
     """Return the filter of that name at that time."""
     return FILTERS[check_choice(filter, "filter", tuple(FILTERS))](time)
-
-
-class Block(NamedTuple):
-    """A block `values * e^log_scale`, so that large times neither under- nor overflow."""
-
-    values: Array  # (n, k)
-    log_scale: float
-
-    def log_peak(self) -> float:
-        """Return the logarithm of the largest modulus; 0 for a block of zeros."""
-        peak = float(np.max(np.abs(self.values), initial=0.0))
-        return self.log_scale + math.log(peak) if peak > 0 else 0.0
-
-    def unscaled(self) -> Array:
-        """Multiply out, or raise if the result would lose digits to underflow."""
-        if self.log_scale == 0.0:
-            return self.values
-        log_peak = self.log_peak()
-        if not representable(log_peak, self.values.dtype):
-            raise ValueError(
-                f"The time is too large: the result is of size e^{log_peak:.0f}, beyond "
-                f"{self.values.dtype}; pass a smaller time (nothing but the slowest direction is "
-                "left at this one)."
-            )
-        half = math.exp(self.log_scale / 2)
-        return (self.values * half) * half
-
-
-def representable(log_peak: float, dtype: Any) -> bool:
-    """Say whether `dtype` holds numbers of this size and, for distances, their squares."""
-    limits = np.finfo(dtype)
-    smallest = math.log(limits.tiny) / 2 - math.log(limits.eps)
-    return smallest < log_peak < math.log(limits.max) / 2
-
-
-def apply(
-    filters: Sequence[Filter], A: Operator, X: Array, tol: float | None = None
-) -> list[Block]:
-    """Return f(A) X for every filter f, as scaled blocks, in one pass over the powers of A.
-
-    Small problems at large times go through all eigenpairs, small powers through plain products,
-    everything else through one Chebyshev recurrence that serves all filters. Where that takes fewer
-    products, powers of a bank share the recurrence.
-
-    Parameters
-    ----------
-    filters : sequence of Filter
-    A : Operator
-    X : array (n, k)
-    tol : float, optional
-        Largest error of f on the spectrum, relative to its largest value there, that the series may
-        have; by default, and at the least, rounding: 9e-16 sqrt(1 + t), or 3e-8 in float32, where
-        the recurrence itself loses up to 1e-5 (distances of the closest pairs 1e-3).
-
-    Notes
-    -----
-    Cost: as many products by A as the largest power, or about sqrt(2 t log(2 / tol)) for a large
-    time t, sqrt(70 t) to rounding in float64. Memory: X, three blocks of its size, one per filter.
-    """
-    X = A.asarray(X)
-    degrees = [_degree(f, A, tol) for f in filters]
-    if _all_eigenpairs_pay(filters, degrees, A, X):
-        return _by_eigenpairs(filters, A, X)
-    return _by_recurrences(filters, degrees, A, X, tol)
-
-
-def chebyshev_coefficients(
-    f: Filter, interval: tuple[float, float], tol: float
-) -> tuple[Array, float]:
-    """Return c and s with f(λ) = e^s Σ c_j T_j(x), x in [-1, 1] mapped to the interval.
-
-    e^s is the size of f at the ends, so that neither under- nor overflows. The moduli of the
-    coefficients left out add up to `tol` at most, which bounds the error on the interval (those
-    that rounding of the transform explains are not counted); raises if 131,072 are not enough.
-    """
-    low, high = interval
-    log_scale = f.scaled(np.array(interval))[1]
-    # Nodes that see a peak of width 1/t.
-    root = math.sqrt(1 + _time(f, interval))
-    n = 2 ** math.ceil(math.log2(64 + 4 * root))
-    while True:
-        angles = np.pi * (np.arange(n) + 0.5) / n
-        nodes = 0.5 * (high - low) * np.cos(angles) + 0.5 * (high + low)
-        values = f.scaled(np.append(nodes, interval))[0][:n]
-        c = dct(values, type=2) / n
-        c[0] /= 2
-        # λ near 1 is rounded, which changes f(λ) by t eps and a coefficient by its square root.
-        rounding = np.finfo(float).eps * root * max(1.0, float(np.abs(values).max()))
-        size = np.where(np.abs(c) > rounding, np.abs(c), 0.0)
-        left_out = np.cumsum(size[::-1])[::-1]  # from this one on
-        kept = max(1, int(np.count_nonzero(left_out > tol)))
-        if kept <= n - n // 8:
-            return c[:kept], log_scale
-        if n >= _MAX_DEGREE:
-            raise ValueError(f"{f} needs over {n} products by the operator; pass a smaller time.")
-        n *= 2
-
-
-def _by_recurrences(
-    filters: Sequence[Filter], degrees: Sequence[float], A: Operator, X: Array, tol: float | None
-) -> list[Block]:
-    plain = _plain(filters, degrees, A)
-    chebyshev = [i for i in range(len(filters)) if i not in plain]
-    most = max((degrees[i] for i in chebyshev), default=0.0)
-    done: dict[int, Block] = {}
-    for bounds in (_bounds, _tight_bounds):
-        left = [i for i in chebyshev if i not in done]
-        if left:
-            chosen = [filters[i] for i in left]
-            blocks = _by_chebyshev(chosen, A, X, *bounds(chosen, most, A, X, tol), tol)
-            done.update({i: b for i, b in zip(left, blocks, strict=True) if not _spoilt(b, X)})
-    for i in chebyshev:
-        if i not in done and not isinstance(filters[i], Power):
-            raise ValueError(
-                f"{filters[i]} leaves less than a part in {1 / _limit(X):.0e} of the block, too "
-                "little to compute to any digit; pass a smaller time, or Power."
-            )
-    steps = {i: f.p for i, f in enumerate(filters) if i not in done and isinstance(f, Power)}
-    done.update(_by_products(steps, A, X))
-    return [done[i] for i in range(len(filters))]
-
-
-def _limit(X: Array) -> float:
-    return float(np.sqrt(np.finfo(X.dtype).eps))
-
-
-def _spoilt(block: Block, X: Array) -> bool:
-    """Say whether little is left next to the largest f on the interval, which is what rounds."""
-    return float(np.linalg.norm(block.values)) < _limit(X) * float(np.linalg.norm(X))
-
-
-def _bounds(
-    filters: Sequence[Filter], degree: float, A: Operator, X: Array, tol: float | None
-) -> tuple[Interval, Interval]:
-    """Bound the spectrum from outside and inside, by Lanczos steps where they save more.
-
-    A tolerance is one next to the largest f on the spectrum itself: then they are needed.
-    """
-    k = X.shape[1] if X.ndim == 2 else 1
-    # A product costs as much as 8 columns and its own; a fifth of the degree is saved as a rule.
-    if tol is None and degree / 5 * (8 + k) < LANCZOS_STEPS * (8 + 1):
-        return A.spectrum, A.spectrum
-    outer, inner = spectrum_ends(A)
-    if min(_share(f, outer, inner) for f in filters) < _LEAST_SHARE:
-        return _tight_bounds(filters, degree, A, X, tol)
-    return outer, inner
-
-
-def _share(f: Filter, outer: Interval, inner: Interval) -> float:
-    """Return the largest f at the ends of the inner interval next to that of the outer one."""
-    values = np.abs(f.scaled(np.array([*outer, *inner]))[0])
-    return float(values[2:].max() / (values.max() or 1.0))
-
-
-def _tight_bounds(
-    filters: Sequence[Filter], degree: float, A: Operator, X: Array, tol: float | None
-) -> tuple[Interval, Interval]:
-    """Compute the ends of the spectrum, for where the interval known is too wide to be of use."""
-    top = eigh(A, 1, rng=0)
-    high = max(float(top.values[0]) + 2 * float(top.residuals[0]), 0.0)
-    # The low end may be generous (f is largest at the high one), and is crowded as a rule.
-    bottom = eigh(Affine(A, -1.0), 1, tol=1e-4, rng=0)
-    low = -float(bottom.values[0]) - 1e-3 * max(map(abs, A.spectrum))
-    interval = min(low, 0.0), high
-    return interval, interval
-
-
-def _plain(filters: Sequence[Filter], degrees: Sequence[float], A: Operator) -> set[int]:
-    """Choose the filters, all powers up to some p, that go through plain products.
-
-    These are more exact, and worth twice as many as the recurrence takes. In single precision the
-    recurrence has digits for low degrees only.
-    """
-    eps = float(np.finfo(A.dtype).eps)
-    powers = {i: f.p for i, f in enumerate(filters) if isinstance(f, Power)}
-    exact = [p for i, p in powers.items() if degrees[i] ** 2 * eps > _ROUNDING]
-
-    def cost(most: int) -> float:
-        rest = [d for i, d in enumerate(degrees) if powers.get(i, math.inf) > most]
-        return most / 2 + max(rest, default=0.0)
-
-    candidates = [p for p in {0, *powers.values()} if eps < 1e-10 or p >= max(exact, default=0)]
-    limit = min(candidates, key=lambda p: (cost(p), -p))
-    return {i for i, p in powers.items() if p <= limit}
-
-
-def _degree(f: Filter, A: Operator, tol: float | None = None) -> float:
-    """Estimate the Chebyshev degree that reaches `tol` or rounding: sqrt(2 t ln(2/tol))."""
-    t, eps = _time(f, A.spectrum), float(np.finfo(A.dtype).eps)
-    if tol is None:
-        return 16 + math.sqrt(2 * t * math.log(8 / eps))
-    return math.sqrt(2 * t * math.log(2 / min(max(tol, eps), 1.0)))
-
-
-def _time(f: Filter, interval: tuple[float, float]) -> float:
-    """Return the time of f where the interval is [-1, 1]; powers do not depend on its width."""
-    if isinstance(f, Power):
-        return float(f.p)
-    return float(getattr(f, "t", 0.0)) * (interval[1] - interval[0]) / 2
-
-
-def _all_eigenpairs_pay(
-    filters: Sequence[Filter], degrees: Sequence[float], A: Operator, X: Array
-) -> bool:
-    if A.n > SPECTRAL_LIMIT:
-        return False
-    k = X.shape[1] if X.ndim == 2 else 1
-    pairs = zip(filters, degrees, strict=True)
-    products = max((min(f.p, d) if isinstance(f, Power) else d for f, d in pairs), default=0)
-    few = all(isinstance(f, Power) and f.p <= 8 for f in filters)  # then products are more exact
-    beyond = products > _MAX_DEGREE / 2
-    return beyond or (not few and products * k > 12 * A.n + 1000)
-
-
-def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
-    lam, V = all_eigenpairs(A)
-    coefficients = V.T @ X
-    blocks = []
-    for f in filters:
-        weights, log_scale = f.scaled(lam)
-        weights = weights if X.ndim == 1 else weights[:, None]
-        blocks.append(Block((V @ (weights * coefficients)).astype(A.dtype), log_scale))
-    return blocks
-
-
-def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Block]:
-    done: dict[int, Block] = {}
-    log_scale = 0.0
-    last = max(steps.values(), default=0)
-    progress = _Progress(last)
-    for p in range(last + 1):
-        if p > 0:
-            X = A.again(X) if p > 1 and isinstance(A, Deflated) else A @ X
-            peak = float(max(np.max(X, initial=0.0), -np.min(X, initial=0.0)))
-            if 0.0 < peak < 2.0**-40 or peak > 2.0**40:
-                shift = math.frexp(peak)[1]
-                X = np.ldexp(X, -shift)
-                log_scale += shift * math.log(2.0)
-            progress.step(p)
-        done.update({i: Block(X, log_scale) for i, wanted in steps.items() if wanted == p})
-    return done
-
-
-def _by_chebyshev(
-    filters: Sequence[Filter],
-    A: Operator,
-    X: Array,
-    interval: Interval,
-    inside: Interval | None = None,
-    tol: float | None = None,
-) -> list[Block]:
-    low, high = interval
-    high = high if high > low else low + 1.0
-    series, log_scales = zip(
-        *(
-            chebyshev_coefficients(f, (low, high), _tolerance(f, A, interval, inside, tol))
-            for f in filters
-        ),
-        strict=True,
-    )
-    degree = max(len(c) for c in series) - 1
-    _check_degree(filters[0], degree, A)
-    sums = [A.dtype.type(c[0]) * X for c in series]
-    scale, shift = 2.0 / (high - low), (high + low) / (high - low)
-    progress = _Progress(degree)
-    for j, T in enumerate(recurrence(A, X, scale, shift, degree), start=1):
-        add_multiples([(s, c[j]) for s, c in zip(sums, series, strict=True) if j < len(c)], T)
-        progress.step(j)
-    return [Block(total, log_scale) for total, log_scale in zip(sums, log_scales, strict=True)]
-
-
-def _tolerance(
-    f: Filter, A: Operator, interval: Interval, inside: Interval | None, tol: float | None
-) -> float:
-    """Return the error the series may have next to the largest f on the interval."""
-    # Rounding of λ near 1 alone changes f(λ) by t eps; its coefficients feel the square root of t.
-    # In float32 products round more than that, and the closest pairs need what can be had.
-    exact = 4 * float(np.finfo(float).eps) * math.sqrt(1 + _time(f, interval))
-    rounding = max(exact, float(np.finfo(A.dtype).eps) / 4)
-    if tol is None:
-        return rounding
-    return max(tol * _share(f, interval, inside or interval), rounding)
-
-
-def _check_degree(f: Filter, degree: int, A: Operator) -> None:
-    eps = float(np.finfo(A.dtype).eps)
-    if degree**2 * eps > _ROUNDING:
-        raise ValueError(
-            f"{f} takes {degree} products, more than {A.dtype} has digits for; pass a "
-            "smaller time" + (", or the operator in float64." if eps > 1e-10 else ".")
-        )
-
-
-class _Progress:
-    """Log every two seconds how many products are done."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.last = total, time.monotonic()
-
-    def step(self, done: int) -> None:
-        if time.monotonic() - self.last > 2.0:
-            self.last = time.monotonic()
-            logger.info("product %d of %d", done, self.total)

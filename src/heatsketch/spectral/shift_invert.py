@@ -13,15 +13,12 @@ from scipy.sparse.linalg import splu
 
 from heatsketch._array import random_block, row_tiles, single_threaded_blas
 from heatsketch._typing import Array, Rng
-from heatsketch.graphs.components import component_labels
-from heatsketch.operators.base import (
-    Deflated,
-    Operator,
-    Scaled,
-    inverse_permutation,
-)
-from heatsketch.operators.sparse import Sparse, scale_both_sides
+from heatsketch.operators.base import Deflated, Operator, as_deflated, inverse_permutation
+from heatsketch.operators.components import components_of_matrix
+from heatsketch.operators.properties import scaled_graph
+from heatsketch.operators.sparse import scale_both_sides
 from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, eigh, fix_signs
+from heatsketch.spectral.linear_algebra import orthonormal
 
 logger = logging.getLogger("heatsketch")
 
@@ -48,7 +45,7 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
     """
     H = _between_pieces(A, k)
     if H.shape[1] < k:
-        rest = A if H.shape[1] == 0 else Deflated(A.A, np.hstack([A.V, H]))
+        rest = A if H.shape[1] == 0 else A.without(H)
         H = np.hstack([H, _leading(rest, k - H.shape[1], tol, rng)])
     image = A @ A.asarray(H)
     values = np.einsum("ij,ij->j", H, image)
@@ -67,9 +64,9 @@ def _between_pieces(A: Deflated, k: int) -> Array:
     The m-th is √π on the m larger pieces together against the next one, in the proportion that
     keeps it orthogonal to √π.
     """
-    held = A.A.A if isinstance(A.A, Scaled) else A.A
-    labels = component_labels(held) if isinstance(held, Sparse) else None
-    if labels is None or labels.max() == 0:
+    graph = scaled_graph(A)
+    labels = np.zeros(A.n, int) if graph is None else components_of_matrix(graph[0])
+    if labels.max() == 0:
         return np.empty((A.n, 0))
     root = np.asarray(A.V[:, 0], dtype=float)
     mass = np.bincount(labels, weights=root**2)
@@ -109,30 +106,21 @@ def inverse_eigenpairs(A: Operator, k: int, tol: float, rng: Rng) -> tuple[Array
     Cost: a factorisation (0.3 s for 20,000 points, 4 s for 100,000, 15 neighbours on a strip), and
     some 8 solutions with k + 2 columns. An eigenvalue is found k + 2 times at most.
     """
-    stored = _stored(A)
+    A, graph = as_deflated(A), scaled_graph(A)
     basis = max(_COLUMNS, 3 * (k + _SPARE))
-    if stored is None or basis > A.n or not _is_narrow(stored[0]):
+    if graph is None or basis > A.n or not _is_narrow(graph[0]):
         return None
-    matrix = scale_both_sides(*stored)
+    matrix = scale_both_sides(graph[0], graph[1], graph[1])
     n, top = A.n, A.spectrum[1]
     shifted = sparse.identity(n, format="csc") * (top * (1 + _SHIFT)) - sparse.csc_matrix(matrix)
     factors = splu(shifted, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     logger.info("eigenpairs: factors with %s entries", f"{factors.L.nnz:,}")
-    X = _orthonormal(A, [], random_block(n, k + _SPARE, "gaussian", rng))
+    X = orthonormal(random_block(n, k + _SPARE, "gaussian", rng), A.V.astype(float))[0]
     for _ in range(_ROUNDS):
         values, X, done = _krylov(A, factors, X, k, tol, basis)
         if done:
             return values[:k], X[:, :k]
     return None
-
-
-def _stored(A: Operator) -> tuple[sparse.csr_matrix, Array, Array] | None:
-    """Return the matrix of A and its scaling from both sides, without what is deflated."""
-    A = A.A if isinstance(A, Deflated) else A
-    if isinstance(A, Scaled) and isinstance(A.A, Sparse):
-        return A.A.matrix, A.s, A.s
-    ones = np.ones(A.n)
-    return (A.matrix, ones, ones) if isinstance(A, Sparse) else None
 
 
 def _is_narrow(matrix: sparse.csr_matrix) -> bool:
@@ -149,7 +137,7 @@ def _is_narrow(matrix: sparse.csr_matrix) -> bool:
 
 
 def _krylov(
-    A: Operator, factors: Any, X: Array, k: int, tol: float, columns: int
+    A: Deflated, factors: Any, X: Array, k: int, tol: float, columns: int
 ) -> tuple[Array, Array, bool]:
     """Return Ritz pairs of the blocks X, S X, S² X, …, S the inverse; whether k are accurate."""
     basis, images, p, top = [X], [A @ A.asarray(X)], X.shape[1], A.spectrum[1]
@@ -165,15 +153,5 @@ def _krylov(
         done = bool((residuals <= np.maximum(tol * (top - values[:k]), floor)).all())
         if done or Q.shape[1] + p > columns:
             return values, X, done
-        basis.append(_orthonormal(A, basis, factors.solve(basis[-1])))
+        basis.append(orthonormal(factors.solve(basis[-1]), *basis, A.V.astype(float))[0])
         images.append(A @ A.asarray(basis[-1]))
-
-
-def _orthonormal(A: Operator, basis: list[Array], X: Array) -> Array:
-    """Return an orthonormal basis of X without its part in `basis`, and what is deflated."""
-    directions = [*basis, np.asarray(A.V, dtype=float)] if isinstance(A, Deflated) else basis
-    for _ in range(3):  # where little of X is left, rounding takes another pass to take out
-        for V in directions:
-            X = X - V @ (V.T @ X)
-        X = np.linalg.qr(X)[0]
-    return X

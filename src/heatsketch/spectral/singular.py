@@ -19,6 +19,7 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, check_block
 from heatsketch.operators.sparse import multiply
 from heatsketch.spectral.eigenpairs import eigh, fix_signs
+from heatsketch.spectral.linear_algebra import orthonormal
 
 logger = logging.getLogger("heatsketch")
 
@@ -277,7 +278,7 @@ class _PseudoInverse:
 
     def without(self, V: Array) -> _PseudoInverse:
         """Treat right singular vectors V (n, p) of values near 0 as null vectors."""
-        left, _ = _orthonormal(self._solve(V, "T"), self.left)  # grows along their left ones
+        left, _ = orthonormal(self._solve(V, "T"), self.left)  # grows along their left ones
         return _PseudoInverse(
             self.factors, self.kept, np.hstack([self.left, left]), np.hstack([self.right, V])
         )
@@ -323,12 +324,12 @@ def _krylov(
     """
     n = len(inverse.right)
     block = random_block(n, k + _EXTRA_COLUMNS, "gaussian", rng)
-    Q = current = _orthonormal(block, inverse.right)[0]
+    Q = current = orthonormal(block, inverse.right)[0]
     H = np.zeros((0, 0))
     for step in range(1, max_iter + 1):
         image = inverse.gram(current)
         H = _bordered(H, Q.T @ image)
-        current, beside = _orthonormal(image, inverse.right, Q)
+        current, beside = orthonormal(image, inverse.right, Q)
         theta, S = np.linalg.eigh(H)
         theta, S = theta[::-1][:k], S[:, ::-1][-len(beside) :, :k]
         change = float((np.linalg.norm(beside @ S, axis=0) / theta).max())
@@ -337,20 +338,6 @@ def _krylov(
             break
         Q = np.hstack([Q, current])
     return Q, change, step
-
-
-def _orthonormal(X: Array, *others: Array) -> tuple[Array, Array]:
-    """Return QR = X less its part in the span of the others, whose columns are orthonormal.
-
-    What is left of columns that nearly agree is rounding, and has to be projected again.
-    """
-    R = np.eye(X.shape[1])
-    for _ in range(3):
-        for V in others:
-            X = X - V @ (V.T @ X)
-        X, factor = np.linalg.qr(X)
-        R = factor @ R
-    return X, R
 
 
 def _bordered(H: Array, last: Array) -> Array:

@@ -11,9 +11,10 @@ from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import Numbered, numbered
-from heatsketch.operators.base import Deflated, Operator, first_inputs
+from heatsketch.operators.base import Deflated, Operator, as_deflated, first_inputs
+from heatsketch.spectral.apply import Block, apply
 from heatsketch.spectral.eigenpairs import leading_vector
-from heatsketch.spectral.filters import Block, Filter, apply
+from heatsketch.spectral.filters import Filter
 
 KINDS = ("gaussian", "rademacher")
 MOST_COLUMNS = 10**6  # distances are then within 0.14 %
@@ -116,7 +117,7 @@ def sketch(
         G = random_block(A.n, k, check_choice(kind, "kind", KINDS), rng)
     else:
         G = _of_vertices(G, numbering)
-    if deflate and not isinstance(A, Deflated):
+    if deflate and as_deflated(A).V.shape[1] == 0:
         A = Deflated(A, leading_vector(A, rng=0))
     sketches = [numbering.of_points(b.unscaled()) for b in sketch_blocks(A, filters, G, tol)]
     return sketches[0] if callable(filter) else sketches
@@ -151,8 +152,6 @@ def sketch_blocks(
     G = A.asarray(G)
     if G.ndim != 2 or G.shape[1] < 1:
         raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
-    root = A.dtype.type(np.sqrt(G.shape[1]))
-    if not isinstance(A, Deflated):
-        return [Block(b.values / root, b.log_scale) for b in apply(filters, A, G, tol)]
+    root, A = A.dtype.type(np.sqrt(G.shape[1])), as_deflated(A)
     blocks = apply(filters, A, A.project(G), tol)
     return [Block(A.project(b.values) / root, b.log_scale) for b in blocks]

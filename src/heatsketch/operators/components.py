@@ -1,0 +1,64 @@
+"""Connected components of a matrix of affinities."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from heatsketch._array import row_tiles
+from heatsketch._typing import Array
+from heatsketch.operators.base import Operator
+
+NEGLIGIBLE = 1e-14  # share of a row sum below which an affinity changes nothing in float64
+STRONGEST_LINKS = 10  # of each point, looked at first
+_COMPONENTS_PER_PRODUCT = 256
+
+
+def components_of_matrix(matrix: sparse.csr_matrix) -> Array:
+    """Return the component of each row (n,) of a symmetric, non-negative sparse matrix."""
+    row_sums = np.asarray(matrix.sum(axis=1)).ravel()
+    if matrix.nnz and matrix.data.min() <= NEGLIGIBLE * row_sums.max():
+        entries = matrix.tocoo()
+        kept = entries.data > NEGLIGIBLE * row_sums[entries.row]
+        return components_of_links(entries.row[kept], entries.col[kept], matrix.shape[0])
+    # The strong components of a symmetric pattern are its components, and need no transpose.
+    return connected_components(matrix, directed=True, connection="strong")[1]
+
+
+def components_of_links(rows: Array, columns: Array, n: int) -> Array:
+    """Return the component of each of n points (n,) that these pairs link."""
+    links = sparse.csr_matrix((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(n, n))
+    return connected_components(links, directed=False)[1]
+
+
+def strongest_links(matrix: Array) -> tuple[Array, Array, int]:
+    """Return rows and columns of the largest entries of each row that are not negligible, and n."""
+    n = len(matrix)
+    k = min(STRONGEST_LINKS, n - 1)
+    rows, columns = [], []
+    for tile in row_tiles(n):
+        block = matrix[tile]
+        strongest = np.argpartition(block, n - 1 - k, axis=1)[:, n - 1 - k :]
+        values = np.take_along_axis(block, strongest, axis=1)
+        kept = values > NEGLIGIBLE * block.sum(axis=1, keepdims=True)
+        rows.append(tile.start + np.nonzero(kept)[0])
+        columns.append(strongest[kept])
+    return np.concatenate(rows), np.concatenate(columns), n
+
+
+def join_components(K: Operator, labels: Array) -> Array:
+    """Join the components between which K has more than a negligible affinity."""
+    count = int(labels.max()) + 1
+    if count == 1:
+        return labels
+    n = len(labels)
+    member = sparse.csr_matrix((np.ones(n), (np.arange(n), labels)), shape=(n, count))
+    row_sums = K @ np.ones(n)
+    links = []
+    for columns in row_tiles(count, _COMPONENTS_PER_PRODUCT):
+        share = K @ np.asarray(member[:, columns].toarray(), dtype=K.dtype)
+        touched = sparse.csr_matrix(share > NEGLIGIBLE * row_sums[:, None])
+        links.append(sparse.csr_matrix(member.T @ touched.astype(float)))
+    joined = connected_components(sparse.hstack(links), directed=False)[1]
+    return joined[labels]
