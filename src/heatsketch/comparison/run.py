@@ -66,11 +66,6 @@ def compare(
     random_state : int >= 0, default 0
         Seed of the first run (the others follow) and of the sample of points.
 
-    Returns
-    -------
-    Comparison
-        `print` shows the table; `plot` draws the embeddings, `write` keeps both in files.
-
     Raises
     ------
     ValueError

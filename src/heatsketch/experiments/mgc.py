@@ -32,8 +32,8 @@ def reproduce_mgc(
 ) -> list[StationaryRow] | list[TruncationRow]:
     """Run an example of *Diffusion representation*, section 6; write its table and pictures.
 
-    Writes mgc-1.csv and mgc-1.png, or mgc-2.csv, mgc-2-histograms.png, mgc-2-bounds.png and
-    mgc-2-printed.png.
+    Returns the rows of the table. Writes mgc-1.csv and mgc-1.png, or mgc-2.csv,
+    mgc-2-histograms.png, mgc-2-bounds.png and mgc-2-printed.png.
 
     Parameters
     ----------
@@ -43,11 +43,6 @@ def reproduce_mgc(
     directory : path
         Where to write; made if it does not exist.
     seed : int >= 0, default 0
-
-    Returns
-    -------
-    list of StationaryRow or of TruncationRow
-        The rows of the table.
 
     Raises
     ------

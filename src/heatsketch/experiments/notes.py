@@ -157,7 +157,7 @@ def reproduce_notes(
 ) -> list[NotesRow]:
     """Draw a figure of *Linear and nonlinear dimensionality reduction*, and write its numbers.
 
-    Writes NAME.csv and NAME.png.
+    Returns quantities as computed here and as printed in the notes. Writes NAME.csv and NAME.png.
 
     Parameters
     ----------
@@ -169,11 +169,6 @@ def reproduce_notes(
     mnist : folder or None, default None
         IDX files for "notes-5"; None downloads the digits from OpenML.
     seed : int >= 0, default 0
-
-    Returns
-    -------
-    list of NotesRow
-        Quantities as computed here and as printed in the notes.
 
     Raises
     ------

@@ -26,9 +26,10 @@ def reproduce(
 ) -> list[Row]:
     """Run the trials of a figure of *Sketching the heat kernel* and write its table and picture.
 
-    Writes figure-2a.csv and figure-2a.png (for figure 2a) and keeps each finished trial in
-    trials-torus.jsonl, so that a stopped run can be continued, and more trials, methods or figures
-    can be added. Table and picture show all results kept of the trials asked for.
+    Returns the rows of the tables. Writes figure-2a.csv and figure-2a.png (for figure 2a) and keeps
+    each finished trial in trials-torus.jsonl, so that a stopped run can be continued, and more
+    trials, methods or figures can be added. Table and picture show all results kept of the trials
+    asked for.
 
     Parameters
     ----------
@@ -46,11 +47,6 @@ def reproduce(
     methods : sequence of str, optional
         Some of "DMS", "DMB", "GPS", "GPB", "GPSBS", "GPSBB", "ours", "CMDS", "SMACOF", by default
         all that the figure shows.
-
-    Returns
-    -------
-    list of Row
-        The rows of the tables.
 
     Raises
     ------

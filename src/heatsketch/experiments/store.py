@@ -41,7 +41,9 @@ def read(path: Path, setting: Setting, seed: int) -> Results:
         try:
             entry = _parse(path, number, line)
             for method, values in entry["log_L"].items():
-                results[method, entry["trial"]] = [_from_json(value) for value in values]
+                results[method, entry["trial"]] = [
+                    math.inf if v is None else float(v) for v in values
+                ]
         except (AttributeError, KeyError, TypeError) as error:
             raise _damaged(path, number) from error
     return results
@@ -59,7 +61,10 @@ def start(path: Path, setting: Setting, seed: int) -> None:
 
 def append(path: Path, result: Result) -> None:
     """Add the line of a finished task."""
-    log_L = {method: [_to_json(v) for v in values] for method, values in result.log_L.items()}
+    log_L = {  # JSON has no infinity
+        method: [v if math.isfinite(v) else None for v in values]
+        for method, values in result.log_L.items()
+    }
     entry = {"trial": result.task.trial, "log_L": log_L, "seconds": round(result.seconds, 3)}
     with path.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(entry) + "\n")
@@ -99,11 +104,3 @@ def _check_header(path: Path, found: Any, wanted: dict[str, Any]) -> None:
         f"{path} holds trials with {old}, but this run has {new}; pass another directory "
         f"(-o){same}."
     )
-
-
-def _to_json(value: float) -> float | None:
-    return value if math.isfinite(value) else None  # JSON has no infinity
-
-
-def _from_json(value: float | None) -> float:
-    return math.inf if value is None else float(value)

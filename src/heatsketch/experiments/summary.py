@@ -55,18 +55,13 @@ def summarise(name: str, figure: Figure, results: Results, trials: int) -> list[
         found = [results.get((method, trial)) for trial in range(trials_of(method, trials))]
         log_L = np.array([values for values in found if values is not None])
         if len(log_L):
-            rows += [_row(name, figure, method, column) for column in _columns(figure, log_L)]
+            for value, column in zip(figure.setting.values, log_L.T, strict=True):
+                if value == 2 or not figure.scatter:  # a scatter shows k = 2 only
+                    rows.append(_row(name, figure, method, value, column))
     return rows
 
 
-def _columns(figure: Figure, log_L: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Pair each value of the axis with its column of log L; a scatter shows k = 2 only."""
-    columns = list(zip(figure.setting.values, log_L.T, strict=True))
-    return [column for column in columns if column[0] == 2] if figure.scatter else columns
-
-
-def _row(name: str, figure: Figure, method: str, column: tuple[int, np.ndarray]) -> Row:
-    value, log_L = column
+def _row(name: str, figure: Figure, method: str, value: int, log_L: np.ndarray) -> Row:
     mean, median = float(np.mean(log_L)), float(np.median(log_L))
     with np.errstate(invalid="ignore"):  # infinities have no deviation
         std = float(np.std(log_L))

@@ -26,15 +26,9 @@ class LogDistortion:
     log L - 2 log(m) / β <= J_β <= log L. β must be 2^j, j >= 1: powers of ρ² are then repeated
     squares, without a logarithm or exponential for each pair.
 
-    Parameters
-    ----------
-    n : int
-        Number of points.
-    squares : array (m,)
-        d² of the pairs, ordered by their first points; positive.
-    starts, columns : arrays (n + 1,) and (m,), optional
-        The pairs of point i have the second points columns[starts[i]:starts[i + 1]]. By default all
-        pairs, in the order of `scipy.spatial.distance.pdist`.
+    The pairs of n points are ordered by their first points; their d² are `squares` (m,), positive.
+    Those of point i have the second points columns[starts[i]:starts[i + 1]], starts (n + 1,) and
+    columns (m,). By default all pairs count, in the order of `scipy.spatial.distance.pdist`.
     """
 
     def __init__(

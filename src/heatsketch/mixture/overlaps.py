@@ -142,11 +142,8 @@ class Overlaps:
 
     def rows(self, x: Mixtures, z: Mixtures) -> Array:
         """Return ⟨p_x, p_z⟩ row by row, (n,)."""
-        return np.einsum("nji,nj,ni->n", self._densities(x.means, z.means), x.weights, z.weights)
-
-    def _densities(self, x: Array, z: Array) -> Array:
-        """Return g(x_j; z_i, D_j + E_i) row by row, (n, K, L)."""
-        return np.exp(self.log_peaks - 0.5 * _squared(self._whitened(x, z)))
+        g = np.exp(self.log_peaks - 0.5 * _squared(self._whitened(x.means, z.means)))  # (n, K, L)
+        return np.einsum("nji,nj,ni->n", g, x.weights, z.weights)
 
     def _whitened(self, x: Array, z: Array) -> Array:
         """Return (D_j + E_i)^-1/2 (x_j - z_i), (n, K, L, m)."""

@@ -43,10 +43,7 @@ class Objective(Protocol):
 class Student:
     """t-SNE: C = Σ_ij p_ij log(p_ij / q_ij), (18), q_ij of Student's t-distribution, (17).
 
-    Parameters
-    ----------
-    P : CSR (n, n)
-        Joint probabilities p_ij.
+    P, CSR (n, n), has the joint probabilities p_ij.
     """
 
     def __init__(self, P: sparse.csr_matrix) -> None:
@@ -83,10 +80,7 @@ class Student:
 class Gaussian:
     """SNE: C = Σ_i Σ_j p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} ∝ e^(-|y_i - y_j|²).
 
-    Parameters
-    ----------
-    graph : CSR (n, n)
-        Conditional probabilities p_{j|i}, in row i.
+    `graph`, CSR (n, n), has the conditional probabilities p_{j|i}, in row i.
     """
 
     point_weight = 1.0

@@ -14,18 +14,10 @@ from heatsketch._typing import Array
 
 
 class Conditional(NamedTuple):
-    """The conditional probabilities (13) of points, over their neighbours.
+    """The conditional probabilities (13) of points, over their neighbours."""
 
-    Attributes
-    ----------
-    p : array (m, l)
-        p_{j|i}; rows sum to 1.
-    sigma : array (m,)
-        σ_i, in the units of the distances.
-    """
-
-    p: Array
-    sigma: Array
+    p: Array  # (m, l), p_{j|i}; rows sum to 1
+    sigma: Array  # (m,), σ_i, in the units of the distances
 
 
 def conditional(distances: Array, perplexity: float) -> Conditional:
