@@ -18,6 +18,7 @@ from heatsketch.mixture.maps import FeatureMap
 
 MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
 _ADDED_CANDIDATES = 200  # other points added at a time, if the pivots do not suffice for them
+_STORED_ARRAYS = ("origin", "pivots", "_factor", "_mean", "_rotation")  # of a map in a file
 _ROUNDING_SHARE = 1e-11  # of the largest squared distance; smaller residuals are rounding
 
 
@@ -69,9 +70,8 @@ class CholeskyMap(FeatureMap):
         """Restore a map from its kernel and the arrays that `arrays` returned."""
         made = cls()
         made.kernel, made.domain = kernel, domain
-        made.origin, made.pivots = arrays["origin"], arrays["pivots"]
-        made._factor = arrays["factor"]
-        made._mean, made._rotation = arrays["mean"], arrays["rotation"]
+        for name in _STORED_ARRAYS:
+            setattr(made, name, arrays[name.lstrip("_")])
         made.error_bound = float(arrays["error_bound"])
         made._set_anchors()
         return made
@@ -79,14 +79,8 @@ class CholeskyMap(FeatureMap):
     @property
     def arrays(self) -> dict[str, Array]:
         """All arrays of the map except those of its kernel: about r (m + 2 r) numbers."""
-        return {
-            "origin": self.origin,
-            "pivots": self.pivots,
-            "factor": self._factor,
-            "mean": self._mean,
-            "rotation": self._rotation,
-            "error_bound": np.array(self.error_bound),
-        }
+        arrays = {name.lstrip("_"): getattr(self, name) for name in _STORED_ARRAYS}
+        return arrays | {"error_bound": np.array(self.error_bound)}
 
     def _choose(self, x: Array, tolerance: float) -> None:
         rng = np.random.default_rng(0)
