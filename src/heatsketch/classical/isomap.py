@@ -36,18 +36,7 @@ class _PathScaling(Embedding):
     _takes_sparse = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed the points X.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (n, d)
-            Points; with ``metric="precomputed"`` distances or a graph (n, n).
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Embed points (n, d), dense or sparse; or, "precomputed", distances or a graph (n, n)."""
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         started = time.perf_counter()
         X = self._read_any(X, reset=True)
@@ -74,16 +63,9 @@ class _PathScaling(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points, each row independently; warn of points far from all training points.
+        """Embed points (m, d), each row independently; warn of points far from all training points.
 
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (m, d)
-            With ``metric="precomputed"``: distances to the training points (m, n).
-
-        Returns
-        -------
-        array (m, n_components)
+        With ``metric="precomputed"`` X holds the distances to the training points, (m, n).
         """
         check_is_fitted(self)
         X = self._read_any(X, reset=False)
@@ -180,8 +162,7 @@ class Isomap(_PathScaling):
         `mean_neighbors`, `components` (of the graph before they are joined), `duplicates` (points
         that share the vertex of an equal point), `residual_variance` (of all coordinates), and the
         seconds of the stages: graph, paths, scaling.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
     ------

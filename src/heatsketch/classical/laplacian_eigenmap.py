@@ -152,17 +152,7 @@ class LaplacianEigenmap(Embedding):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Build the graph of X and compute its lowest eigenvectors.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (n, d)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Build the graph of points (n, d), dense or sparse; compute its lowest eigenvectors."""
         check_choice(self.weights, "weights", WEIGHTS)
         check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read(X, reset=True)
@@ -192,16 +182,7 @@ class LaplacianEigenmap(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points, each row independently; training points get their own coordinates.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse matrix (m, d)
-
-        Returns
-        -------
-        array (m, k)
-        """
+        """Embed points (m, d), each row independently; training points keep their coordinates."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
         distances, (rows, vertices) = self._rows.near(X)
