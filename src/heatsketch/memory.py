@@ -1,7 +1,5 @@
 """The memory that a fit takes: predicted from the shape of the data, and refused if too much."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The base of the classical estimators, and checks of given distances."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

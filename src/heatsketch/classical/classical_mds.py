@@ -1,7 +1,5 @@
 """Classical multidimensional scaling of points, or of all distances between them."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 from heatsketch._budget import require

@@ -1,7 +1,5 @@
 """Fisher's linear discriminant: the direction in which two classes are most separate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

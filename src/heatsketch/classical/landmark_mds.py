@@ -1,7 +1,5 @@
 """Landmark scaling: a few landmarks are scaled, and all points placed by distances to them."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Locally linear embedding: each point is the same combination of its neighbours as in the data."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from typing import Any, Self

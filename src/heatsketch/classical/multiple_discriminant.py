@@ -1,7 +1,5 @@
 """Multiple discriminant analysis: the directions in which several classes are most separate."""
 
-from __future__ import annotations
-
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.classical._discriminant import Directions, Discriminant

@@ -1,7 +1,5 @@
 """Principal components: the directions along which points vary most, and coordinates on them."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -4,8 +4,6 @@ One module per command: `add` declares its arguments, `run` does its work. They 
 (the options of the methods), `files` (input and output) and `reporting` (what is printed).
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

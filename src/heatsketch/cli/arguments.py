@@ -1,7 +1,5 @@
 """Options of the methods: what they may be set to, and their defaults from the signatures."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable
 from typing import Any

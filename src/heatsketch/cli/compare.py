@@ -1,7 +1,5 @@
 """heatsketch compare: several methods on the same points, in one table and one picture."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """heatsketch datasets: list the built-in data sets, or write one to a file."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

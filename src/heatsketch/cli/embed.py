@@ -1,7 +1,5 @@
 """heatsketch embed: embed a file of points."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import time

@@ -1,7 +1,5 @@
 """The files of a command: their arguments, reading the input, checks before work begins."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Sequence

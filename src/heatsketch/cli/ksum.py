@@ -1,7 +1,5 @@
 """heatsketch ksum: bandwidth and dimension of a file of points."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

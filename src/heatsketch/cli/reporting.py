@@ -1,7 +1,5 @@
 """What is printed: progress, warnings and errors on stderr, results on stdout."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

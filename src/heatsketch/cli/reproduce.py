@@ -1,7 +1,5 @@
 """heatsketch reproduce: run the experiments of the papers again."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Iterable

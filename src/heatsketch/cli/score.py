@@ -1,7 +1,5 @@
 """heatsketch score: measure how an embedding distorts the diffusion distance."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The estimators of the library by name, and the data that they can embed."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The result of a comparison: a row for each method, and the embeddings."""
 
-from __future__ import annotations
-
 import math
 import zipfile
 from dataclasses import dataclass

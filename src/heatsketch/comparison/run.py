@@ -1,7 +1,5 @@
 """Running methods on the same data with the same neighbours."""
 
-from __future__ import annotations
-
 import time as clock
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral

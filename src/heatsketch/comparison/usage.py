@@ -1,7 +1,5 @@
 """Seconds and memory that a call takes."""
 
-from __future__ import annotations
-
 import gc
 import math
 import threading

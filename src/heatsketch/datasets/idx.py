@@ -1,7 +1,5 @@
 """The MNIST digits, from IDX files or from OpenML."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import zlib

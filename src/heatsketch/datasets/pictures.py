@@ -1,7 +1,5 @@
 """Pictures as points: handwritten digits, and pictures rotated about their centre."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import ndimage
 

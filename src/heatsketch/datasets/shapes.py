@@ -1,7 +1,5 @@
 """Curves, surfaces and clouds with known coordinates."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The base of the diffusion estimators: one product by A for training points and new ones."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from abc import abstractmethod

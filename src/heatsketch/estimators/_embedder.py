@@ -1,7 +1,5 @@
 """The base of all estimators: what scikit-learn asks of a method that makes coordinates."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Heat embedding: few coordinates whose distances are nearly the diffusion distances."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The heat sketch: Gaussian process embedding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from heatsketch._array import random_block

@@ -1,7 +1,5 @@
 """Mixture diffusion: coordinates from a Gaussian mixture, which needs no training points later."""
 
-from __future__ import annotations
-
 import time as clock
 import warnings
 from typing import Any, Self

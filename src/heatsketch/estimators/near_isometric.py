@@ -1,7 +1,5 @@
 """A linear map to few dimensions that keeps distances."""
 
-from __future__ import annotations
-
 import time
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """The figures of the paper: data, parameters, methods, numbers of trials."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 SKETCH_METHODS = ("GPS", "GPB", "GPSBS", "GPSBB")

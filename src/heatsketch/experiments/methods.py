@@ -4,8 +4,6 @@
 use: no power of them underflows.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

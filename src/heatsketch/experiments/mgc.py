@@ -1,7 +1,5 @@
 """The two experiments of *Diffusion representation*, section 6, run again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pictures of the two examples of *Diffusion representation*."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A mixture is fitted to a sample of two flat squares, and its stationary density 
 the analytic one. The example also gives the error of the sample without a mixture.
 """
 
-from __future__ import annotations
-
 from statistics import median_low
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Beside the error and its bounds in their correct form, the formulas as printed a
 which compares a squared distance with an unsquared one, and η of (5.18) with its ν_min.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The figures of *Linear and nonlinear dimensionality reduction*, drawn again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

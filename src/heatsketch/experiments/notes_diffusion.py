@@ -1,7 +1,5 @@
 """Diffusion maps of the notes, §9.4: three rolls, Pacman, and a rotated picture."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

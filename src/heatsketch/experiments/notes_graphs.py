@@ -1,7 +1,5 @@
 """Isomap, locally linear embedding and t-SNE of the notes, §6 to §8."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

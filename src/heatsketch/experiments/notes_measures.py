@@ -1,7 +1,5 @@
 """Measures of the figures of *Linear and nonlinear dimensionality reduction*."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import isnan, nan
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The pictures of the figures of *Linear and nonlinear dimensionality reduction*."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

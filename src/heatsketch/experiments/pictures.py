@@ -1,7 +1,5 @@
 """The pictures: log L with error bars against k or p, and embeddings in the plane."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run the trials of figures, keep them, and write tables and pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tasks of a figure, running them in parallel, and the time they will take."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 Lines are appended as tasks finish, so that a stopped run loses no finished task.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

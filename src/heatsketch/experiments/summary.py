@@ -1,7 +1,5 @@
 """The table of a figure: mean, standard deviation and median of log L for each method."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

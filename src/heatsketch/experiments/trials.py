@@ -1,7 +1,5 @@
 """A trial: its points and random matrices, its embeddings, and log L of each."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

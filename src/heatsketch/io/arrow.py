@@ -1,7 +1,5 @@
 """Arrow columns of text and Parquet tables: features to arrays, ids and labels to columns."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What all formats share: atomic writing, limits on size, errors that name the file."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import os

@@ -1,7 +1,5 @@
 """Reading and writing by suffix: the module of each format, and the checks that all share."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Sequence

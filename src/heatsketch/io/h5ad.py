@@ -1,7 +1,5 @@
 """.h5ad files, the format of AnnData, read and written by h5py alone."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from pathlib import Path

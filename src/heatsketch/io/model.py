@@ -1,7 +1,5 @@
 """Models in a file: a zip archive of a JSON header and arrays; nothing is pickled."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """.npy files: a single array, mapped into memory rather than loaded."""
 
-from __future__ import annotations
-
 import math
 import tokenize
 from pathlib import Path

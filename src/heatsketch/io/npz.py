@@ -1,7 +1,5 @@
 """.npz files: named arrays in a zip archive, or one SciPy sparse matrix in parts."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """.parquet files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

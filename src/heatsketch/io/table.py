@@ -1,7 +1,5 @@
 """The table that all formats read and write, and the rules for its columns."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any

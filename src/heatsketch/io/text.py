@@ -1,7 +1,5 @@
 """.csv and .tsv files."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Numbers of a file, checked and in native byte order: float arrays and CSR matrices."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

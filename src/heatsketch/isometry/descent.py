@@ -1,7 +1,5 @@
 """Minimise the log-distortion of a linear map: starts, spare dimensions, growing β."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any

@@ -6,8 +6,6 @@ processes every `step`-th point from `first` on. A row of pairs stays in the cac
 steps; only the distances to keep are read from memory.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from heatsketch._compile import compiled

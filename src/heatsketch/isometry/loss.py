@@ -1,7 +1,5 @@
 """The smoothed log-distortion of an embedding over pairs of points, and its gradient."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

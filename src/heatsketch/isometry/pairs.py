@@ -1,7 +1,5 @@
 """Pairs of points that a map is learned from: all, random ones and nearest neighbours."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.spatial.distance import pdist
 

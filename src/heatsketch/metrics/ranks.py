@@ -1,7 +1,5 @@
 """The order of distances that an embedding keeps, and how well several embeddings agree."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any

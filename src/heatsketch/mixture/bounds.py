@@ -1,7 +1,5 @@
 """Error bounds of feature maps that end at some order, over a whole ball of points."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

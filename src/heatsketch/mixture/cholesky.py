@@ -1,7 +1,5 @@
 """Pivoted Cholesky factors of matrices of which only some columns are computed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The components of a mixture, prepared once for all closed forms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

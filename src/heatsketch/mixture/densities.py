@@ -1,7 +1,5 @@
 """Densities of a mixture's diffusion: stationary, transition, and the kernel itself."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Iterator
 

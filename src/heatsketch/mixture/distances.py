@@ -3,8 +3,6 @@
 Functions of blocks of points leave out the unit of densities (`Components.density_unit`).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Self
 
 import numpy as np

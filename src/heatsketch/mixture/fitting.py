@@ -1,7 +1,5 @@
 """Gaussian mixtures fitted to points, whatever the scales of the features."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gradients of diffusion distances and of the anomaly score with respect to the point x."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from heatsketch._array import row_tiles

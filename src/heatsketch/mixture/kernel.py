@@ -1,7 +1,5 @@
 """The measure-based Gaussian correlation (MGC) kernel of a Gaussian mixture, in closed form."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums of Gaussians, compiled."""
 
-from __future__ import annotations
-
 from heatsketch._compile import compiled_as_written
 from heatsketch._typing import Array
 from heatsketch.operators.exp2 import exp2_double

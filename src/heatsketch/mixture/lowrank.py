@@ -1,7 +1,5 @@
 """The MGC affinity of points as a product of low rank."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Feature maps: coordinates whose distances are diffusion distances, up to a stated error."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self

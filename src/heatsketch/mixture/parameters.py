@@ -1,7 +1,5 @@
 """The weights and covariances that the caller gives: checked, and in one form."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

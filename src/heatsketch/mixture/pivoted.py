@@ -1,7 +1,5 @@
 """The compact feature map: pivoted Cholesky on the inner products of transition densities."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any, Self
 

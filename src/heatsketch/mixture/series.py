@@ -1,7 +1,5 @@
 """Feature maps by series: monomials for one covariance, Hermite functions for several."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from functools import cached_property

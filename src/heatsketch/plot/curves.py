@@ -1,7 +1,5 @@
 """Curves: the Ksum test, and the choice of a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

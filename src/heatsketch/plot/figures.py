@@ -1,7 +1,5 @@
 """What pictures share: figures outside pyplot's global state, axes, files."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import Any

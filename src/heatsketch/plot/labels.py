@@ -1,7 +1,5 @@
 """Labels as categories, and their colours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

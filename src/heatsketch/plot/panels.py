@@ -1,7 +1,5 @@
 """Embeddings side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What SNE and t-SNE share: neighbours, probabilities, initial places and the descent."""
 
-from __future__ import annotations
-
 import time
 from abc import abstractmethod
 from typing import Any, NamedTuple, Self

@@ -1,7 +1,5 @@
 """The descent of SNE and t-SNE: momentum, gains, the early phase, and steps undone."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Approximate descents of t-SNE for many points, by other libraries."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 import numpy as np

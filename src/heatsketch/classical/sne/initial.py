@@ -1,7 +1,5 @@
 """The initial places of the descent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

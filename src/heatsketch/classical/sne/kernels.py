@@ -3,8 +3,6 @@
 Embeddings are stored by coordinate, Yt (k, n), so that loops over points are loops over vectors.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Kullback-Leibler divergences that SNE and t-SNE lower, and their gradients."""
 
-from __future__ import annotations
-
 import math
 from typing import Protocol
 

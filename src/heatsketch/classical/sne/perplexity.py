@@ -1,7 +1,5 @@
 """Probabilities that points are neighbours, p_{j|i} and p_ij, at a given perplexity."""
 
-from __future__ import annotations
-
 import warnings
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Stochastic neighbour embedding with Gaussian neighbourhoods."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scipy import sparse

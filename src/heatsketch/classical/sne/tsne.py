@@ -1,7 +1,5 @@
 """t-SNE: stochastic neighbour embedding with heavy-tailed neighbourhoods in the embedding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
