@@ -1,11 +1,25 @@
 """Settings of all tests."""
 
+import gc
 import os
 
 from hypothesis import settings
 
-# The same examples in every run, so that a failure is about the change at hand. Look for new ones
-# with HYPOTHESIS_PROFILE=search.
-settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
+# Workers share the cores already: more threads than their share would wait for each other. Set
+# before NumPy is imported; processes that tests start inherit it.
+if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
+    share = max(1, (os.cpu_count() or 1) // int(workers))
+    os.environ.setdefault("OMP_NUM_THREADS", str(share))
+
+# The same examples in every run, so that a failure is about the change at hand: few in the daily
+# run, more with HYPOTHESIS_PROFILE=full. Look for new ones with HYPOTHESIS_PROFILE=search.
+settings.register_profile("daily", derandomize=True, database=None, deadline=None, max_examples=25)
+settings.register_profile("full", settings.get_profile("daily"), max_examples=100)
 settings.register_profile("search", derandomize=False, max_examples=1000, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "daily"))
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what lives to the end: modules and thousands of tests."""
+    gc.collect()
+    gc.freeze()
