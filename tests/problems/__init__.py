@@ -1,0 +1,1 @@
+"""What tests share: point clouds, cases whose answers are known, scikit-learn's checks."""

@@ -1,0 +1,25 @@
+"""scikit-learn's checks of estimators."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+
+def estimator_checks(*estimators, **options):
+    """Parametrise by (estimator, check); slow for all but the first estimator of a class."""
+    daily = list({type(estimator): estimator for estimator in reversed(estimators)}.values())
+    others = [one for one in estimators if not any(one is first for first in daily)]
+    every_run, names = _cases(daily, options)
+    slow, _ = _cases(others, options)
+    return pytest.mark.parametrize(
+        ("estimator", "check"), every_run + [_as_slow(case) for case in slow], ids=names
+    )
+
+
+def _cases(estimators, options):
+    mark = parametrize_with_checks(estimators, **options)
+    return list(mark.args[1]), mark.kwargs["ids"]
+
+
+def _as_slow(case):
+    values, marks = getattr(case, "values", case), getattr(case, "marks", ())
+    return pytest.param(*values, marks=[*marks, pytest.mark.slow])

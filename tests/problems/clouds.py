@@ -1,0 +1,33 @@
+"""Point clouds: the same points for the same arguments."""
+
+import numpy as np
+
+
+def cloud(n, d, seed=0, dtype=float):
+    """Draw n points of R^d from the standard normal distribution."""
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(dtype, copy=False)
+
+
+def even_angles(n):
+    """Return n angles at equal steps from 0 on."""
+    return 2 * np.pi * np.arange(n) / n
+
+
+def on_circle(angle):
+    """Return the points of the unit circle at these angles, (n, 2)."""
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def even_circle(n):
+    """Return n points at equal steps of the unit circle."""
+    return on_circle(even_angles(n))
+
+
+def on_torus(u, v, radius=1.0):
+    """Return points of the flat torus in R^4: the unit circle times one of this radius."""
+    return np.hstack([on_circle(u), radius * on_circle(v)])
+
+
+def even_torus(n, m, radius=1.0):
+    """Return the grid of n × m angles on the torus."""
+    return on_torus(np.repeat(even_angles(n), m), np.tile(even_angles(m), n), radius)
