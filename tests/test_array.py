@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -39,7 +39,6 @@ def whole(request: pytest.FixtureRequest) -> tuple[str, np.ndarray]:
 
 
 @given(ends=st.lists(st.integers(0, BIG), min_size=2, max_size=2))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_any_rows_of_a_block_have_the_bits_of_the_whole(
     whole: tuple[str, np.ndarray], ends: list[int]
 ) -> None:
@@ -157,7 +156,6 @@ def test_every_row_is_visited_once(n: int, threads: int) -> None:
 
 
 @given(n=st.integers(0, 400), tile=st.integers(1, 90))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_row_tiles_cut_the_range_in_order(n: int, tile: int) -> None:
     tiles = list(row_tiles(n, tile))
     assert [row for rows in tiles for row in range(n)[rows]] == list(range(n))
@@ -243,7 +241,6 @@ def test_scaling_by_a_power_of_two_changes_no_bit(j: int) -> None:
 
 
 @given(j=st.integers(-240, 240), epsilon=st.floats(0.01, 100.0))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_a_kernel_of_one_epsilon_is_bitwise_invariant(j: int, epsilon: float) -> None:
     K = hs.Kernel(CLOUD, epsilon).own_rows(slice(0, 60))
     moved = hs.Kernel(np.ldexp(CLOUD, j), np.ldexp(epsilon, 2 * j)).own_rows(slice(0, 60))

@@ -17,6 +17,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
+from problems.clouds import cloud
+from problems.spectra import path_graph, star_graph
 
 SELF_TUNING = {"knn": {"affinity": "knn"}, "dense": {"affinity": "dense"}}
 AFFINITIES = {**SELF_TUNING, "radius": {"affinity": "radius", "epsilon": 4.0}}
@@ -27,11 +29,7 @@ every_affinity = pytest.mark.parametrize("affinity", AFFINITIES.values(), ids=AF
 self_tuning = pytest.mark.parametrize("affinity", SELF_TUNING.values(), ids=SELF_TUNING)
 
 
-def cloud(n: int = 60, d: int = 4, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, d))
-
-
-X = cloud()
+X = cloud(60, 4)
 K = np.exp(-cdist(X, X, "sqeuclidean") / 4.0)
 GRID = np.round(X * 256) / 256  # survives an offset of 1e4 in float32, of 1e8 in float64
 
@@ -464,7 +462,7 @@ def matrix_of(diffusion: hs.Diffusion) -> np.ndarray:
 
 @every_affinity
 def test_37_groups_far_apart_diffuse_on_their_own(affinity: Any) -> None:
-    Z = cloud(40, seed=1)
+    Z = cloud(40, 4, seed=1)
     with pytest.warns(hs.DisconnectedWarning, match=r"2 components \(sizes 60, 40\)"):
         together = hs.diffusion(np.r_[X, Z + 1e3], **affinity)
     assert together.diagnostics["components"] == 2
@@ -478,7 +476,7 @@ def test_37_groups_far_apart_diffuse_on_their_own(affinity: Any) -> None:
 @every_affinity
 def test_37_the_map_keeps_the_component_among_its_coordinates(affinity: Any) -> None:
     with pytest.warns(hs.DisconnectedWarning):
-        model = hs.DiffusionMap(1, **affinity).fit(np.r_[X, cloud(40, seed=1) + 1e3])
+        model = hs.DiffusionMap(1, **affinity).fit(np.r_[X, cloud(40, 4, seed=1) + 1e3])
     assert model.eigenvalues_[0] == pytest.approx(1, abs=1e-10)
     one, other = model.embedding_[:60], model.embedding_[60:]
     assert np.ptp(one) < 1e-7
@@ -886,9 +884,8 @@ def test_44_an_outlier_whose_weights_underflow_is_named() -> None:
             door(bad)
 
 
-STAR = np.zeros((6, 6))
-STAR[0, 1:] = STAR[1:, 0] = 1
-PATHS = {n: np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1) for n in (4, 5)}
+STAR = star_graph(6).toarray()
+PATHS = {n: path_graph(n).toarray() for n in (4, 5)}
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])

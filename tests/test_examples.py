@@ -32,13 +32,20 @@ def test_example_asserts_something(script):
     assert any(isinstance(node, ast.Assert) for node in ast.walk(tree))
 
 
-@pytest.mark.parametrize("name", ["anomalies", "circle", "new_points", "roll", "torus"])
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "name", ["circle", *map(slow, ["anomalies", "new_points", "roll", "torus"])]
+)
 def test_example_runs_and_says_a_few_lines(name, tmp_path):
     result = run(tmp_path, EXAMPLES / f"{name}.py")
     assert result.returncode == 0, result.stderr
     assert 1 <= len(result.stdout.splitlines()) <= 3
 
 
+@pytest.mark.slow
 def test_digits_draws_where_it_is_told(tmp_path):
     pytest.importorskip("matplotlib")
     result = run(tmp_path, EXAMPLES / "digits.py", "here.png")

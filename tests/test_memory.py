@@ -3,15 +3,15 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 import heatsketch as hs
 from heatsketch import _budget, io, memory
 from heatsketch._checks import check_points
+from problems.clouds import cloud
 
-examples = settings(max_examples=100, deadline=None, derandomize=True)
 ESTIMATORS = {
     "heat-sketch": hs.HeatSketch,
     "heat-embedding": hs.HeatEmbedding,
@@ -28,10 +28,6 @@ def peak_of(work):
         return tracemalloc.get_traced_memory()[1], result
     finally:
         tracemalloc.stop()
-
-
-def cloud(n, d, dtype="float64"):
-    return np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
 
 
 def options(method, X, **parameters):
@@ -66,13 +62,16 @@ SHAPES = {  # method, n, d, dtype, parameters
 
 
 @pytest.mark.filterwarnings("ignore")  # eigenpairs that are far from converged
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_the_prediction_is_near_what_is_taken(shape, monkeypatch):
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "mixture")) for name in SHAPES],
+)
+def test_the_prediction_is_near_what_is_taken(name, monkeypatch):
     # More starts and steps of the descent take more time, not more memory.
     quick = partial(hs.NearIsometricProjection, n_init=1, max_iter=2)
     monkeypatch.setattr("heatsketch.estimators.heat_embedding.NearIsometricProjection", quick)
-    method, n, d, dtype, parameters = shape
-    X = cloud(n, d, dtype)
+    method, n, d, dtype, parameters = SHAPES[name]
+    X = cloud(n, d, dtype=dtype)
     make = ESTIMATORS[method]
     make(**parameters, random_state=0).fit(X)  # compiles, which is not counted
     measured, _ = peak_of(lambda: make(**parameters, random_state=0).fit(X))
@@ -104,7 +103,6 @@ sizes = st.fixed_dictionaries(
 )
 
 
-@examples
 @given(sizes, st.sampled_from(["n", "d", "n_components", "n_sketch", "n_neighbors"]))
 def test_more_of_anything_never_takes_less(size, name):
     more = size | {name: 2 * size[name]}
@@ -114,7 +112,6 @@ def test_more_of_anything_never_takes_less(size, name):
     assert one.peak == max(one.stages.values())
 
 
-@examples
 @given(sizes)
 def test_twice_the_points_take_at_most_twice_the_memory_where_no_pairs_are_stored(size):
     twice = memory.predict(**(size | {"n": 2 * size["n"]}))
@@ -244,7 +241,7 @@ def test_a_container_leaves_its_limit_less_what_it_holds(tmp_path, names):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_mapped_file_is_read_and_checked_without_a_copy(tmp_path, dtype):
-    X = cloud(50_000, 20, dtype)
+    X = cloud(50_000, 20, dtype=dtype)
     np.save(tmp_path / "X.npy", X)
     peak, values = peak_of(lambda: check_points(io.read_table(tmp_path / "X.npy").values))
     assert peak < 0.2 * X.nbytes

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import eigh, solve
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from heatsketch.classical import FisherDiscriminant, MultipleDiscriminant
+from problems.checks import estimator_checks
 
 EVERY = {"fisher": FisherDiscriminant, "multiple": MultipleDiscriminant}
 every_discriminant = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
@@ -315,8 +315,6 @@ def test_features_wider_than_float64_are_refused():
         MultipleDiscriminant().fit(X, y)
 
 
-@parametrize_with_checks(
-    [FisherDiscriminant(), MultipleDiscriminant(), MultipleDiscriminant(shrinkage=0.1)]
-)
+@estimator_checks(FisherDiscriminant(), MultipleDiscriminant(), MultipleDiscriminant(shrinkage=0.1))
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

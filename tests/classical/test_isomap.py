@@ -12,11 +12,12 @@ from scipy.spatial import procrustes
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import heatsketch as hs
 from heatsketch.classical.isomap import Isomap, LandmarkIsomap
 from heatsketch.neighbors import NeighborIndex
+from problems.checks import estimator_checks
+from problems.clouds import even_angles, even_circle
 
 X = np.random.default_rng(0).uniform(size=(80, 3)) * [6, 4, 2]
 NEW = np.random.default_rng(1).uniform(size=(9, 3)) * [6, 4, 2]
@@ -52,8 +53,8 @@ def assert_equal_up_to_signs(Y, expected, rtol=1e-9):
     assert_allclose(Y * signs, expected, rtol=0, atol=rtol * np.abs(expected).max())
 
 
-@parametrize_with_checks(
-    [Isomap(n_neighbors=4), Isomap(radius=1.0), LandmarkIsomap(n_landmarks=6, n_neighbors=4)]
+@estimator_checks(
+    Isomap(n_neighbors=4), Isomap(radius=1.0), LandmarkIsomap(n_landmarks=6, n_neighbors=4)
 )
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning", "ignore:Only")
 def test_scikit_learn_checks(estimator, check):
@@ -152,12 +153,10 @@ def test_a_line_is_laid_along_its_length(k, landmarks):
 
 def test_a_circle_is_a_circle_of_known_radius():
     n = 24
-    angle = 2 * np.pi * np.arange(n) / n
-    circle = np.column_stack([np.cos(angle), np.sin(angle)])
     steps = np.minimum(np.arange(n), n - np.arange(n))
     squares = (steps * 2 * np.sin(np.pi / n)) ** 2  # paths go along the chords
-    eigenvalue = -0.5 * squares @ np.cos(angle)  # of a circulant matrix, twice
-    Y = Isomap(2, n_neighbors=2).fit_transform(circle)
+    eigenvalue = -0.5 * squares @ np.cos(even_angles(n))  # of a circulant matrix, twice
+    Y = Isomap(2, n_neighbors=2).fit_transform(even_circle(n))
     assert_allclose(np.linalg.norm(Y, axis=1), np.sqrt(2 * eigenvalue / n), rtol=1e-9)
     turn = np.einsum("ij,ij->i", Y, np.roll(Y, 1, axis=0)) / (2 * eigenvalue / n)
     assert_allclose(turn, np.cos(2 * np.pi / n), rtol=1e-9)

@@ -10,11 +10,12 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import KNeighborsTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import heatsketch as hs
 from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
 from heatsketch.neighbors import NeighborIndex
+from problems.checks import estimator_checks
+from problems.clouds import cloud, even_circle, even_torus
 
 GRAPHS = {
     "k, heat": {"n_neighbors": 6, "epsilon": 0.7},
@@ -23,10 +24,6 @@ GRAPHS = {
     "radius, binary": {"radius": 1.5, "weights": "binary"},
 }
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-
-
-def points(n=60, d=2, seed=3):
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def blob(n=60, d=2, seed=3):
@@ -63,7 +60,7 @@ def up_to_signs(F, expected, **tolerance):
     assert_allclose(F * np.sign((F * expected).sum(axis=0)), expected, **tolerance)
 
 
-@parametrize_with_checks([LaplacianEigenmap(n_neighbors=5), LaplacianEigenmap(radius=3.0)])
+@estimator_checks(LaplacianEigenmap(n_neighbors=5), LaplacianEigenmap(radius=3.0))
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 @pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_scikit_learn_checks(estimator, check):
@@ -120,8 +117,7 @@ def test_is_the_diffusion_map_without_its_powers():
 @pytest.mark.parametrize("weights", ["heat", "binary"])
 def test_a_ring_has_the_eigenvalues_of_a_circulant_matrix(half, weights):
     n, epsilon = 40, 0.3
-    angle = 2 * np.pi * np.arange(n) / n
-    X = np.c_[np.cos(angle), np.sin(angle)]
+    X = even_circle(n)
     steps = np.arange(1, half + 1)
     chord = 2 * np.sin(np.pi * steps / n)
     w = np.exp(-(chord**2) / epsilon) if weights == "heat" else np.ones(half)
@@ -141,8 +137,7 @@ def test_many_points_are_as_few_are():
     """A flat torus beyond all limits (stored order, iteration) keeps the closed form."""
     m = 130
     place = np.random.default_rng(0).permutation(m * m)
-    a, b = 2 * np.pi / m * (place % m), 2 * np.pi / m * (place // m)
-    X = np.c_[np.cos(a), np.sin(a), np.cos(b), np.sin(b)]
+    X = even_torus(m, m)[place]
     # Each is joined to the 8 around it: λ = (1 + 2 cos 2πi/m) (1 + 2 cos 2πj/m) / 9.
     lam = (1 + 2 * np.cos(2 * np.pi / m)) / 3
     chord = 2 * np.sin(np.pi / m)
@@ -172,7 +167,7 @@ def test_new_points_follow_the_rule_of_the_rows(graph):
 
 @pytest.mark.parametrize("d", [3, 20])
 def test_in_any_dimension_both_ends_of_an_edge_are_found(d):
-    X, new = points(300, d), points(40, d, seed=5)
+    X, new = cloud(300, d, seed=3), cloud(40, d, seed=5)
     model = LaplacianEigenmap(2, n_neighbors=7, weights="binary").fit(X)
     K = edges(new, X, n_neighbors=7)
     want = (K / K.sum(axis=1, keepdims=True)) @ model.embedding_ / (1 - model.eigenvalues_)

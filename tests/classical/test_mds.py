@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from heatsketch import _budget
 from heatsketch.classical import PCA, ClassicalMDS, LandmarkMDS
 from heatsketch.graphs.landmarks import max_min
+from problems.checks import estimator_checks
 
 
 @pytest.fixture
@@ -378,7 +378,7 @@ def test_only_distances_of_all_to_all_are_pairwise():
     assert not pairwise(LandmarkMDS(landmarks=[0, 1, 2], metric="precomputed"))
 
 
-@parametrize_with_checks([ClassicalMDS(), LandmarkMDS(n_landmarks=9)])
+@estimator_checks(ClassicalMDS(), LandmarkMDS(n_landmarks=9))
 @pytest.mark.filterwarnings("ignore:Only . of . eigenvalues")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -4,16 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import decomposition
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from heatsketch import _budget
 from heatsketch.classical import PCA, ClassicalMDS, _principal_axes
+from problems.checks import estimator_checks
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def svd(X):
     return U * sigma, sigma, Wt.T
 
 
-@parametrize_with_checks([PCA(), PCA(None)])
+@estimator_checks(PCA(), PCA(None))
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -153,7 +153,6 @@ def test_offsets_and_sizes_cost_no_digits(X, scale, offset):
 
 
 @given(st.integers(-900, 900))
-@settings(max_examples=20, deadline=None)
 def test_powers_of_two_come_out_exactly(exponent):
     X = np.random.default_rng(4).normal(size=(25, 3)) + 5
     one, other = PCA(2).fit(X), PCA(2).fit(np.ldexp(X, exponent))

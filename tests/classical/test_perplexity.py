@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
@@ -35,7 +35,6 @@ def gaussian_rows(squares, sigma):
     return K / K.sum(axis=1, keepdims=True)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**31),
     width=st.integers(3, 200),

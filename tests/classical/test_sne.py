@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from functools import cache
 from importlib.util import find_spec
 
 import numpy as np
@@ -11,7 +12,6 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
@@ -22,6 +22,7 @@ from heatsketch.classical.sne.near import near_distances, near_points
 from heatsketch.classical.sne.objectives import Gaussian, Student
 from heatsketch.classical.sne.perplexity import conditional, joint
 from heatsketch.neighbors import NeighborIndex
+from problems.checks import estimator_checks
 
 both = pytest.mark.parametrize("method", [SNE, TSNE])
 
@@ -235,7 +236,8 @@ def test_order_of_the_points_does_not_matter(X, method):
 def test_same_seed_same_bits_on_any_number_of_threads(method, init):
     X = np.random.default_rng(0).normal(size=(400, 5))
     options = {"perplexity": 8, "n_iter": 40, "early_iter": 10, "init": init, "random_state": 3}
-    Y = method(**options).fit_transform(X)
+    with threadpool_limits(2):
+        Y = method(**options).fit_transform(X)
     with single_threaded_blas():
         alone = method(**options).fit_transform(X)
     assert_array_equal(alone, Y)
@@ -315,12 +317,18 @@ def test_all_points_equal(method):
         assert np.isfinite(Y).all()
 
 
-def test_barnes_hut_is_the_same_picture():
+@cache
+def two_clouds():
+    """Two clouds of 75 points, and the model of all pairs."""
     X = np.random.default_rng(0).normal(size=(150, 4))
     X[75:] += 20
+    return X, TSNE(method="exact", perplexity=10, random_state=0).fit(X)
+
+
+def test_barnes_hut_is_the_same_picture():
+    X, exact = two_clouds()
     with threadpool_limits(1, "openmp"):  # threads that wait for each other take minutes
         model = TSNE(method="barnes-hut", perplexity=10, random_state=0).fit(X)
-    exact = TSNE(method="exact", perplexity=10, random_state=0).fit(X)
     q = student_q(model.embedding_.astype(float))
     own = divergence_of(model.affinities_.toarray(), q)
     assert abs(own - exact.kl_divergence_) < 0.1 * exact.kl_divergence_
@@ -328,12 +336,11 @@ def test_barnes_hut_is_the_same_picture():
     assert model.transform(X[:3]).shape == (3, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("openTSNE") is None, reason="openTSNE is not installed")
 def test_fft_is_the_same_picture():
-    X = np.random.default_rng(0).normal(size=(150, 4))
-    X[75:] += 20
+    X, exact = two_clouds()
     model = TSNE(method="fft", perplexity=10, random_state=0).fit(X)
-    exact = TSNE(method="exact", perplexity=10, random_state=0).fit(X)
     own = divergence_of(model.affinities_.toarray(), student_q(model.embedding_))
     assert abs(own - exact.kl_divergence_) < 0.1 * exact.kl_divergence_
 
@@ -426,11 +433,9 @@ def test_progress_is_logged(X, caplog):
     assert last == [f"step 300: divergence {model.kl_divergence_:.4f}"]
 
 
-@parametrize_with_checks(
-    [
-        SNE(perplexity=2, n_iter=60, early_iter=20),
-        TSNE(perplexity=2, n_iter=60, early_iter=20),
-    ],
+@estimator_checks(
+    SNE(perplexity=2, n_iter=60, early_iter=20),
+    TSNE(perplexity=2, n_iter=60, early_iter=20),
     expected_failed_checks=lambda estimator: (
         {
             "check_transformer_general": "training points are placed anew by transform",

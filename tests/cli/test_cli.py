@@ -13,6 +13,7 @@ import pytest
 import heatsketch as hs
 from heatsketch import cli, memory
 from heatsketch.io import read_table
+from problems.clouds import even_circle
 
 pytest.importorskip("pyarrow")
 
@@ -34,9 +35,8 @@ def clouds(tmp_path):
 @pytest.fixture
 def circle(tmp_path):
     """A file of 80 points on a circle, so that the graph is connected."""
-    angle = 2 * np.pi * np.arange(80) / 80
     path = tmp_path / "circle.npy"
-    np.save(path, np.column_stack([np.cos(angle), np.sin(angle)]))
+    np.save(path, even_circle(80))
     return path
 
 
@@ -399,8 +399,7 @@ def test_score_in_words_says_which_pairs(circle, capsys):
 
 
 def test_score_of_many_points_finds_a_collision_and_says_where_it_looked(tmp_path, capsys):
-    angle = 2 * np.pi * np.arange(1200) / 1200
-    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = even_circle(1200)
     Y = X.copy()
     Y[3] = Y[603]  # opposite ends
     np.save(tmp_path / "X.npy", X)

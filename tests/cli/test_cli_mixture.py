@@ -9,7 +9,7 @@ from heatsketch.cli import main
 
 @pytest.fixture
 def clouds(tmp_path):
-    X, _ = hs.datasets.gaussian_clouds(200, n_labels=2, dim=3, rng=0)
+    X, _ = hs.datasets.gaussian_clouds(200, n_labels=2, dim=2, rng=0)
     np.save(tmp_path / "clouds.npy", X)
     return tmp_path / "clouds.npy"
 

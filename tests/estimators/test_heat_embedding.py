@@ -18,6 +18,8 @@ from heatsketch._checks import ConvergenceWarning, ScaleWarning
 from heatsketch.estimators import heat_embedding as embedding
 from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import sketch_blocks
+from problems.clouds import cloud
+from problems.spectra import cycle_graph
 
 AFFINITIES = {
     "knn": {"affinity": "knn", "n_neighbors": 6},
@@ -34,10 +36,6 @@ every_filter = pytest.mark.parametrize("filter", ["power", "heat"])
 
 def make(n_components=2, time=4, **changes):
     return hs.HeatEmbedding(n_components, time, **{"random_state": 0} | changes)
-
-
-def points(n, seed=1, d=3):
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def exact_rows(model, rows_of_A, time=None):
@@ -71,7 +69,7 @@ def median_ratio(model, time=None):
 @every_normalization
 @every_affinity
 def test_as_many_dimensions_as_there_are_keep_every_distance(affinity, normalization, filter):
-    X, X_new = points(12), points(5, seed=2)
+    X, X_new = cloud(12, 3, seed=1), cloud(5, 3, seed=2)
     model = make(11, 3, filter=filter, normalization=normalization, tol=1e-13, **affinity).fit(X)
     old, new = training_rows(model), exact_rows(model, model.diffusion_.extend(X_new))
     atol = 1e-10 * pdist(old).max()
@@ -84,7 +82,9 @@ def test_as_many_dimensions_as_there_are_keep_every_distance(affinity, normaliza
 
 @every_affinity
 def test_sparse_points_are_points(affinity):
-    X, X_new = (np.where(np.abs(x) < 0.5, 0.0, x) for x in (points(12, d=5), points(4, 2, d=5)))
+    X, X_new = (
+        np.where(np.abs(x) < 0.5, 0.0, x) for x in (cloud(12, 5, seed=1), cloud(4, 5, seed=2))
+    )
     dense, thin = make(11, 3, **affinity).fit(X), make(11, 3, **affinity).fit(csr_matrix(X))
     expected = cdist(dense.transform(X_new), dense.embedding_)
     found = cdist(thin.transform(csr_matrix(X_new)), thin.embedding_)
@@ -94,7 +94,7 @@ def test_sparse_points_are_points(affinity):
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix])
 @every_normalization
 def test_a_given_affinity_is_that_of_the_points(normalization, form):
-    X, X_new = points(12), points(4, seed=2)
+    X, X_new = cloud(12, 3, seed=1), cloud(4, 3, seed=2)
     common = {"normalization": normalization, "tol": 1e-13}
     of_points = make(11, 3, affinity="dense", epsilon=0.8, **common).fit(X)
     K, K_new = (np.exp(-cdist(rows, X, "sqeuclidean") / 0.8) for rows in (X, X_new))
@@ -109,7 +109,7 @@ def test_a_given_affinity_is_that_of_the_points(normalization, form):
 def test_a_cloud_of_two_dimensions_is_embedded_without_distortion(normalization, time):
     # K = 1 + Z Zᵀ with column sums 0 has row sums n, so A = K / n, and less its trivial part
     # A^t = (Z Zᵀ / n)^t: row i is |(Zᵀ Z)^(t - 1/2) z_i| / n^t long, and so are differences.
-    Z = points(30, d=2)
+    Z = cloud(30, 2, seed=1)
     Z -= Z.mean(axis=0)
     Z /= np.linalg.norm(Z, axis=1).max()
     K = 1 + Z @ Z.T
@@ -137,8 +137,7 @@ def test_equidistant_points_come_to_stand_on_a_line_at_equal_steps():
 @pytest.mark.parametrize("time", [600, 601])
 def test_on_an_even_cycle_a_long_walk_knows_the_parity_alone(time):
     # cos(2πj/n)^t vanishes but for j = 0, the trivial direction, and n/2: λ = -1, ψ = ±1.
-    cycle = np.roll(np.eye(10), 1, axis=0)
-    model = make(1, time, affinity="precomputed", alpha=0).fit(cycle + cycle.T)
+    model = make(1, time, affinity="precomputed", alpha=0).fit(cycle_graph(10))
     Y = model.embedding_.ravel()
     assert_allclose(Y * Y[0], np.tile([1.0, -1.0], 5), rtol=1e-9)
 
@@ -173,7 +172,7 @@ def test_stretched_torus_is_embedded_far_better_than_by_map_or_sketch(seed):
 @every_normalization
 @every_affinity
 def test_training_points_are_embedded_as_new_ones_are(affinity, normalization):
-    X = points(25)
+    X = cloud(25, 3, seed=1)
     model = make(2, 2.5, filter="heat", normalization=normalization, **affinity)
     Y = model.fit_transform(X)
     assert_array_equal(Y, model.embedding_)
@@ -198,7 +197,7 @@ def test_midpoints_on_a_circle_land_between_their_neighbours(affinity):
 
 @every_affinity
 def test_duplicates_share_a_point(affinity):
-    X = points(40)
+    X = cloud(40, 3, seed=1)
     Y = make(**affinity).fit_transform(np.vstack([X, X[:5]]))
     assert_allclose(Y[-5:], Y[:5], rtol=0, atol=1e-12 * np.abs(Y).max())
 
@@ -209,7 +208,7 @@ def test_duplicates_share_a_point(affinity):
 @every_filter
 @every_normalization
 def test_distortion_is_that_of_the_embedding_over_exact_distances(normalization, filter):
-    X = points(50)
+    X = cloud(50, 3, seed=1)
     model = make(
         2, 5, affinity="dense", epsilon=1.0, normalization=normalization, filter=filter
     ).fit(X)
@@ -230,7 +229,7 @@ def test_distortion_is_that_of_the_embedding_over_exact_distances(normalization,
 
 
 def test_worst_pairs_are_rows_of_the_input_where_duplicates_count_as_one_point():
-    X = points(40)
+    X = cloud(40, 3, seed=1)
     X = np.vstack([X[:10], X])  # the copies come second: later points have smaller numbers
     model = make(2, 3, n_neighbors=6).fit(X)
     D = cdist(*2 * [training_rows(model)[model.diffusion_.vertex]])
@@ -260,7 +259,7 @@ def sketched(monkeypatch):
 
 
 def test_the_last_size_with_all_eigenvectors_is_the_limit(monkeypatch):
-    X = points(40)
+    X = cloud(40, 3, seed=1)
     exact = make().fit_transform(X)
     assert_array_equal(make(n_sketch=8).fit_transform(X), exact)  # no sketch, no columns of it
     monkeypatch.setattr(embedding, "SPECTRAL_LIMIT", 40)
@@ -280,7 +279,9 @@ def test_sketched_distances_obey_the_chi_square_law(filter, time):
     hundred, so a power too many and 1/r in place of 1/√r.
     """
     r, rows = 64, slice(50)
-    model = make(r, time, n_sketch=r, filter=filter, affinity="dense", epsilon=1.0).fit(points(80))
+    model = make(r, time, n_sketch=r, filter=filter, affinity="dense", epsilon=1.0).fit(
+        cloud(80, 3, seed=1)
+    )
     squares, expected = pdist(model.embedding_[rows]) ** 2, pdist(training_rows(model)[rows]) ** 2
     low, high = chi2.ppf([5e-7 / len(squares), 1 - 5e-7 / len(squares)], r) / r
     assert low < (squares / expected).min()
@@ -292,7 +293,7 @@ def test_sketched_distances_obey_the_chi_square_law(filter, time):
 @pytest.mark.usefixtures("sketched")
 @every_filter
 def test_sketches_of_all_times_in_one_pass_are_those_of_each_time(filter):
-    X = points(60)
+    X = cloud(60, 3, seed=1)
     model = make(n_sketch=8, filter=filter)
     d = hs.Diffusion.from_points(X, affinity="dense", epsilon=1.0)
     G = random_block(60, 8, "gaussian", np.random.default_rng(3))
@@ -371,7 +372,7 @@ def test_a_share_out_of_reach_gives_the_best_time_and_a_warning(limit, monkeypat
     monkeypatch.setattr(embedding, "share_within", lambda *_: next(given))
     monkeypatch.setattr(embedding, "SPECTRAL_LIMIT", limit)
     with pytest.warns(ConvergenceWarning, match=r"keeps 0\.8 of .* in 2 dim.*time 4 keeps 0\.70"):
-        model = make(2, "auto", affinity="dense", epsilon=1.0).fit(points(40))
+        model = make(2, "auto", affinity="dense", epsilon=1.0).fit(cloud(40, 3, seed=1))
     curve = model.time_curve_
     assert list(curve.times) == TIMES
     assert list(curve.shares) == shares
@@ -391,9 +392,9 @@ def test_of_equally_good_times_the_smallest_is_taken():
 
 
 def test_a_time_that_is_given_leaves_no_curve():
-    model = make(time=3.0, affinity="dense", epsilon=1.0).fit(points(30))
+    model = make(time=3.0, affinity="dense", epsilon=1.0).fit(cloud(30, 3, seed=1))
     assert (model.time_, model.time_curve_) == (3, None)
-    same = make(time=[3], affinity="dense", epsilon=1.0).fit(points(30))
+    same = make(time=[3], affinity="dense", epsilon=1.0).fit(cloud(30, 3, seed=1))
     assert_array_equal(same.embedding_, model.embedding_)
 
 
@@ -410,7 +411,7 @@ def test_a_second_fit_forgets_the_first():
 
 @pytest.mark.parametrize("affinity", ["knn", "dense"])
 def test_units_do_not_matter(affinity):
-    X = points(25)
+    X = cloud(25, 3, seed=1)
     first, second = (
         make(time="auto", affinity=affinity, epsilon=epsilon).fit(X * scale)
         for scale, epsilon in ((1, 0.5), (4, 8.0))
@@ -439,7 +440,7 @@ def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
 
 @pytest.mark.parametrize("source", [int, np.random.default_rng, np.random.RandomState])
 def test_a_seed_gives_the_same_embedding(source):
-    X = points(16)
+    X = cloud(16, 3, seed=1)
     first, again = (make(time="auto", random_state=source(3)).fit(X) for _ in range(2))
     assert_array_equal(first.embedding_, again.embedding_)
     assert_array_equal(first.time_curve_.shares, again.time_curve_.shares)
@@ -461,7 +462,7 @@ def test_seeds_decide_the_sketch_and_hardly_the_distortion():
 def test_without_a_seed_the_global_state_is_untouched():
     np.random.seed(0)  # noqa: NPY002
     state = np.random.get_state()[1].copy()  # noqa: NPY002
-    make(random_state=None).fit(points(20))
+    make(random_state=None).fit(cloud(20, 3, seed=1))
     assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
@@ -482,7 +483,7 @@ def test_single_precision_in_single_precision_out():
 
 
 def test_clones_and_pickles_keep_what_was_learned():
-    X = points(30)
+    X = cloud(30, 3, seed=1)
     fitted = make(time="auto").fit(X)
     again = pickle.loads(pickle.dumps(fitted))
     assert_array_equal(again.transform(X[:3]), fitted.transform(X[:3]))
@@ -496,7 +497,7 @@ def test_clones_and_pickles_keep_what_was_learned():
 
 def test_columns_of_a_data_frame_are_named():
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(points(20), columns=["width", "height", "depth"])
+    frame = pandas.DataFrame(cloud(20, 3, seed=1), columns=["width", "height", "depth"])
     model = make(3, "auto").set_output(transform="pandas")
     Y = model.fit_transform(frame)
     assert list(Y.columns) == [f"heatembedding{i}" for i in range(3)]
@@ -512,7 +513,7 @@ def test_columns_of_a_data_frame_are_named():
 @pytest.mark.parametrize("n", [2, 3, 5])
 @every_affinity
 def test_few_points(affinity, n, time):
-    X = points(n) / 2
+    X = cloud(n, 3, seed=1) / 2
     for k in sorted({1, n - 1}):
         model = make(k, time, **affinity).fit(X)
         assert model.embedding_.shape == (n, k)
@@ -534,7 +535,7 @@ def test_points_with_the_same_affinities_are_all_zero(time):
 
 @every_affinity
 def test_two_components_stand_apart(affinity):
-    X = np.vstack([points(20), points(15, seed=2) + 1000])
+    X = np.vstack([cloud(20, 3, seed=1), cloud(15, 3, seed=2) + 1000])
     for time in (8, "auto", 10**6):
         with pytest.warns(hs.DisconnectedWarning, match="2 components"):
             Y = make(2, time, **affinity).fit_transform(X)
@@ -559,7 +560,7 @@ def test_many_copies_of_one_point_leave_the_others_to_be_seen(seed, monkeypatch)
 
 
 def test_times_beyond_the_range_of_numbers_keep_the_scale_apart():
-    X = points(30)
+    X = cloud(30, 3, seed=1)
     with pytest.warns(ScaleWarning, match="log_scale"):
         model = make(2, 10**7, affinity="dense", epsilon=1.0).fit(X)
     assert np.isfinite(model.embedding_).all()
@@ -594,4 +595,4 @@ def test_times_beyond_the_range_of_numbers_keep_the_scale_apart():
 )
 def test_bad_parameters_are_named(changes, error, message):
     with pytest.raises(error, match=message):
-        hs.HeatEmbedding(**changes).fit(points(40))
+        hs.HeatEmbedding(**changes).fit(cloud(40, 3, seed=1))

@@ -9,13 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import heatsketch as hs
 from heatsketch._checks import ConvergenceWarning
 from heatsketch.mixture import CholeskyMap, MixtureKernel
 from heatsketch.mixture.maps import draw
 from heatsketch.mixture.steps import Steps
+from problems.checks import estimator_checks
 
 
 def clouds(n=240, m=2, seed=0):
@@ -39,11 +39,9 @@ def mixture_of(m, K=3, seed=0, epsilon=1.0, spread=2.0):
     )
 
 
-@parametrize_with_checks(
-    [
-        hs.MixtureDiffusion(),
-        hs.MixtureDiffusion(1, epsilon="median", mixture=2, time=2, max_features=40),
-    ]
+@estimator_checks(
+    hs.MixtureDiffusion(),
+    hs.MixtureDiffusion(1, epsilon="median", mixture=2, time=2, max_features=40),
 )
 @pytest.mark.filterwarnings("ignore::heatsketch.ConvergenceWarning")
 def test_scikit_learn_rules(estimator, check):

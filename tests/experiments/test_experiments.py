@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from scipy.special import ive
 
 import heatsketch as hs
 from heatsketch import cli
@@ -21,6 +20,7 @@ from heatsketch.experiments import (
     trials,
 )
 from heatsketch.experiments.trials import Result, Sample, Task
+from problems.spectra import log_L_of_first_pair
 
 pytest.importorskip("matplotlib")
 
@@ -69,13 +69,7 @@ def test_diffusion_map_of_the_equispaced_circle_has_its_closed_form(form):
     s = methods.spectrum(X, epsilon, form)
     D = pdist(methods.diffusion_factor(s, p))
     measured = hs.distortion(methods.diffusion_map(s, p, 2), D).log_L
-    # The kernel is circulant with eigenvalues I_m(2/ε)/I_0(2/ε), each m >= 1 twice, so the squared
-    # distance at angle θ is Σ λ_m^2p (1 - cos mθ), up to a factor, and embedded its first term.
-    m, angle = np.arange(1, n // 2), 2 * np.pi * np.arange(1, n // 2 + 1) / n
-    weights = (ive(m, 2 / epsilon) / ive(0, 2 / epsilon)) ** (2 * p)
-    squared = (1 - np.cos(np.outer(angle, m))) @ weights
-    ratio = (1 - np.cos(angle)) / squared
-    assert measured == pytest.approx(np.log(ratio.max() / ratio.min()) / 2, abs=1e-7)
+    assert measured == pytest.approx(log_L_of_first_pair(n, epsilon, p), abs=1e-7)
     assert measured == pytest.approx(0.0770, abs=5e-5)
 
 

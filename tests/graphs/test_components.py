@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from heatsketch import Dense, Kernel, LowRank, Sparse, gaussian_affinity
 from heatsketch.graphs.components import NEGLIGIBLE, component_labels, isolated_points
-
-examples = settings(max_examples=25, deadline=None, derandomize=True)
 
 
 def same_partition(ours, want):
@@ -34,7 +32,6 @@ def groups(sizes, gap=100.0, spread=1.0, seed=0):
     return np.column_stack([gap * label, spread * rng.random(len(label))]), label
 
 
-@examples
 @given(st.integers(2, 40), st.floats(0, 0.12), st.integers(0, 10**6))
 def test_components_are_those_of_the_graph_of_affinities_that_count(n, density, seed):
     links = random_links(n, density, seed)

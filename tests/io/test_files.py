@@ -74,7 +74,6 @@ def test_ids_and_labels_survive(tmp_path, suffix):
     assert back.label == "group"
 
 
-@settings(max_examples=25)
 @given(
     words=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")),
@@ -378,7 +377,6 @@ def test_hostile_npy_is_refused(tmp_path, case):
     assert "t.npy" in str(caught.value)
 
 
-@settings(max_examples=60)
 @given(place=st.integers(0, 127), byte=st.integers(0, 255))
 def test_npy_with_one_wrong_byte_is_read_or_refused(tmp_path_factory, place, byte):
     buffer = streams.BytesIO()

@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist, pdist, squareform
-from scipy.special import ive, logsumexp, softmax
+from scipy.special import logsumexp, softmax
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
@@ -22,8 +21,10 @@ from heatsketch.isometry.loss import LogDistortion
 from heatsketch.isometry.pairs import PairList
 from heatsketch.metrics import distortions as metrics
 from heatsketch.metrics import row_distortion
+from problems.checks import estimator_checks
+from problems.clouds import even_circle, on_torus
+from problems.spectra import log_L_of_first_pair
 
-examples = settings(max_examples=25, deadline=None, derandomize=True)
 seeds = st.integers(0, 10**6)
 BETAS = [2**j for j in range(1, 11)]
 TAU = 2 * np.pi
@@ -107,7 +108,6 @@ def test_gradient_is_the_slope_of_the_value(beta):
     assert_allclose(J(Y, beta)[1], slope, rtol=1e-5, atol=1e-6)
 
 
-@examples
 @given(seeds, st.integers(2, 12), st.integers(1, 4), st.sampled_from(BETAS))
 def test_the_loss_is_log_L_from_below(seed, n, k, beta):
     rng = np.random.default_rng(seed)
@@ -117,7 +117,6 @@ def test_the_loss_is_log_L_from_below(seed, n, k, beta):
     assert value >= log_L - 2 * math.log(J.n_pairs) / beta - 1e-12
 
 
-@examples
 @given(seeds, st.integers(1, 4), st.sampled_from(BETAS), st.floats(1e-8, 1e8), st.floats(-9, 9))
 def test_the_loss_sees_neither_scale_nor_rotation_nor_shift(seed, k, beta, scale, shift):
     rng = np.random.default_rng(seed)
@@ -208,7 +207,6 @@ def test_points_that_coincide_have_a_finite_loss(beta):
 # Pairs
 
 
-@examples
 @given(seeds, st.integers(2, 30), st.integers(1, 4))
 def test_a_list_holds_each_pair_once_whatever_the_order_of_adding(seed, n, k):
     rng = np.random.default_rng(seed)
@@ -382,7 +380,6 @@ def principal(X, k):
     return centred @ np.linalg.svd(centred, full_matrices=False)[2][:k].T
 
 
-@examples
 @given(seeds, st.integers(1, 4), st.integers(0, 4), st.floats(-50, 50))
 def test_flat_data_keep_all_distances_old_and_new(seed, k, more, shift):
     rng = np.random.default_rng(seed)
@@ -451,7 +448,6 @@ def test_points_of_a_grid_do_not_coincide(side, r, k, validation_fraction):
     assert projection.distortion_.log_L < 4
 
 
-@examples
 @given(
     seeds,
     st.integers(4, 20),
@@ -477,14 +473,8 @@ def diffusion_factor(X, epsilon, p):
 
 def test_on_the_circle_no_worse_than_its_two_eigenvectors():
     n, epsilon, p = 300, 0.25, 8
-    angle = TAU * np.arange(n) / n
-    F = diffusion_factor(np.column_stack([np.cos(angle), np.sin(angle)]), epsilon, p)
-    # D² is a sum over m of λ_m^2p (1 - cos mθ), λ_m = I_m(2/ε)/I_0(2/ε); the pair has its first.
-    m, steps = np.arange(1, n // 2), np.arange(1, n // 2 + 1)
-    weights = (ive(m, 2 / epsilon) / ive(0, 2 / epsilon)) ** (2 * p)
-    angle = TAU * steps / n
-    ratio = (1 - np.cos(angle)) / ((1 - np.cos(np.outer(angle, m))) @ weights)
-    pair = np.log(ratio.max() / ratio.min()) / 2
+    F = diffusion_factor(even_circle(n), epsilon, p)
+    pair = log_L_of_first_pair(n, epsilon, p)
     assert pair == pytest.approx(0.0770, abs=5e-5)
     assert fitted(F, 2).distortion_.log_L <= pair + 1e-6
 
@@ -493,7 +483,7 @@ def test_on_the_circle_no_worse_than_its_two_eigenvectors():
 def test_a_small_circle_is_not_lost_beside_a_large_one(seed):
     # Three leading directions of the torus are of the large circle, but for one.
     u, v = np.random.default_rng(seed).uniform(0, TAU, (2, 150))
-    X = np.column_stack([np.cos(u), np.sin(u), 3.5 * np.cos(v), 3.5 * np.sin(v)])
+    X = on_torus(u, v, 3.5)
     F = diffusion_factor(X, 0.3, 10)
     log_L = fitted(F, 3).distortion_.log_L
     assert log_L <= 0.5 * row_distortion(principal(F, 3), F).log_L
@@ -852,11 +842,9 @@ def test_no_more_rows_are_learned_from_than_enough(monkeypatch):
 # Rules and errors
 
 
-@parametrize_with_checks(
-    [
-        NearIsometricProjection(n_init=1, max_iter=5, validation_fraction=0),
-        NearIsometricProjection(1, n_init=2, max_iter=3),
-    ]
+@estimator_checks(
+    NearIsometricProjection(n_init=1, max_iter=5, validation_fraction=0),
+    NearIsometricProjection(1, n_init=2, max_iter=3),
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -3,7 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -12,13 +12,9 @@ from heatsketch import Dense, Kernel, ScaleWarning, Sparse, gaussian_affinity
 from heatsketch.markov import affinity
 from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
 from heatsketch.scales.bandwidth import rule_epsilon
+from problems.clouds import cloud
 
-examples = settings(max_examples=25, deadline=None, derandomize=True)
 SELF_TUNING = "self-tuning"
-
-
-def cloud(n=40, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def dyadic(n=40, d=3):
@@ -44,10 +40,9 @@ def all_affinities(X, epsilon):
 # The definition
 
 
-@examples
 @given(st.integers(0, 10**6), st.floats(0.01, 100), st.integers(1, 5))
 def test_dense_affinity_is_its_definition(seed, epsilon, d):
-    X = cloud(20, d, seed)
+    X = cloud(20, d, seed=seed)
     K = gaussian_affinity(X, epsilon)
     np.testing.assert_allclose(K, np.exp(-cdist(X, X, "sqeuclidean") / epsilon), rtol=1e-11)
     assert (K == K.T).all()
@@ -56,13 +51,15 @@ def test_dense_affinity_is_its_definition(seed, epsilon, d):
 
 @pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
 def test_rules_give_the_bandwidth(rule):
-    X = cloud()
+    X = cloud(40, 3)
     want = gaussian_affinity(X, rule_epsilon(X, rule))
     np.testing.assert_array_equal(gaussian_affinity(X, rule), want)
 
 
 def test_the_default_rule_is_ksum():
-    np.testing.assert_array_equal(gaussian_affinity(cloud()), gaussian_affinity(cloud(), "ksum"))
+    np.testing.assert_array_equal(
+        gaussian_affinity(cloud(40, 3)), gaussian_affinity(cloud(40, 3), "ksum")
+    )
 
 
 def test_symmetric_to_the_last_bit_across_row_tiles(monkeypatch):
@@ -80,7 +77,7 @@ def affinity_tiles(n, tile):
 @pytest.mark.parametrize("epsilon", [0, -1.0, np.nan, np.inf])
 def test_an_epsilon_that_is_no_bandwidth_is_refused(epsilon):
     with pytest.raises(ValueError, match="epsilon="):
-        gaussian_affinity(cloud(), epsilon)
+        gaussian_affinity(cloud(40, 3), epsilon)
 
 
 # Metamorphic relations
@@ -88,7 +85,7 @@ def test_an_epsilon_that_is_no_bandwidth_is_refused(epsilon):
 
 @pytest.mark.parametrize("exponent", [-300, -3, 5, 300])
 def test_powers_of_two_change_no_bit(exponent):
-    X = cloud()
+    X = cloud(40, 3)
     scaled = all_affinities(np.ldexp(X, exponent), np.ldexp(1.5, 2 * exponent))
     for name, K in all_affinities(X, 1.5).items():
         np.testing.assert_array_equal(scaled[name], K, err_msg=name)
@@ -96,7 +93,7 @@ def test_powers_of_two_change_no_bit(exponent):
 
 @pytest.mark.parametrize("scale", [1e-6, 0.7, 1e6])
 def test_scaling_the_data_and_epsilon_changes_nothing(scale):
-    X = cloud()
+    X = cloud(40, 3)
     scaled = all_affinities(scale * X, scale**2 * 1.5)
     for name, K in all_affinities(X, 1.5).items():
         np.testing.assert_allclose(scaled[name], K, rtol=1e-11, err_msg=name)
@@ -104,7 +101,7 @@ def test_scaling_the_data_and_epsilon_changes_nothing(scale):
 
 def test_self_tuning_does_not_know_the_unit_of_length():
     for build in (knn_affinity, dense_affinity):
-        K, scaled = (matrix(build(s * cloud(), SELF_TUNING, 6)) for s in (1.0, 123.0))
+        K, scaled = (matrix(build(s * cloud(40, 3), SELF_TUNING, 6)) for s in (1.0, 123.0))
         np.testing.assert_allclose(scaled, K, rtol=1e-11)
 
 
@@ -117,7 +114,7 @@ def test_an_offset_changes_nothing(offset):
 
 
 def test_a_rotation_changes_nothing():
-    X = cloud()
+    X = cloud(40, 3)
     turn = np.linalg.qr(cloud(3, 3, seed=1))[0]
     turned = all_affinities(X @ turn, 1.5)
     for name, K in all_affinities(X, 1.5).items():
@@ -126,14 +123,14 @@ def test_a_rotation_changes_nothing():
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e4])
 def test_a_constant_column_changes_nothing(value):
-    X = cloud()
+    X = cloud(40, 3)
     wider = all_affinities(np.column_stack([X, np.full(len(X), value)]), 1.5)
     for name, K in all_affinities(X, 1.5).items():
         np.testing.assert_allclose(wider[name], K, rtol=1e-11, err_msg=name)
 
 
 def test_the_order_of_points_is_the_order_of_rows():
-    X = cloud()
+    X = cloud(40, 3)
     order = np.random.default_rng(2).permutation(len(X))
     permuted = all_affinities(X[order], 1.5)
     for name, K in all_affinities(X, 1.5).items():
@@ -142,7 +139,7 @@ def test_the_order_of_points_is_the_order_of_rows():
 
 
 def test_duplicates_have_equal_rows_and_affinity_one():
-    X = np.vstack([cloud(), cloud()[:5]])
+    X = np.vstack([cloud(40, 3), cloud(40, 3)[:5]])
     for name in ("dense", "radius"):
         K = all_affinities(X, 1.5)[name]
         np.testing.assert_allclose(K[:5], K[40:], rtol=1e-14)
@@ -161,7 +158,7 @@ def test_two_narrow_clusters_far_apart_keep_their_digits(width):
 
 
 def test_sparse_points_have_the_affinities_of_dense_ones():
-    X = cloud() * (cloud(seed=3) > -1)
+    X = cloud(40, 3) * (cloud(40, 3, seed=3) > -1)
     dense, thin = all_affinities(X, 1.5), sparse.csr_matrix(X)
     np.testing.assert_allclose(gaussian_affinity(thin, 1.5), dense["dense"], rtol=1e-11)
     for build in (knn_affinity, dense_affinity):
@@ -172,7 +169,7 @@ def test_sparse_points_have_the_affinities_of_dense_ones():
 
 
 def test_single_precision_points_are_computed_in_double():
-    X = cloud().astype(np.float32)
+    X = cloud(40, 3).astype(np.float32)
     K = gaussian_affinity(X, 1.5)
     assert K.dtype == np.float64
     np.testing.assert_array_equal(K, gaussian_affinity(X.astype(np.float64), 1.5))
@@ -183,13 +180,13 @@ def test_single_precision_points_are_computed_in_double():
 
 @pytest.mark.parametrize("epsilon", [1.5, SELF_TUNING])
 def test_dense_rows_of_training_points_are_rows_of_the_matrix(epsilon):
-    X = cloud()
+    X = cloud(40, 3)
     built = dense_affinity(X, epsilon, 6)
     np.testing.assert_allclose(built.rows(X[5:9]), matrix(built)[5:9], rtol=1e-12)
 
 
 def test_dense_self_tuning_uses_the_distance_to_the_middle_neighbour():
-    X = cloud()
+    X = cloud(40, 3)
     built = dense_affinity(X, SELF_TUNING, 7)  # 7 // 2 = 3rd neighbour
     D = cdist(X, X)
     s = np.sort(D, axis=1)[:, 3]
@@ -209,7 +206,7 @@ def test_a_dense_kernel_of_many_points_is_not_stored():
 
 
 def test_stored_and_unstored_kernels_are_the_same_operator(monkeypatch):
-    X = cloud()
+    X = cloud(40, 3)
     stored = matrix(dense_affinity(X, SELF_TUNING, 6))
     monkeypatch.setattr(affinity, "STORED_POINTS", 10)
     np.testing.assert_allclose(matrix(dense_affinity(X, SELF_TUNING, 6)), stored, rtol=1e-12)
@@ -218,7 +215,7 @@ def test_stored_and_unstored_kernels_are_the_same_operator(monkeypatch):
 @pytest.mark.parametrize("epsilon", [0.1, SELF_TUNING])
 @pytest.mark.parametrize("build", [dense_affinity, knn_affinity], ids=["dense", "knn"])
 def test_a_new_point_far_from_all_is_mapped_to_the_nearest(build, epsilon):
-    X = cloud()
+    X = cloud(40, 3)
     built = build(X, epsilon, 6)
     new = np.vstack([X[7], 1000 * X[3]])
     nearest = cdist(new[1:], X).argmin()
@@ -230,7 +227,7 @@ def test_a_new_point_far_from_all_is_mapped_to_the_nearest(build, epsilon):
 
 
 def test_a_new_point_beyond_the_radius_is_mapped_to_the_nearest():
-    X = cloud()
+    X = cloud(40, 3)
     built = radius_affinity(X, 0.5)
     with pytest.warns(ScaleWarning, match="too far"):
         row = built.rows(X[:1] + 100).toarray()
@@ -242,7 +239,7 @@ def test_a_new_point_beyond_the_radius_is_mapped_to_the_nearest():
 
 @pytest.mark.parametrize("cut", [1.0, 3.0, 5.0])
 def test_radius_keeps_the_dense_entries_within_the_cut(cut):
-    X, epsilon = cloud(80), 0.4
+    X, epsilon = cloud(80, 3), 0.4
     built = radius_affinity(X, epsilon, cut)
     D, K = cdist(X, X), gaussian_affinity(X, epsilon)
     inside = cut * np.sqrt(epsilon / 2) >= D
@@ -254,7 +251,7 @@ def test_radius_keeps_the_dense_entries_within_the_cut(cut):
 
 
 def test_the_default_cut_is_five():
-    X = cloud(80)
+    X = cloud(80, 3)
     difference = (
         radius_affinity(X, 0.4).operator.matrix - radius_affinity(X, 0.4, 5.0).operator.matrix
     )
@@ -263,13 +260,13 @@ def test_the_default_cut_is_five():
 
 
 def test_radius_rows_of_training_points_are_rows_of_the_matrix():
-    X = cloud(80)
+    X = cloud(80, 3)
     built = radius_affinity(X, 0.4)
     np.testing.assert_array_equal(built.rows(X).toarray(), matrix(built))
 
 
 def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeypatch):
-    X = cloud(80)
+    X = cloud(80, 3)
     stored = affinity._RADIUS_BYTES_PER_ENTRY * radius_affinity(X, 0.4).operator.matrix.nnz
     monkeypatch.setattr(affinity, "_MAX_RADIUS_BYTES", 2 * stored)
     radius_affinity(X, 0.4)
@@ -285,7 +282,7 @@ def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeyp
 )
 def test_radius_refuses_what_it_cannot_do(epsilon, cut, match):
     with pytest.raises(ValueError, match=match):
-        radius_affinity(cloud(), epsilon, cut)
+        radius_affinity(cloud(40, 3), epsilon, cut)
 
 
 # Nearest neighbours
@@ -314,7 +311,7 @@ def test_knn_self_tuning_is_its_definition(k, d):
 
 
 def test_knn_with_a_number_is_its_definition():
-    X = cloud(60)
+    X = cloud(60, 3)
     own, both = neighbour_graph(X, 5, np.full(60, np.sqrt(0.7)))
     built = knn_affinity(X, 0.7, 5)
     np.testing.assert_allclose(matrix(built), both, rtol=1e-12)
@@ -340,7 +337,7 @@ def test_knn_rows_of_training_points_are_their_own_rows_bitwise(epsilon, d):
 
 
 def test_knn_merges_duplicates():
-    X = cloud(30)
+    X = cloud(30, 3)
     twice = np.vstack([X[[4]], X, X[[9, 9]]])  # first appearances: 4, 0, 1, 2, 3, 5, …
     built = knn_affinity(twice, SELF_TUNING, 6)
     order = [4, 0, 1, 2, 3, *range(5, 30)]
@@ -353,13 +350,13 @@ def test_knn_merges_duplicates():
 
 
 def test_distinct_points_are_their_own_vertices():
-    built = knn_affinity(cloud(), SELF_TUNING, 6)
+    built = knn_affinity(cloud(40, 3), SELF_TUNING, 6)
     assert built.vertex is None
     assert built.diagnostics == {"n_neighbors": 6, "duplicates": 0}
 
 
 def test_a_new_point_takes_its_scale_from_its_neighbours():
-    X, new = cloud(), cloud(3, seed=5)
+    X, new = cloud(40, 3), cloud(3, 3, seed=5)
     built = knn_affinity(X, SELF_TUNING, 6)
     D = cdist(new, X)
     # The k + 1 nearest, scale the (k//2 + 1)-th: what a training point, 0 from itself, has.
@@ -370,7 +367,7 @@ def test_a_new_point_takes_its_scale_from_its_neighbours():
 
 
 def test_more_neighbours_than_points_are_cut_with_a_warning():
-    X = cloud(10)
+    X = cloud(10, 3)
     with pytest.warns(UserWarning, match="n_neighbors=15 but X has 10 distinct points"):
         built = knn_affinity(X, 0.7, 15)
     np.testing.assert_allclose(matrix(built), gaussian_affinity(X, 0.7), rtol=1e-12)
@@ -390,4 +387,4 @@ def test_self_tuning_needs_points_that_differ(build):
 )
 def test_bad_numbers_of_neighbours_are_refused(n_neighbors, error):
     with pytest.raises(error, match="n_neighbors"):
-        knn_affinity(cloud(), SELF_TUNING, n_neighbors)
+        knn_affinity(cloud(40, 3), SELF_TUNING, n_neighbors)

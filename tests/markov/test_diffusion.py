@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 import heatsketch as hs
 from heatsketch import CertificateError, Diffusion, DisconnectedWarning, ScaleWarning
 from heatsketch.markov.affinity import knn_affinity, radius_affinity
+from problems.clouds import cloud
 
 NORMALIZATIONS = ["symmetric", "markov", "bistochastic"]
 POINTS = {
@@ -23,10 +24,6 @@ ways = pytest.mark.parametrize("way", POINTS.values(), ids=POINTS.keys())
 normalizations = pytest.mark.parametrize("normalization", NORMALIZATIONS)
 
 
-def cloud(n=60, d=2, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
-
-
 def matrix(d):
     return d.operator @ np.eye(d.n)
 
@@ -37,7 +34,7 @@ def dense(rows):
 
 def built(way, normalization="markov", X=None, **more):
     """A diffusion scaled to rounding."""
-    X = cloud() if X is None else X
+    X = cloud(60, 2) if X is None else X
     return Diffusion.from_points(X, normalization=normalization, tol=1e-13, **way, **more)
 
 
@@ -69,7 +66,7 @@ def test_the_stated_interval_holds_the_spectrum(way, normalization):
 
 
 def test_symmetric_and_bistochastic_are_the_algorithms_of_the_paper():
-    K = hs.gaussian_affinity(cloud(), 0.5)
+    K = hs.gaussian_affinity(cloud(60, 2), 0.5)
     way = POINTS["dense"]
     np.testing.assert_allclose(matrix(built(way, "symmetric")), hs.symmetric_normalize(K))
     B = hs.bistochastic_normalize(K, tol=1e-13)
@@ -83,7 +80,7 @@ def test_markov_form_is_similar_to_the_markov_matrix(alpha):
     d = built(POINTS["radius"], alpha=alpha)
     root = np.sqrt(d.measure)
     P = matrix(d) * root / root[:, None]
-    K = radius_affinity(cloud(), 0.5).operator.matrix.toarray()
+    K = radius_affinity(cloud(60, 2), 0.5).operator.matrix.toarray()
     np.testing.assert_allclose(P, hs.markov_normalize(K, alpha), rtol=1e-11)
     np.testing.assert_allclose(d.measure @ P, d.measure, rtol=1e-11)
 
@@ -96,20 +93,23 @@ def test_alpha_belongs_to_the_markov_form_alone():
 
 
 def test_the_function_of_the_package_builds_from_points():
-    ours, want = hs.diffusion(cloud(), n_neighbors=8), Diffusion.from_points(cloud(), n_neighbors=8)
+    ours, want = (
+        hs.diffusion(cloud(60, 2), n_neighbors=8),
+        Diffusion.from_points(cloud(60, 2), n_neighbors=8),
+    )
     np.testing.assert_array_equal(matrix(ours), matrix(want))
 
 
 def test_the_default_is_the_self_tuning_graph_of_15_neighbours_in_markov_form():
-    d = Diffusion.from_points(cloud())
-    K = knn_affinity(cloud(), "self-tuning", 15).operator.matrix
+    d = Diffusion.from_points(cloud(60, 2))
+    K = knn_affinity(cloud(60, 2), "self-tuning", 15).operator.matrix
     want = Diffusion.from_affinity(K, normalization="markov", alpha=1.0)
     np.testing.assert_array_equal(matrix(d), matrix(want))
 
 
 def test_the_cut_reaches_the_affinity():
     wide, narrow = (built(POINTS["radius"], cut=cut) for cut in (5.0, 2.0))
-    inside = cdist(cloud(), cloud()) <= 2.0 * np.sqrt(0.5 / 2)
+    inside = cdist(cloud(60, 2), cloud(60, 2)) <= 2.0 * np.sqrt(0.5 / 2)
     np.testing.assert_array_equal(matrix(narrow) > 0, inside)
     assert (matrix(wide) > 0).sum() > inside.sum()
 
@@ -126,7 +126,7 @@ def test_the_cut_reaches_the_affinity():
 )
 def test_bad_choices_are_refused(arguments, match):
     with pytest.raises(ValueError, match=match):
-        Diffusion.from_points(cloud(), **arguments)
+        Diffusion.from_points(cloud(60, 2), **arguments)
 
 
 # Rows for new points
@@ -136,15 +136,15 @@ def test_bad_choices_are_refused(arguments, match):
 @normalizations
 def test_rows_of_the_data_are_rows_of_the_operator(name, normalization):
     d = built(POINTS[name], normalization)
-    np.testing.assert_allclose(dense(d.extend(cloud())), matrix(d), rtol=1e-11, atol=1e-15)
-    np.testing.assert_allclose(dense(d.extend(cloud()[7:8])), matrix(d)[7:8], rtol=1e-11)
+    np.testing.assert_allclose(dense(d.extend(cloud(60, 2))), matrix(d), rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(dense(d.extend(cloud(60, 2)[7:8])), matrix(d)[7:8], rtol=1e-11)
     assert d.own_rows is None
 
 
 @pytest.mark.parametrize("name", ["knn", "knn with a number"])
 @normalizations
 def test_rows_of_the_data_are_its_own_rows_of_the_graph(name, normalization):
-    X = cloud()
+    X = cloud(60, 2)
     X = np.vstack([X, X[:4]])
     d = built(POINTS[name], normalization, X)
     assert d.n == 60
@@ -154,7 +154,7 @@ def test_rows_of_the_data_are_its_own_rows_of_the_graph(name, normalization):
 
 @ways
 def test_a_row_depends_on_its_point_alone(way):
-    d, new = built(way), cloud(9, seed=5)
+    d, new = built(way), cloud(9, 2, seed=5)
     rows = dense(d.extend(new))
     for i in range(9):
         np.testing.assert_allclose(dense(d.extend(new[i : i + 1]))[0], rows[i], rtol=1e-13)
@@ -164,7 +164,7 @@ def test_a_row_depends_on_its_point_alone(way):
 @normalizations
 def test_a_new_row_is_that_of_the_formula(name, normalization):
     """A new row is a(x, j) = K(x, j) s(x) s_j with the scale of x from its affinities."""
-    X, new = cloud(), cloud(5, seed=7)
+    X, new = cloud(60, 2), cloud(5, 2, seed=7)
     K, k = (np.exp(-cdist(x, X, "sqeuclidean") / 0.5) for x in (X, new))
     if name == "radius":
         inside = 5 * np.sqrt(0.5 / 2)
@@ -182,7 +182,7 @@ def test_a_new_row_is_that_of_the_formula(name, normalization):
 
 
 def test_rows_of_a_given_affinity_take_affinities():
-    K = hs.gaussian_affinity(cloud(), 0.5)
+    K = hs.gaussian_affinity(cloud(60, 2), 0.5)
     d = Diffusion.from_affinity(K)
     np.testing.assert_allclose(d.extend(K[4:7]), matrix(d)[4:7], rtol=1e-12)
     np.testing.assert_allclose(
@@ -208,19 +208,19 @@ def test_affinities_of_new_points_are_checked(rows, match):
 
 def test_new_points_need_the_features_of_the_data():
     with pytest.raises(ValueError, match="X has 3 columns, but the diffusion was built with 2"):
-        built(POINTS["knn"]).extend(cloud(d=3))
+        built(POINTS["knn"]).extend(cloud(60, 3))
 
 
 @ways
 def test_smoothing_the_data_is_smoothing_new_points_that_equal_it(way):
     d, H = built(way), cloud(60, 4, seed=1)
-    np.testing.assert_allclose(d.smooth_new(cloud(), H), d.smooth(H), rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(d.smooth(H), dense(d.extend(cloud())) @ H, atol=1e-12)
+    np.testing.assert_allclose(d.smooth_new(cloud(60, 2), H), d.smooth(H), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(d.smooth(H), dense(d.extend(cloud(60, 2))) @ H, atol=1e-12)
     assert d.smooth_new(np.empty((0, 2)), H).shape == (0, 4)
 
 
 def test_many_new_points_go_through_in_tiles():
-    d, new = built(POINTS["knn"]), cloud(2500, seed=3)
+    d, new = built(POINTS["knn"]), cloud(2500, 2, seed=3)
     H = cloud(60, 2, seed=1)
     np.testing.assert_allclose(d.smooth_new(new, H), d.extend(new) @ H, rtol=1e-12)
 
@@ -228,7 +228,7 @@ def test_many_new_points_go_through_in_tiles():
 def test_a_diffusion_without_a_rule_says_so():
     d = Diffusion(hs.Dense(np.eye(2)), np.full(2, 0.5), None)
     with pytest.raises(ValueError, match="no rule for new points"):
-        d.smooth_new(cloud(1), np.eye(2))
+        d.smooth_new(cloud(1, 2), np.eye(2))
 
 
 @ways
@@ -282,14 +282,14 @@ def test_what_is_no_graph_is_refused(graph, match):
 
 
 def test_sparse_dense_and_operator_affinities_are_one_diffusion():
-    K = hs.gaussian_affinity(cloud(), 0.5)
+    K = hs.gaussian_affinity(cloud(60, 2), 0.5)
     want = matrix(Diffusion.from_affinity(K))
-    for form in (sparse.csr_matrix(K), hs.Dense(K), hs.Kernel(cloud(), 0.5)):
+    for form in (sparse.csr_matrix(K), hs.Dense(K), hs.Kernel(cloud(60, 2), 0.5)):
         np.testing.assert_allclose(matrix(Diffusion.from_affinity(form)), want, rtol=1e-11)
 
 
 def test_distances_passed_as_affinities_are_noticed():
-    D = cdist(cloud(), cloud())
+    D = cdist(cloud(60, 2), cloud(60, 2))
     with pytest.warns(UserWarning, match="looks like distances"):
         Diffusion.from_affinity(D)
     with warnings.catch_warnings():
@@ -302,7 +302,7 @@ def test_distances_passed_as_affinities_are_noticed():
 
 @normalizations
 def test_an_operator_that_changes_between_products_is_caught(normalization, monkeypatch):
-    K = hs.Dense(hs.gaussian_affinity(cloud(), 0.5))
+    K = hs.Dense(hs.gaussian_affinity(cloud(60, 2), 0.5))
     product, calls, last = hs.Dense.__matmul__, [], np.inf
 
     def drifting(self, x):
@@ -359,12 +359,12 @@ def test_a_bandwidth_too_small_for_most_points_is_an_error(alone):
 
 
 def test_a_feature_that_decides_everything_is_reported():
-    X = cloud() * [1.0, 1e4]
+    X = cloud(60, 2) * [1.0, 1e4]
     with pytest.warns(ScaleWarning, match="Feature 1 carries"):
         Diffusion.from_points(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Diffusion.from_points(cloud() * [1.0, 30.0])
+        Diffusion.from_points(cloud(60, 2) * [1.0, 30.0])
         Diffusion.from_points(X[:, 1:])
 
 
@@ -383,18 +383,18 @@ def test_pickling_keeps_every_bit(way):
     again = pickle.loads(pickle.dumps(d))
     np.testing.assert_array_equal(matrix(again), matrix(d))
     np.testing.assert_array_equal(again.measure, d.measure)
-    new = cloud(5, seed=9)
+    new = cloud(5, 2, seed=9)
     np.testing.assert_array_equal(dense(again.extend(new)), dense(d.extend(new)))
     assert again.diagnostics == d.diagnostics
 
 
 @ways
 def test_the_data_are_left_as_they_are(way):
-    X = cloud()
+    X = cloud(60, 2)
     X.setflags(write=False)
     d = built(way, X=X)
     d.extend(X)
-    np.testing.assert_array_equal(X, cloud())
+    np.testing.assert_array_equal(X, cloud(60, 2))
 
 
 def test_an_operator_whose_powers_would_grow_is_refused():

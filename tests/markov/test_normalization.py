@@ -2,7 +2,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -18,7 +18,6 @@ from heatsketch import (
 )
 from heatsketch.markov.normalization import bistochastic_scaling, markov_scaling
 
-examples = settings(max_examples=25, deadline=None, derandomize=True)
 NORMALIZE = {
     "symmetric": symmetric_normalize,
     "markov": markov_normalize,
@@ -175,7 +174,6 @@ def test_copies_of_all_points_share_the_weight():
     np.testing.assert_allclose(copies, np.kron(B, np.ones((3, 3)) / 3), rtol=1e-10, atol=1e-15)
 
 
-@examples
 @given(st.integers(0, 10**6), st.floats(1e-3, 1e3))
 def test_with_a_unit_diagonal_the_scales_lie_between_one_over_n_and_one(seed, epsilon):
     s = bistochastic_scaling(Dense(affinity(30, epsilon, seed)), 1e-10).s
@@ -256,7 +254,6 @@ def has_total_support(K):
     return bool((covered == (K > 0)).all())
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.integers(3, 6), st.integers(0, 10**6))
 def test_zero_diagonals_are_refused_exactly_without_total_support(n, seed):
     rng = np.random.default_rng(seed)

@@ -2,29 +2,23 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.linalg import expm
 from scipy.spatial.distance import cdist, pdist, squareform
-from scipy.special import ive
 
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.metrics import diffusion_distortion, row_distortion, share_within
 from heatsketch.metrics import distortions as metrics
 from heatsketch.metrics.distances import sample_pairs
-
-examples = settings(max_examples=25, deadline=None, derandomize=True)
-TAU = 2 * np.pi
-
-
-def cloud(n=40, d=2, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
+from problems.clouds import cloud, even_circle
+from problems.spectra import circle_distances, log_L_of_first_pair
 
 
 def symmetric(n=40, epsilon=0.5):
-    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n), epsilon))
+    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, 2), epsilon))
 
 
 def rows_apart(M):
@@ -97,7 +91,7 @@ def test_pairs_are_those_asked_for_in_their_order():
 @pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
 def test_a_diffusion_has_the_distances_of_its_operator(normalization):
     d = Diffusion.from_points(
-        cloud(), affinity="dense", epsilon=0.5, normalization=normalization, tol=1e-13
+        cloud(40, 2), affinity="dense", epsilon=0.5, normalization=normalization, tol=1e-13
     )
     want = rows_apart(np.linalg.matrix_power(d.operator @ np.eye(40), 4))
     np.testing.assert_allclose(diffusion_distance(d, 4), want, rtol=1e-10)
@@ -107,8 +101,8 @@ def test_a_diffusion_has_the_distances_of_its_operator(normalization):
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 @pytest.mark.parametrize("time", [1, 6])
 def test_the_markov_form_weighs_by_the_inverse_of_the_measure(alpha, time):
-    d = Diffusion.from_points(cloud(), affinity="dense", epsilon=0.5, alpha=alpha)
-    K = hs.gaussian_affinity(cloud(), 0.5)
+    d = Diffusion.from_points(cloud(40, 2), affinity="dense", epsilon=0.5, alpha=alpha)
+    K = hs.gaussian_affinity(cloud(40, 2), 0.5)
     K = K / np.outer(K.sum(axis=1), K.sum(axis=1)) ** alpha
     pi = K.sum(axis=1) / K.sum()
     p = np.linalg.matrix_power(K / K.sum(axis=1, keepdims=True), time)
@@ -116,12 +110,12 @@ def test_the_markov_form_weighs_by_the_inverse_of_the_measure(alpha, time):
 
 
 def test_duplicates_that_share_a_vertex_are_at_distance_zero():
-    X = np.vstack([cloud(), cloud()[:3]])
+    X = np.vstack([cloud(40, 2), cloud(40, 2)[:3]])
     d = Diffusion.from_points(X, n_neighbors=8)
     D = squareform(diffusion_distance(d, 4))
     assert D.shape == (43, 43)
     assert (D[np.arange(3), 40 + np.arange(3)] == 0).all()
-    once = Diffusion.from_points(cloud(), n_neighbors=8)
+    once = Diffusion.from_points(cloud(40, 2), n_neighbors=8)
     np.testing.assert_allclose(D[:40, :40], squareform(diffusion_distance(once, 4)), rtol=1e-10)
     twins, others = diffusion_distance(d, 4, pairs=([0, 41], [40, 5]))
     assert twins == 0
@@ -129,26 +123,10 @@ def test_duplicates_that_share_a_vertex_are_at_distance_zero():
 
 
 def test_duplicates_of_a_dense_kernel_are_at_distance_zero():
-    A = hs.symmetric_normalize(hs.gaussian_affinity(np.repeat(cloud(20), 2, axis=0), 0.5))
+    A = hs.symmetric_normalize(hs.gaussian_affinity(np.repeat(cloud(20, 2), 2, axis=0), 0.5))
     twins = np.arange(0, 40, 2)
     D = diffusion_distance(A, 3, pairs=(twins, twins + 1))
     assert D.max() < 1e-14
-
-
-def circle(n=300):
-    angle = TAU * np.arange(n) / n
-    return np.column_stack([np.cos(angle), np.sin(angle)])
-
-
-def circle_distance(steps, n, epsilon, time):
-    """D of n equispaced points on the circle, `steps` apart: all terms positive.
-
-    A is circulant with eigenvalues λ_m = I_m(2/ε)/I_0(2/ε), each m >= 1 twice.
-    """
-    m = np.arange(1, n // 2)
-    lam = ive(m, 2 / epsilon) / ive(0, 2 / epsilon)
-    wave = np.sin(np.pi * np.outer(steps, m) / n) ** 2
-    return np.sqrt(8 / n * wave @ lam ** (2 * time))
 
 
 # λ₁ = 0.935: the smallest D are about 4e-3, 4e-5, 1e-10 and 1e-58.
@@ -157,16 +135,20 @@ def circle_distance(steps, n, epsilon, time):
 def test_small_distances_on_the_circle_keep_their_digits(form, time):
     n, epsilon = 200, 0.25
     if form == "array":
-        A = hs.symmetric_normalize(hs.gaussian_affinity(circle(n), epsilon))
+        A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(n), epsilon))
     elif form == "diffusion":
         A = Diffusion.from_points(
-            circle(n), affinity="dense", epsilon=epsilon, normalization="bistochastic", tol=1e-13
+            even_circle(n),
+            affinity="dense",
+            epsilon=epsilon,
+            normalization="bistochastic",
+            tol=1e-13,
         )
     else:
-        A = hs.symmetric_normalize(hs.Kernel(circle(n), epsilon))
+        A = hs.symmetric_normalize(hs.Kernel(even_circle(n), epsilon))
     steps = np.arange(1, n // 2 + 1)
     D = diffusion_distance(A, time, pairs=(np.zeros_like(steps), steps))
-    np.testing.assert_allclose(D, circle_distance(steps, n, epsilon, time), rtol=1e-8)
+    np.testing.assert_allclose(D, circle_distances(steps, n, epsilon, time), rtol=1e-8)
 
 
 def test_small_distances_of_uneven_data_keep_their_digits():
@@ -178,7 +160,7 @@ def test_small_distances_of_uneven_data_keep_their_digits():
     root = V[i, -1] - V[j, -1]
     want = np.sqrt((rest**2).sum(axis=1) + root**2)
     np.testing.assert_allclose(diffusion_distance(A, 12), want, rtol=1e-9)
-    B = Diffusion.from_affinity(hs.gaussian_affinity(cloud(30), 20.0))
+    B = Diffusion.from_affinity(hs.gaussian_affinity(cloud(30, 2), 20.0))
     weight = 1 / np.sqrt(B.measure)
     modes = V[:, :-1] * weight[:, None]
     markov = np.sqrt(((lam[:-1].clip(1e-300) ** 12 * (modes[i] - modes[j])) ** 2).sum(axis=1))
@@ -187,7 +169,7 @@ def test_small_distances_of_uneven_data_keep_their_digits():
 
 
 def test_distances_that_underflow_are_refused():
-    A = hs.symmetric_normalize(hs.gaussian_affinity(circle(50), 0.25))
+    A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(50), 0.25))
     with pytest.raises(ValueError, match="time is too large"):
         diffusion_distance(A, 100_000)
 
@@ -206,7 +188,7 @@ def test_bad_pairs_are_refused(pairs, match):
     with pytest.raises(ValueError, match=match):
         diffusion_distance(symmetric(), 2, pairs=pairs)
     with pytest.raises(ValueError, match=match):
-        distortion(cloud(), np.ones(2), pairs=pairs)
+        distortion(cloud(40, 2), np.ones(2), pairs=pairs)
 
 
 def test_bad_filters_are_refused():
@@ -235,7 +217,6 @@ def test_log_L_is_formula_32():
     assert q.quantiles[0.5] == 1
 
 
-@examples
 @given(
     st.integers(0, 10**6),
     st.floats(1e-6, 1e6),
@@ -243,7 +224,7 @@ def test_log_L_is_formula_32():
     st.floats(-100, 100),
 )
 def test_log_L_sees_neither_unit_nor_place_nor_direction_nor_order(seed, a, b, shift):
-    F, D = cloud(15, 3, seed), cdist(cloud(15, 4, seed + 1), cloud(15, 4, seed + 1))
+    F, D = cloud(15, 3, seed=seed), cdist(cloud(15, 4, seed=seed + 1), cloud(15, 4, seed=seed + 1))
     want = distortion(F, D)
     rng = np.random.default_rng(seed)
     turn, order = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.permutation(15)
@@ -254,10 +235,9 @@ def test_log_L_sees_neither_unit_nor_place_nor_direction_nor_order(seed, a, b, s
         assert got.quantiles[level] == pytest.approx(value, rel=1e-9)
 
 
-@examples
 @given(st.integers(0, 10**6), st.integers(1, 5))
 def test_a_similarity_has_no_distortion(seed, k):
-    F = cloud(12, k, seed)
+    F = cloud(12, k, seed=seed)
     assert distortion(F, 7.0 * pdist(F)).log_L == pytest.approx(0, abs=1e-13)
 
 
@@ -274,7 +254,7 @@ def test_condensed_square_and_pairs_agree():
 
 
 def test_only_the_pairs_given_count():
-    F, D = cloud(10), pdist(cloud(10))
+    F, D = cloud(10, 2), pdist(cloud(10, 2))
     D[0] *= 100  # pair (0, 1)
     i, j = np.triu_indices(10, 1)
     assert distortion(F, D[1:], pairs=(i[1:], j[1:])).log_L == pytest.approx(0, abs=1e-13)
@@ -282,7 +262,7 @@ def test_only_the_pairs_given_count():
 
 
 def test_worst_pairs_are_named_worst_first():
-    F = cloud(10)
+    F = cloud(10, 2)
     D = squareform(pdist(F))
     for i, j, factor in [(2, 7, 5.0), (1, 3, 3.0), (0, 9, 1 / 4), (4, 5, 1 / 2)]:
         D[i, j] = D[j, i] = D[i, j] * factor
@@ -354,17 +334,12 @@ def test_one_column_may_be_flat():
 
 
 def test_two_diffusion_coordinates_of_the_circle_have_the_distortion_of_its_eigenvalues():
-    # |F_i - F_j|² = (8/n) λ₁^{2p} sin²(π s/n) for points s steps apart: the first term of D².
     n, epsilon, time = 300, 0.25, 8
-    steps = np.arange(1, n // 2 + 1)
-    first = ive(1, 2 / epsilon) / ive(0, 2 / epsilon)
-    embedded = np.sqrt(8 / n) * first**time * np.sin(np.pi * steps / n)
-    ratio = embedded / circle_distance(steps, n, epsilon, time)
-    want = np.log(ratio.max() / ratio.min())
+    want = log_L_of_first_pair(n, epsilon, time)
     assert want == pytest.approx(0.0770, abs=5e-5)  # Figure 1a at k = 2
 
-    A = hs.symmetric_normalize(hs.gaussian_affinity(circle(n), epsilon))
-    F = np.sqrt(2 / n) * first**time * circle(n)
+    A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(n), epsilon))
+    F = even_circle(n)  # but for a factor
     assert distortion(F, diffusion_distance(A, time)).log_L == pytest.approx(want, rel=1e-8)
 
 
@@ -412,10 +387,9 @@ def test_shares_are_those_of_ratios_near_the_median():
     assert q.looked_at == "all pairs"
 
 
-@examples
 @given(st.integers(0, 10**6), st.floats(1, 20))
 def test_share_within_is_that_of_a_distortion(seed, factor):
-    F, Y = cloud(15, 3, seed), cloud(15, 2, seed + 1)
+    F, Y = cloud(15, 3, seed=seed), cloud(15, 2, seed=seed + 1)
     off = pdist(Y) / pdist(F)
     off = off / np.median(off)
     assert share_within(Y, F, factor) == np.mean(np.maximum(off, 1 / off) <= factor)
@@ -623,7 +597,7 @@ def sampled(F, A, **options):
 @pytest.mark.parametrize("seed", range(3))
 def test_extremes_of_a_sample_lie_within_the_true_ones(roll, seed):
     A, _, D = roll
-    F = cloud(400, 3, seed)
+    F = cloud(400, 3, seed=seed)
     whole, found = diffusion_distortion(F, A, 4), sampled(F, A, rng=seed)
     tiny = 1e-9
     assert whole.contraction * (1 - tiny) <= found.contraction < found.median
@@ -695,9 +669,9 @@ def test_duplicates_in_place_say_nothing_and_apart_everything():
 
 def test_an_embedding_of_other_points_is_refused():
     with pytest.raises(ValueError, match="F has 39 rows but A has 40 points"):
-        diffusion_distortion(cloud(39), symmetric(), 2)
+        diffusion_distortion(cloud(39, 2), symmetric(), 2)
     with pytest.raises(ValueError, match="n_pairs=0 is out of range"):
-        diffusion_distortion(cloud(40), symmetric(), 2, n_pairs=0)
+        diffusion_distortion(cloud(40, 2), symmetric(), 2, n_pairs=0)
 
 
 @pytest.mark.parametrize(

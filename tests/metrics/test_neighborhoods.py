@@ -6,22 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import manifold
 
 from heatsketch.metrics import continuity, knn_accuracy, neighborhoods, trustworthiness
-
-examples = settings(max_examples=40, deadline=None)
-
-
-def cloud(n=60, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
+from problems.clouds import cloud
 
 
 def rotation(d, seed=1):
-    return np.linalg.qr(cloud(d, d, seed))[0]
+    return np.linalg.qr(cloud(d, d, seed=seed))[0]
 
 
 def neighbours_in_order(X):
@@ -64,7 +59,6 @@ def test_both_are_their_definitions(d, k):
     st.sampled_from([1, 20]),
     st.data(),
 )
-@examples
 def test_ties_and_duplicates_go_to_the_lower_index(points, copies, data):
     X, Y = (np.array(values, dtype=float) for values in points)
     X, Y = np.tile(X.reshape(-1, 2), copies), Y[:, None]  # 2 features, and 40
@@ -206,7 +200,6 @@ def votes_by_definition(Y, labels, k):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), min_size=6, max_size=20))
-@examples
 def test_accuracy_is_its_definition(points):
     Y = np.array([[float(y)] for y, _ in points])
     labels = [label for _, label in points]
@@ -253,11 +246,11 @@ def test_more_duplicates_than_neighbours():
         ({"Y": np.full((10, 2), np.nan)}, "Input Y contains NaN"),
         ({"X": np.full((10, 2), np.inf)}, "Input X contains infinity"),
         ({"Y": np.zeros(10)}, "Expected 2D array"),
-        ({"X": cloud(2), "Y": cloud(2), "n_neighbors": 1}, "minimum of 3"),
+        ({"X": cloud(2, 3), "Y": cloud(2, 3), "n_neighbors": 1}, "minimum of 3"),
     ],
 )
 def test_neighbourhoods_of_bad_input(measure, change, message):
-    options = {"X": cloud(10), "Y": cloud(10, 2), "n_neighbors": 3} | change
+    options = {"X": cloud(10, 3), "Y": cloud(10, 2), "n_neighbors": 3} | change
     with pytest.raises(ValueError, match=message):
         measure(**options)
 

@@ -8,14 +8,11 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from heatsketch.metrics import random_pairs, rank_correlation, stability
-
-
-def cloud(n=60, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
+from problems.clouds import cloud
 
 
 def rotation(d, seed=1):
-    return np.linalg.qr(cloud(d, d, seed))[0]
+    return np.linalg.qr(cloud(d, d, seed=seed))[0]
 
 
 # Distances
@@ -47,7 +44,7 @@ def test_pairs_are_distinct(n, count):
 
 
 def test_all_pairs_come_in_the_order_of_pdist():
-    X = cloud(30)
+    X = cloud(30, 3)
     i, j = random_pairs(30, 435)
     np.testing.assert_allclose(np.linalg.norm(X[i] - X[j], axis=1), pdist(X))
 
@@ -123,10 +120,10 @@ def test_distances_of_bad_input(D, E, message):
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ([cloud(10)], "pass at least two"),
-        ([cloud(10), cloud(9)], r"embeddings\[1\] has 9 rows but embeddings\[0\] has 10"),
-        ([cloud(10), np.full((10, 2), np.nan)], r"embeddings\[1\] contains NaN"),
-        ([cloud(2), cloud(2)], "minimum of 3"),
+        ([cloud(10, 3)], "pass at least two"),
+        ([cloud(10, 3), cloud(9, 3)], r"embeddings\[1\] has 9 rows but embeddings\[0\] has 10"),
+        ([cloud(10, 3), np.full((10, 2), np.nan)], r"embeddings\[1\] contains NaN"),
+        ([cloud(2, 3), cloud(2, 3)], "minimum of 3"),
     ],
 )
 def test_runs_of_bad_input(runs, message):

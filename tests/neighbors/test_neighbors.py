@@ -1,13 +1,11 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from heatsketch.neighbors import NeighborIndex, distinct_rows, pair_distances
-
-examples = settings(max_examples=25, deadline=None, derandomize=True)
 
 # Small integers: sums of squares are exact, and ties and duplicates are common.
 grids = hnp.arrays(
@@ -34,7 +32,6 @@ HARD = {
 hard = pytest.mark.parametrize("X", HARD.values(), ids=HARD.keys())
 
 
-@examples
 @given(grids, st.integers(1, 3))
 def test_query_finds_the_smallest_distances_in_order(X, k):
     found = NeighborIndex(X).of_points(k)
@@ -77,7 +74,6 @@ def test_duplicates_are_at_distance_exactly_zero(d):
     assert (distances[:, 3] > 0).all()
 
 
-@examples
 @given(grids, st.sampled_from([0.0, 1.0, np.sqrt(2), 2.0, np.sqrt(5)]))
 def test_within_keeps_pairs_exactly_at_the_radius_and_stores_zeros(X, radius):
     found = NeighborIndex(X).points_within(radius).tocoo()
@@ -131,7 +127,6 @@ def test_pair_distances_keep_the_digits_of_close_pairs_in_any_chunking(monkeypat
         np.testing.assert_array_equal(distances, steps)
 
 
-@examples
 @given(grids)
 def test_distinct_rows_name_each_row_once_in_order_of_appearance(X):
     first, inverse = distinct_rows(X)
@@ -142,7 +137,6 @@ def test_distinct_rows_name_each_row_once_in_order_of_appearance(X):
     assert (np.diff(first) > 0).all()
 
 
-@examples
 @given(grids)
 def test_distinct_rows_of_sparse_points_are_those_of_dense_ones(X):
     for ours, want in zip(distinct_rows(sparse.csr_matrix(X)), distinct_rows(X), strict=True):

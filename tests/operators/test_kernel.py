@@ -17,15 +17,12 @@ from heatsketch.operators.kernel import (
     exponent_error,
     exponent_factors,
 )
+from problems.clouds import cloud
 
 TILE = 512
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 PRECISIONS = pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
 SIZES = (1, 2, 3, TILE - 1, TILE, TILE + 1, 2 * TILE + 3)
-
-
-def cloud(n: int, d: int = 4, seed: int = 0, dtype: np.dtype = DOUBLE) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((n, d)).astype(dtype)
 
 
 def block(n: int, k: int = 5, dtype: np.dtype = DOUBLE) -> np.ndarray:
@@ -95,7 +92,7 @@ def test_exponential_of_a_product_is_the_product(dtype: np.dtype) -> None:
 @PRECISIONS
 @pytest.mark.parametrize("n", SIZES)
 def test_product_is_that_of_the_matrix(n: int, dtype: np.dtype) -> None:
-    X, V = cloud(n, dtype=dtype), block(n, dtype=dtype)
+    X, V = cloud(n, 4, dtype=dtype), block(n, dtype=dtype)
     kernel = hs.Kernel(X, 3.0)
     assert kernel.dtype == dtype
     assert 0 < kernel.exponent_error < SINGLE_EXPONENT_BOUND or n == 1
@@ -108,7 +105,7 @@ def test_product_is_that_of_the_matrix(n: int, dtype: np.dtype) -> None:
 @PRECISIONS
 def test_product_with_local_scales_is_that_of_the_matrix(dtype: np.dtype) -> None:
     n = TILE + 40
-    X, V = cloud(n, dtype=dtype), block(n, dtype=dtype)
+    X, V = cloud(n, 4, dtype=dtype), block(n, dtype=dtype)
     s = np.random.default_rng(2).uniform(1.0, 3.0, n)
     kernel = hs.Kernel(X, s)
     assert kernel.exponent_error < SINGLE_EXPONENT_BOUND
@@ -135,10 +132,10 @@ def test_exponents_keep_their_bound(d: int, dtype: np.dtype) -> None:
 @PRECISIONS
 def test_every_entry_is_right_to_the_bound_and_the_matrix_symmetric(dtype: np.dtype) -> None:
     n = TILE + 30
-    kernel = hs.Kernel(cloud(n, dtype=dtype), 3.0)
+    kernel = hs.Kernel(cloud(n, 4, dtype=dtype), 3.0)
     K = kernel @ np.eye(n)
     error = 1.1 * kernel.exponent_error + 4 * np.finfo(dtype).eps
-    reference = kernel_matrix(cloud(n, dtype=dtype), 3.0)
+    reference = kernel_matrix(cloud(n, 4, dtype=dtype), 3.0)
     np.testing.assert_allclose(K, reference, rtol=error)
     np.testing.assert_allclose(K, K.T, rtol=2 * error)
     assert K.max() <= 1
@@ -147,7 +144,7 @@ def test_every_entry_is_right_to_the_bound_and_the_matrix_symmetric(dtype: np.dt
 @PRECISIONS
 @pytest.mark.parametrize("k", [0, 1, 7])
 def test_shape_of_the_block_is_kept(k: int, dtype: np.dtype) -> None:
-    kernel, V = hs.Kernel(cloud(40, dtype=dtype), 2.0), block(40, k, dtype)
+    kernel, V = hs.Kernel(cloud(40, 4, dtype=dtype), 2.0), block(40, k, dtype)
     assert (kernel @ V).shape == (40, k)
     np.testing.assert_array_equal(kernel @ np.asfortranarray(V), kernel @ V)
     if k == 1:
@@ -156,7 +153,7 @@ def test_shape_of_the_block_is_kept(k: int, dtype: np.dtype) -> None:
 
 @PRECISIONS
 def test_points_and_bandwidth_scaled_by_a_power_of_two_give_the_same_bits(dtype: np.dtype) -> None:
-    X, V = cloud(TILE + 9, dtype=dtype), block(TILE + 9, dtype=dtype)
+    X, V = cloud(TILE + 9, 4, dtype=dtype), block(TILE + 9, dtype=dtype)
     Y = hs.Kernel(X, 3.0) @ V
     for j in (-30, 1, 30):
         moved = hs.Kernel(np.ldexp(X, j), 3.0 * 4.0**j)
@@ -166,7 +163,7 @@ def test_points_and_bandwidth_scaled_by_a_power_of_two_give_the_same_bits(dtype:
 @PRECISIONS
 def test_permuted_points_permute_the_product(dtype: np.dtype) -> None:
     n = 2 * TILE + 5
-    X, V = cloud(n, dtype=dtype), block(n, dtype=dtype)
+    X, V = cloud(n, 4, dtype=dtype), block(n, dtype=dtype)
     order = np.random.default_rng(3).permutation(n)
     kernel = hs.Kernel(X, 3.0)
     moved = hs.Kernel(X[order], 3.0) @ V[order]
@@ -176,7 +173,7 @@ def test_permuted_points_permute_the_product(dtype: np.dtype) -> None:
 @PRECISIONS
 def test_translated_points_give_the_product_of_the_points_as_rounded(dtype: np.dtype) -> None:
     offset = 1e6
-    X, V = cloud(TILE + 9, dtype=dtype), block(TILE + 9, dtype=dtype)
+    X, V = cloud(TILE + 9, 4, dtype=dtype), block(TILE + 9, dtype=dtype)
     shifted = X + dtype.type(offset)  # rounded to eps · 1e6: 0.06 in float32
     kernel = hs.Kernel(shifted, 3.0)
     assert kernel.exponent_error < 4 * hs.Kernel(X, 3.0).exponent_error
@@ -188,7 +185,7 @@ def test_translated_points_give_the_product_of_the_points_as_rounded(dtype: np.d
 @pytest.mark.parametrize("epsilon", [3.0, 1e-4, 1e-20], ids=["gram", "near", "direct"])
 def test_same_bits_for_any_number_of_threads(epsilon: float, dtype: np.dtype) -> None:
     n = 4 * TILE + 1
-    kernel, V = hs.Kernel(cloud(n, dtype=dtype), epsilon), block(n, 3, dtype)
+    kernel, V = hs.Kernel(cloud(n, 4, dtype=dtype), epsilon), block(n, 3, dtype)
     with threadpool_limits(1):
         alone = kernel @ V
     with threadpool_limits(2):
@@ -219,7 +216,7 @@ def test_small_bandwidths_are_worked_out_in_float64(epsilon: float) -> None:
 
 @PRECISIONS
 def test_local_scales_of_very_different_size(dtype: np.dtype) -> None:
-    X, V = cloud(60, dtype=dtype), block(60, dtype=dtype)
+    X, V = cloud(60, 4, dtype=dtype), block(60, dtype=dtype)
     s = np.geomspace(1.0, 1e100, 60)
     got = hs.Kernel(X, s) @ V
     expected = kernel_matrix(X, s) @ V.astype(np.float64)
@@ -238,7 +235,7 @@ def test_points_that_are_all_the_same_have_affinity_one(epsilon: float, dtype: n
 
 
 def test_precision_is_that_of_the_points_unless_asked_for() -> None:
-    X = cloud(30)
+    X = cloud(30, 4)
     assert hs.Kernel(X, 1.0).dtype == DOUBLE
     assert hs.Kernel(X.astype(np.float32), 1.0).dtype == SINGLE
     assert hs.Kernel(X, 1.0, SINGLE).dtype == SINGLE
@@ -251,7 +248,7 @@ def test_precision_is_that_of_the_points_unless_asked_for() -> None:
 
 def test_no_matrix_is_stored() -> None:
     n = 6 * TILE
-    kernel, V = hs.Kernel(cloud(n, dtype=SINGLE), 3.0), block(n, 4, SINGLE)
+    kernel, V = hs.Kernel(cloud(n, 4, dtype=SINGLE), 3.0), block(n, 4, SINGLE)
     kernel @ V  # compiled
     tracemalloc.start()
     kernel @ V

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -162,7 +162,6 @@ def test_layout_of_the_block_does_not_matter(case: Case) -> None:
 
 
 @given(a=st.floats(-10, 10), b=st.floats(-10, 10), name=st.sampled_from(sorted(CASES)))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_product_is_linear(a: float, b: float, name: str) -> None:
     A, _, rounding = CASES[name]
     x, y = A.asarray(np.random.default_rng(10).standard_normal((2, N)).T).T
@@ -238,7 +237,6 @@ def test_huge_offsets_between_clusters_switch_to_explicit_differences() -> None:
 
 
 @given(offset=st.floats(0, 1e5), epsilon=st.floats(0.05, 50.0))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_both_forms_keep_the_promised_exponent(offset: float, epsilon: float) -> None:
     X = POINTS + offset * (np.arange(N) % 2)[:, None]
     kernel = hs.Kernel(X, epsilon)

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
@@ -148,7 +148,6 @@ def test_categories_have_different_colours_none_of_them_the_grey_of_missing_ones
     assert len({*colours, NO_LABEL_COLOUR}) == count + 1
 
 
-@settings(max_examples=25)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=4)), min_size=1, max_size=30))
 def test_categories_of_text_give_every_label_back(labels):
     array = np.array(labels, dtype=object)

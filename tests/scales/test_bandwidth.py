@@ -7,17 +7,7 @@ from scipy.special import erf, i0e, i1e
 from heatsketch import ksum
 from heatsketch.scales import bandwidth
 from heatsketch.scales.bandwidth import rule_epsilon
-
-TAU = 2 * np.pi
-
-
-def cloud(n=200, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
-
-
-def circle(n):
-    angle = TAU * np.arange(n) / n
-    return np.column_stack([np.cos(angle), np.sin(angle)])
+from problems.clouds import cloud, even_circle, on_torus
 
 
 def circle_slope(epsilon):
@@ -36,7 +26,7 @@ def log_mean_kernel(X, epsilon):
 
 
 def test_slopes_are_the_derivative_of_the_mean_kernel():
-    X, h = cloud(60), 1e-4
+    X, h = cloud(60, 3), 1e-4
     result = ksum(X)
     for epsilon, slope in zip(result.epsilons, result.slopes, strict=True):
         rise = log_mean_kernel(X, epsilon * np.exp(h)) - log_mean_kernel(X, epsilon * np.exp(-h))
@@ -64,15 +54,15 @@ def test_the_answer_is_the_steepest_bandwidth(d):
 
 
 def test_bandwidths_reach_from_identity_to_constant():
-    result = ksum(cloud())
+    result = ksum(cloud(200, 3))
     # K = I has slope 0, and so has K = 1: the maximum lies between the ends.
     assert max(result.slopes[0], result.slopes[-1]) < 0.1
-    assert result.epsilons[0] < pdist(cloud()).min() ** 2
-    assert result.epsilons[-1] > pdist(cloud()).max() ** 2
+    assert result.epsilons[0] < pdist(cloud(200, 3)).min() ** 2
+    assert result.epsilons[-1] > pdist(cloud(200, 3)).max() ** 2
 
 
 def test_circle_has_the_slopes_of_the_bessel_function():
-    result = ksum(circle(400))
+    result = ksum(even_circle(400))
     known = resolved(result.epsilons, 400)
     assert known.sum() > 10
     np.testing.assert_allclose(
@@ -85,7 +75,7 @@ def test_a_sample_of_rows_gives_the_exact_slopes_where_all_points_look_alike(mon
     # diagonal put back, must give the closed form exactly.
     monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 100)
     monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 40)
-    result = ksum(circle(400), rng=3)
+    result = ksum(even_circle(400), rng=3)
     known = resolved(result.epsilons, 400)
     assert known.sum() > 10
     np.testing.assert_allclose(
@@ -101,7 +91,7 @@ def test_a_sample_of_columns_is_close(monkeypatch):
     monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 300)
     monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 200)
     monkeypatch.setattr(bandwidth, "_SAMPLE_COLUMNS", 400)
-    X = circle(1000)
+    X = even_circle(1000)
     result = ksum(X, rng=0)
     row = cdist(X[:1], X, "sqeuclidean") / result.epsilons[:, None]
     exact = (np.exp(-row) * row).sum(axis=1) / np.exp(-row).sum(axis=1)
@@ -113,14 +103,9 @@ def test_a_sample_of_columns_is_close(monkeypatch):
 def test_sampling_follows_its_seed(monkeypatch):
     monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 100)
     monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 50)
-    X = cloud(300)
+    X = cloud(300, 3)
     np.testing.assert_array_equal(ksum(X, rng=1).slopes, ksum(X, rng=1).slopes)
     assert ksum(X, rng=1).dimension != ksum(X, rng=2).dimension
-
-
-def torus(n, rng):
-    u, v = TAU * rng.random((2, n))
-    return np.column_stack([np.cos(u), np.sin(u), np.cos(v), np.sin(v)])
 
 
 def sphere(n, rng):
@@ -129,8 +114,8 @@ def sphere(n, rng):
 
 
 SHAPES = {
-    "circle": (lambda n, rng: circle(n), 400, 1),
-    "torus": (torus, 900, 2),
+    "circle": (lambda n, rng: even_circle(n), 400, 1),
+    "torus": (lambda n, rng: on_torus(*2 * np.pi * rng.random((2, n))), 900, 2),
     "sphere": (sphere, 900, 2),
     "cube": (lambda n, rng: rng.random((n, 3)), 4000, 3),
 }
@@ -146,7 +131,7 @@ def test_dimension_rounds_to_that_of_the_shape(shape, monkeypatch):
 
 @pytest.mark.parametrize("exponent", [-40, 3, 40])
 def test_powers_of_two_scale_the_answer_exactly(exponent):
-    ours, want = ksum(np.ldexp(cloud(), exponent)), ksum(cloud())
+    ours, want = ksum(np.ldexp(cloud(200, 3), exponent)), ksum(cloud(200, 3))
     np.testing.assert_array_equal(ours.slopes, want.slopes)
     np.testing.assert_array_equal(ours.epsilons, np.ldexp(want.epsilons, 2 * exponent))
     assert ours.epsilon == np.ldexp(want.epsilon, 2 * exponent)
@@ -158,8 +143,8 @@ def test_powers_of_two_scale_the_answer_exactly(exponent):
 @pytest.mark.parametrize("scale", [1e-6, 0.3, 1e6])
 @pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
 def test_epsilon_scales_with_the_square_of_the_data(rule, scale):
-    assert rule_epsilon(scale * cloud(), rule) == pytest.approx(
-        scale**2 * rule_epsilon(cloud(), rule), rel=1e-10
+    assert rule_epsilon(scale * cloud(200, 3), rule) == pytest.approx(
+        scale**2 * rule_epsilon(cloud(200, 3), rule), rel=1e-10
     )
 
 
@@ -167,13 +152,13 @@ def test_epsilon_scales_with_the_square_of_the_data(rule, scale):
 @pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
 def test_epsilon_does_not_see_an_offset(rule, offset):
     # A grid of 2^-20 survives an offset of 2^27 without rounding.
-    X = np.round(np.ldexp(cloud(), 20)) / 2**20
+    X = np.round(np.ldexp(cloud(200, 3), 20)) / 2**20
     assert rule_epsilon(X + offset, rule) == pytest.approx(rule_epsilon(X, rule), rel=1e-10)
 
 
 def test_copies_of_all_points_change_nothing():
     # The mean of K over all ordered pairs, diagonal included, is the same for r copies.
-    ours, want = ksum(np.repeat(cloud(60), 3, axis=0)), ksum(cloud(60))
+    ours, want = ksum(np.repeat(cloud(60, 3), 3, axis=0)), ksum(cloud(60, 3))
     np.testing.assert_allclose(ours.epsilons, want.epsilons, rtol=1e-12)
     np.testing.assert_allclose(ours.slopes, want.slopes, atol=1e-12)
 
@@ -230,7 +215,7 @@ def test_intervals_cover_what_they_estimate_and_errors_are_those_over_draws():
     # the factor 2 of a mean over rows, and √2 of counting twice what pairs add by chance.
     d, n = 2, 120
     epsilon, dimension = gaussian_peak(d, n)
-    results = [ksum(cloud(n, d, seed), rng=seed) for seed in range(150)]
+    results = [ksum(cloud(n, d, seed=seed), rng=seed) for seed in range(150)]
     for name, want in (("epsilon", epsilon), ("dimension", dimension)):
         low, high = np.transpose([getattr(r, f"{name}_interval") for r in results])
         assert ((low <= want) & (want <= high)).sum() >= 116
@@ -246,7 +231,7 @@ def test_slope_errors_are_those_over_draws(monkeypatch):
     monkeypatch.setattr(bandwidth, "_SAMPLE_COLUMNS", 100)
     stated, slopes = [], []
     for seed in range(120):
-        result = ksum(cloud(400, 2, seed), n_rows=40, rng=seed)
+        result = ksum(cloud(400, 2, seed=seed), n_rows=40, rng=seed)
         at = np.log([1.0, 8.0])
         slopes.append(np.interp(at, np.log(result.epsilons), result.slopes))
         stated.append(np.interp(at, np.log(result.epsilons), result.slope_errors))
@@ -265,22 +250,22 @@ def test_the_sampling_error_is_that_over_samples_of_the_same_points(monkeypatch)
 
 
 def test_all_rows_leave_no_sampling_error():
-    assert ksum(cloud()).sampling_error == 0
-    assert ksum(cloud(), n_rows=50).sampling_error > 0
-    many = ksum(cloud(), n_rows=10**6)
-    np.testing.assert_array_equal(many.slopes, ksum(cloud()).slopes)
+    assert ksum(cloud(200, 3)).sampling_error == 0
+    assert ksum(cloud(200, 3), n_rows=50).sampling_error > 0
+    many = ksum(cloud(200, 3), n_rows=10**6)
+    np.testing.assert_array_equal(many.slopes, ksum(cloud(200, 3)).slopes)
     assert many.sampling_error == 0
 
 
 def test_points_that_all_look_alike_have_no_spread():
     # Whatever rows are drawn, the sums are the same.
-    result = ksum(circle(64))
+    result = ksum(even_circle(64))
     np.testing.assert_allclose(result.slope_errors, 0, atol=1e-9)
     np.testing.assert_allclose(result.dimension_interval, result.dimension, atol=1e-8)
 
 
 def test_the_plateau_ends_where_the_slope_has_fallen_to_nine_tenths():
-    result = ksum(circle(400))
+    result = ksum(even_circle(400))
     low, high = result.plateau
     assert low < result.epsilon < high
     level = 0.9 * result.dimension / 2
@@ -291,7 +276,7 @@ def test_the_plateau_ends_where_the_slope_has_fallen_to_nine_tenths():
 
 
 def test_the_uncertainty_does_not_see_the_order_of_points_much():
-    X = cloud(300)
+    X = cloud(300, 3)
     ours, want = ksum(X[::-1]), ksum(X)
     np.testing.assert_allclose(ours.slopes, want.slopes, atol=1e-12)
     assert ours.epsilon == pytest.approx(want.epsilon, rel=1e-9)
@@ -301,13 +286,13 @@ def test_the_uncertainty_does_not_see_the_order_of_points_much():
 
 
 def test_few_points_say_nothing_of_their_spread():
-    result = ksum(cloud(9))
+    result = ksum(cloud(9, 3))
     assert np.isfinite(result.dimension)
     uncertain = [*result.epsilon_interval, *result.dimension_interval, *result.slope_errors]
     assert np.isnan(uncertain).all()
-    assert np.isfinite(ksum(cloud(10)).dimension_interval).all()
+    assert np.isfinite(ksum(cloud(10, 3)).dimension_interval).all()
     with pytest.raises(ValueError, match="n_rows=9 is out of range"):
-        ksum(cloud(), n_rows=9)
+        ksum(cloud(200, 3), n_rows=9)
 
 
 @pytest.mark.parametrize("bend", [0.3, 1.0, 4.0])
@@ -320,15 +305,15 @@ def test_the_peak_of_a_parabola_is_its_own(bend, shift):
 
 
 def test_median_rule():
-    X = cloud()
+    X = cloud(200, 3)
     assert rule_epsilon(X, "median") == pytest.approx(np.median(pdist(X) ** 2), rel=1e-12)
 
 
 def test_nearest_rule():
-    d2 = cdist(cloud(), cloud(), "sqeuclidean")
+    d2 = cdist(cloud(200, 3), cloud(200, 3), "sqeuclidean")
     np.fill_diagonal(d2, np.inf)
     want = 2 * d2.min(axis=1).mean()
-    assert rule_epsilon(cloud(), "nearest") == pytest.approx(want, rel=1e-12)
+    assert rule_epsilon(cloud(200, 3), "nearest") == pytest.approx(want, rel=1e-12)
 
 
 def test_distances_of_duplicates_do_not_count():
@@ -341,7 +326,7 @@ def test_distances_of_duplicates_do_not_count():
 
 @pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
 def test_sparse_points_give_the_epsilon_of_dense_ones(rule):
-    X = cloud() * (cloud(seed=1) > 0)
+    X = cloud(200, 3) * (cloud(200, 3, seed=1) > 0)
     assert rule_epsilon(sparse.csr_matrix(X), rule) == pytest.approx(
         rule_epsilon(X, rule), rel=1e-10
     )
@@ -364,9 +349,9 @@ def test_equal_points_have_no_epsilon(rule):
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_an_epsilon_beyond_float64_is_refused(rule, scale):
     with pytest.raises(ValueError, match="outside the range of float64"):
-        rule_epsilon(scale * cloud(), rule)
+        rule_epsilon(scale * cloud(200, 3), rule)
 
 
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match="'mean' is unknown; pass one of 'ksum'"):
-        rule_epsilon(cloud(), "mean")
+        rule_epsilon(cloud(200, 3), "mean")

@@ -3,7 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
@@ -15,17 +15,13 @@ from heatsketch.graphs.components import component_labels
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.scales import connecting_scale as connecting
 from heatsketch.scales.connecting_scale import connecting_epsilon, connecting_neighbors
+from problems.clouds import cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-examples = settings(max_examples=25, deadline=None, derandomize=True)
-
-
-def cloud(n=60, d=2, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
 
 
 def groups(n=120, gap=6.0, seed=0):
-    X = cloud(n, 2, seed)
+    X = cloud(n, 2, seed=seed)
     X[n // 2 :, 0] += gap
     return X
 
@@ -41,10 +37,9 @@ def by_thresholds(X, cut):
     return 2 * (radius / cut) ** 2
 
 
-@examples
 @given(st.integers(2, 30), st.integers(1, 4), st.integers(0, 10**6), st.floats(0.5, 8))
 def test_epsilon_is_that_of_the_first_radius_that_connects(n, d, seed, cut):
-    X = cloud(n, d, seed)
+    X = cloud(n, d, seed=seed)
     found = connecting_epsilon(X, cut=cut)
     assert found == pytest.approx(by_thresholds(X, cut), rel=3e-7)
 
@@ -102,9 +97,9 @@ def test_what_no_epsilon_connects_is_refused():
     with pytest.raises(ValueError, match="All points are the same"):
         connecting_epsilon(np.ones((5, 2)))
     with pytest.raises(ValueError, match="outside the range of float64"):
-        connecting_epsilon(1e200 * cloud())
+        connecting_epsilon(1e200 * cloud(60, 2))
     with pytest.raises(ValueError, match=r"cut=0\.0 is out of range"):
-        connecting_epsilon(cloud(), cut=0)
+        connecting_epsilon(cloud(60, 2), cut=0)
 
 
 def neighbour_graph(X, k):
@@ -115,10 +110,9 @@ def neighbour_graph(X, k):
     return linked | linked.T
 
 
-@examples
 @given(st.integers(4, 40), st.integers(1, 5), st.integers(0, 10**6))
 def test_neighbours_needed_are_the_first_number_that_connects(n, k, seed):
-    X = cloud(n, 2, seed)
+    X = cloud(n, 2, seed=seed)
     X[n // 3 :] += 5.0
     k = min(k, n - 1)
     count, labels = connected_components(sparse.csr_matrix(neighbour_graph(X, k)), directed=False)
@@ -204,7 +198,7 @@ def test_a_rule_for_epsilon_is_told_the_number():
 
 def lopsided(gap):
     """Ten points far from a hundred: scales of the ten span the gap once n_neighbors does."""
-    X = cloud(110)
+    X = cloud(110, 2)
     X[100:, 0] += gap
     return X
 
@@ -263,7 +257,7 @@ def test_large_data_are_left_to_the_caller(monkeypatch):
 
 
 def test_an_outlier_beyond_all_epsilons_is_no_error():
-    X = np.vstack([cloud(), [[1e160, 0.0]]])
+    X = np.vstack([cloud(60, 2), [[1e160, 0.0]]])
     assert "No epsilon in the range of float64 would connect them" in advice_of(
         X, affinity="dense", epsilon=1e40
     )

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import ive
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
@@ -11,25 +10,16 @@ from heatsketch.operators.base import as_deflated
 from heatsketch.spectral import eigenpairs
 from heatsketch.spectral.chebyshev import spectrum_ends
 from heatsketch.spectral.eigenpairs import DENSE_LIMIT, _orthonormal, all_eigenpairs, leading_vector
+from problems.clouds import even_circle, even_torus
+from problems.spectra import circle_eigenvalues, circle_frequencies
 
 LARGE = DENSE_LIMIT + 100  # goes through the iteration
 SIZES = pytest.mark.parametrize("n", [100, LARGE], ids=["dense", "iteration"])
 
 
-def circle_points(n: int) -> np.ndarray:
-    angles = 2 * np.pi * np.arange(n) / n
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
-
-
 def circle_matrix(n: int, epsilon: float) -> np.ndarray:
-    K = hs.gaussian_affinity(circle_points(n), epsilon)
+    K = hs.gaussian_affinity(even_circle(n), epsilon)
     return K / K.sum(axis=1).mean()  # all row sums are equal
-
-
-def circle_eigenvalues(epsilon: float, count: int) -> np.ndarray:
-    """I_m(2/ε)/I_0(2/ε) for m = 0, 1, 1, 2, 2, ...: the limit of many points."""
-    m = (np.arange(count) + 1) // 2
-    return ive(m, 2 / epsilon) / ive(0, 2 / epsilon)
 
 
 def clusters(sizes: list[int]) -> sparse.csr_matrix:
@@ -53,7 +43,9 @@ def assert_honest(spectrum: eigenpairs.Spectrum, A: object) -> None:
 def test_circle_has_bessel_eigenvalues_twice_each(n: int, epsilon: float) -> None:
     A = circle_matrix(n, epsilon)
     spectrum = hs.eigh(A, 9, rng=0)
-    np.testing.assert_allclose(spectrum.values, circle_eigenvalues(epsilon, 9), atol=1e-10)
+    np.testing.assert_allclose(
+        spectrum.values, circle_eigenvalues(circle_frequencies(9), epsilon), atol=1e-10
+    )
     assert_honest(spectrum, A)
     # Eigenvectors 2m-1 and 2m span cos mφ and sin mφ.
     angles = 2 * np.pi * np.arange(n) / n
@@ -73,11 +65,10 @@ def test_a_few_points_on_the_circle_have_the_transform_of_a_row(n: int) -> None:
 
 def test_torus_has_the_products_of_the_circles() -> None:
     # On a grid of angles (u, v) the bistochastic kernel is a Kronecker product.
-    first, second = circle_points(36), 2.0 * circle_points(40)
-    X = np.hstack([np.repeat(first, 40, axis=0), np.tile(second, (36, 1))])
-    epsilon = 1.0
+    X, epsilon = even_torus(36, 40, radius=2.0), 1.0
     B = hs.bistochastic_normalize(hs.Kernel(X, epsilon), tol=1e-12)
-    one, other = circle_eigenvalues(epsilon, 30), circle_eigenvalues(epsilon / 4, 30)
+    m = circle_frequencies(30)
+    one, other = circle_eigenvalues(m, epsilon), circle_eigenvalues(m, epsilon / 4)
     exact = np.sort(np.multiply.outer(one, other).ravel())[::-1]
     spectrum = hs.eigh(B, 12, rng=0)
     assert B.n > DENSE_LIMIT
@@ -136,7 +127,9 @@ def test_negative_eigenvalues_of_large_size_are_not_on_top(n: int) -> None:
 @SIZES
 def test_float32_gives_float32_accuracy(n: int) -> None:
     spectrum = hs.eigh(circle_matrix(n, 0.3).astype(np.float32), 5, rng=0)
-    np.testing.assert_allclose(spectrum.values, circle_eigenvalues(0.3, 5), atol=2e-6)
+    np.testing.assert_allclose(
+        spectrum.values, circle_eigenvalues(circle_frequencies(5), 0.3), atol=2e-6
+    )
     assert spectrum.residuals.max() < 1e-5
 
 
@@ -344,5 +337,6 @@ def test_the_start_and_the_threads_do_not_change_a_bit() -> None:
     A = hs.Sparse(hub_graph(20_000) / 200.0)
     with threadpool_limits(1):
         alone = hs.eigh(A, 2, tol=1e-2, rng=0)
-    together = hs.eigh(A, 2, tol=1e-2, rng=0)
+    with threadpool_limits(2):
+        together = hs.eigh(A, 2, tol=1e-2, rng=0)
     np.testing.assert_array_equal(alone.vectors, together.vectors)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
@@ -89,7 +89,6 @@ def test_zero_spectrum_scales_to_zero() -> None:
 
 
 @given(p=st.integers(0, 60), r=st.integers(0, 60), lam=st.floats(-1, 1))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_times_add(p: int, r: int, lam: float) -> None:
     x = np.array([lam])
     for f in (hs.Power, hs.Heat):
@@ -249,7 +248,6 @@ def test_a_bank_is_its_filters_one_by_one(k: int | None) -> None:
 
 
 @given(p=st.integers(0, 12), r=st.integers(0, 12))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_first_p_steps_then_r_more_are_p_plus_r_steps(p: int, r: int) -> None:
     A = cloud_operator(40)
     X = random_block(40)
@@ -260,7 +258,6 @@ def test_first_p_steps_then_r_more_are_p_plus_r_steps(p: int, r: int) -> None:
 
 
 @given(a=st.floats(-1e3, 1e3), b=st.floats(-1e3, 1e3), f=st.sampled_from(SOME))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_apply_is_linear(a: float, b: float, f: Filter) -> None:
     A = cloud_operator(40)
     X, Y = random_block(40), np.random.default_rng(2).standard_normal((40, 3))

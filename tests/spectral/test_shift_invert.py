@@ -8,13 +8,12 @@ from scipy import sparse
 import heatsketch as hs
 from heatsketch.operators.base import Deflated
 from heatsketch.spectral.shift_invert import inverse_eigenpairs, slowest_eigenpairs
+from problems.spectra import cycle_graph
 
 
 def ring(n):
     """The lazy walk on a ring: λ_m = (1 + 2 cos 2πm/n) / 3, twice each."""
-    i = np.arange(n)
-    step = sparse.csr_matrix((np.ones(n), (i, (i + 1) % n)), shape=(n, n))
-    return sparse.csr_matrix(step + step.T + sparse.identity(n)) / 3
+    return sparse.csr_matrix(cycle_graph(n) + sparse.identity(n)) / 3
 
 
 def ring_values(n, k):

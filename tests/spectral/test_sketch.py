@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.linalg import matrix_power
 from scipy import sparse, stats
@@ -212,7 +212,6 @@ def test_a_bistochastic_sketch_obeys_the_maximum_principle() -> None:
 
 
 @given(p=st.integers(0, 6), r=st.integers(0, 6), a=st.floats(-5, 5))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_semigroup_and_linearity(p: int, r: int, a: float) -> None:
     A, G, H = symmetric(30), normals(30), np.random.default_rng(2).standard_normal((30, 5))
     for f in (hs.Power, hs.Heat):
@@ -224,7 +223,6 @@ def test_semigroup_and_linearity(p: int, r: int, a: float) -> None:
 
 
 @given(seed=st.integers(0, 2**20))
-@settings(max_examples=25, deadline=None, derandomize=True)
 def test_permuting_the_points_permutes_the_rows(seed: int) -> None:
     A, G = symmetric(30), normals(30)
     order = np.random.default_rng(seed).permutation(30)
