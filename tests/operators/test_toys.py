@@ -1,0 +1,181 @@
+"""The recipes for an operator and a filter in CONTRIBUTING, followed: one class each, everywhere.
+
+The operator is a circulant matrix that is never stored; the filter is a resolvent. Both have only
+what they must have, and are compared with the dense matrix.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.linalg import circulant
+
+import heatsketch as hs
+from heatsketch._array import random_block
+from heatsketch.operators import Operator
+from heatsketch.spectral.filters import FILTERS, Filter
+
+N = 90
+DISTANCE = np.minimum(np.arange(N), N - np.arange(N))
+COLUMN = np.exp(-((DISTANCE / 3.0) ** 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Circulant:
+    """C X by fast Fourier transforms: the five members of an operator and no more."""
+
+    column: np.ndarray
+    dtype = np.dtype(np.float64)
+
+    @property
+    def n(self):
+        return len(self.column)
+
+    @property
+    def spectrum(self):
+        size = float(np.abs(self.column).sum())
+        return -size, size
+
+    def asarray(self, X):
+        return np.asarray(X, dtype=float)
+
+    def __matmul__(self, X):
+        factors = np.fft.rfft(self.column)
+        factors = factors if X.ndim == 1 else factors[:, None]
+        return np.fft.irfft(factors * np.fft.rfft(X, axis=0), self.n, axis=0)
+
+
+@dataclass(frozen=True)
+class Resolvent(Filter):
+    """1 / (1 + t (1 - λ)): a walk of random length."""
+
+    t: float
+
+    def __call__(self, lam):
+        return 1 / (1 + self.t * (1 - np.asarray(lam)))
+
+    def scaled(self, lam):
+        return self(lam), 0.0
+
+    def sharpness(self, interval):
+        return self.t
+
+    def quotient(self):
+        return ResolventQuotient(self.t)
+
+
+class ResolventQuotient(Resolvent):
+    """(f(λ) - f(0)) / λ = f(λ) t / (1 + t)."""
+
+    def __call__(self, lam):
+        return super().__call__(lam) * self.t / (1 + self.t)
+
+
+OPERATOR, MATRIX = Circulant(COLUMN), circulant(COLUMN)
+
+
+@pytest.fixture
+def resolvent(monkeypatch):
+    monkeypatch.setitem(FILTERS, "resolvent", Resolvent)
+
+
+@pytest.fixture(scope="module")
+def diffusions():
+    return hs.Diffusion.from_affinity(OPERATOR), hs.Diffusion.from_affinity(MATRIX)
+
+
+def test_the_toy_is_an_operator():
+    assert isinstance(OPERATOR, Operator)
+    np.testing.assert_allclose(OPERATOR @ np.eye(N), MATRIX, atol=1e-14)
+
+
+@pytest.mark.parametrize("f", [hs.Power(3), hs.Power(200), hs.Heat(7.5), Resolvent(3.0)])
+@pytest.mark.parametrize("deflate", [True, False])
+def test_the_operator_is_sketched(f, deflate):
+    A, dense = (hs.symmetric_normalize(K) for K in (OPERATOR, MATRIX))
+    G = np.random.default_rng(0).normal(size=(N, 5))
+    found, expected = (hs.sketch(K, f, G=G, deflate=deflate) for K in (A, dense))
+    np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_its_eigenvalues_and_distances_are_those_of_the_matrix(diffusions):
+    toy, dense = diffusions
+    expected = np.sort(np.linalg.eigvalsh(dense.operator @ np.eye(N)))[::-1][:7]
+    np.testing.assert_allclose(hs.eigh(toy.operator, 7, rng=0).values, expected, atol=1e-12)
+    D = [hs.diffusion_distance(d, time=6) for d in diffusions]
+    np.testing.assert_allclose(*D, rtol=1e-8)
+
+
+@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
+def test_it_is_normalised_and_certified(normalization):
+    d, dense = (
+        hs.Diffusion.from_affinity(K, normalization=normalization) for K in (OPERATOR, MATRIX)
+    )
+    np.testing.assert_allclose(d.operator @ np.eye(N), dense.operator @ np.eye(N), atol=1e-8)
+    np.testing.assert_allclose(d.measure, 1 / N, rtol=1e-8)
+
+
+def distances(Y):
+    return np.linalg.norm(Y[:, None] - Y, axis=2)[np.triu_indices(len(Y), 1)]
+
+
+@pytest.mark.parametrize("make", [hs.HeatSketch, hs.DiffusionMap])
+def test_estimators_take_its_diffusion(make, diffusions):
+    fits = (make(4, 5, affinity="precomputed", random_state=0).fit(d) for d in diffusions)
+    # Eigenvalues are double: coordinates of the map agree up to rotations, distances agree.
+    np.testing.assert_allclose(*(distances(fit.embedding_) for fit in fits), rtol=1e-6)
+
+
+def test_the_heat_embedding_takes_its_diffusion(diffusions):
+    make = hs.HeatEmbedding(2, 5, affinity="precomputed", random_state=0)
+    Y = make.fit_transform(diffusions[0])
+    D = hs.diffusion_distance(diffusions[1], time=5, deflate=True)
+    # Two dimensions keep a circle: a plane curve that crosses itself has 3 and more.
+    assert hs.distortion(Y, D).log_L < 1.5
+    assert hs.distortion(Y, D).log_L == pytest.approx(make.distortion_.log_L, abs=1e-6)
+
+
+@pytest.fixture
+def rows(resolvent, diffusions):
+    """The rows of f(A) - f(0) less the trivial direction, in the Markov form."""
+    d = diffusions[1]
+    lam, V = np.linalg.eigh(d.operator @ np.eye(N))
+    f = np.where(lam > 1 - 1e-12, 0.0, Resolvent(5.0)(lam) - Resolvent(5.0)(0.0))
+    return d, f, V / np.sqrt(d.measure)[:, None], V
+
+
+def test_the_sketch_takes_the_filter_by_its_name(rows):
+    d, f, R, V = rows
+    sketch = hs.HeatSketch(6, 5, filter="resolvent", affinity="precomputed", random_state=0).fit(d)
+    G = random_block(N, 6, "gaussian", 0) / np.sqrt(6)
+    np.testing.assert_allclose(sketch.embedding_, (R * f) @ (V.T @ G), atol=1e-9)
+    np.testing.assert_allclose(sketch.transform(MATRIX[:3]), sketch.embedding_[:3], rtol=1e-9)
+
+
+def test_the_map_takes_the_filter_by_its_name(rows):
+    d, f, R, _ = rows
+    fitted = hs.DiffusionMap(4, 5, filter="resolvent", affinity="precomputed").fit(d)
+    largest = np.argsort(-f)[:4]
+    np.testing.assert_allclose(
+        distances(fitted.embedding_), distances(R[:, largest] * f[largest]), rtol=1e-7
+    )
+
+
+def test_the_heat_embedding_takes_the_filter_by_its_name(rows):
+    d, f, R, _ = rows
+    fitted = hs.HeatEmbedding(2, 5, filter="resolvent", affinity="precomputed", random_state=0)
+    log_L = hs.distortion(fitted.fit_transform(d), distances(R * f)).log_L
+    assert log_L == pytest.approx(fitted.distortion_.log_L, abs=1e-6)
+
+
+def test_times_of_the_filter_follow_from_its_values(resolvent, diffusions):
+    map_ = hs.DiffusionMap(2, "auto", filter="resolvent", affinity="precomputed", delta=0.4)
+    t, lam = map_.fit(diffusions[1]).time_, np.array([map_.eigenvalues_[0], 0.0])
+    lam[1] = hs.eigh(diffusions[1].operator, 4, rng=0).values[3]
+    high, low = Resolvent(t)(lam)
+    assert low / high == pytest.approx(0.4, rel=1e-9)
+    gap = hs.DiffusionMap(2, "gap", filter="resolvent", affinity="precomputed")
+    t = gap.fit(diffusions[1]).time_
+    first, last = gap.eigenvalues_[1], lam[1]
+    # The largest difference of 1 / (1 + ta) and 1 / (1 + tb) is at t = 1 / √(ab).
+    assert t == pytest.approx(1 / np.sqrt((1 - first) * (1 - last)), rel=1e-3)
