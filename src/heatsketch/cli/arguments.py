@@ -6,6 +6,7 @@ from typing import Any
 
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.scales import bandwidth
+from heatsketch.spectral.filters import FILTERS
 
 DEFAULT_METHOD = next(iter(ESTIMATORS))
 RULE_WORDS = ("auto", "gap")  # stand for a rule in place of a number
@@ -54,7 +55,7 @@ _HELP = {
 
 def add_diffusion(command: argparse.ArgumentParser) -> None:
     """Add the options that lead from points to a diffusion."""
-    add_option(command, "filter", choices=("power", "heat"))
+    add_option(command, "filter", choices=tuple(FILTERS))
     add_option(command, "epsilon", type=_epsilon)
     add_option(command, "affinity", choices=("knn", "dense", "radius", "precomputed"))
     add_option(command, "n_neighbors", type=int, metavar="M")
