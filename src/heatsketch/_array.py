@@ -216,8 +216,8 @@ class Frame:
             scaled = float(np.ldexp(epsilon, -2 * self.exponent))
         if not 0 < scaled < np.inf:
             raise ValueError(
-                f"epsilon={epsilon:.3g} is outside the range of float64 relative to the size of the "
-                "points; rescale both, or pass epsilon='self-tuning'."
+                f"epsilon={epsilon:.3g} is outside the range of float64 relative to the size of "
+                "the points; rescale both, or pass epsilon='self-tuning'."
             )
         return scaled
 
