@@ -5,6 +5,7 @@ Run as a script it prints the counts: `python tests/test_architecture.py [folder
 
 import ast
 import graphlib
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -257,6 +258,38 @@ def test_importing_the_package_imports_nothing_optional():
     assert result.stdout.split() == []
 
 
+def stays(root):
+    """List the files that a reader of HeatSketch.fit comes to, in the order of first calls.
+
+    Every function counts once, where it is called first; what every reader knows does not count:
+    the foundation, the prediction of memory, operators, which are read as A @ X, and filters,
+    which are read as f.
+    """
+    sys.path.insert(0, str(root.parent))
+    import heatsketch as hs
+
+    X, _ = hs.datasets.digits()
+    hs.HeatSketch(random_state=0).fit(X)
+    seen, files = set(), []
+
+    def look(frame, event, _):
+        code = frame.f_code
+        path = Path(code.co_filename)
+        if event != "call" or code in seen or root not in path.parents:
+            return
+        seen.add(code)
+        room = path.relative_to(root).parts[0]
+        owner = code.co_qualname.partition(".")[0]
+        known = room.startswith("_") or room in ("memory.py", "operators") or owner in FILTERS
+        if not known and not code.co_name.startswith(("__", "<")) and code.co_name != "n":
+            files.append(str(path.relative_to(root)))
+
+    sys.setprofile(look)
+    hs.HeatSketch(random_state=0).fit(X)
+    sys.setprofile(None)
+    return [file for file, _ in itertools.groupby(files)]
+
+
 def print_counts(house):
     """Print the figures of the house, one a line."""
     top = [m for m in house.trees if m and "." not in m]
@@ -270,6 +303,8 @@ def print_counts(house):
         f"files over {MOST_LINES} lines       {sum(n > MOST_LINES for n in house.lines.values())}"
     )
     print(f"files, lines               {len(house.lines)}, {sum(house.lines.values()):,}")
+    way = stays(house.root.resolve())
+    print(f"way of HeatSketch.fit      {len(set(way))} files, {len(way)} stays")
 
 
 if __name__ == "__main__":

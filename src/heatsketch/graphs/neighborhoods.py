@@ -34,6 +34,7 @@ class Found(NamedTuple):
     input_point: Array | None  # (inputs,), its distinct point; None: all are distinct
     search: Search
     nearest: Neighbors | sparse.csr_matrix  # lists (n, k + 1), each point first, or CSR
+    recall: dict[str, float]  # of the search and its standard error, if it is approximate
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +168,8 @@ def neighborhood_graph(
     else:
         radius = check_number(radius, "radius", low=0, open_low=True)
         scaled_radius = float(np.ldexp(radius, -frame.exponent))
-    points, vertex, search, nearest = find_neighbors(X, frame, k, scaled_radius, neighbors, merge)
-    recall = {} if k is None else search.diagnostics(nearest.indices.shape[1])
+    found = find_neighbors(X, frame, k, scaled_radius, neighbors, merge)
+    points, vertex, search, nearest, recall = found
     order = search.order() if is_large(search.n) else None
     number = None if order is None else inverse_permutation(order)
     if number is not None:
@@ -191,11 +192,13 @@ def find_neighbors(
     k = None if k is None else feasible_neighbors(k, X.shape[0])
     search, distinct = search_of(neighbors, X, frame), None
     found = search.of_points(k + 1) if k else search.points_within(radius or 0.0)
+    recall = search.diagnostics(k + 1) if k else {}
     if merge and not sparse.issparse(neighbors) and _has_copies(found):
         X, distinct, search = distinct_search(neighbors, X, frame)
         k = None if k is None else feasible_neighbors(k, search.n)
         found = search.of_points(k + 1) if k else search.points_within(radius or 0.0)
-    return Found(X, distinct, search, found)
+        recall = search.diagnostics(k + 1) if k else {}
+    return Found(X, distinct, search, found, recall)
 
 
 def feasible_neighbors(k: int, n: int) -> int:

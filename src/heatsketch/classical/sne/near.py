@@ -60,7 +60,7 @@ class _NearPoints(Near):
         found = find_neighbors(X, self._frame, count, None, neighbors, merge=False)
         self._search, self._found = found.search, found.nearest
         self.exponent = self._frame.exponent
-        self.diagnostics = self._search.diagnostics(count + 1)
+        self.diagnostics = found.recall
 
     def own(self) -> Neighbors:
         found, self._found = self._found, None  # not kept: it is as large as the data
