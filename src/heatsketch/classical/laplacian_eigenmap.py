@@ -65,8 +65,8 @@ class LaplacianEigenmap(Embedding):
         exp(-|x_i - x_j|² / ε), or 1 for every edge (the notes' t = ∞).
     epsilon : float > 0, "edges", "nearest", "ksum" or "median", default "edges"
         The notes' t, for "heat", in squared data units. "edges": the median of the squared lengths
-        of the edges; the others as in `heatsketch.scales.bandwidth` ("nearest": the notes' double mean of
-        §9.2).
+        of the edges; the others are the rules of `DiffusionMap` ("nearest": the notes' double mean
+        of §9.2).
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
         The search to use, as in `HeatSketch`.
     tol : float, default 1e-8
