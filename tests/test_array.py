@@ -236,22 +236,22 @@ def test_scaling_by_a_power_of_two_changes_no_bit(j: int) -> None:
     np.testing.assert_array_equal(large(np.ldexp(CLOUD, j)), small(CLOUD))
     moved = hs.Kernel(np.ldexp(CLOUD, j), np.ldexp(LOCAL, j))
     np.testing.assert_array_equal(
-        moved.own_rows(slice(0, 60)), hs.Kernel(CLOUD, LOCAL).own_rows(slice(0, 60))
+        moved.matrix_rows(slice(0, 60)), hs.Kernel(CLOUD, LOCAL).matrix_rows(slice(0, 60))
     )
 
 
 @given(j=st.integers(-240, 240), epsilon=st.floats(0.01, 100.0))
 def test_a_kernel_of_one_epsilon_is_bitwise_invariant(j: int, epsilon: float) -> None:
-    K = hs.Kernel(CLOUD, epsilon).own_rows(slice(0, 60))
-    moved = hs.Kernel(np.ldexp(CLOUD, j), np.ldexp(epsilon, 2 * j)).own_rows(slice(0, 60))
+    K = hs.Kernel(CLOUD, epsilon).matrix_rows(slice(0, 60))
+    moved = hs.Kernel(np.ldexp(CLOUD, j), np.ldexp(epsilon, 2 * j)).matrix_rows(slice(0, 60))
     np.testing.assert_array_equal(moved, K)
 
 
 @pytest.mark.parametrize("scale", [1e200, 1e-200], ids=str)
 def test_sizes_whose_squares_leave_float64(scale: float) -> None:
     # scale is no power of two: coordinates are rounded once, a part in 1e16 of each.
-    K = hs.Kernel(CLOUD, LOCAL).own_rows(slice(0, 60))
-    moved = hs.Kernel(scale * CLOUD, scale * LOCAL).own_rows(slice(0, 60))
+    K = hs.Kernel(CLOUD, LOCAL).matrix_rows(slice(0, 60))
+    moved = hs.Kernel(scale * CLOUD, scale * LOCAL).matrix_rows(slice(0, 60))
     assert K.min() < 1e-3  # there is something to compare
     np.testing.assert_allclose(moved, K, rtol=1e-12)
 
@@ -263,7 +263,7 @@ def test_an_offset_of_1e8_costs_no_more_than_the_rounding_of_the_input() -> None
     reference = np.exp(-cdist(kept, kept, "sqeuclidean") / 0.7)
     assert hs.Kernel(shifted, 0.7).exponent_error < 1e-11  # the Gram form is good enough
     np.testing.assert_allclose(
-        hs.Kernel(shifted, 0.7).own_rows(slice(0, 60)), reference, rtol=1e-11, atol=1e-300
+        hs.Kernel(shifted, 0.7).matrix_rows(slice(0, 60)), reference, rtol=1e-11, atol=1e-300
     )
 
 

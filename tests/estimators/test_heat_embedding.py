@@ -55,7 +55,7 @@ def exact_rows(model, rows_of_A, time=None):
 
 def training_rows(model, time=None):
     d = model.diffusion_
-    return exact_rows(model, d.operator @ np.eye(d.n) if d.own_rows is None else d.own_rows, time)
+    return exact_rows(model, d.operator @ np.eye(d.n) if d.one_sided is None else d.one_sided, time)
 
 
 def median_ratio(model, time=None):

@@ -306,7 +306,7 @@ def test_knn_self_tuning_is_its_definition(k, d):
     own, both = neighbour_graph(X, k, s)
     built = knn_affinity(X, SELF_TUNING, k)
     np.testing.assert_allclose(matrix(built), both, rtol=1e-10)
-    np.testing.assert_allclose(built.own_rows.toarray(), own, rtol=1e-10)
+    np.testing.assert_allclose(built.one_sided.toarray(), own, rtol=1e-10)
     np.testing.assert_allclose(built.epsilon, s, rtol=1e-12)
 
 
@@ -315,7 +315,7 @@ def test_knn_with_a_number_is_its_definition():
     own, both = neighbour_graph(X, 5, np.full(60, np.sqrt(0.7)))
     built = knn_affinity(X, 0.7, 5)
     np.testing.assert_allclose(matrix(built), both, rtol=1e-12)
-    np.testing.assert_allclose(built.own_rows.toarray(), own, rtol=1e-12)
+    np.testing.assert_allclose(built.one_sided.toarray(), own, rtol=1e-12)
     assert built.epsilon == 0.7
 
 
@@ -331,9 +331,9 @@ def test_knn_graph_is_symmetric_to_the_last_bit_with_unit_diagonal(epsilon):
 def test_knn_rows_of_training_points_are_their_own_rows_bitwise(epsilon, d):
     X = cloud(60, d) * 0.3
     built = knn_affinity(X, epsilon, 7)
-    np.testing.assert_array_equal(built.rows(X).toarray(), built.own_rows.toarray())
-    np.testing.assert_array_equal(built.rows(X[31:33]).toarray(), built.own_rows[31:33].toarray())
-    assert built.own_rows.nnz == 60 * 8
+    np.testing.assert_array_equal(built.rows(X).toarray(), built.one_sided.toarray())
+    np.testing.assert_array_equal(built.rows(X[31:33]).toarray(), built.one_sided[31:33].toarray())
+    assert built.one_sided.nnz == 60 * 8
 
 
 def test_knn_merges_duplicates():
@@ -345,7 +345,7 @@ def test_knn_merges_duplicates():
     want = matrix(knn_affinity(X, SELF_TUNING, 6))[np.ix_(order, order)]
     np.testing.assert_allclose(matrix(built), want, rtol=1e-12)
     rows = built.rows(twice).toarray()
-    np.testing.assert_array_equal(rows, built.own_rows[built.vertex].toarray())
+    np.testing.assert_array_equal(rows, built.one_sided[built.vertex].toarray())
     assert built.diagnostics["duplicates"] == 3
 
 

@@ -138,7 +138,7 @@ def test_rows_of_the_data_are_rows_of_the_operator(name, normalization):
     d = built(POINTS[name], normalization)
     np.testing.assert_allclose(dense(d.extend(cloud(60, 2))), matrix(d), rtol=1e-11, atol=1e-15)
     np.testing.assert_allclose(dense(d.extend(cloud(60, 2)[7:8])), matrix(d)[7:8], rtol=1e-11)
-    assert d.own_rows is None
+    assert d.one_sided is None
 
 
 @pytest.mark.parametrize("name", ["knn", "knn with a number"])
@@ -149,7 +149,7 @@ def test_rows_of_the_data_are_its_own_rows_of_the_graph(name, normalization):
     d = built(POINTS[name], normalization, X)
     assert d.n == 60
     np.testing.assert_array_equal(d.vertex, [*range(60), *range(4)])
-    np.testing.assert_array_equal(dense(d.extend(X)), d.own_rows[d.vertex].toarray())
+    np.testing.assert_array_equal(dense(d.extend(X)), d.one_sided[d.vertex].toarray())
 
 
 @ways

@@ -54,7 +54,7 @@ def test_a_full_matrix_and_a_graph_without_its_diagonal_are_graphs():
     for graph in (sparse.csr_matrix(D), sparse.coo_matrix(np.triu(D, 1) + np.triu(D, 1).T)):
         d = hs.Diffusion.from_points(X, n_neighbors=8, neighbors=graph)
         own = hs.Diffusion.from_points(X, n_neighbors=8)
-        assert abs(d.own_rows - own.own_rows).max() < 1e-12
+        assert abs(d.one_sided - own.one_sided).max() < 1e-12
 
 
 def test_the_transformer_that_was_passed_is_left_unfitted():
@@ -68,7 +68,7 @@ def test_scaling_points_and_transformer_alike_changes_nothing():
     given = {"n_neighbors": 8, "neighbors": KNeighborsTransformer(n_neighbors=8)}
     one = hs.Diffusion.from_points(X, **given)
     other = hs.Diffusion.from_points(moved, **given)
-    assert abs(one.own_rows - other.own_rows).max() < 1e-14
+    assert abs(one.one_sided - other.one_sided).max() < 1e-14
 
 
 def test_duplicates_share_a_vertex_of_a_transformers_graph():
@@ -77,7 +77,7 @@ def test_duplicates_share_a_vertex_of_a_transformers_graph():
         twice, n_neighbors=8, neighbors=KNeighborsTransformer(n_neighbors=8)
     )
     np.testing.assert_array_equal(d.vertex, np.repeat(np.arange(120), 2))
-    assert abs(d.own_rows - hs.Diffusion.from_points(X, n_neighbors=8).own_rows).max() < 1e-12
+    assert abs(d.one_sided - hs.Diffusion.from_points(X, n_neighbors=8).one_sided).max() < 1e-12
 
 
 def test_an_index_says_how_exact_the_search_is(monkeypatch):
@@ -90,7 +90,7 @@ def test_an_index_says_how_exact_the_search_is(monkeypatch):
     assert "recall" not in exact.diagnostics
     D = np.linalg.norm(wide[:, None] - wide[None], axis=-1)
     nearest = np.argsort(D, axis=1)[:, :16]
-    rows = np.sort(exact.own_rows.indices.reshape(500, 16), axis=1)
+    rows = np.sort(exact.one_sided.indices.reshape(500, 16), axis=1)
     np.testing.assert_array_equal(rows, np.sort(nearest, axis=1))
 
 

@@ -229,8 +229,10 @@ def test_huge_offsets_between_clusters_switch_to_explicit_differences() -> None:
     assert kernel.exponent_error > EXPONENT_BOUND
     # X holds its coordinates to 1e-10; the reference takes differences of the same X.
     matrix = kernel_matrix(X, 1.0)
-    np.testing.assert_allclose(kernel.own_rows(slice(0, 60)), matrix, rtol=0, atol=EXPONENT_BOUND)
-    np.testing.assert_array_equal(kernel.own_rows(slice(0, 60))[:30, 30:], 0.0)
+    np.testing.assert_allclose(
+        kernel.matrix_rows(slice(0, 60)), matrix, rtol=0, atol=EXPONENT_BOUND
+    )
+    np.testing.assert_array_equal(kernel.matrix_rows(slice(0, 60))[:30, 30:], 0.0)
     # The Gram form would have failed this test: its error here is of order one.
     gram = (X**2).sum(1)[:, None] + (X**2).sum(1) - 2 * X @ X.T
     assert np.abs(np.exp(-np.maximum(gram, 0)) - matrix).max() > 1e-4
@@ -243,19 +245,19 @@ def test_both_forms_keep_the_promised_exponent(offset: float, epsilon: float) ->
     matrix = kernel_matrix(X, epsilon)
     allowed = min(kernel.exponent_error, EXPONENT_BOUND) + 1e-15 * offset / np.sqrt(epsilon)
     # |e^-a - e^-b| <= |a - b|
-    assert np.abs(kernel.own_rows(slice(0, N)) - matrix).max() <= allowed + 1e-14
+    assert np.abs(kernel.matrix_rows(slice(0, N)) - matrix).max() <= allowed + 1e-14
 
 
 def test_local_scales_all_equal_are_one_epsilon() -> None:
-    local = hs.Kernel(POINTS, np.full(N, 2.0)).own_rows(slice(0, N))
-    np.testing.assert_allclose(local, hs.Kernel(POINTS, 4.0).own_rows(slice(0, N)), rtol=1e-13)
+    local = hs.Kernel(POINTS, np.full(N, 2.0)).matrix_rows(slice(0, N))
+    np.testing.assert_allclose(local, hs.Kernel(POINTS, 4.0).matrix_rows(slice(0, N)), rtol=1e-13)
 
 
 @pytest.mark.parametrize("epsilon", [0.8, LOCAL], ids=["scalar", "local"])
 def test_sparse_points_give_the_kernel_of_dense_ones(epsilon: float | np.ndarray) -> None:
     X = sparse.random(N, 9, density=0.3, random_state=3, format="csr")
     X.data += 1.0
-    rows = hs.Kernel(X, epsilon).own_rows(slice(0, N))
+    rows = hs.Kernel(X, epsilon).matrix_rows(slice(0, N))
     np.testing.assert_allclose(rows, kernel_matrix(X.toarray(), epsilon), atol=1e-13)
     np.testing.assert_allclose(hs.Kernel(X, epsilon) @ EYE, rows, atol=1e-13)
 
@@ -268,7 +270,7 @@ def test_sparse_points_too_large_for_the_gram_form_are_refused() -> None:
 @pytest.mark.parametrize("epsilon", [0.8, LOCAL], ids=["scalar", "local"])
 def test_rows_of_new_points_and_of_the_points_themselves(epsilon: float | np.ndarray) -> None:
     kernel = hs.Kernel(POINTS, epsilon)
-    own = kernel.own_rows(slice(3, 20))
+    own = kernel.matrix_rows(slice(3, 20))
     np.testing.assert_allclose(own, kernel_matrix(POINTS, epsilon)[3:20], rtol=1e-12)
     scales = None if np.ndim(epsilon) == 0 else LOCAL[3:20]
     np.testing.assert_array_equal(kernel.rows(POINTS[3:20], scales), own)

@@ -189,7 +189,7 @@ def test_the_law_of_the_sketch_holds_for_a_large_graph(large):
     # with k - 4 in place of k, or rows given to other points, is detected.
     X, k, rng = points(), 32, np.random.default_rng(5)
     d = hs.diffusion(X)
-    rows = d.own_rows @ np.linalg.matrix_power(d.deflated() @ np.eye(d.n), 3)
+    rows = d.one_sided @ np.linalg.matrix_power(d.deflated() @ np.eye(d.n), 3)
     rows = d.of_inputs(rows / np.sqrt(d.measure)[:, None])
     ratios = []
     for seed in range(40):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
 import numpy as np
@@ -10,9 +9,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from heatsketch._array import for_each_tile, row_tiles
+from heatsketch._checks import logger
 from heatsketch._typing import Array
-
-logger = logging.getLogger("heatsketch")
 
 _SOURCES_PER_LOG_LINE = 256
 

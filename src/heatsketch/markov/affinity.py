@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
-from heatsketch._checks import check_number, check_points, name_rows
+from heatsketch._checks import check_number, check_points, logger, name_rows
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.neighborhoods import Neighborhoods, feasible_neighbors, neighborhood_graph
@@ -20,8 +19,6 @@ from heatsketch.operators import Dense, Kernel, Operator, Sparse
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.sparse import larger_of_both
 from heatsketch.scales.bandwidth import WIDE_CUT, rule_epsilon, scale_order
-
-logger = logging.getLogger("heatsketch")
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
 _MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
@@ -41,7 +38,7 @@ class Affinity:
         New points (m, d) -> K(x, x_j), array or CSR (m, n).
     rows_are_sparse : bool
         Whether `rows` returns CSR.
-    own_rows : CSR (n, n) or None
+    one_sided : CSR (n, n) or None
         The `rows` of the vertices, where they differ from K: a neighbour graph is symmetrised,
         rows of new points cannot be.
     vertex : array (points,) or None
@@ -54,7 +51,7 @@ class Affinity:
     operator: Operator
     rows: Callable[[Any], Any]
     rows_are_sparse: bool = False
-    own_rows: sparse.csr_matrix | None = None
+    one_sided: sparse.csr_matrix | None = None
     vertex: Array | None = None
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -170,7 +167,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         Sparse(larger_of_both(own)),
         rows,
         rows_are_sparse=True,
-        own_rows=own,
+        one_sided=own,
         vertex=found.vertex,
         epsilon=bandwidth,
         diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - found.n, **found.recall},
@@ -180,7 +177,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
 def _stored(kernel: Kernel) -> Array:
     K = np.empty((kernel.n, kernel.n))
     for rows in row_tiles(kernel.n):
-        K[rows] = kernel.own_rows(rows)
+        K[rows] = kernel.matrix_rows(rows)
     K = np.triu(K, 1)  # half of it, so that rounding cannot break the symmetry
     K += K.T
     np.fill_diagonal(K, 1.0)

@@ -18,7 +18,7 @@ from heatsketch.operators import Deflated, Operator, Scaled
 from heatsketch.operators.properties import is_non_negative, stored_matrix
 from heatsketch.spectral.eigenpairs import eigh
 
-_CERTIFICATE = 1e-6  # largest error of A √π = √π that rounding can explain
+_MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
 def check_connectivity(
@@ -59,7 +59,7 @@ def certify_measure(A: Operator, measure: Array, diagnostics: dict[str, Any]) ->
     image, other = (A @ np.column_stack([root, probe])).T
     error = float(np.max(np.abs(image - root) / root))
     rounding = 50 * float(np.finfo(A.dtype).eps)
-    allowed = max(_CERTIFICATE, rounding, 2 * diagnostics.get("scaling_residual", 0.0))
+    allowed = max(_MAX_MEASURE_ERROR, rounding, 2 * diagnostics.get("scaling_residual", 0.0))
     if not error <= allowed:
         raise CertificateError(
             f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "

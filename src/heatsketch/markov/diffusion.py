@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +12,12 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import ROW_TILE, row_tiles
-from heatsketch._checks import check_choice, check_number, check_points, warn_of_scales
+from heatsketch._checks import (
+    check_choice,
+    check_number,
+    check_points,
+    warn_of_scales,
+)
 from heatsketch._typing import Array
 from heatsketch.markov import affinity as affinities
 from heatsketch.markov.affinity import Affinity
@@ -38,8 +42,6 @@ from heatsketch.operators.properties import accuracy
 from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.scales.connecting_scale import advice
-
-logger = logging.getLogger("heatsketch")
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 AFFINITIES = ("knn", "dense", "radius")
@@ -67,7 +69,7 @@ class Diffusion:
         New points (m, d) -> rows a(x, x_j) of A, array or CSR (m, n). A point of the data gets its
         row of A (with `affinity="knn"`: of the graph before it is symmetrised).
     normalization : "symmetric", "bistochastic" or "markov"
-    own_rows : CSR (n, n) or None
+    one_sided : CSR (n, n) or None
         What `extend` returns for the data, where that is not A.
     vertex : array (points,) or None
         The vertex of each input point; None: they have the same numbers. Duplicates share a vertex
@@ -84,7 +86,7 @@ class Diffusion:
     measure: Array
     extend: Extension | None
     normalization: str = "markov"
-    own_rows: sparse.csr_matrix | None = None
+    one_sided: sparse.csr_matrix | None = None
     vertex: Array | None = None
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -327,7 +329,7 @@ class Diffusion:
         else:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, inputs)
         A = scaling.of(K, dtype)
-        own_rows = None if built.own_rows is None else scaling.rows(built.own_rows, dtype)
+        one_sided = None if built.one_sided is None else scaling.rows(built.one_sided, dtype)
         diagnostics = (
             built.diagnostics
             | check_connectivity(K, scaling.row_sums, advise, inputs)
@@ -342,7 +344,7 @@ class Diffusion:
             scaling.measure,
             ScaledRows(built.rows, scaling, width, built.rows_are_sparse),
             normalization,
-            own_rows,
+            one_sided,
             built.vertex,
             built.epsilon,
             diagnostics,
@@ -370,7 +372,7 @@ class Diffusion:
 
     def smooth(self, H: Array) -> Array:
         """Apply the rows that `extend` returns for the data to H (n, k): one more step of A."""
-        return self.operator @ H if self.own_rows is None else multiply(self.own_rows, H)
+        return self.operator @ H if self.one_sided is None else multiply(self.one_sided, H)
 
     def smooth_new(self, X: Any, H: Array) -> Array:
         """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,18 +10,22 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from heatsketch._checks import ConvergenceWarning, check_number, name_rows, refuse_masked
+from heatsketch._checks import (
+    ConvergenceWarning,
+    check_number,
+    logger,
+    name_rows,
+    refuse_masked,
+)
 from heatsketch._typing import Array
 from heatsketch.operators import Operator, as_operator
 from heatsketch.operators.base import scaled
 from heatsketch.operators.properties import stored_matrix
 from heatsketch.operators.sparse import multiply, scale_both_sides
 
-logger = logging.getLogger("heatsketch")
-
-_OMEGA = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
-_LARGEST = 1e250  # scale of a new point; beyond, its row would not be held
-_USELESS = 1e-3  # a scaling this far off is an error, not a warning
+_DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
+_MAX_SCALE = 1e250  # scale of a new point; beyond, its row would not be held
+_MAX_RESIDUAL = 1e-3  # a scaling this far off is an error, not a warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,7 @@ class Scaling:
         with np.errstate(over="ignore"):
             own = _row_sums(K_rows) ** (-self.alpha / 2)
             own /= np.sqrt(multiply(K_rows, self.density_weight))
-        return np.minimum(own, _LARGEST)  # a common factor, which the Markov form takes out
+        return np.minimum(own, _MAX_SCALE)  # a common factor, which the Markov form takes out
 
 
 def symmetric_normalize(K: Any) -> Any:
@@ -223,7 +226,7 @@ def bistochastic_scaling(
 
     `inputs` as in `markov_scaling`.
     """
-    tol = check_number(tol, "tol", low=0, open_low=True, high=_USELESS)
+    tol = check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     q = K @ np.ones(K.n)
     _check_row_sums(q, inputs)
@@ -232,9 +235,9 @@ def bistochastic_scaling(
     residuals = np.abs(s * (K @ s) - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
-    worst = np.argsort(-residuals)[: int((residuals > min(tol, _USELESS)).sum())]
+    worst = np.argsort(-residuals)[: int((residuals > min(tol, _MAX_RESIDUAL)).sum())]
     named = name_rows(_named(worst, inputs))
-    if not residual <= _USELESS:
+    if not residual <= _MAX_RESIDUAL:
         raise ValueError(
             f"The bistochastic scaling has row sums off by {residual:.1e} after {iterations} "
             f"iterations, worst at rows {named}; raise max_iter, give these points a positive "
@@ -280,7 +283,7 @@ def check_non_negative(K: Any) -> None:
 
 def _balance(K: Operator, s: Array, tol: float, max_iter: int) -> tuple[Array, int]:
     Ks = K @ s
-    energy, omega = _energy(s, Ks), _OMEGA
+    energy, omega = _energy(s, Ks), _DAMPING
     slack = 1e-11 * K.n  # rounding of the energy; below it only the residual can tell
     for iteration in range(max_iter):
         r = s * Ks
@@ -294,7 +297,7 @@ def _balance(K: Operator, s: Array, tol: float, max_iter: int) -> tuple[Array, i
                 break
             omega /= 2
         s, Ks, energy = trial, K_trial, trial_energy
-        omega = min(_OMEGA, 2 * omega)
+        omega = min(_DAMPING, 2 * omega)
     return s, max_iter
 
 

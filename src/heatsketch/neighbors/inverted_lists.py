@@ -8,19 +8,17 @@ exactly, and as many cells are searched as contain the required share of them.
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import NamedTuple
 
 import numpy as np
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
+from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.found import Recall
 from heatsketch.operators.base import index_type
-
-logger = logging.getLogger("heatsketch")
 
 _POINTS_PER_CELL = 200  # on average
 _TRAINING_PER_CENTROID = 32  # points

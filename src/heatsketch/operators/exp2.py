@@ -44,7 +44,7 @@ def _exp2(real: Any, integer: Any, degree: int) -> Callable[[Array], None]:
 
 
 exp2_double = _exp2(np.float64, np.int64, 13)  # of a vector, for other compiled loops
-_FOR = {
+_EXP2_OF = {
     np.dtype(np.float32): _exp2(np.float32, np.int32, 7),
     np.dtype(np.float64): exp2_double,
 }
@@ -56,4 +56,4 @@ def exp2(tile: Array) -> None:
     Within one rounding; 0 where 2^x is below the smallest normal number. What lies above 0 counts
     as 0: exponents that are sums of rounded terms may be.
     """
-    _FOR[tile.dtype](tile.reshape(-1))
+    _EXP2_OF[tile.dtype](tile.reshape(-1))

@@ -208,7 +208,7 @@ class Kernel:
             s = np.ldexp(scales, -self._frame.exponent)
         return self._block(x, s, slice(0, self.n))
 
-    def own_rows(self, rows: slice) -> Array:
+    def matrix_rows(self, rows: slice) -> Array:
         """Return some rows of the matrix itself, (m, n)."""
         return self._block(self.scaled_points[rows], self.scaled_scales[rows], slice(0, self.n))
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from heatsketch._array import Frame, filled, for_each_tile, single_threaded_blas
-from heatsketch._checks import check_choice, check_number, check_points
+from heatsketch._checks import check_choice, check_number, check_points, logger
 from heatsketch._typing import Array, Rng
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.operators.kernel import squared_distances, squared_norms
-
-logger = logging.getLogger("heatsketch")
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
 RULES = ("ksum", "median", "nearest")

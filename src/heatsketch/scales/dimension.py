@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +12,6 @@ from heatsketch._checks import check_number, check_points, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import find_neighbors
 from heatsketch.neighbors import Neighbors, distinct_rows
-
-logger = logging.getLogger("heatsketch")
 
 
 class IntrinsicDimension(NamedTuple):

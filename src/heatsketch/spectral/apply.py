@@ -138,12 +138,13 @@ def _by_recurrences(
         if left:
             chosen = [filters[i] for i in left]
             blocks = _by_chebyshev(chosen, A, X, *bounds(chosen, most, A, X, tol), tol)
-            done.update({i: b for i, b in zip(left, blocks, strict=True) if not _spoilt(b, X)})
+            found = zip(left, blocks, strict=True)
+            done.update({i: block for i, block in found if not _lost_in_rounding(block, X)})
     for i in chebyshev:
         if i not in done and filters[i].products is None:
             raise ValueError(
-                f"{filters[i]} leaves less than a part in {1 / _limit(X):.0e} of the block, too "
-                "little to compute to any digit; pass a smaller time, or Power."
+                f"{filters[i]} leaves less than {_smallest_resolved(X):.0e} of the block, which is "
+                "lost in rounding; pass a smaller time, or Power."
             )
     powers = _powers(filters)
     steps = {i: powers[i] for i in range(len(filters)) if i not in done}
@@ -151,13 +152,13 @@ def _by_recurrences(
     return [done[i] for i in range(len(filters))]
 
 
-def _limit(X: Array) -> float:
+def _smallest_resolved(X: Array) -> float:
     return float(np.sqrt(np.finfo(X.dtype).eps))
 
 
-def _spoilt(block: Block, X: Array) -> bool:
+def _lost_in_rounding(block: Block, X: Array) -> bool:
     """Say whether the result is so small that rounding, relative to the largest f, spoils it."""
-    return float(np.linalg.norm(block.values)) < _limit(X) * float(np.linalg.norm(X))
+    return float(np.linalg.norm(block.values)) < _smallest_resolved(X) * float(np.linalg.norm(X))
 
 
 def _bounds(

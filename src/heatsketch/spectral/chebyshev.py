@@ -17,7 +17,10 @@ LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probabi
 
 
 def recurrence(A: Operator, X: Array, scale: float, shift: float, degree: int) -> Iterator[Array]:
-    """Yield T_j(scale A - shift) X for j = 1, ..., degree; read them only, two are still needed."""
+    """Yield T_j(scale A - shift) X for j = 1, ..., degree.
+
+    Callers must not write to these blocks: the next one is computed from the last two.
+    """
     previous, current = X, X
     for j in range(1, degree + 1):
         following = A @ current

@@ -1,8 +1,7 @@
-"""The top of the spectrum of an operator, with residuals that say how good it is."""
+"""The largest eigenvalues of an operator, with residuals that bound their errors."""
 
 from __future__ import annotations
 
-import logging
 import warnings
 from typing import Any, NamedTuple
 
@@ -11,18 +10,16 @@ from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
 from heatsketch._array import for_each_tile, random_block, single_threaded_blas
-from heatsketch._checks import check_number
+from heatsketch._checks import check_number, logger
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
 from heatsketch.operators.base import Deflated, Operator, as_deflated
 from heatsketch.spectral.chebyshev import LANCZOS_STEPS, spectrum_ends, three_term
 
-logger = logging.getLogger("heatsketch")
-
 DENSE_LIMIT = 1200  # points up to which all eigenpairs are cheaper than iterating
-_COPIES = 8  # of the largest eigenvalue that are looked for
-_DEGREE = 40  # of the first polynomial
-_TILE = 8192  # rows of one part of a Gram matrix
+_MAX_COPIES_OF_TOP = 8  # multiplicity of the largest eigenvalue that is looked for
+_FIRST_DEGREE = 40  # of the first filter polynomial
+_GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 
 
 class Spectrum(NamedTuple):
@@ -87,7 +84,7 @@ def eigh(
     -----
     Cost: some hundred products by A with a block of k + max(8, k/2) columns, rounded up to a
     multiple of 8. The filter damps an interval that begins at a bound from 40 Lanczos steps, so the
-    interval an operator knows of itself may be far too wide.
+    interval that the operator gives may be far too wide.
 
     Examples
     --------
@@ -151,7 +148,7 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
         close = np.linalg.norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
             return A.asarray(u)
-    values, vectors, _ = eigh(A, min(_COPIES, A.n), rng=rng)
+    values, vectors, _ = eigh(A, min(_MAX_COPIES_OF_TOP, A.n), rng=rng)
     copies = vectors[:, values >= values[0] - 1e-10 * abs(values[0])]
     u = copies @ copies.sum(axis=0)
     size = np.linalg.norm(u)
@@ -179,8 +176,8 @@ def _subspace_iteration(
     (low, _), (_, top) = spectrum_ends(A, steps)
     X = A.project(random_block(A.n, block, "gaussian", rng))
     image, products = A @ X, steps + 1
-    cut, best, longest = _first_cut(low, top), -np.inf, 2 * _DEGREE
-    degree = min(_DEGREE, max_products - products) if top > low else 0
+    cut, best, longest = _first_cut(low, top), -np.inf, 2 * _FIRST_DEGREE
+    degree = min(_FIRST_DEGREE, max_products - products) if top > low else 0
     locked, values = X[:, :0], np.empty(0)
     while True:
         if degree > 0:
@@ -193,14 +190,14 @@ def _subspace_iteration(
         logger.info("eigenpairs: residual %.1e after %d products", residuals.max(), products)
         if residuals.max() <= limit or products >= max_products:
             return np.append(values, ritz[:left]), np.hstack([locked, X[:, :left]])
-        low = min(low, float(ritz[-1]))  # what lies below grows without bound, and is seen here
+        low = min(low, float(ritz[-1]))  # below `low` the polynomial grows without bound
         best = max(best, float(ritz[-1]))  # no Ritz value is above its eigenvalue
         cut = max(best, low + 1e-3 * (float(ritz[0]) - low))
         degree = _degree_for(2 * residuals.max() / limit, float(ritz[left - 1]), low, cut)
         degree, longest = min(degree, longest), min(2 * longest, 320)
         done = int(np.argmax(residuals > limit))
         if done and degree > _safe_degree(A, float(ritz[0]), low, cut):
-            # Those found, taken out, no longer keep the degree low.
+            # The converged pairs limit the degree no longer once they are deflated.
             locked, values = np.hstack([locked, X[:, :done]]), np.append(values, ritz[:done])
             A, X, ritz = A.without(X[:, :done]), X[:, done:].copy(), ritz[done:]
             image, products = A @ X, products + 1
@@ -216,7 +213,7 @@ def _residual_limit(A: Operator, tol: float, values: Array) -> float:
 
 def _first_cut(low: float, top: float) -> float:
     """Return the cut above which the first polynomial grows to 10^4 at the top."""
-    rate = np.log(2e4) / _DEGREE
+    rate = np.log(2e4) / _FIRST_DEGREE
     return low + (top - low) * 2 / (1 + float(np.cosh(rate)))
 
 
@@ -254,12 +251,12 @@ def _amplify(
 
 def _gram(X: Array, Y: Array) -> Array:
     """Return XᵀY in float64, summed over fixed tiles: the same bits for any number of threads."""
-    parts = np.empty((-(-len(X) // _TILE), X.shape[1], Y.shape[1]))
+    parts = np.empty((-(-len(X) // _GRAM_TILE), X.shape[1], Y.shape[1]))
 
     def work(rows: slice) -> None:
-        parts[rows.start // _TILE] = X[rows].astype(float).T @ Y[rows].astype(float)
+        parts[rows.start // _GRAM_TILE] = X[rows].astype(float).T @ Y[rows].astype(float)
 
-    for_each_tile(work, len(X), _TILE)
+    for_each_tile(work, len(X), _GRAM_TILE)
     return parts.sum(axis=0)
 
 
@@ -270,7 +267,7 @@ def _rotate(X: Array, W: Array) -> None:
     def work(rows: slice) -> None:
         X[rows] = X[rows] @ W
 
-    for_each_tile(work, len(X), _TILE)
+    for_each_tile(work, len(X), _GRAM_TILE)
 
 
 def _orthonormal(A: Deflated, X: Array) -> Array:

@@ -1,8 +1,7 @@
-"""The top of the spectrum by solving systems: for graphs as narrow as those of surfaces."""
+"""The largest eigenvalues by shift and invert: for graphs as narrow as those of surfaces."""
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from heatsketch._array import random_block, row_tiles, single_threaded_blas
+from heatsketch._checks import logger
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, Operator, as_deflated, inverse_permutation
 from heatsketch.operators.components import components_of_matrix
@@ -20,21 +20,20 @@ from heatsketch.operators.sparse import scale_both_sides
 from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, eigh, fix_signs
 from heatsketch.spectral.linear_algebra import orthonormal
 
-logger = logging.getLogger("heatsketch")
-
-_WIDTH = 4.0  # of a graph in units of √n: with 15 neighbours a square has 2.5, a cube 5 or more
-_ENTRIES = 2**28  # of the envelope; factors have a tenth, at 12 bytes each
-_SHIFT = 1e-8  # above the top, as a share of it
-_SPARE = 2  # columns beyond those wanted
-_FLOOR = 1e-11  # of residuals: of equal eigenvalues, rounding mixes in what is not converged
-_COLUMNS, _ROUNDS = 48, 6  # of a basis, at least; bases
+_MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
+_MAX_ENVELOPE_ENTRIES = 2**28  # the factors have a tenth of these, at 12 bytes each
+_RELATIVE_SHIFT = 1e-8  # of σ above the largest eigenvalue
+_EXTRA_COLUMNS = 2  # of a block, beyond the number of eigenpairs wanted
+_RESIDUAL_FLOOR = 1e-11  # rounding mixes directions of equal eigenvalues with others
+_MIN_BASIS_COLUMNS = 48  # of a Krylov space
+_MAX_RESTARTS = 6
 
 
 def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
-    """Return the leading eigenpairs of a deflated diffusion: by systems where it pays, else `eigh`.
+    """Return the leading eigenpairs of a deflated diffusion, by linear systems or by `eigh`.
 
-    Where the graph falls into pieces, those of the eigenvalue 1 are known: differences between a
-    piece and the larger ones. No iteration could tell hundreds of them apart.
+    Of a graph with several components the eigenvectors of the eigenvalue 1 are known: differences
+    between a component and the larger ones. No iteration could separate hundreds of them.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
     k, tol, rng
         As in `eigh`.
     """
-    H = _between_pieces(A, k)
+    H = _between_components(A, k)
     if H.shape[1] < k:
         rest = A if H.shape[1] == 0 else A.without(H)
         H = np.hstack([H, _leading(rest, k - H.shape[1], tol, rng)])
@@ -58,10 +57,10 @@ def _leading(A: Deflated, k: int, tol: float, rng: Rng) -> Array:
     return eigh(A, k, tol=tol, rng=rng).vectors if found is None else found[1]
 
 
-def _between_pieces(A: Deflated, k: int) -> Array:
-    """Return eigenvectors of eigenvalue 1 but √π, one for each piece but the largest, k at most.
+def _between_components(A: Deflated, k: int) -> Array:
+    """Return the eigenvectors of eigenvalue 1 but √π, at most k: a component each, but the largest.
 
-    The m-th is √π on the m larger pieces together against the next one, in the proportion that
+    The m-th is √π on the m larger components together against the next one, in the proportion that
     keeps it orthogonal to √π.
     """
     graph = scaled_graph(A)
@@ -70,9 +69,9 @@ def _between_pieces(A: Deflated, k: int) -> Array:
         return np.empty((A.n, 0))
     root = np.asarray(A.V[:, 0], dtype=float)
     mass = np.bincount(labels, weights=root**2)
-    pieces = np.argsort(-mass, kind="stable")
-    rank = np.argsort(pieces)[labels]
-    m, together = mass[pieces][1:], np.cumsum(mass[pieces])
+    by_mass = np.argsort(-mass, kind="stable")
+    rank = np.argsort(by_mass)[labels]
+    m, together = mass[by_mass][1:], np.cumsum(mass[by_mass])
     larger, both = together[:-1], together[1:]
     H = np.zeros((A.n, min(k, len(m))))
     for j in range(H.shape[1]):
@@ -87,9 +86,9 @@ def inverse_eigenpairs(A: Operator, k: int, tol: float, rng: Rng) -> tuple[Array
 
     Block Krylov spaces of (σ - A)^-1, σ just above the bound of A's spectrum, which should be the
     largest eigenvalue (as it is of a diffusion). The slower things diffuse, the more products an
-    iteration with A takes, but not this one. The factors stay sparse where few points cut the
-    graph in pieces: on curves, surfaces, strips. In more dimensions they fill up, and diffusion
-    is faster.
+    iteration with A takes, but not this one. The factors stay sparse where few points separate
+    the graph: on curves, surfaces, strips. In more dimensions they fill up, and diffusion is
+    faster.
 
     Parameters
     ----------
@@ -107,16 +106,18 @@ def inverse_eigenpairs(A: Operator, k: int, tol: float, rng: Rng) -> tuple[Array
     some 8 solutions with k + 2 columns. An eigenvalue is found k + 2 times at most.
     """
     A, graph = as_deflated(A), scaled_graph(A)
-    basis = max(_COLUMNS, 3 * (k + _SPARE))
+    basis = max(_MIN_BASIS_COLUMNS, 3 * (k + _EXTRA_COLUMNS))
     if graph is None or basis > A.n or not _is_narrow(graph[0]):
         return None
     matrix = scale_both_sides(graph[0], graph[1], graph[1])
     n, top = A.n, A.spectrum[1]
-    shifted = sparse.identity(n, format="csc") * (top * (1 + _SHIFT)) - sparse.csc_matrix(matrix)
+    shifted = sparse.identity(n, format="csc") * (top * (1 + _RELATIVE_SHIFT)) - sparse.csc_matrix(
+        matrix
+    )
     factors = splu(shifted, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     logger.info("eigenpairs: factors with %s entries", f"{factors.L.nnz:,}")
-    X = orthonormal(random_block(n, k + _SPARE, "gaussian", rng), A.V.astype(float))[0]
-    for _ in range(_ROUNDS):
+    X = orthonormal(random_block(n, k + _EXTRA_COLUMNS, "gaussian", rng), A.V.astype(float))[0]
+    for _ in range(_MAX_RESTARTS):
         values, X, done = _krylov(A, factors, X, k, tol, basis)
         if done:
             return values[:k], X[:, :k]
@@ -124,16 +125,16 @@ def inverse_eigenpairs(A: Operator, k: int, tol: float, rng: Rng) -> tuple[Array
 
 
 def _is_narrow(matrix: sparse.csr_matrix) -> bool:
-    """Say whether points can be put in an order in which neighbours are near each other."""
+    """Return whether points have an order in which neighbours are near each other."""
     n = matrix.shape[0]
     place = inverse_permutation(reverse_cuthill_mckee(matrix, symmetric_mode=True))
     envelope = 0.0
     for rows in row_tiles(n):
         starts = matrix.indptr[rows.start : rows.stop]
-        held = place[matrix.indices[starts[0] : matrix.indptr[min(rows.stop, n)]]]
-        first = np.minimum.reduceat(held, starts - starts[0])
+        neighbors = place[matrix.indices[starts[0] : matrix.indptr[min(rows.stop, n)]]]
+        first = np.minimum.reduceat(neighbors, starts - starts[0])
         envelope += float(np.sum(np.maximum(place[rows] - first, 0)))
-    return envelope <= min(_WIDTH * n**1.5, _ENTRIES)
+    return envelope <= min(_MAX_ENVELOPE_WIDTH * n**1.5, _MAX_ENVELOPE_ENTRIES)
 
 
 def _krylov(
@@ -149,7 +150,7 @@ def _krylov(
         X = Q @ W
         residuals = np.linalg.norm(AQ @ W - X * values, axis=0)[:k]
         logger.info("eigenpairs: residual %.1e after %d blocks", residuals.max(), len(basis))
-        floor = max(_FLOOR, 50 * float(np.finfo(A.dtype).eps)) * top
+        floor = max(_RESIDUAL_FLOOR, 50 * float(np.finfo(A.dtype).eps)) * top
         done = bool((residuals <= np.maximum(tol * (top - values[:k]), floor)).all())
         if done or Q.shape[1] + p > columns:
             return values, X, done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,13 +14,12 @@ from scipy.sparse.linalg import splu
 
 from heatsketch import _budget
 from heatsketch._array import random_block, single_threaded_blas
+from heatsketch._checks import logger
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, check_block
 from heatsketch.operators.sparse import multiply
 from heatsketch.spectral.eigenpairs import eigh, fix_signs
 from heatsketch.spectral.linear_algebra import orthonormal
-
-logger = logging.getLogger("heatsketch")
 
 _MAX_DENSE_ROWS = 256  # up to which LAPACK takes no longer
 _EXTRA_COLUMNS = 4  # of a block, beyond the number of vectors wanted

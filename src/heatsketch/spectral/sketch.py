@@ -140,7 +140,7 @@ def _as_filters(filter: Any) -> list[Filter]:
         or not all(hasattr(f, "scaled") for f in filters)
     ):
         raise TypeError(
-            f"filter={filter!r} is no filter; pass Power(p), Heat(t) or a list of them."
+            f"filter={filter!r} is not a filter; pass Power(p), Heat(t) or a list of them."
         )
     return list(filters)
 
