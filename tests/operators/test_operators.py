@@ -188,7 +188,7 @@ def test_product_is_linear(a: float, b: float, name: str) -> None:
         (lambda: hs.Kernel(POINTS, 0.0), r"epsilon=0.0 is out of range"),
         (lambda: hs.Kernel(POINTS, np.ones(3)), r"\(3,\); pass a positive number or 40"),
         (lambda: hs.Kernel(POINTS, LOCAL - 1), "positive local scales"),
-        (lambda: hs.Kernel(1e200 * POINTS, 1e-200), "beyond float64"),
+        (lambda: hs.Kernel(1e200 * POINTS, 1e-200), "outside the range of float64"),
         (lambda: as_operator(np.triu(M)), r"not symmetric.*pass \(A \+ A.T\) / 2"),
         (lambda: as_operator(sparse.triu(C).tocsr()), "not symmetric"),
         (lambda: as_operator(np.full((2, 2), np.inf)), "NaN or infinity"),

@@ -1,10 +1,7 @@
 """The recipes for an operator and a filter in CONTRIBUTING, followed: one class each, everywhere.
 
-The operator is a circulant matrix that is never stored; the filter is a resolvent. Both have only
-what they must have, and are compared with the dense matrix.
+Both, in files of their own, have only what they must have, and are compared with the dense matrix.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,62 +10,13 @@ from scipy.linalg import circulant
 import heatsketch as hs
 from heatsketch._array import random_block
 from heatsketch.operators import Operator
-from heatsketch.spectral.filters import FILTERS, Filter
+from heatsketch.spectral.filters import FILTERS
+from problems.toy_filter import Resolvent
+from problems.toy_operator import Circulant
 
 N = 90
 DISTANCE = np.minimum(np.arange(N), N - np.arange(N))
 COLUMN = np.exp(-((DISTANCE / 3.0) ** 2))
-
-
-@dataclass(frozen=True, eq=False)
-class Circulant:
-    """C X by fast Fourier transforms: the five members of an operator and no more."""
-
-    column: np.ndarray
-    dtype = np.dtype(np.float64)
-
-    @property
-    def n(self):
-        return len(self.column)
-
-    @property
-    def spectrum(self):
-        size = float(np.abs(self.column).sum())
-        return -size, size
-
-    def asarray(self, X):
-        return np.asarray(X, dtype=float)
-
-    def __matmul__(self, X):
-        factors = np.fft.rfft(self.column)
-        factors = factors if X.ndim == 1 else factors[:, None]
-        return np.fft.irfft(factors * np.fft.rfft(X, axis=0), self.n, axis=0)
-
-
-@dataclass(frozen=True)
-class Resolvent(Filter):
-    """1 / (1 + t (1 - λ)): a walk of random length."""
-
-    t: float
-
-    def __call__(self, lam):
-        return 1 / (1 + self.t * (1 - np.asarray(lam)))
-
-    def scaled(self, lam):
-        return self(lam), 0.0
-
-    def sharpness(self, interval):
-        return self.t
-
-    def quotient(self):
-        return ResolventQuotient(self.t)
-
-
-class ResolventQuotient(Resolvent):
-    """(f(λ) - f(0)) / λ = f(λ) t / (1 + t)."""
-
-    def __call__(self, lam):
-        return super().__call__(lam) * self.t / (1 + self.t)
 
 
 OPERATOR, MATRIX = Circulant(COLUMN), circulant(COLUMN)

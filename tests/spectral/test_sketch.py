@@ -485,7 +485,7 @@ def test_bad_arguments_are_refused(
 def test_a_given_G_is_finite_and_a_bank_not_empty():
     with pytest.raises(ValueError, match="G contains NaN"):
         hs.sketch(np.eye(3), hs.Power(1), G=np.full((3, 2), np.nan))
-    with pytest.raises(TypeError, match="no filter"):
+    with pytest.raises(TypeError, match="is not a filter"):
         hs.sketch(np.eye(3), [])
 
 
