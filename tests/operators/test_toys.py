@@ -127,3 +127,10 @@ def test_times_of_the_filter_follow_from_its_values(resolvent, diffusions):
     first, last = gap.eigenvalues_[1], lam[1]
     # The largest difference of 1 / (1 + ta) and 1 / (1 + tb) is at t = 1 / √(ab).
     assert t == pytest.approx(1 / np.sqrt((1 - first) * (1 - last)), rel=1e-3)
+
+
+def test_a_filter_that_never_falls_so_far_is_told(resolvent, diffusions):
+    # (1 + ta) / (1 + tb) does not fall below a / b, here 0.25.
+    map_ = hs.DiffusionMap(2, "auto", filter="resolvent", affinity="precomputed", delta=0.1)
+    with pytest.raises(ValueError, match="finds no time at which f falls to 0.1"):
+        map_.fit(diffusions[1])

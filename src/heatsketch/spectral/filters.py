@@ -15,6 +15,9 @@ from heatsketch._typing import Array
 from heatsketch.spectral.chebyshev import Interval
 
 
+_MAX_DECAY_TIME = 2.0**50
+
+
 class Filter(Protocol):
     """A function f of the eigenvalue λ: all that the engine and the estimators ask of one.
 
@@ -70,6 +73,11 @@ class Filter(Protocol):
         high = 1.0
         while cls.shares(high, np.array([first, last]))[1] > share:
             high *= 2
+            if high > _MAX_DECAY_TIME:
+                raise ValueError(
+                    f"time='auto' finds no time at which f falls to {share:g} of its largest value; "
+                    "pass a time, or a larger delta."
+                )
         low = high / 2
         for _ in range(60):
             middle = (low + high) / 2
