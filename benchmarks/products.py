@@ -15,9 +15,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 import heatsketch as hs
-from heatsketch.spectral.apply import Block
+from heatsketch.spectral.apply import Block, _by_chebyshev
 from heatsketch.spectral.chebyshev import spectrum_ends
-from heatsketch.spectral.filters import _by_chebyshev
 
 POWERS = (16, 64, 256, 1024)
 BANK = tuple(2**i for i in range(1, 11))

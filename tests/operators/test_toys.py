@@ -132,5 +132,5 @@ def test_times_of_the_filter_follow_from_its_values(resolvent, diffusions):
 def test_a_filter_that_never_falls_so_far_is_told(resolvent, diffusions):
     # (1 + ta) / (1 + tb) does not fall below a / b, here 0.25.
     map_ = hs.DiffusionMap(2, "auto", filter="resolvent", affinity="precomputed", delta=0.1)
-    with pytest.raises(ValueError, match="finds no time at which f falls to 0.1"):
+    with pytest.raises(ValueError, match=r"finds no time at which f falls to 0\.1"):
         map_.fit(diffusions[1])

@@ -14,7 +14,6 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
 from heatsketch.spectral.chebyshev import Interval
 
-
 _MAX_DECAY_TIME = 2.0**50
 
 
@@ -75,7 +74,7 @@ class Filter(Protocol):
             high *= 2
             if high > _MAX_DECAY_TIME:
                 raise ValueError(
-                    f"time='auto' finds no time at which f falls to {share:g} of its largest value; "
+                    f"time='auto' finds no time at which f falls to {share:g} of its largest; "
                     "pass a time, or a larger delta."
                 )
         low = high / 2
