@@ -13,6 +13,7 @@ from heatsketch.estimators._base import DiffusionEstimator, with_root
 from heatsketch.estimators.near_isometric import EQUAL_BITS, NearIsometricProjection
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, share_within
+from heatsketch.operators.base import first_inputs
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block, apply
 from heatsketch.spectral.eigenpairs import all_eigenpairs
 from heatsketch.spectral.filters import Power, make_filter
@@ -265,9 +266,9 @@ def _distinct_sample(S: Array, order: Array, seed: int) -> Array:
 
 def _between_inputs(distortion: Distortion, vertex: Array | None) -> Distortion:
     """Name the worst pairs by points of the input if duplicates share a vertex."""
-    if vertex is None:
+    first = first_inputs(vertex)
+    if first is None:
         return distortion
-    _, first = np.unique(vertex, return_index=True)
     worst = {name: first[pairs] for name, pairs in distortion.worst_pairs.items()}
     return distortion._replace(worst_pairs=worst)
 

@@ -7,7 +7,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.spectral.apply import Block
-from heatsketch.spectral.filters import FILTERS, make_filter
+from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
 
 
@@ -124,7 +124,7 @@ class HeatSketch(DiffusionEstimator):
         check_number(self.n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         check_choice(self.kind, "kind", KINDS)
         for t in times:
-            FILTERS[self.filter].check_time(t, whole=True)
+            self._filter.check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
         A = diffusion.deflated()

@@ -37,7 +37,7 @@ from heatsketch.markov.normalization import (
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.operators import Deflated, LowRank, Numbered, Operator, numbered
-from heatsketch.operators.base import first_inputs, in_near_order, take_rows
+from heatsketch.operators.base import first_inputs, in_near_order, spread
 from heatsketch.operators.properties import accuracy
 from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
@@ -217,7 +217,7 @@ class Diffusion:
         if operator is not K:  # an operator keeps its numbering
             operator, vertex = in_near_order(operator)
         warn_of_distances(operator)
-        built = Affinity(operator, GivenRows(vertex), vertex=vertex)
+        built = Affinity(operator, GivenRows(first_inputs(vertex)), vertex=vertex)
         return cls._normalized(
             built, operator.n, normalization, alpha, tol, max_iter, advise=advise
         )
@@ -361,9 +361,7 @@ class Diffusion:
 
     def of_inputs(self, values: Any) -> Any:
         """Return values of the vertices, (n,) or (n, k), as rows of the input points."""
-        if self.vertex is None or np.ndim(values) == 0:
-            return values
-        return take_rows(values, self.vertex)
+        return values if np.ndim(values) == 0 else spread(values, self.vertex)
 
     def deflated(self) -> Deflated:
         """Return A without its trivial eigenvector √π."""

@@ -12,7 +12,6 @@ from heatsketch._checks import check_points, name_rows
 from heatsketch._typing import Array
 from heatsketch.markov.normalization import Scaling
 from heatsketch.mixture import MixtureKernel
-from heatsketch.operators.base import first_inputs
 
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
 
@@ -83,7 +82,7 @@ class ScaledRows:
 class GivenRows:
     """Affinities of new points to the input points, computed by the caller."""
 
-    vertex: Array | None
+    inputs: Array | None  # (n,), the input point at each vertex; None: they have the same numbers
 
     def __call__(self, rows: Any) -> Any:
         """Return the affinities to the vertices, checked."""
@@ -93,4 +92,4 @@ class GivenRows:
                 "Affinities of new points must be non-negative with positive row sums (bad rows: "
                 f"{name_rows(np.flatnonzero(~(sums > 0)))}); leave these points out."
             )
-        return rows if self.vertex is None else rows[:, first_inputs(self.vertex)]
+        return rows if self.inputs is None else rows[:, self.inputs]

@@ -282,7 +282,7 @@ class Numbered(NamedTuple):
 
     def of_points(self, values: Array) -> Array:
         """Return the rows of the vertices as rows of the input points."""
-        return values if self.vertex is None else take_rows(values, self.vertex)
+        return spread(values, self.vertex)
 
 
 @functools.singledispatch
@@ -293,6 +293,11 @@ def in_near_order(A: Any) -> Numbered:
     arbitrary; other operators are returned as they are.
     """
     return Numbered(A, None)
+
+
+def spread(values: Array, vertex: Array | None) -> Array:
+    """Return the rows of the vertices as rows of the input points at them."""
+    return values if vertex is None else take_rows(values, vertex)
 
 
 def first_inputs(vertex: Array | None) -> Array | None:
