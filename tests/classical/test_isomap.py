@@ -355,7 +355,7 @@ def test_points_beyond_the_longest_path_are_named(make, mode):
     [
         (lambda: Isomap(80), ValueError, "n_components=80 but there are 80 distinct points"),
         (lambda: Isomap(0), ValueError, "n_components=0"),
-        (lambda: Isomap(metric="cosine"), ValueError, "metric='cosine' is unknown"),
+        (lambda: Isomap(metric="cosin"), ValueError, "metric='cosin' is unknown"),
         (lambda: LandmarkIsomap(3, n_landmarks=3), ValueError, "there are 3 distinct points"),
         (lambda: LandmarkIsomap(1, n_landmarks=1), ValueError, "at least 2 points or landmarks"),
         (lambda: LandmarkIsomap(landmarks=[]), ValueError, "landmarks is empty"),

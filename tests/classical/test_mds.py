@@ -307,7 +307,7 @@ def test_points_that_coincide_have_no_coordinates():
     ("estimator", "match"),
     [
         (ClassicalMDS(40), "pass n_components <= 39"),
-        (ClassicalMDS(metric="cosine"), "metric='cosine'"),
+        (ClassicalMDS(metric="cosin"), "metric='cosin' is unknown"),
         (LandmarkMDS(landmarks="far"), "landmarks='far'"),
         (LandmarkMDS(landmarks=[0, 1, 40]), "0 <= index < 40"),
         (LandmarkMDS(landmarks=[0, 1, -1]), "0 <= index < 40"),

@@ -9,26 +9,36 @@ from heatsketch._checks import check_choice
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
+from heatsketch.neighbors import METRICS as METRICS_OF_POINTS
+from heatsketch.neighbors import in_metric
 
-METRICS = ("euclidean", "precomputed")
+METRICS = (*METRICS_OF_POINTS, "precomputed")
 
 
 class Embedding(Embedder):
     """Abstract base: `fit` sets `embedding_` (n, k) and `diagnostics_`, a dict of numbers.
 
-    Subclasses with a rule for new points define `transform`; those that accept distances instead of
-    points have a parameter `metric`.
+    Subclasses with a rule for new points define `transform`; those that compare points by a
+    distance have a parameter `metric`; most of these accept distances instead of points.
     """
 
     diagnostics_: dict[str, Any]
 
     @property
     def _precomputed(self) -> bool:
-        return check_choice(getattr(self, "metric", METRICS[0]), "metric", METRICS) == METRICS[1]
+        return check_choice(self._metric, "metric", METRICS) == "precomputed"
+
+    @property
+    def _metric(self) -> str:
+        return getattr(self, "metric", "euclidean")
 
     def _read(self, X: Any, reset: bool) -> Any:
-        """Return the points (m, d), float32 or float64 and finite, or raise."""
+        """Return the numbers of X, float32 or float64 and finite, or raise."""
         return read_points(self, X, reset, accept_sparse="csr" if self._takes_sparse else False)
+
+    def _read_points(self, X: Any, reset: bool) -> Any:
+        """Return points (m, d) whose Euclidean distances are those of the metric, or raise."""
+        return in_metric(self._read(X, reset), self._metric)
 
     def _read_distances(self, X: Any, reset: bool) -> Array:
         """Return distances between the data (n, n), or from new points to them (m, n), or raise."""
@@ -39,7 +49,7 @@ class Embedding(Embedder):
         return D
 
     def _read_either(self, X: Any, reset: bool) -> Any:
-        return self._read_distances(X, reset) if self._precomputed else self._read(X, reset)
+        return self._read_distances(X, reset) if self._precomputed else self._read_points(X, reset)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""

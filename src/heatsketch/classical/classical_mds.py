@@ -30,8 +30,9 @@ class ClassicalMDS(MultidimensionalScaling):
     n_components : int, 1 <= k < n, default 2
         Number of coordinates k. Where fewer eigenvalues are positive, the last coordinates are
         zero, with a warning.
-    metric : "euclidean" or "precomputed", default "euclidean"
-        X holds points (n, d), or distances (n, n): not squared, symmetric, zero on the diagonal.
+    metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
+        X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
+        symmetric, zero on the diagonal.
 
     Attributes
     ----------

@@ -99,9 +99,10 @@ class _PathScaling(Embedding):
     def _read_any(self, X: Any, reset: bool) -> Any:
         if self._precomputed and not sparse.issparse(X):
             return self._read_distances(X, reset)
+        if not self._precomputed:
+            return self._read_points(X, reset)
         X = self._read(X, reset)
-        if self._precomputed:
-            _check_graph(X, reset)
+        _check_graph(X, reset)
         return X
 
     def _place(self, rows: sparse.csr_matrix) -> Array:
@@ -147,9 +148,10 @@ class Isomap(_PathScaling):
         ε, in the units of X: join all points up to this distance instead.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
         The search to use, as in `HeatSketch`.
-    metric : "euclidean" or "precomputed", default "euclidean"
-        "precomputed": X holds the distances between all points (n, n), of which the nearest become
-        edges; or it is a sparse matrix, all of whose entries are edges.
+    metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
+        The distance of points, as in `HeatSketch`. "precomputed": X holds the distances between
+        all points (n, n), of which the nearest become edges; or it is a sparse matrix, all of
+        whose entries are edges.
 
     Attributes
     ----------

@@ -10,6 +10,7 @@ from heatsketch._typing import Array
 from heatsketch.classical._base import check_distances, check_non_negative
 from heatsketch.classical._mds import MultidimensionalScaling, SquaredDistances
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
+from heatsketch.neighbors import in_metric
 
 
 class LandmarkMDS(MultidimensionalScaling):
@@ -42,9 +43,10 @@ class LandmarkMDS(MultidimensionalScaling):
     n_landmarks : int, default 200
         How many landmarks l the two rules choose; all points where there are fewer. More than
         k + 1 make the result less sensitive to noise.
-    metric : "euclidean" or "precomputed", default "euclidean"
-        X holds points (n, d), or their distances to the landmarks (n, l), not squared; `landmarks`
-        are then the indices of the rows of X that are the landmarks, in the order of the columns.
+    metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
+        X holds points (n, d) with a distance as in `HeatSketch`, or their distances to the
+        landmarks (n, l), not squared; `landmarks` are then the indices of the rows of X that are
+        the landmarks, in the order of the columns.
     random_state : int, RandomState, Generator or None, default None
         Seed of the two rules.
 
@@ -145,7 +147,7 @@ class LandmarkMDS(MultidimensionalScaling):
             points = Frame.of(X)(X)
             self.landmarks_ = choose_landmarks(points, self.landmarks, count, self.random_state)
         elif np.ndim(self.landmarks) == 2:
-            self.landmarks_ = self._check_coordinates(X.shape[1])
+            self.landmarks_ = in_metric(self._check_coordinates(X.shape[1]), self._metric)
         else:
             self.landmarks_ = check_indices(self.landmarks, len(X))
         return self.landmarks_ if self.landmarks_.ndim == 2 else X[self.landmarks_]

@@ -69,6 +69,8 @@ class LaplacianEigenmap(Embedding):
         of §9.2).
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
         The search to use, as in `HeatSketch`.
+    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+        The distance of points, as in `HeatSketch`.
     tol : float, default 1e-8
         Largest residual of the eigenpairs for more than 1,200 points (for fewer, they are exact);
         relative to μ where the graph is that of a curve or surface.
@@ -139,6 +141,7 @@ class LaplacianEigenmap(Embedding):
         weights: str = "heat",
         epsilon: float | str = _EDGES,
         neighbors: Any = None,
+        metric: str = "euclidean",
         tol: float = 1e-8,
         random_state: Any = None,
     ) -> None:
@@ -148,6 +151,7 @@ class LaplacianEigenmap(Embedding):
         self.weights = weights
         self.epsilon = epsilon
         self.neighbors = neighbors
+        self.metric = metric
         self.tol = tol
         self.random_state = random_state
 
@@ -155,7 +159,7 @@ class LaplacianEigenmap(Embedding):
         """Build the graph of points (n, d), dense or sparse; compute its lowest eigenvectors."""
         check_choice(self.weights, "weights", WEIGHTS)
         check_number(self.n_components, "n_components", low=1, integer=True)
-        X = self._read(X, reset=True)
+        X = self._read_points(X, reset=True)
         graph, found = neighborhood_graph(
             X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
         )
@@ -184,7 +188,7 @@ class LaplacianEigenmap(Embedding):
     def transform(self, X: Any) -> Array:
         """Embed points (m, d), each row independently; training points keep their coordinates."""
         check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = self._read_points(X, reset=False)
         distances, (rows, vertices) = self._rows.near(X)
         Y = np.empty((X.shape[0], self._R.shape[1]), X.dtype)
         known = np.zeros(len(Y), bool)

@@ -58,6 +58,8 @@ class LocallyLinearEmbedding(Embedding):
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
         Search, or graph, that supplies the neighbours (see `HeatSketch`); by
         default a search that suits the data.
+    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+        The distance of points, as in `HeatSketch`; the weights then reconstruct directions.
     tol : float > 0, default 1e-8
         Tolerance for the eigenvectors of M⁺: |M⁺y - y/μ| <= tol/μ.
     max_iter : int >= 1, default 100
@@ -125,6 +127,7 @@ class LocallyLinearEmbedding(Embedding):
         radius: float | None = None,
         reg: float = 1e-3,
         neighbors: Any = None,
+        metric: str = "euclidean",
         tol: float = 1e-8,
         max_iter: int = 100,
         random_state: Any = None,
@@ -134,6 +137,7 @@ class LocallyLinearEmbedding(Embedding):
         self.radius = radius
         self.reg = reg
         self.neighbors = neighbors
+        self.metric = metric
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -145,7 +149,7 @@ class LocallyLinearEmbedding(Embedding):
         tol = check_number(self.tol, "tol", low=0, open_low=True)
         max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
         started = time.perf_counter()
-        X = self._read(X, reset=True)
+        X = self._read_points(X, reset=True)
         graph, found = neighborhood_graph(
             X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
         )
@@ -180,7 +184,7 @@ class LocallyLinearEmbedding(Embedding):
     def transform(self, X: Any) -> Array:
         """Embed points (m, d), new or old, as y = Σ_j w_j y_j over training neighbours, (m, k)."""
         check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = self._read_points(X, reset=False)
         found = self._neighborhoods
         W = reconstruction_weights(found.frame(X), found.points, found.rows(X), self.reg)
         return np.asarray(W @ self._Y).astype(X.dtype)

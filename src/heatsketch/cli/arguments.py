@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.neighbors import METRICS
 from heatsketch.scales import bandwidth
 from heatsketch.spectral.filters import FILTERS
 
@@ -40,7 +41,8 @@ _HELP = {
     "tol": "tolerance at which iterations stop",
     "max_iter": "largest number of iterations",
     "radius": "join all points within this distance, instead of the nearest neighbours",
-    "metric": "INPUT holds points (euclidean) or distances (precomputed)",
+    "metric": "distance of points, those of directions being cosine and (of rows less their means) "
+    "correlation; or INPUT holds the distances (precomputed, with classical methods)",
     "n_landmarks": "number of landmarks",
     "landmarks": "choice of the landmarks: far from each other (maxmin), or random",
     "shrinkage": "0 to 1: how far correlations within classes are shrunk towards zero",
@@ -55,6 +57,7 @@ _HELP = {
 
 def add_diffusion(command: argparse.ArgumentParser) -> None:
     """Add the options that lead from points to a diffusion."""
+    add_option(command, "metric", choices=(*METRICS, "precomputed"))
     add_option(command, "filter", choices=tuple(FILTERS))
     add_option(command, "epsilon", type=_epsilon)
     add_option(command, "affinity", choices=("knn", "dense", "radius", "precomputed"))
@@ -69,7 +72,6 @@ def add_diffusion(command: argparse.ArgumentParser) -> None:
 def add_classical(command: argparse.ArgumentParser) -> None:
     """Add the options of the classical methods that no diffusion has."""
     add_option(command, "radius", type=float)
-    add_option(command, "metric", choices=("euclidean", "precomputed"))
     add_option(command, "n_landmarks", type=positive, metavar="L")
     add_option(command, "landmarks", choices=("maxmin", "random"))
     add_option(command, "shrinkage", type=float)
@@ -97,6 +99,12 @@ def add_option(command: argparse.ArgumentParser, name: str, **kwargs: Any) -> No
     kwargs.setdefault("metavar", None if "choices" in kwargs else name[0].upper())
     help = f"{_HELP[name]} ({text})".replace("%", "%%")
     command.add_argument(flag(name), default=argparse.SUPPRESS, help=help, **kwargs)
+
+
+def add_metric(command: argparse.ArgumentParser) -> None:
+    """Add the distance of points, for commands without a method."""
+    metric = f"distance of points (default {METRICS[0]})"
+    command.add_argument("--metric", choices=METRICS, default=METRICS[0], help=metric)
 
 
 def add_seed(command: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch import plot
-from heatsketch.cli.arguments import add_seed, positive
+from heatsketch.cli.arguments import add_metric, add_seed, positive
 from heatsketch.cli.files import add_force, add_input, check_plot, read_input
 from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.scales.bandwidth import Ksum, ksum
@@ -20,6 +20,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "ksum", help="find the bandwidth and dimension of a file of points"
     )
     add_input(command)
+    add_metric(command)
     add_seed(command)
     rows = "rows of the kernel matrix that are summed (default: all up to 2,000 points, else 500)"
     command.add_argument("--n-rows", type=positive, metavar="R", help=rows)
@@ -35,8 +36,8 @@ def run(args: argparse.Namespace) -> None:
     """Run the Ksum test, print or draw the result, and the dimension by nearest neighbours."""
     check_plot(args)
     X = read_input(args).values
-    result = ksum(X, n_rows=args.n_rows, rng=args.random_state)
-    nearest = _by_neighbors(X)
+    result = ksum(X, metric=args.metric, n_rows=args.n_rows, rng=args.random_state)
+    nearest = _by_neighbors(X, args.metric)
     if args.plot is not None:
         plot.ksum_curve(result, path=args.plot)
     if args.json:
@@ -48,10 +49,10 @@ def run(args: argparse.Namespace) -> None:
     _print_slopes(result)
 
 
-def _by_neighbors(X: Any) -> dict[str, Any] | str:
+def _by_neighbors(X: Any, metric: str) -> dict[str, Any] | str:
     """Return the dimension by nearest neighbours, or why there is none."""
     try:
-        found = intrinsic_dimension(X)
+        found = intrinsic_dimension(X, metric=metric)
     except ValueError as error:
         return str(error)
     k = int(found.n_neighbors[-1])

@@ -134,6 +134,7 @@ class DiffusionEstimator(Embedder):
             return Diffusion.from_affinity(X, **common)
         return Diffusion.from_points(
             X,
+            metric=self.metric,
             affinity=self.affinity,
             epsilon=self.epsilon,
             n_neighbors=self.n_neighbors,

@@ -51,7 +51,8 @@ class DiffusionMap(DiffusionEstimator):
         of the notes (§9.6), the graph has (3/5)^d of the entries, and 1 - λ is too small by the
         factor F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1),
         0.95 on a surface, 0.80 in six dimensions.
-    affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
+    affinity, epsilon, n_neighbors, neighbors, metric, normalization, alpha, tol, max_iter,
+    random_state
         As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs (6e-6 at best for
         float32 data of more than 16,384 points, which are computed in float32).
 
@@ -95,6 +96,7 @@ class DiffusionMap(DiffusionEstimator):
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
         neighbors: Any = None,
+        metric: str = "euclidean",
         cut: float = WIDE_CUT,
         normalization: str = "markov",
         alpha: float = 1.0,
@@ -110,6 +112,7 @@ class DiffusionMap(DiffusionEstimator):
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
         self.neighbors = neighbors
+        self.metric = metric
         self.cut = cut
         self.normalization = normalization
         self.alpha = alpha

@@ -72,7 +72,8 @@ class HeatEmbedding(DiffusionEstimator):
         distance is 1 / √(2 r) of it, 4 % at 256.
     share, factor : float, default 0.8 and 1.5
         For ``time="auto"``.
-    affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, random_state
+    affinity, epsilon, n_neighbors, neighbors, metric, normalization, alpha, tol, max_iter,
+    random_state
         As in `HeatSketch`.
 
     Attributes
@@ -125,6 +126,7 @@ class HeatEmbedding(DiffusionEstimator):
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
         neighbors: Any = None,
+        metric: str = "euclidean",
         normalization: str = "markov",
         alpha: float = 1.0,
         tol: float = 1e-8,
@@ -141,6 +143,7 @@ class HeatEmbedding(DiffusionEstimator):
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
         self.neighbors = neighbors
+        self.metric = metric
         self.normalization = normalization
         self.alpha = alpha
         self.tol = tol

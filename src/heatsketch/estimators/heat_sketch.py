@@ -49,6 +49,10 @@ class HeatSketch(DiffusionEstimator):
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
         Neighbours for "knn", see `Diffusion.from_points`. By default they are searched; if the
         search is not exact, its recall is measured.
+    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+        The distance of points. "cosine": the chord |x/|x| - y/|y||, whose square is
+        2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
+        the same after the mean of each row has been subtracted from it (dense X only).
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
         Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
     alpha : float, default 1
@@ -100,6 +104,7 @@ class HeatSketch(DiffusionEstimator):
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
         neighbors: Any = None,
+        metric: str = "euclidean",
         normalization: str = "markov",
         alpha: float = 1.0,
         tol: float = 1e-8,
@@ -114,6 +119,7 @@ class HeatSketch(DiffusionEstimator):
         self.epsilon = epsilon
         self.n_neighbors = n_neighbors
         self.neighbors = neighbors
+        self.metric = metric
         self.normalization = normalization
         self.alpha = alpha
         self.tol = tol

@@ -14,7 +14,7 @@ from heatsketch._checks import check_number, check_points, logger, name_rows
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.neighborhoods import Neighborhoods, feasible_neighbors, neighborhood_graph
-from heatsketch.neighbors import NeighborIndex, distinct_rows
+from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.sparse import larger_of_both
@@ -57,7 +57,7 @@ class Affinity:
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
-def gaussian_affinity(X: Any, epsilon: float | str = "ksum") -> Array:
+def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "euclidean") -> Array:
     """Compute the matrix exp(-|x_i - x_j|² / ε), dense (n, n).
 
     Parameters
@@ -65,6 +65,8 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum") -> Array:
     X : array or CSR matrix (n, d)
     epsilon : float > 0 or "ksum", "median", "nearest", default "ksum"
         In squared data units.
+    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+        The distance |x_i - x_j|, as in `HeatSketch`.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum") -> Array:
     array([[1.    , 0.3679],
            [0.3679, 1.    ]])
     """
-    X = check_points(X)
+    X = in_metric(check_points(X), metric)
     return _stored(Kernel(X, resolve_epsilon(X, epsilon), np.dtype(np.float64)))
 
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from heatsketch._array import ROW_TILE, row_tiles
-from heatsketch._checks import (
-    check_choice,
-    check_number,
-    check_points,
-    warn_of_scales,
-)
+from heatsketch._checks import check_choice, check_number, check_points, warn_of_scales
 from heatsketch._typing import Array
 from heatsketch.markov import affinity as affinities
 from heatsketch.markov.affinity import Affinity
@@ -27,7 +22,7 @@ from heatsketch.markov.certificates import (
     check_connectivity,
     warn_of_distances,
 )
-from heatsketch.markov.extension import Extension, GivenRows, MixtureRows, ScaledRows
+from heatsketch.markov.extension import Extension, GivenRows, MetricRows, MixtureRows, ScaledRows
 from heatsketch.markov.normalization import (
     as_affinity,
     bistochastic_scaling,
@@ -36,6 +31,7 @@ from heatsketch.markov.normalization import (
 )
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
+from heatsketch.neighbors import in_metric
 from heatsketch.operators import Deflated, LowRank, Numbered, Operator, numbered
 from heatsketch.operators.base import first_inputs, in_near_order, spread
 from heatsketch.operators.properties import accuracy
@@ -96,6 +92,7 @@ class Diffusion:
         cls,
         X: Any,
         *,
+        metric: str = "euclidean",
         affinity: str = "knn",
         epsilon: float | str = "self-tuning",
         n_neighbors: int = 15,
@@ -111,6 +108,9 @@ class Diffusion:
         Parameters
         ----------
         X : array or CSR matrix (n, d)
+        metric : "euclidean", "cosine" or "correlation", default "euclidean"
+            The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
+            square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means, dense.
         affinity : "knn", "dense" or "radius", default "knn"
             Which pairs: of nearest neighbours; all (stored for up to 4,096 points, else computed in
             blocks); or those nearer than cut √(ε/2).
@@ -123,7 +123,7 @@ class Diffusion:
             16,384 points and for sparse data, else its measured recall is at least 0.98
             (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` is always exact. A
             KNeighborsTransformer, or any transformer that returns sparse graphs of distances, is
-            fitted to X. With a sparse matrix of distances there is no rule for new points.
+            fitted to X (or its directions). A sparse matrix of distances has none to new points.
         normalization : "markov", "symmetric" or "bistochastic", default "markov"
         alpha : float, default 1
             Of "markov": 0 keeps the effect of the density of the points, 1 removes it.
@@ -156,7 +156,7 @@ class Diffusion:
         check_number(n_neighbors, "n_neighbors", low=1, integer=True)
         if isinstance(epsilon, str):
             check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
-        X = check_points(X)
+        X = in_metric(check_points(X), metric)
         warn_of_scales(X)
         started = time.perf_counter()
         if affinity == "knn":
@@ -166,11 +166,13 @@ class Diffusion:
         else:
             built = affinities.radius_affinity(X, epsilon, cut)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
+        built = replace(built, rows=MetricRows(built.rows, metric))
         # Small problems are computed in float64 whatever the dtype of X.
         dtype = X.dtype if is_large(X.shape[0]) else np.dtype(np.float64)
         advise = functools.partial(
             advice,
             X=X,
+            metric=metric,
             affinity=affinity,
             epsilon=built.epsilon,
             n_neighbors=n_neighbors,

@@ -12,6 +12,7 @@ from heatsketch._checks import check_points, name_rows
 from heatsketch._typing import Array
 from heatsketch.markov.normalization import Scaling
 from heatsketch.mixture import MixtureKernel
+from heatsketch.neighbors import in_metric
 
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
 
@@ -56,6 +57,18 @@ class MixtureRows:
         # Rows of far points would underflow; normalisation cancels a factor of a row.
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         return np.exp(log_k)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricRows:
+    """Affinities of new points in the metric of the data."""
+
+    affinity_rows: Callable[[Any], Any]
+    metric: str
+
+    def __call__(self, X: Any) -> Any:
+        """Return affinities of new points (m, n), array or CSR."""
+        return self.affinity_rows(in_metric(X, self.metric))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,21 +2,25 @@
 
 `index` chooses the search and breaks ties; `inverted_lists` is the approximate search, whose recall
 is measured; `kernels` has its compiled loops; `search` accepts neighbours that the caller passes;
-`rows` compares rows of points.
+`metric` maps points so that Euclidean distances are those of another metric; `rows` compares rows
+of points.
 """
 
 from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.index import NeighborIndex
+from heatsketch.neighbors.metric import METRICS, in_metric
 from heatsketch.neighbors.rows import distinct_rows, pair_distances
 from heatsketch.neighbors.search import Search, distinct_search, search_of
 
 __all__ = [
+    "METRICS",
     "NeighborIndex",
     "Neighbors",
     "Recall",
     "Search",
     "distinct_rows",
     "distinct_search",
+    "in_metric",
     "pair_distances",
     "search_of",
 ]

@@ -15,6 +15,7 @@ from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.found import Neighbors, Recall
+from heatsketch.neighbors.metric import in_metric
 from heatsketch.neighbors.rows import DIFFERENCES_AT_A_TIME, distinct_rows, pair_distances
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
@@ -44,6 +45,8 @@ class NeighborIndex:
     Parameters
     ----------
     points : array or CSR matrix (n, d)
+    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+        As in `HeatSketch`, for the points and for those of `query` and `within`.
     recall : float in (0, 1], default 0.98
         Share of the exact neighbours that an approximate search must find; it is measured on 512
         of the points, and as many cells are searched as it requires. 1: the search is exact.
@@ -64,13 +67,15 @@ class NeighborIndex:
         self,
         points: Points,
         *,
+        metric: str = "euclidean",
         recall: float = 0.98,
         n_neighbors: int = 0,
         frame: Frame | None = None,
     ) -> None:
         check_number(recall, "recall", low=0, high=1, open_low=True)
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
-        points = check_points(points, "points", min_rows=1)
+        points = in_metric(check_points(points, "points", min_rows=1), metric)
+        self.metric = metric
         self.target_recall = recall
         self._n_kept = min(n_neighbors + 1, points.shape[0]) if n_neighbors else 0  # with itself
         self._kept: Neighbors | None = None
@@ -130,13 +135,17 @@ class NeighborIndex:
         `any_tie`: take any of equally distant points, which is faster where many points coincide.
         """
         self._check_count(k)
+        x = in_metric(x, self.metric)
         if self.approximate:
             n_searched = max(k, self._n_kept)
             return self._from_lists(self._lists.query(x, n_searched, self.target_recall), k)
         return self._exact(self._in_own_frame(x), k, None, any_tie)
 
     def in_frame(self, frame: Frame) -> NeighborIndex:
-        """Return the index of the same points with distances in a frame; the last one is kept."""
+        """Return the index of the same points with distances in a frame; the last one is kept.
+
+        Its points, and those of its queries, are as `in_metric` returns them.
+        """
         self._check_unchanged()
         if self._framed is None or not frame.equals(self._framed._frame):
             self._framed = self._index_of(self.input_points, frame)
@@ -205,7 +214,7 @@ class NeighborIndex:
 
     def within(self, x: Points, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
-        return self._within(self._in_own_frame(x), radius)
+        return self._within(self._in_own_frame(in_metric(x, self.metric)), radius)
 
     def _within(self, x: Points, radius: float) -> sparse.csr_matrix:
         # Candidates come from a slightly larger radius; recomputed distances decide, so that the

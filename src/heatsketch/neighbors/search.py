@@ -59,6 +59,7 @@ def search_of(neighbors: Any, X: Points, frame: Frame) -> Search:
         `fit_transform` and `transform` that return sparse graphs of distances) is cloned and fitted
         to X. A matrix holds distances between rows of X, at least those of the neighbours.
     X : array or CSR matrix (n, d)
+        As `in_metric` returns them; so are the points that a transformer gets.
     frame : Frame
         Coordinates in which distances are given.
     """
@@ -113,7 +114,10 @@ def _check_same_points(index: NeighborIndex, X: Points) -> None:
             "of the same points, or a KNeighborsTransformer, which is fitted to X."
         )
     if not index.holds(X):
-        raise ValueError("neighbors is an index of other points than X; pass NeighborIndex(X).")
+        raise ValueError(
+            "neighbors is an index of other points than X, or in another metric; pass "
+            "NeighborIndex(X) with the same metric."
+        )
 
 
 class _GraphSearch:

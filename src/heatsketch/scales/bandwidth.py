@@ -10,7 +10,7 @@ import numpy as np
 from heatsketch._array import Frame, filled, for_each_tile, single_threaded_blas
 from heatsketch._checks import check_choice, check_number, check_points, logger
 from heatsketch._typing import Array, Rng
-from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.neighbors import NeighborIndex, in_metric, pair_distances
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
@@ -64,7 +64,7 @@ class Ksum(NamedTuple):
     sampling_error: float
 
 
-def ksum(X: Any, *, n_rows: int | None = None, rng: Rng = 0) -> Ksum:
+def ksum(X: Any, *, metric: str = "euclidean", n_rows: int | None = None, rng: Rng = 0) -> Ksum:
     """Choose ε and estimate the dimension from the growth of the kernel's mean with ε.
 
     S(ε) = mean of exp(-|x_i - x_j|²/ε) grows as ε^(d/2) where ε is neither too small nor too
@@ -79,6 +79,8 @@ def ksum(X: Any, *, n_rows: int | None = None, rng: Rng = 0) -> Ksum:
     Parameters
     ----------
     X : array or CSR matrix (n, d)
+    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+        The distance of points, as in `HeatSketch`.
     n_rows : int >= 10, optional
         Rows of the kernel matrix to sum, each over up to 20,000 columns. By default all rows up to
         2,000 points, 500 rows of more points: for 60,000 points of a cube `sampling_error` is then
@@ -116,7 +118,7 @@ def ksum(X: Any, *, n_rows: int | None = None, rng: Rng = 0) -> Ksum:
     """
     if n_rows is not None:
         check_number(n_rows, "n_rows", low=_MIN_BOOTSTRAP_ROWS, integer=True)
-    X = check_points(X)
+    X = in_metric(check_points(X), metric)
     frame, rng = Frame.of(X), np.random.default_rng(rng)
     curve = _Curve.of(_Pairs.of(X, frame, n_rows, rng))
     place, top = _peak(curve.slopes)

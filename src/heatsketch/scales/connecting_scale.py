@@ -15,7 +15,7 @@ from heatsketch._array import Frame, filled, for_each_tile
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.links import shortest_links
-from heatsketch.neighbors import NeighborIndex, distinct_rows
+from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
 from heatsketch.operators.base import first_inputs
 from heatsketch.operators.components import NEGLIGIBLE
 from heatsketch.operators.kernel import squared_distances, squared_norms
@@ -28,7 +28,7 @@ _NO_NEIGHBORS = "With self-tuning scales no n_neighbors would connect them"
 _NO_EPSILON = "No epsilon in the range of float64 would connect them"
 
 
-def connecting_epsilon(X: Any, *, cut: float = WIDE_CUT) -> float:
+def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_CUT) -> float:
     """Compute the smallest ε at which the Gaussian affinity of points is connected.
 
     With `affinity="radius"` points are joined up to the distance cut √(ε/2). The graph is connected
@@ -42,6 +42,8 @@ def connecting_epsilon(X: Any, *, cut: float = WIDE_CUT) -> float:
     Parameters
     ----------
     X : array or CSR matrix (n, d)
+    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+        The distance of points, as in `HeatSketch`.
     cut : float > 0, default 5
         As in `Diffusion.from_points`: affinities below exp(-cut²/2) are ignored. For
         `affinity="dense"`, where those below 1e-14 of a row sum are negligible, pass 7 for up to
@@ -70,7 +72,7 @@ def connecting_epsilon(X: Any, *, cut: float = WIDE_CUT) -> float:
     2.0
     """
     check_number(cut, "cut", low=0, open_low=True)
-    X = check_points(X)
+    X = in_metric(check_points(X), metric)
     frame = Frame.of(X)
     points = frame(X)
     square = (
@@ -92,6 +94,7 @@ def advice(
     labels: Array,
     *,
     X: Any,
+    metric: str,
     affinity: str,
     epsilon: float | Array,
     n_neighbors: int,
@@ -101,7 +104,7 @@ def advice(
 ) -> str:
     """Return a sentence that says what would connect the components `labels` of an affinity.
 
-    `epsilon` is the bandwidth, or self-tuning scales (n,).
+    `X` is as `in_metric` returns it; `epsilon` is the bandwidth, or self-tuning scales (n,).
     """
     tuned = isinstance(epsilon, np.ndarray)
     if affinity == "knn":
@@ -112,16 +115,18 @@ def advice(
         width = None if tuned else frame.squared(float(epsilon))
         return advice_on_neighbors(labels, frame(points), frame, n_neighbors, width, neighbors)
     if tuned:
-        return _advice_on_scales(X, n_neighbors)
+        return _advice_on_scales(X, n_neighbors, metric)
     wide = dense_cut(X.shape[0])
-    return _advice_on_epsilon(X, min(cut, wide) if affinity == "radius" else wide)
+    return _advice_on_epsilon(X, min(cut, wide) if affinity == "radius" else wide, metric)
 
 
-def _advice_on_epsilon(X: Points, cut: float) -> str:
+def _advice_on_epsilon(X: Points, cut: float, metric: str) -> str:
     if X.shape[0] > EXACT_POINTS:
         cut = np.floor(100 * cut) / 100  # short, and on the safe side
+        named = "" if metric == "euclidean" else f"metric={metric!r}, "
         return (
-            f"heatsketch.connecting_epsilon(X, cut={cut:g}) computes an epsilon that connects them"
+            f"heatsketch.connecting_epsilon(X, {named}cut={cut:g}) computes an epsilon that "
+            "connects them"
         )
     try:
         return f"epsilon >= {_rounded_up(connecting_epsilon(X, cut=cut))} connects them"
@@ -129,7 +134,7 @@ def _advice_on_epsilon(X: Points, cut: float) -> str:
         return _NO_EPSILON
 
 
-def _advice_on_scales(X: Points, n_neighbors: int) -> str:
+def _advice_on_scales(X: Points, n_neighbors: int, metric: str) -> str:
     n = X.shape[0]
     start = "Raise n_neighbors to connect them, or pass a number"
     if n <= EXACT_POINTS:
@@ -139,7 +144,7 @@ def _advice_on_scales(X: Points, n_neighbors: int) -> str:
         if wanted is not None:
             return f"n_neighbors >= {wanted} connects them"
         start = _NO_NEIGHBORS
-    return f"{start}; {_advice_on_epsilon(X, dense_cut(n))}"
+    return f"{start}; {_advice_on_epsilon(X, dense_cut(n), metric)}"
 
 
 def advice_on_neighbors(

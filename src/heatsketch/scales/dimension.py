@@ -11,7 +11,7 @@ from heatsketch._array import Frame
 from heatsketch._checks import check_number, check_points, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import find_neighbors
-from heatsketch.neighbors import Neighbors, distinct_rows
+from heatsketch.neighbors import Neighbors, distinct_rows, in_metric
 
 
 class IntrinsicDimension(NamedTuple):
@@ -38,7 +38,7 @@ class IntrinsicDimension(NamedTuple):
 
 
 def intrinsic_dimension(
-    X: Any, *, n_neighbors: int = 15, neighbors: Any = None
+    X: Any, *, metric: str = "euclidean", n_neighbors: int = 15, neighbors: Any = None
 ) -> IntrinsicDimension:
     """Estimate the dimension of the set that points lie on, from distances to nearest neighbours.
 
@@ -57,6 +57,8 @@ def intrinsic_dimension(
     ----------
     X : array or CSR matrix (n, d)
         Points with equal coordinates count once.
+    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+        The distance of points, as in `HeatSketch`.
     n_neighbors : int >= 2, default 15
         k; all of them if there are fewer. More neighbours reduce the sampling error but reach over
         larger regions, which may be curved or include a boundary.
@@ -89,7 +91,7 @@ def intrinsic_dimension(
     2
     """
     k = check_number(n_neighbors, "n_neighbors", low=2, integer=True)
-    found = _neighbors_of_distinct(check_points(X), k, neighbors)
+    found = _neighbors_of_distinct(in_metric(check_points(X), metric), k, neighbors)
     n, k = len(found.indices), found.indices.shape[1] - 1
     logs = np.log(found.distances[:, 1:])
     used = np.arange(2, k + 1)

@@ -46,8 +46,8 @@ class SNE(StochasticNeighborEmbedding):
         Initial places: principal components (for distances: classical scaling), scaled to a
         standard deviation of 1e-4; random places of this standard deviation; or given ones, which
         are used unchanged.
-    metric : "euclidean" or "precomputed", default "euclidean"
-        With "precomputed", X holds distances (n, n).
+    metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
+        The distance of points, as in `HeatSketch`. With "precomputed", X holds distances (n, n).
     neighbors : None, NeighborIndex, KNeighborsTransformer or CSR (n, n), default None
         Search, or graph, that supplies the neighbours. With None or an index, up to 1,000 points
         all others are neighbours; otherwise the 3 · perplexity + 1 nearest are.
