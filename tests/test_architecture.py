@@ -249,7 +249,8 @@ def test_rules_see_questions_and_identities(tmp_path):
 def test_importing_the_package_imports_nothing_optional():
     # scikit-learn itself imports pandas where it is there: what counts is what comes on top.
     code = (
-        "import sys, sklearn.base, sklearn.neighbors; before = set(sys.modules); import heatsketch;"
+        "import sys, sklearn.base, sklearn.neighbors; before = set(sys.modules);"
+        "from heatsketch import *;"
         f"print(*({OPTIONAL!r} & (set(sys.modules) - before)))"
     )
     result = subprocess.run(

@@ -1,80 +1,52 @@
 """Embed data by sketching the heat kernel.
 
 Coordinates whose Euclidean distances are the diffusion distances of the data.
+
+A name is imported when it is first used, so that a command or a script waits only for what it
+needs. Type checkers read the same names in `__init__.pyi`.
 """
 
-from heatsketch import classical, datasets, metrics
-from heatsketch._checks import (
-    CertificateError,
-    ConvergenceWarning,
-    DisconnectedWarning,
-    ScaleWarning,
-)
-from heatsketch.comparison import compare
-from heatsketch.estimators import (
-    DiffusionMap,
-    HeatEmbedding,
-    HeatSketch,
-    MixtureDiffusion,
-    NearIsometricProjection,
-)
-from heatsketch.io.model import load_model, save_model
-from heatsketch.markov.affinity import gaussian_affinity
-from heatsketch.markov.diffusion import Diffusion, diffusion
-from heatsketch.markov.normalization import (
-    bistochastic_normalize,
-    markov_normalize,
-    symmetric_normalize,
-)
-from heatsketch.metrics import diffusion_distance, distortion
-from heatsketch.mixture import MixtureKernel
-from heatsketch.operators import Affine, Deflated, Dense, Kernel, LowRank, Scaled, Sparse
-from heatsketch.scales.bandwidth import ksum
-from heatsketch.scales.connecting_scale import connecting_epsilon
-from heatsketch.scales.dimension import intrinsic_dimension
-from heatsketch.spectral.eigenpairs import eigh
-from heatsketch.spectral.filters import Heat, Power
-from heatsketch.spectral.sketch import sketch
+import importlib
+import importlib.util
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Affine",
-    "CertificateError",
-    "ConvergenceWarning",
-    "Deflated",
-    "Dense",
-    "Diffusion",
-    "DiffusionMap",
-    "DisconnectedWarning",
-    "Heat",
-    "HeatEmbedding",
-    "HeatSketch",
-    "Kernel",
-    "LowRank",
-    "MixtureDiffusion",
-    "MixtureKernel",
-    "NearIsometricProjection",
-    "Power",
-    "ScaleWarning",
-    "Scaled",
-    "Sparse",
-    "bistochastic_normalize",
-    "classical",
-    "compare",
-    "connecting_epsilon",
-    "datasets",
-    "diffusion",
-    "diffusion_distance",
-    "distortion",
-    "eigh",
-    "gaussian_affinity",
-    "intrinsic_dimension",
-    "ksum",
-    "load_model",
-    "markov_normalize",
-    "metrics",
-    "save_model",
-    "sketch",
-    "symmetric_normalize",
-]
+_HOMES = {
+    "_checks": ("CertificateError", "ConvergenceWarning", "DisconnectedWarning", "ScaleWarning"),
+    "comparison": ("compare",),
+    "estimators": ("DiffusionMap", "HeatEmbedding", "HeatSketch"),
+    "estimators.mixture_diffusion": ("MixtureDiffusion",),
+    "estimators.near_isometric": ("NearIsometricProjection",),
+    "io.model": ("load_model", "save_model"),
+    "markov.affinity": ("gaussian_affinity",),
+    "markov.diffusion": ("Diffusion", "diffusion"),
+    "markov.normalization": ("bistochastic_normalize", "markov_normalize", "symmetric_normalize"),
+    "metrics": ("diffusion_distance", "distortion"),
+    "mixture": ("MixtureKernel",),
+    "operators": ("Affine", "Deflated", "Dense", "Kernel", "LowRank", "Scaled", "Sparse"),
+    "scales.bandwidth": ("ksum",),
+    "scales.connecting_scale": ("connecting_epsilon",),
+    "scales.dimension": ("intrinsic_dimension",),
+    "spectral.eigenpairs": ("eigh",),
+    "spectral.filters": ("Heat", "Power"),
+    "spectral.sketch": ("sketch",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME_OF, "classical", "datasets", "metrics"])
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name, or a module, when it is first used."""
+    if name in _HOME_OF:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,6 +12,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import cli, memory
+from heatsketch.cli import arguments, files, reporting
 from heatsketch.io import read_table
 from problems.clouds import even_circle
 
@@ -161,7 +162,7 @@ def test_points_with_the_same_affinities_have_no_distances_to_speak_of(tmp_path,
 )
 def test_diffusion_map_takes_automatic_time_or_size(circle, tmp_path, given):
     out = tmp_path / "out.npy"
-    options = [text for name, value in given.items() for text in (cli.arguments.flag(name), value)]
+    options = [text for name, value in given.items() for text in (arguments.flag(name), value)]
     assert exit_code("embed", circle, "-o", out, "--method", "diffusion-map", *options) == 0
     expected = hs.DiffusionMap(random_state=0, **given).fit_transform(np.load(circle))
     np.testing.assert_allclose(np.load(out), expected, rtol=1e-12)
@@ -224,7 +225,7 @@ def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, me
 
 @pytest.mark.usefixtures("no_computing")
 def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(cli.files.WRITERS, ".h5ad", "no_such_module")
+    monkeypatch.setitem(files.WRITERS, ".h5ad", "no_such_module")
     assert exit_code("embed", clouds, "-o", tmp_path / "out.h5ad") == 1
     assert 'pip install "heatsketch[io]"' in capsys.readouterr().err
 
@@ -302,8 +303,8 @@ def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, tmp_path
 
 def run_with_records(monkeypatch, *steps):
     """Log each text after its pause, as the library would, with a delay of 0.2 s."""
-    monkeypatch.setattr(cli.reporting.Progress.__init__, "__defaults__", (0.2,))
-    with cli.reporting.report_to_stderr(quiet=False):
+    monkeypatch.setattr(reporting.Progress.__init__, "__defaults__", (0.2,))
+    with reporting.report_to_stderr(quiet=False):
         for pause, text in steps:
             time.sleep(pause)
             logging.getLogger("heatsketch").info(text)
@@ -326,7 +327,7 @@ def test_long_runs_show_the_current_stage_first(monkeypatch, capsys):
 def test_reporting_leaves_the_logger_as_it_was():
     logger = logging.getLogger("heatsketch")
     before = (logger.level, list(logger.handlers), warnings.showwarning)
-    with cli.reporting.report_to_stderr(quiet=False):
+    with reporting.report_to_stderr(quiet=False):
         assert logger.isEnabledFor(logging.INFO)
     assert (logger.level, list(logger.handlers), warnings.showwarning) == before
 

@@ -1,20 +1,29 @@
 """The command line: embed a file, compare methods, score an embedding, choose a bandwidth, …
 
 One module per command: `add` declares its arguments, `run` does its work. They share `arguments`
-(the options of the methods), `files` (input and output) and `reporting` (what is printed).
+(the options of the methods), `files` (input and output) and `reporting` (what is printed). Only
+the module of the command that is asked for is imported: --version and --help wait for nothing.
 """
 
 import argparse
+import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
-import heatsketch as hs
-from heatsketch.cli import compare, datasets, embed, ksum, reproduce, score
-from heatsketch.cli.reporting import describe, report_to_stderr, say
+from heatsketch import __version__
 
 __all__ = ["main"]
+
+COMMANDS = {
+    "embed": "embed a file of points",
+    "compare": "compare several methods on the same points, in a table and a picture",
+    "score": "measure how an embedding distorts the diffusion distance",
+    "ksum": "find the bandwidth and dimension of a file of points",
+    "datasets": "list the built-in data sets, or write one to a file",
+    "reproduce": "run the experiments of the papers again",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,21 +45,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["ksum", "no-such-file.csv", "-q"])
     1
     """
-    parser = _parser()
+    argv = sys.argv[1:] if argv is None else list(argv)
     try:
-        args = parser.parse_args(argv)
-        with report_to_stderr(quiet=args.quiet):
-            args.run(args)
-        sys.stdout.flush()
+        return _run(_parser(argv).parse_args(argv))
     except SystemExit as stop:  # argparse ends --help, --version and wrong usage this way
         return stop.code if isinstance(stop.code, int) else 2
     except KeyboardInterrupt:
-        say("interrupted; no file was left half-written")
+        print("heatsketch: interrupted; no file was left half-written", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of stdout is gone; the interpreter must not fail again at its last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Run a command and return its exit code; report its errors."""
+    from heatsketch.cli.reporting import describe, report_to_stderr, say  # slow to import
+
+    try:
+        with report_to_stderr(quiet=args.quiet):
+            args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
     except Exception as error:
         if args.debug:
             traceback.print_exc()
@@ -59,20 +77,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="heatsketch",
         description="Compute coordinates whose Euclidean distances are diffusion distances.",
         epilog="Points come from a file (.npy, .npz, .csv, .tsv, .parquet, .h5ad), a folder of "
         "MNIST IDX files, or a built-in set by its name ('heatsketch datasets' lists them).",
     )
-    parser.add_argument("--version", action="version", version=f"heatsketch {hs.__version__}")
+    parser.add_argument("--version", action="version", version=f"heatsketch {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (embed, compare, score, ksum, datasets, reproduce):
-        command = module.add(commands)
-        command.add_argument(
-            "-q", "--quiet", action="store_true", help="print no progress and no warnings"
-        )
-        command.add_argument("--debug", action="store_true", help="print the traceback of an error")
-        command.set_defaults(run=module.run, usage_error=command.error)
+    asked = next((argument for argument in argv if not argument.startswith("-")), None)
+    for name, help in COMMANDS.items():
+        if name == asked:
+            _add(commands, name)
+        else:
+            commands.add_parser(name, help=help)
     return parser
+
+
+def _add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str) -> None:
+    """Add a command with its arguments."""
+    module = importlib.import_module(f"heatsketch.cli.{name}")
+    command = module.add(commands)
+    command.add_argument(
+        "-q", "--quiet", action="store_true", help="print no progress and no warnings"
+    )
+    command.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    command.set_defaults(run=module.run, usage_error=command.error)

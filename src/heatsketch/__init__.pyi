@@ -1,0 +1,77 @@
+"""The public names, for type checkers; `__init__.py` imports them when they are first used."""
+
+from heatsketch import classical, datasets, metrics
+from heatsketch._checks import (
+    CertificateError,
+    ConvergenceWarning,
+    DisconnectedWarning,
+    ScaleWarning,
+)
+from heatsketch.comparison import compare
+from heatsketch.estimators import (
+    DiffusionMap,
+    HeatEmbedding,
+    HeatSketch,
+    MixtureDiffusion,
+    NearIsometricProjection,
+)
+from heatsketch.io.model import load_model, save_model
+from heatsketch.markov.affinity import gaussian_affinity
+from heatsketch.markov.diffusion import Diffusion, diffusion
+from heatsketch.markov.normalization import (
+    bistochastic_normalize,
+    markov_normalize,
+    symmetric_normalize,
+)
+from heatsketch.metrics import diffusion_distance, distortion
+from heatsketch.mixture import MixtureKernel
+from heatsketch.operators import Affine, Deflated, Dense, Kernel, LowRank, Scaled, Sparse
+from heatsketch.scales.bandwidth import ksum
+from heatsketch.scales.connecting_scale import connecting_epsilon
+from heatsketch.scales.dimension import intrinsic_dimension
+from heatsketch.spectral.eigenpairs import eigh
+from heatsketch.spectral.filters import Heat, Power
+from heatsketch.spectral.sketch import sketch
+
+__version__: str
+
+__all__ = [
+    "Affine",
+    "CertificateError",
+    "ConvergenceWarning",
+    "Deflated",
+    "Dense",
+    "Diffusion",
+    "DiffusionMap",
+    "DisconnectedWarning",
+    "Heat",
+    "HeatEmbedding",
+    "HeatSketch",
+    "Kernel",
+    "LowRank",
+    "MixtureDiffusion",
+    "MixtureKernel",
+    "NearIsometricProjection",
+    "Power",
+    "ScaleWarning",
+    "Scaled",
+    "Sparse",
+    "bistochastic_normalize",
+    "classical",
+    "compare",
+    "connecting_epsilon",
+    "datasets",
+    "diffusion",
+    "diffusion_distance",
+    "distortion",
+    "eigh",
+    "gaussian_affinity",
+    "intrinsic_dimension",
+    "ksum",
+    "load_model",
+    "markov_normalize",
+    "metrics",
+    "save_model",
+    "sketch",
+    "symmetric_normalize",
+]
