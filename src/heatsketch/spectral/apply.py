@@ -20,7 +20,8 @@ from heatsketch.spectral.chebyshev import (
     recurrence,
     spectrum_ends,
 )
-from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
+from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Filter
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option

@@ -17,7 +17,8 @@ from heatsketch.operators.base import Deflated, Operator, as_deflated, inverse_p
 from heatsketch.operators.components import components_of_matrix
 from heatsketch.operators.properties import scaled_graph
 from heatsketch.operators.sparse import scale_both_sides
-from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, eigh, fix_signs
+from heatsketch.spectral.dense import DENSE_LIMIT
+from heatsketch.spectral.eigenpairs import Spectrum, eigh, fix_signs
 from heatsketch.spectral.linear_algebra import orthonormal
 
 _MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
