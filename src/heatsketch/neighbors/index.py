@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
+from heatsketch.neighbors.blocks import Blocks
 from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.metric import in_metric
 from heatsketch.neighbors.rows import DIFFERENCES_AT_A_TIME, distinct_rows, pair_distances
@@ -246,6 +247,10 @@ class NeighborIndex:
         return cKDTree(self.points)
 
     @cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks(self.points)
+
+    @cached_property
     def _block_search(self) -> NearestNeighbors:
         method = "kd_tree" if self._in_tree else "brute"
         return NearestNeighbors(algorithm=method).fit(self.points)
@@ -274,6 +279,16 @@ class NeighborIndex:
     def _nearest(self, x: Points, k: int, order: Array | None) -> tuple[Array, Array]:
         if self._in_tree:
             return self._nearest_in_tree(x, k, np.arange(len(x)) if order is None else order)
+        if sparse.issparse(self.points):
+            return self._nearest_in_double(x, k)
+        found = self._blocks.nearest(x, k)
+        rows = found.unproved
+        if len(rows):
+            found.distances[rows], found.indices[rows] = self._nearest_in_double(x[rows], k)
+        return found.distances, found.indices
+
+    def _nearest_in_double(self, x: Points, k: int) -> tuple[Array, Array]:
+        """Search blocks of all distances in float64, or a tree where these are too inexact."""
         indices = self._block_search.kneighbors(x, n_neighbors=k, return_distance=False)
         distances = self._distances(x, indices)
         imprecise = self._imprecise_rows(x, distances.max(axis=1))
