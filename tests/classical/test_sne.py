@@ -367,7 +367,7 @@ def test_fft_without_its_library(X, monkeypatch):
         ({"init": "spectral"}, "init='spectral' is unknown"),
         ({"init": np.zeros((40, 3))}, r"init has shape \(40, 3\).*pass \(40, 2\)"),
         ({"init": np.full((40, 2), np.inf)}, "init contains infinity"),
-        ({"metric": "cosine"}, "metric='cosine' is unknown"),
+        ({"metric": "cosin"}, "metric='cosin' is unknown"),
         ({"metric": "precomputed"}, "negative numbers"),
     ],
 )
