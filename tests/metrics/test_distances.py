@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.spatial.distance import pdist
 
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance
 from heatsketch.metrics import distances
-from heatsketch.metrics.distances import diffusion_rows, pair_blocks
+from heatsketch.metrics.distances import compared_rows, pair_blocks
 from problems.clouds import cloud
 
 
@@ -34,7 +33,7 @@ def test_distances_do_not_depend_on_the_size_of_a_block(monkeypatch, size, optio
     pairs = tuple(rng.integers(0, 23, (2, 300)))  # some more than once, some points with themselves
     whole = diffusion_distance(A, pairs=pairs, **to_distance)
     with_block_of(monkeypatch, A.n, size)
-    assert diffusion_rows(A, 8, "power").block_columns == size
+    assert compared_rows(A, 8, "power").block_columns == size
     np.testing.assert_allclose(diffusion_distance(A, pairs=pairs, **to_distance), whole, rtol=1e-11)
     np.testing.assert_allclose(
         diffusion_distance(A, **to_distance)[0],
@@ -80,29 +79,6 @@ def test_all_pairs_of_more_points_than_fit_take_few_columns():
     i, j = np.triu_indices(250, 1)
     columns = sum(len(np.union1d(i[block], j[block])) for block in pair_blocks(i, j, 20))
     assert columns <= 25 * 26 / 2 * 20
-
-
-@pytest.mark.parametrize("normalization", ["symmetric", "markov"])
-def test_a_sketch_of_all_columns_would_be_the_rows(monkeypatch, normalization):
-    """With G Gᵀ / k = I instead of a random G, distances of the sketch are exact."""
-    A = Diffusion.from_points(
-        cloud(40, 2), affinity="dense", epsilon=0.5, normalization=normalization
-    )
-    monkeypatch.setattr(distances, "random_block", lambda n, k, kind, rng: np.sqrt(n) * np.eye(n))
-    rows = diffusion_rows(A, 3, "power")
-    S = rows.sketch(40, 0)
-    ratio = pdist(S) / diffusion_distance(A, 3)
-    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
-    deflated = diffusion_rows(A, 3, "power", deflate=True).sketch(40, 0)
-    ratio = pdist(deflated) / diffusion_distance(A, 3, deflate=True)
-    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
-
-
-def test_duplicates_share_a_row_of_the_sketch():
-    X = np.vstack([cloud(40, 2), cloud(40, 2)[:3]])
-    S = diffusion_rows(Diffusion.from_points(X, n_neighbors=8), 4, "power").sketch(16, 0)
-    assert S.shape == (43, 16)
-    np.testing.assert_array_equal(S[:3], S[40:])
 
 
 def test_no_pairs_have_no_distances():

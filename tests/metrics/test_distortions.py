@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.linalg import expm
 from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.stats import chi2
 
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.metrics import diffusion_distortion, row_distortion, share_within
 from heatsketch.metrics import distortions as metrics
-from heatsketch.metrics.distances import sample_pairs
+from heatsketch.metrics.distances import compared_rows
+from heatsketch.metrics.some_pairs import sampled_distances
 from problems.clouds import cloud, even_circle
 from problems.spectra import circle_distances, log_L_of_first_pair
 
@@ -89,13 +91,22 @@ def test_pairs_are_those_asked_for_in_their_order():
 
 
 @pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
-def test_a_diffusion_has_the_distances_of_its_operator(normalization):
+def test_a_diffusion_has_the_distances_of_its_operator_without_the_trivial_direction(normalization):
     d = Diffusion.from_points(
         cloud(40, 2), affinity="dense", epsilon=0.5, normalization=normalization, tol=1e-13
     )
-    want = rows_apart(np.linalg.matrix_power(d.operator @ np.eye(40), 4))
-    np.testing.assert_allclose(diffusion_distance(d, 4), want, rtol=1e-10)
-    np.testing.assert_allclose(diffusion_distance(d.operator, 4), want, rtol=1e-10)
+    whole = np.linalg.matrix_power(d.operator @ np.eye(40), 4)
+    want = rows_apart(whole - np.outer(np.sqrt(d.measure), np.sqrt(d.measure)))
+    np.testing.assert_allclose(diffusion_distance(d, 4), want, rtol=1e-9)
+    np.testing.assert_allclose(diffusion_distance(d.operator, 4, deflate=True), want, rtol=1e-9)
+    np.testing.assert_allclose(diffusion_distance(d.operator, 4), rows_apart(whole), rtol=1e-10)
+
+
+def test_the_trivial_direction_never_counts_in_a_diffusion():
+    d = Diffusion.from_points(cloud(40, 2), affinity="dense", normalization="symmetric")
+    with pytest.raises(ValueError, match=r"deflate=False, .*pass diffusion\.operator"):
+        diffusion_distance(d, 4, deflate=False)
+    np.testing.assert_array_equal(diffusion_distance(d, 4, deflate=True), diffusion_distance(d, 4))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
@@ -577,7 +588,7 @@ def test_of_few_points_all_diffusion_distances_are_looked_at():
     assert found.looked_at == "all pairs"
     heat = diffusion_distortion(F, A, 2.5, filter="heat")
     same(heat, distortion(F, diffusion_distance(A, 2.5, filter="heat")))
-    same(diffusion_distortion(F, A, 4, n_pairs=780), found)
+    same(diffusion_distortion(F, A, 4, n_pairs=5), found)
 
 
 @pytest.fixture(scope="module")
@@ -590,8 +601,11 @@ def roll():
     return A, F, squareform(diffusion_distance(A, 4))
 
 
-def sampled(F, A, **options):
-    return diffusion_distortion(F, A, 4, n_pairs=50, **options)
+def sampled(F, A, n_pairs=50, **options):
+    """Take more than 200 points for too many for all pairs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "ALL_PAIRS_UP_TO", 200)
+        return diffusion_distortion(F, A, 4, n_pairs=n_pairs, **options)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -634,23 +648,44 @@ def test_a_planted_tear_of_diffusion_is_found(roll):
 def test_extremes_do_not_change_what_is_typical(roll):
     A, F, _ = roll
     torn = F.copy()
-    random = sampled(F, A).looked_at.split(" + ")[0]
-    assert random == "50 pairs among 11 random points of 400"
-    others = np.setdiff1d(np.arange(400), np.random.default_rng(0).permutation(400)[:11])
+    i, j = drawn_pairs(A, F, 50)
+    others = np.setdiff1d(np.arange(400), np.concatenate([i, j]))
     torn[others[0]] += 1e3 * np.ptp(F)
     assert sampled(torn, A).quantiles == pytest.approx(sampled(F, A).quantiles, rel=1e-6)
     assert sampled(torn, A).log_L > sampled(F, A).log_L + 1
+
+
+def drawn_pairs(A, F, n_pairs):
+    """The random pairs of the sample of seed 0."""
+    rows = compared_rows(A, 4, "power")
+    i, j, *_ = sampled_distances(F, rows, n_pairs, np.random.default_rng(0))
+    return i[:n_pairs], j[:n_pairs]
+
+
+@pytest.mark.statistical
+def test_random_pairs_have_distances_within_the_error_of_the_sketch(roll):
+    """128 D_sketch² / D² is chi-square of 128 degrees: the bounds fail with probability 1e-6."""
+    A, F, D = roll
+    i, j, distances, _ = sampled_distances(
+        F, compared_rows(A, 4, "power"), 300, np.random.default_rng(0)
+    )
+    found, want = distances.unscaled(), D[i, j]
+    low, high = np.sqrt(chi2.ppf([5e-7 / 300, 1 - 5e-7 / 300], 128) / 128)
+    ratio = found[:300] / want[:300]
+    assert low < ratio.min()
+    assert ratio.max() < high
+    np.testing.assert_allclose(found[300:], want[300:], rtol=1e-9)
+    assert 32 < len(found) - 300 <= 64
 
 
 def test_it_says_which_diffusion_distances_it_looked_at(roll):
     A, F, _ = roll
     found = sampled(F, A)
     assert found.looked_at == (
-        "50 pairs among 11 random points of 400 + the 200 of most extreme ratio in a sketch of 256 "
-        "columns, chosen from 20,000 random pairs + 2,000 nearest in diffusion + 2,000 nearest in "
-        "the embedding"
+        "50 random pairs in a sketch of 128 columns + the 64 of most extreme ratio, exactly, "
+        "chosen from 50 random pairs + 4,800 nearest in diffusion + 2,000 nearest in the embedding"
     )
-    assert found.n_pairs == 250
+    assert found.n_pairs == 114
     assert sampled(F, A).contraction == found.contraction
     assert sampled(F, A, rng=1).quantiles != found.quantiles
 
@@ -672,31 +707,3 @@ def test_an_embedding_of_other_points_is_refused():
         diffusion_distortion(cloud(39, 2), symmetric(), 2)
     with pytest.raises(ValueError, match="n_pairs=0 is out of range"):
         diffusion_distortion(cloud(40, 2), symmetric(), 2, n_pairs=0)
-
-
-@pytest.mark.parametrize(
-    ("n", "wanted", "count"),
-    [(1000, None, None), (1001, None, 124_750), (40, 780, None), (40, 779, 779)],
-)
-def test_chosen_pairs_are_distinct_points_within_range(n, wanted, count):
-    pairs = sample_pairs(n, wanted, 10**6, np.random.default_rng(3))
-    if count is None:
-        assert pairs is None
-        return
-    i, j = pairs
-    assert len(np.unique(i * n + j)) == len(i) == count
-    assert np.all((i >= 0) & (i < j) & (j < n))
-
-
-@pytest.mark.parametrize(
-    ("wanted", "room", "count", "points"),
-    [(None, 51, 10 * 1225, 500), (None, 2, 250, 500), (1000, 10, 1000, 230), (30, 10, 30, 9)],
-)
-def test_chosen_pairs_stay_within_groups_that_fit_into_a_block(wanted, room, count, points):
-    """Groups of 10 points have 45 pairs: 1,000 take 23 groups; 30 pairs fit among 9 points."""
-    i, j = sample_pairs(5000, wanted, room, np.random.default_rng(3))
-    assert len(np.unique(i * 5000 + j)) == len(i) == count
-    ends = np.unique(np.concatenate([i, j]))
-    assert len(ends) <= points
-    partners = [len(np.union1d(j[i == end], i[j == end])) for end in ends]
-    assert max(partners) < room

@@ -21,6 +21,11 @@ from heatsketch.spectral.eigenpairs import eigh
 _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
+def general_advice(labels: Array) -> str:
+    """Say what would connect components (n,), where nothing is known of the affinity."""
+    return "A larger n_neighbors or epsilon of the affinity would connect them"
+
+
 def check_connectivity(
     K: Operator, row_sums: Array, advise: Callable[[Array], str], inputs: Array | None = None
 ) -> dict[str, Any]:

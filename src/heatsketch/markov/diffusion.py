@@ -16,36 +16,24 @@ from heatsketch._checks import check_choice, check_number, check_points, warn_of
 from heatsketch._typing import Array
 from heatsketch.markov import affinity as affinities
 from heatsketch.markov.affinity import Affinity
-from heatsketch.markov.certificates import (
-    certify_measure,
-    certify_spectrum,
-    check_connectivity,
-    warn_of_distances,
-)
+from heatsketch.markov.certificates import general_advice, warn_of_distances
 from heatsketch.markov.extension import Extension, GivenRows, MetricRows, MixtureRows, ScaledRows
-from heatsketch.markov.normalization import (
-    as_affinity,
-    bistochastic_scaling,
-    check_non_negative,
-    markov_scaling,
-)
+from heatsketch.markov.normalization import as_affinity, check_non_negative
+from heatsketch.markov.normalized import normalized
+from heatsketch.markov.rows import DiffusionRows
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.neighbors import in_metric
 from heatsketch.operators import Deflated, LowRank, Numbered, Operator, numbered
 from heatsketch.operators.base import first_inputs, in_near_order, spread
-from heatsketch.operators.properties import accuracy
 from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.scales.connecting_scale import advice
+from heatsketch.spectral.filters import make_filter
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 AFFINITIES = ("knn", "dense", "radius")
 _TILE_NEW_POINTS = 2**16  # new points whose sparse rows are computed at a time
-
-
-def _general_advice(labels: Array) -> str:
-    return "A larger n_neighbors or epsilon of the affinity would connect them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +181,7 @@ class Diffusion:
         alpha: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
-        advise: Callable[[Array], str] = _general_advice,
+        advise: Callable[[Array], str] = general_advice,
     ) -> Diffusion:
         """Build the diffusion of a given affinity.
 
@@ -314,42 +302,20 @@ class Diffusion:
 
     @classmethod
     def _normalized(
-        cls,
-        built: Affinity,
-        width: int,
-        normalization: str,
-        alpha: float,
-        tol: float,
-        max_iter: int,
-        dtype: Any = np.float64,
-        advise: Callable[[Array], str] = _general_advice,
+        cls, built: Affinity, width: int, normalization: str, *options: Any, **more: Any
     ) -> Diffusion:
-        started = time.perf_counter()
-        K, inputs = built.operator, first_inputs(built.vertex)
-        if normalization == "bistochastic":
-            scaling = bistochastic_scaling(K, tol, max_iter, inputs)
-        else:
-            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, inputs)
-        A = scaling.of(K, dtype)
-        one_sided = None if built.one_sided is None else scaling.rows(built.one_sided, dtype)
-        diagnostics = (
-            built.diagnostics
-            | check_connectivity(K, scaling.row_sums, advise, inputs)
-            | scaling.diagnostics
-        )
-        certify_spectrum(K, scaling)
-        diagnostics |= certify_measure(A, scaling.measure, scaling.diagnostics)
-        diagnostics |= accuracy(A)
-        diagnostics["normalize_seconds"] = time.perf_counter() - started
+        """Normalise an affinity; the other arguments are those of `normalized`."""
+        found = normalized(built, normalization, *options, **more)
+        rows = ScaledRows(built.rows, found.scaling, width, built.rows_are_sparse)
         return cls(
-            A,
-            scaling.measure,
-            ScaledRows(built.rows, scaling, width, built.rows_are_sparse),
+            found.operator,
+            found.scaling.measure,
+            rows,
             normalization,
-            one_sided,
+            found.one_sided,
             built.vertex,
             built.epsilon,
-            diagnostics,
+            found.diagnostics,
         )
 
     def __repr__(self) -> str:
@@ -370,22 +336,58 @@ class Diffusion:
         root = np.sqrt(self.measure)
         return Deflated(self.operator, root / np.linalg.norm(root))
 
+    def rows(self, time: Any, X: Any = None, *, filter: str = "power") -> DiffusionRows:
+        """Return the rows whose Euclidean distances are the diffusion distances at a time.
+
+        Rows of M A^(t-1), A without the trivial direction √π; in the Markov form divided by
+        (M √π)_i. M is the step to the point's own neighbours: `one_sided` where there is one (in a
+        neighbour graph), else A itself. With filter "heat" rows of M (f(A) - f(0)) A⁻¹,
+        f(λ) = e^{-t(1-λ)}: of walks that have moved. The distance is the same for new points.
+
+        Parameters
+        ----------
+        time : int >= 1 (real and positive for "heat")
+        X : array (m, d), optional
+            New points, of which the rows are wanted; by default the points of the data.
+        filter : "power" or "heat", default "power"
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X, angle = hs.datasets.circle(60, rng=0)
+        >>> d = hs.diffusion(X)
+        >>> old, new = d.rows(8).of(np.arange(3)), d.rows(8, X[:3]).of(np.arange(3))
+        >>> np.allclose(old, new)
+        True
+        """
+        f = make_filter(filter, time)
+        A, root = self.deflated(), np.sqrt(self.measure)
+        first = self.one_sided if X is None else self._extension()(X, self.operator.dtype)
+        weight = root if first is None else np.asarray(first @ root, dtype=float)
+        weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
+        g = f.moved() if first is None else f.quotient()
+        return DiffusionRows(A, g, weight, first, self.vertex if X is None else None)
+
     def smooth(self, H: Array) -> Array:
         """Apply the rows that `extend` returns for the data to H (n, k): one more step of A."""
         return self.operator @ H if self.one_sided is None else multiply(self.one_sided, H)
 
     def smooth_new(self, X: Any, H: Array) -> Array:
         """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k)."""
+        extend = self._extension()
+        # Dense rows have n entries each: at most 128 MB at a time.
+        tile = _TILE_NEW_POINTS if extend.is_sparse else max(1, min(ROW_TILE, 2**24 // self.n))
+        Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
+        for tiled in row_tiles(X.shape[0], tile):
+            Y[tiled] = multiply(extend(X[tiled], H.dtype), H)
+        return Y
+
+    def _extension(self) -> Extension:
         if self.extend is None:
             raise ValueError(
                 "This diffusion has no rule for new points; build it from points or an affinity."
             )
-        # Dense rows have n entries each: at most 128 MB at a time.
-        tile = _TILE_NEW_POINTS if self.extend.is_sparse else max(1, min(ROW_TILE, 2**24 // self.n))
-        Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
-        for tiled in row_tiles(X.shape[0], tile):
-            Y[tiled] = multiply(self.extend(X[tiled], H.dtype), H)
-        return Y
+        return self.extend
 
 
 @numbered.register

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from heatsketch._array import random_block, row_tiles
-from heatsketch._typing import Array, Rng
+from heatsketch._array import row_tiles
+from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import DiffusionRows
 from heatsketch.neighbors import pair_distances
 from heatsketch.operators import numbered
 from heatsketch.operators.base import Deflated, Operator, as_deflated
-from heatsketch.spectral.apply import Block, apply
+from heatsketch.spectral.apply import Block
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
-from heatsketch.spectral.sketch import sketch_blocks
 
 Pairs = tuple[Any, Any]
 
 _BLOCK_BYTES = 2**28  # of one block of columns of f(A); at most seven exist at a time
 _TILE_COORDINATES = 1024  # compared at a time: those of some hundred rows stay in the cache
 _ALL_PAIRS_SHARE = 0.2  # of the pairs of a block: beyond, computing all of them is faster
-_MAX_POINTS_ALL_PAIRS = 1_000  # so many columns of f(A)
-_SAMPLE_POINTS = 500  # beyond
 
 
 def diffusion_distance(
@@ -36,27 +33,33 @@ def diffusion_distance(
     *,
     filter: str = "power",
     pairs: Pairs | None = None,
-    deflate: bool = False,
+    deflate: bool | None = None,
 ) -> Array:
-    """Compute diffusion distances D(i, j) = |row_i f(A) - row_j f(A)|, exactly.
+    """Compute diffusion distances exactly, by explicit differences of rows.
 
-    *Sketching the heat kernel*, equation (26). Rows are compared by explicit differences, and the
-    trivial direction, whose rounding would exceed small distances, is computed separately; it
-    counts unless `deflate` is True.
+    Of a `Diffusion`: D(i, j) = |R_i - R_j| with the rows R = M A^(t-1) of `Diffusion.rows`, which
+    are weighted by 1/√π in the Markov form: the distance between rows of Pᵗ in L²(1/π) (*Linear and
+    nonlinear dimensionality reduction*, (25)). In a neighbour graph the first step M goes to a
+    point's own neighbours, elsewhere M = A. It is the distance that `HeatSketch`, `HeatEmbedding`
+    and `heatsketch score` speak of.
+
+    Of a matrix or operator A: D(i, j) = |row_i f(A) - row_j f(A)|, equation (26) of *Sketching the
+    heat kernel*.
 
     Parameters
     ----------
-    A : array (n, n), SciPy sparse matrix, operator or Diffusion
-        For a `Diffusion` in the "markov" form the rows are weighted: row_i / √π_i, which is the
-        distance between rows of Pᵗ in L²(1/π) (*Linear and nonlinear dimensionality reduction*,
-        (25)); indices are those of the input points.
+    A : Diffusion, array (n, n), SciPy sparse matrix or operator
+        Indices are those of the input points.
     time : int >= 0 (real for "heat"), default 8
+        Of a Diffusion at least 1.
     filter : "power" (λ^t) or "heat" (e^{-t(1-λ)}), default "power"
+        Of a Diffusion "heat" is less e^{-t}: of the walks that have moved, as in embeddings.
     pairs : (i, j) of index arrays (m,), optional
         By default all pairs, in the order of `scipy.spatial.distance.pdist`.
-    deflate : bool, default False
-        Leave out the trivial direction √π, as sketches and diffusion maps do. It makes a difference
-        only in the symmetric form, where √π is not constant and dominates at large times.
+    deflate : bool, optional
+        Leave out the trivial direction √π: always of a Diffusion, as in embeddings; of a matrix by
+        default not, as in (26). It makes a difference only in the symmetric form, where √π is not
+        constant and dominates at large times.
 
     Returns
     -------
@@ -81,121 +84,81 @@ def diffusion_distance(
     >>> hs.diffusion_distance(np.diag([1.0, 0.5]), time=1)
     array([1.11803399])
     """
-    rows = diffusion_rows(A, time, filter, deflate)
-    n = rows.n_points
+    compared = compared_rows(A, time, filter, deflate)
+    n = compared.rows.n_points
     i, j = np.triu_indices(n, 1) if pairs is None else check_pairs(pairs, n)
-    return rows.distances(i, j)
+    return compared.distances(i, j).unscaled()
 
 
-def diffusion_rows(A: Any, time: float, filter: str, deflate: bool = False) -> DiffusionRows:
-    """Return the rows that `diffusion_distance` compares, which has the same parameters."""
-    f = make_filter(filter, time)
-    if isinstance(A, Diffusion):
-        weight = 1 / np.sqrt(A.measure) if A.normalization == "markov" else np.ones(A.n)
-        return DiffusionRows(A.deflated(), f, weight, A.vertex, None if deflate else A.operator)
-    A, vertex = numbered(A)
-    given = as_deflated(A)
-    if given.V.shape[1]:
-        return DiffusionRows(given, f, np.ones(A.n), vertex, None)
-    deflated = Deflated(A, leading_vector(A, rng=0))
-    return DiffusionRows(deflated, f, np.ones(A.n), vertex, None if deflate else A)
+class ComparedRows(NamedTuple):
+    """Rows whose Euclidean distances are wanted, and a further coordinate of each vertex."""
 
-
-@dataclass(frozen=True, eq=False)
-class DiffusionRows:
-    """The rows w_i row_i f(A), not stored: their Euclidean distances are diffusion distances."""
-
-    deflated: Deflated  # A without the trivial direction
-    filter: Filter  # f
-    weight: Array  # (n,), w of the vertices
-    vertex: Array | None  # (points,), of each point; None: they have the same numbers
-    whole: Operator | None  # A if the trivial direction counts
-
-    @property
-    def n_points(self) -> int:
-        """Number of points, duplicates included."""
-        return self.deflated.n if self.vertex is None else len(self.vertex)
+    rows: DiffusionRows
+    trivial: Block | None  # (m,), of the direction √π where that counts; None: equal for all
 
     @property
     def block_columns(self) -> int:
         """Number of columns that fit into a block."""
-        return max(2, _BLOCK_BYTES // (8 * self.deflated.n))
+        return max(2, _BLOCK_BYTES // (8 * self.rows.operator.n))
 
-    def distances(self, i: Array, j: Array) -> Array:
+    def vertices(self, *points: Array) -> tuple[Array, ...]:
+        """Return the rows of points: duplicates share one, their distance is exactly zero."""
+        vertex = self.rows.vertex
+        return points if vertex is None else tuple(vertex[at] for at in points)
+
+    def distances(self, i: Array, j: Array) -> Block:
         """Return the exact distances of pairs of points (m,)."""
-        if self.vertex is not None:  # duplicates share a row: their distance is exactly zero
-            i, j = self.vertex[i], self.vertex[j]
+        i, j = self.vertices(i, j)
         D, log_scales = np.zeros(len(i)), np.zeros(len(i))
         for pairs in pair_blocks(i, j, self.block_columns):
-            D[pairs], log_scales[pairs] = self._distances(i[pairs], j[pairs])
+            D[pairs], log_scales[pairs] = self._of_vertices(i[pairs], j[pairs])
         common = float(log_scales.max()) if len(i) else 0.0
-        return Block(D * np.exp(log_scales - common), common).unscaled()
+        return Block(D * np.exp(log_scales - common), common)
 
-    def _distances(self, i: Array, j: Array) -> Block:
-        occurs = np.zeros(self.deflated.n, dtype=bool)
+    def _of_vertices(self, i: Array, j: Array) -> Block:
+        occurs = np.zeros(len(self.rows.weight), dtype=bool)
         occurs[i] = occurs[j] = True
         used, place = np.flatnonzero(occurs), np.cumsum(occurs) - 1
-        i, j = place[i], place[j]
-        block = apply([self.filter], self.deflated, self._unit_columns(used))[0]
-        columns = self.deflated.project(block.values)  # (n, m): by symmetry rows of f(A)
-        columns *= self.weight[used].astype(columns.dtype)
-        squares, trivial = _squared_distances(columns, i, j), self._trivial(used)
-        if trivial is None:
-            return Block(np.sqrt(squares), block.log_scale)
-        common = max(block.log_scale, trivial.log_scale)
-        rest = np.sqrt(squares) * math.exp(block.log_scale - common)
-        difference = (trivial.values[i] - trivial.values[j]) * math.exp(trivial.log_scale - common)
-        return Block(np.hypot(rest, difference), common)
+        block = self.rows.transposed(self.rows.unit_columns(used))  # (n, m): rows as columns
+        squares = _squared_distances(block.values, place[i], place[j])
+        return self.with_trivial(Block(np.sqrt(squares), block.log_scale), i, j)
 
-    def _unit_columns(self, used: Array) -> Array:
-        unit = np.zeros((self.deflated.n, len(used)), dtype=self.deflated.dtype)
-        unit[used, np.arange(len(used))] = 1.0
-        return self.deflated.project(unit)
-
-    def sketch(self, k: int, rng: Rng) -> Array:
-        """Return a sketch of the rows of all points (points, k), up to a common factor.
-
-        If the trivial direction counts, it is one column more.
-        """
-        G = random_block(self.deflated.n, k, "gaussian", rng)
-        S, log_scale = sketch_blocks(self.deflated, [self.filter], G)[0]
-        S *= self.weight[:, None].astype(S.dtype)
-        trivial = self._trivial(np.arange(self.deflated.n))
-        if trivial is not None:
-            common = max(log_scale, trivial.log_scale)
-            column = trivial.values * math.exp(trivial.log_scale - common)
-            S = np.column_stack([S * math.exp(log_scale - common), column])
-        return S if self.vertex is None else S[self.vertex]
-
-    def _trivial(self, used: Array) -> Block | None:
-        """Return the coordinate that deflation removed from some rows; None if all are equal."""
-        if self.whole is None:
-            return None
-        u = self.deflated.V[:, 0]
-        share = u[used] * self.weight[used]
-        size, share = np.abs(share).max(), share - share.mean()
-        if np.abs(share).max() <= 1e-13 * size:
-            return None  # equal shares cancel, except for rounding
-        values, log_scale = self.filter.scaled(np.array([float(u @ (self.whole @ u))]))
-        return Block(values[0] * share, log_scale)
+    def with_trivial(self, D: Block, i: Array, j: Array) -> Block:
+        """Add what the trivial direction adds to distances of pairs of vertices (m,)."""
+        if self.trivial is None:
+            return D
+        common = max(D.log_scale, self.trivial.log_scale)
+        difference = self.trivial.values[i] - self.trivial.values[j]
+        rest = D.values * math.exp(D.log_scale - common)
+        return Block(np.hypot(rest, difference * math.exp(self.trivial.log_scale - common)), common)
 
 
-def sample_pairs(n: int, wanted: int | None, size: int, rng: Any) -> Pairs | None:
-    """Return random pairs (i, j), i < j, within groups of at most `size` points; None for all.
+def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None) -> ComparedRows:
+    """Return the rows that `diffusion_distance` compares, which has the same parameters."""
+    if isinstance(A, Diffusion):
+        if deflate is False:
+            raise ValueError(
+                "deflate=False, but the distance of a Diffusion leaves out the trivial direction; "
+                "pass diffusion.operator for that of the matrix A."
+            )
+        return ComparedRows(A.rows(time, filter=filter), None)
+    f = make_filter(filter, time)
+    A, vertex = numbered(A)
+    deflated, ones = as_deflated(A), np.ones(A.n)
+    if deflated.V.shape[1]:  # what the caller took out does not count
+        return ComparedRows(DiffusionRows(deflated, f, ones, None, vertex), None)
+    deflated = Deflated(A, leading_vector(A, rng=0))
+    trivial = None if deflate else _trivial(A, f, deflated.V[:, 0])
+    return ComparedRows(DiffusionRows(deflated, f, ones, None, vertex), trivial)
 
-    Few points with all their pairs: the cost is one column of f(A) for each point.
-    """
-    if n <= _MAX_POINTS_ALL_PAIRS if wanted is None else wanted >= n * (n - 1) // 2:
-        return None
-    points = _SAMPLE_POINTS if wanted is None else math.ceil((1 + math.sqrt(1 + 8 * wanted)) / 2)
-    size = points if points <= size else 2 * (size // 2)
-    a, b = np.triu_indices(size, 1)
-    n_groups = round(points / size) if wanted is None else -(-wanted // len(a))
-    groups = rng.permutation(n)[: min(n_groups, n // size) * size]
-    groups = np.sort(groups.reshape(-1, size), axis=1)
-    i, j = groups[:, a].ravel(), groups[:, b].ravel()
-    kept = np.sort(rng.permutation(len(i))[:wanted])
-    return i[kept], j[kept]
+
+def _trivial(A: Operator, f: Filter, u: Array) -> Block | None:
+    """Return the coordinate u f(λ) that deflation removes from the rows; None if all are equal."""
+    size, share = np.abs(u).max(), u - u.mean()
+    if np.abs(share).max() <= 1e-13 * size:
+        return None  # equal shares cancel, except for rounding
+    values, log_scale = f.scaled(np.array([float(u @ (A @ u))]))
+    return Block(values[0] * share, log_scale)
 
 
 def pair_blocks(i: Array, j: Array, size: int) -> Iterator[Array]:

@@ -1,7 +1,6 @@
 """How much an embedding changes distances: extremes and quantiles of the ratios of pairs."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,24 +8,17 @@ from scipy.spatial.distance import pdist
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
-from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS, nearest_pairs, sampled_pairs
-from heatsketch.metrics.distances import (
-    DiffusionRows,
-    Pairs,
-    check_pairs,
-    diffusion_rows,
-    sample_pairs,
-)
+from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS
+from heatsketch.metrics.all_pairs import all_distances
+from heatsketch.metrics.distances import Pairs, check_pairs, compared_rows
+from heatsketch.metrics.some_pairs import candidate_pairs, counts, sampled_distances, scaled
 from heatsketch.neighbors import pair_distances
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _ROUNDING = 1e-12  # of the largest coordinate: points as near as that count as equal
 _DESCRIBED_SHARE, _DESCRIBED_FACTOR = 0.99, 2.0
-_N_NEIGHBORS, _NEIGHBOR_ROWS = 5, 2_000  # of nearest pairs, and points that they start from
-_MAX_TREE_DIMENSIONS, _MANY_DIMENSIONS_ROWS = 15, 20_000  # beyond, a search costs n for each point
-_N_EXTREMES = 100  # pairs of smallest and as many of largest ratio
-_SCREENING_COLUMNS = 256  # of the sketch that finds them: distances within 4 % (one deviation)
+_N_WORST = 5  # pairs that are named at each end
 
 
 class Distortion(NamedTuple):
@@ -118,8 +110,8 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     >>> q.expansion, q.contraction, round(q.log_L, 4)
     (2.0, 1.0, 0.6931)
     """
-    F, F_exponent = _scaled(_as_embedding(F))
-    D, D_exponent = _scaled(np.asarray(D, dtype=float))
+    F, F_exponent = scaled(_as_embedding(F))
+    D, D_exponent = scaled(np.asarray(D, dtype=float))
     if pairs is None:
         i, j = np.triu_indices(len(F), 1)
         D = D[i, j] if D.shape == (len(F), len(F)) else D
@@ -174,7 +166,7 @@ def row_distortion(
     >>> round(row_distortion(2 * F, F).log_L, 12)
     0.0
     """
-    (Y, Y_exponent), (F, F_exponent) = _scaled(_as_embedding(Y)), _scaled(_as_embedding(F))
+    (Y, Y_exponent), (F, F_exponent) = scaled(_as_embedding(Y)), scaled(_as_embedding(F))
     if len(Y) != len(F):
         raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row per point in each.")
     exponent = Y_exponent - F_exponent
@@ -183,11 +175,11 @@ def row_distortion(
         return _summary(pdist(Y), pdist(F), exponent, i, j, len(i), "all pairs", _ROUNDING)
     generator = np.random.default_rng(rng)
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    candidates = _candidate_pairs(Y, F, n_pairs, generator)
+    candidates = candidate_pairs(Y, F, n_pairs, generator)
     if used is not None:
         candidates.append(check_pairs(used, len(F)))
     i, j = np.hstack(candidates)
-    looked_at = _counts(candidates, "the input")
+    looked_at = counts(candidates, "the input")
     before, after = pair_distances(F, F, i, j), pair_distances(Y, Y, i, j)
     return _summary(after, before, exponent, i, j, n_pairs, looked_at, _ROUNDING)
 
@@ -201,15 +193,15 @@ def diffusion_distortion(
     n_pairs: int | None = None,
     rng: Rng = 0,
 ) -> Distortion:
-    """Measure how an embedding changes diffusion distances, which are computed exactly.
+    """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
 
-    Up to 1,000 points all pairs count. Beyond, quantiles and shares come from random pairs.
-    Extremes are searched for with a sketch of f(A), of 256 columns up to 131,072 points and fewer
-    beyond: among up to 500,000 random pairs, nearest neighbours in the sketch of 2,000 points, and
-    nearest neighbours in F of all points (of 20,000 if F has more than 15 dimensions), which
-    include collisions. The 100 pairs of smallest and 100 of largest ratio are then computed
-    exactly, so the true extremes are at least as wide as those found. `looked_at` says which pairs
-    were compared.
+    Up to 2,048 points all pairs count, with exact distances. Beyond, quantiles and shares come from
+    random pairs, whose distances a sketch of 128 columns gives: a distance has an error of 6 % (one
+    standard deviation), which averages out. Extremes are searched for with this sketch among the
+    random pairs, pairs near in diffusion of 2,000 points, and nearest neighbours in F of all points
+    (of 20,000 if F has more than 15 dimensions), which include collisions; the 32 pairs of smallest
+    and 32 of largest ratio are then computed exactly, so that the true extremes are at least as
+    wide as those found. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
@@ -218,10 +210,9 @@ def diffusion_distortion(
     A, time, filter
         As in `diffusion_distance`.
     n_pairs : int, optional
-        Number of random pairs; by default all pairs up to 1,000 points, and beyond those among
-        500 points.
+        Number of random pairs beyond 2,048 points, by default 500,000.
     rng : int, Generator or None, default 0
-        For the random pairs and the sketch.
+        For the random pairs and the sketch: the same numbers for the same seed.
 
     Raises
     ------
@@ -230,10 +221,9 @@ def diffusion_distortion(
 
     Notes
     -----
-    Cost: products by A with some 1,100 columns, about 500 of them for random pairs, and a search
-    for the neighbours of n points in k dimensions. Memory: seven blocks of columns, at most 0.27 GB
-    each. Random pairs are pairs within groups of as many points as fit into a block: a single group
-    up to 67,000 points.
+    Cost: up to 2,048 points 2 log2(t) products of two (n, n) matrices. Beyond, products by A with
+    192 columns, and a search for the neighbours of n points in k dimensions. Memory: seven blocks
+    of columns, at most 0.27 GB each; from 262,144 points on the sketch has fewer columns.
 
     Examples
     --------
@@ -244,25 +234,22 @@ def diffusion_distortion(
     >>> q.log_L < 0.5, q.looked_at
     (True, 'all pairs')
     """
-    (F, F_exponent), rows = _scaled(_as_embedding(F)), diffusion_rows(A, time, filter)
+    (F, exponent), compared = scaled(_as_embedding(F)), compared_rows(A, time, filter)
     n = len(F)
-    if n != rows.n_points:
-        raise ValueError(f"F has {n} rows but A has {rows.n_points} points; pass a row per point.")
-    if n_pairs is not None:
-        n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    generator = np.random.default_rng(rng)
-    sample = sample_pairs(n, n_pairs, rows.block_columns, generator)
-    if sample is None:
+    if n != compared.rows.n_points:
+        raise ValueError(
+            f"F has {n} rows but A has {compared.rows.n_points} points; pass a row per point."
+        )
+    n_pairs = RANDOM_PAIRS if n_pairs is None else n_pairs
+    n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
+    if n <= ALL_PAIRS_UP_TO:
+        D, D_exponent = scaled(all_distances(compared).unscaled())
         i, j = np.triu_indices(n, 1)
-        n_typical, looked_at = len(i), "all pairs"
-    else:
-        extreme, searched = _extreme_pairs(F, rows, generator)
-        i, j = np.hstack([sample, extreme])
-        n_typical, points = len(sample[0]), len(np.unique(sample))
-        looked_at = f"{n_typical:,} pairs among {points:,} random points of {n:,} + {searched}"
-    D, D_exponent = _scaled(rows.distances(i, j))
-    embedded = pair_distances(F, F, i, j)
-    return _summary(embedded, D, F_exponent - D_exponent, i, j, n_typical, looked_at, _ROUNDING)
+        return _summary(pdist(F), D, exponent - D_exponent, i, j, len(i), "all pairs", _ROUNDING)
+    i, j, distances, looked_at = sampled_distances(F, compared, n_pairs, np.random.default_rng(rng))
+    D, D_exponent = scaled(distances.unscaled())
+    embedded, exponent = pair_distances(F, F, i, j), exponent - D_exponent
+    return _summary(embedded, D, exponent, i, j, n_pairs, looked_at, _ROUNDING, n_pairs)
 
 
 def share_within(Y: Array, F: Array, factor: float) -> float:
@@ -290,44 +277,6 @@ def share_within(Y: Array, F: Array, factor: float) -> float:
     return float(np.mean((ratio <= factor * middle) & (ratio * factor >= middle)))
 
 
-def _extreme_pairs(F: Array, rows: DiffusionRows, rng: Any) -> tuple[Pairs, str]:
-    """Return the pairs of smallest and largest ratio in a sketch, and describe the candidates."""
-    k = min(_SCREENING_COLUMNS, rows.block_columns)
-    S = _scaled(rows.sketch(k, rng))[0]
-    candidates = _candidate_pairs(F, S, min(RANDOM_PAIRS, 50 * len(F)), rng)
-    ends = np.unique(np.sort(np.hstack(candidates).T, axis=1), axis=0)  # distinct
-    after, before = (pair_distances(points, points, *ends.T) for points in (F, S))
-    kept = (after > _ROUNDING) | (before > _ROUNDING)
-    with np.errstate(divide="ignore"):
-        order = np.flatnonzero(kept)[np.argsort(after[kept] / before[kept], kind="stable")]
-    extreme = np.unique(np.concatenate([order[:_N_EXTREMES], order[-_N_EXTREMES:]]))
-    searched = f"the {len(extreme)} of most extreme ratio in a sketch of {k} columns, chosen from "
-    return tuple(ends[extreme].T), searched + _counts(candidates, "diffusion")
-
-
-def _candidate_pairs(Y: Array, F: Array, n_pairs: int, rng: Any) -> list[Pairs]:
-    """Return random pairs, pairs of nearest neighbours in F, and pairs of those in Y."""
-    n = len(F)
-    random = sampled_pairs(n, n_pairs, rng)
-    near = nearest_pairs(F, rng.permutation(n)[:_NEIGHBOR_ROWS], _N_NEIGHBORS)
-    few_dimensions = Y.shape[1] <= _MAX_TREE_DIMENSIONS
-    rows = np.arange(n) if few_dimensions else rng.permutation(n)[:_MANY_DIMENSIONS_ROWS]
-    return [random, near, nearest_pairs(Y, rows, _N_NEIGHBORS)]
-
-
-def _counts(candidates: Sequence[Pairs], source: str) -> str:
-    """Say how many pairs of each kind there are; the last kind may be missing."""
-    kinds = ("random pairs", f"nearest in {source}", "nearest in the embedding", "used for fitting")
-    counted = zip(candidates, kinds, strict=False)
-    return " + ".join(f"{len(pairs[0]):,} {kind}" for pairs, kind in counted)
-
-
-def _scaled(values: Array) -> tuple[Array, int]:
-    """Scale by a power of two to at most 1, so that squares neither underflow nor overflow."""
-    exponent = int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
-    return np.ldexp(values, -exponent), exponent
-
-
 def _summary(
     embedded: Array,
     D: Array,
@@ -337,38 +286,69 @@ def _summary(
     n_typical: int,
     looked_at: str,
     negligible: float = 0.0,
+    estimated: int = 0,
 ) -> Distortion:
-    """Summarise the ratios embedded / D · 2^exponent; the first `n_typical` pairs stand for all."""
+    """Summarise the ratios embedded / D · 2^exponent; the first `n_typical` pairs stand for all.
+
+    The first `estimated` ones are not known well enough to be extremes.
+    """
     kept = (negligible < D) | (negligible < embedded)
     if not kept.any():
         raise ValueError("No pair has a distance to compare: all are zero on both sides.")
+    n_typical, estimated = (int(np.count_nonzero(kept[:m])) for m in (n_typical, estimated))
+    if not kept.all():
+        embedded, D, i, j = (values[kept] for values in (embedded, D, i, j))
     with np.errstate(divide="ignore"):
-        ratio, i, j = embedded[kept] / D[kept], i[kept], j[kept]
-    high, low = float(ratio.max()), float(ratio.min())
-    log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
-    typical = ratio[: np.count_nonzero(kept[:n_typical]) or len(ratio)]
-    finite = typical[np.isfinite(typical)]
+        ratio = embedded / D
+    typical = np.sort(ratio[: n_typical or None])
+    finite = typical[: np.searchsorted(typical, math.inf)]
     middle = float(np.median(finite)) if len(finite) else math.nan
-    levels = np.quantile(finite, LEVELS) if len(finite) else np.full(len(LEVELS), math.nan)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        quantiles = dict(zip(LEVELS, (levels / middle).tolist(), strict=True))
-        factors = np.maximum(typical / middle, middle / typical)  # (m,), at least 1
-    order = np.argsort(ratio, kind="stable")
-    worst = {"contraction": order[:5], "expansion": order[::-1][:5]}
+    first = estimated if estimated < len(ratio) else 0
+    smallest, largest = (ends + first for ends in _extremes(ratio[first:]))
+    low, high = float(ratio[smallest[0]]), float(ratio[largest[0]])
+    log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
+    worst = {"contraction": smallest, "expansion": largest}
     with np.errstate(over="ignore", under="ignore"):
         expansion, contraction, median = np.ldexp([high, low, middle], exponent).tolist()
     return Distortion(
         log_L=log_L,
         expansion=expansion,
         contraction=contraction,
-        quantiles=quantiles,
+        quantiles=_quantiles(finite, middle),
         worst_pairs={end: np.column_stack([i[at], j[at]]) for end, at in worst.items()},
         n_pairs=len(ratio),
         median=median,
-        within={factor: float(np.mean(factors <= factor * (1 + 1e-12))) for factor in FACTORS},
+        within={factor: _share_within(typical, middle, factor) for factor in FACTORS},
         worst_factor=math.inf if math.isinf(log_L) else max(high / middle, middle / low),
         looked_at=looked_at,
     )
+
+
+def _extremes(ratio: Array) -> tuple[Array, Array]:
+    """Return the indices of the smallest and of the largest ratios, the most extreme first."""
+    last = min(_N_WORST, len(ratio)) - 1
+    small = np.flatnonzero(ratio <= np.partition(ratio, last)[last])
+    large = np.flatnonzero(ratio >= np.partition(ratio, -1 - last)[-1 - last])
+    small = small[np.argsort(ratio[small], kind="stable")]
+    large = large[np.argsort(ratio[large], kind="stable")[::-1]]
+    return small[:_N_WORST], large[:_N_WORST]
+
+
+def _quantiles(ratio: Array, middle: float) -> dict[float, float]:
+    """Return the quantiles of finite ratios, ascending, over their median."""
+    levels = np.quantile(ratio, LEVELS) if len(ratio) else np.full(len(LEVELS), math.nan)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return dict(zip(LEVELS, (levels / middle).tolist(), strict=True))
+
+
+def _share_within(ratio: Array, middle: float, factor: float) -> float:
+    """Return the share of ratios, ascending, within a factor of their median."""
+    if not middle > 0:
+        return 0.0
+    reach = factor * (1 + _ROUNDING)
+    low = np.searchsorted(ratio, middle / reach, side="left")
+    high = np.searchsorted(ratio, middle * reach, side="right")
+    return float(high - low) / len(ratio)
 
 
 def _as_embedding(F: Any) -> Array:

@@ -21,7 +21,8 @@ class Filter(Protocol):
     """A function f of the eigenvalue λ: all that the engine and the estimators ask of one.
 
     `__call__` and `scaled` say what it is; the other members have defaults that are right for any
-    f. One that estimators take by name also has `at` and `quotient`, and stands in `FILTERS`.
+    f. One that estimators take by name also has `at`, `quotient` and `moved`, and stands in
+    `FILTERS`.
     """
 
     @abstractmethod
@@ -44,6 +45,10 @@ class Filter(Protocol):
     def quotient(self) -> Filter:
         """Return (f(λ) - f(0)) / λ: what remains to be done before a last product by A."""
         raise TypeError(f"{self} has no quotient; pass Power(p) or Heat(t).")
+
+    def moved(self) -> Filter:
+        """Return f(λ) - f(0): the walks that have moved; those that have not are private."""
+        raise TypeError(f"{self} has no walks; pass Power(p) or Heat(t).")
 
     @classmethod
     def at(cls, time: Any) -> Self:
@@ -142,6 +147,11 @@ class Power(Filter):
         if self.p < 1:
             raise ValueError("time=0 leaves every point where it is; pass a time of at least 1.")
         return Power(self.p - 1)
+
+    def moved(self) -> Power:
+        """Return λ^p itself, p >= 1."""
+        self.quotient()
+        return self
 
     @classmethod
     def at(cls, time: Any) -> Any:
@@ -247,6 +257,10 @@ class Heat(Filter):
         """Return (e^{-t(1-λ)} - e^{-t}) / λ."""
         return HeatQuotient(check_number(self.t, "time", low=0, open_low=True))
 
+    def moved(self) -> HeatMoved:
+        """Return e^{-t(1-λ)} - e^{-t}."""
+        return HeatMoved(self.quotient().t)
+
     @classmethod
     def decay_time(cls, first: float, last: float, share: float) -> float:
         """Return the t with e^{-t(first - last)} = share."""
@@ -280,6 +294,26 @@ class HeatQuotient(Filter):
         phi = np.where(z == 0.0, 1.0, np.expm1(z) / np.where(z == 0.0, 1.0, z))
         near_values = self.t * phi * np.exp(-self.t * peak)
         return np.where(near, near_values, far_values), -self.t * (1.0 - peak)
+
+    def sharpness(self, interval: Interval) -> float:
+        """Return that of the heat filter."""
+        return Heat(self.t).sharpness(interval)
+
+
+@dataclass(frozen=True)
+class HeatMoved(Filter):
+    """e^{-t(1-λ)} - e^{-t}: what new points have of the heat filter."""
+
+    t: float
+
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        return np.asarray(lam, dtype=float) * HeatQuotient(self.t)(lam)
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return the values on the scale of the quotient."""
+        values, log_scale = HeatQuotient(self.t).scaled(lam)
+        return np.asarray(lam, dtype=float) * values, log_scale
 
     def sharpness(self, interval: Interval) -> float:
         """Return that of the heat filter."""
