@@ -393,25 +393,29 @@ def test_score_of_other_rows_is_refused(circle, clouds, capsys):
 
 
 def test_score_in_words_says_which_pairs(circle, capsys):
-    assert exit_code("score", circle, circle, "--pairs", 50) == 0
-    assert "50 pairs among 11 random points of 80" in capsys.readouterr().out
-    assert exit_code("score", circle, circle) == 0
+    assert exit_code("score", circle, circle, "--pairs", 50) == 0  # few points: all pairs anyway
     assert "3,160 pairs among all 80 points" in capsys.readouterr().out
 
 
-def test_score_of_many_points_finds_a_collision_and_says_where_it_looked(tmp_path, capsys):
-    X = even_circle(1200)
+@pytest.fixture
+def torn_circle(tmp_path):
+    """Files of 2,100 points on a circle, and of the same with two opposite ones in one place."""
+    X = even_circle(2100)
     Y = X.copy()
-    Y[3] = Y[603]  # opposite ends
+    Y[3] = Y[1053]
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "Y.npy", Y)
-    facts = score(capsys, tmp_path / "X.npy", tmp_path / "Y.npy", "--time", 4)
+    return tmp_path / "X.npy", tmp_path / "Y.npy"
+
+
+def test_score_of_many_points_finds_a_collision_and_says_where_it_looked(torn_circle, capsys):
+    facts = score(capsys, *torn_circle, "--time", 4, "--pairs", 5000)
     assert facts["log_L"] is None  # infinite
-    assert sorted(facts["worst_pairs"]["contraction"][0]) == [3, 603]
-    assert facts["pairs"] == 124_950
+    assert sorted(facts["worst_pairs"]["contraction"][0]) == [3, 1053]
+    assert 5032 < facts["pairs"] <= 5064
     assert not facts["all_pairs"]
-    assert "6,000 nearest in the embedding" in facts["looked_at"]
-    assert exit_code("score", tmp_path / "X.npy", tmp_path / "Y.npy", "--time", 4) == 0
+    assert "10,500 nearest in the embedding" in facts["looked_at"]
+    assert exit_code("score", *torn_circle, "--time", 4, "--pairs", 5000) == 0
     assert f"{facts['looked_at']} (seed 0)" in capsys.readouterr().out
 
 

@@ -62,6 +62,23 @@ def test_figures_are_those_of_the_definitions():
     assert sure <= round(row.knn_accuracy * len(X)) <= sure + unsure
 
 
+def test_by_default_all_methods_are_measured_at_the_time_that_heat_embedding_chooses():
+    X, _ = clouds()
+    model = hs.HeatEmbedding(random_state=0, n_neighbors=7).fit(X)
+    result = hs.compare(X, ["pca"], n_neighbors=7, seeds=1)
+    assert result.facts["time"] == model.time_
+    assert f"(time {model.time_:g}, as heat-embedding chooses)" in str(result)
+    same = hs.compare(X, ["pca"], n_neighbors=7, seeds=1, time=model.time_)
+    assert same.rows[0].log_L_diffusion == result.rows[0].log_L_diffusion
+    assert f"(time {model.time_:g})" in str(same)
+
+
+@pytest.mark.parametrize(("time", "match"), [("gap", "time='gap'"), (0, "time=0"), (1.5, "whole")])
+def test_times_that_are_none_are_refused(time, match):
+    with pytest.raises(ValueError, match=match):
+        hs.compare(clouds()[0], ["pca"], time=time)
+
+
 def distances_of(X, k, time):
     """Return diffusion and geodesic distances of all points, from matrices of distinct ones."""
     points, vertex = np.unique(X, axis=0, return_inverse=True)
@@ -135,7 +152,8 @@ def test_the_seed_of_an_estimator_may_be_of_numpy_and_the_next_runs_have_others(
 def test_geodesic_distances_are_those_along_a_line():
     # Unequal steps, each point joined to its neighbours on the line: distances along it are exact.
     x = np.cumsum(np.random.default_rng(0).uniform(1, 1.2, 60))
-    references = References.of(x[:, None], 60, 2, None, 4, 0)
+    d = hs.diffusion(x[:, None], n_neighbors=2)
+    references = References.of(x[:, None], d, 60, 2, None, 4, 0)
     np.testing.assert_allclose(
         references.distances["geodesic"] / references.distances["geodesic"].max(),
         pdist(x[:, None]) / pdist(x[:, None]).max(),

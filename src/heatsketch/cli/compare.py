@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import heatsketch as hs
-from heatsketch.cli.arguments import add_seed, method_names, number, positive
+from heatsketch.cli.arguments import add_seed, method_names, number, or_rule, positive
 from heatsketch.cli.files import add_force, add_input, read_input
 from heatsketch.cli.reporting import print_lines
 from heatsketch.comparison.methods import ESTIMATORS
@@ -30,8 +30,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--n-components", type=positive, default=2, metavar="K", help=coordinates)
     neighbors = "number of neighbours in every graph (default 15)"
     add("--n-neighbors", type=positive, default=15, metavar="M", help=neighbors)
-    time = "time of the diffusion distances that embeddings are compared with (default 8)"
-    add("--time", type=number, default=8, metavar="T", help=time)
+    time = "time of the diffusion distances that embeddings are compared with (default auto: the "
+    time += "one that heat-embedding chooses)"
+    add("--time", type=or_rule(number), default="auto", metavar="T", help=time)
     seeds = "runs with different seeds, for the stability (default 2)"
     add("--seeds", type=positive, default=2, metavar="S", help=seeds)
     add_seed(command)

@@ -25,7 +25,8 @@ from heatsketch.cli.arguments import (
     times,
 )
 from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
-from heatsketch.cli.reporting import logger, print_lines
+from heatsketch.cli.provenance import record
+from heatsketch.cli.reporting import kept, logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
 from heatsketch.io.files import listed
 from heatsketch.metrics import knn_accuracy
@@ -158,7 +159,8 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
     names = tuple(str(name) for name in estimator.get_feature_names_out())
     key = {} if args.output_key is None else {"key": args.output_key}
     logger.info("writing %s", args.output)
-    io.write_table(args.output, Y, names, table, force=args.force, **key)
+    metadata = record(args.method, estimator, Y, table.values)
+    io.write_table(args.output, Y, names, table, metadata=metadata, force=args.force, **key)
     if args.plot is not None:
         labels = None if table.label is None else table.extra[table.label]
         title = _title(args, table, estimator)
@@ -230,9 +232,7 @@ def _aside(table: io.Table) -> str:
 
 def _kept(distortion: Any) -> str:
     """Say how well distances are kept, among all points and among those held out."""
-    held_out = distortion.held_out_log_L
-    line: str = distortion.describe().removeprefix("distances ")
-    line += f"; log L {distortion.log_L:.2f}"
+    held_out, line = distortion.held_out_log_L, kept(distortion)
     return line if math.isnan(held_out) else f"{line}, {held_out:.2f} for points not learned from"
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch.cli.arguments import add_diffusion, number, positive
+from heatsketch.cli.arguments import add_diffusion, number, or_rule, positive
 from heatsketch.cli.files import add_input, read_input
-from heatsketch.cli.reporting import print_json, print_lines
+from heatsketch.cli.provenance import as_written, distance_options, merged, warn_of_other_points
+from heatsketch.cli.reporting import kept, print_json, print_lines
 from heatsketch.comparison.methods import defaults
+from heatsketch.comparison.times import checked_time, chosen_time
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -24,13 +27,14 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add = command.add_argument
     add("embedding", metavar="EMBEDDING", help="file of coordinates, with the rows of INPUT")
     add("--embedding-key", metavar="KEY", help="array of EMBEDDING to read (.npz, .h5ad)")
-    add("--time", type=number, metavar="T", default=argparse.SUPPRESS, help="diffusion time")
+    time = "diffusion time (default: as recorded in EMBEDDING, else auto: as heat-embedding does)"
+    add("--time", type=or_rule(number), metavar="T", default=argparse.SUPPRESS, help=time)
     add_diffusion(command)
     add(
         "--pairs",
         type=positive,
         metavar="N",
-        help="use N random pairs, and extreme ones, instead of all",
+        help="number of random pairs beyond 2,048 points, up to which all pairs count",
     )
     add("--json", action="store_true", help="print the result as JSON")
     return command
@@ -39,18 +43,30 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
     table = read_input(args)
-    F = _read_embedding(args, table)
-    A = _diffusion(args, table)
-    given = {name: getattr(args, name) for name in ("time", "filter") if hasattr(args, name)}
+    embedding = _read_embedding(args, table)
+    file, F = args.embedding, embedding.values
+    warn_of_other_points(embedding.metadata, table.values, file, args.input)
+    recorded = distance_options(embedding.metadata)
+    options = merged(recorded, _given(args), file)
+    filter, asked = options.get("filter", "power"), options.get("time", "auto")
+    time = checked_time(asked, filter)
+    diffusion = _diffusion(options, table)
+    time = chosen_time(diffusion, time, filter=filter)
     result = hs.metrics.diffusion_distortion(
-        F, A, n_pairs=args.pairs, rng=args.random_state, **given
+        F, diffusion, time, filter=filter, n_pairs=args.pairs, rng=args.random_state
     )
+    known = "given" if hasattr(args, "time") else "recorded in the file of the embedding"
     facts = {
+        "time": time,
+        "time_from": "chosen as heat-embedding does" if asked == "auto" else known,
+        "filter": filter,
         "log_L": result.log_L,
         "expansion": result.expansion,
         "contraction": result.contraction,
-        "distances": result.describe().removeprefix("distances "),
+        "distances": kept(result),
         "quantiles": result.quantiles,
+        "within": result.within,
+        "worst_factor": result.worst_factor,
         "worst_pairs": result.worst_pairs,
         "pairs": result.n_pairs,
         "all_pairs": result.looked_at == "all pairs",
@@ -60,30 +76,36 @@ def run(args: argparse.Namespace) -> None:
     print_json(facts) if args.json else _print_score(facts, len(F))
 
 
-def _read_embedding(args: argparse.Namespace, table: io.Table) -> Any:
+def _read_embedding(args: argparse.Namespace, table: io.Table) -> io.Table:
     """Read the coordinates (n, k): the columns of the file that are not columns of the input."""
     key = args.embedding_key
     if key is None and Path(args.embedding).suffix.lower() == ".h5ad":
         key = defaults(io.write_table)["key"]
     embedding = io.read_table(args.embedding, key=key)
-    kept = [j for j, name in enumerate(embedding.columns) if name not in table.extra]
-    F, n = embedding.values[:, kept], table.values.shape[0]
+    columns = [j for j, name in enumerate(embedding.columns) if name not in table.extra]
+    F, n = embedding.values[:, columns], table.values.shape[0]
     if F.shape[0] != n:
         raise ValueError(
             f"{args.embedding} has {F.shape[0]:,} rows but {args.input} has {n:,}; pass the "
             "embedding of these points."
         )
-    return F.toarray() if hasattr(F, "toarray") else np.asarray(F)
+    F = F.toarray() if hasattr(F, "toarray") else np.asarray(F)
+    return replace(embedding, values=as_written(F, embedding.metadata))
 
 
-def _diffusion(args: argparse.Namespace, table: io.Table) -> hs.Diffusion:
-    given = {name: value for name, value in vars(args).items() if name != "random_state"}
-    precomputed = given.get("affinity") == "precomputed"
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the distance that were given."""
+    names = {*defaults(hs.Diffusion.from_points), "time", "filter"}
+    return {name: value for name, value in vars(args).items() if name in names}
+
+
+def _diffusion(options: dict[str, Any], table: io.Table) -> hs.Diffusion:
+    precomputed = options.get("affinity") == "precomputed"
     make: Callable[..., Any] = (
         hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points
     )
-    options = {name: given[name] for name in defaults(make) if name in given}
-    diffusion: hs.Diffusion = make(table.values, **options)
+    known = {name: options[name] for name in defaults(make) if name in options}
+    diffusion: hs.Diffusion = make(table.values, **known)
     return diffusion
 
 
@@ -95,6 +117,7 @@ def _print_score(facts: dict[str, Any], n: int) -> None:
     stretched, shrunk = (facts["worst_pairs"][end][0] for end in ("expansion", "contraction"))
     print_lines(
         {
+            "time": f"{facts['time']:g} ({facts['time_from']})",
             "pairs": looked_at,
             "distances": facts["distances"],
             "log L": f"{facts['log_L']:.4g}",

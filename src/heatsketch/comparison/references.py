@@ -27,7 +27,14 @@ class References:
 
     @classmethod
     def of(
-        cls, X: Points, size: int, n_neighbors: int, neighbors: Any, time: float, rng: Any
+        cls,
+        X: Points,
+        diffusion: Diffusion,
+        size: int,
+        n_neighbors: int,
+        neighbors: Any,
+        time: float,
+        rng: Any,
     ) -> References:
         """Compute the distances between `size` random points of X (n, d)."""
         n = X.shape[0]
@@ -35,7 +42,6 @@ class References:
         i, j = np.triu_indices(len(sample), 1)
         points = Frame.of(X)(X[sample])
         logger.info("reference distances between %d points", len(sample))
-        diffusion = Diffusion.from_points(X, n_neighbors=n_neighbors, neighbors=neighbors)
         return cls(
             sample,
             {

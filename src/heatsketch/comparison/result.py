@@ -101,12 +101,14 @@ class Comparison:
     def describe(self) -> str:
         """Say in a few lines what the columns mean."""
         facts = self.facts
+        chosen = ", as heat-embedding chooses" if facts["time_is_chosen"] else ""
         return (
             f"{facts['points']:,} points, {facts['features']:,} features; "
             f"{facts['n_neighbors']} neighbours, found once in {facts['neighbor_seconds']:.1f} s\n"
             "trust, contin: trustworthiness and continuity of 10 neighbours\n"
-            f"logL: worst over best dilation of diffusion (time {facts['time']:g}) and geodesic "
-            f"distances, as a logarithm, {facts['sample']:,} points\n"
+            "logL: worst over best dilation of diffusion "
+            f"(time {facts['time']:g}{chosen}) and geodesic distances, as a logarithm, "
+            f"{facts['sample']:,} points\n"
             "rho: rank correlation with Euclidean, diffusion and geodesic distances\n"
             "kNN: accuracy of 10 neighbours, leave one out; stable: rank correlation between seeds"
         )

@@ -14,7 +14,9 @@ from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import ESTIMATORS, defaults, fitting, needs_labels
 from heatsketch.comparison.references import References
 from heatsketch.comparison.result import Comparison, Row
+from heatsketch.comparison.times import checked_time, chosen_time
 from heatsketch.comparison.usage import measured
+from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import continuity, knn_accuracy, stability, trustworthiness
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.plot import categories
@@ -35,7 +37,7 @@ def compare(
     *,
     n_components: int = 2,
     n_neighbors: int = 15,
-    time: float = 8,
+    time: float | str = "auto",
     seeds: int = 2,
     random_state: int = 0,
 ) -> Comparison:
@@ -56,8 +58,9 @@ def compare(
         Number of coordinates.
     n_neighbors : int, default 15
         Number of neighbours in every graph, also in that of geodesic and diffusion distances.
-    time : float, default 8
-        Time of the diffusion distances that embeddings are compared with.
+    time : int >= 1 or "auto", default "auto"
+        Time of the diffusion distances that all embeddings are compared with, those of
+        `diffusion_distance`. "auto": the time that `HeatEmbedding` chooses for these data.
     seeds : int, default 2
         Runs of each method that draws random numbers, for the stability; the first one is shown and
         timed. 1: no stability.
@@ -90,11 +93,14 @@ def compare(
     n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, high=X.shape[0] - 1, integer=True)
     codes = None if labels is None else _codes(labels, X.shape[0])
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
+    time = checked_time(time)
     estimators = _estimators(methods, X.shape, codes, options, random_state)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
     large = X.shape[0] > _LARGE_DATA_POINTS
     sample = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
-    references = References.of(X, sample, n_neighbors, index, time, random_state)
+    diffusion = Diffusion.from_points(X, n_neighbors=n_neighbors, neighbors=index)
+    chosen = chosen_time(diffusion, time, n_components=n_components)
+    references = References.of(X, diffusion, sample, n_neighbors, index, chosen, random_state)
     rows, embeddings = [], {}
     for place, (name, estimator) in enumerate(estimators.items()):
         logger.info("method %d of %d: %s", place + 1, len(estimators), name)
@@ -113,7 +119,8 @@ def compare(
         "n_neighbors": n_neighbors,
         "neighbor_seconds": seconds,
         "sample": len(references.sample),
-        "time": time,
+        "time": chosen,
+        "time_is_chosen": time == "auto",
         "seeds": seeds,
         "random_state": random_state,
     }

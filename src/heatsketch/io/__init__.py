@@ -7,11 +7,13 @@ when complete.
 One module per format (`npy`, `npz`, `text`, `parquet`, `h5ad`) has its `read` and its `write`;
 `formats` maps suffixes to modules. They share `table`, the record and the rules for its columns;
 `values`, float arrays and CSR matrices; `arrow`, the columns of text and Parquet tables; `files`,
-atomic writing, limits on size, errors. `model` keeps fitted models.
+atomic writing, limits on size, errors; `metadata`, how an embedding was made. `model` keeps fitted
+models.
 """
 
 from heatsketch.io.files import write_atomically
 from heatsketch.io.formats import SUFFIXES, read_table, write_table
+from heatsketch.io.metadata import data_hash
 from heatsketch.io.model import load_model, save_model
 from heatsketch.io.table import ID_NAMES, LABEL_NAMES, Table
 
@@ -20,6 +22,7 @@ __all__ = [
     "LABEL_NAMES",
     "SUFFIXES",
     "Table",
+    "data_hash",
     "load_model",
     "read_table",
     "save_model",

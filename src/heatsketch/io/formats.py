@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,18 +13,26 @@ from heatsketch import datasets
 from heatsketch._typing import Array
 from heatsketch.io import h5ad, npy, npz, parquet, text
 from heatsketch.io.files import blame, check_target, listed, write_atomically
+from heatsketch.io.metadata import encoded, read_beside, write_beside
 from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
 
 class Format(Protocol):
-    """The functions of a module that is a file format."""
+    """The functions of a module that is a file format, and whether its files keep metadata."""
+
+    KEEPS_METADATA: bool
 
     def read(self, path: Path, key: str | None, label: Names, ids: Names) -> Table:
         """Read the array `key`; columns among `label` and `ids` are not features."""
 
-    def write(self, draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
-        """Write an embedding (n, k), float32 or float64, with the ids and labels of `table`."""
+    def write(
+        self, draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str
+    ) -> None:
+        """Write an embedding (n, k), float32 or float64, with the ids and labels of `table`.
+
+        `note` is its metadata, or ""; it is lost unless the format keeps metadata.
+        """
 
 
 FORMATS: dict[str, Format] = {
@@ -71,7 +79,8 @@ def read_table(
         In .csv, .tsv and .parquet the numeric and boolean columns are the features, all others
         are passed through. A .csv file whose first row has only numbers has no header and gets
         columns x0, x1, …, unless that row is 0, 1, 2, …, which pandas writes for columns without
-        names. Missing numbers are NaN.
+        names. Missing numbers are NaN. `metadata` says how the values were made, where
+        `write_table` was told; it is not checked.
 
     Raises
     ------
@@ -126,7 +135,9 @@ def _read_path(path: Path, key: str | None, label: Names, ids: Names) -> Table:
         raise FileNotFoundError(
             f"{path} does not exist and is not a built-in set; the sets are {sets}."
         )
-    return _format_of(path).read(path, key, label, ids)
+    form = _format_of(path)
+    table = form.read(path, key, label, ids)
+    return table if form.KEEPS_METADATA else replace(table, metadata=read_beside(path))
 
 
 def _format_of(path: Path) -> Format:
@@ -143,6 +154,7 @@ def write_table(
     table: Table,
     *,
     key: str = "X_heatsketch",
+    metadata: dict[str, Any] | None = None,
     force: bool = False,
 ) -> None:
     """Write an embedding, with the ids and labels of its points, in the format of the suffix.
@@ -163,6 +175,11 @@ def write_table(
         of that file with the embedding; otherwise a new file with the points as X.
     key : str, default "X_heatsketch"
         The entry of obsm in .h5ad; in a copy, an entry of that name is replaced.
+    metadata : dict, optional
+        How the embedding was made, which `read_table` returns with it: JSON in the array
+        `heatsketch` of .npz, the schema of .parquet and uns["heatsketch"][key] of .h5ad. Files
+        .csv, .tsv and .npy stay as other programs expect them: theirs goes to a second file
+        PATH.json, which is replaced; it counts only as long as the first file is unchanged.
     force : bool, default False
         Replace the file if it exists.
 
@@ -192,11 +209,18 @@ def write_table(
     ('a', 'b')
     """
     path = Path(path)
-    write = _format_of(path).write
+    form = _format_of(path)
     check_target(path, force=force, source=table.source)
     embedding = as_float(np.asarray(embedding), "the embedding")
     names = _check_names(embedding, names, table)
-    write_atomically(path, lambda draft: write(draft, embedding, names, table, key), force=force)
+    note = "" if metadata is None else encoded(metadata)
+
+    def write(draft: Path) -> None:
+        form.write(draft, embedding, names, table, key, note)
+
+    write_atomically(path, write, force=force)
+    if metadata is not None and not form.KEEPS_METADATA:
+        write_beside(path, metadata)
 
 
 def _check_names(embedding: Array, names: Sequence[str], table: Table) -> Names:

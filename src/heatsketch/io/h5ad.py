@@ -10,8 +10,11 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io.files import DAMAGE, blame, check_budget, listed, need
+from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import Names, Table, choose_label, default_names, is_id, objects
 from heatsketch.io.values import as_csr, as_float
+
+KEEPS_METADATA = True
 
 
 def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
@@ -23,13 +26,14 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
         values = _matrix(file[place], f"{place} in {path}", path)
         extra = _frame(file, path)
         chosen = _label(file, extra, ids)
+        note = _note(file, place)
         columns = default_names(values)
         if "var" in file and not place.startswith("obsm"):
             columns = tuple(map(str, _index(file["var"], path)))
     wrong = [name for name, column in extra.items() if len(column) != values.shape[0]]
     if wrong or len(columns) != values.shape[1]:
         raise ValueError(f"{path} is damaged: {place} does not fit {listed(wrong) or 'var'}.")
-    return Table(values, columns, extra, chosen, str(path))
+    return Table(values, columns, extra, chosen, str(path), decoded(note))
 
 
 def _refuse_links(file: Any, path: Path) -> None:
@@ -157,8 +161,11 @@ def _categorical(node: Any, what: str) -> Array:
     return objects([*categories.tolist(), None])[codes]
 
 
-def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
-    """Write the embedding as the entry `key` of obsm, into a copy of the input if that is .h5ad."""
+def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
+    """Write the embedding as the entry `key` of obsm, into a copy of the input if that is .h5ad.
+
+    The note has the same key in uns["heatsketch"].
+    """
     name = key.removeprefix("obsm/")
     if not name or "/" in name:
         raise ValueError(f"key={key!r} is not a name in obsm; pass one without a slash.")
@@ -175,6 +182,33 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -
         if name in obsm:
             del obsm[name]
         _put(obsm, name, embedding)
+        _put_note(file, name, note)
+
+
+def _put_note(file: Any, name: str, note: str) -> None:
+    """Write, or remove, what says how an entry of obsm was made."""
+    if not note and f"uns/{KEY}" not in file:
+        return
+    uns = file["uns"] if "uns" in file else _put_group(file, "uns")
+    if KEY in uns and not hasattr(uns[KEY], "keys"):
+        del uns[KEY]
+    notes = uns[KEY] if KEY in uns else _put_group(uns, KEY)
+    if name in notes:
+        del notes[name]
+    if note:
+        node = notes.create_dataset(name, data=note)
+        node.attrs.update({"encoding-type": "string", "encoding-version": "0.2.0"})
+
+
+def _note(file: Any, place: str) -> Any:
+    """Return the note of an entry of obsm, "" if it has none."""
+    import h5py
+
+    group, _, name = place.rpartition("/")
+    node: Any = file.get(f"uns/{KEY}/{name}") if group == "obsm" else None
+    if not isinstance(node, h5py.Dataset) or node.shape != ():
+        return ""
+    return node.asstr(errors="replace")[()] if h5py.check_string_dtype(node.dtype) else ""
 
 
 def _put_points(file: Any, table: Table) -> None:

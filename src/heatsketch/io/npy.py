@@ -11,6 +11,8 @@ from heatsketch._typing import Array
 from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
+KEEPS_METADATA = False
+
 
 def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
     """Read the points; the file has no names, ids or labels."""
@@ -24,7 +26,7 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
     return Table(values, default_names(values), {}, None, str(path))
 
 
-def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
+def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
     """Write the embedding alone."""
     with draft.open("wb") as stream:
         np.lib.format.write_array(stream, embedding, allow_pickle=False)

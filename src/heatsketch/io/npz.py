@@ -8,9 +8,12 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io.files import DAMAGE, blame, check_budget, listed
+from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.npy import claimed_size, read_header
 from heatsketch.io.table import Names, Table, choose_label, default_names, named_extra, refuse_key
 from heatsketch.io.values import as_csr, as_float
+
+KEEPS_METADATA = True
 
 
 def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
@@ -32,13 +35,16 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
             for name, shape in shapes.items()
             if shape == values.shape[:1] and name not in (chosen, "columns")
         }
+        note = read_member(archive, KEY, path).tolist() if shapes.get(KEY) == () else ""
     chosen_label = choose_label(extra, ids) or ("y" if "y" in extra else None)
-    return Table(values, columns, extra, chosen_label, str(path))
+    return Table(values, columns, extra, chosen_label, str(path), decoded(note))
 
 
-def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
-    """Write `embedding`, `columns` and each id and label as an array; missing text becomes ""."""
+def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
+    """Write `embedding`, `columns`, note, ids and labels as arrays; missing text becomes ""."""
     arrays = {"embedding": embedding, "columns": np.array(names, dtype=str)}
+    if note:
+        arrays[KEY] = np.array(note)
     for name, column in named_extra(table, arrays).items():
         text = column.dtype.hasobject
         arrays[name] = np.array(["" if v is None else str(v) for v in column]) if text else column

@@ -6,7 +6,10 @@ from typing import Any
 from heatsketch._typing import Array
 from heatsketch.io.arrow import extra_columns, feature_names, features, with_embedding
 from heatsketch.io.files import blame, check_budget, need
+from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import Names, Table, choose_label, objects, refuse_key
+
+KEEPS_METADATA = True
 
 
 def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
@@ -22,14 +25,16 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
     others = [name for name in table.column_names if name not in set(chosen)]
     extra = {name: _extra_column(table[name], f"{name} in {path}") for name in others}
     chosen_label = choose_label(extra, (*ids, *index))
-    return Table(features(table, chosen), chosen, extra, chosen_label, str(path))
+    note = (table.schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
+    return Table(features(table, chosen), chosen, extra, chosen_label, str(path), decoded(note))
 
 
-def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
-    """Write ids and labels, then the coordinates."""
+def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
+    """Write ids and labels, then the coordinates; the note belongs to the schema."""
     parquet = need("pyarrow.parquet", draft)
     columns = extra_columns(table, names)
-    parquet.write_table(with_embedding(columns, embedding, names), draft)
+    written = with_embedding(columns, embedding, names)
+    parquet.write_table(written.replace_schema_metadata({KEY: note} if note else None), draft)
 
 
 def _pandas_index(schema: Any) -> list[str]:

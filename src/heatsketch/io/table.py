@@ -1,7 +1,7 @@
 """The table that all formats read and write, and the rules for its columns."""
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Table:
     extra: dict[str, Array]  # ids and labels, each (n,), in file order, unchanged
     label: str | None  # the column of `extra` for colours
     source: str  # path or built-in name
+    metadata: dict[str, Any] = field(default_factory=dict)  # how the values were made, if known
 
 
 def is_id(name: str) -> bool:

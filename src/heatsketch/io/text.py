@@ -10,6 +10,8 @@ from heatsketch.io.arrow import extra_columns, feature_names, features, with_emb
 from heatsketch.io.files import blame, need
 from heatsketch.io.table import Names, Table, choose_label, is_id, objects, refuse_key
 
+KEEPS_METADATA = False
+
 
 def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
     """Read the numeric columns as features and keep the others."""
@@ -26,7 +28,7 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
     return Table(features(table, chosen), chosen, extra, choose_label(extra, ids), str(path))
 
 
-def write(draft: Path, embedding: Array, names: Names, table: Table, key: str) -> None:
+def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
     """Write ids and labels, with text that looks like a formula escaped, then the coordinates."""
     pa, pacsv = need("pyarrow", draft), need("pyarrow.csv", draft)
     columns = {

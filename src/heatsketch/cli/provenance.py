@@ -1,0 +1,77 @@
+"""How an embedding was made: what `embed` records and `score` reads again."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import heatsketch as hs
+from heatsketch import io
+from heatsketch._typing import Array
+
+# What the distances depend on; other parameters say how they are approximated.
+_OF_THE_DISTANCE = (
+    *("filter", "affinity", "epsilon", "n_neighbors", "normalization", "alpha", "cut"),
+    *("tol", "max_iter"),
+)
+
+
+def record(method: str, estimator: Any, Y: Array, points: Any) -> dict[str, Any]:
+    """Return what an output file says of how it was made."""
+    parameters = estimator.get_params(deep=False)
+    return {
+        "version": hs.__version__,
+        "method": method,
+        "parameters": parameters,
+        "time": getattr(estimator, "time_", parameters.get("time")),
+        "dtype": str(Y.dtype),
+        "data": io.data_hash(points),
+    }
+
+
+def distance_options(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return time and parameters of the distance that an embedding was made to keep.
+
+    Empty for files that do not say, and for methods that have no diffusion on points.
+    """
+    parameters, time = metadata.get("parameters"), metadata.get("time")
+    if not isinstance(parameters, dict) or "affinity" not in parameters:
+        return {}
+    options = {name: parameters[name] for name in _OF_THE_DISTANCE if name in parameters}
+    if isinstance(time, list):
+        raise ValueError(
+            f"The embedding has the coordinates of {len(time)} times side by side; embed the "
+            "points at one time."
+        )
+    return options | {"time": time}
+
+
+def merged(recorded: dict[str, Any], given: dict[str, Any], file: str) -> dict[str, Any]:
+    """Return the options given, and those recorded for the rest; warn where they differ."""
+    differing = [
+        f"{name} {given[name]} instead of {recorded[name]}"
+        for name in given
+        if name in recorded and given[name] != recorded[name]
+    ]
+    if differing:
+        warnings.warn(
+            f"{file} was made with other parameters: {', '.join(differing)}. What follows is about "
+            "distances that it was not made to keep.",
+            stacklevel=2,
+        )
+    return recorded | given
+
+
+def warn_of_other_points(metadata: dict[str, Any], points: Any, file: str, source: str) -> None:
+    """Warn if the embedding is one of other points, or of the same ones in another precision."""
+    if "data" in metadata and metadata["data"] != io.data_hash(points):
+        warnings.warn(
+            f"{file} was not made from the numbers in {source}; pass the same points.",
+            stacklevel=2,
+        )
+
+
+def as_written(values: Array, metadata: dict[str, Any]) -> Array:
+    """Return coordinates in the precision they were computed in: text says float32 shorter."""
+    single = metadata.get("dtype") == "float32"
+    return values.astype(np.float32) if single else values

@@ -1,0 +1,114 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from heatsketch import io
+from heatsketch.io.metadata import decoded, encoded
+
+METADATA = {"method": "heat-embedding", "time": 8, "parameters": {"epsilon": "ksum", "µ": None}}
+
+
+def table(**changes):
+    X = np.arange(12.0).reshape(4, 3)
+    extra = {"label": np.array(["a", "b", "a", "b"], object)}
+    return io.Table(X, ("a", "b", "c"), extra | changes, "label", "made up")
+
+
+def write(path, metadata=METADATA, shift=0.0, **options):
+    needed = {".csv": "pyarrow", ".tsv": "pyarrow", ".parquet": "pyarrow", ".h5ad": "h5py"}
+    if path.suffix in needed:
+        pytest.importorskip(needed[path.suffix])
+    Y = np.arange(8.0).reshape(4, 2) + shift
+    io.write_table(path, Y, ("u", "v"), table(), metadata=metadata, **options)
+    return Y
+
+
+def read(path):
+    return io.read_table(path, key="X_heatsketch" if path.suffix == ".h5ad" else None)
+
+
+@pytest.mark.parametrize("suffix", io.SUFFIXES)
+def test_metadata_come_back_with_the_embedding(tmp_path, suffix):
+    path = tmp_path / f"map{suffix}"
+    Y = write(path)
+    found = read(path)
+    assert found.metadata == METADATA
+    np.testing.assert_array_equal(found.values, Y)
+    assert (tmp_path / f"map{suffix}.json").exists() == (suffix in (".npy", ".csv", ".tsv"))
+    Y = write(path, None, shift=1.0, force=True)
+    assert read(path).metadata == {}
+    np.testing.assert_array_equal(read(path).values, Y)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".tsv"])
+def test_metadata_beside_a_file_end_with_the_file(tmp_path, suffix):
+    path = tmp_path / f"map{suffix}"
+    write(path)
+    path.write_bytes(path.read_bytes().replace(b"7", b"6") if suffix != ".npy" else b"")
+    if suffix == ".npy":
+        np.save(path, np.ones((4, 2)))
+    assert read(path).metadata == {}
+    write(path, force=True)
+    (tmp_path / f"map{suffix}.json").unlink()
+    assert read(path).metadata == {}
+
+
+def test_other_programs_read_the_files_as_before(tmp_path):
+    Y = write(tmp_path / "map.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), Y)
+    write(tmp_path / "map.npz")
+    with np.load(tmp_path / "map.npz") as arrays:
+        np.testing.assert_array_equal(arrays["embedding"], Y)
+        assert json.loads(str(arrays["heatsketch"])) == METADATA
+    write(tmp_path / "map.csv")
+    lines = (tmp_path / "map.csv").read_text().splitlines()
+    assert [line.replace('"', "") for line in lines[:2]] == ["label,u,v", "a,0,1"]
+
+
+def test_each_embedding_of_a_h5ad_file_keeps_its_own(tmp_path):
+    pytest.importorskip("h5py")
+    write(tmp_path / "one.h5ad")
+    source = io.read_table(tmp_path / "one.h5ad")
+    second = METADATA | {"time": 16}
+    io.write_table(
+        tmp_path / "two.h5ad", np.eye(4)[:, :2], "uv", source, key="X_other", metadata=second
+    )
+    for key, expected in (("X_heatsketch", METADATA), ("X_other", second), ("X", {})):
+        assert io.read_table(tmp_path / "two.h5ad", key=key).metadata == expected
+
+
+def test_an_id_of_the_same_name_is_kept_beside(tmp_path):
+    named = table(heatsketch=np.arange(4))
+    io.write_table(tmp_path / "map.npz", np.eye(4), "abcd", named, metadata=METADATA)
+    found = io.read_table(tmp_path / "map.npz")
+    assert found.metadata == METADATA
+    np.testing.assert_array_equal(found.extra["heatsketch_input"], np.arange(4))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", "8", "null", "[" * 10**5, "{}" + " " * 2**20, 3, None, b"{}"]
+)
+def test_what_is_not_metadata_counts_as_none(tmp_path, text):
+    assert decoded(text) == {}
+    if isinstance(text, str):
+        np.savez(tmp_path / "map.npz", embedding=np.eye(3), heatsketch=np.array(text))
+        assert io.read_table(tmp_path / "map.npz").metadata == {}
+        np.save(tmp_path / "map.npy", np.eye(3))
+        (tmp_path / "map.npy.json").write_text(text)
+        assert io.read_table(tmp_path / "map.npy").metadata == {}
+
+
+def test_values_that_json_lacks_become_plain_or_words():
+    made = {"a": np.float32(0.5), "b": np.arange(2), "c": np.int64(3), "d": object}
+    assert decoded(encoded(made)) == {"a": 0.5, "b": [0, 1], "c": 3, "d": "<class 'object'>"}
+
+
+def test_the_hash_tells_data_apart():
+    X = np.arange(6.0).reshape(2, 3)
+    others = [X.T, X.reshape(3, 2), X.astype(np.float32), X + 1e-12, sparse.csr_matrix(X), X[:1]]
+    hashes = {io.data_hash(values) for values in [X, *others]}
+    assert len(hashes) == 7
+    assert io.data_hash(np.asfortranarray(X)) == io.data_hash(X)
+    assert io.data_hash(sparse.csr_matrix(X)) == io.data_hash(sparse.csr_matrix(X))
