@@ -62,8 +62,24 @@ def test_time_zero_has_no_last_product(f: hs.Power | hs.Heat) -> None:
         f.quotient()
 
 
+@pytest.mark.parametrize("f", [hs.Power(1), hs.Power(5), hs.Heat(0.5), hs.Heat(30.0)], ids=str)
+def test_what_has_moved_is_all_but_the_value_at_zero(f: hs.Power | hs.Heat) -> None:
+    at_zero = f(np.zeros(1))
+    np.testing.assert_allclose(f.moved()(LAMBDAS), f(LAMBDAS) - at_zero, rtol=0, atol=1e-15)
+    tiny = np.array([1e-12, -1e-12])  # f(0) = e^-t is far larger
+    if isinstance(f, hs.Heat):
+        np.testing.assert_allclose(f.moved()(tiny), f.t * np.exp(-f.t) * tiny, rtol=1e-9)
+    with pytest.raises(ValueError, match="time=0"):
+        hs.Power(0).moved()
+
+
+MOVED = [hs.Heat(0.5).moved(), hs.Heat(90.0).moved()]
+
+
 @pytest.mark.parametrize("lam", [LAMBDAS, LAMBDAS[:7] / 3, np.array([0.4, 0.9])], ids=len)
-@pytest.mark.parametrize("f", [*ANY, hs.Heat(0.5).quotient(), hs.Heat(90.0).quotient()], ids=str)
+@pytest.mark.parametrize(
+    "f", [*ANY, hs.Heat(0.5).quotient(), hs.Heat(90.0).quotient(), *MOVED], ids=str
+)
 def test_scaled_values_multiply_out_to_the_filter(f: Filter, lam: np.ndarray) -> None:
     values, log_scale = f.scaled(lam)
     assert np.isfinite(values).all()
@@ -193,7 +209,7 @@ def relative_error(Y: np.ndarray, expected: np.ndarray) -> float:
 
 
 SOME: list[Filter] = [hs.Power(0), hs.Power(1), hs.Power(7), hs.Power(64)]
-SOME += [hs.Heat(0.0), hs.Heat(0.7), hs.Heat(40.0), hs.Heat(5.0).quotient()]
+SOME += [hs.Heat(0.0), hs.Heat(0.7), hs.Heat(40.0), hs.Heat(5.0).quotient(), hs.Heat(5.0).moved()]
 
 
 @pytest.mark.parametrize("f", SOME, ids=str)

@@ -21,8 +21,7 @@ class Filter(Protocol):
     """A function f of the eigenvalue λ: all that the engine and the estimators ask of one.
 
     `__call__` and `scaled` say what it is; the other members have defaults that are right for any
-    f. One that estimators take by name also has `at`, `quotient` and `moved`, and stands in
-    `FILTERS`.
+    f. One that estimators take by name also has `at` and `quotient`, and stands in `FILTERS`.
     """
 
     @abstractmethod
@@ -48,7 +47,7 @@ class Filter(Protocol):
 
     def moved(self) -> Filter:
         """Return f(λ) - f(0): the walks that have moved; those that have not are private."""
-        raise TypeError(f"{self} has no walks; pass Power(p) or Heat(t).")
+        return _Moved(self.quotient())
 
     @classmethod
     def at(cls, time: Any) -> Self:
@@ -257,10 +256,6 @@ class Heat(Filter):
         """Return (e^{-t(1-λ)} - e^{-t}) / λ."""
         return HeatQuotient(check_number(self.t, "time", low=0, open_low=True))
 
-    def moved(self) -> HeatMoved:
-        """Return e^{-t(1-λ)} - e^{-t}."""
-        return HeatMoved(self.quotient().t)
-
     @classmethod
     def decay_time(cls, first: float, last: float, share: float) -> float:
         """Return the t with e^{-t(first - last)} = share."""
@@ -301,23 +296,23 @@ class HeatQuotient(Filter):
 
 
 @dataclass(frozen=True)
-class HeatMoved(Filter):
-    """e^{-t(1-λ)} - e^{-t}: what new points have of the heat filter."""
+class _Moved(Filter):
+    """λ q(λ) = f(λ) - f(0), without a difference."""
 
-    t: float
+    q: Filter
 
     def __call__(self, lam: Array) -> Array:
         """Evaluate at eigenvalues."""
-        return np.asarray(lam, dtype=float) * HeatQuotient(self.t)(lam)
+        return np.asarray(lam, dtype=float) * self.q(lam)
 
     def scaled(self, lam: Array) -> tuple[Array, float]:
-        """Return the values on the scale of the quotient."""
-        values, log_scale = HeatQuotient(self.t).scaled(lam)
+        """Return the values on the scale of q."""
+        values, log_scale = self.q.scaled(lam)
         return np.asarray(lam, dtype=float) * values, log_scale
 
     def sharpness(self, interval: Interval) -> float:
-        """Return that of the heat filter."""
-        return Heat(self.t).sharpness(interval)
+        """Return that of q."""
+        return self.q.sharpness(interval)
 
 
 FILTERS: dict[str, Any] = {"power": Power, "heat": Heat}  # a third one enters here by its name
