@@ -14,6 +14,7 @@ GRAPHS = {
     "knn": (),
     "dense": ("--affinity", "dense", "--epsilon", 1.0, "--normalization", "symmetric"),
     "radius": ("--affinity", "radius", "--epsilon", 0.5),
+    "cosine": ("--metric", "cosine"),
     "heat": ("--filter", "heat", "--time", 2.5),
     "bistochastic": ("--normalization", "bistochastic", "--time", 3, "--n-neighbors", 7),
 }

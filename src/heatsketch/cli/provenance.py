@@ -11,7 +11,7 @@ from heatsketch._typing import Array
 
 # What the distances depend on; other parameters say how they are approximated.
 _OF_THE_DISTANCE = (
-    *("filter", "affinity", "epsilon", "n_neighbors", "normalization", "alpha", "cut"),
+    *("filter", "metric", "affinity", "epsilon", "n_neighbors", "normalization", "alpha", "cut"),
     *("tol", "max_iter"),
 )
 
