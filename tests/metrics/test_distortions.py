@@ -678,6 +678,28 @@ def test_random_pairs_have_distances_within_the_error_of_the_sketch(roll):
     assert 32 < len(found) - 300 <= 64
 
 
+def test_at_long_times_distances_are_those_of_eigenpairs(roll):
+    A, F, _ = roll
+    D = squareform(diffusion_distance(A, 4000))
+    i, j, distances, looked_at = sampled_distances(
+        F, compared_rows(A, 4000, "power"), 300, np.random.default_rng(0)
+    )
+    assert looked_at.startswith("300 random pairs by 64 eigenpairs + the 64 of most extreme ratio")
+    np.testing.assert_allclose(distances.unscaled(), D[i, j], rtol=1e-4)
+
+
+def test_walks_that_alternate_have_no_leading_eigenpairs():
+    """A path has the eigenvalues ±cos: those near -1 count as much as those near 1."""
+    path = sparse.diags([1.0, 1.0], [-1, 1], (400, 400), format="csr")
+    A, F = Diffusion.from_graph(path), cloud(400, 2, seed=1)
+    i, j, distances, looked_at = sampled_distances(
+        F, compared_rows(A, 1000, "power"), 10, np.random.default_rng(0)
+    )
+    assert "in a sketch of 128 columns" in looked_at
+    want = diffusion_distance(A, 1000, pairs=(i, j))[10:]
+    np.testing.assert_allclose(distances.unscaled()[10:], want, rtol=1e-8)
+
+
 def test_it_says_which_diffusion_distances_it_looked_at(roll):
     A, F, _ = roll
     found = sampled(F, A)

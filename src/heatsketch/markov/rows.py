@@ -13,6 +13,8 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, spread
 from heatsketch.operators.sparse import multiply
 from heatsketch.spectral.apply import Block, apply
+from heatsketch.spectral.chebyshev import spectrum_ends
+from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Filter
 
 
@@ -91,6 +93,21 @@ class DiffusionRows:
         """Return R G / √k of the points (points, k), G random: distances within √(1/2k) of them."""
         block = self @ (random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k))
         return Block(self.of_points(block.values), block.log_scale)
+
+    def leading(self, k: int, tol: float) -> tuple[Block, float]:
+        """Return coordinates of the points (points, k) by the leading eigenpairs of A.
+
+        Their distances are those of the rows but for the other eigenvectors, whose largest weight,
+        as a share of the largest of all, is returned with them; eigenpairs have residuals `tol`.
+        """
+        A = self.operator
+        found = eigh(A, k, tol=tol, rng=0)
+        lowest = spectrum_ends(A)[0][0]  # the others lie between: their |g| is largest at an end
+        weights, log_scale = self.filter.scaled(np.append(found.values, lowest))
+        left_out = float(np.abs(weights[k - 1 :]).max() / np.abs(weights).max())
+        values = found.vectors * weights[:k].astype(found.vectors.dtype)
+        values = values if self.first is None else multiply(self.first, values)
+        return Block(self.of_points(self._weighted(values)), log_scale), left_out
 
     def of_points(self, values: Array) -> Array:
         """Return values of the rows, (m,) or (m, k), as those of the input points."""

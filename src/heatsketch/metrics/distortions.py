@@ -201,7 +201,8 @@ def diffusion_distortion(
     random pairs, pairs near in diffusion of 2,000 points, and nearest neighbours in F of all points
     (of 20,000 if F has more than 15 dimensions), which include collisions; the 32 pairs of smallest
     and 32 of largest ratio are then computed exactly, so that the true extremes are at least as
-    wide as those found. `looked_at` says which pairs were compared.
+    wide as those found. At times beyond 256, 64 eigenpairs take the place of the sketch if all
+    others have less than 1e-3 of the largest weight. `looked_at` says which pairs were compared.
 
     Parameters
     ----------

@@ -20,6 +20,9 @@ _N_NEIGHBORS, _NEIGHBOR_ROWS = 5, 2_000  # of nearest pairs, and points that the
 _MAX_TREE_DIMENSIONS, _MANY_DIMENSIONS_ROWS = 15, 20_000  # beyond, a search costs n for each point
 _N_EXTREMES = 32  # pairs of smallest and as many of largest ratio
 _SKETCH_COLUMNS = 128  # distances within 6 % (one standard deviation)
+_LONG_TIME = 256  # beyond, eigenpairs take fewer products than a sketch
+_N_EIGENPAIRS, _EIGEN_TOL = 64, 1e-5
+_NEGLIGIBLE = 1e-3  # weight of an eigenvector that does not count; its square enters a distance
 _ROUNDING = 1e-12  # of the largest coordinate: points as near as that count as equal
 
 
@@ -45,32 +48,48 @@ def sampled_distances(
     n_pairs : int
         Random pairs.
     """
-    S = _sketch(compared, min(_SKETCH_COLUMNS, compared.block_columns), rng)
+    S, how, exact = _coordinates(compared, rng)
     random = sampled_pairs(len(F), n_pairs, rng)
     near = _near_in_diffusion(compared, S.values, rng)
     candidates = [random, near, _nearest_in_embedding(F, rng)]
     i, j = np.hstack(candidates)
     before, after = pair_distances(S.values, S.values, i, j), pair_distances(F, F, i, j)
     extreme = _extreme_pairs(i, j, before, after)
-    exact = _exact(compared, *extreme)
-    common = max(S.log_scale, exact.log_scale)
+    if exact:
+        ends = Block(pair_distances(S.values, S.values, *extreme), S.log_scale)
+    else:
+        ends = _exact(compared, *extreme)
+    common = max(S.log_scale, ends.log_scale)
     D = [
         before[:n_pairs] * math.exp(S.log_scale - common),
-        exact.values * math.exp(exact.log_scale - common),
+        ends.values * math.exp(ends.log_scale - common),
     ]
     looked_at = (
-        f"{n_pairs:,} random pairs in a sketch of {S.values.shape[1]} columns + the "
-        f"{len(extreme[0])} of most extreme ratio, exactly, chosen from "
-        + counts(candidates, "diffusion")
+        f"{n_pairs:,} random pairs {how} + the {len(extreme[0])} of most extreme ratio, exactly, "
+        f"chosen from {counts(candidates, 'diffusion')}"
     )
-    i, j = (np.concatenate(ends) for ends in zip(random, extreme, strict=True))
+    i, j = (np.concatenate(sides) for sides in zip(random, extreme, strict=True))
     return SampledDistances(i, j, Block(np.concatenate(D), common), looked_at)
 
 
-def _sketch(compared: ComparedRows, k: int, rng: np.random.Generator) -> Block:
-    """Return a sketch of the rows of all points, with the trivial coordinate, at most 1."""
-    S, trivial = compared.rows.sketch(k, rng), compared.trivial
-    values, log_scale = S.values, S.log_scale
+def _coordinates(compared: ComparedRows, rng: np.random.Generator) -> tuple[Block, str, bool]:
+    """Return coordinates of all points, at most 1, what they are, and if their distances are exact.
+
+    Leading eigenpairs at long times, if no others count; else a sketch.
+    """
+    rows = compared.rows
+    if rows.filter.sharpness((-1.0, 1.0)) > _LONG_TIME:
+        k = min(_N_EIGENPAIRS, rows.operator.n - 1)
+        S, left_out = rows.leading(k, _EIGEN_TOL)
+        if left_out <= _NEGLIGIBLE:
+            return _with_trivial(S, compared), f"by {k} eigenpairs", True
+    k = min(_SKETCH_COLUMNS, compared.block_columns)
+    return _with_trivial(rows.sketch(k, rng), compared), f"in a sketch of {k} columns", False
+
+
+def _with_trivial(S: Block, compared: ComparedRows) -> Block:
+    """Append the trivial coordinate, where it counts, and scale to at most 1."""
+    trivial, (values, log_scale) = compared.trivial, S
     if trivial is not None:
         common = max(log_scale, trivial.log_scale)
         column = compared.rows.of_points(trivial.values * math.exp(trivial.log_scale - common))
