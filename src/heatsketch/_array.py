@@ -236,3 +236,36 @@ def _centre(X: Array) -> Array:
 def _exponent(largest: float) -> int:
     """Return e with 2^(e-1) <= largest < 2^e; 0 for 0."""
     return int(np.frexp(min(largest, np.finfo(float).max))[1]) if largest > 0 else 0
+
+
+def content_order(X: Points, columns: bool = True) -> Array:
+    """Return a permutation of the rows of X (n, d) that looks random but depends on them alone.
+
+    Whatever order the rows come in, the same rows come first: choices by position in it do not
+    change when a table is sorted anew. Sorted by a hash of the values (bits of float64), in which
+    zeros do not count, so that sparse and dense rows agree; without `columns` also the order of the
+    entries of a row does not count.
+    """
+    n, d = X.shape
+    odd = _mixed(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
+    keys = np.zeros(n, np.uint64)
+    if sparse.issparse(X):
+        bits = _mixed((X.data.astype(np.float64) + 0.0).view(np.uint64))
+        bits = bits * odd[X.indices] if columns else bits
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)])
+        keys = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    else:
+
+        def work(rows: slice) -> None:
+            bits = _mixed((np.ascontiguousarray(X[rows], np.float64) + 0.0).view(np.uint64))
+            keys[rows] = (bits * odd if columns else bits).sum(axis=1, dtype=np.uint64)
+
+        for_each_tile(work, n)
+    return np.argsort(_mixed(keys), kind="stable")
+
+
+def _mixed(bits: Array) -> Array:
+    """Spread the bits of 64-bit numbers (the finaliser of MurmurHash3); 0 stays 0."""
+    for multiplier in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(multiplier)
+    return bits ^ (bits >> np.uint64(33))

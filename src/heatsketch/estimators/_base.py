@@ -46,7 +46,7 @@ class DiffusionEstimator(Embedder):
         """Raise if parameters of the subclass are out of range, before anything is built."""
 
     @abstractmethod
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
         """Return H (n, k) for every time."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -69,7 +69,7 @@ class DiffusionEstimator(Embedder):
             diffusion, dtype = self._diffuse(X), X.dtype
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
-        blocks = self._factor(diffusion, times)
+        blocks = self._factor(diffusion, times, X)
         if diffusion.diagnostics["flat"]:  # only rounding is left, which would grow with time
             blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]
         H, log_scales = _on_scale(blocks, dtype)

@@ -136,7 +136,7 @@ class DiffusionMap(DiffusionEstimator):
             for t in times:
                 self._filter.check_time(t)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
         rule = self._time_rule(times)
         spectrum = self._eigenpairs(diffusion, rule is not None)
         lam = spectrum.values

@@ -1,58 +1,31 @@
 """Heat embedding: few coordinates whose distances are nearly the diffusion distances."""
 
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._array import random_block, seed_entropy
-from heatsketch._checks import ConvergenceWarning, check_number, logger
+from heatsketch._array import content_order, seed_entropy
+from heatsketch._checks import ConvergenceWarning, check_choice, check_number
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, with_root
-from heatsketch.estimators.near_isometric import EQUAL_BITS, NearIsometricProjection
+from heatsketch.estimators._time_choice import CURVE_ROWS, SHARE_ERROR, TimeChoice, TimeCurve
+from heatsketch.estimators.near_isometric import NearIsometricProjection
+from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES
+from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.metrics import Distortion, share_within
-from heatsketch.operators.base import first_inputs
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block, apply
-from heatsketch.spectral.eigenpairs import all_eigenpairs
-from heatsketch.spectral.filters import Power, make_filter
-from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
-
-TIMES = (1, 2, 4, 8, 16, 32, 64, 128)  # tried by time="auto"
-_CURVE_ROWS = 400
-_SHARE_ERROR = 0.01  # of a share of the pairs of so many rows
-_NEGLIGIBLE_WEIGHT = 1e-12  # of an eigenvector, relative to the largest
-
-
-class TimeCurve(NamedTuple):
-    """The share of pairs whose distance k dimensions keep, against diffusion time.
-
-    Attributes
-    ----------
-    times : array (m,)
-    shares : array (m,)
-        Share of the pairs of a sample whose ratio is within `factor` of the median. The curve ends
-        where it reaches `share`.
-    factor, share : float
-        The parameters of the estimator.
-    time : int
-        The smallest time with that share; if there is none, the time with the largest share.
-    """
-
-    times: Array
-    shares: Array
-    factor: float
-    share: float
-    time: int
+from heatsketch.metrics import Distortion, diffusion_distortion
+from heatsketch.spectral.apply import Block
+from heatsketch.spectral.filters import Filter, make_filter
+from heatsketch.spectral.sketch import MOST_COLUMNS
 
 
 class HeatEmbedding(DiffusionEstimator):
-    """Embed data in few dimensions so that all distances are nearly diffusion distances.
+    """Embed data in few dimensions so that distances are nearly diffusion distances.
 
-    The data become a sketch Aᵗ G / √r of many columns, whose distances are the diffusion distances
-    (up to 2,048 points without error, by all eigenvectors). Of all linear maps of the sketch to k
-    dimensions, the one is learned whose largest change of a distance is smallest
+    The points get coordinates whose distances are their diffusion distances (`Coordinates`: the
+    leading eigenvectors and, where these leave something out, a sketch of the rest). Of all linear
+    maps of these to k dimensions, the one is learned that keeps most distances
     (`NearIsometricProjection`). Diffusion maps use the k slowest directions and sketches random
     ones; if k is small, distant points may coincide in both.
 
@@ -62,32 +35,37 @@ class HeatEmbedding(DiffusionEstimator):
         Number k of dimensions.
     time : int >= 1 or "auto", default "auto"
         Diffusion time; real and positive with ``filter="heat"``. "auto": the smallest of 1, 2, 4,
-        ..., 128 at which k dimensions keep a share `share` of the distances within `factor`: at
-        small times the data have more dimensions, large times forget small distances. If there is
-        none, the time with the largest share.
+        ... at which k dimensions keep a share `share` of the distances within `factor`: at small
+        times the data have more dimensions, large times forget small distances. If there is none,
+        the time with the largest share.
     filter : "power" or "heat", default "power"
         λ^t, or e^{-t(1-λ)} less e^{-t}.
-    n_sketch : int, default 256
-        Number r of columns of the sketch, used beyond 2,048 points: one standard deviation of a
-        distance is 1 / √(2 r) of it, 4 % at 256.
+    n_sketch : int, default 128
+        Number r of columns of the sketch of what 64 eigenvectors leave out, beyond 2,048 points at
+        small times: this part of a squared distance has an error of √(2 / r) of it.
+    objective : "most" or "worst", default "most"
+        "most": as many pairs as possible within `factor`, and among maps within 0.01 of that share
+        the one with the least log L. "worst": the least log L.
+    n_init : int, default 1
+        Number of starts, see `NearIsometricProjection`; those beyond the fourth are random.
     share, factor : float, default 0.8 and 1.5
-        For ``time="auto"``.
-    affinity, epsilon, n_neighbors, neighbors, metric, normalization, alpha, tol, max_iter,
-    random_state
-        As in `HeatSketch`.
+        For ``time="auto"``; `factor` also for ``objective="most"``.
+    metric, affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, \
+random_state
+        As in `HeatSketch`. Up to 2,048 points, and at large times, nothing is random unless
+        `n_init` is above 4.
 
     Attributes
     ----------
     embedding_ : array (n, k)
         Ordered by variance, in units of the diffusion distance.
     distortion_ : Distortion
-        How well the distances between rows of the sketch are kept (with the default neighbour
-        graph those of the one-sided walk, see `HeatSketch`); `distortion_.describe()` summarises it
-        in one line. `held_out_log_L` is that of points which were left out when the directions were
-        learned, though they took part in the diffusion. None if all points have the same
-        affinities.
+        How well the diffusion distances of `Diffusion.rows` are kept, by `diffusion_distortion`,
+        which ``heatsketch score`` computes too; `distortion_.describe()` summarises it in one line.
+        `held_out_log_L` is that of points which were left out when a first map was learned, though
+        they took part in the diffusion. None if all points have the same affinities.
     projection_ : NearIsometricProjection
-        The map of the sketch (or None, likewise).
+        The map of the coordinates (or None, likewise), learned from at most 20,000 points.
     time_ : float
         The time used.
     time_curve_ : TimeCurve or None
@@ -98,8 +76,10 @@ class HeatEmbedding(DiffusionEstimator):
     Notes
     -----
     New points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j) H_j, with the same H.
-    Cost: that of a sketch of r columns, and of the projection, which is learned from at most 20,000
-    points. The embedding keeps distances; t-SNE shows gaps between classes more clearly.
+    The rows that the map is learned from are chosen by their values: the embedding does not depend
+    on the order of the rows. Cost: all eigenpairs up to 2,048 points, else 64; at small times also
+    the products of a sketch of r columns; and the projection. The embedding keeps distances; t-SNE
+    shows gaps between classes more clearly.
 
     Examples
     --------
@@ -119,7 +99,9 @@ class HeatEmbedding(DiffusionEstimator):
         time: Any = "auto",
         *,
         filter: str = "power",
-        n_sketch: int = 256,
+        n_sketch: int = 128,
+        objective: str = "most",
+        n_init: int = 1,
         share: float = 0.8,
         factor: float = 1.5,
         affinity: str = "knn",
@@ -137,6 +119,8 @@ class HeatEmbedding(DiffusionEstimator):
         self.time = time
         self.filter = filter
         self.n_sketch = n_sketch
+        self.objective = objective
+        self.n_init = n_init
         self.share = share
         self.factor = factor
         self.affinity = affinity
@@ -151,129 +135,119 @@ class HeatEmbedding(DiffusionEstimator):
         self.random_state = random_state
 
     def _check_parameters(self, times: list[Any]) -> None:
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
+        check_number(self.n_components, "n_components", low=1, integer=True)
         if len(times) > 1:
             raise ValueError(f"time={self.time!r} has {len(times)} times; pass one, or 'auto'.")
         if not _is_auto(times):
             self._filter.check_time(times[0], whole=True)
-        check_number(self.n_sketch, "n_sketch", low=k, high=MOST_COLUMNS, integer=True)
+        check_number(self.n_sketch, "n_sketch", low=1, high=MOST_COLUMNS, integer=True)
+        check_choice(self.objective, "objective", OBJECTIVES)
+        check_number(self.n_init, "n_init", low=1, integer=True)
         check_number(self.share, "share", low=0, high=1, open_low=True)
         check_number(self.factor, "factor", low=1, open_low=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
-        rng = np.random.default_rng(seed_entropy(self.random_state))
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the diffusion on the points X, choose the time, learn the map; see `HeatSketch`."""
+        super().fit(X, y)
+        if self.projection_ is not None:
+            found = diffusion_distortion(
+                self.embedding_, self.diffusion_, self.time_, filter=self.filter
+            )
+            held_out = self.projection_.distortion_.held_out_log_L
+            self.distortion_ = found._replace(held_out_log_L=held_out)
+        return self
+
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
         self.projection_: NearIsometricProjection | None = None
         self.distortion_: Distortion | None = None
         self.time_curve_: TimeCurve | None = None
-        limit = diffusion.n - 1
-        if self.n_components > limit:
+        k, limit = self.n_components, diffusion.n - 1
+        if k > limit:
             raise ValueError(
-                f"n_components={self.n_components} needs at least {self.n_components + 1} distinct "
-                f"points, got {diffusion.n}; pass n_components <= {limit}."
+                f"n_components={k} needs at least {k + 1} distinct points, got {diffusion.n}; pass "
+                f"n_components <= {limit}."
             )
         automatic = _is_auto(times)
-        self.time_ = TIMES[0] if automatic else times[0]
+        self.time_ = 1 if automatic else times[0]
         if diffusion.diagnostics["flat"]:  # all distances are zero
-            return [Block(np.zeros((diffusion.n, self.n_components)), 0.0)]
+            return [Block(np.zeros((diffusion.n, k)), 0.0)]
+        rng = np.random.default_rng(seed_entropy(self.random_state))
+        seeds = rng.integers(2**31, size=2)
+        coordinates = Coordinates.of(diffusion, k, self.n_sketch, int(seeds[0]))
+        own = self._stepped(diffusion, coordinates.vectors)
+        rows = _in_order_of_content(X, diffusion)[:MAX_ROWS]
+        choice = self._time_choice(diffusion, coordinates, own, rows[:CURVE_ROWS])
         if automatic:
-            block = self._at_chosen_time(diffusion, rng)
-        else:
-            block = next(self._blocks(diffusion, times, rng))
-        seed = int(rng.integers(2**31))
-        projection = NearIsometricProjection(self.n_components, random_state=seed)
-        projection.fit(self._sketch(diffusion, block))
-        self.projection_ = projection
-        self.distortion_ = _between_inputs(projection.distortion_, diffusion.vertex)
-        return [Block(block.values @ projection.components_.T, block.log_scale)]
+            self.time_curve_ = choice.curve()
+            self.time_ = self.time_curve_.time
+        f = self._quotient(self.time_)
+        weights, log_scale = coordinates.weights(f)
+        used = slice(0, max(k, np.count_nonzero(weights)))
+        F = [own[rows, used] * weights[used]]
+        rest = coordinates.rest_of(f)
+        F += [self._stepped(diffusion, block)[rows] for _, (block,) in rest]
+        projection = NearIsometricProjection(
+            k,
+            objective=self.objective,
+            factor=self.factor,
+            n_init=self.n_init,
+            random_state=int(seeds[1]),
+        )
+        self.projection_ = projection._fit(np.hstack(F), np.arange(len(rows)))
+        if automatic:
+            self._keep_promise(choice, np.hstack(F)[:CURVE_ROWS])
+        W = projection.components_.T
+        H = (coordinates.vectors[:, used] * weights[used]) @ W[used]
+        for columns, (block,) in rest:
+            H += block @ W[used.stop :][columns]
+        return [Block(H, log_scale)]
 
-    def _blocks(
-        self, diffusion: Diffusion, times: Sequence[Any], rng: np.random.Generator
-    ) -> Iterator[Block]:
-        """Yield what the last product is applied to (n, r), for ascending times, in one pass."""
-        A = diffusion.deflated()
-        quotients = [make_filter(self.filter, t).quotient() for t in times]
-        if diffusion.n <= SPECTRAL_LIMIT:
-            lam, V = all_eigenpairs(A)
-            for quotient in quotients:
-                weights, log_scale = quotient.scaled(lam)
-                order = np.argsort(-np.abs(weights), kind="stable")
-                count = np.sum(np.abs(weights) > _NEGLIGIBLE_WEIGHT * np.abs(weights).max())
-                kept = order[: max(self.n_components, count)]
-                yield Block(V[:, kept] * weights[kept], log_scale)
-            return
-        G = random_block(diffusion.n, int(self.n_sketch), "gaussian", rng)
-        block, done = Block(A.project(G) / np.sqrt(self.n_sketch), 0.0), 0
-        for quotient in quotients:
-            if quotient.products is None:
-                yield sketch_blocks(A, [quotient], G)[0]
-                continue
-            more = apply([Power(quotient.products - done)], A, block.values)[0]
-            block = Block(A.project(more.values), block.log_scale + more.log_scale)
-            done = quotient.products
-            yield block
+    def _quotient(self, time: Any) -> Filter:
+        return make_filter(self.filter, time).quotient()
 
-    def _sketch(self, diffusion: Diffusion, block: Block) -> Array:
-        """Return the rows (n, r) whose distances are to be kept, on the scale of the block."""
-        H = with_root(block.values, diffusion.measure)
-        return self._rows_of(diffusion.smooth(H), H.dtype)
+    def _stepped(self, diffusion: Diffusion, H: Array) -> Array:
+        """Apply the last product to H (n, c): rows whose distances are to be kept."""
+        return self._rows_of(diffusion.smooth(with_root(H, diffusion.measure)), H.dtype)
 
-    def _at_chosen_time(self, diffusion: Diffusion, rng: np.random.Generator) -> Block:
-        """Try the times until k dimensions keep the wanted share of the distances."""
-        order = rng.permutation(diffusion.n)
-        seed, shares = int(rng.integers(2**31)), []
-        best: tuple[float, int, Block] | None = None
-        for t, block in zip(TIMES, self._blocks(diffusion, TIMES, rng), strict=True):
-            S = self._sketch(diffusion, block)
-            S = S[_distinct_sample(S, order, seed)]
-            k = min(self.n_components, S.shape[1])
-            quick = NearIsometricProjection(
-                k,
-                rank=max(2 * k, 32),
-                n_init=2,
-                max_iter=30,
-                validation_fraction=0,
-                random_state=seed,
-            )
-            kept = share_within(quick.fit_transform(S), S, self.factor)
-            logger.info("time %d: %.0f %% within a factor %g", t, 100 * kept, self.factor)
-            shares.append(kept)
-            if best is None or kept > best[0]:
-                best = kept, t, block
-            if kept >= self.share - _SHARE_ERROR:
-                break
-        assert best is not None
-        kept, self.time_, block = best
-        tried = np.array(TIMES[: len(shares)])
-        self.time_curve_ = TimeCurve(tried, np.array(shares), self.factor, self.share, self.time_)
-        if kept < self.share - _SHARE_ERROR:
+    def _time_choice(
+        self, diffusion: Diffusion, coordinates: Coordinates, own: Array, rows: Array
+    ) -> TimeChoice:
+        return TimeChoice(
+            coordinates,
+            self._quotient,
+            own[rows],
+            lambda block: self._stepped(diffusion, block)[rows],
+            self.n_components,
+            self.share,
+            self.factor,
+        )
+
+    def _keep_promise(self, choice: TimeChoice, rows: Array) -> None:
+        """Put the share of the map returned into the curve; warn if it is too small."""
+        curve = self.time_curve_
+        kept = choice.kept_by(rows @ self.projection_.components_.T, rows)
+        curve.shares[curve.times == curve.time] = kept
+        if kept < self.share - SHARE_ERROR:
             warnings.warn(
-                f"No time up to {TIMES[-1]} keeps {self.share:g} of the distances within a factor "
-                f"{self.factor:g} in {self.n_components} dimensions; time {self.time_} keeps "
-                f"{kept:.2f} of them. Pass a larger n_components, or a time.",
+                f"No time keeps {self.share:g} of the distances within a factor {self.factor:g} in "
+                f"{self.n_components} dimensions; time {self.time_} keeps {kept:.2f} of them. Pass "
+                "a larger n_components, or a time.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        return block
 
 
-def _distinct_sample(S: Array, order: Array, seed: int) -> Array:
-    """Return the first rows in `order` that differ, which is decided in one random direction.
-
-    Ratios of equal rows, of duplicates in a dense affinity, would be rounding.
-    """
-    along = (S @ np.random.default_rng(seed).standard_normal(S.shape[1]))[order]
-    cells = np.round((along - along.min()) * np.ldexp(1.0, EQUAL_BITS) / (np.ptp(along) or 1.0))
-    _, first = np.unique(cells, return_index=True)
-    return np.sort(order[np.sort(first)[:_CURVE_ROWS]])
-
-
-def _between_inputs(distortion: Distortion, vertex: Array | None) -> Distortion:
-    """Name the worst pairs by points of the input if duplicates share a vertex."""
-    first = first_inputs(vertex)
-    if first is None:
-        return distortion
-    worst = {name: first[pairs] for name, pairs in distortion.worst_pairs.items()}
-    return distortion._replace(worst_pairs=worst)
+def _in_order_of_content(X: Any, diffusion: Diffusion) -> Array:
+    """Return the vertices in an order that looks random and does not depend on that of the rows."""
+    if isinstance(X, Diffusion):
+        return content_order(diffusion.measure[:, None])
+    given = X.shape[0] == X.shape[1]  # affinities: also the columns are in the order of the points
+    order = content_order(X, columns=not given)
+    if diffusion.vertex is None:
+        return order
+    vertices = diffusion.vertex[order]
+    _, first = np.unique(vertices, return_index=True)
+    return vertices[np.sort(first)]
 
 
 def _is_auto(times: list[Any]) -> bool:

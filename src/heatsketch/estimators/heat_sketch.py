@@ -131,7 +131,7 @@ class HeatSketch(DiffusionEstimator):
         for t in times:
             self._filter.check_time(t, whole=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any]) -> list[Block]:
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).quotient() for t in times]
         G = random_block(diffusion.n, int(self.n_components), self.kind, self.random_state)

@@ -6,12 +6,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import Frame, seed_entropy, single_threaded_blas
-from heatsketch._checks import check_number
+from heatsketch._array import Frame, content_order, seed_entropy, single_threaded_blas
+from heatsketch._checks import check_choice, check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
-from heatsketch.isometry.learn import MAX_ROWS, learn, sampled_rows
+from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES, Settings, learn
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import distinct_rows
 from heatsketch.spectral.eigenpairs import column_signs
@@ -20,37 +20,41 @@ EQUAL_BITS = 40  # rows that agree in so many count as one point
 
 
 class NearIsometricProjection(Embedder):
-    """Project to few dimensions so that no distance between rows is changed much.
+    """Project to few dimensions so that distances between rows change little.
 
-    Finds the linear map y = W x, (n, r) -> (n, k), that minimises log L: the logarithm of the ratio
-    between its largest and smallest dilation of a distance, (32) of *Sketching the heat kernel*.
-    Principal components keep the sum of squares and may lose a short direction completely, so that
-    distant points coincide; random directions lose such pairs by chance. Here the worst pairs
-    count. The loss over pairs with dilations ρ is
-
-        J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β,
-
-    which approaches log L as β grows from 4 to 1024. Useful for any embedding: a heat sketch
-    (`HeatEmbedding` does both), principal components, or the outputs of a neural network.
+    Finds a linear map y = W x, (n, r) -> (n, k), by the dilations ρ of the distances of pairs.
+    ``objective="worst"`` minimises log L, the logarithm of the ratio between the largest and the
+    smallest ρ, (32) of *Sketching the heat kernel*; ``objective="most"`` keeps as many pairs as
+    possible within a factor. Principal components keep the sum of squares and may lose a short
+    direction completely, so that distant points coincide; random directions lose such pairs by
+    chance. Useful for any embedding: a heat sketch (`HeatEmbedding` does both), principal
+    components, or the outputs of a neural network.
 
     Parameters
     ----------
     n_components : int, default 2
         Dimensions k.
+    objective : "worst" or "most", default "worst"
+        "worst": least log L. "most": the largest share of pairs whose dilation is within `factor`
+        of the median, and among maps within 0.01 of that share the one with the least log L.
+    factor : float, default 1.5
+        For "most".
     rank : int, optional
-        Number of leading principal directions of X that the map may use. By default one of 256,
-        128, ... is chosen by how well a map that was fitted without some rows keeps their
-        distances: with as many directions as points, the map keeps the distances of these points
-        but not of new ones.
-    n_init : int, default 6
-        Number of starts: the leading directions, and random ones reduced from one or two dimensions
-        more.
+        Number of leading principal directions of X that the map may use. By default 64 for "most";
+        for "worst" one of 256, 128, ... is chosen by how well a map that was fitted without some
+        rows keeps their distances: with as many directions as points, the map keeps the distances
+        of these points but not of new ones.
+    n_init : int, default 4
+        Number of starts: the leading directions squeezed out of twelve dimensions more, the leading
+        directions, the same squeezed from one and two more, and then random ones.
     max_iter : int, default 60
-        Iterations for each β.
+        Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
-        Share of the rows (of at most 1,000) that are left out to choose the rank and to measure
-        log L on new points; 0: `rank` (256 by default) is used as it is.
+        Share of the rows (of at most 1,000) that are left out of a first map, to measure log L on
+        new points (and to choose the rank for "worst"); 0: `rank` (256 by default for "worst") is
+        used as it is.
     random_state : int, RandomState, Generator or None, default None
+        For starts beyond the fourth; with fewer, nothing is random.
 
     Attributes
     ----------
@@ -59,15 +63,15 @@ class NearIsometricProjection(Embedder):
         variance.
     embedding_ : array (n, k)
     distortion_ : Distortion
-        Over all pairs up to 2,048 points; beyond, over the pairs used for fitting, random pairs and
-        nearest neighbours in the input and in the embedding (see `looked_at`). `held_out_log_L` is
-        that of pairs with points that were left out of basis and fit. The rank was chosen by the
+        Over all pairs up to 2,048 points; beyond, over random pairs and nearest neighbours in the
+        input and in the embedding (see `looked_at`). `held_out_log_L` is that of pairs with points
+        that were left out of basis and fit of a first map. For "worst" the rank was chosen by the
         same pairs, so it is slightly too small; and they are fewer than those of `log_L`.
     rank_ : int
     history_ : list of dict
-        The refinement: `beta`, `pairs`, `objective` and `iterations` of each stage.
+        `loss`, `pairs`, `objective` and `iterations` of each descent.
     n_iter_ : int
-        Iterations of the refinement.
+        Iterations of all descents.
     seconds_ : float
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -78,9 +82,17 @@ class NearIsometricProjection(Embedder):
 
     Notes
     -----
-    Cost: some 400 evaluations of about 4 k + 30 operations for each pair and 4 n R k for the basis,
-    over all pairs up to 2,048 points, and otherwise over some 800,000 pairs of at most 20,000
-    points. Rows that agree in 12 digits count as one point.
+    A map has r k numbers, so few pairs decide. First the variance of log ρ is minimised, which has
+    few minima, over 20,000 random pairs, out of k + 12 dimensions whose spare ones are squeezed
+    away; then a smooth share, or J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β, which approaches
+    log L as β grows. All pairs (beyond 2,048 points: 250,000, and nearest neighbours in input and
+    embedding) are looked at between descents, and those changed most join.
+
+    Rows are chosen by their values, not by their positions: the map does not depend on the order
+    of the rows. Rows that agree in 12 digits count as one point.
+
+    Cost: some 400 evaluations of 20,000 pairs times R (k + 12) operations, 4 n R k for the basis,
+    and some ten looks at all pairs.
 
     Examples
     --------
@@ -101,43 +113,50 @@ class NearIsometricProjection(Embedder):
         self,
         n_components: int = 2,
         *,
+        objective: str = "worst",
+        factor: float = 1.5,
         rank: int | None = None,
-        n_init: int = 6,
+        n_init: int = 4,
         max_iter: int = 60,
         validation_fraction: float = 0.2,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
+        self.objective = objective
+        self.factor = factor
         self.rank = rank
         self.n_init = n_init
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    @single_threaded_blas()  # the same bits for any number of threads
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the map of the rows of X (n, r)."""
         X = read_points(self, X, reset=True)
-        k = self._check_parameters(X.shape[1])
+        self._check_parameters(X.shape[1])
+        return self._fit(X, content_order(X))
+
+    @single_threaded_blas()  # the same bits for any number of threads
+    def _fit(self, X: Array, order: Array) -> Self:
+        """Learn the map of the rows of X from its first ones in `order`."""
         started = time.perf_counter()
         points = Frame.of(X)(X)  # (n, r), centred, at most 1
         rng = np.random.default_rng(seed_entropy(self.random_state))
-        rows = sampled_rows(len(X), MAX_ROWS, rng)
+        rows = order[:MAX_ROWS]
         rows = rows[np.unique(_first_equal(points[rows]))]
         if len(rows) < 2:
             raise ValueError(f"All {len(X)} rows of X are equal; pass two different rows or more.")
-        learned = learn(
-            points[rows],
-            k,
-            rank=self.rank,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            validation_fraction=self.validation_fraction,
-            rng=rng,
+        settings = Settings(
+            self.objective,
+            self.factor,
+            self.rank,
+            self.n_init,
+            self.max_iter,
+            self.validation_fraction,
         )
-        used = learned.used and (rows[learned.used[0]], rows[learned.used[1]])
+        learned = learn(points[rows], self.n_components, settings, rng)
         W = _oriented(learned.components, points[rows])
-        distortion = row_distortion(points @ W.T, points, used=used, rng=rng)
+        distortion = row_distortion(points @ W.T, points)
         scale = distortion.median or distortion.expansion  # 0 if most pairs coincide
         self.components_ = (W / scale).astype(X.dtype)
         self.distortion_ = distortion._replace(
@@ -158,7 +177,9 @@ class NearIsometricProjection(Embedder):
         check_is_fitted(self)
         return read_points(self, X, reset=False) @ self.components_.T
 
-    def _check_parameters(self, width: int) -> int:
+    def _check_parameters(self, width: int) -> None:
+        check_choice(self.objective, "objective", OBJECTIVES)
+        check_number(self.factor, "factor", low=1, open_low=True)
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         if k > width:
             raise ValueError(
@@ -169,7 +190,6 @@ class NearIsometricProjection(Embedder):
         check_number(self.n_init, "n_init", low=1, integer=True)
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
-        return k
 
 
 def _first_equal(points: Array) -> Array:

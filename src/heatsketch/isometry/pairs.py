@@ -1,78 +1,127 @@
-"""Pairs of points that a map is learned from: all, random ones and nearest neighbours."""
+"""Pairs of points that a map is learned from and judged by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from heatsketch._typing import Array
-from heatsketch.isometry.loss import LogDistortion
 from heatsketch.neighbors import NeighborIndex, pair_distances
 
 ALL_PAIRS_UP_TO = 2_048  # points
 RANDOM_PAIRS = 500_000
 NEAR_ROWS = 4_000  # points whose nearest neighbours are searched in many dimensions
+_NEAR, _COLLIDING = 5, 5  # nearest neighbours in the input and in the embedding
+_CANCELLED = 1e-6  # d² relative to |x|² + |y|², below which differences are taken
+_SEED = 0  # the pairs do not depend on chance beyond the order of the rows
+
+Pairs = tuple[Array, Array]
 
 
-def all_pairs(F: Array) -> LogDistortion:
-    """Return the loss over all pairs of the rows of F, which must differ."""
-    return LogDistortion(len(F), pdist(F, "sqeuclidean"))
-
-
-class PairList:
-    """A growing list of distinct pairs of the rows of F, with their distances."""
-
-    def __init__(self, F: Array) -> None:
-        self.F = F
-        self.codes = np.empty(0, dtype=np.int64)  # i n + j, i < j, ascending
-        self.squares = np.empty(0)
-
-    def add(self, codes: Array) -> None:
-        """Add the pairs that are not in the list yet."""
-        new = np.setdiff1d(codes, self.codes, assume_unique=True)
-        squares = pair_distances(self.F, self.F, *np.divmod(new, len(self.F))) ** 2
-        positions = np.searchsorted(self.codes, new)
-        self.codes = np.insert(self.codes, positions, new)
-        self.squares = np.insert(self.squares, positions, squares)
-
-    def loss(self) -> LogDistortion:
-        """Return the loss over these pairs."""
-        n = len(self.F)
-        i, j = np.divmod(self.codes, n)
-        starts = np.searchsorted(i, np.arange(n + 1))
-        return LogDistortion(n, self.squares, starts, j.astype(np.int32))
-
-
-def random_codes(n: int, rng: np.random.Generator) -> Array:
-    """Return about RANDOM_PAIRS distinct random pairs of n points, as codes i n + j, i < j."""
-    return _codes(*sampled_pairs(n, RANDOM_PAIRS, rng), n)
-
-
-def near_codes(F: Array, rng: np.random.Generator) -> Array:
-    """Return pairs of the 10 nearest neighbours in F of NEAR_ROWS random points."""
-    rows = np.sort(rng.permutation(len(F))[:NEAR_ROWS])
-    return _neighbor_codes(F, rows, 10)
-
-
-def active_codes(Y: Array) -> Array:
-    """Return pairs of the 5 nearest neighbours in the embedding, which include collisions."""
-    return _neighbor_codes(Y, np.arange(len(Y)), 5)
-
-
-def _neighbor_codes(F: Array, rows: Array, k: int) -> Array:
-    return _codes(*nearest_pairs(F, rows, min(k, len(F) - 1)), len(F))
-
-
-def sampled_pairs(n: int, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def sampled_pairs(n: int, count: int, rng: np.random.Generator) -> Pairs:
     """Draw pairs of two different points of n, some perhaps more than once."""
     i = rng.integers(0, n, count)
     return i, (i + rng.integers(1, n, count)) % n
 
 
-def nearest_pairs(F: Array, rows: Array, k: int) -> tuple[Array, Array]:
+def random_pairs(n: int, count: int) -> Pairs:
+    """Return all pairs of n points if there are at most `count`, else about as many of them."""
+    if n * (n - 1) // 2 <= count:
+        return np.triu_indices(n, 1)
+    return sampled_pairs(n, count, np.random.default_rng(_SEED))
+
+
+def nearest_pairs(F: Array, rows: Array, k: int) -> Pairs:
     """Return pairs of each of the rows with its k nearest others in F."""
     found = NeighborIndex(F).query(F[rows], k + 1, any_tie=True).indices
     i, j = np.repeat(rows, k + 1), found.ravel()
     return i[i != j], j[i != j]
 
 
-def _codes(i: Array, j: Array, n: int) -> Array:
-    return np.unique(np.minimum(i, j).astype(np.int64) * n + np.maximum(i, j))
+def near_pairs(F: Array) -> Pairs:
+    """Return pairs of nearest neighbours in F of its first rows, which are the shortest."""
+    return nearest_pairs(F, np.arange(min(len(F), NEAR_ROWS)), min(_NEAR, len(F) - 1))
+
+
+def all_distances(F: Array) -> Array:
+    """Return the distances of all pairs of rows, in the order of `scipy.spatial.distance.pdist`.
+
+    By a product of matrices; where that would lose digits, from explicit differences.
+    """
+    squares = np.einsum("ij,ij->i", F, F)
+    scale = squares[:, None] + squares
+    D = scale - 2 * (F @ F.T)
+    i, j = np.triu_indices(len(F), 1)
+    D, scale = D[i, j], scale[i, j]
+    lost = np.flatnonzero(_CANCELLED * scale >= D)
+    D = np.sqrt(np.maximum(D, 0.0))
+    D[lost] = pair_distances(F, F, i[lost], j[lost])
+    return D
+
+
+@dataclass(frozen=True, eq=False)
+class Dilations:
+    """ln of the dilations of many pairs by one embedding."""
+
+    i: Array
+    j: Array
+    values: Array  # (m,)
+    n_typical: int  # the first pairs, which stand for all
+
+    @property
+    def log_L(self) -> float:
+        """The logarithm of the ratio between the largest and the smallest."""
+        return float(self.values.max() - self.values.min())
+
+    def share(self, factor: float) -> float:
+        """Return the share of the typical pairs within a factor of their median, up or down."""
+        typical = self.values[: self.n_typical]
+        return float(np.mean(np.abs(typical - np.median(typical)) <= math.log(factor)))
+
+    def most_changed(self, count: int) -> Pairs:
+        """Return the pairs most shrunk and most stretched, up to `count` of each."""
+        count = min(count, len(self.values) // 2)
+        order = np.argpartition(self.values, [count - 1, len(self.values) - count])
+        ends = np.concatenate([order[:count], order[len(order) - count :]])
+        return self.i[ends], self.j[ends]
+
+
+def dilations(Y: Array, i: Array, j: Array, distances: Array) -> Dilations:
+    """Return the dilations by an embedding Y (n, k) of pairs with these distances."""
+    return Dilations(i, j, _logs(pair_distances(Y, Y, i, j)) - np.log(distances), len(i))
+
+
+class Judge:
+    """The pairs of the rows of F (n, r) by which its embeddings are judged.
+
+    All of up to 2,048 points. Beyond, random ones, nearest neighbours in F, and in each embedding
+    nearest neighbours there, which include collisions.
+    """
+
+    def __init__(self, F: Array) -> None:
+        self._F = F
+        if len(F) <= ALL_PAIRS_UP_TO:
+            self._pairs, self._logs = np.triu_indices(len(F), 1), np.log(all_distances(F))
+            self._n_typical = len(self._logs)
+        else:
+            random, near = random_pairs(len(F), RANDOM_PAIRS // 2), near_pairs(F)
+            self._pairs, self._n_typical = np.hstack([random, near]), len(random[0])
+            self._logs = np.log(pair_distances(F, F, *self._pairs))
+
+    def __call__(self, Y: Array) -> Dilations:
+        """Return the dilations by the embedding Y (n, k)."""
+        i, j = self._pairs
+        if len(Y) <= ALL_PAIRS_UP_TO:
+            return Dilations(i, j, _logs(pdist(Y)) - self._logs, self._n_typical)
+        close = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
+        known = _logs(pair_distances(Y, Y, i, j)) - self._logs
+        more = dilations(Y, *close, pair_distances(self._F, self._F, *close))
+        values = np.concatenate([known, more.values])
+        return Dilations(*np.hstack([(i, j), close]), values, self._n_typical)
+
+
+def _logs(distances: Array) -> Array:
+    return np.log(np.maximum(distances, 1e-30 * (distances.max() or 1.0)))

@@ -1,0 +1,85 @@
+"""What a map costs, as a function of the logarithms ℓ of the dilations of pairs; with slopes.
+
+None of them changes when all distances are multiplied by one number.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from heatsketch._typing import Array
+
+Loss = Callable[[Array], tuple[float, Array]]  # ℓ (m,) -> value, slope (m,)
+
+_WIDTH = 1.25  # of the window of `Missed`, in units of log factor
+_CENTRING_STEPS = 8
+
+
+def stress(log_dilations: Array) -> tuple[float, Array]:
+    """Return the variance of ℓ and its slope: smooth, and with few minima.
+
+    It is the limit of J_β / β as β → 0, see `LogDistortion`.
+    """
+    centred = log_dilations - log_dilations.mean()
+    return float(np.mean(centred**2)), centred * (2 / len(centred))
+
+
+@dataclass(frozen=True)
+class Missed:
+    """A smooth share of the pairs whose dilation is far from the typical one.
+
+    The mean of 1 - exp(-(ℓ - c)²/2w²), with the centre c at which it is least and the width w a
+    little above log `factor`: narrower windows give up pairs, which then coincide in the picture.
+    """
+
+    factor: float
+
+    def __call__(self, log_dilations: Array) -> tuple[float, Array]:
+        """Return the value and its slope; that of c does not enter at a minimum over c."""
+        width = _WIDTH * np.log(self.factor)
+        centre = float(log_dilations.mean())
+        for _ in range(_CENTRING_STEPS):
+            near = np.exp(-(((log_dilations - centre) / width) ** 2) / 2)
+            centre = float(near @ log_dilations / max(near.sum(), 1e-30))
+        centred = log_dilations - centre
+        near = np.exp(-((centred / width) ** 2) / 2)
+        return float(1 - near.mean()), near * centred / (width**2 * len(near))
+
+
+@dataclass(frozen=True)
+class LogDistortion:
+    """The smoothed log-distortion J_β = (1/β) log mean e^{βℓ} + (1/β) log mean e^{-βℓ}.
+
+    It tends to log L = max ℓ - min ℓ as β grows: log L - 2 log(m) / β <= J_β <= log L.
+    """
+
+    beta: float
+
+    def __call__(self, log_dilations: Array) -> tuple[float, Array]:
+        """Return the value and its slope."""
+        up, up_slope = _log_mean_exp(self.beta * log_dilations)
+        down, down_slope = _log_mean_exp(-self.beta * log_dilations)
+        return (up + down) / self.beta, up_slope - down_slope
+
+
+@dataclass(frozen=True)
+class Both:
+    """One loss and a little of another."""
+
+    first: Loss
+    second: Loss
+    weight: float
+
+    def __call__(self, log_dilations: Array) -> tuple[float, Array]:
+        """Return first + weight · second, and the slope."""
+        value, slope = self.first(log_dilations)
+        more, more_slope = self.second(log_dilations)
+        return value + self.weight * more, slope + self.weight * more_slope
+
+
+def _log_mean_exp(x: Array) -> tuple[float, Array]:
+    top = x.max()
+    weights = np.exp(x - top)
+    total = weights.sum(dtype=float)
+    return float(top + np.log(total / len(x))), weights / total

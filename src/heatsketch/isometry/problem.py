@@ -1,0 +1,172 @@
+"""Pairs that a linear map is to keep, and descents of a loss over them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+
+from heatsketch._array import row_tiles
+from heatsketch._typing import Array
+from heatsketch.isometry.losses import Loss, stress
+
+SPARE_DIMENSIONS = 12  # that a map is squeezed out of
+_SPARE_WEIGHTS = (0.015, 0.05, 0.15, 0.5, 1.5)  # of the share of variance in spare dimensions
+_SQUEEZE_ITERATIONS = 30  # for each of them
+_MIN_RELATIVE_SCALE = 1e-7  # of a direction: smaller ones are rounding
+_WIDE = 512  # columns beyond which the directions come from their Gram matrix
+_TINY = 1e-24  # squared dilation that counts as zero
+_PERTURBATION = 0.01  # of a map under which pairs coincide, relative to its norm
+_COLLAPSED = -10.0  # ℓ, relative to the mean
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Principal directions of scale σ above rounding, in coordinates of scale √σ.
+
+    With σ itself the directions that keep small distances would hardly count in the first steps,
+    and with 1 (whitening) noise would count as much as any direction.
+    """
+
+    axes: Array  # (r, R): coordinates are x @ axes
+    weights: Array  # (R,), decreasing: coordinates · weights are principal components
+
+    @classmethod
+    def of(cls, F: Array, max_rank: int) -> Basis:
+        """Return at most `max_rank` directions of the rows of F."""
+        centred = F - F.mean(axis=0)
+        if F.shape[1] > _WIDE:  # some of very many directions
+            gram, last = centred.T @ centred, F.shape[1] - 1
+            squares, vectors = eigh(gram, subset_by_index=[max(0, last + 1 - max_rank), last])
+            scales, axes = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1].T
+        else:
+            if len(F) > F.shape[1]:  # the same directions, cheaper
+                centred = np.linalg.qr(centred, mode="r")
+            _, scales, axes = np.linalg.svd(centred, full_matrices=False)
+        used = min(max_rank, int(np.sum(scales > _MIN_RELATIVE_SCALE * scales[0])))
+        weights = np.sqrt(scales[:used] / math.sqrt(len(F)))
+        return cls((axes[:used] / weights[:, None]).T, weights)
+
+    @property
+    def rank(self) -> int:
+        """Number of directions R."""
+        return len(self.weights)
+
+    def coordinates(self, F: Array) -> Array:
+        """Return the coordinates (n, R) of rows F (n, r), up to a shift of all."""
+        return (F - F.mean(axis=0)) @ self.axes
+
+    def cut(self, rank: int) -> Basis:
+        """Return the basis of the first `rank` directions."""
+        return Basis(self.axes[:, :rank], self.weights[:rank])
+
+    def leading(self, k: int) -> Array:
+        """Return the projection to the k directions of largest variance, (R, k)."""
+        return np.diag(self.weights)[:, :k]
+
+    def express(self, W: Array) -> Array:
+        """Write a linear map (r, k) in this basis, (R, k), up to what lies outside its span."""
+        return self.weights[:, None] * ((self.axes * self.weights).T @ W)
+
+
+@dataclass(eq=False)
+class Problem:
+    """Pairs of rows of F in a basis, as differences of unit length, and a record of the descents.
+
+    A map is Q (R, k); the dilation of a pair is the length of its row of `units` @ Q.
+    """
+
+    units: Array  # (m, R), float32
+    variances: Array  # (R, R), the scatter of the coordinates of all rows
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, Z: Array, i: Array, j: Array, distances: Array) -> Problem:
+        """State the problem of keeping the distances (m,) of pairs of rows of Z (n, R)."""
+        return cls(units(Z, i, j, distances), Z.T @ Z / len(Z))
+
+    def log_dilations(self, Q: Array) -> Array:
+        """Return ℓ (m,) of all pairs."""
+        return _log_lengths(self.units @ Q.astype(self.units.dtype))
+
+    def descend(
+        self, Q: Array, loss: Loss, max_iter: int, kept: int | None = None, weight: float = 0.0
+    ) -> Array:
+        """Minimise loss + weight · (share of variance in columns `kept`, ...), from Q (R, k)."""
+
+        def objective(q: Array) -> tuple[float, Array]:
+            Q = q.reshape(shape)
+            images = self.units @ Q.astype(self.units.dtype)
+            value, slope = loss(_log_lengths(images))
+            images *= (slope / (np.einsum("ij,ij->i", images, images) + _TINY))[:, None]
+            gradient = (self.units.T @ images).astype(float)
+            if weight:
+                share, share_slope = _spare_share(Q, self.variances, kept)
+                value, gradient = value + weight * share, gradient + weight * share_slope
+            return value, gradient.ravel()
+
+        shape = Q.shape
+        found = minimize(
+            objective,
+            self._perturbed(Q).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": max_iter},
+        )
+        record = {"loss": str(getattr(loss, "__name__", loss)), "pairs": len(self.units)}
+        record |= {"objective": float(found.fun), "iterations": int(found.nit)}
+        self.history.append(record)
+        best = found.x.reshape(shape)
+        return best / np.linalg.norm(best)  # no loss depends on scale: avoid overflow
+
+    def squeezed(self, Q: Array, kept: int) -> Array:
+        """Reduce a map gradually to its first `kept` dimensions.
+
+        With many dimensions the distances can all be kept, and there is nothing to choose. The
+        penalty on the variance in the spare dimensions then increases step by step: the map that is
+        followed hardly depends on the start, and what crosses in the plane has room to pass.
+        """
+        for weight in _SPARE_WEIGHTS if kept < Q.shape[1] else ():
+            Q = self.descend(self.principal(Q), stress, _SQUEEZE_ITERATIONS, kept, weight)
+        return self.principal(Q)[:, :kept]
+
+    def principal(self, Q: Array) -> Array:
+        """Rotate the map so that its columns have decreasing variance."""
+        variances, axes = np.linalg.eigh(Q.T @ self.variances @ Q)
+        return Q @ axes[:, np.argsort(-variances, kind="stable")]
+
+    def _perturbed(self, Q: Array) -> Array:
+        """Perturb a map under which points coincide: the gradient does not separate them."""
+        found = self.log_dilations(Q)
+        if found.min() > found.mean() + _COLLAPSED:
+            return Q
+        noise = np.random.default_rng(0).standard_normal(Q.shape)
+        noise *= np.sqrt(np.diag(self.variances))[:, None]
+        return Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
+
+
+def units(Z: Array, i: Array, j: Array, distances: Array) -> Array:
+    """Return (z_i - z_j) / d_ij (m, R) of pairs of rows, in float32."""
+    out = np.empty((len(i), Z.shape[1]), np.float32)
+    for tile in row_tiles(len(i)):
+        out[tile] = (Z[i[tile]] - Z[j[tile]]) / distances[tile, None]
+    return out
+
+
+def _log_lengths(images: Array) -> Array:
+    return np.log(np.einsum("ij,ij->i", images, images) + _TINY) / 2
+
+
+def _spare_share(Q: Array, variances: Array, kept: int | None) -> tuple[float, Array]:
+    """Return the share of the variance of the map in the columns `kept`, ..., and its slope."""
+    moments = variances @ Q
+    of_columns = np.einsum("ij,ij->j", Q, moments)
+    total = float(of_columns.sum())
+    share = float(of_columns[kept:].sum()) / total
+    slope = -2 * share / total * moments
+    slope[:, kept:] += 2 / total * moments[:, kept:]
+    return share, slope

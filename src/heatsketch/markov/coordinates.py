@@ -1,0 +1,115 @@
+"""Coordinates whose Euclidean distances are diffusion distances, at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heatsketch._array import random_block
+from heatsketch._typing import Array
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.operators.base import Deflated
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
+from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
+from heatsketch.spectral.filters import Filter
+
+LEADING_PAIRS = 64
+_TOLERANCE = 1e-4  # of the leading pairs
+_NEGLIGIBLE = 1e-2  # f of the last pair next to f of the first: 1e-4 of a squared distance
+_NEGLIGIBLE_WEIGHT = 1e-12  # of an eigenvector, relative to the largest
+_COLUMNS_AT_A_TIME = 32
+_REMEMBERED = 2**25  # entries of blocks of the rest
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The leading eigenpairs of a diffusion, and a sketch of what they leave out.
+
+    With all pairs (up to 2,048 points) distances are exact. With some, those of large times are;
+    at small times what is left is A_⊥^t G / √r, with A_⊥ = A less these pairs: only this part of a
+    squared distance has an error, of √(2/r) of it.
+
+    Attributes
+    ----------
+    values : array (K,)
+        By modulus, descending.
+    vectors : array (n, K)
+    rest : Deflated or None
+        A less the pairs; None if they are all.
+    columns : int
+        Columns r of the sketch.
+    seed : int
+        Of the sketch.
+    """
+
+    values: Array
+    vectors: Array
+    rest: Deflated | None
+    columns: int
+    seed: int
+
+    @classmethod
+    def of(cls, diffusion: Diffusion, count: int, columns: int, seed: int) -> Coordinates:
+        """Compute all pairs of up to 2,048 points, else at least `count` leading ones."""
+        A, count = diffusion.deflated(), max(LEADING_PAIRS, count)
+        if diffusion.n <= max(SPECTRAL_LIMIT, count + 1):
+            values, vectors = all_eigenpairs(A)
+            order = np.argsort(-np.abs(values), kind="stable")
+            return cls(values[order], vectors[:, order], None, columns, seed)
+        found = eigh(A, count, tol=_TOLERANCE, rng=0)
+        vectors = A.asarray(found.vectors)
+        return cls(found.values, vectors, A.without(vectors), columns, seed)
+
+    def is_complete(self, f: Filter) -> bool:
+        """Say whether what the pairs leave out is negligible under a filter."""
+        weights = np.abs(f.scaled(self.values)[0])
+        return self.rest is None or bool(weights[-1] <= _NEGLIGIBLE * weights.max())
+
+    def weights(self, f: Filter) -> tuple[Array, float]:
+        """Return f(λ) of the pairs (K,), 0 where it is rounding, divided by e^s; and s."""
+        weights, log_scale = f.scaled(self.values)
+        size = np.abs(weights)
+        return np.where(size > _NEGLIGIBLE_WEIGHT * size.max(), weights, 0.0), log_scale
+
+    def rest_of(self, *filters: Filter) -> Rest:
+        """Return f(A_⊥) G / √r of what the pairs leave out; empty if that is negligible."""
+        if all(map(self.is_complete, filters)):
+            return Rest(self, filters, 0)
+        return Rest(self, filters, self.columns)
+
+
+class Rest:
+    """Blocks (columns, f(A_⊥) G / √r of them for every filter), on the scale of `weights`.
+
+    Each iteration gives the same blocks, of a few columns each: small ones are remembered, large
+    ones are computed again, so that the memory needed does not grow with r.
+    """
+
+    def __init__(self, coordinates: Coordinates, filters: Sequence[Filter], columns: int) -> None:
+        self._of, self._filters, self._columns = coordinates, filters, columns
+        self._scales = [f.scaled(coordinates.values)[1] for f in filters]
+        self._kept: dict[int, list[Array]] = {}
+
+    def __iter__(self) -> Iterator[tuple[slice, list[Array]]]:
+        """Yield columns and blocks (n, c)."""
+        small = len(self._of.vectors) * self._columns * len(self._filters) <= _REMEMBERED
+        for start in range(0, self._columns, _COLUMNS_AT_A_TIME):
+            columns = slice(start, min(start + _COLUMNS_AT_A_TIME, self._columns))
+            blocks = self._kept.get(start) or self._blocks(columns)
+            if small:
+                self._kept[start] = blocks
+            yield columns, blocks
+
+    def _blocks(self, columns: slice) -> list[Array]:
+        A, r = self._of.rest, self._of.columns
+        assert A is not None
+        rng = np.random.default_rng([self._of.seed, columns.start])
+        G = random_block(A.n, columns.stop - columns.start, "gaussian", rng)
+        blocks = apply(self._filters, A, A.project(G / np.sqrt(r)))
+        scales = [np.exp(b.log_scale - s) for b, s in zip(blocks, self._scales, strict=True)]
+        return [
+            A.project(b.values) * b.values.dtype.type(scale)
+            for b, scale in zip(blocks, scales, strict=True)
+        ]
