@@ -52,6 +52,26 @@ def test_score_confirms_what_embed_printed(points, tmp_path, capsys, graph, suff
     assert warned == ""
 
 
+def test_score_confirms_what_embed_printed_of_points_with_duplicates(tmp_path, capsys):
+    X = cloud(90, 3, seed=1)
+    np.save(tmp_path / "points.npy", np.vstack([X[:20], X]))
+    said, _ = printed(capsys, "embed", tmp_path / "points.npy", "-o", tmp_path / "map.npz")
+    found, _ = printed(capsys, "score", tmp_path / "points.npy", tmp_path / "map.npz")
+    assert said["distances"].startswith(found["distances"])
+    assert found["pairs"].endswith("among all 110 points")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", [4, 500])
+def test_score_confirms_what_embed_printed_of_many_points(tmp_path, capsys, time):
+    np.save(tmp_path / "points.npy", hs.datasets.swiss_roll(2500, rng=0)[0])
+    files = tmp_path / "points.npy", tmp_path / "map.csv"
+    said, _ = printed(capsys, "embed", files[0], "-o", files[1], "--time", time)
+    found, _ = printed(capsys, "score", *files)
+    assert said["distances"].startswith(found["distances"])
+    assert "random pairs" in found["pairs"]
+
+
 def test_score_confirms_the_embedding_of_a_given_affinity(tmp_path, capsys):
     X = cloud(60, 2, seed=1)
     np.save(tmp_path / "K.npy", hs.gaussian_affinity(X, epsilon=1.0))

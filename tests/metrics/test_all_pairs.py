@@ -5,9 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import heatsketch as hs
-from heatsketch.metrics import all_pairs
+from heatsketch.metrics import all_pairs, diffusion_distortion
 from heatsketch.metrics.all_pairs import all_distances
 from heatsketch.metrics.distances import compared_rows
+from heatsketch.spectral.eigenpairs import all_eigenpairs
 from problems.clouds import cloud, even_circle
 from problems.spectra import circle_distances
 
@@ -47,6 +48,21 @@ def test_on_a_circle_they_keep_their_digits_down_to_1e_58(time):
     steps = np.arange(1, n // 2 + 1)
     D = circle_distances(steps, n, epsilon, time)
     assert_allclose(found(A, time)[: len(steps)], D, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("time", "filter"), [(1, "power"), (9, "power"), (3.5, "heat")])
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+def test_known_eigenpairs_give_the_same(affinity, time, filter):
+    d = hs.Diffusion.from_points(cloud(90, 3, seed=1), affinity=affinity)
+    known = all_eigenpairs(d.deflated())
+    D = all_distances(compared_rows(d, time, filter), known).unscaled()
+    assert_allclose(D, found(d, time, filter), rtol=1e-8)
+    F = cloud(90, 2, seed=2)
+    plain, quick = (
+        diffusion_distortion(F, d, time, filter=filter, eigenpairs=e) for e in (None, known)
+    )
+    assert quick.log_L == pytest.approx(plain.log_L, rel=1e-9)
+    assert quick.within == plain.within
 
 
 def test_products_that_cancel_come_from_differences(monkeypatch):
