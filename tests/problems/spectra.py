@@ -45,6 +45,19 @@ def cycle_graph(n):
     return sparse.csr_matrix(step + step.T)
 
 
+def lazy_torus(n, m):
+    """The lazy walk on an n by m grid of a torus: eigenvalues below."""
+    steps = sparse.kron(cycle_graph(n), sparse.identity(m))
+    steps = steps + sparse.kron(sparse.identity(n), cycle_graph(m))
+    return sparse.csr_matrix((steps + 3 * sparse.identity(n * m)) / 7)
+
+
+def lazy_torus_eigenvalues(n, m):
+    """All eigenvalues of `lazy_torus`, descending."""
+    one, other = (2 * np.cos(2 * np.pi * np.arange(p) / p) for p in (n, m))
+    return np.sort((3 + np.add.outer(one, other).ravel()) / 7)[::-1]
+
+
 def path_graph(n):
     """Adjacency matrix of a path."""
     return sparse.diags([np.ones(n - 1)] * 2, [-1, 1]).tocsr()

@@ -6,14 +6,17 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.operators.base import as_deflated
-from heatsketch.spectral import block_iteration, eigenpairs
-from heatsketch.spectral.block_iteration import _orthonormal
+from heatsketch.spectral import eigenpairs
 from heatsketch.spectral.chebyshev import spectrum_ends
-from heatsketch.spectral.dense import DENSE_LIMIT, all_eigenpairs
+from heatsketch.spectral.dense import DENSE_LIMIT
 from heatsketch.spectral.eigenpairs import leading_vector
 from problems.clouds import even_circle, even_torus
-from problems.spectra import circle_eigenvalues, circle_frequencies
+from problems.spectra import (
+    circle_eigenvalues,
+    circle_frequencies,
+    lazy_torus,
+    lazy_torus_eigenvalues,
+)
 
 LARGE = DENSE_LIMIT + 100  # goes through the iteration
 SIZES = pytest.mark.parametrize("n", [100, LARGE], ids=["dense", "iteration"])
@@ -171,20 +174,7 @@ def test_stopping_short_warns_and_says_how_far_off_it_is() -> None:
         assert np.abs(exact - value).min() <= residual
 
 
-# All eigenpairs, and the leading vector
-
-
-def test_all_eigenpairs_of_a_deflated_operator_are_those_of_the_complement() -> None:
-    rng = np.random.default_rng(1)
-    M = rng.standard_normal((25, 25))
-    M = M + M.T
-    V = np.linalg.qr(rng.standard_normal((25, 3)))[0]
-    values, vectors = all_eigenpairs(hs.Deflated(hs.Dense(M), V))
-    complement = np.linalg.qr(np.hstack([V, rng.standard_normal((25, 22))]))[0][:, 3:]
-    exact = np.linalg.eigvalsh(complement.T @ M @ complement)
-    np.testing.assert_allclose(values, exact, atol=1e-12)
-    np.testing.assert_allclose(V.T @ vectors, 0.0, atol=1e-13)
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(22), atol=1e-12)
+# The leading vector
 
 
 def cloud(n: int) -> np.ndarray:
@@ -309,32 +299,6 @@ def test_without_steps_the_bounds_are_those_the_operator_knows() -> None:
     assert spectrum_ends(A, 1) == ((-2.0, 3.0), (-2.0, 3.0))
 
 
-def test_eigenvalues_below_an_interval_do_not_get_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A bound that is wrong: two eigenvalues lie below it, and grow faster than those on top.
-    values = np.concatenate([[-2.0, -1.9], np.linspace(0, 0.9, LARGE - 4), [0.95, 1.0]])
-    A = hs.Sparse(sparse.diags(values).tocsr())
-    monkeypatch.setattr(block_iteration, "spectrum_ends", lambda A, steps: ((0.0, 1.0), (0.0, 1.0)))
-    np.testing.assert_allclose(hs.eigh(A, 2, rng=0).values, [1.0, 0.95], atol=1e-9)
-
-
-@pytest.mark.parametrize("columns", ["zero", "twice", "graded"])
-def test_a_basis_of_nearly_dependent_columns_is_orthonormal(columns: str) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, 8))
-    if columns == "zero":
-        X[:, 3] = 0.0
-    elif columns == "twice":
-        X[:, 3] = X[:, 5]
-    else:
-        X = X[:, :1] + X * 10.0 ** -np.arange(0, 16, 2)
-    span = X.copy()
-    Q = _orthonormal(as_deflated(hs.Sparse(sparse.eye(3000).tocsr())), X)
-    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-12)
-    # All of the span is kept, to rounding of the largest column.
-    rest = span - Q @ (Q.T @ span)
-    assert np.linalg.norm(rest, axis=0).max() < 1e-7 * np.linalg.norm(span, axis=0).max()
-
-
 def test_the_start_and_the_threads_do_not_change_a_bit() -> None:
     A = hs.Sparse(hub_graph(20_000) / 200.0)
     with threadpool_limits(1):
@@ -342,3 +306,90 @@ def test_the_start_and_the_threads_do_not_change_a_bit() -> None:
     with threadpool_limits(2):
         together = hs.eigh(A, 2, tol=1e-2, rng=0)
     np.testing.assert_array_equal(alone.vectors, together.vectors)
+
+
+# By levels
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+@pytest.mark.parametrize("taken_out", [False, True], ids=["whole", "deflated"])
+def test_slow_diffusion_on_a_torus_by_levels(tol: float, taken_out: bool) -> None:
+    # Eigenvalues four times each, the first ones within 1e-3 of the top.
+    shape = (110, 90)
+    n, k = shape[0] * shape[1], 20
+    A, exact = hs.Sparse(lazy_torus(*shape), (-1.0, 1.0)), lazy_torus_eigenvalues(*shape)
+    spectrum = hs.eigh(hs.Deflated(A, np.full(n, n**-0.5)) if taken_out else A, k, tol=tol, rng=0)
+    exact = exact[taken_out : k + taken_out]
+    assert spectrum.residuals.max() <= tol
+    # The error of a Ritz value is of the order of the square of that of its vector.
+    np.testing.assert_allclose(
+        1 - spectrum.values, 1 - exact, rtol=min(0.1, 1e4 * tol), atol=max(tol**2, 1e-14)
+    )
+
+
+def test_components_are_not_lost_by_levels() -> None:
+    # Three tori have the eigenvalue 1 three times, two equal ones all others twice as often.
+    one, other = (60, 50), (45, 70)
+    A = sparse.block_diag([lazy_torus(*one), lazy_torus(*one), lazy_torus(*other)], format="csr")
+    exact = [*lazy_torus_eigenvalues(*one)[:30], *lazy_torus_eigenvalues(*other)[:30]]
+    exact = np.sort(exact + exact[:30])[::-1]
+    spectrum = hs.eigh(hs.Sparse(A, (-1.0, 1.0)), 24, rng=0)
+    np.testing.assert_allclose(spectrum.values, exact[:24], atol=1e-9)
+    assert_honest(spectrum, A)
+
+
+# Spectra that are hard to iterate on
+
+
+def hard_spectrum(name: str, n: int) -> np.ndarray:
+    j = np.arange(n)
+    return {
+        "tenths": 0.1**j,
+        "fiftieths": 0.02**j,
+        "halves": 0.5**j,
+        "bell": np.exp(-(j**2) / 50.0),
+        "clustered": np.where(j < 20, 1 - 1e-6 * j, np.where(j < 120, 0.5 - 1e-4 * j, 0.0)),
+        "multiple": np.repeat([1.0, 0.9, 0.5, 0.1, 0.0], -(-n // 5))[:n],
+        "zeros": np.zeros(n),
+        "ones": np.ones(n),
+        "negative": -np.linspace(0.1, 1, n),
+        "zero on top": np.where(j < n // 2, -1.0, 0.0),
+        "near both ends": np.where(j % 2, 1 - 1e-9 * j, -1 + 1e-9 * j),
+        "rank three": np.where(j < 3, 1.0, 0.0),
+    }[name]
+
+
+@pytest.mark.parametrize("k", [1, 10, 40])
+@pytest.mark.parametrize("taken_out", [False, True], ids=["whole", "deflated"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tenths", "fiftieths", "halves", "bell", "clustered", "multiple", "zeros", "ones"),
+        *("negative", "zero on top", "near both ends", "rank three"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_hard_spectra_are_found_and_certified(name: str, taken_out: bool, k: int) -> None:
+    values = hard_spectrum(name, LARGE)
+    A = hs.Sparse(sparse.diags(values).tocsr(), (-1.0, 1.0))
+    u = np.full(LARGE, LARGE**-0.5)
+    B = hs.Deflated(A, u) if taken_out else A
+    spectrum = hs.eigh(B, k, rng=0)
+    assert_honest(spectrum, B)
+    exact = np.sort(values)[::-1]
+    if not taken_out:
+        np.testing.assert_allclose(spectrum.values, exact[:k], atol=2e-8)
+    else:  # a direction less: the values lie between those of A (Cauchy)
+        assert (spectrum.values <= exact[:k] + 2e-8).all()
+        assert (spectrum.values >= np.append(exact, -1.0)[1 : k + 1] - 2e-8).all()
+        np.testing.assert_allclose(u @ spectrum.vectors, 0.0, atol=1e-10)
+
+
+def test_a_circle_with_a_fast_decaying_kernel_is_embedded() -> None:
+    # Locked pairs once left the filter's cut above its top.
+    angles = 2 * np.pi * np.arange(1500) / 1500
+    X = np.column_stack([np.cos(angles), np.sin(angles)])
+    d = hs.Diffusion.from_points(X, affinity="dense", epsilon="median")
+    spectrum = hs.eigh(d.deflated(), 10, rng=0)
+    assert spectrum.residuals.max() < 2e-8
+    np.testing.assert_allclose(spectrum.values[::2], spectrum.values[1::2], atol=1e-9)

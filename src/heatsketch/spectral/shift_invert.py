@@ -24,10 +24,9 @@ from heatsketch.spectral.linear_algebra import orthonormal
 _MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
 _MAX_ENVELOPE_ENTRIES = 2**28  # the factors have a tenth of these, at 12 bytes each
 _RELATIVE_SHIFT = 1e-8  # of σ above the largest eigenvalue
-_EXTRA_COLUMNS = 2  # of a block, beyond the number of eigenpairs wanted
+_BLOCK_COLUMNS = 8  # copies of an eigenvalue that can be found; solutions with more are no faster
 _RESIDUAL_FLOOR = 1e-11  # rounding mixes directions of equal eigenvalues with others
-_MIN_BASIS_COLUMNS = 48  # of a Krylov space
-_MAX_RESTARTS = 6
+_FEWEST_BLOCKS = 16  # of a Krylov space, and one more for two eigenpairs
 
 
 def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
@@ -107,7 +106,7 @@ def inverse_eigenpairs(A: Operator, k: int, tol: float, rng: Rng) -> tuple[Array
     some 8 solutions with k + 2 columns. An eigenvalue is found k + 2 times at most.
     """
     A, graph = as_deflated(A), scaled_graph(A)
-    basis = max(_MIN_BASIS_COLUMNS, 3 * (k + _EXTRA_COLUMNS))
+    basis = _BLOCK_COLUMNS * (_FEWEST_BLOCKS + k // 2)
     if graph is None or basis > A.n or not _is_narrow(graph[0]):
         return None
     matrix = scale_both_sides(graph[0], graph[1], graph[1])
@@ -117,12 +116,8 @@ def inverse_eigenpairs(A: Operator, k: int, tol: float, rng: Rng) -> tuple[Array
     )
     factors = splu(shifted, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     logger.info("eigenpairs: factors with %s entries", f"{factors.L.nnz:,}")
-    X = orthonormal(random_block(n, k + _EXTRA_COLUMNS, "gaussian", rng), A.V.astype(float))[0]
-    for _ in range(_MAX_RESTARTS):
-        values, X, done = _krylov(A, factors, X, k, tol, basis)
-        if done:
-            return values[:k], X[:, :k]
-    return None
+    X = random_block(n, _BLOCK_COLUMNS, "gaussian", rng)
+    return _krylov(A, factors, X, k, tol, basis)
 
 
 def _is_narrow(matrix: sparse.csr_matrix) -> bool:
@@ -140,20 +135,30 @@ def _is_narrow(matrix: sparse.csr_matrix) -> bool:
 
 def _krylov(
     A: Deflated, factors: Any, X: Array, k: int, tol: float, columns: int
-) -> tuple[Array, Array, bool]:
-    """Return Ritz pairs of the blocks X, S X, S² X, …, S the inverse; whether k are accurate."""
-    basis, images, p, top = [X], [A @ A.asarray(X)], X.shape[1], A.spectrum[1]
-    while True:
-        Q, AQ = np.hstack(basis), np.hstack(images)
-        projected = Q.T @ AQ
-        values, W = dense_eigh((projected + projected.T) / 2)
-        values, W = values[::-1][:p], W[:, ::-1][:, :p]
-        X = Q @ W
-        residuals = np.linalg.norm(AQ @ W - X * values, axis=0)[:k]
-        logger.info("eigenpairs: residual %.1e after %d blocks", residuals.max(), len(basis))
-        floor = max(_RESIDUAL_FLOOR, 50 * float(np.finfo(A.dtype).eps)) * top
-        done = bool((residuals <= np.maximum(tol * (top - values[:k]), floor)).all())
-        if done or Q.shape[1] + p > columns:
-            return values, X, done
-        basis.append(orthonormal(factors.solve(basis[-1]), *basis, A.V.astype(float))[0])
-        images.append(A @ A.asarray(basis[-1]))
+) -> tuple[Array, Array] | None:
+    """Return Ritz pairs of the blocks X, S X, S² X, …, S the inverse; None if k stay inaccurate."""
+    V, p, top = A.V.astype(float), X.shape[1], A.spectrum[1]
+    floor = max(_RESIDUAL_FLOOR, 50 * float(np.finfo(A.dtype).eps)) * top
+    Q, AQ = np.empty((2, columns, A.n))  # the vectors are rows
+    H = np.zeros((columns, columns))  # Q A Qᵀ, its lower half
+    for m in range(p, columns + 1, p):
+        X = orthonormal(X, Q[: m - p].T, V)[0]
+        Q[m - p : m], AQ[m - p : m] = X.T, (A @ A.asarray(X)).T
+        H[m - p : m, :m] = Q[m - p : m] @ AQ[:m].T
+        if m >= 3 * k and (m // p) % max(1, k // 20) == 0:
+            values, vectors, residuals = _ritz_pairs(H[:m, :m], Q[:m], AQ[:m], k)
+            logger.info("eigenpairs: residual %.1e after %d solutions", residuals.max(), m)
+            if (residuals <= np.maximum(tol * (top - values), floor)).all():
+                return values, vectors
+        X = factors.solve(X)
+    return None
+
+
+def _ritz_pairs(H: Array, Q: Array, AQ: Array, k: int) -> tuple[Array, Array, Array]:
+    """Return the k largest Ritz values, vectors (n, k) and residuals in the span of the rows."""
+    m = len(Q)
+    values, W = dense_eigh(H, lower=True, subset_by_index=(m - k, m - 1))
+    values, W = values[::-1], W[:, ::-1]
+    vectors, images = W.T @ Q, W.T @ AQ
+    residuals = np.linalg.norm(images - values[:, None] * vectors, axis=1)
+    return values, vectors.T, residuals

@@ -1,0 +1,112 @@
+"""Coarser graphs keep what is known of the finer one, and represent its slow eigenvectors."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import heatsketch as hs
+from heatsketch.operators.base import Deflated, as_deflated
+from heatsketch.spectral.aggregation import _distant_points, aggregates, coarser
+from problems.spectra import cycle_graph, lazy_torus, path_graph, star_graph
+
+
+def graph_of(name):
+    points = np.random.default_rng(0).normal(size=(600, 3))
+    return {
+        "path": path_graph(50),
+        "star": star_graph(20),
+        "torus": lazy_torus(20, 30),
+        "points": hs.Diffusion.from_points(points, alpha=0).operator.A.matrix,
+        "isolated": sparse.csr_matrix((7, 7)),
+    }[name].tocsr()
+
+
+def within_two(matrix):
+    links = (matrix + sparse.identity(matrix.shape[0])).toarray() > 0
+    return links @ links
+
+
+@pytest.mark.parametrize("name", ["path", "star", "torus", "points", "isolated"])
+def test_roots_are_three_links_apart_and_no_other_could_be_added(name):
+    matrix = graph_of(name)
+    roots, near = _distant_points(matrix), within_two(matrix)
+    assert_array_equal(near[np.ix_(roots, roots)], np.eye(len(roots), dtype=bool))
+    assert near[roots].any(axis=0).all()
+
+
+@pytest.mark.parametrize("name", ["path", "star", "torus", "points", "isolated"])
+def test_each_point_is_in_an_aggregate_within_two_links_of_a_root(name):
+    matrix = graph_of(name)
+    label, m = aggregates(matrix)
+    roots = _distant_points(matrix)
+    assert_array_equal(np.unique(label), np.arange(m))
+    assert_array_equal(label[roots], np.arange(m))
+    assert within_two(matrix)[np.arange(len(label)), roots[label]].all()
+
+
+def test_aggregates_do_not_cross_components():
+    matrix = sparse.block_diag([lazy_torus(9, 10), cycle_graph(40)], format="csr")
+    label, _ = aggregates(matrix)
+    assert not set(label[:90]) & set(label[90:])
+
+
+def uneven(shape=(60, 40)):
+    """A graph with uneven weights, normalised, as an operator that knows its leading vector."""
+    K = lazy_torus(*shape)
+    w = np.exp(np.random.default_rng(1).normal(size=K.shape[0]))
+    d = hs.Diffusion.from_affinity(hs.Sparse(sparse.diags(w) @ K @ sparse.diags(w)))
+    return d.deflated()
+
+
+def test_the_leading_vector_stays_and_what_was_taken_out_is_taken_out():
+    A = uneven()
+    coarse = coarser(A, 8)
+    B, u = coarse.operator, np.asarray(coarse.operator.V[:, 0])
+    assert B.n < A.n / 3
+    assert_allclose(B.A @ u, u, atol=1e-13)  # the eigenvalue 1
+    fine = coarse.prolonged(u)
+    fine *= np.sign(fine[0]) / np.linalg.norm(fine)
+    assert_allclose(fine, A.V[:, 0], atol=1e-13)
+
+
+def test_components_have_the_eigenvalue_of_the_top_each():
+    K = sparse.block_diag([lazy_torus(20, 20), lazy_torus(30, 15)], format="csr")
+    A = as_deflated(hs.Sparse(K, (-1.0, 1.0)))
+    B = coarser(A, 4).operator
+    values = np.linalg.eigvalsh(B @ np.eye(B.n))
+    assert_allclose(values[-2:], 1.0, atol=1e-13)
+    assert values[-3] < 1 - 1e-4
+
+
+def test_slow_eigenvectors_are_near_those_of_the_finer_graph():
+    X = np.random.default_rng(0).uniform(size=(3000, 2)) * [2, 1]
+    A = hs.Diffusion.from_points(X, alpha=0).deflated()
+    coarse, exact = coarser(A, 8), hs.eigh(A, 8, rng=0)
+    near = np.linalg.qr(coarse.prolonged(hs.eigh(coarse.operator, 8, rng=0).vectors))[0]
+    assert np.linalg.svd(near.T @ exact.vectors[:, :5])[1].min() > 0.98
+    # Rayleigh quotients are never above the eigenvalues, and not far below.
+    rates = 1 - np.linalg.eigvalsh(near.T @ (A @ near))[::-1]
+    assert (rates > 1 - exact.values - 1e-12).all()
+    assert (rates < 2.5 * (1 - exact.values)).all()
+
+
+def test_operators_without_a_sparse_non_negative_matrix_have_no_coarser_graph():
+    rng = np.random.default_rng(0)
+    M = rng.normal(size=(300, 300))
+    assert coarser(as_deflated(hs.Dense(M @ M.T)), 8) is None
+    assert coarser(as_deflated(hs.Sparse(-lazy_torus(30, 20))), 8) is None
+    assert coarser(as_deflated(hs.Sparse(sparse.csr_matrix((300, 300)))), 8) is None
+
+
+def test_a_graph_that_spreads_everywhere_at_once_has_no_coarser_one():
+    n, rng = 3000, np.random.default_rng(0)
+    links = sparse.coo_matrix((np.ones(10 * n), rng.integers(n, size=(2, 10 * n))), (n, n))
+    d = hs.Diffusion.from_graph((links + links.T).tocsr())
+    assert coarser(d.deflated(), 8) is None
+
+
+def test_too_few_aggregates_for_the_block_are_refused():
+    A = Deflated(hs.Sparse(lazy_torus(20, 20), (-1.0, 1.0)), np.full(400, 0.05))
+    assert coarser(A, 4) is not None
+    assert coarser(A, 100) is None
