@@ -99,12 +99,22 @@ def in_the_range(
 
     Where X is random and that span is all that A reaches, to rounding, other eigenvalues are 0.
     """
-    X = _orthonormal(A, A @ X)
-    image = A @ X
-    ritz = _rayleigh_ritz(X, image)
+    ritz, X, image = _ritz(A, A @ X)
     residuals = np.linalg.norm(image - X * ritz.astype(A.dtype), axis=0)[:k]
     bound = limit(ritz)
     return (ritz, X) if residuals.max() <= bound and ritz[k - 1] >= -bound else None
+
+
+def ritz_pairs(A: Deflated, X: Array) -> tuple[Array, Array]:
+    """Return the Ritz values, descending, and vectors in the span of X, which is overwritten."""
+    return _ritz(A, A.asarray(X))[:2]
+
+
+def _ritz(A: Deflated, X: Array) -> tuple[Array, Array, Array]:
+    """Return Ritz values and vectors in the span of X, and A times the vectors."""
+    X = _orthonormal(A, X)
+    image = A @ X
+    return _rayleigh_ritz(X, image), X, image
 
 
 def _cut(best: float, low: float, ritz: Array) -> tuple[float, float]:

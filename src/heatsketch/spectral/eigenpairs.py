@@ -14,8 +14,10 @@ from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
 from heatsketch.operators.base import Deflated, Operator, as_deflated
+from heatsketch.operators.properties import scaled_graph
+from heatsketch.operators.sparse import Sparse, is_large, scale_both_sides
 from heatsketch.spectral.aggregation import coarser
-from heatsketch.spectral.block_iteration import in_the_range, subspace_iteration
+from heatsketch.spectral.block_iteration import in_the_range, ritz_pairs, subspace_iteration
 from heatsketch.spectral.dense import all_eigenpairs as all_eigenpairs
 from heatsketch.spectral.dense import (
     dense_eigenpairs,
@@ -25,6 +27,7 @@ from heatsketch.spectral.dense import (
 
 _MAX_COPIES_OF_TOP = 8  # multiplicity of the largest eigenvalue that is looked for
 _COARSE_RESIDUAL = 0.03  # of coarse eigenpairs, in units of 1 - λ of the last one wanted
+_SINGLE_PRECISION_TOL = 1e-4  # from which on products in float32 are accurate enough
 _MAX_COARSE_PRODUCTS = 1000
 
 
@@ -110,7 +113,10 @@ def eigh(
             f"pass n_components <= {room}."
         )
     limit = functools.partial(_residual_limit, A, tol)
-    values, vectors = _leading_block(A, k, limit, max_products, seed_entropy(rng))
+    B = _in_single_precision(A) if tol >= _SINGLE_PRECISION_TOL else A
+    values, vectors = _leading_block(B, k, limit, max_products, seed_entropy(rng))
+    if B is not A:
+        values, vectors = ritz_pairs(A, vectors)
     values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     vectors = fix_signs(numbering.of_points(vectors))
@@ -121,6 +127,15 @@ def eigh(
             stacklevel=2,
         )
     return Spectrum(values, vectors, residuals)
+
+
+def _in_single_precision(A: Deflated) -> Deflated:
+    """Return a large stored matrix in float32, whose products take half the time; others as is."""
+    graph = scaled_graph(A)
+    if graph is None or not is_large(A.n) or A.dtype == np.float32:
+        return A
+    matrix = scale_both_sides(*graph, graph[1], np.float32)
+    return Deflated(Sparse(matrix, A.A.spectrum, getattr(A.A, "leading", None)), A.V)
 
 
 def _leading_block(
