@@ -48,7 +48,7 @@ SHAPES = {  # method, n, d, dtype, parameters
         {"n_components": 2, "n_neighbors": 40},
     ),
     "many features": ("heat-sketch", 20_000, 60, "float32", {"n_components": 2}),
-    "eigenpairs": ("diffusion-map", 20_000, 3, "float64", {"n_components": 16, "tol": 1e-1}),
+    "eigenpairs": ("diffusion-map", 20_000, 3, "float64", {"n_components": 16, "tol": 9e-5}),
     "mixture": ("mixture-diffusion", 40_000, 8, "float32", {"mixture": 2, "max_features": 100}),
     "learned": ("heat-embedding", 6_000, 3, "float64", {"time": 1, "n_sketch": 128}),
     "dense": (

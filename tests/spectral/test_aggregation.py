@@ -70,6 +70,15 @@ def test_the_leading_vector_stays_and_what_was_taken_out_is_taken_out():
     assert_allclose(fine, A.V[:, 0], atol=1e-13)
 
 
+def test_coarser_graphs_have_coarser_ones():
+    sizes, A = [], uneven((80, 70))
+    while (coarse := coarser(A, 2)) is not None:
+        sizes.append(A.n)
+        A = coarse.operator
+    assert len(sizes) >= 2
+    assert A.n < 60
+
+
 def test_components_have_the_eigenvalue_of_the_top_each():
     K = sparse.block_diag([lazy_torus(20, 20), lazy_torus(30, 15)], format="csr")
     A = as_deflated(hs.Sparse(K, (-1.0, 1.0)))

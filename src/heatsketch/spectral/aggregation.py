@@ -12,7 +12,7 @@ from heatsketch.operators.base import Deflated
 from heatsketch.operators.properties import scaled_graph
 from heatsketch.operators.sparse import Sparse, scale_both_sides
 
-_MIN_POINTS_PER_COLUMN = 4  # of the coarse graph, for each column of a block
+_MIN_POINTS_PER_COLUMN = 3  # of the coarse graph, for each column of a block
 _MAX_AGGREGATES_TOUCHED = 12  # by the neighbours of a point, on average
 _NEGLIGIBLE = 0.05  # size of negative entries: coarser graphs have small ones
 _SMOOTHING_PRODUCTS = 8  # of the constant, where the leading vector is not known
@@ -94,7 +94,7 @@ def _leading(A: Deflated) -> tuple[Array, float]:
     u = A.A.asarray(np.ones(A.n) if known is None else known)
     for _ in range(_SMOOTHING_PRODUCTS if known is None else 1):
         u = A.A @ (u / np.linalg.norm(u))
-    u = u / np.linalg.norm(u)
+    u = u / (np.copysign(1, u.sum()) * np.linalg.norm(u))
     return u.astype(float), float(u @ (A.A @ u))
 
 
