@@ -327,6 +327,16 @@ def test_slow_diffusion_on_a_torus_by_levels(tol: float, taken_out: bool) -> Non
     )
 
 
+def test_levels_are_the_same_for_any_number_of_threads() -> None:
+    A = hs.Sparse(lazy_torus(129, 128), (-1.0, 1.0))
+    with threadpool_limits(1):
+        alone = hs.eigh(A, 3, tol=1e-3, rng=0)
+    with threadpool_limits(2):
+        together = hs.eigh(A, 3, tol=1e-3, rng=0)
+    np.testing.assert_array_equal(alone.vectors, together.vectors)
+    np.testing.assert_allclose(alone.vectors.T @ alone.vectors, np.eye(3), atol=1e-12)
+
+
 def test_components_are_not_lost_by_levels() -> None:
     # Three tori have the eigenvalue 1 three times, two equal ones all others twice as often.
     one, other = (60, 50), (45, 70)
