@@ -17,8 +17,10 @@ from scipy import sparse
 
 import heatsketch as hs
 
-BRANCHES, BRANCH_POINTS, TREE_FEATURES = 10, 144, 60
-TREE_NOISE = 4.0  # the default of PHATE's gen_dla, whose steps are uniform in [-1, 1]
+BRANCHES, TREE_FEATURES = 10, 60
+BRANCH_FEATURES, BRANCH_LENGTH, TREE_NOISE = 4, 50.0, 7.0  # a branch and the noise in a feature
+PARENTS = (None, 0, 0, 1, 1, 2, 2, 4, 4, 6)  # the branch at whose end each one starts
+WALK_NOISE = 4.0  # the default of PHATE's gen_dla, whose steps are uniform in [-1, 1]
 TEXT_PACKAGES = ("numpy", "scipy", "sklearn", "matplotlib", "pandas", "numba", "networkx", "h5py")
 TEXTS_PER_PACKAGE, SHORTEST_TEXT = 500, 40  # words
 
@@ -122,6 +124,37 @@ def _docstrings(package):
 
 
 def tree(n):
+    """Return the tree of PHATE's paper, as it describes it: 10 branches in 60 dimensions.
+
+    Every branch progresses linearly in four features of its own, from the end of another one; 40
+    more points are at each of the 11 ends (28 % of n); noise of 7 is added to every feature. The
+    true distance of two points is that along the tree, in branches.
+    """
+    rng = np.random.default_rng(37)
+    at_ends = round(n * 40 / 1440)
+    on_branch = (n - at_ends * (BRANCHES + 1)) // BRANCHES
+    branch = np.repeat(np.arange(BRANCHES), on_branch + at_ends)
+    place = np.tile(np.append(np.linspace(0, 1, on_branch), np.ones(at_ends)), BRANCHES)
+    branch, place = np.append(np.zeros(at_ends, int), branch), np.append(np.zeros(at_ends), place)
+    X = np.zeros((len(place), TREE_FEATURES))
+    for own in range(BRANCHES):
+        progress = np.where(branch == own, place, [own in _ancestors(b) for b in branch])
+        X[:, BRANCH_FEATURES * own : BRANCH_FEATURES * (own + 1)] = progress[:, None]
+    noisy = BRANCH_LENGTH * X + TREE_NOISE * rng.standard_normal(X.shape)
+
+    def distances(i, j):  # along the tree, because every branch has features of its own
+        return np.abs(X[i] - X[j]).sum(axis=1) / BRANCH_FEATURES
+
+    return Data(noisy, branch, None, distances)
+
+
+def _ancestors(branch):
+    """Return the branches from which a branch starts, the nearest first."""
+    above = PARENTS[branch]
+    return [] if above is None else [above, *_ancestors(above)]
+
+
+def walks(n):
     """Return random walks that branch, with noise, in the manner of PHATE's gen_dla: 10 branches.
 
     The true distance of two points is the number of steps between them along the tree.
@@ -138,7 +171,7 @@ def tree(n):
         parent += range(branch * length, (branch + 1) * length - 1)
         rows.append(walk)
     X, parent = np.concatenate(rows), np.array(parent)
-    X += TREE_NOISE * rng.standard_normal(X.shape)
+    X += WALK_NOISE * rng.standard_normal(X.shape)
     steps = _steps(parent)
     return Data(X, np.arange(len(X)) // length, None, lambda i, j: steps[i, j])
 
@@ -197,6 +230,7 @@ SETS = {
     "cells": (cells, 700),
     "digits": (digits, 1797),
     "tree": (tree, 1440),
+    "walks": (walks, 1440),
     "mnist": (mnist, 10_000),
     "text": (text, 4000),
     "roll": (roll, 2000),
@@ -206,7 +240,7 @@ SETS = {
     "clusters": (clusters, 100_000),
 }
 DEFAULT = (
-    *("wine", "cells", "digits", "tree", "mnist", "text"),
+    *("wine", "cells", "digits", "tree", "walks", "mnist", "text"),
     *("roll", "roll:20000", "roll:50000", "s-curve", "sphere", "torus", "clusters"),
 )
 LARGE = ("roll:1000000", "clusters:1000000")
