@@ -28,7 +28,7 @@ from typing import NamedTuple
 import _data
 import _harness as harness
 import numpy as np
-from _quality import label_accuracy, squared_distances
+from _quality import label_accuracy
 
 import heatsketch as hs
 from heatsketch.metrics import random_pairs, rank_correlation
@@ -112,13 +112,12 @@ def reference(plan):
     """Return sampled pairs and their exact diffusion distances at the time heatsketch chooses."""
     X = plan.data().X
     fitted = hs.HeatEmbedding(random_state=0).fit(X)
-    diffusion, n = fitted.diffusion_, X.shape[0]
+    n = X.shape[0]
     points = np.random.default_rng(0).choice(n, sample_size(n), replace=False)
     i, j = np.triu_indices(len(points), 1)
     pairs = np.array([points[i], points[j]])
-    vertices = pairs if diffusion.vertex is None else diffusion.vertex[pairs]
-    squares = next(squared_distances(diffusion, [fitted.time_], vertices))
-    return {"pairs": pairs, "D": np.sqrt(squares), "time": float(fitted.time_)}
+    D = hs.diffusion_distance(fitted.diffusion_, fitted.time_, pairs=pairs)
+    return {"pairs": pairs, "D": D, "time": float(fitted.time_)}
 
 
 def runs(plan, method):

@@ -119,7 +119,7 @@ def test_commands_are_described_alike_in_both_places():
 def test_small_data_wait_for_no_compiler(tmp_path):
     code = (
         "from heatsketch.cli import main\n"
-        "for method in ('heat-sketch', 'diffusion-map', 'laplacian-eigenmap'):\n"
+        "for method in ('heat-embedding', 'diffusion-map', 'laplacian-eigenmap'):\n"
         f"    options = ['-o', {str(tmp_path)!r} + f'/{{method}}.npy', '--method', method, '-q']\n"
         "    assert main(['embed', 'digits', *options]) == 0\n"
     )
