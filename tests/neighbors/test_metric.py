@@ -203,6 +203,12 @@ def test_nan_is_named_first():
         hs.HeatSketch(4, metric="cosine").fit(bad)
 
 
+def test_given_affinities_have_no_metric():
+    sketch = hs.HeatSketch(4, affinity="precomputed", metric="cosine")
+    with pytest.raises(ValueError, match=r"metric='cosine' but affinity='precomputed'.*leave out"):
+        sketch.fit(hs.gaussian_affinity(X))
+
+
 @pytest.mark.parametrize("name", ["heat-sketch", "lle", "laplacian-eigenmap"])
 def test_unknown_metric_is_named(name):
     with pytest.raises(ValueError, match="metric='precomputed' is unknown; pass one of 'euclid"):

@@ -131,6 +131,11 @@ class DiffusionEstimator(Embedder):
             "max_iter": self.max_iter,
         }
         if self.affinity == "precomputed":
+            if self.metric != "euclidean":
+                raise ValueError(
+                    f"metric={self.metric!r} but affinity='precomputed', so that X holds no "
+                    "points; pass points, or leave out metric."
+                )
             return Diffusion.from_affinity(X, **common)
         return Diffusion.from_points(
             X,

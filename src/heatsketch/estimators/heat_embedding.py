@@ -15,6 +15,7 @@ from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
+from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import Block
 from heatsketch.spectral.filters import Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
@@ -175,7 +176,7 @@ random_state
         seeds = rng.integers(2**31, size=2)
         coordinates = Coordinates.of(diffusion, k, self.n_sketch, int(seeds[0]))
         own = self._stepped(diffusion, coordinates.vectors)
-        rows = _in_order_of_content(X, diffusion)[:MAX_ROWS]
+        rows = _in_order_of_content(X, diffusion, self.metric)[:MAX_ROWS]
         choice = self._time_choice(diffusion, coordinates, own, rows[:CURVE_ROWS])
         if automatic:
             self.time_curve_ = choice.curve()
@@ -237,12 +238,12 @@ random_state
             )
 
 
-def _in_order_of_content(X: Any, diffusion: Diffusion) -> Array:
+def _in_order_of_content(X: Any, diffusion: Diffusion, metric: str) -> Array:
     """Return the vertices in an order that looks random and does not depend on that of the rows."""
     if isinstance(X, Diffusion):
         return content_order(diffusion.measure[:, None])
     given = X.shape[0] == X.shape[1]  # affinities: also the columns are in the order of the points
-    order = content_order(X, columns=not given)
+    order = content_order(in_metric(X, metric), columns=not given)
     if diffusion.vertex is None:
         return order
     vertices = diffusion.vertex[order]
