@@ -3,6 +3,7 @@
 None of them changes when all distances are multiplied by one number.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ def stress(log_dilations: Array) -> tuple[float, Array]:
     It is the limit of J_β / β as β → 0, see `LogDistortion`.
     """
     centred = log_dilations - log_dilations.mean()
-    return float(np.mean(centred**2)), centred * (2 / len(centred))
+    return float(np.mean(centred**2, dtype=float)), centred * (2 / len(centred))
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,14 @@ class Missed:
 
     def __call__(self, log_dilations: Array) -> tuple[float, Array]:
         """Return the value and its slope; that of c does not enter at a minimum over c."""
-        width = _WIDTH * np.log(self.factor)
+        width = _WIDTH * math.log(self.factor)
         centre = float(log_dilations.mean())
         for _ in range(_CENTRING_STEPS):
             near = np.exp(-(((log_dilations - centre) / width) ** 2) / 2)
             centre = float(near @ log_dilations / max(near.sum(), 1e-30))
         centred = log_dilations - centre
         near = np.exp(-((centred / width) ** 2) / 2)
-        return float(1 - near.mean()), near * centred / (width**2 * len(near))
+        return 1 - float(near.mean(dtype=float)), near * centred / (width**2 * len(near))
 
 
 @dataclass(frozen=True)
@@ -81,5 +82,5 @@ class Both:
 def _log_mean_exp(x: Array) -> tuple[float, Array]:
     top = x.max()
     weights = np.exp(x - top)
-    total = weights.sum(dtype=float)
-    return float(top + np.log(total / len(x))), weights / total
+    total = float(weights.sum(dtype=float))
+    return float(top) + math.log(total / len(x)), weights / total
