@@ -85,11 +85,6 @@ def learn(F: Array, k: int, settings: Settings, rng: np.random.Generator) -> Lea
     return Learned((basis.axes @ Q).T, len(Q), held_out, history)
 
 
-def sampled_rows(n: int, count: int, rng: np.random.Generator) -> Array:
-    """Return the indices of at most `count` random rows of n."""
-    return rng.permutation(n)[:count] if n > count else np.arange(n)
-
-
 def _all_directions(basis: Basis, k: int) -> Learned:
     """Return the rotation to the principal directions if there are no more than k."""
     rotation = (basis.axes * basis.weights).T  # (R, r)

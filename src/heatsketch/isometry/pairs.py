@@ -107,8 +107,9 @@ class Judge:
             self._pairs, self._logs = np.triu_indices(len(F), 1), np.log(all_distances(F))
             self._n_typical = len(self._logs)
         else:
-            random, near = random_pairs(len(F), RANDOM_PAIRS // 2), near_pairs(F)
-            self._pairs, self._n_typical = np.hstack([random, near]), len(random[0])
+            i, j = random_pairs(len(F), RANDOM_PAIRS // 2)
+            near_i, near_j = near_pairs(F)
+            self._pairs, self._n_typical = (np.append(i, near_i), np.append(j, near_j)), len(i)
             self._logs = np.log(pair_distances(F, F, *self._pairs))
 
     def __call__(self, Y: Array) -> Dilations:
@@ -116,11 +117,11 @@ class Judge:
         i, j = self._pairs
         if len(Y) <= ALL_PAIRS_UP_TO:
             return Dilations(i, j, _logs(pdist(Y)) - self._logs, self._n_typical)
-        close = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
         known = _logs(pair_distances(Y, Y, i, j)) - self._logs
-        more = dilations(Y, *close, pair_distances(self._F, self._F, *close))
-        values = np.concatenate([known, more.values])
-        return Dilations(*np.hstack([(i, j), close]), values, self._n_typical)
+        close_i, close_j = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
+        close = dilations(Y, close_i, close_j, pair_distances(self._F, self._F, close_i, close_j))
+        values = np.append(known, close.values)
+        return Dilations(np.append(i, close_i), np.append(j, close_j), values, self._n_typical)
 
 
 def _logs(distances: Array) -> Array:

@@ -1,0 +1,194 @@
+"""Pairs to learn from and to judge by: which they are, their distances, what they find."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.stats import binom
+
+import heatsketch as hs
+from heatsketch.isometry import pairs as module
+from heatsketch.isometry.pairs import (
+    Judge,
+    all_distances,
+    dilations,
+    near_pairs,
+    nearest_pairs,
+    random_pairs,
+    sampled_pairs,
+)
+from heatsketch.metrics import row_distortion
+from problems.clouds import cloud
+
+seeds = st.integers(0, 10**6)
+
+
+def codes(pairs, n):
+    """Return the pairs without their direction, each once."""
+    low, high = np.minimum(*pairs), np.maximum(*pairs)
+    return np.unique(low * n + high)
+
+
+# Which pairs
+
+
+@given(seeds, st.integers(2, 50))
+def test_drawn_pairs_are_of_two_different_points(seed, n):
+    i, j = sampled_pairs(n, 200, np.random.default_rng(seed))
+    assert (i != j).all()
+    assert min(i.min(), j.min()) >= 0
+    assert max(i.max(), j.max()) < n
+
+
+@pytest.mark.statistical
+def test_no_pair_is_favoured():
+    """Each ordered pair of 10 points is drawn with probability 1/90; 90 of them are looked at."""
+    i, j = sampled_pairs(10, 9_000, np.random.default_rng(0))
+    counts = np.bincount(10 * i + j, minlength=100).reshape(10, 10)
+    low, high = binom.ppf([1e-6 / 180, 1 - 1e-6 / 180], 9_000, 1 / 90)
+    off = counts[~np.eye(10, dtype=bool)]
+    assert low <= off.min()
+    assert off.max() <= high
+    assert_array_equal(np.diag(counts), 0)
+
+
+@pytest.mark.parametrize("n", [2, 3, 20])
+def test_few_pairs_are_all_pairs(n):
+    i, j = random_pairs(n, n * (n - 1) // 2)
+    assert_array_equal(np.stack([i, j]), np.triu_indices(n, 1))
+
+
+def test_many_pairs_are_drawn_and_always_the_same():
+    first, again = random_pairs(500, 1000), random_pairs(500, 1000)
+    assert len(first[0]) == 1000
+    assert_array_equal(np.stack(first), np.stack(again))
+
+
+def neighbour_codes(F, rows, k):
+    D = squareform(pdist(F))
+    np.fill_diagonal(D, np.inf)
+    near = np.argsort(D, axis=1)[rows, :k]
+    return codes((np.repeat(rows, k), near.ravel()), len(F))
+
+
+@pytest.mark.parametrize("n", [2, 4, 60])
+def test_near_pairs_are_nearest_neighbours(n):
+    F = cloud(n, 3)
+    assert_array_equal(codes(near_pairs(F), n), neighbour_codes(F, np.arange(n), min(5, n - 1)))
+    some = np.arange(0, n, 2)
+    assert_array_equal(codes(nearest_pairs(F, some, 1), n), neighbour_codes(F, some, 1))
+
+
+def test_near_pairs_are_searched_for_around_the_first_rows(monkeypatch):
+    monkeypatch.setattr(module, "NEAR_ROWS", 7)
+    F = cloud(60, 3)
+    assert_array_equal(codes(near_pairs(F), 60), neighbour_codes(F, np.arange(7), 5))
+
+
+# Distances
+
+
+@given(seeds, st.integers(2, 30), st.integers(1, 8), st.floats(-1e3, 1e3))
+def test_all_distances_are_those_of_the_differences(seed, n, r, shift):
+    F = cloud(n, r, seed) + shift
+    # Beyond 1e-6 of the squares, of which 1e-15 is lost.
+    assert_allclose(all_distances(F), pdist(F), rtol=1e-8, atol=0)
+
+
+def test_distances_that_a_product_would_lose_are_kept():
+    F = cloud(20, 5)
+    F[1], F[3], F[5] = F[0] + 1e-9, F[2] + 1e-13, F[4]
+    with np.errstate(divide="raise"):
+        assert_allclose(all_distances(F), pdist(F), rtol=1e-9, atol=0)
+
+
+# Dilations and the judge
+
+
+def test_dilations_summarise_as_distortions_do():
+    F, Y = cloud(30, 5), cloud(30, 2, seed=1)
+    found = dilations(Y, *np.triu_indices(30, 1), pdist(F))
+    said = row_distortion(Y, F)
+    assert_allclose(found.values, np.log(pdist(Y) / pdist(F)), rtol=1e-12)
+    assert found.log_L == pytest.approx(said.log_L, rel=1e-12)
+    for factor in (1.1, 1.5, 2.0):
+        assert found.share(factor) == said.within[factor]
+
+
+@pytest.mark.parametrize("count", [1, 10, 10**6])
+def test_the_pairs_most_changed_are_those_at_both_ends(count):
+    F, Y = cloud(30, 5), cloud(30, 2, seed=1)
+    found = dilations(Y, *np.triu_indices(30, 1), pdist(F))
+    i, j = found.most_changed(count)
+    changed = np.log(squareform(pdist(Y))[i, j] / squareform(pdist(F))[i, j])
+    count = min(count, 435 // 2)
+    every = np.sort(found.values)
+    assert_allclose(np.sort(changed[:count]), every[:count], rtol=1e-12)
+    assert_allclose(np.sort(changed[count:]), every[-count:], rtol=1e-12)
+
+
+def test_coinciding_points_have_a_finite_dilation():
+    F, Y = cloud(10, 3), cloud(10, 2, seed=1)
+    Y[3] = Y[5]
+    found = dilations(Y, *np.triu_indices(10, 1), pdist(F))
+    assert np.isfinite(found.values).all()
+    assert found.log_L > 30
+    assert sorted(pair[0] for pair in found.most_changed(1))[:1] == [3]
+    flat = dilations(np.zeros((10, 2)), *np.triu_indices(10, 1), pdist(F))
+    assert np.isfinite(flat.values).all()
+
+
+def test_up_to_a_limit_all_pairs_judge():
+    F, W = cloud(40, 4), cloud(4, 2, seed=1)
+    found = Judge(F)(F @ W)
+    assert_array_equal(np.stack([found.i, found.j]), np.triu_indices(40, 1))
+    assert found.log_L == pytest.approx(hs.distortion(F @ W, pdist(F)).log_L, rel=1e-10)
+    assert found.n_typical == 40 * 39 // 2
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Take a hundred points for many."""
+    monkeypatch.setattr(module, "ALL_PAIRS_UP_TO", 100)
+    monkeypatch.setattr(module, "RANDOM_PAIRS", 4_000)
+
+
+@pytest.mark.usefixtures("large")
+def test_some_pairs_of_many_points_judge_nearly_as_all_do():
+    """Of 2,000 pairs a share is within 5 standard errors but for a chance of 6e-7."""
+    F, W = cloud(400, 4), cloud(4, 2, seed=1)
+    found, all_pairs = Judge(F)(F @ W), row_distortion(F @ W, F)
+    i, j = found.i, found.j
+    assert_allclose(found.values, np.log(cdist(F @ W, F @ W)[i, j] / cdist(F, F)[i, j]), rtol=1e-8)
+    assert found.n_typical == 2_000
+    share = all_pairs.within[1.5]
+    error = 5 * math.sqrt(share * (1 - share) / 2_000)
+    assert found.share(1.5) == pytest.approx(share, abs=error)
+    assert found.log_L <= all_pairs.log_L + 1e-9
+
+
+@pytest.mark.usefixtures("large")
+def test_planted_collisions_are_found():
+    # Twenty pairs of points far apart that an embedding puts on each other: 20 of 79,800 pairs.
+    F, Y = cloud(400, 6), cloud(400, 2, seed=1)
+    far = [(i, 200 + i) for i in range(20)]
+    for i, j in far:
+        Y[j] = Y[i] + 1e-5
+    found = Judge(F)(Y)
+    assert found.log_L > math.log(1e4)
+    worst = set(codes(found.most_changed(40), 400))
+    assert {400 * i + j for i, j in far} <= worst
+
+
+@pytest.mark.usefixtures("large")
+def test_tears_between_neighbours_are_found():
+    F = cloud(400, 2)
+    i, j = nearest_pairs(F, np.array([7]), 1)
+    Y = F.copy()
+    Y[j] += 1e3
+    worst = codes(Judge(F)(Y).most_changed(5), 400)
+    assert codes((i, j), 400)[0] in worst
