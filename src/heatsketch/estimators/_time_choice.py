@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from heatsketch._array import single_threaded_blas
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.isometry.losses import stress
+from heatsketch.isometry.losses import Both, LogDistortion, Loss, stress
 from heatsketch.isometry.pairs import dilations, random_pairs
-from heatsketch.isometry.problem import Basis, Problem
+from heatsketch.isometry.problem import SPARE_DIMENSIONS, Basis, Problem
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.neighbors import pair_distances
 from heatsketch.spectral.filters import Filter
@@ -21,12 +22,15 @@ from heatsketch.spectral.filters import Filter
 CURVE_ROWS = 1_000
 SHARE_ERROR = 0.01  # of a share of the pairs of so many rows
 _RANK = 64
+_UNFOLDED = 2.5  # log L over the pairs of the sample
 _LEADING = 256  # columns that the map may use
-_FITTED_PAIRS, _PAIRS = 8_000, 20_000  # of the sample; the first ones are fitted
+_FITTED_PAIRS, _PAIRS = 8_000, 16_000  # of the sample; the first ones are fitted
 _ITERATIONS = 60
-_HOPELESS = 0.1  # below the wanted share: the curve ends after two such times
+_HOPELESS = 0.1  # below the wanted share: the curve ends
+_BEYOND_DOUBT = 0.05  # above it: a map of its own is not looked for
 _LEFT = 1e-3  # f of a direction next to the first, from which on it counts as left
 _LAST_DOUBLING = 40
+_UNTWISTED = Both(stress, LogDistortion(8.0), 0.05)  # where a strip crosses itself, J_8 is large
 
 
 class TimeCurve(NamedTuple):
@@ -54,10 +58,12 @@ class TimeCurve(NamedTuple):
 
 @dataclass(eq=False)
 class TimeChoice:
-    """Tries times 1, 2, 4, ... on the rows of a sample, from the largest down.
+    """Maps of a sample of the rows at times t, 2 t, 4 t, ..., from the largest down.
 
-    At the largest, k directions are all there is, and the map is known. Each smaller time starts
-    from the map of the one before.
+    At the largest, k directions are all there is, and the map is known; each smaller time starts
+    from the map of the one before ("followed"). That unrolls strips and sheets, and leads astray
+    where a few far points are all that is left at large times: times in question also have a map
+    of their own ("squeezed").
 
     Parameters
     ----------
@@ -78,32 +84,54 @@ class TimeChoice:
     k: int
     share: float
     factor: float
+    _followed: dict[float, Array] = field(default_factory=dict)  # time -> embedding (p, k)
 
     @single_threaded_blas()  # small products
     def curve(self) -> TimeCurve:
         """Return the shares of all times that matter, and the time chosen."""
-        times = self._times()
-        complete = [t for t in times if self.coordinates.is_complete(self.make(t))]
-        shares: dict[int, float] = {}
-        Y = self._down(complete, [self._of_pairs(t) for t in complete], None, shares)
+        times = self._times(1)
+        complete = self._complete(times)
         rest = times[: len(times) - len(complete)]
-        if Y is not None and rest:
-            self._down(rest, self._with_rest(rest), Y, shares)
+        shares: dict[Any, float] = {}
+        for t, S in itertools.chain(self._rows(complete), self._rows(rest)):
+            sample = _Sample(S, self.k)
+            self._follow(t, sample)
+            shares[t] = sample.kept(self._followed[t], self.factor)
+            if shares[t] < self.share + _BEYOND_DOUBT:
+                shares[t] = max(shares[t], sample.kept(sample.squeezed(), self.factor))
+            logger.info("time %d: %.0f %% within a factor %g", t, 100 * shares[t], self.factor)
+            if shares[t] < self.share - _HOPELESS:
+                break
         tried = sorted(shares)
         reached = [t for t in tried if shares[t] >= self.share - SHARE_ERROR]
         chosen = reached[0] if reached else max(tried, key=lambda t: shares[t])
         found = np.array([shares[t] for t in tried])
         return TimeCurve(np.array(tried), found, self.factor, self.share, chosen)
 
+    @single_threaded_blas()
+    def followed(self, time: Any, S: Array) -> Array | None:
+        """Return the map (r, k) of the rows S (p, r) of the sample, followed from larger times.
+
+        None unless it keeps all distances to some extent: then the data have k dimensions, and
+        the map shows them without a fold. Else there are many such maps, none better than others.
+        """
+        later = [t for t in self._complete(self._times(time)) if t > time]
+        for t, rows in self._rows([t for t in later if t not in self._followed]):
+            self._follow(t, _Sample(rows, self.k))
+        sample = _Sample(S, self.k)
+        W = sample.map(self._followed.get(2 * time), _UNTWISTED)
+        return W if sample.log_L(S @ W) < _UNFOLDED else None
+
     def kept_by(self, Y: Array, rows: Array) -> float:
         """Return the share of pairs of rows (p, r) of the sample that Y (p, k) keeps."""
-        pairs = random_pairs(len(rows), _PAIRS)
-        distances = pair_distances(rows, rows, *pairs)
-        return dilations(Y, *pairs, distances).share(self.factor)
+        return _Sample(rows, self.k).kept(Y, self.factor)
 
-    def _times(self) -> list[int]:
-        """Return 1, 2, 4, ... up to the first at which only k directions are left, or none go."""
-        times = [1]
+    def _follow(self, time: float, sample: _Sample) -> None:
+        self._followed[time] = sample.followed(self._followed.get(2 * time), _UNTWISTED)
+
+    def _times(self, time: Any) -> list[Any]:
+        """Return t, 2 t, ... up to the first at which only k directions are left, or none go."""
+        times = [time]
         while times[-1] < 2**_LAST_DOUBLING:
             size = np.abs(self.coordinates.weights(self.make(times[-1]))[0])
             size = np.sort(size / (size.max() or 1.0))[::-1]
@@ -113,44 +141,71 @@ class TimeChoice:
             times.append(2 * times[-1])
         return times
 
-    def _of_pairs(self, time: int) -> Array:
+    def _complete(self, times: Sequence[Any]) -> list[Any]:
+        """Return the times at which the eigenpairs leave nothing out."""
+        return [t for t in times if self.coordinates.is_complete(self.make(t))]
+
+    def _rows(self, times: Sequence[Any]) -> Iterator[tuple[Any, Array]]:
+        """Yield (time, rows of the sample), the largest time first."""
+        parts = [[self._of_pairs(t)] for t in times]
+        for _, blocks in self.coordinates.rest_of(*map(self.make, times)) if times else ():
+            for rows, block in zip(parts, blocks, strict=True):
+                rows.append(self.step(block))
+        for t, rows in zip(reversed(times), reversed(parts), strict=True):
+            yield t, np.hstack(rows)
+
+    def _of_pairs(self, time: Any) -> Array:
         weights = self.coordinates.weights(self.make(time))[0]
         size = np.abs(weights)  # descending
         used = max(self.k, np.count_nonzero(size > _LEFT * size.max()))
         return self.own[:, :used] * weights[:used]
 
-    def _with_rest(self, times: Sequence[int]) -> list[Array]:
-        """Return the rows at times at which the eigenpairs leave something out."""
-        rows = [[self._of_pairs(t)] for t in times]
-        for _, blocks in self.coordinates.rest_of(*map(self.make, times)):
-            for parts, block in zip(rows, blocks, strict=True):
-                parts.append(self.step(block))
-        return [np.hstack(parts) for parts in rows]
 
-    def _down(
-        self, times: Sequence[int], rows: Sequence[Array], Y: Array | None, shares: dict[int, float]
-    ) -> Array | None:
-        """Follow the map to smaller times; None once they are hopeless."""
-        for t, S in zip(reversed(times), reversed(rows), strict=True):
-            Y, shares[t] = self._followed(S, Y)
-            logger.info("time %d: %.0f %% within a factor %g", t, 100 * shares[t], self.factor)
-            last = list(shares.values())[-2:]
-            if len(last) == 2 and max(last) < self.share - _HOPELESS:
-                return None
-        return Y
+class _Sample:
+    """Some rows, and maps of them to k dimensions of little stress."""
 
-    def _followed(self, S: Array, Y: Array | None) -> tuple[Array, float]:
-        """Return the map of the rows S of least stress found from the embedding Y; its share."""
-        i, j = random_pairs(len(S), _PAIRS)
-        distances = pair_distances(S, S, i, j)
+    def __init__(self, S: Array, k: int) -> None:
+        self._pairs = random_pairs(len(S), _PAIRS)
+        self._distances = pair_distances(S, S, *self._pairs)
         leading = S[:, :_LEADING]  # columns come in the order of their weights
-        basis = Basis.of(leading, max(_RANK, 2 * self.k))
-        Z = basis.coordinates(leading)
-        if basis.rank <= self.k:
-            Y = Z * basis.weights
-        else:
-            Q = basis.leading(self.k) if Y is None else np.linalg.lstsq(Z, Y, rcond=None)[0]
-            fitted = slice(0, _FITTED_PAIRS)
-            problem = Problem.of(Z, i[fitted], j[fitted], distances[fitted])
-            Y = Z @ problem.descend(Q, stress, _ITERATIONS)
-        return Y, dilations(Y, i, j, distances).share(self.factor)
+        self._basis = Basis.of(leading, max(_RANK, 2 * k))
+        self._Z, self._k, self._width = self._basis.coordinates(leading), k, S.shape[1]
+        fitted = slice(0, _FITTED_PAIRS)
+        i, j = self._pairs
+        self._problem = Problem.of(self._Z, i[fitted], j[fitted], self._distances[fitted])
+
+    def squeezed(self) -> Array:
+        """Return the embedding that has room to move at first."""
+        width = min(self._k + SPARE_DIMENSIONS, self._basis.rank)
+        Q = self._problem.squeezed(self._basis.leading(width), self._k)
+        return self._Z @ self._padded(self._problem.descend(Q, stress, _ITERATIONS))
+
+    def followed(self, Y: Array | None, loss: Loss) -> Array:
+        """Return the embedding that is found from another one, or from the leading directions."""
+        return self._Z @ self._descended(Y, loss)
+
+    def map(self, Y: Array | None, loss: Loss) -> Array:
+        """Return the map (r, k) that gives `followed`."""
+        W = np.zeros((self._width, self._k))
+        W[: len(self._basis.axes)] = self._basis.axes @ self._descended(Y, loss)
+        return W
+
+    def kept(self, Y: Array, factor: float) -> float:
+        """Return the share of pairs that an embedding keeps within a factor."""
+        return dilations(Y, *self._pairs, self._distances).share(factor)
+
+    def log_L(self, Y: Array) -> float:
+        """Return log L of an embedding over the pairs."""
+        return dilations(Y, *self._pairs, self._distances).log_L
+
+    def _descended(self, Y: Array | None, loss: Loss) -> Array:
+        if self._basis.rank <= self._k:
+            return self._padded(self._basis.leading(self._k))
+        Q = self._basis.leading(self._k)
+        if Y is not None:
+            Q = np.linalg.lstsq(self._Z, Y, rcond=None)[0]
+        return self._problem.descend(Q, loss, _ITERATIONS)
+
+    def _padded(self, Q: Array) -> Array:
+        """Return the map with k columns, of which some are 0 where there are fewer directions."""
+        return np.pad(Q, ((0, 0), (0, self._k - Q.shape[1])))

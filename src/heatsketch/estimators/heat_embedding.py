@@ -1,5 +1,6 @@
 """Heat embedding: few coordinates whose distances are nearly the diffusion distances."""
 
+import functools
 import warnings
 from typing import Any, Self
 
@@ -149,106 +150,107 @@ random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the diffusion on the points X, choose the time, learn the map; see `HeatSketch`."""
+        self.time_: Any = 1
+        self.projection_: NearIsometricProjection | None = None
+        self.distortion_: Distortion | None = None
+        self.time_curve_: TimeCurve | None = None
         super().fit(X, y)
+        known = self.__dict__.pop("_known", None)  # eigenpairs, which need not be kept
         if self.projection_ is not None:
             found = diffusion_distortion(
-                self.embedding_, self.diffusion_, self.time_, filter=self.filter
+                self.embedding_, self.diffusion_, self.time_, filter=self.filter, eigenpairs=known
             )
             held_out = self.projection_.distortion_.held_out_log_L
             self.distortion_ = found._replace(held_out_log_L=held_out)
         return self
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
-        self.projection_: NearIsometricProjection | None = None
-        self.distortion_: Distortion | None = None
-        self.time_curve_: TimeCurve | None = None
         k, limit = self.n_components, diffusion.n - 1
         if k > limit:
             raise ValueError(
                 f"n_components={k} needs at least {k + 1} distinct points, got {diffusion.n}; pass "
                 f"n_components <= {limit}."
             )
-        automatic = _is_auto(times)
-        self.time_ = 1 if automatic else times[0]
+        self.time_ = 1 if _is_auto(times) else times[0]
         if diffusion.diagnostics["flat"]:  # all distances are zero
             return [Block(np.zeros((diffusion.n, k)), 0.0)]
-        rng = np.random.default_rng(seed_entropy(self.random_state))
-        seeds = rng.integers(2**31, size=2)
+        seeds = np.random.default_rng(seed_entropy(self.random_state)).integers(2**31, size=2)
         coordinates = Coordinates.of(diffusion, k, self.n_sketch, int(seeds[0]))
-        own = self._stepped(diffusion, coordinates.vectors)
-        rows = _in_order_of_content(X, diffusion, self.metric)[:MAX_ROWS]
-        choice = self._time_choice(diffusion, coordinates, own, rows[:CURVE_ROWS])
-        if automatic:
+        if coordinates.rest is None:
+            self._known = coordinates.values, coordinates.vectors
+        rows = self._in_order_of_content(X, diffusion)[:MAX_ROWS]
+        stepped = functools.partial(self._stepped, diffusion, rows=rows)
+        own = stepped(coordinates.vectors)
+        choice = TimeChoice(
+            coordinates,
+            self._quotient,
+            own[:CURVE_ROWS],
+            lambda block: stepped(block)[:CURVE_ROWS],
+            k,
+            self.share,
+            self.factor,
+        )
+        if _is_auto(times):
             self.time_curve_ = choice.curve()
             self.time_ = self.time_curve_.time
         f = self._quotient(self.time_)
         weights, log_scale = coordinates.weights(f)
         used = slice(0, max(k, np.count_nonzero(weights)))
-        F = [own[rows, used] * weights[used]]
         rest = coordinates.rest_of(f)
-        F += [self._stepped(diffusion, block)[rows] for _, (block,) in rest]
-        projection = NearIsometricProjection(
-            k,
-            objective=self.objective,
-            factor=self.factor,
-            n_init=self.n_init,
-            random_state=int(seeds[1]),
-        )
-        self.projection_ = projection._fit(np.hstack(F), np.arange(len(rows)))
-        if automatic:
-            self._keep_promise(choice, np.hstack(F)[:CURVE_ROWS])
-        W = projection.components_.T
+        parts = [own[:, used] * weights[used], *(stepped(block) for _, (block,) in rest)]
+        W = self._learned(np.hstack(parts), choice, int(seeds[1]))
         H = (coordinates.vectors[:, used] * weights[used]) @ W[used]
         for columns, (block,) in rest:
             H += block @ W[used.stop :][columns]
         return [Block(H, log_scale)]
 
+    def _learned(self, F: Array, choice: TimeChoice, seed: int) -> Array:
+        """Learn the map (r, k) from the rows F (p, r); note what it keeps of the sample."""
+        projection = NearIsometricProjection(
+            self.n_components,
+            objective=self.objective,
+            factor=self.factor,
+            n_init=self.n_init,
+            random_state=seed,
+        )
+        sample = F[:CURVE_ROWS]
+        followed = choice.followed(self.time_, sample)
+        projection._fit(F, np.arange(len(F)), [] if followed is None else [followed])
+        self.projection_ = projection
+        W: Array = projection.components_.T
+        if self.time_curve_ is not None:
+            curve, kept = self.time_curve_, choice.kept_by(sample @ W, sample)
+            curve.shares[curve.times == curve.time] = kept
+            if kept < self.share - SHARE_ERROR:
+                warnings.warn(
+                    f"No time keeps {self.share:g} of the distances within a factor "
+                    f"{self.factor:g} in {self.n_components} dimensions; time {self.time_} keeps "
+                    f"{kept:.2f} of them. Pass a larger n_components, or a time.",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+        return W
+
     def _quotient(self, time: Any) -> Filter:
         return make_filter(self.filter, time).quotient()
 
-    def _stepped(self, diffusion: Diffusion, H: Array) -> Array:
-        """Apply the last product to H (n, c): rows whose distances are to be kept."""
-        return self._rows_of(diffusion.smooth(with_root(H, diffusion.measure)), H.dtype)
+    def _stepped(self, diffusion: Diffusion, H: Array, rows: Array) -> Array:
+        """Apply the last product to H (n, c); its rows are those whose distances are to be kept."""
+        stepped = diffusion.smooth(with_root(H, diffusion.measure))
+        return self._rows_of(stepped[rows], H.dtype)
 
-    def _time_choice(
-        self, diffusion: Diffusion, coordinates: Coordinates, own: Array, rows: Array
-    ) -> TimeChoice:
-        return TimeChoice(
-            coordinates,
-            self._quotient,
-            own[rows],
-            lambda block: self._stepped(diffusion, block)[rows],
-            self.n_components,
-            self.share,
-            self.factor,
-        )
-
-    def _keep_promise(self, choice: TimeChoice, rows: Array) -> None:
-        """Put the share of the map returned into the curve; warn if it is too small."""
-        curve = self.time_curve_
-        kept = choice.kept_by(rows @ self.projection_.components_.T, rows)
-        curve.shares[curve.times == curve.time] = kept
-        if kept < self.share - SHARE_ERROR:
-            warnings.warn(
-                f"No time keeps {self.share:g} of the distances within a factor {self.factor:g} in "
-                f"{self.n_components} dimensions; time {self.time_} keeps {kept:.2f} of them. Pass "
-                "a larger n_components, or a time.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-
-def _in_order_of_content(X: Any, diffusion: Diffusion, metric: str) -> Array:
-    """Return the vertices in an order that looks random and does not depend on that of the rows."""
-    if isinstance(X, Diffusion):
-        return content_order(diffusion.measure[:, None])
-    given = X.shape[0] == X.shape[1]  # affinities: also the columns are in the order of the points
-    order = content_order(in_metric(X, metric), columns=not given)
-    if diffusion.vertex is None:
-        return order
-    vertices = diffusion.vertex[order]
-    _, first = np.unique(vertices, return_index=True)
-    return vertices[np.sort(first)]
+    def _in_order_of_content(self, X: Any, diffusion: Diffusion) -> Array:
+        """Return the vertices in an order that looks random but is not that of the rows."""
+        if isinstance(X, Diffusion):
+            return content_order(diffusion.measure[:, None])
+        # Of affinities also the columns are in the order of the points.
+        given = self.affinity == "precomputed"
+        order = content_order(in_metric(X, self.metric), columns=not given)
+        if diffusion.vertex is None:
+            return order
+        vertices = diffusion.vertex[order]
+        _, first = np.unique(vertices, return_index=True)
+        return vertices[np.sort(first)]
 
 
 def _is_auto(times: list[Any]) -> bool:

@@ -1,6 +1,7 @@
 """A linear map to few dimensions that keeps distances."""
 
 import time
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -137,8 +138,8 @@ class NearIsometricProjection(Embedder):
         return self._fit(X, content_order(X))
 
     @single_threaded_blas()  # the same bits for any number of threads
-    def _fit(self, X: Array, order: Array) -> Self:
-        """Learn the map of the rows of X from its first ones in `order`."""
+    def _fit(self, X: Array, order: Array, starts: Sequence[Array] = ()) -> Self:
+        """Learn the map of the rows of X from its first ones in `order`; `starts` are maps."""
         started = time.perf_counter()
         points = Frame.of(X)(X)  # (n, r), centred, at most 1
         rng = np.random.default_rng(seed_entropy(self.random_state))
@@ -154,7 +155,7 @@ class NearIsometricProjection(Embedder):
             self.max_iter,
             self.validation_fraction,
         )
-        learned = learn(points[rows], self.n_components, settings, rng)
+        learned = learn(points[rows], self.n_components, settings, rng, starts)
         W = _oriented(learned.components, points[rows])
         distortion = row_distortion(points @ W.T, points)
         scale = distortion.median or distortion.expansion  # 0 if most pairs coincide

@@ -62,8 +62,14 @@ class Settings:
 
 
 @single_threaded_blas()  # thousands of small products: threads would cost time
-def learn(F: Array, k: int, settings: Settings, rng: np.random.Generator) -> Learned:
-    """Learn a map of the rows of F (n, r) to k dimensions.
+def learn(
+    F: Array,
+    k: int,
+    settings: Settings,
+    rng: np.random.Generator,
+    starts: Sequence[Array] = (),
+) -> Learned:
+    """Learn a map of the rows of F (n, r) to k dimensions, also from the maps `starts` (r, k).
 
     The rows must be distinct, and in an order that says nothing: the first ones are held out, and
     pairs are chosen by their position.
@@ -81,7 +87,7 @@ def learn(F: Array, k: int, settings: Settings, rng: np.random.Generator) -> Lea
         rank, held_out = _validated(F[:n_rows], n_held, k, settings, rng)
         basis = basis.cut(rank)
     logger.info("learning %d of %d directions", k, F.shape[1])
-    Q, history = _Learner(F, basis, settings).run(k, rng)
+    Q, history = _Learner(F, basis, settings).run(k, rng, starts)
     return Learned((basis.axes @ Q).T, len(Q), held_out, history)
 
 
@@ -101,9 +107,12 @@ class _Learner:
         self.problem = _problem(F, self.Z, _WORKING_PAIRS)
         self.judge = Judge(F)
 
-    def run(self, k: int, rng: np.random.Generator) -> tuple[Array, list[dict[str, Any]]]:
+    def run(
+        self, k: int, rng: np.random.Generator, starts: Sequence[Array]
+    ) -> tuple[Array, list[dict[str, Any]]]:
         """Return the map (R, k) and the history."""
-        maps = list(searched(self.problem, self.basis, k, self.settings, rng))
+        maps = [*searched(self.problem, self.basis, k, self.settings, rng)]
+        maps += map(self.basis.express, starts)
         find = self._most if self.settings.objective == "most" else self._worst
         return find(maps), self.problem.history
 
@@ -112,19 +121,26 @@ class _Learner:
 
     def _most(self, maps: Sequence[Array]) -> Array:
         """Keep the largest share within the factor, then lower log L at a little of its cost."""
-        factor, max_iter = self.settings.factor, self.settings.max_iter
+        window, max_iter = Missed(self.settings.factor), self.settings.max_iter
         found = [(self._judged(Q), Q) for Q in maps]
-        for Q in maps:
-            for beta in (None, *_SHARE_BETAS):
-                loss: Loss = Missed(factor)
-                if beta is not None:
-                    self._add(found[-1][0].most_changed(_WORST_PAIRS))
-                    loss = Both(loss, LogDistortion(beta), _LOG_L_WEIGHT)
+        for seen, Q in list(found):
+            for loss in (
+                window,
+                *(Both(window, LogDistortion(b), _LOG_L_WEIGHT) for b in _SHARE_BETAS),
+            ):
+                if loss is not window:
+                    self._add(seen.most_changed(_WORST_PAIRS))
                 Q = self.problem.descend(Q, loss, max_iter)
-                found.append((self._judged(Q), Q))
-        floor = max(seen.share(factor) for seen, _ in found) - _SHARE_GIVEN_UP
-        kept = [(seen.log_L, Q) for seen, Q in found if seen.share(factor) >= floor]
-        return min(kept, key=lambda pair: pair[0])[1]
+                seen = self._judged(Q)
+                found.append((seen, Q))
+        return self._best_of_share(found)[1]
+
+    def _best_of_share(self, found: Sequence[tuple[Dilations, Array]]) -> tuple[Dilations, Array]:
+        """Return the map of least log L among those of nearly the largest share."""
+        shares = [seen.share(self.settings.factor) for seen, _ in found]
+        floor = max(shares) - _SHARE_GIVEN_UP
+        kept = [pair for pair, share in zip(found, shares, strict=True) if share >= floor]
+        return min(kept, key=lambda pair: pair[0].log_L)
 
     def _worst(self, maps: Sequence[Array]) -> Array:
         """Lower log L, with the worst pairs of all in the working set."""

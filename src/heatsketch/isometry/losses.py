@@ -13,7 +13,7 @@ from heatsketch._typing import Array
 
 Loss = Callable[[Array], tuple[float, Array]]  # ℓ (m,) -> value, slope (m,)
 
-_WIDTH = 1.25  # of the window of `Missed`, in units of log factor
+_WIDTH = 2.0  # of the window of `Missed`, in units of log factor
 _CENTRING_STEPS = 8
 
 
@@ -30,8 +30,9 @@ def stress(log_dilations: Array) -> tuple[float, Array]:
 class Missed:
     """A smooth share of the pairs whose dilation is far from the typical one.
 
-    The mean of 1 - exp(-(ℓ - c)²/2w²), with the centre c at which it is least and the width w a
-    little above log `factor`: narrower windows give up pairs, which then coincide in the picture.
+    The mean of 1 - exp(-(ℓ - c)²/2w²), with the centre c at which it is least and the width w twice
+    log `factor`. Windows of 1.25 log `factor` keep 1-3 % more pairs within it, and give up the
+    others, which then coincide in the picture (docs/embeddings.md).
     """
 
     factor: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -78,8 +79,12 @@ class Dilations:
 
     def share(self, factor: float) -> float:
         """Return the share of the typical pairs within a factor of their median, up or down."""
-        typical = self.values[: self.n_typical]
-        return float(np.mean(np.abs(typical - np.median(typical)) <= math.log(factor)))
+        centred = self.values[: self.n_typical] - self._median
+        return float(np.mean(np.abs(centred) <= math.log(factor)))
+
+    @cached_property
+    def _median(self) -> float:
+        return float(np.median(self.values[: self.n_typical]))
 
     def most_changed(self, count: int) -> Pairs:
         """Return the pairs most shrunk and most stretched, up to `count` of each."""

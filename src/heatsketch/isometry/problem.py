@@ -91,7 +91,7 @@ class Problem:
 
     def log_dilations(self, Q: Array) -> Array:
         """Return ℓ (m,) of all pairs."""
-        return _log_lengths(self.units @ Q.astype(self.units.dtype))
+        return np.log(_squares(self.units @ Q.astype(self.units.dtype))) / 2
 
     def descend(
         self, Q: Array, loss: Loss, max_iter: int, kept: int | None = None, weight: float = 0.0
@@ -101,8 +101,9 @@ class Problem:
         def objective(q: Array) -> tuple[float, Array]:
             Q = q.reshape(shape)
             images = self.units @ Q.astype(self.units.dtype)
-            value, slope = loss(_log_lengths(images))
-            images *= (slope / (np.einsum("ij,ij->i", images, images) + _TINY))[:, None]
+            squares = _squares(images)
+            value, slope = loss(np.log(squares) / 2)
+            images *= (slope / squares)[:, None]
             gradient = (self.units.T @ images).astype(float)
             if weight:
                 share, share_slope = _spare_share(Q, self.variances, kept)
@@ -157,8 +158,8 @@ def units(Z: Array, i: Array, j: Array, distances: Array) -> Array:
     return out
 
 
-def _log_lengths(images: Array) -> Array:
-    return np.log(np.einsum("ij,ij->i", images, images) + _TINY) / 2
+def _squares(images: Array) -> Array:
+    return np.einsum("ij,ij->i", images, images) + images.dtype.type(_TINY)
 
 
 def _spare_share(Q: Array, variances: Array, kept: int | None) -> tuple[float, Array]:
