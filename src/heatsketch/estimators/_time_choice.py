@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -89,18 +88,15 @@ class TimeChoice:
     @single_threaded_blas()  # small products
     def curve(self) -> TimeCurve:
         """Return the shares of all times that matter, and the time chosen."""
-        times = self._times(1)
-        complete = self._complete(times)
-        rest = times[: len(times) - len(complete)]
         shares: dict[Any, float] = {}
-        for t, S in itertools.chain(self._rows(complete), self._rows(rest)):
-            sample = _Sample(S, self.k)
-            self._follow(t, sample)
-            shares[t] = sample.kept(self._followed[t], self.factor)
-            if shares[t] < self.share + _BEYOND_DOUBT:
-                shares[t] = max(shares[t], sample.kept(sample.squeezed(), self.factor))
+        for t in reversed(self._times(1)):
+            # More directions are harder to keep: if these fail, all do.
+            shares[t] = self._share(t, _Sample(self._of_pairs(t), self.k))
+            complete = self.coordinates.is_complete(self.make(t))
+            if not complete and shares[t] >= self.share - SHARE_ERROR:
+                shares[t] = self._share(t, _Sample(self._with_rest(t), self.k))
             logger.info("time %d: %.0f %% within a factor %g", t, 100 * shares[t], self.factor)
-            if shares[t] < self.share - _HOPELESS:
+            if shares[t] < self.share - (_HOPELESS if complete else SHARE_ERROR):
                 break
         tried = sorted(shares)
         reached = [t for t in tried if shares[t] >= self.share - SHARE_ERROR]
@@ -115,9 +111,9 @@ class TimeChoice:
         None unless it keeps all distances to some extent: then the data have k dimensions, and
         the map shows them without a fold. Else there are many such maps, none better than others.
         """
-        later = [t for t in self._complete(self._times(time)) if t > time]
-        for t, rows in self._rows([t for t in later if t not in self._followed]):
-            self._follow(t, _Sample(rows, self.k))
+        for t in reversed(self._times(time)[1:]):
+            if t not in self._followed:
+                self._follow(t, _Sample(self._of_pairs(t), self.k))
         sample = _Sample(S, self.k)
         W = sample.map(self._followed.get(2 * time), _UNTWISTED)
         return W if sample.log_L(S @ W) < _UNFOLDED else None
@@ -141,18 +137,18 @@ class TimeChoice:
             times.append(2 * times[-1])
         return times
 
-    def _complete(self, times: Sequence[Any]) -> list[Any]:
-        """Return the times at which the eigenpairs leave nothing out."""
-        return [t for t in times if self.coordinates.is_complete(self.make(t))]
+    def _share(self, time: Any, sample: _Sample) -> float:
+        """Return the share that a map of the sample keeps: one followed, or one of its own."""
+        self._follow(time, sample)
+        share = sample.kept(self._followed[time], self.factor)
+        if share < self.share + _BEYOND_DOUBT:
+            share = max(share, sample.kept(sample.squeezed(), self.factor))
+        return share
 
-    def _rows(self, times: Sequence[Any]) -> Iterator[tuple[Any, Array]]:
-        """Yield (time, rows of the sample), the largest time first."""
-        parts = [[self._of_pairs(t)] for t in times]
-        for _, blocks in self.coordinates.rest_of(*map(self.make, times)) if times else ():
-            for rows, block in zip(parts, blocks, strict=True):
-                rows.append(self.step(block))
-        for t, rows in zip(reversed(times), reversed(parts), strict=True):
-            yield t, np.hstack(rows)
+    def _with_rest(self, time: Any) -> Array:
+        """Return the rows of the sample with what the eigenpairs leave out."""
+        rest = [self.step(block) for _, (block,) in self.coordinates.rest_of(self.make(time))]
+        return np.hstack([self._of_pairs(time), *rest])
 
     def _of_pairs(self, time: Any) -> Array:
         weights = self.coordinates.weights(self.make(time))[0]

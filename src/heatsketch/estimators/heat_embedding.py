@@ -15,6 +15,7 @@ from heatsketch.estimators.near_isometric import NearIsometricProjection
 from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import Block
@@ -176,7 +177,7 @@ random_state
             return [Block(np.zeros((diffusion.n, k)), 0.0)]
         seeds = np.random.default_rng(seed_entropy(self.random_state)).integers(2**31, size=2)
         coordinates = Coordinates.of(diffusion, k, self.n_sketch, int(seeds[0]))
-        if coordinates.rest is None:
+        if coordinates.rest is None or len(coordinates.values) == N_LEADING:
             self._known = coordinates.values, coordinates.vectors
         rows = self._in_order_of_content(X, diffusion)[:MAX_ROWS]
         stepped = functools.partial(self._stepped, diffusion, rows=rows)

@@ -22,7 +22,7 @@ MAX_ROWS = 20_000  # a linear map has r k numbers: more rows to learn it from ch
 VALIDATION_ROWS = 1_000
 MAX_RANK = {"most": 64, "worst": 256}
 _WORKING_PAIRS = 20_000
-_VALIDATION_PAIRS = 8_000
+_VALIDATION_PAIRS, _UNSEEN_PAIRS = 8_000, 40_000
 _WORST_PAIRS = 500  # most stretched and as many most shrunk ones, that join the working set
 _ROUNDS = 2  # of adding them, for each β
 _SEARCH_BETA = 16.0
@@ -216,9 +216,10 @@ def _problem(F: Array, Z: Array, count: int) -> Problem:
 
 
 def _pairs_with_first(n: int, count: int) -> tuple[Array, Array]:
-    """Return all pairs of n points with one of the first `count`, or many of them."""
+    """Return pairs of n points with one of the first `count`: all, or some tens of thousands."""
     i, j = np.triu_indices(count, 1, n)
-    return (i, j) if len(i) <= 10 * _WORKING_PAIRS else (i[::2], j[::2])
+    step = -(-len(i) // _UNSEEN_PAIRS)
+    return i[::step], j[::step]
 
 
 def _ranks(full: int, k: int) -> list[int]:

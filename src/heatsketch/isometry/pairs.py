@@ -109,13 +109,13 @@ class Judge:
     def __init__(self, F: Array) -> None:
         self._F = F
         if len(F) <= ALL_PAIRS_UP_TO:
-            self._pairs, self._logs = np.triu_indices(len(F), 1), np.log(all_distances(F))
+            self._pairs, self._logs = np.triu_indices(len(F), 1), _logs(all_distances(F))
             self._n_typical = len(self._logs)
         else:
             i, j = random_pairs(len(F), RANDOM_PAIRS // 2)
             near_i, near_j = near_pairs(F)
             self._pairs, self._n_typical = (np.append(i, near_i), np.append(j, near_j)), len(i)
-            self._logs = np.log(pair_distances(F, F, *self._pairs))
+            self._logs = _logs(pair_distances(F, F, *self._pairs))
 
     def __call__(self, Y: Array) -> Dilations:
         """Return the dilations by the embedding Y (n, k)."""
@@ -130,4 +130,5 @@ class Judge:
 
 
 def _logs(distances: Array) -> Array:
-    return np.log(np.maximum(distances, 1e-30 * (distances.max() or 1.0)))
+    """Return logarithms, in float32: six digits are enough to compare maps."""
+    return np.log(np.maximum(distances, 1e-30 * (distances.max() or 1.0)), dtype=np.float32)

@@ -10,13 +10,12 @@ import numpy as np
 from heatsketch._array import random_block
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import N_LEADING, leading_pairs
 from heatsketch.operators.base import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
-from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
+from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.filters import Filter
 
-LEADING_PAIRS = 64
-_TOLERANCE = 1e-4  # of the leading pairs
 _NEGLIGIBLE = 1e-2  # f of the last pair next to f of the first: 1e-4 of a squared distance
 _NEGLIGIBLE_WEIGHT = 1e-12  # of an eigenvector, relative to the largest
 _COLUMNS_AT_A_TIME = 32
@@ -53,14 +52,13 @@ class Coordinates:
     @classmethod
     def of(cls, diffusion: Diffusion, count: int, columns: int, seed: int) -> Coordinates:
         """Compute all pairs of up to 2,048 points, else at least `count` leading ones."""
-        A, count = diffusion.deflated(), max(LEADING_PAIRS, count)
+        A, count = diffusion.deflated(), max(N_LEADING, count)
         if diffusion.n <= max(SPECTRAL_LIMIT, count + 1):
             values, vectors = all_eigenpairs(A)
             order = np.argsort(-np.abs(values), kind="stable")
             return cls(values[order], vectors[:, order], None, columns, seed)
-        found = eigh(A, count, tol=_TOLERANCE, rng=0)
-        vectors = A.asarray(found.vectors)
-        return cls(found.values, vectors, A.without(vectors), columns, seed)
+        values, vectors = leading_pairs(A, count)
+        return cls(values, vectors, A.without(vectors), columns, seed)
 
     def is_complete(self, f: Filter) -> bool:
         """Say whether what the pairs leave out is negligible under a filter."""

@@ -17,6 +17,17 @@ from heatsketch.spectral.chebyshev import spectrum_ends
 from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Filter
 
+Eigenpairs = tuple[Array, Array]  # values (r,) and vectors (n, r)
+
+N_LEADING = 64  # eigenpairs: those that count at long times
+_TOLERANCE = 1e-4  # of their residuals
+
+
+def leading_pairs(A: Deflated, count: int) -> Eigenpairs:
+    """Return the leading eigenpairs, the same at every call."""
+    found = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)
+    return found.values, A.asarray(found.vectors)
+
 
 @dataclass(frozen=True, eq=False)
 class DiffusionRows:
@@ -94,18 +105,19 @@ class DiffusionRows:
         block = self @ (random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k))
         return Block(self.of_points(block.values), block.log_scale)
 
-    def leading(self, k: int, tol: float) -> tuple[Block, float]:
-        """Return coordinates of the points (points, k) by the leading eigenpairs of A.
+    def leading(self, pairs: Eigenpairs | None = None) -> tuple[Block, float]:
+        """Return coordinates of the points (points, k) by the leading eigenpairs of A, k = 64.
 
         Their distances are those of the rows but for the other eigenvectors, whose largest weight,
-        as a share of the largest of all, is returned with them; eigenpairs have residuals `tol`.
+        as a share of the largest of all, is returned with them. `pairs` are the `leading_pairs`,
+        where they are known.
         """
-        A = self.operator
-        found = eigh(A, k, tol=tol, rng=0)
-        lowest = spectrum_ends(A)[0][0]  # the others lie between: their |g| is largest at an end
-        weights, log_scale = self.filter.scaled(np.append(found.values, lowest))
+        found, vectors = pairs or leading_pairs(self.operator, N_LEADING)
+        lowest = spectrum_ends(self.operator)[0][0]  # |g| of the others is largest at an end
+        weights, log_scale = self.filter.scaled(np.append(found, lowest))
+        k = len(found)
         left_out = float(np.abs(weights[k - 1 :]).max() / np.abs(weights).max())
-        values = found.vectors * weights[:k].astype(found.vectors.dtype)
+        values = vectors * weights[:k].astype(vectors.dtype)
         values = values if self.first is None else multiply(self.first, values)
         return Block(self.of_points(self._weighted(values)), log_scale), left_out
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.markov.rows import DiffusionRows
+from heatsketch.markov.rows import DiffusionRows, Eigenpairs
 from heatsketch.metrics.distances import ComparedRows
 from heatsketch.neighbors import pair_distances
 from heatsketch.spectral.apply import Block
@@ -16,8 +16,6 @@ from heatsketch.spectral.eigenpairs import all_eigenpairs
 
 _TILE = 256  # rows of a product computed at a time
 _CANCELLED = 1e-6  # of |R_i|² + |R_j|²: a smaller D² is computed from differences; 1e-9 is lost
-
-Eigenpairs = tuple[Array, Array]  # values (r,) and vectors (n, r)
 
 
 def all_distances(compared: ComparedRows, eigenpairs: Eigenpairs | None = None) -> Block:

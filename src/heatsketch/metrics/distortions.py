@@ -9,7 +9,8 @@ from scipy.spatial.distance import pdist
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS
-from heatsketch.metrics.all_pairs import Eigenpairs, all_distances
+from heatsketch.markov.rows import Eigenpairs
+from heatsketch.metrics.all_pairs import all_distances
 from heatsketch.metrics.distances import Pairs, check_pairs, compared_rows
 from heatsketch.metrics.some_pairs import candidate_pairs, counts, sampled_distances, scaled
 from heatsketch.neighbors import pair_distances
@@ -216,8 +217,8 @@ def diffusion_distortion(
     rng : int, Generator or None, default 0
         For the random pairs and the sketch: the same numbers for the same seed.
     eigenpairs : (values (r,), vectors (n, r)), optional
-        All those of A without √π whose f(λ) counts, where they are known: they save most of the
-        work up to 2,048 points, and change the result by rounding only.
+        Where they are known, all those of A without √π whose f(λ) counts (they change the result
+        by rounding only); beyond 2,048 points the `leading_pairs`.
 
     Raises
     ------
@@ -251,7 +252,8 @@ def diffusion_distortion(
         D, D_exponent = scaled(all_distances(compared, eigenpairs).unscaled())
         i, j = np.triu_indices(n, 1)
         return _summary(pdist(F), D, exponent - D_exponent, i, j, len(i), "all pairs", _ROUNDING)
-    i, j, distances, looked_at = sampled_distances(F, compared, n_pairs, np.random.default_rng(rng))
+    generator = np.random.default_rng(rng)
+    i, j, distances, looked_at = sampled_distances(F, compared, n_pairs, generator, eigenpairs)
     D, D_exponent = scaled(distances.unscaled())
     embedded, exponent = pair_distances(F, F, i, j), exponent - D_exponent
     return _summary(embedded, D, exponent, i, j, n_pairs, looked_at, _ROUNDING, n_pairs)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.isometry.pairs import nearest_pairs, sampled_pairs
+from heatsketch.markov.rows import Eigenpairs
 from heatsketch.metrics.distances import ComparedRows, Pairs
 from heatsketch.neighbors import pair_distances
 from heatsketch.operators.base import first_inputs
@@ -21,7 +22,6 @@ _MAX_TREE_DIMENSIONS, _MANY_DIMENSIONS_ROWS = 15, 20_000  # beyond, a search cos
 _N_EXTREMES = 32  # pairs of smallest and as many of largest ratio
 _SKETCH_COLUMNS = 128  # distances within 6 % (one standard deviation)
 _LONG_TIME = 256  # beyond, eigenpairs take fewer products than a sketch
-_N_EIGENPAIRS, _EIGEN_TOL = 64, 1e-5
 _NEGLIGIBLE = 1e-3  # weight of an eigenvector that does not count; its square enters a distance
 _ROUNDING = 1e-12  # of the largest coordinate: points as near as that count as equal
 
@@ -36,7 +36,11 @@ class SampledDistances(NamedTuple):
 
 
 def sampled_distances(
-    F: Array, compared: ComparedRows, n_pairs: int, rng: np.random.Generator
+    F: Array,
+    compared: ComparedRows,
+    n_pairs: int,
+    rng: np.random.Generator,
+    eigenpairs: Eigenpairs | None = None,
 ) -> SampledDistances:
     """Return random pairs with distances from a sketch, and extreme ones with exact distances.
 
@@ -47,8 +51,10 @@ def sampled_distances(
     compared : ComparedRows
     n_pairs : int
         Random pairs.
+    eigenpairs : pair of arrays, optional
+        `leading_pairs` of the operator, where they are known.
     """
-    S, how, exact = _coordinates(compared, rng)
+    S, how, exact = _coordinates(compared, rng, eigenpairs)
     random = sampled_pairs(len(F), n_pairs, rng)
     near = _near_in_diffusion(compared, S.values, rng)
     candidates = [random, near, _nearest_in_embedding(F, rng)]
@@ -72,17 +78,18 @@ def sampled_distances(
     return SampledDistances(i, j, Block(np.concatenate(D), common), looked_at)
 
 
-def _coordinates(compared: ComparedRows, rng: np.random.Generator) -> tuple[Block, str, bool]:
+def _coordinates(
+    compared: ComparedRows, rng: np.random.Generator, eigenpairs: Eigenpairs | None
+) -> tuple[Block, str, bool]:
     """Return coordinates of all points, at most 1, what they are, and if their distances are exact.
 
     Leading eigenpairs at long times, if no others count; else a sketch.
     """
     rows = compared.rows
     if rows.filter.sharpness((-1.0, 1.0)) > _LONG_TIME:
-        k = min(_N_EIGENPAIRS, rows.operator.n - 1)
-        S, left_out = rows.leading(k, _EIGEN_TOL)
+        S, left_out = rows.leading(eigenpairs)
         if left_out <= _NEGLIGIBLE:
-            return _with_trivial(S, compared), f"by {k} eigenpairs", True
+            return _with_trivial(S, compared), f"by {S.values.shape[1]} eigenpairs", True
     k = min(_SKETCH_COLUMNS, compared.block_columns)
     return _with_trivial(rows.sketch(k, rng), compared), f"in a sketch of {k} columns", False
 
