@@ -15,6 +15,7 @@ from heatsketch._array import (
     RANDOM_TILE,
     ROW_TILE,
     Frame,
+    content_order,
     for_each_tile,
     random_block,
     row_tiles,
@@ -319,3 +320,108 @@ def test_an_error_in_a_tile_comes_out_and_the_pool_lives_on():
     done = np.zeros(100)
     for_each_tile(lambda rows: done.__setitem__(rows, 1), 100, 10)
     assert done.all()
+
+
+# An order by content
+
+
+def table(n: int = 300, d: int = 5, seed: int = 0) -> np.ndarray:
+    """Normal numbers, of which a third are zero; no two rows are equal."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) * (rng.uniform(size=(n, d)) < 0.67)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 60), d=st.integers(1, 8))
+def test_the_same_rows_come_first_whatever_order_they_are_given_in(
+    seed: int, n: int, d: int
+) -> None:
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    shuffled = X[np.random.default_rng(seed + 1).permutation(n)]
+    order = content_order(X)
+    np.testing.assert_array_equal(np.sort(order), np.arange(n))
+    np.testing.assert_array_equal(shuffled[content_order(shuffled)], X[order])
+
+
+def test_the_order_of_many_rows_is_that_of_their_tiles() -> None:
+    X = table(2 * ROW_TILE + 7, 2)
+    order, half = content_order(X), len(X) // 2
+    in_half = order[order < half]
+    scaled = np.abs(X[:half]).max() > 0.5 * 2.0 ** np.ceil(np.log2(np.abs(X).max()))
+    assert scaled  # the half has the same power of two
+    np.testing.assert_array_equal(content_order(X[:half]), in_half)
+
+
+@pytest.mark.parametrize("form", ["csr", "zeros stored", "unsorted", "64-bit indices"])
+def test_sparse_rows_are_ordered_as_dense_ones_are(form: str) -> None:
+    X = table()
+    thin = sparse.csr_matrix(X)
+    if form == "zeros stored":
+        thin = sparse.csr_matrix(X + 7.0)
+        thin.data -= 7.0
+        X = thin.toarray()
+        assert (thin.data == 0).any()
+    elif form == "unsorted":
+        thin = sparse.csr_matrix(X[:, ::-1])
+        thin.indices = (X.shape[1] - 1 - thin.indices).astype(thin.indices.dtype)
+        thin.has_sorted_indices = False
+    elif form == "64-bit indices":
+        thin.indices, thin.indptr = thin.indices.astype(np.int64), thin.indptr.astype(np.int64)
+    for columns in (True, False):
+        np.testing.assert_array_equal(
+            content_order(thin, columns), content_order(X, columns=columns)
+        )
+
+
+@pytest.mark.parametrize("exponent", [-1000, -3, 9, 1000])
+def test_the_unit_does_not_change_the_order(exponent: int) -> None:
+    X = table()
+    np.testing.assert_array_equal(content_order(np.ldexp(X, exponent)), content_order(X))
+
+
+def test_precision_layout_and_the_sign_of_zero_do_not_change_the_order() -> None:
+    X = table().astype(np.float32)
+    order = content_order(X)
+    for same in (X.astype(np.float64), np.asfortranarray(X), np.where(X == 0, -0.0, X)):
+        np.testing.assert_array_equal(content_order(same), order)
+    whole = np.round(8 * X)
+    np.testing.assert_array_equal(content_order(whole.astype(int)), content_order(whole))
+
+
+def test_the_columns_count_only_if_they_are_asked_for() -> None:
+    X, turn = table(), np.random.default_rng(1).permutation(5)
+    without = content_order(X, columns=False)
+    np.testing.assert_array_equal(content_order(X[:, turn], columns=False), without)
+    assert (content_order(X[:, turn]) != content_order(X)).any()
+
+
+def test_a_matrix_of_affinities_is_ordered_by_its_points() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    K, order = np.exp(-cdist(X, X)), np.random.default_rng(1).permutation(80)
+    shuffled = K[np.ix_(order, order)]
+    np.testing.assert_array_equal(
+        order[content_order(shuffled, columns=False)], content_order(K, columns=False)
+    )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("columns", [True, False])
+@pytest.mark.parametrize("kind", ["line", "grid", "normal"])
+def test_the_order_looks_random(kind: str, columns: bool) -> None:
+    """Ranks of rows by value: their mean in the first half, and the mean step from row to row.
+
+    Of random orders either is 5 standard deviations off with probability 6e-7. Sees a mean rank
+    that is off by 2 %, and neighbours that stay together.
+    """
+    n = 4_000
+    X = {
+        "line": np.arange(n, dtype=float)[:, None],
+        "grid": np.stack(np.divmod(np.arange(n), 50), axis=1).astype(float),
+        "normal": np.sort(np.random.default_rng(0).normal(size=n))[:, None],
+    }[kind]
+    if kind == "grid" and not columns:
+        X += np.array([0.0, 0.5])  # otherwise (3, 5) is (5, 3)
+    first = content_order(X, columns)[: n // 2] / n
+    deviation = np.sqrt(1 / 12 / (n // 2) / 2)  # drawn without replacement
+    assert abs(first.mean() - 0.5) < 5 * deviation
+    steps = np.abs(np.diff(content_order(X, columns))) / n
+    assert abs(steps.mean() - 1 / 3) < 5 * np.sqrt(1 / 15 / n)  # steps that meet are correlated

@@ -175,8 +175,7 @@ class Frame:
     def of(cls, X: Points) -> Frame:
         """Choose the frame of the data X (n, d)."""
         if sparse.issparse(X):
-            largest = float(np.max(np.abs(X.data), initial=0.0))
-            return cls(_exponent(largest), None)
+            return cls(_exponent(_largest(X)), None)
         shift = _centre(X)
         with np.errstate(over="ignore"):
             spread = max(float(np.max(np.abs(X[rows] - shift))) for rows in row_tiles(len(X)))
@@ -242,26 +241,39 @@ def content_order(X: Points, columns: bool = True) -> Array:
     """Return a permutation of the rows of X (n, d) that looks random but depends on them alone.
 
     Whatever order the rows come in, the same rows come first: choices by position in it do not
-    change when a table is sorted anew. Sorted by a hash of the values (bits of float64), in which
-    zeros do not count, so that sparse and dense rows agree; without `columns` also the order of the
-    entries of a row does not count.
+    change when a table is sorted anew. Sorted by a hash of the values (bits of float64, less a power
+    of two of all), in which zeros do not count, so that sparse and dense rows agree; without
+    `columns` also the order of the entries of a row does not count.
     """
     n, d = X.shape
     odd = _mixed(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
     keys = np.zeros(n, np.uint64)
+    exponent = _exponent(_largest(X))
+
+    def mixed(values: Array) -> Array:
+        scaled = np.ldexp(values.astype(np.float64), -exponent, order="C")
+        return _mixed((scaled + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
+
     if sparse.issparse(X):
-        bits = _mixed((X.data.astype(np.float64) + 0.0).view(np.uint64))
+        bits = mixed(X.data)
         bits = bits * odd[X.indices] if columns else bits
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)])
         keys = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
     else:
 
         def work(rows: slice) -> None:
-            bits = _mixed((np.ascontiguousarray(X[rows], np.float64) + 0.0).view(np.uint64))
+            bits = mixed(X[rows])
             keys[rows] = (bits * odd if columns else bits).sum(axis=1, dtype=np.uint64)
 
         for_each_tile(work, n)
     return np.argsort(_mixed(keys), kind="stable")
+
+
+def _largest(X: Points) -> float:
+    """Return the largest modulus of the entries."""
+    if sparse.issparse(X):
+        return float(np.max(np.abs(X.data), initial=0.0))
+    return max((float(np.abs(X[rows]).max()) for rows in row_tiles(len(X))), default=0.0)
 
 
 def _mixed(bits: Array) -> Array:

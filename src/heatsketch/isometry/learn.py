@@ -55,10 +55,9 @@ class Settings:
     max_iter: int
     validation_fraction: float
 
-    @property
-    def max_rank(self) -> int:
-        """Directions that the map may use."""
-        return self.rank or MAX_RANK[self.objective]
+    def max_rank(self, k: int) -> int:
+        """Return the number of directions that a map to k dimensions may use."""
+        return self.rank or max(MAX_RANK[self.objective], 2 * k)
 
 
 @single_threaded_blas()  # thousands of small products: threads would cost time
@@ -76,7 +75,7 @@ def learn(
     """
     if k == F.shape[1]:
         return Learned(np.eye(k), k, math.nan, [])
-    basis = Basis.of(F, max(settings.max_rank, 2 * k))
+    basis = Basis.of(F, settings.max_rank(k))
     if basis.rank <= k:  # there are no more directions
         return _all_directions(basis, k)
     n_rows = min(len(F), VALIDATION_ROWS)
@@ -184,9 +183,9 @@ def _validated(
 ) -> tuple[int, float]:
     """Fit without the first rows; return the rank to use and log L over pairs with these rows."""
     seen, i, j = F[n_held:], *_pairs_with_first(len(F), n_held)
-    basis = Basis.of(seen, max(settings.max_rank, 2 * k))
+    basis = Basis.of(seen, settings.max_rank(k))
     if basis.rank <= k:  # the rows that are left have too few directions
-        return settings.max_rank, math.nan
+        return settings.max_rank(k), math.nan
     problem = _problem(seen, basis.coordinates(seen), _VALIDATION_PAIRS)
     Z, distances = basis.coordinates(F), pair_distances(F, F, i, j)
     Q = next(searched(problem, basis, k, settings, rng))
@@ -206,7 +205,7 @@ def _validated(
         candidates.append((LogDistortion(_SEARCH_BETA)(found)[0], R, float(np.ptp(found))))
     _, R, held_out = min(candidates)
     # If all directions of these rows are best, so are all directions of all rows.
-    return settings.max_rank if basis.rank == R else R, held_out
+    return settings.max_rank(k) if basis.rank == R else R, held_out
 
 
 def _problem(F: Array, Z: Array, count: int) -> Problem:
