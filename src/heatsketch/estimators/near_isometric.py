@@ -18,6 +18,7 @@ from heatsketch.neighbors import distinct_rows
 from heatsketch.spectral.eigenpairs import column_signs
 
 EQUAL_BITS = 40  # rows that agree in so many count as one point
+_COINCIDING = 1e-12  # median dilation next to the largest, below which most pairs coincide
 
 
 class NearIsometricProjection(Embedder):
@@ -158,7 +159,9 @@ class NearIsometricProjection(Embedder):
         learned = learn(points[rows], self.n_components, settings, rng, starts)
         W = _oriented(learned.components, points[rows])
         distortion = row_distortion(points @ W.T, points)
-        scale = distortion.median or distortion.expansion  # 0 if most pairs coincide
+        scale = distortion.median
+        if scale < _COINCIDING * distortion.expansion:
+            scale = distortion.expansion
         self.components_ = (W / scale).astype(X.dtype)
         self.distortion_ = distortion._replace(
             expansion=distortion.expansion / scale,

@@ -1,0 +1,394 @@
+"""The estimator of near-isometric maps: what it is, what it does not depend on, what it refuses."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist, squareform
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import heatsketch as hs
+from heatsketch import NearIsometricProjection
+from heatsketch.estimators import near_isometric as module
+from heatsketch.isometry import pairs
+from heatsketch.metrics import distortions as metrics
+from heatsketch.metrics import row_distortion
+from problems.checks import estimator_checks
+from problems.clouds import cloud
+
+seeds = st.integers(0, 10**6)
+OBJECTIVES = ("worst", "most")
+every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
+
+
+def fitted(X, k, **changes):
+    settings = {"n_init": 2, "max_iter": 60, "validation_fraction": 0, "random_state": 0}
+    return NearIsometricProjection(k, **(settings | changes)).fit(X)
+
+
+def principal(X, k):
+    centred = X - X.mean(axis=0)
+    return centred @ np.linalg.svd(centred, full_matrices=False)[2][:k].T
+
+
+# What it does not depend on
+
+
+def dyadic(n=15, r=4, seed=0):
+    """Points on a grid of powers of two, so that shifts and scales of it are exact."""
+    X = np.random.default_rng(seed).normal(size=(n, r)) * np.array([2, 1, 0.7, 0.3])[:r]
+    return np.round(X * 2**10) / 2**10
+
+
+@pytest.mark.parametrize("exponent", [-500, -3, 8, 500])
+def test_powers_of_two_change_no_bit(exponent):
+    X = dyadic()
+    one, other = fitted(X, 2), fitted(np.ldexp(X, exponent), 2)
+    assert_array_equal(other.components_, one.components_)
+    assert_array_equal(other.embedding_, np.ldexp(one.embedding_, exponent))
+    assert other.distortion_.log_L == one.distortion_.log_L
+
+
+def test_a_shift_changes_the_map_by_rounding():
+    X = dyadic()
+    one, other = fitted(X, 2), fitted(X + np.array([1000.0, -5.0, 0.0, 3e6]), 2)
+    assert_allclose(pdist(other.embedding_), pdist(one.embedding_), rtol=1e-2)
+    assert other.distortion_.log_L == pytest.approx(one.distortion_.log_L, rel=1e-3)
+
+
+def turned(X):
+    return X @ np.linalg.qr(np.random.default_rng(3).normal(size=(X.shape[1],) * 2))[0]
+
+
+def shuffled(X):
+    return X[np.random.default_rng(3).permutation(len(X))]
+
+
+CHANGES = {
+    "scale": lambda X: 3.7 * X,
+    "rotation": turned,
+    "order": shuffled,
+    "column order": lambda X: X[:, ::-1],
+    "duplicates": lambda X: np.vstack([X, X[:5], X[:5]]),
+    "nearly duplicates": lambda X: np.vstack([X, X * (1 + 1e-15), X - 1e-16]),
+    "more columns": lambda X: np.hstack([X, np.zeros((len(X), 2))]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("seed", range(3))
+def test_log_L_does_not_depend_on(change, seed):
+    X = np.random.default_rng(seed).normal(size=(15, 4)) * [2, 1, 0.7, 0.3]
+    one, other = (fitted(Z, 2).distortion_ for Z in (X, change(X)))
+    assert other.log_L == pytest.approx(one.log_L, rel=1e-3)  # learned in single precision
+
+
+@pytest.mark.parametrize("shift", [0, 1 / 3, 2 / 3])
+def test_rows_that_a_grid_parts_are_one_point(shift):
+    cell = 2.0**-40
+    rim = (np.array([3, 7, -2]) + 0.5 - shift) * cell
+    points = np.vstack([rim - 1e-17, rim + 1e-17, rim + 10 * cell, rim - 1e-17, rim + 1e-17])
+    assert_array_equal(module._first_equal(points), [0, 0, 2, 0, 0])
+
+
+def test_duplicates_that_rounding_has_parted_do_not_count():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 60))
+    noisy = np.vstack([X, X + 4e-16 * rng.normal(size=X.shape)])
+    projection = fitted(noisy, 3)
+    clean = row_distortion(X @ projection.components_.T, X).log_L
+    assert projection.distortion_.log_L == pytest.approx(clean, rel=1e-6)
+
+
+def test_single_precision_finds_the_same_map():
+    X = dyadic()
+    double, single = fitted(X, 2), fitted(X.astype(np.float32), 2)
+    for values in (single.components_, single.embedding_, single.transform(X.astype(np.float32))):
+        assert values.dtype == np.float32
+    assert_array_equal(single.components_, double.components_.astype(np.float32))
+    assert single.distortion_.log_L == double.distortion_.log_L
+
+
+@every_objective
+def test_only_starts_beyond_the_fourth_know_the_seed(objective):
+    X = cloud(30, 6)
+    options = {"objective": objective, "validation_fraction": 0.2}
+    first, again = (fitted(X, 2, n_init=4, random_state=seed, **options) for seed in (0, 1))
+    assert_array_equal(again.embedding_, first.embedding_)
+    assert again.distortion_.held_out_log_L == first.distortion_.held_out_log_L
+    first, again, other = (
+        fitted(X, 2, n_init=7, max_iter=3, random_state=seed, **options) for seed in (0, 0, 1)
+    )
+    assert_array_equal(again.embedding_, first.embedding_)
+    assert other.history_ != first.history_
+
+
+@every_objective
+def test_rows_in_another_order_have_the_same_map(objective):
+    # With ten rows left out: they are the same ones, too.
+    X, order = cloud(50, 6), np.random.default_rng(1).permutation(50)
+    options = {"objective": objective, "validation_fraction": 0.2}
+    one, other = fitted(X, 3, **options), fitted(X[order], 3, **options)
+    assert_allclose(other.components_, one.components_, rtol=0, atol=1e-10)
+    assert_allclose(other.embedding_, one.embedding_[order], rtol=0, atol=1e-9)
+    held_out = [model.distortion_.held_out_log_L for model in (one, other)]
+    assert held_out[0] == pytest.approx(held_out[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+def test_a_generator_and_a_random_state_are_taken(source):
+    X = cloud(20, 5)
+    first, again = (fitted(X, 2, n_init=6, random_state=source(5)) for _ in range(2))
+    assert_array_equal(again.embedding_, first.embedding_)
+
+
+# What it is
+
+
+@given(seeds, st.integers(1, 4), st.integers(0, 4), st.floats(-50, 50))
+def test_flat_data_keep_all_distances_old_and_new(seed, k, more, shift):
+    rng = np.random.default_rng(seed)
+    plane = np.linalg.qr(rng.normal(size=(k + more, k + more)))[0][:k]
+    old, new = rng.normal(size=(2, 12, k))
+    projection = fitted(old @ plane + shift, k)
+    assert projection.distortion_.log_L < 1e-10
+    Y = projection.transform(np.vstack([old, new]) @ plane + shift)
+    assert hs.distortion(Y, pdist(np.vstack([old, new]))).log_L < 1e-9
+    assert_allclose(pdist(Y), pdist(np.vstack([old, new])), rtol=1e-9)  # the scale is right too
+
+
+def test_rows_are_mapped_one_by_one():
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(25, 6)), rng.normal(size=(9, 6))
+    projection = fitted(X, 3)
+    assert_array_equal(projection.transform(X), projection.embedding_)
+    assert_array_equal(
+        NearIsometricProjection(**projection.get_params()).fit_transform(X), projection.embedding_
+    )
+    assert_allclose(projection.embedding_, X @ projection.components_.T, rtol=1e-12, atol=1e-12)
+    together = projection.transform(new)
+    for row, y in zip(new, together, strict=True):
+        assert_allclose(projection.transform(row[None]), y[None], rtol=1e-12, atol=1e-13)
+    new[1:] = 1e3 * rng.normal(size=(8, 6))
+    assert_array_equal(projection.transform(new)[0], together[0])
+
+
+def test_columns_are_uncorrelated_and_ordered_by_variance():
+    projection = fitted(np.random.default_rng(0).normal(size=(40, 6)), 3)
+    covariance = np.cov(projection.embedding_.T)
+    assert (np.diff(np.diag(covariance)) < 0).all()
+    assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-12)
+    W = projection.components_
+    assert (W[np.arange(3), np.abs(W).argmax(axis=1)] > 0).all()
+
+
+def test_distortion_is_that_of_the_embedding():
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    projection = fitted(X, 2)
+    q, ratio = projection.distortion_, pdist(projection.embedding_) / pdist(X)
+    assert q.log_L == pytest.approx(np.log(ratio.max() / ratio.min()), rel=1e-10)
+    assert q.expansion == pytest.approx(ratio.max(), rel=1e-10)
+    assert q.contraction == pytest.approx(ratio.min(), rel=1e-10)
+    assert q.median == 1
+    assert np.median(ratio) == pytest.approx(1, rel=1e-10)
+    for level, value in q.quantiles.items():
+        assert value == pytest.approx(np.quantile(ratio, level), rel=1e-10)
+    for factor, share in q.within.items():
+        assert share == np.mean((ratio <= factor) & (ratio >= 1 / factor))
+    assert q.worst_factor == pytest.approx(max(ratio.max(), 1 / ratio.min()), rel=1e-10)
+    assert (q.n_pairs, q.looked_at) == (780, "all pairs")
+    assert math.isnan(q.held_out_log_L)
+    i, j = q.worst_pairs["contraction"][0]
+    assert squareform(ratio)[i, j] == ratio.min()
+
+
+@every_objective
+def test_history_tells_of_every_descent(objective):
+    projection = fitted(cloud(30, 6), 2, objective=objective)
+    history = projection.history_
+    assert all(0 <= stage["iterations"] <= 60 for stage in history)
+    assert all(math.isfinite(stage["objective"]) for stage in history)
+    pairs_used = [stage["pairs"] for stage in history]
+    assert pairs_used[0] == 30 * 29 // 2
+    assert pairs_used == sorted(pairs_used)  # the worst ones join
+    assert history[0]["loss"] == "stress"
+    assert projection.n_iter_ == sum(stage["iterations"] for stage in history)
+    assert 0 < projection.seconds_ < 60
+
+
+@every_objective
+@pytest.mark.parametrize("rank", [2, 3, 5])
+@pytest.mark.parametrize("validation_fraction", [0, 0.3])
+def test_a_rank_that_is_given_is_kept(rank, validation_fraction, objective):
+    X = cloud(30, 8) * 0.8 ** np.arange(8)
+    options = {"rank": rank, "validation_fraction": validation_fraction, "objective": objective}
+    projection = fitted(X, 2, **options)
+    axes = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2]
+    assert projection.rank_ == rank
+    assert_allclose(projection.components_ @ axes[rank:].T, 0, atol=1e-12)
+    assert np.linalg.norm(projection.components_ @ axes[rank - 1]) > 1e-6
+
+
+@pytest.mark.parametrize("factor", [1.25, 2.0])
+def test_most_keeps_more_pairs_and_worst_a_smaller_log_L(factor):
+    X = cloud(120, 8) * 0.7 ** np.arange(8)
+    most, worst = (
+        fitted(X, 2, objective=objective, factor=factor).distortion_
+        for objective in ("most", "worst")
+    )
+    assert most.within[factor] > worst.within[factor]
+    assert worst.log_L < most.log_L
+
+
+@pytest.mark.parametrize("scales", [[1, 1, 1], [1e10, 1, 1e-2], [1, 1, 0]], ids=str)
+def test_all_directions_are_a_similarity(scales):
+    X = np.random.default_rng(0).normal(size=(20, 3)) * scales
+    projection = fitted(X, 3)
+    assert projection.distortion_.log_L < 1e-12
+    assert_allclose(projection.components_ @ projection.components_.T, np.eye(3), atol=1e-12)
+
+
+def test_directions_that_are_missing_are_zeros():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2)) @ rng.normal(size=(2, 6))
+    projection = fitted(X, 4)
+    assert projection.rank_ == 2
+    assert projection.distortion_.log_L < 1e-12
+    assert projection.embedding_.shape == (20, 4)
+    assert_array_equal(projection.embedding_[:, 2:], 0)
+    assert_allclose(pdist(projection.embedding_), pdist(X), rtol=1e-10)
+
+
+def test_two_points_keep_their_distance():
+    projection = fitted([[0.0, 3.0, 1.0], [4.0, 0.0, 1.0]], 2)
+    assert projection.distortion_.log_L == 0
+    assert pdist(projection.embedding_)[0] == pytest.approx(5, rel=1e-14)
+
+
+def test_a_map_that_lets_most_points_coincide_says_so():
+    # Beside two far points the others are a billionth apart: too near to be seen as a direction.
+    X = np.zeros((10, 4))
+    X[:8, 1] = 1e-9 * np.array([-1, 1, -2, 2, -3, 3, -4, 4])
+    X[:8, 0], X[9, 0] = 1, -1
+    projection = fitted(X, 1)
+    assert projection.distortion_.log_L > 50  # rounding apart, if not equal
+    assert np.isfinite(projection.components_).all()
+    assert abs(projection.embedding_[8, 0] - projection.embedding_[9, 0]) == pytest.approx(1)
+
+
+# Many points
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Take a hundred points for many."""
+    monkeypatch.setattr(pairs, "ALL_PAIRS_UP_TO", 100)
+    monkeypatch.setattr(metrics, "ALL_PAIRS_UP_TO", 100)
+    monkeypatch.setattr(pairs, "RANDOM_PAIRS", 20_000)
+    monkeypatch.setattr(pairs, "NEAR_ROWS", 200)
+
+
+def torus_factor(n):
+    u, v = np.random.default_rng(0).uniform(0, 2 * np.pi, (2, n))
+    waves = [f(m * u) for m in (1, 2) for f in (np.cos, np.sin)]
+    waves += [3.5 / m * f(m * v) for m in (1, 2, 3) for f in (np.cos, np.sin)]
+    return np.column_stack(waves)
+
+
+@pytest.mark.usefixtures("large")
+@every_objective
+def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
+    monkeypatch.setattr(module, "MAX_ROWS", 150)
+    X = torus_factor(400)
+    projection = fitted(X, 3, objective=objective)
+    assert projection.embedding_.shape == (400, 3)
+    assert projection.history_[0]["pairs"] == 150 * 149 // 2
+    order = np.random.default_rng(1).permutation(400)
+    again = fitted(X[order], 3, objective=objective)  # the same 150, whatever their places
+    one, other = (W / np.linalg.norm(W) for W in (projection.components_, again.components_))
+    assert_allclose(other, one, rtol=0, atol=1e-6)  # the median is that of other random pairs
+    found, leading = projection.distortion_, row_distortion(principal(X, 3), X)
+    assert "random pairs" in found.looked_at
+    if objective == "most":
+        assert found.within[1.5] > leading.within[1.5]
+    else:
+        assert found.log_L < leading.log_L
+
+
+# Rules and errors
+
+
+@estimator_checks(
+    NearIsometricProjection(n_init=1, max_iter=5, validation_fraction=0),
+    NearIsometricProjection(1, n_init=2, max_iter=3),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@every_objective
+def test_clones_and_pickles_keep_what_was_learned(objective):
+    X = cloud(25, 5)
+    projection = fitted(X, 2, objective=objective, factor=2.0, n_init=1)
+    again = pickle.loads(pickle.dumps(projection))
+    assert_array_equal(again.transform(X), projection.embedding_)
+    assert again.distortion_.describe() == projection.distortion_.describe()
+    fresh = clone(projection)
+    assert fresh.get_params() == projection.get_params()
+    assert not hasattr(fresh, "components_")
+    assert_array_equal(fresh.fit_transform(X), projection.embedding_)
+
+
+def test_columns_of_the_output_have_names():
+    projection = fitted(np.random.default_rng(0).normal(size=(10, 4)), 2)
+    names = ["nearisometricprojection0", "nearisometricprojection1"]
+    assert list(projection.get_feature_names_out()) == names
+    with pytest.raises(NotFittedError):
+        NearIsometricProjection().transform(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "match"),
+    [
+        ({"objective": "best"}, ValueError, "objective='best'"),
+        ({"factor": 1}, ValueError, "factor=1.*> 1"),
+        ({"n_components": 0}, ValueError, "n_components=0 is out of range"),
+        ({"n_components": 5}, ValueError, "X has 4 features; pass n_components <= 4"),
+        ({"n_components": 1.5}, TypeError, "pass an integer"),
+        ({"rank": 1}, ValueError, "rank=1 is out of range; pass an integer >= 2"),
+        ({"rank": 2.5}, TypeError, "rank"),
+        ({"n_init": 0}, ValueError, "n_init=0"),
+        ({"max_iter": 0}, ValueError, "max_iter=0"),
+        ({"validation_fraction": 1}, ValueError, "validation_fraction=1"),
+        ({"validation_fraction": -0.1}, ValueError, "validation_fraction"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(parameters, error, match):
+    X = np.random.default_rng(0).normal(size=(10, 4))
+    with pytest.raises(error, match=match):
+        NearIsometricProjection(**parameters).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "match"),
+    [
+        (np.ones((5, 3)), "All 5 rows of X are equal"),
+        (np.ones((5, 3)) + 1e-16 * np.eye(5, 3), "All 5 rows of X are equal"),
+        ([[1.0, 2.0], [np.nan, 1.0], [0.0, 1.0]], "NaN.*row 1, column 0"),
+        ([[1.0, 2.0], [np.inf, 1.0], [0.0, 1.0]], "infinity.*row 1, column 0"),
+        ([[1.0, 2.0]], "minimum of 2"),
+        ([1.0, 2.0], "2D array"),
+        ([["a", "b"], ["c", "d"]], "text"),
+        (pd.DataFrame({"size": [1.0, 2.0], "kind": ["a", "b"]}), "'kind' are not numeric"),
+    ],
+    ids=["equal", "nearly equal", "nan", "infinite", "one row", "flat", "text", "text column"],
+)
+def test_data_without_distances_are_refused(X, match):
+    with pytest.raises(ValueError, match=match):
+        NearIsometricProjection().fit(X)
