@@ -13,6 +13,7 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, leading_pairs
 from heatsketch.operators.base import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
+from heatsketch.spectral.chebyshev import spectrum_ends
 from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.filters import Filter
 
@@ -33,10 +34,12 @@ class Coordinates:
     Attributes
     ----------
     values : array (K,)
-        By modulus, descending.
+        The largest ones, descending; by modulus if they are all.
     vectors : array (n, K)
     rest : Deflated or None
         A less the pairs; None if they are all.
+    lowest : float
+        A lower bound on the eigenvalues of the rest.
     columns : int
         Columns r of the sketch.
     seed : int
@@ -46,6 +49,7 @@ class Coordinates:
     values: Array
     vectors: Array
     rest: Deflated | None
+    lowest: float
     columns: int
     seed: int
 
@@ -56,14 +60,16 @@ class Coordinates:
         if diffusion.n <= max(SPECTRAL_LIMIT, count + 1):
             values, vectors = all_eigenpairs(A)
             order = np.argsort(-np.abs(values), kind="stable")
-            return cls(values[order], vectors[:, order], None, columns, seed)
+            return cls(values[order], vectors[:, order], None, 0.0, columns, seed)
         values, vectors = leading_pairs(A, count)
-        return cls(values, vectors, A.without(vectors), columns, seed)
+        lowest = spectrum_ends(A)[0][0]
+        return cls(values, vectors, A.without(vectors), lowest, columns, seed)
 
     def is_complete(self, f: Filter) -> bool:
         """Say whether what the pairs leave out is negligible under a filter."""
-        weights = np.abs(f.scaled(self.values)[0])
-        return self.rest is None or bool(weights[-1] <= _NEGLIGIBLE * weights.max())
+        weights = np.abs(f.scaled(np.append(self.values, self.lowest))[0])
+        left_out = weights[-2:].max()  # the others lie between: |f| is largest at an end
+        return self.rest is None or bool(left_out <= _NEGLIGIBLE * weights.max())
 
     def weights(self, f: Filter) -> tuple[Array, float]:
         """Return f(λ) of the pairs (K,), 0 where it is rounding, divided by e^s; and s."""
