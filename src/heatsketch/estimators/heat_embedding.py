@@ -159,7 +159,12 @@ random_state
         known = self.__dict__.pop("_known", None)  # eigenpairs, which need not be kept
         if self.projection_ is not None:
             found = diffusion_distortion(
-                self.embedding_, self.diffusion_, self.time_, filter=self.filter, eigenpairs=known
+                self.embedding_,
+                self.diffusion_,
+                self.time_,
+                filter=self.filter,
+                eigenpairs=known,
+                log_scale=self.diagnostics_["log_scale"],
             )
             held_out = self.projection_.distortion_.held_out_log_L
             self.distortion_ = found._replace(held_out_log_L=held_out)

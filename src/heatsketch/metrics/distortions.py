@@ -14,6 +14,7 @@ from heatsketch.metrics.all_pairs import all_distances
 from heatsketch.metrics.distances import Pairs, check_pairs, compared_rows
 from heatsketch.metrics.some_pairs import candidate_pairs, counts, sampled_distances, scaled
 from heatsketch.neighbors import pair_distances
+from heatsketch.spectral.apply import Block
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -194,6 +195,7 @@ def diffusion_distortion(
     n_pairs: int | None = None,
     rng: Rng = 0,
     eigenpairs: Eigenpairs | None = None,
+    log_scale: float = 0.0,
 ) -> Distortion:
     """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
 
@@ -219,6 +221,9 @@ def diffusion_distortion(
     eigenpairs : (values (r,), vectors (n, r)), optional
         Where they are known, all those of A without √π whose f(λ) counts (they change the result
         by rounding only); beyond 2,048 points the `leading_pairs`.
+    log_scale : float, default 0
+        The embedding is F e^log_scale: at times at which that is beyond the range of numbers,
+        estimators have it in `diagnostics_["log_scale"]`.
 
     Raises
     ------
@@ -249,14 +254,20 @@ def diffusion_distortion(
     n_pairs = RANDOM_PAIRS if n_pairs is None else n_pairs
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     if n <= ALL_PAIRS_UP_TO:
-        D, D_exponent = scaled(all_distances(compared, eigenpairs).unscaled())
+        distances = all_distances(compared, eigenpairs)
+        D, D_exponent = scaled(_over(distances, log_scale))
         i, j = np.triu_indices(n, 1)
         return _summary(pdist(F), D, exponent - D_exponent, i, j, len(i), "all pairs", _ROUNDING)
     generator = np.random.default_rng(rng)
     i, j, distances, looked_at = sampled_distances(F, compared, n_pairs, generator, eigenpairs)
-    D, D_exponent = scaled(distances.unscaled())
+    D, D_exponent = scaled(_over(distances, log_scale))
     embedded, exponent = pair_distances(F, F, i, j), exponent - D_exponent
     return _summary(embedded, D, exponent, i, j, n_pairs, looked_at, _ROUNDING, n_pairs)
+
+
+def _over(distances: Block, log_scale: float) -> Array:
+    """Return distances / e^log_scale."""
+    return distances._replace(log_scale=distances.log_scale - log_scale).unscaled()
 
 
 def share_within(Y: Array, F: Array, factor: float) -> float:
