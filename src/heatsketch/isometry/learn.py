@@ -121,12 +121,11 @@ class _Learner:
     def _most(self, maps: Sequence[Array]) -> Array:
         """Keep the largest share within the factor, then lower log L at a little of its cost."""
         window, max_iter = Missed(self.settings.factor), self.settings.max_iter
+        stages: list[Loss] = [window]
+        stages += [Both(window, LogDistortion(beta), _LOG_L_WEIGHT) for beta in _SHARE_BETAS]
         found = [(self._judged(Q), Q) for Q in maps]
         for seen, Q in list(found):
-            for loss in (
-                window,
-                *(Both(window, LogDistortion(b), _LOG_L_WEIGHT) for b in _SHARE_BETAS),
-            ):
+            for loss in stages:
                 if loss is not window:
                     self._add(seen.most_changed(_WORST_PAIRS))
                 Q = self.problem.descend(Q, loss, max_iter)
