@@ -116,7 +116,7 @@ def reference(plan):
     points = np.random.default_rng(0).choice(n, sample_size(n), replace=False)
     i, j = np.triu_indices(len(points), 1)
     pairs = np.array([points[i], points[j]])
-    D = hs.diffusion_distance(fitted.diffusion_, fitted.time_, pairs=pairs)
+    D = hs.diffusion_distance(fitted.diffusion_, fitted.time_, pairs=tuple(pairs))
     return {"pairs": pairs, "D": D, "time": float(fitted.time_)}
 
 
