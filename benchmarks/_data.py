@@ -225,7 +225,25 @@ def clusters(n):
     return Data(*overlapping(n))
 
 
+def garbage(n):
+    """Return digits with one in a hundred rows of noise, which has a label of its own."""
+    data = digits(n)
+    rng = np.random.default_rng(0)
+    noise = rng.uniform(0, 16, (max(1, n // 100), data.X.shape[1]))
+    return Data(np.vstack([data.X, noise]), np.append(data.label, np.full(len(noise), 10)))
+
+
+def pieces(n):
+    """Return forty clusters of different width that no neighbour graph connects."""
+    rng = np.random.default_rng(0)
+    centers, widths = rng.normal(size=(40, 20)) * 3, rng.uniform(0.2, 1.0, 40)
+    labels = rng.integers(0, 40, n)
+    return Data(centers[labels] + widths[labels, None] * rng.normal(size=(n, 20)), labels)
+
+
 SETS = {
+    "garbage": (garbage, 1797),
+    "pieces": (pieces, 4000),
     "wine": (wine, 178),
     "cells": (cells, 700),
     "digits": (digits, 1797),

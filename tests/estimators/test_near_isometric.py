@@ -184,8 +184,20 @@ def test_columns_are_uncorrelated_and_ordered_by_variance():
     covariance = np.cov(projection.embedding_.T)
     assert (np.diff(np.diag(covariance)) < 0).all()
     assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-12)
-    W = projection.components_
-    assert (W[np.arange(3), np.abs(W).argmax(axis=1)] > 0).all()
+
+
+def test_the_longer_tail_of_each_column_points_up():
+    # Also where every weight has the other sign: the rule is about points, not about weights.
+    X = np.random.default_rng(0).exponential(size=(60, 6)) * [1, 2, 3, 4, 5, 6]
+    for sign in (1, -1):
+        Y = fitted(sign * X, 2).embedding_
+        assert (((Y - Y.mean(axis=0)) ** 3).sum(axis=0) > 0).all()
+
+
+def test_where_both_tails_are_alike_the_largest_weight_is_positive():
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    W = fitted(np.vstack([X, -X]), 2).components_
+    assert (W[np.arange(2), np.abs(W).argmax(axis=1)] > 0).all()
 
 
 def test_distortion_is_that_of_the_embedding():

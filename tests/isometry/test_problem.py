@@ -52,7 +52,9 @@ def principal(F):
 
 
 @pytest.mark.parametrize("wide", [1, 512], ids=["Gram matrix", "factors"])
-@pytest.mark.parametrize("shape", [(30, 6), (6, 30), (30, 30)], ids=lambda v: getattr(v, "__name__", str(v)))
+@pytest.mark.parametrize(
+    "shape", [(30, 6), (6, 30), (30, 30)], ids=lambda v: getattr(v, "__name__", str(v))
+)
 @pytest.mark.parametrize("max_rank", [3, 256])
 def test_coordinates_times_weights_are_principal_components(shape, max_rank, wide, monkeypatch):
     monkeypatch.setattr(module, "_WIDE", wide)
@@ -110,7 +112,9 @@ def test_dilations_are_ratios_of_distances():
 # Descent
 
 
-@pytest.mark.parametrize("loss", [stress, Missed(2.0), LogDistortion(4)], ids=lambda v: getattr(v, "__name__", str(v)))
+@pytest.mark.parametrize(
+    "loss", [stress, Missed(2.0), LogDistortion(4)], ids=lambda v: getattr(v, "__name__", str(v))
+)
 @pytest.mark.parametrize("kept", [None, 2])
 def test_the_objective_has_the_gradient_that_is_told(loss, kept, monkeypatch):
     problem, _ = stated(ellipsoid())
@@ -129,7 +133,9 @@ def test_the_objective_has_the_gradient_that_is_told(loss, kept, monkeypatch):
     assert seen["error"] < 1e-5 * seen["size"]
 
 
-@pytest.mark.parametrize("loss", [stress, Missed(2.0), LogDistortion(16)], ids=lambda v: getattr(v, "__name__", str(v)))
+@pytest.mark.parametrize(
+    "loss", [stress, Missed(2.0), LogDistortion(16)], ids=lambda v: getattr(v, "__name__", str(v))
+)
 def test_descent_lowers_the_loss_and_keeps_a_record(loss):
     problem, _ = stated(ellipsoid())
     Q = random_map((6, 2))

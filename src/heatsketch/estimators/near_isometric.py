@@ -17,6 +17,7 @@ from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import distinct_rows
 from heatsketch.spectral.eigenpairs import column_signs
 
+_SKEWED = 1e-6  # third moment of an axis, relative to its modulus: less is rounding
 EQUAL_BITS = 40  # rows that agree in so many count as one point
 _COINCIDING = 1e-12  # median dilation next to the largest, below which most pairs coincide
 
@@ -206,9 +207,14 @@ def _first_equal(points: Array) -> Array:
 
 
 def _oriented(W: Array, points: Array) -> Array:
-    """Rotate the image to its principal axes; the largest weight of each is positive."""
+    """Rotate the image to its principal axes; the longer tail of each points up.
+
+    Where both tails are alike, the largest weight is positive.
+    """
     Y = points @ W.T
     Y -= Y.mean(axis=0)
     _, axes = np.linalg.eigh(Y.T @ Y)
-    W = axes[:, ::-1].T @ W
-    return W * column_signs(W.T)[:, None]
+    W, Y = axes[:, ::-1].T @ W, Y @ axes[:, ::-1]
+    skew = np.sum(Y**3, axis=0) / np.maximum(np.sum(np.abs(Y) ** 3, axis=0), np.finfo(float).tiny)
+    signs = np.where(np.abs(skew) > _SKEWED, np.sign(skew), column_signs(W.T))
+    return W * signs[:, None]
