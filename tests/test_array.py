@@ -387,6 +387,14 @@ def test_precision_layout_and_the_sign_of_zero_do_not_change_the_order() -> None
     np.testing.assert_array_equal(content_order(whole.astype(int)), content_order(whole))
 
 
+def test_rows_that_repeat_others_come_last() -> None:
+    X = np.vstack([np.zeros((50, 5)), table(30), np.zeros((20, 5)), table(30)[:10]])
+    first = content_order(X)[:31]
+    assert len(np.unique(X[first], axis=0)) == 31
+    assert (first < 81).all()  # each as it comes first
+    np.testing.assert_array_equal(first[first >= 50] - 50, content_order(table(30)))
+
+
 def test_the_columns_count_only_if_they_are_asked_for() -> None:
     X, turn = table(), np.random.default_rng(1).permutation(5)
     without = content_order(X, columns=False)

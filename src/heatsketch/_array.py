@@ -241,9 +241,10 @@ def content_order(X: Points, columns: bool = True) -> Array:
     """Return a permutation of the rows of X (n, d) that looks random but depends on them alone.
 
     Whatever order the rows come in, the same rows come first: choices by position in it do not
-    change when a table is sorted anew. Sorted by a hash of the values (bits of float64, after a
-    division of all by a power of two), in which zeros do not count, so that sparse and dense rows
-    agree; without `columns` also the order of the entries of a row does not count.
+    change when a table is sorted anew. Rows that repeat others come last. Sorted by a hash of the
+    values (bits of float64, after a division of all by a power of two), in which zeros do not
+    count, so that sparse and dense rows agree; without `columns` also the order of the entries of a
+    row does not count.
     """
     n, d = X.shape
     odd = _mixed(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
@@ -266,7 +267,9 @@ def content_order(X: Points, columns: bool = True) -> Array:
             keys[rows] = (bits * odd if columns else bits).sum(axis=1, dtype=np.uint64)
 
         for_each_tile(work, n)
-    return np.argsort(_mixed(keys), kind="stable")
+    order = np.argsort(_mixed(keys), kind="stable")
+    repeats = np.append(False, np.diff(keys[order]) == 0)
+    return np.concatenate([order[~repeats], order[repeats]])
 
 
 def _largest(X: Points) -> float:

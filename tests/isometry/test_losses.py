@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp, ndtri, softmax
 
+from heatsketch.isometry import losses
 from heatsketch.isometry.losses import Both, LogDistortion, Missed, stress
 
 seeds = st.integers(0, 10**6)
@@ -102,7 +103,7 @@ def test_missed_of_a_bell_curve(factor):
     # The mean of exp(-x²/2w²) over a normal law of deviation s is w / √(w² + s²).
     s = 0.2
     ell = s * ndtri((np.arange(20_000) + 0.5) / 20_000)
-    width = 1.25 * math.log(factor)
+    width = losses._WIDTH * math.log(factor)
     expected = 1 - width / math.hypot(width, s)
     assert Missed(factor)(ell)[0] == pytest.approx(expected, abs=1e-4)
 
@@ -117,7 +118,7 @@ def test_a_wider_window_misses_less(seed, factor):
 def test_the_centre_is_where_least_is_missed(seed):
     # A lopsided cloud: its mean is not its centre. Elsewhere the same window misses more.
     ell = np.random.default_rng(seed).exponential(0.3, 200)
-    width = 1.25 * math.log(1.5)
+    width = losses._WIDTH * math.log(1.5)
     around = np.linspace(ell.min(), ell.max(), 2001)[:, None]
     least = (1 - np.exp(-(((ell - around) / width) ** 2) / 2)).mean(axis=1).min()
     assert Missed(1.5)(ell)[0] == pytest.approx(least, abs=1e-4)

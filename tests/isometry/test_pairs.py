@@ -113,8 +113,9 @@ def test_dilations_summarise_as_distortions_do():
     F, Y = cloud(30, 5), cloud(30, 2, seed=1)
     found = dilations(Y, *np.triu_indices(30, 1), pdist(F))
     said = row_distortion(Y, F)
-    assert_allclose(found.values, np.log(pdist(Y) / pdist(F)), rtol=1e-12)
-    assert found.log_L == pytest.approx(said.log_L, rel=1e-12)
+    # In single precision, as all logarithms of dilations.
+    assert_allclose(found.values, np.log(pdist(Y) / pdist(F)), rtol=0, atol=1e-6)
+    assert found.log_L == pytest.approx(said.log_L, rel=1e-6)
     for factor in (1.1, 1.5, 2.0):
         assert found.share(factor) == said.within[factor]
 
@@ -127,8 +128,8 @@ def test_the_pairs_most_changed_are_those_at_both_ends(count):
     changed = np.log(squareform(pdist(Y))[i, j] / squareform(pdist(F))[i, j])
     count = min(count, 435 // 2)
     every = np.sort(found.values)
-    assert_allclose(np.sort(changed[:count]), every[:count], rtol=1e-12)
-    assert_allclose(np.sort(changed[count:]), every[-count:], rtol=1e-12)
+    assert_allclose(np.sort(changed[:count]), every[:count], rtol=0, atol=1e-6)
+    assert_allclose(np.sort(changed[count:]), every[-count:], rtol=0, atol=1e-6)
 
 
 def test_coinciding_points_have_a_finite_dilation():
@@ -146,7 +147,7 @@ def test_up_to_a_limit_all_pairs_judge():
     F, W = cloud(40, 4), cloud(4, 2, seed=1)
     found = Judge(F)(F @ W)
     assert_array_equal(np.stack([found.i, found.j]), np.triu_indices(40, 1))
-    assert found.log_L == pytest.approx(hs.distortion(F @ W, pdist(F)).log_L, rel=1e-10)
+    assert found.log_L == pytest.approx(hs.distortion(F @ W, pdist(F)).log_L, rel=1e-6)
     assert found.n_typical == 40 * 39 // 2
 
 
@@ -163,12 +164,12 @@ def test_some_pairs_of_many_points_judge_nearly_as_all_do():
     F, W = cloud(400, 4), cloud(4, 2, seed=1)
     found, all_pairs = Judge(F)(F @ W), row_distortion(F @ W, F)
     i, j = found.i, found.j
-    assert_allclose(found.values, np.log(cdist(F @ W, F @ W)[i, j] / cdist(F, F)[i, j]), rtol=1e-8)
+    assert_allclose(found.values, np.log(cdist(F @ W, F @ W)[i, j] / cdist(F, F)[i, j]), atol=1e-6)
     assert found.n_typical == 2_000
     share = all_pairs.within[1.5]
     error = 5 * math.sqrt(share * (1 - share) / 2_000)
     assert found.share(1.5) == pytest.approx(share, abs=error)
-    assert found.log_L <= all_pairs.log_L + 1e-9
+    assert found.log_L <= all_pairs.log_L + 1e-6
 
 
 @pytest.mark.usefixtures("large")

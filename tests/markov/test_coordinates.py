@@ -52,8 +52,7 @@ def rows(d, c, f):
 def few_pairs(monkeypatch):
     """Compute 8 eigenpairs of more than 20 points."""
     monkeypatch.setattr(module, "SPECTRAL_LIMIT", 20)
-    monkeypatch.setattr(module, "LEADING_PAIRS", 8)
-    monkeypatch.setattr(module, "_TOLERANCE", 1e-10)
+    monkeypatch.setattr(module, "N_LEADING", 8)
 
 
 # All pairs

@@ -29,6 +29,7 @@ _HOPELESS = 0.1  # below the wanted share: the curve ends
 _BEYOND_DOUBT = 0.05  # above it: a map of its own is not looked for
 _LEFT = 1e-3  # f of a direction next to the first, from which on it counts as left
 _LAST_DOUBLING = 40
+_EQUAL = 2.0**-40  # distance next to the largest, up to which points coincide
 _UNTWISTED = Both(stress, LogDistortion(8.0), 0.05)  # where a strip crosses itself, J_8 is large
 
 
@@ -161,17 +162,21 @@ class _Sample:
     """Some rows, and maps of them to k dimensions of little stress."""
 
     def __init__(self, S: Array, k: int) -> None:
-        self._pairs = random_pairs(len(S), _PAIRS)
-        self._distances = pair_distances(S, S, *self._pairs)
+        i, j = random_pairs(len(S), _PAIRS)
+        distances = pair_distances(S, S, i, j)
+        apart = distances > _EQUAL * distances.max()  # none if all coincide
+        i, j, self._distances = i[apart], j[apart], distances[apart]
+        self._pairs = i, j
         leading = S[:, :_LEADING]  # columns come in the order of their weights
         self._basis = Basis.of(leading, max(_RANK, 2 * k))
         self._Z, self._k, self._width = self._basis.coordinates(leading), k, S.shape[1]
         fitted = slice(0, _FITTED_PAIRS)
-        i, j = self._pairs
         self._problem = Problem.of(self._Z, i[fitted], j[fitted], self._distances[fitted])
 
     def squeezed(self) -> Array:
         """Return the embedding that has room to move at first."""
+        if self._is_trivial:
+            return self.followed(None, stress)
         width = min(self._k + SPARE_DIMENSIONS, self._basis.rank)
         Q = self._problem.squeezed(self._basis.leading(width), self._k)
         return self._Z @ self._padded(self._problem.descend(Q, stress, _ITERATIONS))
@@ -188,19 +193,28 @@ class _Sample:
 
     def kept(self, Y: Array, factor: float) -> float:
         """Return the share of pairs that an embedding keeps within a factor."""
+        if not len(self._distances):
+            return 1.0
         return dilations(Y, *self._pairs, self._distances).share(factor)
 
     def log_L(self, Y: Array) -> float:
         """Return log L of an embedding over the pairs."""
+        if not len(self._distances):
+            return 0.0
         return dilations(Y, *self._pairs, self._distances).log_L
 
     def _descended(self, Y: Array | None, loss: Loss) -> Array:
-        if self._basis.rank <= self._k:
+        if self._is_trivial:
             return self._padded(self._basis.leading(self._k))
         Q = self._basis.leading(self._k)
         if Y is not None:
             Q = np.linalg.lstsq(self._Z, Y, rcond=None)[0]
         return self._problem.descend(Q, loss, _ITERATIONS)
+
+    @property
+    def _is_trivial(self) -> bool:
+        """Whether there is nothing to choose."""
+        return self._basis.rank <= self._k or not len(self._distances)
 
     def _padded(self, Q: Array) -> Array:
         """Return the map with k columns, of which some are 0 where there are fewer directions."""
