@@ -24,9 +24,7 @@ AFFINITIES = {
 }
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 
-# Rank correlation of the distances in pictures of the same points: a roll of few points has some
-# that are equally good, and rounding decides.
-LEAST_CORRELATION = {"digits": 0.97, "tree": 0.97, "roll": 0.9}
+LEAST_CORRELATION = 0.97  # of the distances in two pictures of the same points
 
 every_affinity = pytest.mark.parametrize("affinity", AFFINITIES.values(), ids=AFFINITIES)
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
@@ -390,7 +388,7 @@ def test_the_picture_is_the_same_for_every_seed_and_order_of_rows(name):
     assert other.time_ == first.time_
     same = np.empty_like(first.embedding_)
     same[order] = other.embedding_
-    assert spearmanr(pdist(same), pdist(first.embedding_))[0] >= LEAST_CORRELATION[name]
+    assert spearmanr(pdist(same), pdist(first.embedding_))[0] >= LEAST_CORRELATION
 
 
 @pytest.mark.parametrize(("name", "time"), [("tree", 8), ("roll", 32)])

@@ -27,7 +27,6 @@ _WORST_PAIRS = 500  # most stretched and as many most shrunk ones, that join the
 _ROUNDS = 2  # of adding them, for each β
 _SEARCH_BETA = 16.0
 _BETAS = (64.0, 256.0, 1024.0)
-_SHARE_BETAS = (16.0, 64.0, 64.0)
 _LOG_L_WEIGHT = 0.01  # of J_β beside the share
 _SHARE_GIVEN_UP = 0.01  # by "most", for a smaller log L
 
@@ -119,18 +118,19 @@ class _Learner:
         return self.judge(self.Z @ Q)
 
     def _most(self, maps: Sequence[Array]) -> Array:
-        """Keep the largest share within the factor, then lower log L at a little of its cost."""
-        window, max_iter = Missed(self.settings.factor), self.settings.max_iter
-        stages: list[Loss] = [window]
-        stages += [Both(window, LogDistortion(beta), _LOG_L_WEIGHT) for beta in _SHARE_BETAS]
-        found = [(self._judged(Q), Q) for Q in maps]
-        for seen, Q in list(found):
-            for loss in stages:
-                if loss is not window:
-                    self._add(seen.most_changed(_WORST_PAIRS))
+        """Keep the largest share within the factor, then lower log L at a little of its cost.
+
+        Few iterations, and no pairs that join: where a few worst pairs pull, rounding decides
+        between pictures.
+        """
+        max_iter, hard = self.settings.max_iter, LogDistortion(_SEARCH_BETA)
+        window = Missed(self.settings.factor)
+        found = []
+        for Q in [*maps, *(self.problem.descend(Q, hard, max_iter) for Q in maps)]:
+            found.append((self._judged(Q), Q))
+            for loss in (window, Both(window, hard, _LOG_L_WEIGHT)):
                 Q = self.problem.descend(Q, loss, max_iter)
-                seen = self._judged(Q)
-                found.append((seen, Q))
+                found.append((self._judged(Q), Q))
         return self._best_of_share(found)[1]
 
     def _best_of_share(self, found: Sequence[tuple[Dilations, Array]]) -> tuple[Dilations, Array]:
