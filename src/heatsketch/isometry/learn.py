@@ -29,6 +29,9 @@ _SEARCH_BETA = 16.0
 _BETAS = (64.0, 256.0, 1024.0)
 _LOG_L_WEIGHT = 0.01  # of J_β beside the share
 _SHARE_GIVEN_UP = 0.01  # by "most", for a smaller log L
+_LOG_L_AS_GOOD = (
+    0.25  # difference that does not decide between maps: an extreme, which rounding moves
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +137,12 @@ class _Learner:
         return self._best_of_share(found)[1]
 
     def _best_of_share(self, found: Sequence[tuple[Dilations, Array]]) -> tuple[Dilations, Array]:
-        """Return the map of least log L among those of nearly the largest share."""
+        """Return the first of nearly the least log L among those of nearly the largest share."""
         shares = [seen.share(self.settings.factor) for seen, _ in found]
         floor = max(shares) - _SHARE_GIVEN_UP
         kept = [pair for pair, share in zip(found, shares, strict=True) if share >= floor]
-        return min(kept, key=lambda pair: pair[0].log_L)
+        least = min(seen.log_L for seen, _ in kept)
+        return next(pair for pair in kept if pair[0].log_L <= least + _LOG_L_AS_GOOD)
 
     def _worst(self, maps: Sequence[Array]) -> Array:
         """Lower log L, with the worst pairs of all in the working set."""
