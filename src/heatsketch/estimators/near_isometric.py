@@ -89,7 +89,7 @@ class NearIsometricProjection(Embedder):
     few minima, over 20,000 random pairs, out of k + 12 dimensions whose spare ones are squeezed
     away; then a smooth share, or J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β, which approaches
     log L as β grows. All pairs (beyond 2,048 points: 250,000, and nearest neighbours in input and
-    embedding) are looked at between descents, and those changed most join.
+    embedding) are looked at between descents; for "worst" those changed most join.
 
     Rows are chosen by their values, not by their positions: the map does not depend on the order
     of the rows. Rows that agree in 12 digits count as one point.
