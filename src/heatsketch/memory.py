@@ -69,7 +69,7 @@ def predict(
     n_components: int | str,
     dtype: Any = np.float64,
     time: Any = 8,
-    n_sketch: int = 256,
+    n_sketch: int = 128,
     affinity: str = "knn",
     n_neighbors: int = 15,
     max_features: int = 500,

@@ -104,9 +104,10 @@ def test_the_default_method_is_the_heat_embedding(circle, tmp_path, capsys):
     ],
 )
 def test_options_reach_the_heat_embedding(clouds, tmp_path, monkeypatch, capsys, given, expected):
-    from heatsketch.estimators import heat_embedding as embedding
+    from heatsketch.markov import coordinates
 
-    monkeypatch.setattr(embedding, "SPECTRAL_LIMIT", 30)  # so that the sketch is used
+    monkeypatch.setattr(coordinates, "SPECTRAL_LIMIT", 30)  # so that the sketch is used
+    monkeypatch.setattr(coordinates, "N_LEADING", 3)
     out = tmp_path / "out.npy"
     common = ("--affinity", "dense", "--epsilon", 2)
     assert exit_code("embed", clouds, "-o", out, *common, *given) == 0
