@@ -13,7 +13,7 @@ from heatsketch.estimators import _time_choice as module
 from heatsketch.estimators import heat_embedding
 from heatsketch.markov import coordinates
 from heatsketch.metrics import diffusion_distortion
-from problems.clouds import cloud
+from problems.clouds import cloud, noisy_tree
 
 every_filter = pytest.mark.parametrize("filter", ["power", "heat"])
 
@@ -26,13 +26,6 @@ def make(n_components=2, time="auto", **changes):
 def torus(**changes):
     X, _ = hs.datasets.stretched_torus(50, rng=0)
     return make(affinity="dense", epsilon=1.0, **changes).fit(X)
-
-
-def noisy_tree(n=200, branches=5):
-    rng = np.random.default_rng(0)
-    directions = np.linalg.qr(rng.normal(size=(10, branches)))[0].T
-    on = directions[rng.integers(0, branches, n)] * rng.uniform(size=(n, 1))
-    return on + 0.03 * rng.normal(size=(n, 10))
 
 
 SETS = {
@@ -180,6 +173,7 @@ def test_a_share_out_of_reach_gives_the_best_time_and_a_warning(limit, monkeypat
 # The sample
 
 
+@pytest.mark.slow
 def test_the_sample_is_part_of_the_points(monkeypatch):
     # 100 of 300 points: a share has a standard error of some 4 % by the points.
     X = hs.datasets.stretched_torus(300, rng=0)[0]

@@ -31,3 +31,11 @@ def on_torus(u, v, radius=1.0):
 def even_torus(n, m, radius=1.0):
     """Return the grid of n × m angles on the torus."""
     return on_torus(np.repeat(even_angles(n), m), np.tile(even_angles(m), n), radius)
+
+
+def noisy_tree(n=200, branches=5, d=10):
+    """Return points of branches of unit length from one point, at right angles, with noise."""
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(d, branches)))[0].T
+    on = directions[rng.integers(0, branches, n)] * rng.uniform(size=(n, 1))
+    return on + 0.03 * rng.normal(size=(n, d))
