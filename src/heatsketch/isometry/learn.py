@@ -13,9 +13,19 @@ from heatsketch._array import single_threaded_blas
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import Both, LogDistortion, Loss, Missed, stress
-from heatsketch.isometry.pairs import Dilations, Judge, near_pairs, random_pairs
-from heatsketch.isometry.problem import SPARE_DIMENSIONS, Basis, Problem, units
+from heatsketch.isometry.pairs import Dilations, Judge, all_distances, near_pairs, random_pairs
+from heatsketch.isometry.problem import (
+    LEAST_LOG_L,
+    LEAST_STRESS,
+    SPARE_DIMENSIONS,
+    AllPairs,
+    Basis,
+    Problem,
+    units,
+)
 from heatsketch.neighbors import pair_distances
+
+Found = tuple[Array, list[dict[str, Any]]]  # a map (R, k), and the history
 
 OBJECTIVES = ("most", "worst")
 MAX_ROWS = 20_000  # a linear map has r k numbers: more rows to learn it from change little
@@ -27,6 +37,14 @@ _WORST_PAIRS = 500  # most stretched and as many most shrunk ones, that join the
 _ROUNDS = 2  # of adding them, for each β
 _SEARCH_BETA = 16.0
 _BETAS = (64.0, 256.0, 1024.0)
+_FEW_ROWS = 700  # all their pairs at once take no longer than a working set
+_UNFOLDED = 0.5  # J_16 of all pairs: another start would hardly be better
+_STARTS = (  # spare dimensions, and how a map is squeezed out of them
+    (SPARE_DIMENSIONS, LEAST_STRESS),
+    (1, LEAST_LOG_L),
+    (2, LEAST_LOG_L),
+    (SPARE_DIMENSIONS, LEAST_LOG_L),
+)
 _LOG_L_WEIGHT = 0.01  # of J_β beside the share
 _SHARE_GIVEN_UP = 0.01  # by "most", for a smaller log L
 _LOG_L_AS_GOOD = (
@@ -88,7 +106,9 @@ def learn(
         rank, held_out = _validated(F[:n_rows], n_held, k, settings, rng)
         basis = basis.cut(rank)
     logger.info("learning %d of %d directions", k, F.shape[1])
-    Q, history = _Learner(F, basis, settings).run(k, rng, starts)
+    few = settings.objective == "worst" and len(F) <= _FEW_ROWS
+    find = _least_log_L if few else _on_a_working_set
+    Q, history = find(F, basis, k, settings, rng, starts)
     return Learned((basis.axes @ Q).T, len(Q), held_out, history)
 
 
@@ -97,6 +117,46 @@ def _all_directions(basis: Basis, k: int) -> Learned:
     rotation = (basis.axes * basis.weights).T  # (R, r)
     missing = np.zeros((k - len(rotation), rotation.shape[1]))
     return Learned(np.vstack([rotation, missing]), len(rotation), math.nan, [])
+
+
+def _least_log_L(
+    F: Array,
+    basis: Basis,
+    k: int,
+    settings: Settings,
+    rng: np.random.Generator,
+    starts: Sequence[Array],
+) -> Found:
+    """Lower log L of all pairs of few rows: from several starts at small β, from the best on."""
+    problem = AllPairs(basis.coordinates(F), all_distances(F))
+    search, max_iter = LogDistortion(_SEARCH_BETA), settings.max_iter
+    given = [basis.leading(k), *map(basis.express, starts)]
+    tried: list[tuple[float, Array]] = []
+    for start in range(settings.n_init):
+        spare, squeeze = _STARTS[start] if start < len(_STARTS) else _STARTS[1 + start % 2]
+        width = min(k + spare, basis.rank)
+        Q = basis.leading(width) if start < len(_STARTS) else _random_map(basis, width, rng)
+        Q = problem.descend(problem.squeezed(Q, k, squeeze), search, max_iter)
+        tried.append((problem.history[-1]["objective"], Q))
+        if tried[-1][0] < _UNFOLDED:
+            break
+    at = min(tried, key=lambda pair: pair[0])[1]
+    found = [*given, at]
+    for beta in _BETAS:
+        at = problem.descend(at, LogDistortion(beta), max_iter)
+        found.append(at)
+    return min(found, key=problem.log_L), problem.history
+
+
+def _on_a_working_set(
+    F: Array,
+    basis: Basis,
+    k: int,
+    settings: Settings,
+    rng: np.random.Generator,
+    starts: Sequence[Array],
+) -> Found:
+    return _Learner(F, basis, settings).run(k, rng, starts)
 
 
 class _Learner:
@@ -110,7 +170,7 @@ class _Learner:
 
     def run(
         self, k: int, rng: np.random.Generator, starts: Sequence[Array]
-    ) -> tuple[Array, list[dict[str, Any]]]:
+    ) -> Found:
         """Return the map (R, k) and the history."""
         maps = [*searched(self.problem, self.basis, k, self.settings, rng)]
         maps += map(self.basis.express, starts)
@@ -177,8 +237,12 @@ def searched(
         if start < 4:
             Q = basis.leading(width)
         else:
-            Q = basis.weights[:, None] * rng.standard_normal((basis.rank, width))
+            Q = _random_map(basis, width, rng)
         yield problem.descend(problem.squeezed(Q, k), stress, settings.max_iter)
+
+
+def _random_map(basis: Basis, width: int, rng: np.random.Generator) -> Array:
+    return basis.weights[:, None] * rng.standard_normal((basis.rank, width))
 
 
 def _validated(
@@ -199,11 +263,11 @@ def _validated(
         ranks = ranks if settings.rank else _ranks(basis.rank, k)
     candidates = []
     for R in ranks:
-        fitting = Problem(problem.units[:, :R], problem.variances[:R, :R])
+        fitting = Problem(problem.variances[:R, :R], problem.units[:, :R])
         at = Q[:R]
         for loss in losses:
             at = fitting.descend(at, loss, settings.max_iter)
-        unseen = Problem(units(Z[:, :R], i, j, distances), fitting.variances)
+        unseen = Problem(fitting.variances, units(Z[:, :R], i, j, distances))
         found = unseen.log_dilations(at)
         candidates.append((LogDistortion(_SEARCH_BETA)(found)[0], R, float(np.ptp(found))))
     _, R, held_out = min(candidates)

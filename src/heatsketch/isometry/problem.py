@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
+from scipy.spatial.distance import pdist, squareform
 
 from heatsketch._array import row_tiles
 from heatsketch._typing import Array
-from heatsketch.isometry.losses import Loss, stress
+from heatsketch.isometry.losses import LogDistortion, Loss, stress
 
 SPARE_DIMENSIONS = 12  # that a map is squeezed out of
-_SPARE_WEIGHTS = (0.015, 0.05, 0.15, 0.5, 1.5)  # of the share of variance in spare dimensions
-_SQUEEZE_ITERATIONS = 30  # for each of them
 _MIN_RELATIVE_SCALE = 1e-7  # of a direction: smaller ones are rounding
 _WIDE = 512  # columns beyond which the directions come from their Gram matrix
 _TINY = 1e-24  # squared dilation that counts as zero
 _PERTURBATION = 0.01  # of a map under which pairs coincide, relative to its norm
 _COLLAPSED = -10.0  # ℓ, relative to the mean
+
+
+@dataclass(frozen=True)
+class Squeeze:
+    """How a map is pressed out of spare dimensions."""
+
+    loss: Loss
+    weights: tuple[float, ...]  # of the share of variance in spare dimensions, one after another
+    iterations: int  # for each of them
+
+
+LEAST_STRESS = Squeeze(stress, (0.015, 0.05, 0.15, 0.5, 1.5), 30)
+LEAST_LOG_L = Squeeze(LogDistortion(8.0), (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), 25)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,24 +88,24 @@ class Basis:
 
 
 @dataclass(eq=False)
-class Problem:
-    """Pairs of rows of F in a basis, as differences of unit length, and a record of the descents.
+class Descents(ABC):
+    """Pairs of rows whose distances a map Q (R, k) is to keep, and a record of the descents."""
 
-    A map is Q (R, k); the dilation of a pair is the length of its row of `units` @ Q.
-    """
-
-    units: Array  # (m, R), float32
     variances: Array  # (R, R), the scatter of the coordinates of all rows
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list, kw_only=True)
 
-    @classmethod
-    def of(cls, Z: Array, i: Array, j: Array, distances: Array) -> Problem:
-        """State the problem of keeping the distances (m,) of pairs of rows of Z (n, R)."""
-        return cls(units(Z, i, j, distances), Z.T @ Z / len(Z))
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of pairs m."""
+
+    @abstractmethod
+    def dilated(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Return the squared dilations s (m,), and a function: weights w (m,) -> Σ w ∇s/2 (R, k)."""
 
     def log_dilations(self, Q: Array) -> Array:
         """Return ℓ (m,) of all pairs."""
-        return np.log(_squares(self.units @ Q.astype(self.units.dtype))) / 2
+        return np.log(self.dilated(Q)[0]) / 2
 
     def descend(
         self, Q: Array, loss: Loss, max_iter: int, kept: int | None = None, weight: float = 0.0
@@ -100,11 +114,9 @@ class Problem:
 
         def objective(q: Array) -> tuple[float, Array]:
             Q = q.reshape(shape)
-            images = self.units @ Q.astype(self.units.dtype)
-            squares = _squares(images)
+            squares, pull = self.dilated(Q)
             value, slope = loss(np.log(squares) / 2)
-            images *= (slope / squares)[:, None]
-            gradient = (self.units.T @ images).astype(float)
+            gradient = pull(slope / squares)
             if weight:
                 share, share_slope = _spare_share(Q, self.variances, kept)
                 value, gradient = value + weight * share, gradient + weight * share_slope
@@ -118,21 +130,21 @@ class Problem:
             method="L-BFGS-B",
             options={"maxiter": max_iter},
         )
-        record = {"loss": str(getattr(loss, "__name__", loss)), "pairs": len(self.units)}
+        record = {"loss": str(getattr(loss, "__name__", loss)), "pairs": self.count}
         record |= {"objective": float(found.fun), "iterations": int(found.nit)}
         self.history.append(record)
         best = found.x.reshape(shape)
         return best / np.linalg.norm(best)  # no loss depends on scale: avoid overflow
 
-    def squeezed(self, Q: Array, kept: int) -> Array:
+    def squeezed(self, Q: Array, kept: int, squeeze: Squeeze = LEAST_STRESS) -> Array:
         """Reduce a map gradually to its first `kept` dimensions.
 
         With many dimensions the distances can all be kept, and there is nothing to choose. The
         penalty on the variance in the spare dimensions then increases step by step: the map that is
         followed hardly depends on the start, and what crosses in the plane has room to pass.
         """
-        for weight in _SPARE_WEIGHTS if kept < Q.shape[1] else ():
-            Q = self.descend(self.principal(Q), stress, _SQUEEZE_ITERATIONS, kept, weight)
+        for weight in squeeze.weights if kept < Q.shape[1] else ():
+            Q = self.descend(self.principal(Q), squeeze.loss, squeeze.iterations, kept, weight)
         return self.principal(Q)[:, :kept]
 
     def principal(self, Q: Array) -> Array:
@@ -148,6 +160,67 @@ class Problem:
         noise = np.random.default_rng(0).standard_normal(Q.shape)
         noise *= np.sqrt(np.diag(self.variances))[:, None]
         return Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
+
+
+@dataclass(eq=False)
+class Problem(Descents):
+    """Pairs of rows of F in a basis, as differences of unit length.
+
+    The dilation of a pair is the length of its row of `units` @ Q.
+    """
+
+    units: Array  # (m, R), float32
+
+    @classmethod
+    def of(cls, Z: Array, i: Array, j: Array, distances: Array) -> Problem:
+        """State the problem of keeping the distances (m,) of pairs of rows of Z (n, R)."""
+        return cls(Z.T @ Z / len(Z), units(Z, i, j, distances))
+
+    @property
+    def count(self) -> int:
+        """Number of pairs m."""
+        return len(self.units)
+
+    def dilated(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Return the squared dilations, and how a map changes them."""
+        images = self.units @ Q.astype(self.units.dtype)
+
+        def pull(weights: Array) -> Array:
+            return np.asarray(self.units.T @ (images * weights[:, None]), float)
+
+        return _squares(images), pull
+
+
+class AllPairs(Descents):
+    """All pairs of the rows of Z (n, R), from their coordinates; their distances are m numbers.
+
+    One step takes n R k + m k operations, in place of the m R k of `Problem`.
+    """
+
+    def __init__(self, Z: Array, distances: Array) -> None:
+        super().__init__(Z.T @ Z / len(Z))
+        self._Z, self._inverse = Z, 1 / distances**2
+
+    @property
+    def count(self) -> int:
+        """Number of pairs m."""
+        return len(self._inverse)
+
+    def dilated(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Return the squared dilations in the order of `pdist`, and how a map changes them."""
+        Y = self._Z @ Q
+        squares = pdist(Y, "sqeuclidean") * self._inverse + _TINY
+
+        def pull(weights: Array) -> Array:
+            W = squareform(weights * self._inverse)
+            return np.asarray(self._Z.T @ (W.sum(axis=0)[:, None] * Y - W @ Y))
+
+        return squares.astype(np.float32), pull
+
+    def log_L(self, Q: Array) -> float:
+        """Return log L, to the last digits."""
+        squares = pdist(self._Z @ Q, "sqeuclidean") * self._inverse
+        return math.log(squares.max() / max(squares.min(), _TINY * squares.max())) / 2
 
 
 def units(Z: Array, i: Array, j: Array, distances: Array) -> Array:
