@@ -15,7 +15,7 @@ from heatsketch.isometry import learn as module
 from heatsketch.isometry import pairs
 from heatsketch.isometry.learn import Settings, learn
 from heatsketch.isometry.losses import LogDistortion
-from heatsketch.isometry.problem import Problem
+from heatsketch.isometry.problem import AllPairs, Problem
 from heatsketch.metrics import row_distortion
 from problems.clouds import cloud, even_circle, on_torus
 from problems.spectra import log_L_of_first_pair
@@ -151,6 +151,33 @@ def test_more_directions_do_not_keep_distances_worse():
     X = cloud(30, 8)
     log_L = [kept(X, 2, rank=rank, n_init=6).log_L for rank in (2, 4, 8)]
     assert log_L[0] > log_L[1] > log_L[2]
+
+
+# All pairs of few rows
+
+
+@given(seeds, st.integers(1, 3))
+def test_all_pairs_of_few_rows_cost_what_they_cost_as_a_list(seed, k):
+    rng = np.random.default_rng(seed)
+    Z, Q, w = cloud(12, 5, seed=seed), rng.standard_normal((5, k)), rng.random(66)
+    distances = pdist(Z)
+    i, j = np.triu_indices(12, 1)
+    few, listed = AllPairs(Z, distances), Problem.of(Z, i, j, distances)
+    assert few.count == listed.count == 66
+    (squares, pull), (expected, pull_expected) = few.dilated(Q), listed.dilated(Q)
+    assert_allclose(squares, expected, rtol=1e-4)
+    slope = pull_expected(w)
+    assert_allclose(pull(w), slope, atol=1e-5 * np.abs(slope).max())
+    exact = (pdist(Z @ Q) / distances) ** 2
+    assert_allclose(few.log_L(Q), np.log(exact.max() / exact.min()) / 2, rtol=1e-9, atol=1e-12)
+
+
+def test_further_starts_are_for_maps_that_are_folded():
+    flat = np.pad(cloud(60, 3), ((0, 0), (0, 3))) + 0.01 * cloud(60, 6, seed=1)
+    folded = even_circle(40) @ np.eye(2, 4) + 0.2 * cloud(40, 4)
+    used = [learned(F, k, n_init=3).history for F, k in ((flat, 3), (folded, 1))]
+    starts = [sum(stage["loss"] == "stress" for stage in history) for history in used]
+    assert starts == [1, 3]
 
 
 # Most pairs
@@ -306,6 +333,7 @@ def test_fewer_directions_are_taken_where_new_points_are_the_better_for_it():
 def test_the_rows_held_out_are_the_first_ones_and_are_not_fitted(base, monkeypatch):
     fitted = []
     honest = Problem.of.__func__
+    monkeypatch.setattr(module, "_FEW_ROWS", 0)
 
     def of(cls, Z, i, j, distances):
         fitted.append(len(Z))
@@ -357,6 +385,7 @@ def large(monkeypatch):
     monkeypatch.setattr(pairs, "ALL_PAIRS_UP_TO", 100)
     monkeypatch.setattr(pairs, "RANDOM_PAIRS", 40_000)
     monkeypatch.setattr(pairs, "NEAR_ROWS", 200)
+    monkeypatch.setattr(module, "_FEW_ROWS", 100)
 
 
 def torus_factor(n=600, seed=0):

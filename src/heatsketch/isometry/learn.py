@@ -16,7 +16,6 @@ from heatsketch.isometry.losses import Both, LogDistortion, Loss, Missed, stress
 from heatsketch.isometry.pairs import Dilations, Judge, all_distances, near_pairs, random_pairs
 from heatsketch.isometry.problem import (
     LEAST_LOG_L,
-    LEAST_STRESS,
     SPARE_DIMENSIONS,
     AllPairs,
     Basis,
@@ -39,12 +38,7 @@ _SEARCH_BETA = 16.0
 _BETAS = (64.0, 256.0, 1024.0)
 _FEW_ROWS = 700  # all their pairs at once take no longer than a working set
 _UNFOLDED = 0.5  # J_16 of all pairs: another start would hardly be better
-_STARTS = (  # spare dimensions, and how a map is squeezed out of them
-    (SPARE_DIMENSIONS, LEAST_STRESS),
-    (1, LEAST_LOG_L),
-    (2, LEAST_LOG_L),
-    (SPARE_DIMENSIONS, LEAST_LOG_L),
-)
+_SPARE = (0, 1, 2, SPARE_DIMENSIONS)  # dimensions that the first maps are squeezed out of
 _LOG_L_WEIGHT = 0.01  # of J_β beside the share
 _SHARE_GIVEN_UP = 0.01  # by "most", for a smaller log L
 _LOG_L_AS_GOOD = (
@@ -133,10 +127,12 @@ def _least_log_L(
     given = [basis.leading(k), *map(basis.express, starts)]
     tried: list[tuple[float, Array]] = []
     for start in range(settings.n_init):
-        spare, squeeze = _STARTS[start] if start < len(_STARTS) else _STARTS[1 + start % 2]
+        spare = _SPARE[start] if start < len(_SPARE) else 1 + start % 2
         width = min(k + spare, basis.rank)
-        Q = basis.leading(width) if start < len(_STARTS) else _random_map(basis, width, rng)
-        Q = problem.descend(problem.squeezed(Q, k, squeeze), search, max_iter)
+        Q = basis.leading(width) if start < len(_SPARE) else _random_map(basis, width, rng)
+        Q = problem.squeezed(Q, k, LEAST_LOG_L)
+        for loss in (stress, search):
+            Q = problem.descend(Q, loss, max_iter)
         tried.append((problem.history[-1]["objective"], Q))
         if tried[-1][0] < _UNFOLDED:
             break
@@ -168,9 +164,7 @@ class _Learner:
         self.problem = _problem(F, self.Z, _WORKING_PAIRS)
         self.judge = Judge(F)
 
-    def run(
-        self, k: int, rng: np.random.Generator, starts: Sequence[Array]
-    ) -> Found:
+    def run(self, k: int, rng: np.random.Generator, starts: Sequence[Array]) -> Found:
         """Return the map (R, k) and the history."""
         maps = [*searched(self.problem, self.basis, k, self.settings, rng)]
         maps += map(self.basis.express, starts)
@@ -234,10 +228,7 @@ def searched(
     for start in range(settings.n_init):
         spare = (SPARE_DIMENSIONS, 0, 1, 2)[start] if start < 4 else 1 + start % 2
         width = min(k + spare, basis.rank)
-        if start < 4:
-            Q = basis.leading(width)
-        else:
-            Q = _random_map(basis, width, rng)
+        Q = basis.leading(width) if start < 4 else _random_map(basis, width, rng)
         yield problem.descend(problem.squeezed(Q, k), stress, settings.max_iter)
 
 

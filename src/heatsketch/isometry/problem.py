@@ -101,7 +101,7 @@ class Descents(ABC):
 
     @abstractmethod
     def dilated(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the squared dilations s (m,), and a function: weights w (m,) -> Σ w ∇s/2 (R, k)."""
+        """Return the squared dilations s (m,), and a function: weights w -> Σ w ∇s / 2 (R, k)."""
 
     def log_dilations(self, Q: Array) -> Array:
         """Return ℓ (m,) of all pairs."""
