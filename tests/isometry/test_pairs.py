@@ -20,6 +20,7 @@ from heatsketch.isometry.pairs import (
     nearest_pairs,
     random_pairs,
     sampled_pairs,
+    within,
 )
 from heatsketch.metrics import row_distortion
 from problems.clouds import cloud
@@ -193,3 +194,24 @@ def test_tears_between_neighbours_are_found():
     Y[j] += 1e3
     worst = codes(Judge(F)(Y).most_changed(5), 400)
     assert codes((i, j), 400)[0] in worst
+
+
+def test_pairs_within_groups_are_drawn_with_equal_probability():
+    labels = np.array([0, 1, 0, 2, 1, 0, 2, 0, 3])  # 6 + 1 + 1 pairs, and one alone
+    i, j = sampled_pairs(9, 16_000, np.random.default_rng(0), labels)
+    assert (labels[i] == labels[j]).all()
+    assert (i != j).all()
+    found = np.unique(np.sort([i, j], axis=0), axis=1, return_counts=True)[1]
+    assert len(found) == 8
+    assert chi2.sf(((found - 2_000) ** 2 / 2_000).sum(), 7) > 1e-6
+
+
+def test_pairs_within_groups_are_those_of_one_label():
+    i, j = within(np.array([0, 1, 2]), np.array([1, 2, 0]), np.array([5, 5, 6]))
+    assert_array_equal([i, j], [[0], [1]])
+    assert_array_equal(within(i, j, None), [i, j])
+
+
+def test_without_two_points_in_a_group_there_is_no_pair():
+    with pytest.raises(ValueError, match="same component"):
+        sampled_pairs(3, 5, np.random.default_rng(0), np.arange(3))

@@ -222,6 +222,8 @@ def _model(facts: dict[str, Any]) -> dict[str, str]:
         return {"found": ", ".join(f"{k} {v:.4g}" for k, v in numbers.items())} if numbers else {}
     components = facts.get("components", "unknown number of")
     text = f"{components} connected component(s), {facts['isolated']} isolated point(s)"
+    if "layout" in facts:
+        text += f"; {facts['layout']}: gaps between them mean nothing"
     return {"graph": text}
 
 

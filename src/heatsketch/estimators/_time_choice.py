@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ _BEYOND_DOUBT = 0.05  # above it: a map of its own is not looked for
 _LEFT = 1e-3  # f of a direction next to the first, from which on it counts as left
 _LAST_DOUBLING = 40
 _EQUAL = 2.0**-40  # distance next to the largest, up to which points coincide
+_DOT = 1e-12  # size of a part next to the largest, below which it is a dot
 _UNTWISTED = Both(stress, LogDistortion(8.0), 0.05)  # where a strip crosses itself, J_8 is large
 
 
@@ -70,21 +71,33 @@ class TimeChoice:
     coordinates : Coordinates
     make : callable
         time -> filter (the quotient, before the last product).
-    own : array (p, K)
-        The last product applied to the eigenvectors, rows of the sample.
+    own : list of arrays (p, K)
+        The last product applied to the eigenvectors, rows of the sample: of the whole, or of each
+        part that is mapped by itself.
     step : callable
-        Applies the last product to a block (n, c): rows of the sample (p, c).
+        Applies the last product to a block (n, c): rows of the sample of each part (p, c).
+    columns : list of index arrays or slices
+        The eigenvectors of each part.
+    weights : array (parts,)
+        What share of the pairs is that of a part.
     k, share, factor : as in `HeatEmbedding`
     """
 
     coordinates: Coordinates
     make: Callable[[float], Filter]
-    own: Array
-    step: Callable[[Array], Array]
+    own: Sequence[Array]
+    step: Callable[[Array], list[Array]]
+    columns: Sequence[Any]
+    weights: Array
     k: int
     share: float
     factor: float
-    _followed: dict[float, Array] = field(default_factory=dict)  # time -> embedding (p, k)
+    # time, part -> embedding (p, k)
+    _followed: dict[tuple[float, int], Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        own = zip(self.own, self.columns, strict=True)
+        self.own = [part[:, columns] for part, columns in own]
 
     @single_threaded_blas()  # small products
     def curve(self) -> TimeCurve:
@@ -92,10 +105,10 @@ class TimeChoice:
         shares: dict[Any, float] = {}
         for t in reversed(self._times(1)):
             # More directions are harder to keep: if these fail, all do.
-            shares[t] = self._share(t, _Sample(self._of_pairs(t), self.k))
+            shares[t] = self._share(t, self._of_pairs(t))
             complete = self.coordinates.is_complete(self.make(t))
             if not complete and shares[t] >= self.share - SHARE_ERROR:
-                shares[t] = self._share(t, _Sample(self._with_rest(t), self.k))
+                shares[t] = self._share(t, self._with_rest(t))
             logger.info("time %d: %.0f %% within a factor %g", t, 100 * shares[t], self.factor)
             if shares[t] < self.share - (_HOPELESS if complete else SHARE_ERROR):
                 break
@@ -106,31 +119,43 @@ class TimeChoice:
         return TimeCurve(np.array(tried), found, self.factor, self.share, chosen)
 
     @single_threaded_blas()
-    def followed(self, time: Any, S: Array) -> Array | None:
-        """Return the map (r, k) of the rows S (p, r) of the sample, followed from larger times.
+    def followed(self, time: Any, S: Array, part: int) -> Array | None:
+        """Return the map (r, k) of the rows S (p, r) of a part, followed from larger times.
 
         None unless it keeps all distances to some extent: then the data have k dimensions, and
         the map shows them without a fold. Else there are many such maps, none better than others.
         """
         for t in reversed(self._times(time)[1:]):
-            if t not in self._followed:
-                self._follow(t, _Sample(self._of_pairs(t), self.k))
+            if (t, part) not in self._followed:
+                rows = self._of_part(t, part)
+                if rows.any():
+                    self._follow(t, part, _Sample(rows, self.k))
         sample = _Sample(S, self.k)
-        W = sample.map(self._followed.get(2 * time), _UNTWISTED)
+        W = sample.map(self._followed.get((2 * time, part)), _UNTWISTED)
         return W if sample.log_L(S @ W) < _UNFOLDED else None
 
-    def kept_by(self, Y: Array, rows: Array) -> float:
-        """Return the share of pairs of rows (p, r) of the sample that Y (p, k) keeps."""
-        return _Sample(rows, self.k).kept(Y, self.factor)
+    def kept_by(self, Y: Sequence[Array], rows: Sequence[Array]) -> float:
+        """Return the share of pairs of rows (p, r) of the parts that Y (p, k) keep."""
+        found = (dilations(y, *_pairs_of(S)) for y, S in zip(Y, rows, strict=True))
+        return float(self.weights @ [of_part.share(self.factor) for of_part in found])
 
-    def _follow(self, time: float, sample: _Sample) -> None:
-        self._followed[time] = sample.followed(self._followed.get(2 * time), _UNTWISTED)
+    def _follow(self, time: float, part: int, sample: _Sample) -> None:
+        before = self._followed.get((2 * time, part))
+        self._followed[time, part] = sample.followed(before, _UNTWISTED)
 
     def _times(self, time: Any) -> list[Any]:
-        """Return t, 2 t, ... up to the first at which only k directions are left, or none go."""
+        """Return t, 2 t, ... up to the first at which only k directions of any part are left.
+
+        Or at which none go.
+        """
+        values = [self.coordinates.values[columns] for columns in self.columns]
+        ends = [self._times_of(time, part) for part in values if len(part)]
+        return max(ends, key=len, default=[time])
+
+    def _times_of(self, time: Any, values: Array) -> list[Any]:
         times = [time]
         while times[-1] < 2**_LAST_DOUBLING:
-            size = np.abs(self.coordinates.weights(self.make(times[-1]))[0])
+            size = np.abs(self.make(times[-1]).scaled(values)[0])
             size = np.sort(size / (size.max() or 1.0))[::-1]
             fading = (size > _LEFT) & (size < 1 - _LEFT)
             if np.sum(size > _LEFT) <= self.k or (len(times) > 1 and not fading.any()):
@@ -138,34 +163,54 @@ class TimeChoice:
             times.append(2 * times[-1])
         return times
 
-    def _share(self, time: Any, sample: _Sample) -> float:
+    def _share(self, time: Any, rows: Sequence[Array]) -> float:
+        """Return the share of the pairs that maps of the parts keep; none of a part in one dot."""
+        least = _DOT * max(np.abs(S).max(initial=0.0) for S in rows)
+        shares = [
+            self._share_of(time, part, _Sample(S, self.k))
+            if np.abs(S).max(initial=0.0) > least
+            else float(S.shape[1] == 0)  # of which the eigenpairs say nothing
+            for part, S in enumerate(rows)
+        ]
+        return float(self.weights @ shares)
+
+    def _share_of(self, time: Any, part: int, sample: _Sample) -> float:
         """Return the share that a map of the sample keeps: one followed, or one of its own."""
-        self._follow(time, sample)
-        share = sample.kept(self._followed[time], self.factor)
+        self._follow(time, part, sample)
+        share = sample.kept(self._followed[time, part], self.factor)
         if share < self.share + _BEYOND_DOUBT:
             share = max(share, sample.kept(sample.squeezed(), self.factor))
         return share
 
-    def _with_rest(self, time: Any) -> Array:
-        """Return the rows of the sample with what the eigenpairs leave out."""
+    def _with_rest(self, time: Any) -> list[Array]:
+        """Return the rows of the parts with what the eigenpairs leave out."""
         rest = [self.step(block) for _, (block,) in self.coordinates.rest_of(self.make(time))]
-        return np.hstack([self._of_pairs(time), *rest])
+        blocks = zip(self._of_pairs(time), *rest, strict=True)
+        return [np.hstack(of_part) for of_part in blocks]
 
-    def _of_pairs(self, time: Any) -> Array:
-        weights = self.coordinates.weights(self.make(time))[0]
+    def _of_pairs(self, time: Any) -> list[Array]:
+        return [self._of_part(time, part) for part in range(len(self.own))]
+
+    def _of_part(self, time: Any, part: int) -> Array:
+        weights = self.coordinates.weights(self.make(time))[0][self.columns[part]]
         size = np.abs(weights)  # descending
-        used = max(self.k, np.count_nonzero(size > _LEFT * size.max()))
-        return self.own[:, :used] * weights[:used]
+        used = max(self.k, np.count_nonzero(size > _LEFT * size.max(initial=0.0)))
+        return self.own[part][:, :used] * weights[:used]
+
+
+def _pairs_of(S: Array) -> tuple[Array, Array, Array]:
+    """Return pairs i, j of rows that differ, and their distances."""
+    i, j = random_pairs(len(S), _PAIRS)
+    distances = pair_distances(S, S, i, j)
+    apart = distances > _EQUAL * distances.max(initial=0.0)  # none if all coincide
+    return i[apart], j[apart], distances[apart]
 
 
 class _Sample:
     """Some rows, and maps of them to k dimensions of little stress."""
 
     def __init__(self, S: Array, k: int) -> None:
-        i, j = random_pairs(len(S), _PAIRS)
-        distances = pair_distances(S, S, i, j)
-        apart = distances > _EQUAL * distances.max()  # none if all coincide
-        i, j, self._distances = i[apart], j[apart], distances[apart]
+        i, j, self._distances = _pairs_of(S)
         self._pairs = i, j
         leading = S[:, :_LEADING]  # columns come in the order of their weights
         self._basis = Basis.of(leading, max(_RANK, 2 * k))

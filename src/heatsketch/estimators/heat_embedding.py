@@ -1,6 +1,7 @@
 """Heat embedding: few coordinates whose distances are nearly the diffusion distances."""
 
 import functools
+import math
 import warnings
 from typing import Any, Self
 
@@ -10,17 +11,23 @@ from heatsketch._array import content_order, seed_entropy
 from heatsketch._checks import ConvergenceWarning, check_choice, check_number
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, with_root
+from heatsketch.estimators._parts import Parts, side_by_side
 from heatsketch.estimators._time_choice import CURVE_ROWS, SHARE_ERROR, TimeChoice, TimeCurve
 from heatsketch.estimators.near_isometric import NearIsometricProjection
-from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES
+from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.pieces import pieces
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import Block
 from heatsketch.spectral.filters import Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
+
+SIDE_BY_SIDE = "components side by side"
+_ROUNDING = 1e-13  # of an eigenvalue
+_DOT = 1e-12  # size of a component next to the largest, below which it is a dot
 
 
 class HeatEmbedding(DiffusionEstimator):
@@ -68,19 +75,31 @@ random_state
         `held_out_log_L` is that of points which were left out when a first map was learned, though
         they took part in the diffusion. None if all points have the same affinities.
     projection_ : NearIsometricProjection
-        The map of the coordinates (or None, likewise), learned from at most 20,000 points.
+        The map of the coordinates (or None, likewise), learned from at most 20,000 points; of
+        several components that of the largest.
     time_ : float
         The time used.
     time_curve_ : TimeCurve or None
         What ``time="auto"`` measured; `heatsketch.plot.time_curve` draws it.
-    diffusion_, epsilon_, diagnostics_, n_iter_, n_features_in_, feature_names_in_
+    diagnostics_ : dict
+        As in `HeatSketch`. With "layout" ("components side by side") if the gaps between components
+        mean nothing, see Notes.
+    diffusion_, epsilon_, n_iter_, n_features_in_, feature_names_in_
         As in `HeatSketch`.
 
     Notes
     -----
     New points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j) H_j, with the same H.
     The rows that the map is learned from are chosen by their values: the embedding does not depend
-    on the order of the rows. Cost: all eigenpairs up to 2,048 points, else 64; at small times also
+    on the order of the rows.
+
+    Nothing diffuses between the components of a graph. In the Markov and the bistochastic form each
+    has a map of its own, which keeps the distances within it, and they stand side by side in rows,
+    the widest first: the gaps mean nothing, and distances between components count neither for the
+    time nor in `distortion_`. (Not beyond 2²⁵ points x components: then also for the components
+    themselves there is one map.)
+
+    Cost: all eigenpairs up to 2,048 points, else 64; at small times also
     the products of a sketch of r columns; and the projection. The embedding keeps distances; t-SNE
     shows gaps between classes more clearly.
 
@@ -157,6 +176,9 @@ random_state
         self.time_curve_: TimeCurve | None = None
         super().fit(X, y)
         known = self.__dict__.pop("_known", None)  # eigenpairs, which need not be kept
+        held_out = self.__dict__.pop("_held_out", math.nan)
+        if "_layout" in self.__dict__:
+            self.diagnostics_["layout"] = self.__dict__.pop("_layout")
         if self.projection_ is not None:
             found = diffusion_distortion(
                 self.embedding_,
@@ -166,7 +188,6 @@ random_state
                 eigenpairs=known,
                 log_scale=self.diagnostics_["log_scale"],
             )
-            held_out = self.projection_.distortion_.held_out_log_L
             self.distortion_ = found._replace(held_out_log_L=held_out)
         return self
 
@@ -181,17 +202,31 @@ random_state
         if diffusion.diagnostics["flat"]:  # all distances are zero
             return [Block(np.zeros((diffusion.n, k)), 0.0)]
         seeds = np.random.default_rng(seed_entropy(self.random_state)).integers(2**31, size=2)
-        coordinates = Coordinates.of(diffusion, k, self.n_sketch, int(seeds[0]))
+        labels = pieces(diffusion)
+        coordinates = Coordinates.of(diffusion, k, self.n_sketch, int(seeds[0]), labels)
+        order = self._in_order_of_content(X, diffusion)
+        if labels is None:
+            parts = Parts.whole(order)
+        else:
+            parts = Parts.components(order, labels, coordinates)
+            if np.abs(coordinates.values).max(initial=0.0) < _ROUNDING:  # each is a dot
+                return [self._beside(Block(np.zeros((diffusion.n, k)), 0.0), diffusion, parts)]
         if coordinates.rest is None or len(coordinates.values) == N_LEADING:
             self._known = coordinates.values, coordinates.vectors
-        rows = self._in_order_of_content(X, diffusion)[:MAX_ROWS]
-        stepped = functools.partial(self._stepped, diffusion, rows=rows)
+        stepped = functools.partial(self._stepped, diffusion, rows=parts.rows)
         own = stepped(coordinates.vectors)
+        judged, of_pairs = parts.judged(CURVE_ROWS)
+
+        def of_judged(rows: Array) -> list[Array]:
+            return [rows[some] for some in judged]
+
         choice = TimeChoice(
             coordinates,
             self._quotient,
-            own[:CURVE_ROWS],
-            lambda block: stepped(block)[:CURVE_ROWS],
+            of_judged(own),
+            lambda block: of_judged(stepped(block)),
+            parts.columns[: len(judged)],
+            of_pairs,
             k,
             self.share,
             self.factor,
@@ -203,39 +238,78 @@ random_state
         weights, log_scale = coordinates.weights(f)
         used = slice(0, max(k, np.count_nonzero(weights)))
         rest = coordinates.rest_of(f)
-        parts = [own[:, used] * weights[used], *(stepped(block) for _, (block,) in rest)]
-        W = self._learned(np.hstack(parts), choice, int(seeds[1]))
-        H = (coordinates.vectors[:, used] * weights[used]) @ W[used]
+        F = np.hstack([own[:, used] * weights[used], *(stepped(block) for _, (block,) in rest)])
+        own_columns = parts.columns_of(len(weights[used]), F.shape[1])
+        own_rows = zip(parts.learned, own_columns, strict=True)
+        maps = self._learned([F[at][:, columns] for at, columns in own_rows], choice, int(seeds[1]))
+        maps = [_widened(W, own, F.shape[1]) for W, own in zip(maps, own_columns, strict=True)]
+        of_parts = list(zip(parts.vertices, maps, strict=True))
+        H = np.empty((diffusion.n, k))
+        for part, W in of_parts:
+            H[part] = (coordinates.vectors[part, used] * weights[used]) @ W[: len(weights[used])]
         for columns, (block,) in rest:
-            H += block @ W[used.stop :][columns]
-        return [Block(H, log_scale)]
+            for part, W in of_parts:
+                H[part] += block[part] @ W[len(weights[used]) :][columns]
+        found = Block(H, log_scale)
+        return [found if labels is None else self._beside(found, diffusion, parts)]
 
-    def _learned(self, F: Array, choice: TimeChoice, seed: int) -> Array:
-        """Learn the map (r, k) from the rows F (p, r); note what it keeps of the sample."""
-        projection = NearIsometricProjection(
-            self.n_components,
-            objective=self.objective,
-            factor=self.factor,
-            n_init=self.n_init,
-            random_state=seed,
-        )
-        sample = F[:CURVE_ROWS]
-        followed = choice.followed(self.time_, sample)
-        projection._fit(F, np.arange(len(F)), [] if followed is None else [followed])
-        self.projection_ = projection
-        W: Array = projection.components_.T
+    def _beside(self, inside: Block, diffusion: Diffusion, parts: Parts) -> Block:
+        """Move the components, whose embeddings all lie around 0, beside each other."""
+        self._layout = SIDE_BY_SIDE
+        root, H = np.sqrt(diffusion.measure), inside.values
+        Y = self._rows_of(diffusion.smooth(with_root(H, diffusion.measure)), H.dtype)
+        mass = np.array([diffusion.measure[part].sum() for part in parts.vertices])
+        shifts = side_by_side(Y, parts.vertices, mass)
+        # What M maps to a constant.
+        constant = root if self.normalization == "markov" else np.ones(diffusion.n)
+        for part, shift in zip(parts.vertices, shifts, strict=True):
+            H[part] += constant[part, None] * shift
+        return inside
+
+    def _learned(self, parts: list[Array], choice: TimeChoice, seed: int) -> list[Array]:
+        """Learn a map (r, k) of the rows (p, r) of each part; note what they keep of the sample."""
+        maps, self._held_out = [], math.nan
+        size = max(float(np.abs(F).max(initial=0.0)) for F in parts)
+        for part, F in enumerate(parts):
+            if np.ptp(F, axis=0).max(initial=0.0) <= _DOT * size:
+                maps.append(np.zeros((F.shape[1], self.n_components)))
+                continue
+            projection = NearIsometricProjection(
+                self.n_components,
+                objective=self.objective,
+                factor=self.factor,
+                n_init=self.n_init,
+                random_state=seed,
+            )
+            starts = []
+            if part < len(choice.own):
+                followed = choice.followed(self.time_, F[: len(choice.own[part])], part)
+                starts = [] if followed is None else [followed]
+            else:
+                projection.validation_fraction = 0.0  # others say how well new points fit
+            projection._fit(F, np.arange(len(F)), starts)
+            self.projection_ = self.projection_ or projection
+            self._held_out = np.fmax(self._held_out, projection.distortion_.held_out_log_L)
+            maps.append(
+                projection.components_.T if len(parts) == 1 else _without_rounding(projection)
+            )
         if self.time_curve_ is not None:
-            curve, kept = self.time_curve_, choice.kept_by(sample @ W, sample)
-            curve.shares[curve.times == curve.time] = kept
-            if kept < self.share - SHARE_ERROR:
-                warnings.warn(
-                    f"No time keeps {self.share:g} of the distances within a factor "
-                    f"{self.factor:g} in {self.n_components} dimensions; time {self.time_} keeps "
-                    f"{kept:.2f} of them. Pass a larger n_components, or a time.",
-                    ConvergenceWarning,
-                    stacklevel=5,
-                )
-        return W
+            samples = [F[: len(own)] for F, own in zip(parts, choice.own, strict=False)]
+            kept = choice.kept_by([S @ W for S, W in zip(samples, maps, strict=False)], samples)
+            self._promise(self.time_curve_, kept)
+        return maps
+
+    def _promise(self, curve: TimeCurve, kept: float) -> None:
+        """Put the share that is kept on the curve; warn if it is not the one wanted."""
+        curve.shares[curve.times == curve.time] = kept
+        if kept < self.share - SHARE_ERROR:
+            warnings.warn(
+                f"No time keeps {self.share:g} of the distances within a factor "
+                f"{self.factor:g} in {self.n_components} dimensions; time {self.time_} keeps "
+                f"{kept:.2f} of them. Pass a larger n_components, or a time.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
 
     def _quotient(self, time: Any) -> Filter:
         return make_filter(self.filter, time).quotient()
@@ -257,6 +331,20 @@ random_state
         vertices = diffusion.vertex[order]
         _, first = np.unique(vertices, return_index=True)
         return vertices[np.sort(first)]
+
+
+def _widened(W: Array, rows: Any, width: int) -> Array:
+    """Return a map (width, k) that has these rows (r, k), and else zeros."""
+    wide = np.zeros((width, W.shape[1]))
+    wide[rows] = W
+    return wide
+
+
+def _without_rounding(projection: NearIsometricProjection) -> Array:
+    """Return the map (r, k), exactly 0 in dimensions for which a component has no directions."""
+    W: Array = projection.components_.T
+    sizes = np.linalg.norm(W, axis=0)
+    return np.where(sizes > _DOT * sizes.max(), W, 0.0)
 
 
 def _is_auto(times: list[Any]) -> bool:

@@ -22,10 +22,37 @@ _SEED = 0  # the pairs do not depend on chance beyond the order of the rows
 Pairs = tuple[Array, Array]
 
 
-def sampled_pairs(n: int, count: int, rng: np.random.Generator) -> Pairs:
-    """Draw pairs of two different points of n, some perhaps more than once."""
+def sampled_pairs(
+    n: int, count: int, rng: np.random.Generator, labels: Array | None = None
+) -> Pairs:
+    """Draw pairs of two different points of n, some perhaps more than once.
+
+    With labels (n,), from 0, both have the same one; raise if there is no such pair.
+    """
+    if labels is not None:
+        return _sampled_within(labels, count, rng)
     i = rng.integers(0, n, count)
     return i, (i + rng.integers(1, n, count)) % n
+
+
+def _sampled_within(labels: Array, count: int, rng: np.random.Generator) -> Pairs:
+    sizes, order = np.bincount(labels), np.argsort(labels, kind="stable")
+    starts, ends = np.cumsum(sizes) - sizes, np.cumsum(sizes * (sizes - 1))
+    if ends[-1] == 0:
+        raise ValueError("No two points are in the same component; pass a larger n_neighbors.")
+    drawn = rng.integers(0, ends[-1], count)  # of all ordered pairs
+    group = np.searchsorted(ends, drawn, side="right")
+    size, drawn = sizes[group], ends[group] - 1 - drawn
+    i, step = drawn // (size - 1), 1 + drawn % (size - 1)
+    return order[starts[group] + i], order[starts[group] + (i + step) % size]
+
+
+def within(i: Array, j: Array, labels: Array | None) -> Pairs:
+    """Return the pairs whose points have the same label; all without labels (n,)."""
+    if labels is None:
+        return i, j
+    kept = labels[i] == labels[j]
+    return i[kept], j[kept]
 
 
 def random_pairs(n: int, count: int) -> Pairs:

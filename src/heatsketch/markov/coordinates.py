@@ -10,6 +10,7 @@ import numpy as np
 from heatsketch._array import random_block
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.pieces import inner
 from heatsketch.markov.rows import N_LEADING, leading_pairs
 from heatsketch.operators.base import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
@@ -19,6 +20,7 @@ from heatsketch.spectral.filters import Filter
 
 _NEGLIGIBLE = 1e-2  # f of the last pair next to f of the first: 1e-4 of a squared distance
 _NEGLIGIBLE_WEIGHT = 1e-12  # of an eigenvector, relative to the largest
+_PRESENT = 1e-4  # of an eigenvector in a component, relative to its largest entry
 _COLUMNS_AT_A_TIME = 32
 _REMEMBERED = 2**25  # entries of blocks of the rest
 
@@ -44,6 +46,8 @@ class Coordinates:
         Columns r of the sketch.
     seed : int
         Of the sketch.
+    first : array (C,) or None
+        The first pair of each component, if each is looked at by itself.
     """
 
     values: Array
@@ -52,24 +56,40 @@ class Coordinates:
     lowest: float
     columns: int
     seed: int
+    first: Array | None = None
 
     @classmethod
-    def of(cls, diffusion: Diffusion, count: int, columns: int, seed: int) -> Coordinates:
-        """Compute all pairs of up to 2,048 points, else at least `count` leading ones."""
-        A, count = diffusion.deflated(), max(N_LEADING, count)
+    def of(
+        cls,
+        diffusion: Diffusion,
+        count: int,
+        columns: int,
+        seed: int,
+        labels: Array | None = None,
+    ) -> Coordinates:
+        """Compute all pairs of up to 2,048 points, else at least `count` leading ones.
+
+        With the `pieces` of the diffusion as labels (n,), those of distances within them.
+        """
+        A = diffusion.deflated() if labels is None else inner(diffusion, labels)
+        count = max(N_LEADING, count)
         if diffusion.n <= max(SPECTRAL_LIMIT, count + 1):
             values, vectors = all_eigenpairs(A)
             order = np.argsort(-np.abs(values), kind="stable")
             return cls(values[order], vectors[:, order], None, 0.0, columns, seed)
         values, vectors = leading_pairs(A, count)
         lowest = spectrum_ends(A)[0][0]
-        return cls(values, vectors, A.without(vectors), lowest, columns, seed)
+        first = None if labels is None else _first_pairs(vectors, labels)
+        return cls(values, vectors, A.without(vectors), lowest, columns, seed, first)
 
     def is_complete(self, f: Filter) -> bool:
         """Say whether what the pairs leave out is negligible under a filter."""
         weights = np.abs(f.scaled(np.append(self.values, self.lowest))[0])
         left_out = weights[-2:].max()  # the others lie between: |f| is largest at an end
-        return self.rest is None or bool(left_out <= _NEGLIGIBLE * weights.max())
+        # A component whose own pairs are left out would be a point.
+        least = weights.max() if self.first is None else weights[self.first].min()
+        limit = max(_NEGLIGIBLE * least, _NEGLIGIBLE_WEIGHT * weights.max())
+        return self.rest is None or bool(left_out <= limit)
 
     def weights(self, f: Filter) -> tuple[Array, float]:
         """Return f(λ) of the pairs (K,), 0 where it is rounding, divided by e^s; and s."""
@@ -117,3 +137,17 @@ class Rest:
             A.project(b.values) * b.values.dtype.type(scale)
             for b, scale in zip(blocks, scales, strict=True)
         ]
+
+
+def _first_pairs(vectors: Array, labels: Array) -> Array:
+    """Return for each component (C,) of two points or more the first vector that is not 0 there."""
+    found = present(vectors, labels)[np.bincount(labels) > 1]
+    return np.where(found.any(axis=1), np.argmax(found, axis=1), vectors.shape[1] - 1)
+
+
+def present(vectors: Array, labels: Array) -> Array:
+    """Say of each group of rows (C,) which vectors (n, K) are more than rounding there, (C, K)."""
+    order, starts = np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))
+    peaks = np.maximum.reduceat(np.abs(vectors)[order], np.append(0, starts[:-1]), axis=0)
+    found: Array = peaks > _PRESENT * peaks.max(axis=0)
+    return found

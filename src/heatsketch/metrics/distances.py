@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.spatial.distance import pdist
 from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.pieces import inner, pieces
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.neighbors import pair_distances
 from heatsketch.operators import numbered
@@ -95,6 +97,7 @@ class ComparedRows(NamedTuple):
 
     rows: DiffusionRows
     trivial: Block | None  # (m,), of the direction √π where that counts; None: equal for all
+    labels: Array | None = None  # (points,): only distances between equal ones are looked at
 
     @property
     def block_columns(self) -> int:
@@ -150,6 +153,16 @@ def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None)
     deflated = Deflated(A, leading_vector(A, rng=0))
     trivial = None if deflate else _trivial(A, f, deflated.V[:, 0])
     return ComparedRows(DiffusionRows(deflated, f, ones, None, vertex), trivial)
+
+
+def rows_within_pieces(A: Any, time: float, filter: str) -> ComparedRows:
+    """Return the rows compared; of a diffusion in pieces only for distances within these."""
+    compared = compared_rows(A, time, filter)
+    labels = pieces(A) if isinstance(A, Diffusion) else None
+    if labels is None:
+        return compared
+    rows = replace(compared.rows, operator=inner(A, labels))
+    return ComparedRows(rows, None, rows.of_points(labels))
 
 
 def _trivial(A: Operator, f: Filter, u: Array) -> Block | None:

@@ -11,7 +11,7 @@ from heatsketch._typing import Array, Rng
 from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS
 from heatsketch.markov.rows import Eigenpairs
 from heatsketch.metrics.all_pairs import all_distances
-from heatsketch.metrics.distances import Pairs, check_pairs, compared_rows
+from heatsketch.metrics.distances import Pairs, check_pairs, rows_within_pieces
 from heatsketch.metrics.some_pairs import candidate_pairs, counts, sampled_distances, scaled
 from heatsketch.neighbors import pair_distances
 from heatsketch.spectral.apply import Block
@@ -199,6 +199,9 @@ def diffusion_distortion(
 ) -> Distortion:
     """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
 
+    Of a `Diffusion` in several components (not in the symmetric form) only distances within a
+    component count: nothing diffuses between them, and how far apart they are means nothing.
+
     Up to 2,048 points all pairs count, with exact distances. Beyond, quantiles and shares come from
     random pairs, whose distances a sketch of 128 columns gives: a distance has an error of 6 % (one
     standard deviation), which averages out. Extremes are searched for with this sketch among the
@@ -245,7 +248,7 @@ def diffusion_distortion(
     >>> q.log_L < 0.5, q.looked_at
     (True, 'all pairs')
     """
-    (F, exponent), compared = scaled(_as_embedding(F)), compared_rows(A, time, filter)
+    (F, exponent), compared = scaled(_as_embedding(F)), rows_within_pieces(A, time, filter)
     n = len(F)
     if n != compared.rows.n_points:
         raise ValueError(
@@ -256,8 +259,13 @@ def diffusion_distortion(
     if n <= ALL_PAIRS_UP_TO:
         distances = all_distances(compared, eigenpairs)
         D, D_exponent = scaled(_over(distances, log_scale))
-        i, j = np.triu_indices(n, 1)
-        return _summary(pdist(F), D, exponent - D_exponent, i, j, len(i), "all pairs", _ROUNDING)
+        known, looked_at = (pdist(F), D, *np.triu_indices(n, 1)), "all pairs"
+        if compared.labels is not None:
+            kept = pdist(compared.labels[:, None]) == 0
+            known, looked_at = tuple(part[kept] for part in known), "all pairs within components"
+        embedded, D, i, j = known
+        exponent -= D_exponent
+        return _summary(embedded, D, exponent, i, j, len(i), looked_at, _ROUNDING)
     generator = np.random.default_rng(rng)
     i, j, distances, looked_at = sampled_distances(F, compared, n_pairs, generator, eigenpairs)
     D, D_exponent = scaled(_over(distances, log_scale))

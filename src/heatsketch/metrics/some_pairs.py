@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.isometry.pairs import nearest_pairs, sampled_pairs
+from heatsketch.isometry.pairs import nearest_pairs, sampled_pairs, within
 from heatsketch.markov.rows import Eigenpairs
 from heatsketch.metrics.distances import ComparedRows, Pairs
 from heatsketch.neighbors import pair_distances
@@ -55,9 +55,10 @@ def sampled_distances(
         `leading_pairs` of the operator, where they are known.
     """
     S, how, exact = _coordinates(compared, rng, eigenpairs)
-    random = sampled_pairs(len(F), n_pairs, rng)
-    near = _near_in_diffusion(compared, S.values, rng)
-    candidates = [random, near, _nearest_in_embedding(F, rng)]
+    labels = compared.labels
+    random = sampled_pairs(len(F), n_pairs, rng, labels)
+    near = within(*_near_in_diffusion(compared, S.values, rng), labels)
+    candidates = [random, near, within(*_nearest_in_embedding(F, rng), labels)]
     i, j = np.hstack(candidates)
     before, after = pair_distances(S.values, S.values, i, j), pair_distances(F, F, i, j)
     extreme = _extreme_pairs(i, j, before, after)
@@ -74,6 +75,7 @@ def sampled_distances(
         f"{n_pairs:,} random pairs {how} + the {len(extreme[0])} of most extreme ratio, exactly, "
         f"chosen from {counts(candidates, 'diffusion')}"
     )
+    looked_at += "" if labels is None else ", within components"
     i, j = (np.concatenate(sides) for sides in zip(random, extreme, strict=True))
     return SampledDistances(i, j, Block(np.concatenate(D), common), looked_at)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.properties import accuracy, scaled_graph
+from heatsketch.operators.properties import accuracy, component_labels, scaled_graph
 
 _TILE = 2**14  # rows moved at a time
 
@@ -266,6 +266,12 @@ def _(A: Scaled) -> Any:
 @scaled_graph.register
 def _(A: Deflated) -> Any:
     return scaled_graph(A.A)
+
+
+@component_labels.register(Scaled)
+@component_labels.register(Deflated)
+def _(A: Any) -> Array | None:
+    return component_labels(A.A)  # scales are positive
 
 
 @accuracy.register(Scaled)

@@ -62,3 +62,22 @@ def join_components(K: Operator, labels: Array) -> Array:
         links.append(sparse.csr_matrix(member.T @ touched.astype(float)))
     joined = connected_components(sparse.hstack(links), directed=False)[1]
     return joined[labels]
+
+
+def between_components(root: Array, labels: Array, k: int) -> Array:
+    """Return at most k directions (n, k) that are multiples of √π on each component.
+
+    One for each component but the largest, orthonormal, and orthogonal to `root`, √π (n,). The m-th
+    is √π on the m larger components together against the next one, in the proportion that keeps it
+    orthogonal to √π.
+    """
+    mass = np.bincount(labels, weights=root**2)
+    by_mass = np.argsort(-mass, kind="stable")
+    rank = np.argsort(by_mass)[labels]
+    m, together = mass[by_mass][1:], np.cumsum(mass[by_mass])
+    larger, both = together[:-1], together[1:]
+    H = np.zeros((len(root), min(k, len(m))))
+    for j in range(H.shape[1]):
+        H[rank <= j, j] = np.sqrt(m[j] / (larger[j] * both[j]))
+        H[rank == j + 1, j] = -np.sqrt(larger[j] / (m[j] * both[j]))
+    return H * root[:, None]

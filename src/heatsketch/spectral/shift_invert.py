@@ -14,7 +14,7 @@ from heatsketch._array import random_block, row_tiles, single_threaded_blas
 from heatsketch._checks import logger
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, Operator, as_deflated, inverse_permutation
-from heatsketch.operators.components import components_of_matrix
+from heatsketch.operators.components import between_components, components_of_matrix
 from heatsketch.operators.properties import scaled_graph
 from heatsketch.operators.sparse import scale_both_sides
 from heatsketch.spectral.dense import DENSE_LIMIT
@@ -58,26 +58,12 @@ def _leading(A: Deflated, k: int, tol: float, rng: Rng) -> Array:
 
 
 def _between_components(A: Deflated, k: int) -> Array:
-    """Return the eigenvectors of eigenvalue 1 but √π, at most k: a component each, but the largest.
-
-    The m-th is √π on the m larger components together against the next one, in the proportion that
-    keeps it orthogonal to √π.
-    """
+    """Return the eigenvectors of eigenvalue 1 but √π, at most k."""
     graph = scaled_graph(A)
     labels = np.zeros(A.n, int) if graph is None else components_of_matrix(graph[0])
     if labels.max() == 0:
         return np.empty((A.n, 0))
-    root = np.asarray(A.V[:, 0], dtype=float)
-    mass = np.bincount(labels, weights=root**2)
-    by_mass = np.argsort(-mass, kind="stable")
-    rank = np.argsort(by_mass)[labels]
-    m, together = mass[by_mass][1:], np.cumsum(mass[by_mass])
-    larger, both = together[:-1], together[1:]
-    H = np.zeros((A.n, min(k, len(m))))
-    for j in range(H.shape[1]):
-        H[rank <= j, j] = np.sqrt(m[j] / (larger[j] * both[j]))
-        H[rank == j + 1, j] = -np.sqrt(larger[j] / (m[j] * both[j]))
-    return H * root[:, None]
+    return between_components(np.asarray(A.V[:, 0], dtype=float), labels, k)
 
 
 @single_threaded_blas()  # the same bits for any number of threads

@@ -1,0 +1,193 @@
+"""HeatEmbedding of graphs in several components: each as it is by itself, side by side."""
+
+import warnings
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import block_diag
+from scipy.spatial.distance import cdist, pdist
+
+import heatsketch as hs
+from heatsketch.estimators._parts import side_by_side
+from heatsketch.metrics import diffusion_distortion
+from problems.clouds import cloud
+
+pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+SIZES = (60, 40, 30)
+LABELS = np.repeat(np.arange(len(SIZES)), SIZES)
+every_form = pytest.mark.parametrize("normalization", ["markov", "bistochastic"])
+
+
+def rings(sizes=SIZES, gap=100.0):
+    """Circles in the plane far apart, of different radii."""
+    angles = [2 * np.pi * np.arange(n) / n for n in sizes]
+    return np.vstack(
+        [
+            np.column_stack([(2 + c) * np.cos(a) + gap * c, (2 + c) * np.sin(a)])
+            for c, a in enumerate(angles)
+        ]
+    )
+
+
+def make(time=8, k=2, **changes):
+    return hs.HeatEmbedding(
+        k, time, **{"n_neighbors": 6, "random_state": 0, "tol": 1e-13} | changes
+    )
+
+
+@cache
+def fitted(normalization="markov"):
+    return make(normalization=normalization).fit(rings())
+
+
+def discs(Y, labels):
+    centres = np.array([Y[labels == c].mean(axis=0) for c in np.unique(labels)])
+    radii = [np.linalg.norm(Y[labels == c] - m, axis=1).max() for c, m in enumerate(centres)]
+    return centres, np.array(radii)
+
+
+def assert_apart(Y, labels):
+    centres, radii = discs(Y, labels)
+    i, j = np.triu_indices(len(radii), 1)
+    assert (pdist(centres) > 1.001 * (radii[i] + radii[j])).all()
+
+
+# Distances
+
+
+@every_form
+def test_each_component_is_what_it_is_by_itself(normalization):
+    # Of a circle two directions are left at large times, and the map is unique up to a rotation.
+    X = rings()
+    model = make(512, normalization=normalization).fit(X)
+    for c in range(len(SIZES)):
+        alone = make(512, normalization=normalization).fit(X[c == LABELS])
+        ratio = pdist(model.embedding_[c == LABELS]) / pdist(alone.embedding_)
+        # A row of P^t over π is longer by √(1 / mass) in a component of this mass.
+        mass = model.diffusion_.measure[c == LABELS].sum() if normalization == "markov" else 1.0
+        assert_allclose(ratio, mass**-0.5, rtol=1e-3)
+
+
+@every_form
+def test_with_as_many_dimensions_as_there_are_all_distances_within_components_are_kept(
+    normalization,
+):
+    X = np.vstack([cloud(8, 3, seed=c) + 1000 * c for c in range(3)])
+    labels = np.repeat(np.arange(3), 8)
+    model = make(2, 21, n_neighbors=4, normalization=normalization).fit(X)
+    assert model.diagnostics_["components"] == 3
+    D = hs.diffusion_distance(model.diffusion_, 2)
+    within = pdist(labels[:, None]) == 0
+    assert_allclose(pdist(model.embedding_)[within], D[within], rtol=1e-6)
+    assert model.distortion_.log_L < 1e-5
+
+
+def test_the_distortion_is_that_of_pairs_within_components():
+    model = fitted()
+    D, within = hs.diffusion_distance(model.diffusion_, 8), pdist(LABELS[:, None]) == 0
+    i, j = np.triu_indices(len(LABELS), 1)
+    expected = hs.distortion(model.embedding_, D[within], pairs=(i[within], j[within]))
+    assert model.distortion_.log_L == pytest.approx(expected.log_L, rel=1e-6)
+    assert model.distortion_.n_pairs == within.sum()
+    assert model.distortion_.looked_at == "all pairs within components"
+    again = diffusion_distortion(model.embedding_, model.diffusion_, 8)
+    assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-9)
+
+
+def test_moving_components_changes_no_distortion():
+    model = fitted()
+    moved = model.embedding_ + 7.0 * np.column_stack([LABELS, -LABELS])
+    found = diffusion_distortion(moved, model.diffusion_, 8)
+    assert found.log_L == pytest.approx(model.distortion_.log_L, rel=1e-8)
+
+
+def test_beyond_2048_points_score_finds_what_fit_found():
+    X = rings((1100, 1000))
+    model = make(64).fit(X)
+    assert "within components" in model.distortion_.looked_at
+    again = diffusion_distortion(model.embedding_, model.diffusion_, 64)
+    assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-6)
+    assert_apart(model.embedding_, np.repeat([0, 1], [1100, 1000]))
+
+
+# Layout
+
+
+@every_form
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_discs_around_components_do_not_overlap(normalization, k):
+    model = make(k=k, normalization=normalization).fit(rings())
+    assert_apart(model.embedding_, LABELS)
+    assert model.diagnostics_["layout"] == "components side by side"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one = make(k=k, normalization=normalization).fit(rings()[LABELS == 0])
+    assert "layout" not in one.diagnostics_
+
+
+@every_form
+def test_new_points_are_mapped_as_old_ones(normalization):
+    X, model = rings(), fitted(normalization)
+    assert_allclose(model.transform(X), model.embedding_, rtol=0, atol=1e-9)
+    Y = model.transform(X + 0.01)  # near them
+    nearest = cdist(Y, model.embedding_).argmin(axis=1)
+    assert_array_equal(LABELS[nearest], LABELS)
+
+
+def test_the_picture_does_not_depend_on_the_order_of_the_rows():
+    X, order = rings(), np.random.default_rng(0).permutation(sum(SIZES))
+    one, other = make(512).fit(X).embedding_, make(512).fit(X[order]).embedding_
+    for c in range(len(SIZES)):
+        within = c == LABELS
+        assert_allclose(pdist(other[np.argsort(order)][within]), pdist(one[within]), rtol=1e-3)
+    first, second = discs(one, LABELS)[0], discs(other, LABELS[order])[0]
+    assert_allclose(second, first, rtol=0, atol=1e-3 * np.abs(first).max())
+
+
+def test_points_that_stand_alone_are_dots_beside_the_others():
+    K = block_diag(
+        np.exp(-(cdist(rings((20,)), rings((20,))) ** 2)), 1.0, 1.0, [[1.0, 0.5], [0.5, 1]]
+    )
+    labels = np.repeat([0, 1, 2, 3], [20, 1, 1, 2])
+    model = make(affinity="precomputed").fit(K)
+    assert_apart(model.embedding_, labels)
+    distances = hs.diffusion_distance(model.diffusion_, 8, pairs=([22], [23]))
+    scale = model.distortion_.median
+    assert_allclose(pdist(model.embedding_[22:]), scale * distances, rtol=0.5)
+
+
+@every_form
+def test_components_in_which_all_points_are_equal_are_dots(normalization):
+    K = block_diag(np.ones((3, 3)), np.ones((4, 4)))
+    Y = make(affinity="precomputed", normalization=normalization).fit_transform(K)
+    assert max(pdist(Y[:3]).max(), pdist(Y[3:]).max()) < 1e-12
+    assert np.linalg.norm(Y[0] - Y[3]) > 0.1
+
+
+def test_the_symmetric_form_is_as_before():
+    model = make(normalization="symmetric").fit(rings())
+    assert "layout" not in model.diagnostics_
+    assert model.distortion_.looked_at == "all pairs"
+
+
+def test_time_is_chosen_by_distances_within_components():
+    model = make("auto").fit(rings())
+    alone = make("auto").fit(rings()[LABELS == 0])
+    assert model.time_curve_.shares.max() > 0.9
+    assert alone.time_ / 4 <= model.time_ <= 4 * alone.time_
+    inside = [np.ptp(model.embedding_[c == LABELS], axis=0).min() for c in range(3)]
+    assert min(inside) > 1e-3 * np.ptp(model.embedding_)  # none is a dot
+
+
+def test_the_mean_of_the_shifts_is_zero_and_one_dimension_is_a_row():
+    rng = np.random.default_rng(0)
+    Y, parts = rng.normal(size=(30, 1)), np.split(np.arange(30), [12, 20])
+    mass = np.array([0.5, 0.2, 0.3])
+    shifts = side_by_side(Y, parts, mass)
+    assert_allclose(mass @ shifts, 0, atol=1e-12)
+    moved = [Y[part] + shift for part, shift in zip(parts, shifts, strict=True)]
+    ends = sorted((block.min(), block.max()) for block in moved)
+    assert all(a[1] < b[0] for a, b in pairwise(ends))
