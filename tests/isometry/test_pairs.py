@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist, pdist, squareform
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 import heatsketch as hs
 from heatsketch.isometry import pairs as module

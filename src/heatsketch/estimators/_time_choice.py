@@ -105,10 +105,10 @@ class TimeChoice:
         shares: dict[Any, float] = {}
         for t in reversed(self._times(1)):
             # More directions are harder to keep: if these fail, all do.
-            shares[t] = self._share(t, self._of_pairs(t))
             complete = self.coordinates.is_complete(self.make(t))
+            shares[t] = self._share(t, self._of_pairs(t), complete)
             if not complete and shares[t] >= self.share - SHARE_ERROR:
-                shares[t] = self._share(t, self._with_rest(t))
+                shares[t] = self._share(t, self._with_rest(t), True)
             logger.info("time %d: %.0f %% within a factor %g", t, 100 * shares[t], self.factor)
             if shares[t] < self.share - (_HOPELESS if complete else SHARE_ERROR):
                 break
@@ -136,8 +136,11 @@ class TimeChoice:
 
     def kept_by(self, Y: Sequence[Array], rows: Sequence[Array]) -> float:
         """Return the share of pairs of rows (p, r) of the parts that Y (p, k) keep."""
-        found = (dilations(y, *_pairs_of(S)) for y, S in zip(Y, rows, strict=True))
-        return float(self.weights @ [of_part.share(self.factor) for of_part in found])
+        kept = [
+            dilations(y, *_pairs_of(S)).share(self.factor) if y.any() else 0.0
+            for y, S in zip(Y, rows, strict=True)
+        ]
+        return float(self.weights @ kept)
 
     def _follow(self, time: float, part: int, sample: _Sample) -> None:
         before = self._followed.get((2 * time, part))
@@ -163,16 +166,20 @@ class TimeChoice:
             times.append(2 * times[-1])
         return times
 
-    def _share(self, time: Any, rows: Sequence[Array]) -> float:
-        """Return the share of the pairs that maps of the parts keep; none of a part in one dot."""
-        least = _DOT * max(np.abs(S).max(initial=0.0) for S in rows)
-        shares = [
-            self._share_of(time, part, _Sample(S, self.k))
-            if np.abs(S).max(initial=0.0) > least
-            else float(S.shape[1] == 0)  # of which the eigenpairs say nothing
-            for part, S in enumerate(rows)
-        ]
-        return float(self.weights @ shares)
+    def _share(self, time: Any, rows: Sequence[Array], complete: bool) -> float:
+        """Return the share of the pairs that maps of the parts keep; none of a part in one dot.
+
+        If the rows are not complete, only of the parts of which they say something; 1 if of none.
+        """
+        sizes = [np.abs(S).max(initial=0.0) for S in rows]
+        weights, shares = self.weights.copy(), np.zeros(len(rows))
+        for part, S in enumerate(rows):
+            if sizes[part] > _DOT * max(sizes):
+                shares[part] = self._share_of(time, part, _Sample(S, self.k))
+            elif not complete:
+                weights[part] = 0.0
+        total = float(weights.sum())
+        return float(weights @ shares) / total if total else 1.0
 
     def _share_of(self, time: Any, part: int, sample: _Sample) -> float:
         """Return the share that a map of the sample keeps: one followed, or one of its own."""
