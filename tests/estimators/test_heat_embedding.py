@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 import heatsketch as hs
 from heatsketch._checks import ScaleWarning
+from heatsketch.estimators import _parts
 from heatsketch.estimators import heat_embedding as module
 from heatsketch.markov import coordinates
 from problems.clouds import cloud, noisy_tree
@@ -311,7 +312,7 @@ def test_a_sketch_that_is_not_remembered_gives_the_same_embedding(time, monkeypa
 @pytest.mark.usefixtures("sketched")
 def test_rows_that_are_not_learned_from_are_mapped_in_the_same_way(monkeypatch):
     X, _ = hs.datasets.stretched_torus(150, rng=0)
-    monkeypatch.setattr(module, "MAX_ROWS", 60)
+    monkeypatch.setattr(_parts, "MAX_ROWS", 60)
     model = make(2, 4, affinity="dense", epsilon=1.0).fit(X)
     assert model.projection_.embedding_.shape[0] == 60
     assert model.embedding_.shape == (150, 2)

@@ -137,7 +137,7 @@ class TimeChoice:
     def kept_by(self, Y: Sequence[Array], rows: Sequence[Array]) -> float:
         """Return the share of pairs of rows (p, r) of the parts that Y (p, k) keep."""
         kept = [
-            dilations(y, *_pairs_of(S)).share(self.factor) if y.any() else 0.0
+            _share(y, *_pairs_of(S), self.factor) if y.any() else 0.0
             for y, S in zip(Y, rows, strict=True)
         ]
         return float(self.weights @ kept)
@@ -149,11 +149,22 @@ class TimeChoice:
     def _times(self, time: Any) -> list[Any]:
         """Return t, 2 t, ... up to the first at which only k directions of any part are left.
 
-        Or at which none go.
+        Or at which none go, or before a part is a dot beside others.
         """
         values = [self.coordinates.values[columns] for columns in self.columns]
         ends = [self._times_of(time, part) for part in values if len(part)]
-        return max(ends, key=len, default=[time])
+        times = max(ends, key=len, default=[time])
+        return times[:1] + [t for t in times[1:] if self._all_are_seen(t, values)]
+
+    def _all_are_seen(self, time: Any, values: Sequence[Array]) -> bool:
+        """Say whether no part is small next to another; one without pairs has smaller values."""
+        found = self.coordinates.values
+        leading = [of_part if len(of_part) else found[-1:] for of_part in values]
+        f = self.make(time)
+        weights = np.abs(f.scaled(np.concatenate(leading))[0])
+        starts = np.append(0, np.cumsum([len(of_part) for of_part in leading])[:-1])
+        peaks = np.maximum.reduceat(weights, starts)
+        return bool(peaks.min() > _LEFT * peaks.max())
 
     def _times_of(self, time: Any, values: Array) -> list[Any]:
         times = [time]
@@ -213,6 +224,11 @@ def _pairs_of(S: Array) -> tuple[Array, Array, Array]:
     return i[apart], j[apart], distances[apart]
 
 
+def _share(Y: Array, i: Array, j: Array, distances: Array, factor: float) -> float:
+    """Return the share of pairs that an embedding keeps within a factor."""
+    return dilations(Y, i, j, distances).share(factor) if len(distances) else 1.0
+
+
 class _Sample:
     """Some rows, and maps of them to k dimensions of little stress."""
 
@@ -245,9 +261,7 @@ class _Sample:
 
     def kept(self, Y: Array, factor: float) -> float:
         """Return the share of pairs that an embedding keeps within a factor."""
-        if not len(self._distances):
-            return 1.0
-        return dilations(Y, *self._pairs, self._distances).share(factor)
+        return _share(Y, *self._pairs, self._distances, factor)
 
     def log_L(self, Y: Array) -> float:
         """Return log L of an embedding over the pairs."""
