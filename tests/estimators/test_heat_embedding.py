@@ -13,7 +13,6 @@ from sklearn.base import clone
 import heatsketch as hs
 from heatsketch._checks import ScaleWarning
 from heatsketch.estimators import _parts
-from heatsketch.estimators import heat_embedding as module
 from heatsketch.markov import coordinates
 from problems.clouds import cloud, noisy_tree
 from problems.spectra import cycle_graph
