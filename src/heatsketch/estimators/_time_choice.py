@@ -202,7 +202,8 @@ class TimeChoice:
 
     def _with_rest(self, time: Any) -> list[Array]:
         """Return the rows of the parts with what the eigenpairs leave out."""
-        rest = [self.step(block) for _, (block,) in self.coordinates.rest_of(self.make(time))]
+        sketched = self.coordinates.rough().rest_of(self.make(time))
+        rest = [self.step(block) for _, (block,) in sketched]
         blocks = zip(self._of_pairs(time), *rest, strict=True)
         return [np.hstack(of_part) for of_part in blocks]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ _NEGLIGIBLE = 1e-2  # f of the last pair next to f of the first: 1e-4 of a squar
 _NEGLIGIBLE_WEIGHT = 1e-12  # of an eigenvector, relative to the largest
 _PRESENT = 1e-4  # of an eigenvector in a component, relative to its largest entry
 _COLUMNS_AT_A_TIME = 32
+_ERROR = 1e-3  # of the last eigenvalue, relative to the first: ten times its residual
 _REMEMBERED = 2**25  # entries of blocks of the rest
 
 
@@ -80,7 +81,8 @@ class Coordinates:
         values, vectors = leading_pairs(A, count)
         lowest = spectrum_ends(A)[0][0]
         first = None if labels is None else _first_pairs(vectors, labels)
-        return cls(values, vectors, A.without(vectors), lowest, columns, seed, first)
+        rest = _Remaining(A.A, A.without(vectors).V, min(lowest, 0.0), _above(values))
+        return cls(values, vectors, rest, lowest, columns, seed, first)
 
     def is_complete(self, f: Filter) -> bool:
         """Say whether what the pairs leave out is negligible under a filter."""
@@ -97,11 +99,36 @@ class Coordinates:
         size = np.abs(weights)
         return np.where(size > _NEGLIGIBLE_WEIGHT * size.max(), weights, 0.0), log_scale
 
+    def rough(self) -> Coordinates:
+        """Return the same pairs with a sketch of few columns, for shares of many pairs."""
+        return replace(self, columns=min(self.columns, _COLUMNS_AT_A_TIME))
+
     def rest_of(self, *filters: Filter) -> Rest:
         """Return f(A_⊥) G / √r of what the pairs leave out; empty if that is negligible."""
         if all(map(self.is_complete, filters)):
             return Rest(self, filters, 0)
         return Rest(self, filters, self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _Remaining(Deflated):
+    """A without its leading eigenvectors, of which the ends of the spectrum are known.
+
+    To find them again would cost more than most filters.
+    """
+
+    low: float
+    high: float
+
+    @property
+    def spectrum(self) -> tuple[float, float]:
+        """The interval from `low` to `high`."""
+        return self.low, self.high
+
+
+def _above(values: Array) -> float:
+    """Return a bound on the eigenvalues that are left; their leading ones have an error."""
+    return max(float(values[-1]) + _ERROR * float(np.abs(values).max()), 0.0)
 
 
 class Rest:
