@@ -51,6 +51,8 @@ SHAPES = {  # method, n, d, dtype, parameters
     "eigenpairs": ("diffusion-map", 20_000, 3, "float64", {"n_components": 16, "tol": 9e-5}),
     "mixture": ("mixture-diffusion", 40_000, 8, "float32", {"mixture": 2, "max_features": 100}),
     "learned": ("heat-embedding", 6_000, 3, "float64", {"time": 1, "n_sketch": 128}),
+    "learned from all eigenpairs": ("heat-embedding", 1_500, 3, "float64", {"time": 2}),
+    "learned in single precision": ("heat-embedding", 30_000, 3, "float32", {"time": 2}),
     "dense": (
         "heat-sketch",
         3_000,
@@ -60,11 +62,13 @@ SHAPES = {  # method, n, d, dtype, parameters
     ),
 }
 
+SLOW = ("mixture", "learned in single precision")
+
 
 @pytest.mark.filterwarnings("ignore")  # eigenpairs that are far from converged
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name == "mixture")) for name in SHAPES],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SHAPES],
 )
 def test_the_prediction_is_near_what_is_taken(name, monkeypatch):
     # More starts and steps of the descent take more time, not more memory.
@@ -155,10 +159,11 @@ def test_what_is_beyond_the_budget_is_refused_with_what_would_take_less():
     assert (
         f"1,000,000 points with 50 features take about {memory.in_words(peak)} at the peak" in text
     )
-    half = memory.predict(10**6, 50, **(LARGE | {"n_sketch": 128})).peak
-    assert f"n_sketch=128 ({memory.in_words(half)})" in text
+    half = memory.predict(10**6, 50, **(LARGE | {"n_neighbors": 15})).peak
+    assert f"n_neighbors=15 ({memory.in_words(half)})" in text
     assert text.endswith("or fewer points.")
-    assert "n_components" not in text  # of the projection: they decide nothing here
+    assert "n_components" not in text  # of the projection: they decide nothing here, nor does
+    assert "n_sketch" not in text  # the sketch, which is made in blocks
 
 
 @pytest.mark.parametrize("method", memory.PREDICTED_METHODS)

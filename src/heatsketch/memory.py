@@ -8,8 +8,11 @@ from scipy import sparse
 
 from heatsketch._budget import GB, available, in_words, limit_of, memory_budget, require
 from heatsketch._checks import check_choice, check_number
+from heatsketch.isometry.learn import MAX_ROWS
 from heatsketch.markov.affinity import STORED_POINTS
+from heatsketch.markov.coordinates import COLUMNS_AT_A_TIME, REMEMBERED_ENTRIES
 from heatsketch.markov.diffusion import AFFINITIES
+from heatsketch.markov.rows import N_LEADING
 from heatsketch.mixture.pivoted import MAX_FIRST_CANDIDATES
 from heatsketch.scales.bandwidth import n_rule_distances
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
@@ -40,10 +43,15 @@ _GIVEN_ENTRY_BYTES, _GIVEN_SPARSE_ENTRY_BYTES = 16, 36  # while a given affinity
 _SPARSE_SEARCH_BYTES = 2 * 2**30  # tiles while neighbours of sparse points are searched
 _KERNEL_TILE_BYTES = 200e6  # tiles of a kernel that is not stored
 _DENSE_MATRICES = 2  # (n, n) while a dense affinity is built
-_EIGEN_MATRICES = 9  # (n, n) while all eigenpairs are computed
+_EIGEN_MATRICES = 9  # (n, n) while all eigenpairs of a diffusion map are computed
+_LEADING_BLOCKS = 6  # (n, 96) while the leading eigenpairs are computed
+_ALL_PAIRS_MATRICES = 5  # (n, n) while all eigenpairs are computed, and a map of them is learned
+_ROW_BLOCKS = 6  # (rows, coordinates) while a map of them is learned
+_MANY_PAIRS_BYTES, _PAIR_BYTES = 100e6, 75  # of pairs: a sample, and each where all are taken
+_WORKING_BYTES = 20e6  # of the pairs that a map is learned from
+_COMPARED_COLUMNS, _COMPARING_BYTES = 128, 50e6  # of the distances that are compared
 _EIGEN_BLOCKS = 9  # (n, k) while some eigenpairs are computed
 _FLOAT64_BLOCKS, _OPERATOR_BLOCKS = 2, 4  # (n, k) during products, the latter in the dtype of A
-_PROJECTION_BLOCKS, _PROJECTION_PAIR_BYTES = 4, 150e6  # blocks of the sketch, and pairs
 _MIXTURE_COPIES, _MIXTURE_NUMBERS = 4, 30  # of a sample, and for each of its points
 _RULE_BYTES = 29.0  # for each distance that a rule for ε computes
 
@@ -129,9 +137,7 @@ def predict(
     if method == "diffusion-map":
         stages["eigenpairs"] = held + _EIGEN_BLOCKS * block * (k + max(8, k // 2)) + _eigen(n)
     if method == "heat-embedding":
-        best = block * n_sketch if isinstance(time, str) else 0.0  # of the times tried
-        stages["sketch"] = held + in_product * n_sketch + best + _eigen(n)
-        stages["projection"] = held + _PROJECTION_BLOCKS * block * n_sketch + _PROJECTION_PAIR_BYTES
+        stages |= {name: held + size for name, size in _learned(n, k, n_sketch, itemsize).items()}
     stages["products"] = held + in_product * (k * _count(time) + 1)
     return Prediction(stages)
 
@@ -182,6 +188,24 @@ def _graph(n: int, d: int, stored: int | None, affinity: str, m: int) -> tuple[f
 
 def _eigen(n: int) -> float:
     return 8.0 * n * n * _EIGEN_MATRICES if n <= SPECTRAL_LIMIT else 0.0
+
+
+def _learned(n: int, k: int, n_sketch: int, itemsize: int) -> dict[str, float]:
+    """Return the bytes of each stage of a heat embedding, beyond the operator."""
+    if n <= SPECTRAL_LIMIT:
+        matrices = 8.0 * n * n * _ALL_PAIRS_MATRICES
+        pairs = _WORKING_BYTES + _PAIR_BYTES * n * (n - 1) / 2
+        return {"eigenpairs": matrices, "projection": matrices + pairs, "comparison": matrices}
+    count = max(N_LEADING, k)
+    pairs_held = 2.0 * itemsize * n * count  # and what is deflated by them
+    rest = itemsize * min(n * n_sketch, max(REMEMBERED_ENTRIES, n * COLUMNS_AT_A_TIME))
+    rows = 8.0 * min(n, MAX_ROWS) * (count + n_sketch)
+    compared = n * (8.0 + 3 * itemsize) * _COMPARED_COLUMNS
+    return {
+        "eigenpairs": _LEADING_BLOCKS * 8.0 * n * (count + max(8, count // 2)),
+        "projection": pairs_held + rest + _ROW_BLOCKS * rows + _MANY_PAIRS_BYTES,
+        "comparison": compared + _COMPARING_BYTES,
+    }
 
 
 def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Prediction:

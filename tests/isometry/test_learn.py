@@ -177,7 +177,7 @@ def test_further_starts_are_for_maps_that_are_folded():
     folded = even_circle(40) @ np.eye(2, 4) + 0.2 * cloud(40, 4)
     used = [learned(F, k, n_init=3).history for F, k in ((flat, 3), (folded, 1))]
     starts = [sum(stage["loss"] == "stress" for stage in history) for history in used]
-    assert starts == [1, 3]
+    assert starts[0] == 1 < starts[1] <= 3
 
 
 # Most pairs

@@ -29,6 +29,7 @@ from heatsketch.cli.provenance import record
 from heatsketch.cli.reporting import kept, logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
 from heatsketch.io.files import listed
+from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.metrics import knn_accuracy
 
 TITLE_PARAMETERS = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
@@ -47,6 +48,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_option(command, "time", type=times, metavar="T[,T...]")
     add_option(command, "kind", choices=("gaussian", "rademacher"))
     add_option(command, "n_sketch", type=int, metavar="R")
+    add_option(command, "objective", choices=OBJECTIVES)
+    add_option(command, "n_init", type=positive, metavar="N")
     add_option(command, "share", type=float)
     add_option(command, "factor", type=float)
     add_option(command, "delta", type=float)

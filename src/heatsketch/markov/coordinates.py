@@ -21,9 +21,9 @@ from heatsketch.spectral.filters import Filter
 _NEGLIGIBLE = 1e-2  # f of the last pair next to f of the first: 1e-4 of a squared distance
 _NEGLIGIBLE_WEIGHT = 1e-12  # of an eigenvector, relative to the largest
 _PRESENT = 1e-4  # of an eigenvector in a component, relative to its largest entry
-_COLUMNS_AT_A_TIME = 32
+COLUMNS_AT_A_TIME = 32
+REMEMBERED_ENTRIES = 2**25  # of the blocks of the rest
 _ERROR = 1e-3  # of the last eigenvalue, relative to the first: ten times its residual
-_REMEMBERED = 2**25  # entries of blocks of the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Coordinates:
 
     def rough(self) -> Coordinates:
         """Return the same pairs with a sketch of few columns, for shares of many pairs."""
-        return replace(self, columns=min(self.columns, _COLUMNS_AT_A_TIME))
+        return replace(self, columns=min(self.columns, COLUMNS_AT_A_TIME))
 
     def rest_of(self, *filters: Filter) -> Rest:
         """Return f(A_⊥) G / √r of what the pairs leave out; empty if that is negligible."""
@@ -145,9 +145,9 @@ class Rest:
 
     def __iter__(self) -> Iterator[tuple[slice, list[Array]]]:
         """Yield columns and blocks (n, c)."""
-        small = len(self._of.vectors) * self._columns * len(self._filters) <= _REMEMBERED
-        for start in range(0, self._columns, _COLUMNS_AT_A_TIME):
-            columns = slice(start, min(start + _COLUMNS_AT_A_TIME, self._columns))
+        small = len(self._of.vectors) * self._columns * len(self._filters) <= REMEMBERED_ENTRIES
+        for start in range(0, self._columns, COLUMNS_AT_A_TIME):
+            columns = slice(start, min(start + COLUMNS_AT_A_TIME, self._columns))
             blocks = self._kept.get(start) or self._blocks(columns)
             if small:
                 self._kept[start] = blocks
