@@ -101,6 +101,7 @@ def test_the_default_method_is_the_heat_embedding(circle, tmp_path, capsys):
         (["--factor", "1.1", "--share", "0.5"], {"factor": 1.1, "share": 0.5}),
         (["--n-sketch", "9", "--time", "3"], {"n_sketch": 9, "time": 3}),
         (["--n-components", "3", "--filter", "heat"], {"n_components": 3, "filter": "heat"}),
+        (["--objective", "worst", "--n-init", "2"], {"objective": "worst", "n_init": 2}),
     ],
 )
 def test_options_reach_the_heat_embedding(clouds, tmp_path, monkeypatch, capsys, given, expected):

@@ -49,7 +49,8 @@ class NearIsometricProjection(Embedder):
         of these points but not of new ones.
     n_init : int, default 4
         Number of starts: the leading directions squeezed out of twelve dimensions more, the leading
-        directions, the same squeezed from one and two more, and then random ones.
+        directions, the same squeezed from one and two more, and then random ones. "worst" of up to
+        700 rows goes on to the next one only while maps fold (J_16 >= 0.5), the second first.
     max_iter : int, default 60
         Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
@@ -88,8 +89,9 @@ class NearIsometricProjection(Embedder):
     A map has r k numbers, so few pairs decide. First the variance of log ρ is minimised, which has
     few minima, over 20,000 random pairs, out of k + 12 dimensions whose spare ones are squeezed
     away; then a smooth share, or J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β, which approaches
-    log L as β grows. All pairs (beyond 2,048 points: 250,000, and nearest neighbours in input and
-    embedding) are looked at between descents; for "worst" those changed most join.
+    log L as β grows ("worst" of up to 700 rows: all over all pairs). All pairs (beyond 2,048
+    points: 250,000, and nearest neighbours in input and embedding) are looked at between descents;
+    for "worst" those changed most join.
 
     Rows are chosen by their values, not by their positions: the map does not depend on the order
     of the rows. Rows that agree in 12 digits count as one point.

@@ -38,7 +38,6 @@ _SEARCH_BETA = 16.0
 _BETAS = (64.0, 256.0, 1024.0)
 _FEW_ROWS = 700  # all their pairs at once take no longer than a working set
 _UNFOLDED = 0.5  # J_16 of all pairs: another start would hardly be better
-_AGREEING = 1.01  # J_16 relative to the least, at which two starts have found as good a map
 _SPARE = (0, 1, 2, SPARE_DIMENSIONS)  # dimensions that the first maps are squeezed out of
 _LOG_L_WEIGHT = 0.01  # of J_β beside the share
 _SHARE_GIVEN_UP = 0.01  # by "most", for a smaller log L
@@ -135,11 +134,9 @@ def _least_log_L(
         for loss in (stress, search):
             Q = problem.descend(Q, loss, max_iter)
         tried.append((problem.history[-1]["objective"], Q))
-        tried.sort(key=lambda pair: pair[0])
-        least, *others = (value for value, _ in tried)
-        if least < _UNFOLDED or (others and others[0] < _AGREEING * least):
+        if tried[-1][0] < _UNFOLDED:
             break
-    at = tried[0][1]
+    at = min(tried, key=lambda pair: pair[0])[1]
     found = [*given, at]
     for beta in _BETAS:
         at = problem.descend(at, LogDistortion(beta), max_iter)
