@@ -302,7 +302,7 @@ def test_an_embedding_of_a_sketch_is_in_units_of_the_diffusion_distance(filter, 
 def test_a_sketch_that_is_not_remembered_gives_the_same_embedding(time, monkeypatch):
     X = cloud(60, 3, seed=1)
     remembered = make(2, time, n_sketch=40).fit(X)
-    monkeypatch.setattr(coordinates, "_REMEMBERED", 0)
+    monkeypatch.setattr(coordinates, "REMEMBERED_ENTRIES", 0)
     again = make(2, time, n_sketch=40).fit(X)
     assert again.time_ == remembered.time_
     assert_array_equal(again.embedding_, remembered.embedding_)

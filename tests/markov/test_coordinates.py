@@ -169,7 +169,7 @@ def test_each_iteration_gives_the_same_blocks_remembered_or_not(columns, monkeyp
 
     remembered = c.rest_of(*filters)
     first, second = iterate(remembered), iterate(remembered)
-    monkeypatch.setattr(module, "_REMEMBERED", 0)
+    monkeypatch.setattr(module, "REMEMBERED_ENTRIES", 0)
     forgotten = c.rest_of(*filters)
     again, last = iterate(forgotten), iterate(forgotten)
     ends = [(at.start, at.stop) for at, *_ in first]
@@ -189,7 +189,7 @@ def test_blocks_are_computed_once_if_they_are_remembered(monkeypatch):
     monkeypatch.setattr(module, "apply", lambda *args: calls.append(1) or apply(*args))
     c = Coordinates.of(made(cloud(40, 3, seed=1)), 2, 70, 3)
     for limit, expected in ((10**6, 3), (0, 6)):
-        monkeypatch.setattr(module, "_REMEMBERED", limit)
+        monkeypatch.setattr(module, "REMEMBERED_ENTRIES", limit)
         calls.clear()
         rest = c.rest_of(quotient("power", 2))
         assert [len(list(rest)) for _ in range(2)] == [3, 3]

@@ -124,8 +124,11 @@ def _least_log_L(
     """Lower log L of all pairs of few rows: from several starts at small β, from the best on."""
     problem = AllPairs(basis.coordinates(F), all_distances(F))
     search, max_iter = LogDistortion(_SEARCH_BETA), settings.max_iter
-    given = [basis.leading(k), *map(basis.express, starts)]
+    given = [*map(basis.express, starts)]
     tried: list[tuple[float, Array]] = []
+    for Q in given:
+        Q = problem.descend(Q, search, max_iter)
+        tried.append((problem.history[-1]["objective"], Q))
     for start in range(settings.n_init):
         spare = _SPARE[start] if start < len(_SPARE) else 1 + start % 2
         width = min(k + spare, basis.rank)
@@ -137,7 +140,7 @@ def _least_log_L(
         if tried[-1][0] < _UNFOLDED:
             break
     at = min(tried, key=lambda pair: pair[0])[1]
-    found = [*given, at]
+    found = [basis.leading(k), *given, at]
     for beta in _BETAS:
         at = problem.descend(at, LogDistortion(beta), max_iter)
         found.append(at)
