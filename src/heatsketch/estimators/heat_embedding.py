@@ -56,7 +56,7 @@ class HeatEmbedding(DiffusionEstimator):
     objective : "most" or "worst", default "most"
         "most": as many pairs as possible within `factor`, and among maps within 0.01 of that share
         the one with the least log L. "worst": the least log L.
-    n_init : int, default 1
+    n_init : int or "auto", default "auto"
         Number of starts, see `NearIsometricProjection`; those beyond the fourth are random.
     share, factor : float, default 0.8 and 1.5
         For ``time="auto"``; `factor` also for ``objective="most"``.
@@ -123,7 +123,7 @@ random_state
         filter: str = "power",
         n_sketch: int = 128,
         objective: str = "most",
-        n_init: int = 1,
+        n_init: Any = "auto",
         share: float = 0.8,
         factor: float = 1.5,
         affinity: str = "knn",
@@ -164,7 +164,8 @@ random_state
             self._filter.check_time(times[0], whole=True)
         check_number(self.n_sketch, "n_sketch", low=1, high=MOST_COLUMNS, integer=True)
         check_choice(self.objective, "objective", OBJECTIVES)
-        check_number(self.n_init, "n_init", low=1, integer=True)
+        if self.n_init != "auto":
+            check_number(self.n_init, "n_init", low=1, integer=True)
         check_number(self.share, "share", low=0, high=1, open_low=True)
         check_number(self.factor, "factor", low=1, open_low=True)
 

@@ -12,7 +12,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
-from heatsketch.isometry.learn import MAX_ROWS, OBJECTIVES, Settings, learn
+from heatsketch.isometry.learn import AUTO_STARTS, MAX_ROWS, OBJECTIVES, Settings, learn
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import distinct_rows
 from heatsketch.spectral.eigenpairs import column_signs
@@ -47,10 +47,10 @@ class NearIsometricProjection(Embedder):
         for "worst" one of 256, 128, ... is chosen by how well a map that was fitted without some
         rows keeps their distances: with as many directions as points, the map keeps the distances
         of these points but not of new ones.
-    n_init : int, default 4
-        Number of starts: the leading directions squeezed out of twelve dimensions more, the leading
-        directions, the same squeezed from one and two more, and then random ones. "worst" of up to
-        700 rows goes on to the next one only while maps fold (J_16 >= 0.5), the second first.
+    n_init : int or "auto", default "auto"
+        Number of starts ("auto": 1 for "most", 4 for "worst"): the leading directions squeezed out
+        of twelve dimensions more, the leading directions, the same squeezed from one and two more,
+        and then random ones. "worst" of up to 700 rows goes on to the next one only while maps fold (J_16 >= 0.5), the second first.
     max_iter : int, default 60
         Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
@@ -121,7 +121,7 @@ class NearIsometricProjection(Embedder):
         objective: str = "worst",
         factor: float = 1.5,
         rank: int | None = None,
-        n_init: int = 4,
+        n_init: Any = "auto",
         max_iter: int = 60,
         validation_fraction: float = 0.2,
         random_state: Any = None,
@@ -155,7 +155,7 @@ class NearIsometricProjection(Embedder):
             self.objective,
             self.factor,
             self.rank,
-            self.n_init,
+            AUTO_STARTS[self.objective] if self.n_init == "auto" else self.n_init,
             self.max_iter,
             self.validation_fraction,
         )
@@ -194,7 +194,8 @@ class NearIsometricProjection(Embedder):
             )
         if self.rank is not None:
             check_number(self.rank, "rank", low=k, integer=True)
-        check_number(self.n_init, "n_init", low=1, integer=True)
+        if self.n_init != "auto":
+            check_number(self.n_init, "n_init", low=1, integer=True)
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
 

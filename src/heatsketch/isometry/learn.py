@@ -27,6 +27,7 @@ from heatsketch.neighbors import pair_distances
 Found = tuple[Array, list[dict[str, Any]]]  # a map (R, k), and the history
 
 OBJECTIVES = ("most", "worst")
+AUTO_STARTS = {"most": 1, "worst": 4}  # the stress has few minima, log L many
 MAX_ROWS = 20_000  # a linear map has r k numbers: more rows to learn it from change little
 VALIDATION_ROWS = 1_000
 MAX_RANK = {"most": 64, "worst": 256}
