@@ -50,7 +50,8 @@ class NearIsometricProjection(Embedder):
     n_init : int or "auto", default "auto"
         Number of starts ("auto": 1 for "most", 4 for "worst"): the leading directions squeezed out
         of twelve dimensions more, the leading directions, the same squeezed from one and two more,
-        and then random ones. "worst" of up to 700 rows goes on to the next one only while maps fold (J_16 >= 0.5), the second first.
+        and then random ones. "worst" of up to 700 rows goes on to the next one only while maps
+        fold (J_16 >= 0.5), the second first.
     max_iter : int, default 60
         Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
