@@ -214,3 +214,12 @@ def test_maps_of_a_sample_are_those_of_its_rows():
     assert_allclose(pdist(S @ W), pdist(Y), rtol=1e-6)
     assert sample.kept(S @ W, 1.5) == sample.kept(Y, 1.5)
     assert sample.kept(3 * Y, 1.5) == sample.kept(Y, 1.5)
+
+
+@pytest.mark.parametrize("slow", [1e-2, 1e-4, 1e-5])
+def test_slow_diffusions_are_followed_until_two_directions_are_left(slow):
+    # λ_j = 1 - j slow: λ_3^t falls to 1e-3 of λ_1^t at t = 3 log 10 / 2 slow, about, whatever n is.
+    choice = module.TimeChoice(None, lambda t: hs.Power(t), [], None, [], None, 2, 0.8, 1.5)
+    times = choice._times_of(1, 1 - slow * np.arange(1, 65))
+    wanted = np.log(1e3) / np.log((1 - slow) / (1 - 3 * slow))
+    assert wanted <= times[-1] < 2 * wanted

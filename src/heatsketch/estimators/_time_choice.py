@@ -29,6 +29,7 @@ _HOPELESS = 0.1  # below the wanted share: the curve ends
 _BEYOND_DOUBT = 0.05  # above it: a map of its own is not looked for
 _LEFT = 1e-3  # f of a direction next to the first, from which on it counts as left
 _LAST_DOUBLING = 40
+_ROUNDING = 1e-6  # of an eigenvalue in single precision: nearer ones do not differ
 _EQUAL = 2.0**-40  # distance next to the largest, up to which points coincide
 _DOT = 1e-12  # size of a part next to the largest, below which it is a dot
 _UNTWISTED = Both(stress, LogDistortion(8.0), 0.05)  # where a strip crosses itself, J_8 is large
@@ -171,7 +172,7 @@ class TimeChoice:
         while times[-1] < 2**_LAST_DOUBLING:
             size = np.abs(self.make(times[-1]).scaled(values)[0])
             size = np.sort(size / (size.max() or 1.0))[::-1]
-            fading = (size > _LEFT) & (size < 1 - _LEFT)
+            fading = (size > _LEFT) & (size < 1 - _ROUNDING)
             if np.sum(size > _LEFT) <= self.k or (len(times) > 1 and not fading.any()):
                 break
             times.append(2 * times[-1])
