@@ -14,7 +14,6 @@ import heatsketch as hs
 from heatsketch.isometry import pairs as module
 from heatsketch.isometry.pairs import (
     Judge,
-    all_distances,
     dilations,
     near_pairs,
     nearest_pairs,
@@ -23,6 +22,7 @@ from heatsketch.isometry.pairs import (
     within,
 )
 from heatsketch.metrics import row_distortion
+from heatsketch.neighbors import all_distances
 from problems.clouds import cloud
 
 seeds = st.integers(0, 10**6)

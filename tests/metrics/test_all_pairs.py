@@ -5,10 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import heatsketch as hs
-from heatsketch.metrics import all_pairs, diffusion_distortion
+from heatsketch.metrics import diffusion_distortion
 from heatsketch.metrics.all_pairs import all_distances
 from heatsketch.metrics.distances import compared_rows
-from heatsketch.spectral.eigenpairs import all_eigenpairs
+from heatsketch.neighbors import rows
+from heatsketch.spectral.dense import all_eigenpairs
 from problems.clouds import cloud, even_circle
 from problems.spectra import circle_distances
 
@@ -68,12 +69,12 @@ def test_known_eigenpairs_give_the_same(affinity, time, filter):
 def test_products_that_cancel_come_from_differences(monkeypatch):
     d = hs.Diffusion.from_points(cloud(60, 3, seed=1), n_neighbors=8)
     products = found(d, 4)
-    monkeypatch.setattr(all_pairs, "_CANCELLED", 10.0)  # all pairs
+    monkeypatch.setattr(rows, "_CANCELLED", 10.0)  # all pairs
     assert_allclose(found(d, 4), products, rtol=1e-12)
 
 
 def test_tiles_of_any_size_give_the_same(monkeypatch):
     d = hs.Diffusion.from_points(cloud(60, 3, seed=1), n_neighbors=8)
     whole = found(d, 6)
-    monkeypatch.setattr(all_pairs, "_TILE", 7)
+    monkeypatch.setattr(rows, "_TILE", 7)
     assert_allclose(found(d, 6), whole, rtol=1e-12)

@@ -3,6 +3,7 @@
 import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -235,24 +236,39 @@ random_state
         if _is_auto(times):
             self.time_curve_ = choice.curve()
             self.time_ = self.time_curve_.time
+        found = self._mapped(coordinates, parts, own, stepped, choice, int(seeds[1]))
+        return [found if labels is None else self._beside(found, diffusion, parts)]
+
+    def _mapped(
+        self,
+        coordinates: Coordinates,
+        parts: Parts,
+        own: Array,
+        stepped: Callable[[Array], Array],
+        choice: TimeChoice,
+        seed: int,
+    ) -> Block:
+        """Learn the maps of the parts at the time chosen; return the vectors and the rest by them.
+
+        `own` are rows of the vectors after the last product, `stepped` applies it to others.
+        """
         f = self._quotient(self.time_)
         weights, log_scale = coordinates.weights(f)
-        used = slice(0, max(k, np.count_nonzero(weights)))
-        rest = coordinates.rest_of(f)
-        F = np.hstack([own[:, used] * weights[used], *(stepped(block) for _, (block,) in rest)])
-        own_columns = parts.columns_of(len(weights[used]), F.shape[1])
-        own_rows = zip(parts.learned, own_columns, strict=True)
-        maps = self._learned([F[at][:, columns] for at, columns in own_rows], choice, int(seeds[1]))
-        maps = [_widened(W, own, F.shape[1]) for W, own in zip(maps, own_columns, strict=True)]
+        weights = weights[: max(self.n_components, np.count_nonzero(weights))]
+        n_pairs, rest = len(weights), coordinates.rest_of(f)
+        F = np.hstack([own[:, :n_pairs] * weights, *(stepped(block) for _, (block,) in rest)])
+        columns = parts.columns_of(n_pairs, F.shape[1])
+        rows = zip(parts.learned, columns, strict=True)
+        learned = self._learned([F[at][:, some] for at, some in rows], choice, seed)
+        maps = [_widened(W, some, F.shape[1]) for W, some in zip(learned, columns, strict=True)]
         of_parts = list(zip(parts.vertices, maps, strict=True))
-        H = np.empty((diffusion.n, k))
+        H = np.empty((len(coordinates.vectors), self.n_components))
         for part, W in of_parts:
-            H[part] = (coordinates.vectors[part, used] * weights[used]) @ W[: len(weights[used])]
-        for columns, (block,) in rest:
+            H[part] = (coordinates.vectors[part, :n_pairs] * weights) @ W[:n_pairs]
+        for some, (block,) in rest:
             for part, W in of_parts:
-                H[part] += block[part] @ W[len(weights[used]) :][columns]
-        found = Block(H, log_scale)
-        return [found if labels is None else self._beside(found, diffusion, parts)]
+                H[part] += block[part] @ W[n_pairs:][some]
+        return Block(H, log_scale)
 
     def _beside(self, inside: Block, diffusion: Diffusion, parts: Parts) -> Block:
         """Move the components, whose embeddings all lie around 0, beside each other."""
@@ -309,7 +325,7 @@ random_state
                 f"{self.factor:g} in {self.n_components} dimensions; time {self.time_} keeps "
                 f"{kept:.2f} of them. Pass a larger n_components, or a time.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _quotient(self, time: Any) -> Filter:

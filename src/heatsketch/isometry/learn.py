@@ -13,7 +13,7 @@ from heatsketch._array import single_threaded_blas
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import Both, LogDistortion, Loss, Missed, stress
-from heatsketch.isometry.pairs import Dilations, Judge, all_distances, near_pairs, random_pairs
+from heatsketch.isometry.pairs import Dilations, Judge, near_pairs, random_pairs
 from heatsketch.isometry.problem import (
     LEAST_LOG_L,
     SPARE_DIMENSIONS,
@@ -22,7 +22,7 @@ from heatsketch.isometry.problem import (
     Problem,
     units,
 )
-from heatsketch.neighbors import pair_distances
+from heatsketch.neighbors import all_distances, pair_distances
 
 Found = tuple[Array, list[dict[str, Any]]]  # a map (R, k), and the history
 
@@ -39,12 +39,11 @@ _SEARCH_BETA = 16.0
 _BETAS = (64.0, 256.0, 1024.0)
 _FEW_ROWS = 700  # all their pairs at once take no longer than a working set
 _UNFOLDED = 0.5  # J_16 of all pairs: another start would hardly be better
-_SPARE = (0, 1, 2, SPARE_DIMENSIONS)  # dimensions that the first maps are squeezed out of
+# Spare dimensions that the first maps are squeezed out of, one after another.
+_FOR_LOG_L, _FOR_STRESS = (0, 1, 2, SPARE_DIMENSIONS), (SPARE_DIMENSIONS, 0, 1, 2)
 _LOG_L_WEIGHT = 0.01  # of J_β beside the share
 _SHARE_GIVEN_UP = 0.01  # by "most", for a smaller log L
-_LOG_L_AS_GOOD = (
-    0.25  # difference that does not decide between maps: an extreme, which rounding moves
-)
+_LOG_L_AS_GOOD = 0.25  # difference that does not decide: an extreme, which rounding moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +100,10 @@ def learn(
         rank, held_out = _validated(F[:n_rows], n_held, k, settings, rng)
         basis = basis.cut(rank)
     logger.info("learning %d of %d directions", k, F.shape[1])
-    few = settings.objective == "worst" and len(F) <= _FEW_ROWS
-    find = _least_log_L if few else _on_a_working_set
-    Q, history = find(F, basis, k, settings, rng, starts)
+    if settings.objective == "worst" and len(F) <= _FEW_ROWS:
+        Q, history = _least_log_L(F, basis, k, settings, rng, starts)
+    else:
+        Q, history = _Learner(F, basis, settings).run(k, rng, starts)
     return Learned((basis.axes @ Q).T, len(Q), held_out, history)
 
 
@@ -131,10 +131,7 @@ def _least_log_L(
         Q = problem.descend(Q, search, max_iter)
         tried.append((problem.history[-1]["objective"], Q))
     for start in range(settings.n_init):
-        spare = _SPARE[start] if start < len(_SPARE) else 1 + start % 2
-        width = min(k + spare, basis.rank)
-        Q = basis.leading(width) if start < len(_SPARE) else _random_map(basis, width, rng)
-        Q = problem.squeezed(Q, k, LEAST_LOG_L)
+        Q = problem.squeezed(_start(start, _FOR_LOG_L, basis, k, rng), k, LEAST_LOG_L)
         for loss in (stress, search):
             Q = problem.descend(Q, loss, max_iter)
         tried.append((problem.history[-1]["objective"], Q))
@@ -146,17 +143,6 @@ def _least_log_L(
         at = problem.descend(at, LogDistortion(beta), max_iter)
         found.append(at)
     return min(found, key=problem.log_L), problem.history
-
-
-def _on_a_working_set(
-    F: Array,
-    basis: Basis,
-    k: int,
-    settings: Settings,
-    rng: np.random.Generator,
-    starts: Sequence[Array],
-) -> Found:
-    return _Learner(F, basis, settings).run(k, rng, starts)
 
 
 class _Learner:
@@ -230,13 +216,18 @@ def searched(
 ) -> Iterator[Array]:
     """Yield maps (R, k) of little stress from `n_init` starts, the first of which are fixed."""
     for start in range(settings.n_init):
-        spare = (SPARE_DIMENSIONS, 0, 1, 2)[start] if start < 4 else 1 + start % 2
-        width = min(k + spare, basis.rank)
-        Q = basis.leading(width) if start < 4 else _random_map(basis, width, rng)
+        Q = _start(start, _FOR_STRESS, basis, k, rng)
         yield problem.descend(problem.squeezed(Q, k), stress, settings.max_iter)
 
 
-def _random_map(basis: Basis, width: int, rng: np.random.Generator) -> Array:
+def _start(
+    start: int, spares: Sequence[int], basis: Basis, k: int, rng: np.random.Generator
+) -> Array:
+    """Return the leading directions with so many spare ones; after these, random directions."""
+    fixed = start < len(spares)
+    width = min(k + (spares[start] if fixed else 1 + start % 2), basis.rank)
+    if fixed:
+        return basis.leading(width)
     return basis.weights[:, None] * rng.standard_normal((basis.rank, width))
 
 

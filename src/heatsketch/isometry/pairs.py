@@ -10,13 +10,12 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from heatsketch._typing import Array
-from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.neighbors import NeighborIndex, all_distances, pair_distances
 
 ALL_PAIRS_UP_TO = 2_048  # points
 RANDOM_PAIRS = 500_000
 NEAR_ROWS = 4_000  # points whose nearest neighbours are searched in many dimensions
 _NEAR, _COLLIDING = 5, 5  # nearest neighbours in the input and in the embedding
-_CANCELLED = 1e-6  # d² relative to |x|² + |y|², below which differences are taken
 _SEED = 0  # the pairs do not depend on chance beyond the order of the rows
 
 Pairs = tuple[Array, Array]
@@ -72,22 +71,6 @@ def nearest_pairs(F: Array, rows: Array, k: int) -> Pairs:
 def near_pairs(F: Array) -> Pairs:
     """Return pairs of nearest neighbours in F of its first rows, which are the shortest."""
     return nearest_pairs(F, np.arange(min(len(F), NEAR_ROWS)), min(_NEAR, len(F) - 1))
-
-
-def all_distances(F: Array) -> Array:
-    """Return the distances of all pairs of rows, in the order of `scipy.spatial.distance.pdist`.
-
-    By a product of matrices; where that would lose digits, from explicit differences.
-    """
-    squares = np.einsum("ij,ij->i", F, F)
-    scale = squares[:, None] + squares
-    D = scale - 2 * (F @ F.T)
-    i, j = np.triu_indices(len(F), 1)
-    D, scale = D[i, j], scale[i, j]
-    lost = np.flatnonzero(_CANCELLED * scale >= D)
-    D = np.sqrt(np.maximum(D, 0.0))
-    D[lost] = pair_distances(F, F, i[lost], j[lost])
-    return D
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ distances are those of another metric; `rows` compares rows of points.
 from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.index import NeighborIndex
 from heatsketch.neighbors.metric import METRICS, in_metric
-from heatsketch.neighbors.rows import distinct_rows, pair_distances
+from heatsketch.neighbors.rows import all_distances, distinct_rows, pair_distances
 from heatsketch.neighbors.search import Search, distinct_search, search_of
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Neighbors",
     "Recall",
     "Search",
+    "all_distances",
     "distinct_rows",
     "distinct_search",
     "in_metric",

@@ -18,7 +18,6 @@ from heatsketch.operators.properties import scaled_graph
 from heatsketch.operators.sparse import Sparse, is_large, scale_both_sides
 from heatsketch.spectral.aggregation import coarser
 from heatsketch.spectral.block_iteration import in_the_range, ritz_pairs, subspace_iteration
-from heatsketch.spectral.dense import all_eigenpairs as all_eigenpairs
 from heatsketch.spectral.dense import (
     dense_eigenpairs,
     dense_pays,
@@ -177,13 +176,14 @@ def _block_size(k: int) -> int:
     return 8 * -(-(k + max(8, k // 2)) // 8)  # whole vector registers
 
 
-def _residual_limit(A: Operator, tol: float, values: Array) -> float:
+def _residual_limit(A: Deflated, tol: float, values: Array) -> float:
     eps = float(np.finfo(A.dtype).eps)
     bound = max(map(abs, A.spectrum))  # may be far too wide: no more than rounding goes by it
-    return max(tol, 50 * eps) * float(np.abs(values).max()) + 16 * eps * bound
+    rounding = (16 + A.V.size**0.5) * eps * bound  # of a product, and of projections by V
+    return max(tol, 50 * eps) * float(np.abs(values).max()) + rounding
 
 
-def _rough_limit(A: Operator, k: int, values: Array) -> float:
+def _rough_limit(A: Deflated, k: int, values: Array) -> float:
     """Return a residual that is small beside the distance of the k-th eigenvalue from the top."""
     top = A.spectrum[1]
     return max(_COARSE_RESIDUAL * float(top - values[k - 1]), 1e-8 * abs(top))
