@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from heatsketch.isometry import problem as module
 from heatsketch.isometry.losses import LogDistortion, Missed, stress
-from heatsketch.isometry.problem import Basis, Problem, units
+from heatsketch.isometry.problem import Basis, Problem
 from problems.clouds import cloud
 
 
@@ -93,13 +93,23 @@ def test_a_basis_is_cut_to_its_first_directions():
 # The pairs of a problem
 
 
-def test_units_are_differences_over_distances(monkeypatch):
-    monkeypatch.setattr("heatsketch._array.ROW_TILE", 7)  # many tiles
-    Z, (i, j) = cloud(20, 4), np.triu_indices(20, 1)
-    found = units(Z, i, j, pdist(Z))
-    assert found.dtype == np.float32
-    assert_allclose(found, (Z[i] - Z[j]) / pdist(Z)[:, None], rtol=1e-6, atol=1e-7)
-    assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-6)
+def test_pairs_that_join_are_kept_as_those_before_them():
+    F, W = ellipsoid(), random_map((6, 2))
+    (i, j), distances = np.triu_indices(len(F), 1), pdist(F)
+    basis = Basis.of(F, 6)
+    problem = Problem.of(basis.coordinates(F), i[:9], j[:9], distances[:9])
+    problem.add(i[9:], j[9:], distances[9:])
+    assert problem.count == len(i)
+    expected = np.log(pdist(F @ W) / distances)
+    assert_allclose(problem.log_dilations(basis.express(W)), expected, atol=1e-5)
+
+
+def test_a_problem_is_cut_to_its_first_coordinates():
+    problem, _ = stated(ellipsoid())
+    Q = random_map((6, 2))
+    Q[3:] = 0.0
+    assert_allclose(problem.cut(3).log_dilations(Q[:3]), problem.log_dilations(Q), atol=1e-6)
+    assert_allclose(problem.cut(3).variances, problem.variances[:3, :3])
 
 
 def test_dilations_are_ratios_of_distances():
@@ -118,7 +128,6 @@ def test_dilations_are_ratios_of_distances():
 @pytest.mark.parametrize("kept", [None, 2])
 def test_the_objective_has_the_gradient_that_is_told(loss, kept, monkeypatch):
     problem, _ = stated(ellipsoid())
-    problem.units = problem.units.astype(float)
     seen = {}
 
     def look(objective, start, **options):

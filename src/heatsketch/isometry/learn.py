@@ -20,7 +20,6 @@ from heatsketch.isometry.problem import (
     AllPairs,
     Basis,
     Problem,
-    units,
 )
 from heatsketch.neighbors import all_distances, pair_distances
 
@@ -207,8 +206,7 @@ class _Learner:
 
     def _add(self, pairs: tuple[Array, Array]) -> None:
         """Let pairs join the working set."""
-        more = units(self.Z, *pairs, pair_distances(self.F, self.F, *pairs))
-        self.problem.units = np.vstack([self.problem.units, more])
+        self.problem.add(*pairs, pair_distances(self.F, self.F, *pairs))
 
 
 def searched(
@@ -240,7 +238,7 @@ def _validated(
     if basis.rank <= k:  # the rows that are left have too few directions
         return settings.max_rank(k), math.nan
     problem = _problem(seen, basis.coordinates(seen), _VALIDATION_PAIRS)
-    Z, distances = basis.coordinates(F), pair_distances(F, F, i, j)
+    unseen = Problem.of(basis.coordinates(F), i, j, pair_distances(F, F, i, j))
     Q = next(searched(problem, basis, k, settings, rng))
     losses: tuple[Loss, ...] = (Missed(settings.factor),)
     ranks = [basis.rank]
@@ -249,12 +247,11 @@ def _validated(
         ranks = ranks if settings.rank else _ranks(basis.rank, k)
     candidates = []
     for R in ranks:
-        fitting = Problem(problem.variances[:R, :R], problem.units[:, :R])
+        fitting = problem.cut(R)
         at = Q[:R]
         for loss in losses:
             at = fitting.descend(at, loss, settings.max_iter)
-        unseen = Problem(fitting.variances, units(Z[:, :R], i, j, distances))
-        found = unseen.log_dilations(at)
+        found = unseen.cut(R).log_dilations(at)
         candidates.append((LogDistortion(_SEARCH_BETA)(found)[0], R, float(np.ptp(found))))
     _, R, held_out = min(candidates)
     # If all directions of these rows are best, so are all directions of all rows.

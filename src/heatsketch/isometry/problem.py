@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 
-from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import LogDistortion, Loss, stress
 
@@ -164,37 +164,52 @@ class Descents(ABC):
 
 @dataclass(eq=False)
 class Problem(Descents):
-    """Pairs of rows of F in a basis, as differences of unit length.
+    """Some pairs of rows of Z (n, R), from their coordinates.
 
-    The dilation of a pair is the length of its row of `units` @ Q.
+    One step takes n R k + m k operations.
     """
 
-    units: Array  # (m, R), float32
+    Z: Array  # (n, R)
+    differences: sparse.csr_array  # (m, n): a row takes (z_i - z_j) / d_ij
 
     @classmethod
     def of(cls, Z: Array, i: Array, j: Array, distances: Array) -> Problem:
         """State the problem of keeping the distances (m,) of pairs of rows of Z (n, R)."""
-        return cls(Z.T @ Z / len(Z), units(Z, i, j, distances))
+        return cls(Z.T @ Z / len(Z), Z, _differences(len(Z), i, j, distances))
+
+    def __post_init__(self) -> None:
+        self._sums = self.differences.T
 
     @property
     def count(self) -> int:
         """Number of pairs m."""
-        return len(self.units)
+        return int(self.differences.shape[0])
+
+    def cut(self, rank: int) -> Problem:
+        """Return the problem for the first `rank` coordinates."""
+        first = np.ascontiguousarray(self.Z[:, :rank])
+        return Problem(self.variances[:rank, :rank], first, self.differences)
+
+    def add(self, i: Array, j: Array, distances: Array) -> None:
+        """Let pairs join."""
+        more = _differences(len(self.Z), i, j, distances)
+        self.differences = sparse.vstack([self.differences, more], format="csr")
+        self._sums = self.differences.T
 
     def dilated(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Return the squared dilations, and how a map changes them."""
-        images = self.units @ Q.astype(self.units.dtype)
+        images = self.differences @ (self.Z @ Q)
 
         def pull(weights: Array) -> Array:
-            return np.asarray(self.units.T @ (images * weights[:, None]), float)
+            return np.asarray(self.Z.T @ (self._sums @ (images * weights[:, None])))
 
-        return _squares(images), pull
+        return np.einsum("ij,ij->i", images, images) + _TINY, pull
 
 
 class AllPairs(Descents):
     """All pairs of the rows of Z (n, R), from their coordinates; their distances are m numbers.
 
-    One step takes n R k + m k operations, in place of the m R k of `Problem`.
+    Without an index for each, and with distances that are computed again: faster than `Problem`.
     """
 
     def __init__(self, Z: Array, distances: Array) -> None:
@@ -223,16 +238,11 @@ class AllPairs(Descents):
         return math.log(squares.max() / max(squares.min(), _TINY * squares.max())) / 2
 
 
-def units(Z: Array, i: Array, j: Array, distances: Array) -> Array:
-    """Return (z_i - z_j) / d_ij (m, R) of pairs of rows, in float32."""
-    out = np.empty((len(i), Z.shape[1]), np.float32)
-    for tile in row_tiles(len(i)):
-        out[tile] = (Z[i[tile]] - Z[j[tile]]) / distances[tile, None]
-    return out
-
-
-def _squares(images: Array) -> Array:
-    return np.einsum("ij,ij->i", images, images) + images.dtype.type(_TINY)
+def _differences(n: int, i: Array, j: Array, distances: Array) -> sparse.csr_array:
+    """Return the matrix (m, n) that takes n rows to (z_i - z_j) / d_ij."""
+    entries = np.repeat(1 / distances, 2) * np.tile([1.0, -1.0], len(i))
+    starts = np.arange(0, 2 * len(i) + 1, 2)
+    return sparse.csr_array((entries, np.stack([i, j], axis=1).ravel(), starts), (len(i), n))
 
 
 def _spare_share(Q: Array, variances: Array, kept: int | None) -> tuple[float, Array]:
