@@ -206,14 +206,17 @@ class Deflated(Wrapper):
         X = self.asarray(X)
         return self._project(X, np.empty_like(X, order="C")) if self.V.shape[1] else X
 
+    def project_in_place(self, X: Array) -> Array:
+        """Set a block of this precision to (I - VVᵀ) X, and return it."""
+        return self._project(X, X) if self.V.shape[1] else X
+
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), one product by A and 8 n k r operations."""
         return self.multiply_projected(self.project(X))
 
     def multiply_projected(self, X: Array) -> Array:
         """Multiply a block that is orthogonal to V already, as products by this operator are."""
-        Y = self.A @ X
-        return self._project(Y, Y) if self.V.shape[1] else Y
+        return self.project_in_place(self.A @ X)
 
     def without(self, V: Array) -> Deflated:
         """Take further directions V (n, r), orthogonal to those deflated already, out of A."""

@@ -31,8 +31,8 @@ def subspace_iteration(
     Parameters
     ----------
     A : Deflated
-    X : array (n, p), p > k
-        Where to start: random columns, or such as are near the leading eigenvectors already.
+    X : array (n, p), p > k, in the precision of A
+        Where to start: random columns, or such as are near the leading eigenvectors already; lost.
     k : int
     limit : callable
         The largest residual to leave, as a function of the Ritz values (p,), descending.
@@ -47,7 +47,7 @@ def subspace_iteration(
     """
     steps = min(LANCZOS_STEPS, max_products // 8)
     (low, _), (_, top) = spectrum_ends(A, steps)
-    X, products = A.project(X), steps + 1
+    X, products = A.project_in_place(X), steps + 1
     if not near and top > low and products < max_products:
         cut = _growing_cut(low, top, 1e4, _FIRST_DEGREE)
         degree = min(_FIRST_DEGREE, max_products - products)
@@ -142,7 +142,7 @@ def _safe_degree(A: Operator, top: float, low: float, cut: float) -> int:
 
 
 def _amplify(
-    A: Operator, X: Array, image: Array, interval: tuple[float, float, float], degree: int
+    A: Deflated, X: Array, image: Array, interval: tuple[float, float, float], degree: int
 ) -> Array:
     """Apply the Chebyshev polynomial that is small on [low, cut] and grows above it.
 
@@ -156,7 +156,7 @@ def _amplify(
     previous, current = X, image
     for _ in range(1, degree):
         following = 1 / (2 / first - sigma)
-        step, image = 2 * following / half, A @ current
+        step, image = 2 * following / half, A.multiply_projected(A.project_in_place(current))
         three_term(image, step, current, -middle * step, previous, -sigma * following)
         previous, current, sigma = current, image, following
     return current
@@ -184,13 +184,13 @@ def _rotate(X: Array, W: Array) -> None:
 
 
 def _orthonormal(A: Deflated, X: Array) -> Array:
-    """Return a basis of the span of X (less what is deflated), orthonormal to rounding.
+    """Return a basis of the span of X (less what is deflated), orthonormal to rounding; X is lost.
 
     Each pass takes the eigenvectors of the Gram matrix (Stathopoulos and Wu 2002), which costs a
     third of a Householder QR; columns too nearly dependent for three passes get that.
     """
     for _ in range(3):
-        X = A.project(X)
+        X = A.project_in_place(X)
         gram = _gram(X, X)
         size = np.sqrt(gram.diagonal())
         if not size.any():

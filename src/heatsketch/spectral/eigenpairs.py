@@ -115,7 +115,7 @@ def eigh(
     B = _in_single_precision(A) if tol >= _SINGLE_PRECISION_TOL else A
     values, vectors = _leading_block(B, k, limit, max_products, seed_entropy(rng))
     if B is not A:
-        values, vectors = ritz_pairs(A, vectors)
+        values, vectors = ritz_pairs(A, vectors[:, :k])
     values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     vectors = fix_signs(numbering.of_points(vectors))
@@ -156,7 +156,7 @@ def _leading_block(
         if found is not None:
             return found
     most = min(max_products, products_like_dense(A.n, block))
-    values, vectors, done = subspace_iteration(A, start, k, limit, most, near=near)
+    values, vectors, done = subspace_iteration(A, A.asarray(start), k, limit, most, near=near)
     if not done and most < max_products:
         return dense_eigenpairs(A, k)
     return values, vectors
@@ -169,7 +169,7 @@ def _coarse_block(A: Deflated, k: int, entropy: list[int]) -> Array | None:
         return None
     limit = functools.partial(_rough_limit, coarse.operator, k)
     _, vectors = _leading_block(coarse.operator, k, limit, _MAX_COARSE_PRODUCTS, entropy)
-    return coarse.prolonged(vectors)
+    return A.asarray(coarse.prolonged(vectors))  # float32 takes half the room
 
 
 def _block_size(k: int) -> int:
