@@ -14,6 +14,7 @@ from heatsketch.markov.coordinates import COLUMNS_AT_A_TIME, REMEMBERED_ENTRIES
 from heatsketch.markov.diffusion import AFFINITIES
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.mixture.pivoted import MAX_FIRST_CANDIDATES
+from heatsketch.operators.sparse import is_large
 from heatsketch.scales.bandwidth import n_rule_distances
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
 
@@ -137,7 +138,9 @@ def predict(
     if method == "diffusion-map":
         stages["eigenpairs"] = held + _EIGEN_BLOCKS * block * (k + max(8, k // 2)) + _eigen(n)
     if method == "heat-embedding":
-        stages |= {name: held + size for name, size in _learned(n, k, n_sketch, itemsize).items()}
+        single = is_large(n) and affinity in ("knn", "radius")
+        learned = _learned(n, k, n_sketch, itemsize, 4 if single else 8)
+        stages |= {name: held + size for name, size in learned.items()}
     stages["products"] = held + in_product * (k * _count(time) + 1)
     return Prediction(stages)
 
@@ -190,8 +193,11 @@ def _eigen(n: int) -> float:
     return 8.0 * n * n * _EIGEN_MATRICES if n <= SPECTRAL_LIMIT else 0.0
 
 
-def _learned(n: int, k: int, n_sketch: int, itemsize: int) -> dict[str, float]:
-    """Return the bytes of each stage of a heat embedding, beyond the operator."""
+def _learned(n: int, k: int, n_sketch: int, itemsize: int, of_eigenpairs: int) -> dict[str, float]:
+    """Return the bytes of each stage of a heat embedding, beyond the operator.
+
+    `itemsize` is that of the data, `of_eigenpairs` that of the blocks they are computed from.
+    """
     if n <= SPECTRAL_LIMIT:
         matrices = 8.0 * n * n * _ALL_PAIRS_MATRICES
         pairs = _WORKING_BYTES + _PAIR_BYTES * n * (n - 1) / 2
@@ -202,7 +208,7 @@ def _learned(n: int, k: int, n_sketch: int, itemsize: int) -> dict[str, float]:
     rows = 8.0 * min(n, MAX_ROWS) * (count + n_sketch)
     compared = n * (8.0 + 3 * itemsize) * _COMPARED_COLUMNS
     return {
-        "eigenpairs": _LEADING_BLOCKS * 8.0 * n * (count + max(8, count // 2)),
+        "eigenpairs": _LEADING_BLOCKS * of_eigenpairs * n * (count + max(8.0, count // 2)),
         "projection": pairs_held + rest + _ROW_BLOCKS * rows + _MANY_PAIRS_BYTES,
         "comparison": compared + _COMPARING_BYTES,
     }
