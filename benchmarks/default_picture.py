@@ -18,7 +18,8 @@ coordinates         rank correlation of an intrinsic coordinate with the best di
 curve               share within 1.5 that heatsketch saw when it chose the time
 
 Prints a table, writes default_picture.csv, and with --pictures a picture of each set: seeds 0 and
-1, the rows in another order, and one 90 %, of every method. Medians are over the seeds.
+1, the rows in another order, and one 90 %, of every method; and overview.png, the first of each.
+Medians are over the seeds.
 """
 
 import time
@@ -242,15 +243,47 @@ def draw_pictures(folder, plan, found):
         if plan.checks:
             shots += [(slice(None), found[name]["rows"]), found[name]["parts"][0]]
         for row, (rows, Y) in enumerate(shots):
-            shade = colours(data)
-            shade = shade if shade is None else shade[rows]
-            at = axes[row, column]
-            at.scatter(*Y.T, c=shade, cmap=shading(data), s=20_000 / (len(Y) + 2000), linewidths=0)
-            at.set(xticks=[], yticks=[], title=f"{name}, {heads[row]}", aspect="equal")
+            scatter(axes[row, column], data, Y, rows)
+            axes[row, column].set_title(f"{name}, {heads[row]}")
     figure.suptitle(plan.name)
+    save(figure, folder, plan.name.replace(":", "-"))
+
+
+def draw_overview(folder, shown, methods):
+    """Draw the first picture of every set (a row) and method (a column)."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    size = (2.6 * len(methods), 2.6 * len(shown))
+    figure, axes = pyplot.subplots(len(shown), len(methods), figsize=size, squeeze=False)
+    for row, (name, data, pictures) in enumerate(shown):
+        axes[row, 0].set_ylabel(name)
+        for column, method in enumerate(methods):
+            if method in pictures:
+                scatter(axes[row, column], data, pictures[method], slice(None))
+            axes[row, column].set(xticks=[], yticks=[])
+            if row == 0:
+                axes[row, column].set_title(method)
+    save(figure, folder, "overview")
+
+
+def scatter(at, data, Y, rows):
+    """Draw some rows of a set as points."""
+    shade = colours(data)
+    shade = shade if shade is None else shade[rows]
+    at.scatter(*Y.T, c=shade, cmap=shading(data), s=20_000 / (len(Y) + 2000), linewidths=0)
+    at.set(xticks=[], yticks=[], aspect="equal")
+
+
+def save(figure, folder, name):
+    """Write a figure to a folder, and forget it."""
+    from matplotlib import pyplot
+
     figure.tight_layout()
     folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / f"{plan.name.replace(':', '-')}.png", dpi=80)
+    figure.savefig(folder / f"{name}.png", dpi=80)
     pyplot.close(figure)
 
 
@@ -270,7 +303,7 @@ def shading(data):
 
 
 def one_set(plan, arguments):
-    """Return the rows of the table for one set."""
+    """Return the rows of the table for one set, and the first picture of each method."""
     known = harness.run_apart(reference, plan, limit=arguments.limit)
     if "note" in known:
         harness.say(f"{plan.name}: no reference ({known['note']})")
@@ -288,7 +321,7 @@ def one_set(plan, arguments):
         harness.say(f"{plan.name} {method}: {harness._said(found)}")
     if arguments.pictures is not None and pictures:
         draw_pictures(arguments.pictures, plan, pictures)
-    return rows
+    return rows, {method: found["seeds"][0] for method, found in pictures.items()}
 
 
 def main():
@@ -305,7 +338,7 @@ def main():
     if arguments.small:
         arguments.sets, arguments.seeds = ["wine", "roll:300"], [0, 1]
     names = [*arguments.sets, *(_data.LARGE if arguments.large else ())]
-    rows = []
+    rows, shown = [], []
     for name in harness.chosen(names, arguments.only):
         plan = Plan(
             name, arguments.mnist, arguments.noise, arguments.seeds, not arguments.no_checks
@@ -317,7 +350,11 @@ def main():
             continue
         if n > MOST_POINTS_CHECKED:
             plan = plan._replace(seeds=plan.seeds[:2], checks=False)
-        rows += one_set(plan, arguments)
+        of_set, pictures = one_set(plan, arguments)
+        rows += of_set
+        shown.append((name, plan.data(), pictures))
+    if arguments.pictures is not None and shown:
+        draw_overview(arguments.pictures, shown, arguments.methods)
     print(harness.save("default_picture", rows, arguments, PACKAGES))
 
 
