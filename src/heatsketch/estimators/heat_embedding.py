@@ -304,7 +304,7 @@ random_state
                 starts = [] if followed is None else [followed]
             else:
                 projection.validation_fraction = 0.0  # others say how well new points fit
-            projection._fit(F, np.arange(len(F)), starts)
+            projection._fit(F, np.arange(len(F)), starts, for_new_points=False)
             self.projection_ = self.projection_ or projection
             self._held_out = np.fmax(self._held_out, projection.distortion_.held_out_log_L)
             maps.append(

@@ -12,7 +12,8 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
-from heatsketch.isometry.learn import AUTO_STARTS, MAX_ROWS, OBJECTIVES, Settings, learn
+from heatsketch.isometry.learn import AUTO_STARTS, MAX_ROWS, OBJECTIVES, learn
+from heatsketch.isometry.starts import Settings
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import distinct_rows
 from heatsketch.spectral.eigenpairs import column_signs
@@ -44,9 +45,10 @@ class NearIsometricProjection(Embedder):
         For "most".
     rank : int, optional
         Number of leading principal directions of X that the map may use. By default 64 for "most";
-        for "worst" one of 256, 128, ... is chosen by how well a map that was fitted without some
-        rows keeps their distances: with as many directions as points, the map keeps the distances
-        of these points but not of new ones.
+        for "worst" one of 256, 128, ..., k is chosen by how well a map that was fitted without some
+        rows keeps their distances: with as many directions as points, a map keeps the distances of
+        these points but not of new ones. k are the principal components, which are taken if no
+        other map keeps new distances better by 10 % (J_16, see Notes).
     n_init : int or "auto", default "auto"
         Number of starts ("auto": 1 for "most", 4 for "worst"): the leading directions squeezed out
         of twelve dimensions more, the leading directions, the same squeezed from one and two more,
@@ -56,8 +58,8 @@ class NearIsometricProjection(Embedder):
         Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
         Share of the rows (of at most 1,000) that are left out of a first map, to measure log L on
-        new points (and to choose the rank for "worst"); 0: `rank` (256 by default for "worst") is
-        used as it is.
+        new points (and, half of them, to choose the rank for "worst"); 0: `rank` (256 by default
+        for "worst") is used as it is.
     random_state : int, RandomState, Generator or None, default None
         For starts beyond the fourth; with fewer, nothing is random.
 
@@ -70,8 +72,8 @@ class NearIsometricProjection(Embedder):
     distortion_ : Distortion
         Over all pairs up to 2,048 points; beyond, over random pairs and nearest neighbours in the
         input and in the embedding (see `looked_at`). `held_out_log_L` is that of pairs with points
-        that were left out of basis and fit of a first map. For "worst" the rank was chosen by the
-        same pairs, so it is slightly too small; and they are fewer than those of `log_L`.
+        that were left out of basis, fit and choice of rank of a first map: what to expect of some
+        100 new points beside 800 known ones. An extreme: of more pairs it is larger.
     rank_ : int
     history_ : list of dict
         `loss`, `pairs`, `objective` and `iterations` of each descent.
@@ -143,8 +145,14 @@ class NearIsometricProjection(Embedder):
         return self._fit(X, content_order(X))
 
     @single_threaded_blas()  # the same bits for any number of threads
-    def _fit(self, X: Array, order: Array, starts: Sequence[Array] = ()) -> Self:
-        """Learn the map of the rows of X from its first ones in `order`; `starts` are maps."""
+    def _fit(
+        self,
+        X: Array,
+        order: Array,
+        starts: Sequence[Array] = (),
+        for_new_points: bool = True,
+    ) -> Self:
+        """Learn the map of the rows of X from its first ones in `order`; the others as `learn`."""
         started = time.perf_counter()
         points = Frame.of(X)(X)  # (n, r), centred, at most 1
         rng = np.random.default_rng(seed_entropy(self.random_state))
@@ -160,7 +168,7 @@ class NearIsometricProjection(Embedder):
             self.max_iter,
             self.validation_fraction,
         )
-        learned = learn(points[rows], self.n_components, settings, rng, starts)
+        learned = learn(points[rows], self.n_components, settings, rng, starts, for_new_points)
         W = _oriented(learned.components, points[rows])
         distortion = row_distortion(points @ W.T, points)
         scale = distortion.median

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,23 @@ import numpy as np
 from heatsketch._array import single_threaded_blas
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.isometry.losses import Both, LogDistortion, Loss, Missed, stress
-from heatsketch.isometry.pairs import Dilations, Judge, near_pairs, random_pairs
+from heatsketch.isometry.losses import Both, LogDistortion, Missed, stress
+from heatsketch.isometry.pairs import Dilations, Judge, near_pairs
 from heatsketch.isometry.problem import (
     LEAST_LOG_L,
     SPARE_DIMENSIONS,
     AllPairs,
     Basis,
-    Problem,
 )
+from heatsketch.isometry.starts import (
+    SEARCH_BETA,
+    Settings,
+    problem_of_some,
+    searched,
+    shrunk,
+    started,
+)
+from heatsketch.isometry.validation import validated
 from heatsketch.neighbors import all_distances, pair_distances
 
 Found = tuple[Array, list[dict[str, Any]]]  # a map (R, k), and the history
@@ -29,17 +37,12 @@ OBJECTIVES = ("most", "worst")
 AUTO_STARTS = {"most": 1, "worst": 4}  # the stress has few minima, log L many
 MAX_ROWS = 20_000  # a linear map has r k numbers: more rows to learn it from change little
 VALIDATION_ROWS = 1_000
-MAX_RANK = {"most": 64, "worst": 256}
 _WORKING_PAIRS = 20_000
-_VALIDATION_PAIRS, _UNSEEN_PAIRS = 8_000, 40_000
 _WORST_PAIRS = 500  # most stretched and as many most shrunk ones, that join the working set
 _ROUNDS = 2  # of adding them, for each β
-_SEARCH_BETA = 16.0
-_BETAS = (64.0, 256.0, 1024.0)
 _FEW_ROWS = 700  # all their pairs at once take no longer than a working set
 _UNFOLDED = 0.5  # J_16 of all pairs: another start would hardly be better
-# Spare dimensions that the first maps are squeezed out of, one after another.
-_FOR_LOG_L, _FOR_STRESS = (0, 1, 2, SPARE_DIMENSIONS), (SPARE_DIMENSIONS, 0, 1, 2)
+_SPARE = (0, 1, 2, SPARE_DIMENSIONS)  # that the first maps of few rows are squeezed out of
 _LOG_L_WEIGHT = 0.01  # of J_β beside the share
 _SHARE_GIVEN_UP = 0.01  # by "most", for a smaller log L
 _LOG_L_AS_GOOD = 0.25  # difference that does not decide: an extreme, which rounding moves
@@ -51,26 +54,10 @@ class Learned:
 
     components: Array  # (k, r): y = components · x
     rank: int  # leading principal directions of the input that it uses
-    # log L over pairs with points that a map of this rank was not fitted to; "worst" also chose the
-    # rank by them. NaN without validation.
+    # log L over pairs with points that neither fitted a map of this rank nor chose it; NaN without
+    # validation.
     held_out_log_L: float
     history: list[dict[str, Any]]  # `loss`, `pairs`, `objective`, `iterations` of each stage
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The parameters of `NearIsometricProjection`."""
-
-    objective: str
-    factor: float
-    rank: int | None
-    n_init: int
-    max_iter: int
-    validation_fraction: float
-
-    def max_rank(self, k: int) -> int:
-        """Return the number of directions that a map to k dimensions may use."""
-        return self.rank or max(MAX_RANK[self.objective], 2 * k)
 
 
 @single_threaded_blas()  # thousands of small products: threads would cost time
@@ -80,11 +67,12 @@ def learn(
     settings: Settings,
     rng: np.random.Generator,
     starts: Sequence[Array] = (),
+    for_new_points: bool = True,
 ) -> Learned:
     """Learn a map of the rows of F (n, r) to k dimensions, also from the maps `starts` (r, k).
 
     The rows must be distinct, and in an order that says nothing: the first ones are held out, and
-    pairs are chosen by their position.
+    pairs are chosen by their position. `for_new_points`: see `validated`.
     """
     if k == F.shape[1]:
         return Learned(np.eye(k), k, math.nan, [])
@@ -96,13 +84,18 @@ def learn(
     held_out = math.nan
     if n_held >= 2:
         logger.info("learning %d of %d directions: rows held out", k, F.shape[1])
-        rank, held_out = _validated(F[:n_rows], n_held, k, settings, rng)
-        basis = basis.cut(rank)
+        found = validated(F[:n_rows], n_held, k, settings, for_new_points, rng)
+        basis, settings, held_out = basis.cut(found.rank), found.settings, found.held_out_log_L
+        if basis.rank <= k:
+            return replace(_all_directions(basis, k), held_out_log_L=held_out)
     logger.info("learning %d of %d directions", k, F.shape[1])
     if settings.objective == "worst" and len(F) <= _FEW_ROWS:
         Q, history = _least_log_L(F, basis, k, settings, rng, starts)
     else:
         Q, history = _Learner(F, basis, settings).run(k, rng, starts)
+    if settings.shrunk:
+        Z = basis.coordinates(F)
+        Q = shrunk(Q, basis, Z.T @ Z / len(Z))
     return Learned((basis.axes @ Q).T, len(Q), held_out, history)
 
 
@@ -123,14 +116,14 @@ def _least_log_L(
 ) -> Found:
     """Lower log L of all pairs of few rows: from several starts at small β, from the best on."""
     problem = AllPairs(basis.coordinates(F), all_distances(F))
-    search, max_iter = LogDistortion(_SEARCH_BETA), settings.max_iter
+    search, max_iter = LogDistortion(SEARCH_BETA), settings.max_iter
     given = [*map(basis.express, starts)]
     tried: list[tuple[float, Array]] = []
     for Q in given:
         Q = problem.descend(Q, search, max_iter)
         tried.append((problem.history[-1]["objective"], Q))
     for start in range(settings.n_init):
-        Q = problem.squeezed(_start(start, _FOR_LOG_L, basis, k, rng), k, LEAST_LOG_L)
+        Q = problem.squeezed(started(start, _SPARE, basis, k, rng), k, LEAST_LOG_L)
         for loss in (stress, search):
             Q = problem.descend(Q, loss, max_iter)
         tried.append((problem.history[-1]["objective"], Q))
@@ -138,7 +131,7 @@ def _least_log_L(
             break
     at = min(tried, key=lambda pair: pair[0])[1]
     found = [basis.leading(k), *given, at]
-    for beta in _BETAS:
+    for beta in settings.betas:
         at = problem.descend(at, LogDistortion(beta), max_iter)
         found.append(at)
     return min(found, key=problem.log_L), problem.history
@@ -150,7 +143,7 @@ class _Learner:
     def __init__(self, F: Array, basis: Basis, settings: Settings) -> None:
         self.F, self.basis, self.settings = F, basis, settings
         self.Z = basis.coordinates(F)
-        self.problem = _problem(F, self.Z, _WORKING_PAIRS)
+        self.problem = problem_of_some(F, self.Z, _WORKING_PAIRS)
         self.judge = Judge(F)
 
     def run(self, k: int, rng: np.random.Generator, starts: Sequence[Array]) -> Found:
@@ -169,7 +162,7 @@ class _Learner:
         Few iterations, and no pairs that join: where a few worst pairs pull, rounding decides
         between pictures.
         """
-        max_iter, hard = self.settings.max_iter, LogDistortion(_SEARCH_BETA)
+        max_iter, hard = self.settings.max_iter, LogDistortion(SEARCH_BETA)
         window = Missed(self.settings.factor)
         found = []
         for Q in [*maps, *(self.problem.descend(Q, hard, max_iter) for Q in maps)]:
@@ -192,10 +185,10 @@ class _Learner:
         maps = [*maps, self.basis.leading(maps[0].shape[1])]
         self._add(near_pairs(self.F))
         max_iter = self.settings.max_iter
-        maps += [self.problem.descend(Q, LogDistortion(_SEARCH_BETA), max_iter) for Q in maps]
+        maps += [self.problem.descend(Q, LogDistortion(SEARCH_BETA), max_iter) for Q in maps]
         best, Q = min(((self._judged(Q), Q) for Q in maps), key=lambda pair: pair[0].log_L)
         seen, at = best, Q
-        for beta in _BETAS:
+        for beta in self.settings.betas:
             for _ in range(_ROUNDS):
                 self._add(seen.most_changed(_WORST_PAIRS))
                 at = self.problem.descend(at, LogDistortion(beta), max_iter)
@@ -207,73 +200,3 @@ class _Learner:
     def _add(self, pairs: tuple[Array, Array]) -> None:
         """Let pairs join the working set."""
         self.problem.add(*pairs, pair_distances(self.F, self.F, *pairs))
-
-
-def searched(
-    problem: Problem, basis: Basis, k: int, settings: Settings, rng: np.random.Generator
-) -> Iterator[Array]:
-    """Yield maps (R, k) of little stress from `n_init` starts, the first of which are fixed."""
-    for start in range(settings.n_init):
-        Q = _start(start, _FOR_STRESS, basis, k, rng)
-        yield problem.descend(problem.squeezed(Q, k), stress, settings.max_iter)
-
-
-def _start(
-    start: int, spares: Sequence[int], basis: Basis, k: int, rng: np.random.Generator
-) -> Array:
-    """Return the leading directions with so many spare ones; after these, random directions."""
-    fixed = start < len(spares)
-    width = min(k + (spares[start] if fixed else 1 + start % 2), basis.rank)
-    if fixed:
-        return basis.leading(width)
-    return basis.weights[:, None] * rng.standard_normal((basis.rank, width))
-
-
-def _validated(
-    F: Array, n_held: int, k: int, settings: Settings, rng: np.random.Generator
-) -> tuple[int, float]:
-    """Fit without the first rows; return the rank to use and log L over pairs with these rows."""
-    seen, i, j = F[n_held:], *_pairs_with_first(len(F), n_held)
-    basis = Basis.of(seen, settings.max_rank(k))
-    if basis.rank <= k:  # the rows that are left have too few directions
-        return settings.max_rank(k), math.nan
-    problem = _problem(seen, basis.coordinates(seen), _VALIDATION_PAIRS)
-    unseen = Problem.of(basis.coordinates(F), i, j, pair_distances(F, F, i, j))
-    Q = next(searched(problem, basis, k, settings, rng))
-    losses: tuple[Loss, ...] = (Missed(settings.factor),)
-    ranks = [basis.rank]
-    if settings.objective == "worst":
-        losses = tuple(map(LogDistortion, (_SEARCH_BETA, *_BETAS)))
-        ranks = ranks if settings.rank else _ranks(basis.rank, k)
-    candidates = []
-    for R in ranks:
-        fitting = problem.cut(R)
-        at = Q[:R]
-        for loss in losses:
-            at = fitting.descend(at, loss, settings.max_iter)
-        found = unseen.cut(R).log_dilations(at)
-        candidates.append((LogDistortion(_SEARCH_BETA)(found)[0], R, float(np.ptp(found))))
-    _, R, held_out = min(candidates)
-    # If all directions of these rows are best, so are all directions of all rows.
-    return settings.max_rank(k) if basis.rank == R else R, held_out
-
-
-def _problem(F: Array, Z: Array, count: int) -> Problem:
-    """Return the problem of keeping the distances of about `count` pairs of rows of F."""
-    pairs = random_pairs(len(F), count)
-    return Problem.of(Z, *pairs, pair_distances(F, F, *pairs))
-
-
-def _pairs_with_first(n: int, count: int) -> tuple[Array, Array]:
-    """Return pairs of n points with one of the first `count`: all, or some tens of thousands."""
-    i, j = np.triu_indices(count, 1, n)
-    step = -(-len(i) // _UNSEEN_PAIRS)
-    return i[::step], j[::step]
-
-
-def _ranks(full: int, k: int) -> list[int]:
-    """Return full, full / 2, ..., down to 2 k and 16."""
-    ranks = [full]
-    while ranks[-1] // 2 >= max(2 * k, 16):
-        ranks.append(ranks[-1] // 2)
-    return ranks
