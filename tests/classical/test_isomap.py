@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.sparse.csgraph import floyd_warshall
+from scipy.sparse.csgraph import dijkstra, floyd_warshall, minimum_spanning_tree
 from scipy.spatial import procrustes
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
+from sklearn.neighbors import (
+    KNeighborsTransformer,
+    RadiusNeighborsTransformer,
+    kneighbors_graph,
+)
+from sklearn.pipeline import make_pipeline
 
 import heatsketch as hs
 from heatsketch.classical.isomap import Isomap, LandmarkIsomap
@@ -267,6 +272,53 @@ def test_distances_of_clouds_are_joined_as_points_are():
     near = Isomap(3, radius=120.0, metric="precomputed").fit(cdist(clouds, clouds))
     with pytest.warns(hs.ScaleWarning, match="too far from all training points"):
         assert np.isfinite(near.transform(far)).all()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
+@pytest.mark.parametrize("n_clusters", [3, 7, 12])
+def test_paths_between_small_clusters_are_straight(metric, n_clusters):
+    rng = np.random.default_rng(n_clusters)
+    radius, size = 0.1, 8
+    centres = 30 * rng.normal(size=(n_clusters, 3))
+    offsets = rng.uniform(-1, 1, size=(n_clusters, size, 3)) * radius / np.sqrt(3)
+    points = (centres[:, None] + offsets).reshape(-1, 3)
+    D = cdist(points, points)
+    model = Isomap(3, n_neighbors=size - 1, metric=metric)
+    with pytest.warns(hs.DisconnectedWarning, match=f"{n_clusters} components"):
+        model.fit(points if metric == "euclidean" else D)
+    # Inside a cluster all points are joined; two clusters by one link, and what a path is longer
+    # than a straight line is at most twice the way to its ends, each of 2 radii.
+    paths = np.ldexp(model._paths, model._neighborhoods.frame.exponent)
+    assert (paths - D > -1e-9).all()
+    assert (paths - D <= 8 * radius).all()
+
+
+def test_very_many_components_are_joined_by_a_tree():
+    points = np.random.default_rng(0).normal(size=(300, 3))
+    points = np.vstack([points, points + 1e-9])  # 300 pairs
+    D = cdist(points, points)
+    with pytest.warns(hs.DisconnectedWarning, match="300 components"):
+        far = Isomap(2, n_neighbors=1).fit(points)
+    with pytest.warns(hs.DisconnectedWarning, match="300 components"):
+        given = Isomap(2, n_neighbors=1, metric="precomputed").fit(D)
+    between = minimum_spanning_tree(D[:300, :300])
+    along = dijkstra(between, directed=False)
+    for model in (far, given):
+        paths = np.ldexp(model._paths, model._neighborhoods.frame.exponent)
+        assert_allclose(paths[:300, :300], along, rtol=0, atol=1e-6)
+
+
+def test_a_pipeline_of_a_transformer_gives_new_points_as_many_neighbours():
+    transformer = KNeighborsTransformer(n_neighbors=7)
+    pipeline = make_pipeline(transformer, Isomap(3, n_neighbors=7, metric="precomputed")).fit(X)
+    expected = Isomap(3, n_neighbors=7).fit(X)
+    assert_allclose(pipeline.transform(NEW), expected.transform(NEW), rtol=0, atol=1e-9)
+    assert_allclose(pipeline.transform(X), expected.transform(X), rtol=0, atol=1e-9)
+    # Of a graph whose points have different numbers of neighbours, all entries are edges.
+    within = RadiusNeighborsTransformer(radius=1.8)
+    by_radius = make_pipeline(within, Isomap(3, metric="precomputed")).fit(X)
+    expected = Isomap(3, radius=1.8).fit(X)
+    assert_allclose(by_radius.transform(NEW), expected.transform(NEW), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(

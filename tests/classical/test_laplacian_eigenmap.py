@@ -273,6 +273,32 @@ def test_rules_for_the_bandwidth_are_numbers(rule):
     assert_allclose(same.embedding_, model.embedding_, atol=1e-9)
 
 
+@pytest.mark.parametrize("degrees_of_freedom", [1, 2, 30])
+def test_far_points_of_heavy_tails_are_no_components(degrees_of_freedom):
+    X = np.random.default_rng(0).standard_t(degrees_of_freedom, size=(400, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", hs.DisconnectedWarning)
+        model = LaplacianEigenmap(3, n_neighbors=15).fit(X)
+    assert model.diagnostics_["components"] == 1
+    assert model.eigenvalues_[0] > 1e-5
+    D = cdist(X, X)
+    near = np.sort(D, axis=1)[:, 1:16]
+    own = np.maximum(np.median(near) ** 2, np.median(near, axis=1) ** 2 / 5)
+    joined = affinity(X, "binary", n_neighbors=15)
+    K = joined * np.exp(-(D**2) / np.maximum(own, own[:, None]))
+    Q = np.diag(K.sum(axis=1))
+    assert_allclose(model.eigenvalues_, eigh(Q - K, Q)[0][1:4], rtol=1e-9)
+    assert_allclose(model.epsilon_, np.median(near) ** 2, rtol=1e-12)
+
+
+def test_the_rule_reproduces_far_training_points():
+    """P R = R Λ, as for one bandwidth: moved by a hair, a training point is new."""
+    X = np.vstack([blob(), [[9.0, 0.0], [9.5, 6.0]], 14 + blob(9)])
+    model = LaplacianEigenmap(3, radius=12.0).fit(X)
+    assert not np.array_equal(model.embedding_, 0)
+    assert_allclose(model.transform(X + 1e-9), model.embedding_, atol=1e-6)
+
+
 def test_infinite_bandwidth_is_the_binary_graph():
     X = blob()
     wide = LaplacianEigenmap(2, n_neighbors=6, epsilon=1e12).fit(X)

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn import config_context
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer
 from threadpoolctl import threadpool_limits
@@ -450,3 +451,26 @@ def test_progress_is_logged(X, caplog):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **options: SNE(perplexity=5, n_iter=60, early_iter=20, **options),
+        lambda **options: TSNE(perplexity=5, n_iter=60, early_iter=20, **options),
+        lambda **options: TSNE(perplexity=5, n_iter=300, method="barnes-hut", **options),
+    ],
+    ids=["sne", "exact", "barnes-hut"],
+)
+def test_a_container_of_the_output_changes_no_number(make, container):
+    pytest.importorskip(container)
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    transformer = KNeighborsTransformer(n_neighbors=20)
+    expected = make(random_state=0).fit_transform(X)
+    with config_context(transform_output=container):
+        Y = make(random_state=0).fit_transform(X)
+        assert type(Y).__module__.startswith(container)
+        given = make(random_state=0, neighbors=transformer).fit_transform(X)
+    assert_array_equal(np.asarray(Y), expected)
+    assert given.shape == expected.shape

@@ -1,5 +1,6 @@
 """Neighbourhood graphs, what joins their parts, shortest paths, and searches that are shared."""
 
+import itertools
 import warnings
 from contextlib import nullcontext
 
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 import heatsketch as hs
 from heatsketch._array import Frame
 from heatsketch.graphs import shortest_paths as paths
-from heatsketch.graphs.links import shortest_links
+from heatsketch.graphs.links import links_of_pairs, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
@@ -211,6 +212,22 @@ def test_links_are_a_minimum_spanning_tree_between_components(seed, n, count, la
     tree = minimum_spanning_tree(between)
     # In general position there is one minimum spanning tree, whose edges are found once or twice.
     assert_allclose(np.unique(d), np.sort(tree.data), rtol=1e-12)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 40), st.integers(2, 12))
+def test_links_of_pairs_are_the_shortest_between_every_two_components(seed, n, count):
+    rng = np.random.default_rng(seed)
+    count = min(count, n)
+    labels = rng.permutation(np.append(np.arange(count), rng.integers(0, count, n - count)))
+    points = rng.normal(size=(n, 2))
+    i, j, d = links_of_pairs(points, labels)
+    D = cdist(points, points)
+    assert_allclose(d, D[i, j], rtol=1e-12)
+    found = {frozenset(pair): length for *pair, length in zip(labels[i], labels[j], d, strict=True)}
+    assert len(d) == len(found) == count * (count - 1) // 2
+    for a, b in itertools.combinations(range(count), 2):
+        shortest = D[np.ix_(labels == a, labels == b)].min()
+        assert_allclose(found[frozenset((a, b))], shortest, rtol=1e-12)
 
 
 def test_one_component_needs_no_links():

@@ -151,7 +151,8 @@ class Isomap(_PathScaling):
     metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
         The distance of points, as in `HeatSketch`. "precomputed": X holds the distances between
         all points (n, n), of which the nearest become edges; or it is a sparse matrix, all of
-        whose entries are edges.
+        whose entries are edges (if it lists k neighbours of each point, as a KNeighborsTransformer
+        does, the k nearest of a new one).
 
     Attributes
     ----------
@@ -175,6 +176,10 @@ class Isomap(_PathScaling):
 
     Notes
     -----
+    Components of the graph are joined by the shortest link between every two (more than 4 √n
+    components by a minimum spanning tree), with a warning: paths between clusters that are far
+    apart are then nearly straight.
+
     Cost: n searches of the graph (3 ms each for 10,000 points, in parallel), and about 50 products
     with an (n, n) matrix. Memory: 16 n² bytes, half of which are kept for `transform`.
 

@@ -33,6 +33,7 @@ from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
 WEIGHTS = ("heat", "binary")
 _EDGES = "edges"
+_LEAST_SHARE = 0.2  # of a squared length that is usual at a point, which its ε is not below
 _MAX_EQUAL_DISTANCE = 1e-6  # in the frame: searches may give equal points distances up to this
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
 
@@ -65,8 +66,11 @@ class LaplacianEigenmap(Embedding):
         exp(-|x_i - x_j|² / ε), or 1 for every edge (the notes' t = ∞).
     epsilon : float > 0, "edges", "nearest", "ksum" or "median", default "edges"
         The notes' t, for "heat", in squared data units. "edges": the median of the squared lengths
-        of the edges; the others are the rules of `DiffusionMap` ("nearest": the notes' double mean
-        of §9.2).
+        of the edges, but not below a fifth of this median over the neighbours of either end of an
+        edge: by one ε, a point several times as far from its neighbours as others are would have
+        no weight next to its own of 1, and be a component. The others are the rules of
+        `DiffusionMap` ("nearest": the notes' double mean of §9.2); they hold for every edge, as
+        does a number.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
         The search to use, as in `HeatSketch`.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
@@ -87,7 +91,7 @@ class LaplacianEigenmap(Embedding):
     residuals_ : array (k,)
         |A v - λ v| of the eigenpairs, A = Q^-1/2 K Q^-1/2.
     epsilon_ : float
-        ε in squared data units; infinite for "binary".
+        ε in squared data units; infinite for "binary". With "edges", the least of any edge.
     diagnostics_ : dict
         Of the graph and its components; `eigen_seconds`.
     n_features_in_, feature_names_in_
@@ -215,6 +219,7 @@ class _Kernel:
     """Weights exp(-d²/ε) of edges with lengths d in the frame; for ε = ∞ all are 1."""
 
     epsilon: float  # in the frame's squared units
+    least: Array | None = None  # (n,), the least ε of an edge of each vertex; None: ε
 
     @classmethod
     def of(
@@ -229,16 +234,24 @@ class _Kernel:
             return cls(rule_epsilon(found.points, epsilon))
         if graph.nnz == 0:
             return cls(math.inf)  # there are no edges
-        middle = float(np.median(graph.data)) ** 2
+        middle, own = float(np.median(graph.data)) ** 2, _median_lengths(graph)
         if middle == 0:
             raise ValueError(
                 "epsilon='edges' but most edges have length zero; pass a number, weights='binary', "
                 "or distinct points."
             )
-        return cls(middle)
+        return cls(middle, np.maximum(_LEAST_SHARE * own**2, middle))
+
+    def lengths(self, distances: sparse.csr_matrix, vertices: Array) -> Array:
+        """Return d/√ε of distances CSR (m, n) from points at, or near, these vertices (m,)."""
+        if self.least is None:
+            return distances.data / math.sqrt(self.epsilon)
+        rows = np.repeat(self.least[vertices], np.diff(distances.indptr))
+        return distances.data / np.sqrt(np.maximum(rows, self.least[distances.indices]))
 
     def __call__(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
-        weights = np.exp(-(distances.data**2) / self.epsilon)
+        """Return the weights of the edges between all vertices, CSR (n, n)."""
+        weights = np.exp(-(self.lengths(distances, np.arange(distances.shape[0])) ** 2))
         K = sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
         K.eliminate_zeros()
         return K
@@ -266,12 +279,13 @@ class _Rows:
 
     def walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""
-        d = distances.data
         starts, counts = distances.indptr[:-1], np.diff(distances.indptr)
-        nearest = np.repeat(np.minimum.reduceat(d, starts), counts)
+        nearest = distances.indices[_first_least(distances)]
+        d = self.kernel.lengths(distances, nearest)
+        least = np.repeat(np.minimum.reduceat(d, starts), counts)
         # A common factor of a row cancels; here the largest weight is 1.
         with np.errstate(over="ignore"):
-            weights = np.exp(-((d - nearest) * (d + nearest)) / self.kernel.epsilon)
+            weights = np.exp(-(d - least) * (d + least))
         weights /= np.repeat(np.add.reduceat(weights, starts), counts)
         return sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
 
@@ -282,6 +296,21 @@ def _advice(found: Neighborhoods, epsilon: float, neighbors: Any, labels: Array)
         return advice_on_neighbors(labels, points, frame, found.n_neighbors, epsilon, neighbors)
     assert found.radius is not None
     return advice_on_radius(points, frame, found.radius, epsilon, neighbors)
+
+
+def _median_lengths(graph: sparse.csr_matrix) -> Array:
+    """Return the median of the stored lengths of each row (n,), 0 where there are none."""
+    counts = np.diff(graph.indptr)
+    row = np.repeat(np.arange(len(counts)), counts)
+    lengths = np.append(graph.data[np.lexsort((graph.data, row))], 0.0)
+    low, high = graph.indptr[:-1] + (counts - 1) // 2, graph.indptr[:-1] + counts // 2
+    return np.where(counts > 0, (lengths[low] + lengths[high]) / 2, 0.0)
+
+
+def _first_least(rows: sparse.csr_matrix) -> Array:
+    """Return the position of the least stored entry of each row (m,)."""
+    counts = np.diff(rows.indptr)
+    return np.lexsort((rows.data, np.repeat(np.arange(len(counts)), counts)))[rows.indptr[:-1]]
 
 
 def _check_radius(graph: sparse.csr_matrix, radius: float, advise: Callable[[Array], str]) -> None:

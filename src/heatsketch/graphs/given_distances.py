@@ -13,7 +13,7 @@ from heatsketch._array import Frame, row_tiles
 from heatsketch._checks import check_number, name_rows
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import warn_of_far_points
-from heatsketch.graphs.links import joined
+from heatsketch.graphs.links import first_of_each, joined, too_many_pairs
 from heatsketch.graphs.neighborhoods import feasible_neighbors, off_diagonal, positive, symmetric
 
 
@@ -25,6 +25,7 @@ class GivenNeighborhoods:
     ----------
     frame : Frame
     n_neighbors : int or None
+        Of a graph that lists the same number for each point, this number.
     radius : float or None
         In the frame.
     """
@@ -42,7 +43,7 @@ class GivenNeighborhoods:
         return {"mean_neighbors": graph.nnz / n, "components": count}
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Return max(G, Gᵀ), its components joined by the shortest distances, with a warning."""
+        """Return max(G, Gᵀ), every two components joined by the least distance, with a warning."""
         return joined(symmetric(graph), self._links)
 
     def _links(self, labels: Array) -> tuple[Array, Array, Array]:
@@ -60,8 +61,9 @@ class GivenNeighborhoods:
     def rows(self, D: Any) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
 
-        D (m, n) are distances to all points, or edges to some of them. A point without a neighbour
-        within the radius gets the nearest one, with a warning.
+        D (m, n) are distances to all points, or edges to some of them, of which no more are used
+        than each training point has: a transformer lists one more, which is a training point
+        itself. A point without a neighbour within the radius gets the nearest one, with a warning.
         """
         D = self.frame(D)
         if sparse.issparse(D):
@@ -71,7 +73,7 @@ class GivenNeighborhoods:
                     f"Row(s) {name_rows(lonely)} of X have no stored distance; pass distances to "
                     "at least one training point."
                 )
-            return D
+            return D if self.n_neighbors is None else _nearest_stored(D, self.n_neighbors)
         if self.radius is None:
             assert self.n_neighbors is not None
             return _nearest(D, self.n_neighbors)
@@ -112,7 +114,7 @@ def graph_of_distances(
     frame = Frame(int(np.frexp(largest)[1]), None)
     D, k, scaled_radius = frame(D), None, None
     if sparse.issparse(D):
-        graph = off_diagonal(D)
+        k, graph = _neighbors_of_graph(D), off_diagonal(D)
     elif radius is not None:
         radius = check_number(radius, "radius", low=0, open_low=True)
         scaled_radius = float(np.ldexp(radius, -frame.exponent))
@@ -145,17 +147,36 @@ def _entries(D: Array, i: Array, j: Array) -> sparse.csr_matrix:
 
 
 def _shortest_between(D: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the pairs (i, j) that form a minimum spanning tree between components."""
-    order = np.argsort(labels, kind="stable")
-    starts = np.searchsorted(labels[order], np.arange(labels.max() + 1))
-    components = np.split(order, starts[1:])
-    between = np.empty((len(components), len(components)))
-    for a, members in enumerate(components):
-        between[a] = np.minimum.reduceat(D[members].min(axis=0)[order], starts)
+    """Return the nearest points (i, j) of every two components, or of those of a spanning tree."""
     pairs = []
-    for a, b in np.argwhere(minimum_spanning_tree(positive(between)).toarray()):
-        block = D[np.ix_(components[a], components[b])]
-        i, j = np.unravel_index(block.argmin(), block.shape)
-        pairs.append((components[a][i], components[b][j]))
-    i, j = np.transpose(pairs)
+    for a in range(labels.max()):
+        members, others = np.flatnonzero(labels == a), np.flatnonzero(labels > a)
+        nearest = members[D[np.ix_(members, others)].argmin(axis=0)]
+        first = first_of_each(D[nearest, others], labels[others])
+        pairs.append((nearest[first], others[first]))
+    i, j = np.concatenate(pairs, axis=1)
+    if too_many_pairs(labels):
+        components = labels[i], labels[j]
+        shape = 2 * (labels.max() + 1,)
+        tree = minimum_spanning_tree(sparse.csr_matrix((positive(D[i, j]), components), shape))
+        kept = np.asarray(tree[components]).ravel() > 0
+        i, j = i[kept], j[kept]
     return i, j
+
+
+def _neighbors_of_graph(graph: sparse.csr_matrix) -> int | None:
+    """Return k if each row lists k neighbours, and perhaps the point itself; else None."""
+    widths = np.unique(np.diff(graph.indptr))
+    own = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr)) == graph.indices
+    k = int(widths[-1]) - bool(own.any())
+    return k if len(widths) == 1 and k > 0 else None
+
+
+def _nearest_stored(rows: sparse.csr_matrix, k: int) -> sparse.csr_matrix:
+    """Return the k smallest stored entries of each row, or all where there are fewer."""
+    counts = np.diff(rows.indptr)
+    row = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((rows.data, row))
+    kept = order[np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], counts) < k]
+    entries = (rows.data[kept], (row[kept], rows.indices[kept]))
+    return sparse.csr_matrix(entries, shape=rows.shape)

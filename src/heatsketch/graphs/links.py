@@ -16,6 +16,7 @@ from heatsketch.neighbors.index import NeighborIndex
 
 _SMALL_COMPONENT_FACTOR = 16  # a component of s of n points is small if s² <= 16 n
 _NEIGHBORS_AT_A_TIME = 2**22
+_PAIRS_PER_POINT = 16
 
 
 def joined(
@@ -35,7 +36,7 @@ def joined(
     sizes = np.sort(np.bincount(labels))[::-1]
     warnings.warn(
         f"The neighbourhood graph has {count} components (sizes {name_rows(sizes)}); they are "
-        "joined by the shortest links, so distances between components are inaccurate. Raise "
+        "joined by shortest links, so distances between components are inaccurate. Raise "
         "n_neighbors or radius to connect them.",
         DisconnectedWarning,
         stacklevel=5,
@@ -44,6 +45,35 @@ def joined(
     lengths = np.maximum(d, np.finfo(float).tiny)  # sparse maxima would drop a zero
     between = sparse.csr_matrix((lengths, (i, j)), shape=graph.shape)
     return sparse.csr_matrix(graph.maximum(between).maximum(between.T))
+
+
+def links_of_pairs(points: Points, labels: Array) -> tuple[Array, Array, Array]:
+    """Return the shortest link (i, j, distance) between every two components.
+
+    The links of a minimum spanning tree alone would make paths between clusters too long, as they
+    would lead through other clusters. They are returned where there are more than 4 √n components,
+    of which the pairs would outnumber the edges of a graph.
+
+    Parameters
+    ----------
+    points : array or CSR matrix (n, d)
+    labels : array of int (n,)
+        The component of each point, numbered from 0.
+    """
+    if too_many_pairs(labels):
+        return shortest_links(points, labels)
+    labels = np.argsort(np.argsort(-np.bincount(labels)))[labels]  # the largest is number 0
+    found = []
+    for component in range(labels.max()):
+        members, others = np.flatnonzero(labels == component), np.flatnonzero(labels > component)
+        found.append(_from_one(points, labels, members, others))
+    i, j, d = (np.concatenate(side) for side in zip(*found, strict=True))
+    return i, j, d
+
+
+def too_many_pairs(labels: Array) -> bool:
+    """Say whether links between every two components (n,) would outnumber the edges of a graph."""
+    return bool(int(labels.max() + 1) ** 2 > _PAIRS_PER_POINT * len(labels))
 
 
 def shortest_links(points: Points, labels: Array) -> tuple[Array, Array, Array]:
@@ -114,3 +144,19 @@ def _from_large(index: NeighborIndex, labels: Array, members: Array) -> tuple[Ar
     best = found.distances[:, 0].argmin()
     to = outside[found.indices[best, 0]]
     return inside[[best]], np.array([to]), found.distances[best]
+
+
+def _from_one(
+    points: Points, labels: Array, members: Array, others: Array
+) -> tuple[Array, Array, Array]:
+    """Return the shortest link from one component to each of those that `others` form."""
+    near = NeighborIndex(points[members], recall=1).query(points[others], 1)
+    nearest, d = members[near.indices[:, 0]], near.distances[:, 0]
+    first = first_of_each(d, labels[others])
+    return nearest[first], others[first], d[first]
+
+
+def first_of_each(values: Array, labels: Array) -> Array:
+    """Return the position of the least value of each label."""
+    order = np.lexsort((values, labels))
+    return order[np.unique(labels[order], return_index=True)[1]]

@@ -19,7 +19,7 @@ from heatsketch._array import Frame, for_each_tile
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
-from heatsketch.graphs.links import joined, shortest_links
+from heatsketch.graphs.links import joined, links_of_pairs
 from heatsketch.neighbors import Neighbors, Search, distinct_search, search_of
 from heatsketch.operators.base import first_inputs, index_type, inverse_permutation, spread
 from heatsketch.operators.sparse import is_large, larger_of_both, permuted
@@ -95,8 +95,8 @@ class Neighborhoods:
         return found | self.recall
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Return max(G, Gᵀ), its components joined by the shortest links, with a warning."""
-        return joined(symmetric(graph), lambda labels: shortest_links(self.points, labels))
+        """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning."""
+        return joined(symmetric(graph), lambda labels: links_of_pairs(self.points, labels))
 
     def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).

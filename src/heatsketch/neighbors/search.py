@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 
 from heatsketch._array import Frame
@@ -178,11 +179,13 @@ class _FittedTransformer(_GraphSearch):
 
     def __init__(self, transformer: Any, X: Points, frame: Frame) -> None:
         self._transformer, self._frame = clone(transformer), frame
-        self._graph = sparse.csr_matrix(self._transformer.fit_transform(X))
+        with config_context(transform_output="default"):  # a table cannot be sparse
+            self._graph = sparse.csr_matrix(self._transformer.fit_transform(X))
         _refuse_connectivity(self._graph, X)
 
     def _graph_of(self, x: Points) -> sparse.csr_matrix:
-        return sparse.csr_matrix(self._transformer.transform(x))
+        with config_context(transform_output="default"):
+            return sparse.csr_matrix(self._transformer.transform(x))
 
 
 def _entries_within(graph: sparse.csr_matrix, radius: float, frame: Frame) -> sparse.csr_matrix:

@@ -52,8 +52,8 @@ def barnes_hut(
         init=Y.astype(np.float32),
         random_state=0,  # nothing is drawn: the initial places are given
     )
-    places = model.fit_transform(_distance_graph(found))
-    return places, float(model.kl_divergence_), int(model.n_iter_) + 1
+    model.fit(_distance_graph(found))
+    return model.embedding_, float(model.kl_divergence_), int(model.n_iter_) + 1
 
 
 def _distance_graph(found: Neighbors) -> sparse.csr_matrix:

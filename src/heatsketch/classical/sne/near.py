@@ -80,7 +80,8 @@ class _NearPoints(Near):
         solver = "arpack" if sparse.issparse(points) else "auto"
         with single_threaded_blas(), np.errstate(all="ignore"):  # the same bits everywhere
             try:
-                return PCA(k, svd_solver=solver, random_state=seed).fit_transform(points)
+                pca = PCA(k, svd_solver=solver, random_state=seed)
+                return pca.set_output(transform="default").fit_transform(points)
             except ArpackError:  # all points are equal
                 return np.zeros((points.shape[0], k))
 
