@@ -329,6 +329,17 @@ def test_far_points_fail_nobody(normalization):
     assert_allclose(Y[:3], model.transform(new[:3]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("deviations", [10, 20, 40])
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
+def test_points_far_from_the_mixture_are_valid(normalization, deviations):
+    kernel = hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0)
+    X = np.append(np.linspace(-2, 2, 50), [deviations, deviations, -deviations])[:, None]
+    low = hs.Diffusion.from_mixture(X, kernel, normalization=normalization)
+    full = hs.Diffusion.from_affinity(kernel.kernel(X, X), normalization=normalization, alpha=0.0)
+    assert_allclose(low.operator @ np.eye(53), full.operator @ np.eye(53), atol=1e-9)
+    assert_allclose(low.measure, full.measure, rtol=1e-9)
+
+
 def test_only_kernels_make_a_diffusion():
     with pytest.raises(TypeError, match="from_sklearn"):
         hs.Diffusion.from_mixture(clouds(9), GaussianMixture(1))

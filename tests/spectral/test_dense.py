@@ -30,3 +30,15 @@ def test_the_leading_ones_are_those_of_all_also_where_they_are_multiple(k: int) 
     np.testing.assert_allclose(values, exact[:k], atol=1e-13)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
     np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-12)
+
+
+def test_an_interval_that_is_far_too_wide_costs_no_digits() -> None:
+    rng = np.random.default_rng(2)
+    scale = np.exp(rng.uniform(-20, 20, size=30))
+    Q = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    exact = np.append(1.0, np.linspace(0.9, -0.2, 29))
+    M = (Q * exact) @ Q.T
+    A = hs.Scaled(hs.Dense(M / np.outer(scale, scale)), scale)
+    assert A.spectrum[1] > 1e10
+    values, _ = all_eigenpairs(hs.Deflated(A, Q[:, :1]))
+    np.testing.assert_allclose(values[::-1], exact[1:], atol=1e-12)

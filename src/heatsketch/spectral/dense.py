@@ -58,5 +58,7 @@ def _matrix(A: Operator) -> Array:
     matrix = (matrix + matrix.T) / 2
     V = as_deflated(A).V.astype(float)
     if V.shape[1]:
-        matrix -= (2.0 * max(map(abs, A.spectrum)) or 1.0) * (V @ V.T)
+        # The interval that A gives may be so wide that its ends would leave no digits of A.
+        size = float(np.abs(matrix).sum(axis=1).max())
+        matrix -= (2.0 * size or 1.0) * (V @ V.T)
     return matrix
