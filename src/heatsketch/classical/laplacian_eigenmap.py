@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
+from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
 from heatsketch.graphs.neighborhoods import (
     Neighborhoods,
     neighborhood_graph,
@@ -25,6 +26,7 @@ from heatsketch.graphs.neighborhoods import (
     symmetric,
 )
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.novelty import NearNovelty
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.operators import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
@@ -178,7 +180,10 @@ class LaplacianEigenmap(Embedding):
         R = top.vectors / np.sqrt(diffusion.measure)[:, None]
         if diffusion.diagnostics["flat"]:
             R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
-        self._rows = _Rows(found, kernel, reach)
+        usual = _median_lengths(graph)
+        usual[usual == 0] = found.radius or np.inf
+        self._rows = _Rows(found, kernel, reach, usual)
+        self._novelty = NearNovelty(X, int(self.n_neighbors), found)
         self._R, self._lam = R, top.values
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
@@ -190,7 +195,10 @@ class LaplacianEigenmap(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points (m, d), each row independently; training points keep their coordinates."""
+        """Embed points (m, d), each row independently; training points keep their coordinates.
+
+        A warning names points that are far from all training points, at the scale of these.
+        """
         check_is_fitted(self)
         X = self._read_points(X, reset=False)
         distances, (rows, vertices) = self._rows.near(X)
@@ -199,10 +207,16 @@ class LaplacianEigenmap(Embedding):
         known[rows] = True
         if not known.all():
             _check_extension(self._lam)
+            self._rows.warn_of_far(distances, known)
             P = self._rows.walk(distances[~known])
             Y[~known] = (P @ self._R) / self._lam
         Y[rows] = self._R[vertices]
         return Y
+
+    def novelty(self, X: Any) -> Array:
+        """Say of points (m, d) how new they are next to the training points: as in `HeatSketch`."""
+        check_is_fitted(self)
+        return self._novelty(self._read_points(X, reset=False))
 
     def _diffusion(
         self, graph: sparse.csr_matrix, found: Neighborhoods, kernel: _Kernel
@@ -264,6 +278,7 @@ class _Rows:
     neighborhoods: Neighborhoods
     kernel: _Kernel
     reach: Array | None  # distance (n,) to the farthest neighbour, if new points use it
+    usual: Array  # (n,), the median distance to the neighbours, or the radius
 
     def near(self, X: Points) -> tuple[sparse.csr_matrix, tuple[Array, Array]]:
         """Return distances from new points to neighbours, and pairs (row, equal vertex)."""
@@ -276,6 +291,15 @@ class _Rows:
         if self.reach is not None:
             distances = distances.maximum(_reached(x, points, self.reach))
         return sparse.csr_matrix(distances), (rows[equal], columns[equal])
+
+    def warn_of_far(self, distances: sparse.csr_matrix, known: Array) -> None:
+        """Warn of new points with less affinity than 1e-6 at the scale of their neighbours."""
+        ratios = distances.data / self.usual[distances.indices]
+        far = np.minimum.reduceat(ratios, distances.indptr[:-1]) > math.sqrt(-math.log(HARDLY_ANY))
+        if self.neighborhoods.radius is not None:  # the search has warned of points without any
+            nearest = np.minimum.reduceat(distances.data, distances.indptr[:-1])
+            far &= nearest <= self.neighborhoods.radius
+        warn_of_faint_points(np.flatnonzero(far & ~known))
 
     def walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""

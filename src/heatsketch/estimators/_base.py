@@ -22,6 +22,7 @@ from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
+from heatsketch.markov.extension import rule_of
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import Block, representable
 from heatsketch.spectral.filters import FILTERS
@@ -89,11 +90,27 @@ class DiffusionEstimator(Embedder):
     def transform(self, X: Any) -> Array:
         """Embed points (m, d), old or new; the coordinates (m, k) of a point depend on it alone.
 
-        With ``affinity="precomputed"`` X holds the affinities to the training points, (m, n).
+        With ``affinity="precomputed"`` X holds the affinities to the training points, (m, n). A
+        warning names points with hardly any affinity to training points, at the scale of these.
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False, accept_sparse="csr")
         return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
+
+    def novelty(self, X: Any) -> Array:
+        """Say of points (m, d) how new they are next to the training points: (m,), from 0 to 1.
+
+        It is the share of the training points, each left out, that are less new: 0.5 for the usual
+        point, above 0.99 for one in a hundred points of the same law, and 1 outside. A point is
+        compared by its affinity to its `n_neighbors` nearest training points, at their own scale:
+        Σ_j exp(-|x - x_j|² / s_j²), with s_j the distance of x_j to its neighbour half as far down
+        the list. (Of a given affinity by the sum of its row, of a mixture by its density.)
+
+        Cost: a search for neighbours; the first call leaves out some 8,000 training points.
+        """
+        check_is_fitted(self)
+        X = read_points(self, X, reset=False, accept_sparse="csr")
+        return rule_of(self.diffusion_.extend).novelty(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return names of columns: "heatsketch0", ...; of several times "heatsketch_t2_0", ...."""

@@ -15,8 +15,9 @@ from heatsketch._checks import ConvergenceWarning, check_choice, check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
+from heatsketch.markov.novelty import LeftOut
 from heatsketch.mixture import CholeskyMap, MixtureKernel
-from heatsketch.mixture.fitting import best_mixture, fit_mixture
+from heatsketch.mixture.fitting import best_mixture, fit_mixture, refitted
 from heatsketch.mixture.maps import draw
 from heatsketch.mixture.steps import Steps
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
@@ -24,6 +25,9 @@ from heatsketch.scales.bandwidth import RULES, rule_epsilon
 _STATIONARY_POINTS = 2000  # drawn from ν, where later steps lead: the map has to hold there, too
 _SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has enough digits
 _COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later times is estimated
+_FOLDS = 5  # in which training points are left out
+_POINTS_PER_COMPONENT = 10  # from which on parts of the points are enough to fit the mixture
+_MOST_LEFT_OUT = 1000  # quantiles of the densities of training points that are kept
 _SCALE_POINTS = 500  # whose distances give the typical distance
 
 
@@ -106,6 +110,8 @@ class MixtureDiffusion(Embedder):
     (250, 2)
     """
 
+    _left_out: LeftOut | None
+
     def __init__(
         self,
         n_components: int | str = "auto",
@@ -150,6 +156,7 @@ class MixtureDiffusion(Embedder):
         self.diagnostics_: dict[str, Any] = {}
         self.mixture_ = self._fitted_mixture(points, int(rng.integers(2**31)))
         self._set_kernel()
+        self._left_out = self._densities_left_out(points, int(rng.integers(2**31)))
         fitted = clock.perf_counter()
         self._choose_coordinates(points, int(rng.integers(2**31)))
         self.embedding_ = self._rows_of(points, X.dtype)
@@ -164,11 +171,30 @@ class MixtureDiffusion(Embedder):
         """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
 
         Where there were no training points, the error of distances may exceed the tolerance;
-        `distance_error` bounds it.
+        `distance_error` bounds it. A warning names points with hardly any density there, next to
+        the training point with the least.
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False)
+        if self._left_out is not None:
+            self._left_out.warn(self.kernel_.log_stationary(X))
         return self._rows_of(X.astype(np.float64, copy=False), X.dtype)
+
+    def novelty(self, X: Any) -> Array:
+        """Say of points (n, m) how new they are next to the training points: (n,), from 0 to 1.
+
+        It is the share of the training points that are less new, by the density ν: 0.5 for the
+        usual point, above 0.99 for one in a hundred points of the same law, and 1 outside. Each
+        training point is left out: its density is that of the mixture after steps of the fit
+        without a fifth of the points. (A mixture that was fitted before is used as it is.)
+        """
+        check_is_fitted(self)
+        if self._left_out is None:
+            raise ValueError(
+                "The file of this model has no densities of training points, as it was written by "
+                "an earlier version; fit and save the model again."
+            )
+        return self._left_out.share(self.score_samples(X))
 
     def distance_error(self, X: Any) -> Array:
         """Return the error of each point, (n,), in units of the distance.
@@ -236,6 +262,22 @@ class MixtureDiffusion(Embedder):
                 self.mixture_, self.epsilon_, time=int(self.time)
             )
         self.diagnostics_["mixture_components"] = self.kernel_.n_components
+
+    def _densities_left_out(self, X: Array, seed: int) -> LeftOut:
+        """Return log ν at training points, each without its fifth of them."""
+        rows = np.random.default_rng(seed).permutation(len(X))[: memory.MIXTURE_FIT_ROWS]
+        x = X[rows]
+        few = len(x) < _POINTS_PER_COMPONENT * self.kernel_.n_components
+        if few or self.mixture_ is self.mixture:
+            log_density = self.kernel_.log_stationary(x)
+        else:
+            log_density = np.empty(len(x))
+            for fold in range(_FOLDS):
+                part = np.arange(len(x)) % _FOLDS == fold
+                mixture = refitted(self.mixture_, x[~part])
+                kernel = MixtureKernel.from_sklearn(mixture, self.epsilon_)
+                log_density[part] = kernel.log_stationary(x[part])
+        return LeftOut.of(log_density).thinned(_MOST_LEFT_OUT)
 
     def _choose_coordinates(self, X: Array, seed: int) -> None:
         rows = X[np.random.default_rng(seed).permutation(len(X))[:_SCALE_POINTS]]

@@ -1,4 +1,4 @@
-"""The warning about new points that are far from all training points."""
+"""Warnings about new points that are far from all training points."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import warnings
 
 from heatsketch._checks import ScaleWarning, name_rows
 from heatsketch._typing import Array
+
+HARDLY_ANY = 1e-6  # affinity at the scale of the training points
 
 
 def warn_of_far_points(rows: Array) -> None:
@@ -16,3 +18,15 @@ def warn_of_far_points(rows: Array) -> None:
         ScaleWarning,
         stacklevel=5,
     )
+
+
+def warn_of_faint_points(rows: Array) -> None:
+    """Warn that these new points, if any, rest on hardly any affinity."""
+    if len(rows):
+        warnings.warn(
+            f"{len(rows)} new point(s) (rows {name_rows(rows)}) have hardly any affinity to the "
+            "training points at the scale learned (below 1e-6): their coordinates are those of "
+            "training points nearby, however far. See novelty(X), or leave them out.",
+            ScaleWarning,
+            stacklevel=5,
+        )

@@ -98,6 +98,10 @@ class Neighborhoods:
         """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning."""
         return joined(symmetric(graph), lambda labels: links_of_pairs(self.points, labels))
 
+    def points_of(self, vertices: Array) -> Points:
+        """Return some vertices in data units (m, d)."""
+        return self._points[vertices if self._order is None else self._order[vertices]]
+
     def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
 

@@ -11,6 +11,7 @@ from heatsketch._typing import Array
 from heatsketch.estimators import MixtureDiffusion
 from heatsketch.io.files import DAMAGE, blame, check_budget, write_atomically
 from heatsketch.io.npz import read_member, write_member
+from heatsketch.markov.novelty import LeftOut
 from heatsketch.mixture import CholeskyMap, MixtureKernel
 
 FORMAT = 1
@@ -142,7 +143,10 @@ def _of_estimator(model: MixtureDiffusion) -> tuple[dict[str, Any], dict[str, Ar
         "domain": model.features_.domain,
         "diagnostics": model.diagnostics_,
     }
-    return header, arrays | model.features_.arrays | {"later": model.step_matrix_}
+    more = {"later": model.step_matrix_}
+    if model._left_out is not None:
+        more["left_out"] = model._left_out.affinity
+    return header, arrays | model.features_.arrays | more
 
 
 def _to_estimator(
@@ -160,6 +164,7 @@ def _to_estimator(
         raise TypeError("its arrays are not finite")
     model.features_ = CholeskyMap.from_arrays(kernel, arrays, header["domain"])
     model.step_matrix_ = arrays["later"]
+    model._left_out = LeftOut.of(arrays["left_out"]) if "left_out" in arrays else None
     model.n_features_in_ = header["n_features_in"]
     if header["feature_names_in"] is not None:
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)

@@ -12,7 +12,7 @@ from scipy import sparse
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points, logger, name_rows
 from heatsketch._typing import Array
-from heatsketch.graphs.far_points import warn_of_far_points
+from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points, warn_of_far_points
 from heatsketch.graphs.neighborhoods import Neighborhoods, feasible_neighbors, neighborhood_graph
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
@@ -257,13 +257,23 @@ class _KernelRows:
     scales: _LocalScales | None
 
     def __call__(self, X: Any) -> Array:
-        rows = self.kernel.rows(X, None if self.scales is None else self.scales(X))
+        scales = None if self.scales is None else self.scales(X)
+        rows = self.kernel.rows(X, scales)
         far = np.flatnonzero(rows.sum(axis=1) < _MIN_ROW_SUM)
+        warn_of_faint_points(np.setdiff1d(self._faint(rows, scales), far))
         if len(far):
             warn_of_far_points(far)
             rows[far] = 0.0
             rows[far, self.kernel.nearest(X[far])] = 1.0
         return rows
+
+    def _faint(self, rows: Array, scales: Array | None) -> Array:
+        """Return the rows with hardly any affinity at the scale of the training points."""
+        if scales is None:
+            return np.flatnonzero(rows.max(axis=1) < HARDLY_ANY)
+        with np.errstate(divide="ignore"):  # of log 0
+            near = np.log(rows) / np.asarray(self.kernel.epsilon)
+        return np.flatnonzero(near.max(axis=1) * scales < np.log(HARDLY_ANY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,6 +287,17 @@ class _NeighborRows:
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
         own = _kth_distances(distances, self.order) if self.order else None
         return self._with_far_rows(self.weights(distances, own), distances)
+
+    def _faint(self, distances: sparse.csr_matrix) -> Array:
+        """Return the rows with hardly any affinity at the scale of the training points."""
+        scales, starts = self.scales, distances.indptr[:-1]
+        reach = scales[distances.indices] if np.ndim(scales) else np.sqrt(scales)  # type: ignore[index]
+        nearest = np.minimum.reduceat(distances.data / reach, starts)
+        faint = np.flatnonzero(nearest > np.sqrt(-np.log(HARDLY_ANY)))
+        if self.neighborhoods.radius is None:
+            return faint
+        # The search has warned of points without a neighbour within the radius.
+        return faint[distances.data[starts[faint]] <= self.neighborhoods.radius]
 
     def weights(
         self, distances: sparse.csr_matrix, own: Array | None = None, out: Array | None = None
@@ -313,6 +334,7 @@ class _NeighborRows:
     ) -> sparse.csr_matrix:
         """Replace rows that underflow by the nearest point as the only neighbour."""
         far = np.flatnonzero(np.asarray(K.sum(axis=1)).ravel() < _MIN_ROW_SUM)
+        warn_of_faint_points(np.setdiff1d(self._faint(distances), far))
         if len(far) == 0:
             return K
         counts = np.diff(distances.indptr)

@@ -15,6 +15,7 @@ from heatsketch._array import ROW_TILE, row_tiles
 from heatsketch._checks import check_choice, check_number, check_points, warn_of_scales
 from heatsketch._typing import Array
 from heatsketch.markov import affinity as affinities
+from heatsketch.markov import extension
 from heatsketch.markov.affinity import Affinity
 from heatsketch.markov.certificates import general_advice, warn_of_distances
 from heatsketch.markov.extension import Extension, GivenRows, MetricRows, MixtureRows, ScaledRows
@@ -25,7 +26,7 @@ from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.neighbors import in_metric
 from heatsketch.operators import Deflated, LowRank, Numbered, Operator, numbered
-from heatsketch.operators.base import first_inputs, in_near_order, spread
+from heatsketch.operators.base import in_near_order, spread
 from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.scales.connecting_scale import advice
@@ -154,7 +155,7 @@ class Diffusion:
         else:
             built = affinities.radius_affinity(X, epsilon, cut)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        built = replace(built, rows=MetricRows(built.rows, metric))
+        built = replace(built, rows=MetricRows.of(built.rows, X, metric, n_neighbors))
         # Small problems are computed in float64 whatever the dtype of X.
         dtype = X.dtype if is_large(X.shape[0]) else np.dtype(np.float64)
         advise = functools.partial(
@@ -207,7 +208,7 @@ class Diffusion:
         if operator is not K:  # an operator keeps its numbering
             operator, vertex = in_near_order(operator)
         warn_of_distances(operator)
-        built = Affinity(operator, GivenRows(first_inputs(vertex)), vertex=vertex)
+        built = Affinity(operator, GivenRows.of(operator, vertex), vertex=vertex)
         return cls._normalized(
             built, operator.n, normalization, alpha, tol, max_iter, advise=advise
         )
@@ -362,7 +363,9 @@ class Diffusion:
         """
         f = make_filter(filter, time)
         A, root = self.deflated(), np.sqrt(self.measure)
-        first = self.one_sided if X is None else self._extension()(X, self.operator.dtype)
+        first = (
+            self.one_sided if X is None else extension.rule_of(self.extend)(X, self.operator.dtype)
+        )
         weight = root if first is None else np.asarray(first @ root, dtype=float)
         weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
         g = f.moved() if first is None else f.quotient()
@@ -374,20 +377,13 @@ class Diffusion:
 
     def smooth_new(self, X: Any, H: Array) -> Array:
         """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k)."""
-        extend = self._extension()
+        extend = extension.rule_of(self.extend)
         # Dense rows have n entries each: at most 128 MB at a time.
         tile = _TILE_NEW_POINTS if extend.is_sparse else max(1, min(ROW_TILE, 2**24 // self.n))
         Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
         for tiled in row_tiles(X.shape[0], tile):
             Y[tiled] = multiply(extend(X[tiled], H.dtype), H)
         return Y
-
-    def _extension(self) -> Extension:
-        if self.extend is None:
-            raise ValueError(
-                "This diffusion has no rule for new points; build it from points or an affinity."
-            )
-        return self.extend
 
 
 @numbered.register

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from heatsketch._checks import check_points, name_rows
 from heatsketch._typing import Array
 from heatsketch.markov.normalization import Scaling
+from heatsketch.markov.novelty import LeftOut, NearNovelty
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import in_metric
+from heatsketch.operators import Operator
+from heatsketch.operators.base import first_inputs
+from heatsketch.operators.properties import diagonal
 
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
 
@@ -42,6 +47,19 @@ class Extension(Protocol):
         """Return the rows a(x, x_j) of new points (m, width), array or CSR (m, n)."""
         ...
 
+    def novelty(self, X: Any) -> Array:
+        """Return the share of training points, left out, that are less new than each point (m,)."""
+        ...
+
+
+def rule_of(extend: Extension | None) -> Extension:
+    """Return the rule of a diffusion, or raise if there is none."""
+    if extend is None:
+        raise ValueError(
+            "This diffusion has no rule for new points; build it from points or an affinity."
+        )
+    return extend
+
 
 @dataclass(frozen=True, eq=False)
 class MixtureRows:
@@ -53,10 +71,19 @@ class MixtureRows:
 
     def __call__(self, X: Any) -> Array:
         """Return affinities of new points (m, n)."""
+        self._own.warn(self.kernel.log_stationary(X))
         log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
         # Rows of far points would underflow; normalisation cancels a factor of a row.
         log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
         return np.exp(log_k)
+
+    def novelty(self, X: Any) -> Array:
+        """Return the novelty (m,), by the stationary density: the integral of the affinities."""
+        return self._own.share(self.kernel.log_stationary(X))
+
+    @cached_property
+    def _own(self) -> LeftOut:
+        return LeftOut.of(self.kernel.log_stationary(self.points))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,30 +92,48 @@ class MetricRows:
 
     affinity_rows: Callable[[Any], Any]
     metric: str
+    near: NearNovelty
+
+    @classmethod
+    def of(cls, rows: Callable[[Any], Any], X: Any, metric: str, n_neighbors: int) -> Self:
+        """Add to the rows the metric, in which X (n, d) is, and the novelty of points."""
+        found = getattr(rows, "neighborhoods", None)
+        return cls(rows, metric, NearNovelty(X, n_neighbors, found, metric))
 
     def __call__(self, X: Any) -> Any:
         """Return affinities of new points (m, n), array or CSR."""
         return self.affinity_rows(in_metric(X, self.metric))
+
+    def novelty(self, X: Any) -> Array:
+        """Return the novelty (m,), by the nearest training points."""
+        return self.near(X)
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
     """Rows of A for new points, from their affinities."""
 
-    affinity_rows: Callable[[Any], Any]
+    affinity_rows: Any
     scaling: Scaling
     width: int
     is_sparse: bool
 
     def __call__(self, X: Any, dtype: Any = np.float64) -> Any:
         """Return rows of A (m, n), array or CSR; CSR in the given precision."""
+        return self.scaling.rows(self.affinity_rows(self._checked(X)), dtype)
+
+    def novelty(self, X: Any) -> Array:
+        """Return the novelty of new points (m,)."""
+        return self.affinity_rows.novelty(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
         X = check_points(X, min_rows=1)
         if X.shape[1] != self.width:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but the diffusion was built with {self.width}; pass "
                 "new points with the same features (or affinities to all points)."
             )
-        return self.scaling.rows(self.affinity_rows(X), dtype)
+        return X
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +141,14 @@ class GivenRows:
     """Affinities of new points to the input points, computed by the caller."""
 
     inputs: Array | None  # (n,), the input point at each vertex; None: they have the same numbers
+    left_out: LeftOut
+
+    @classmethod
+    def of(cls, K: Operator, vertex: Array | None) -> Self:
+        """Prepare rows for the affinity K with these vertices of input points (n,)."""
+        own = diagonal(K)
+        others = K @ np.ones(K.n, K.dtype) - (0.0 if own is None else own)
+        return cls(first_inputs(vertex), LeftOut.of(_logarithm(others)))
 
     def __call__(self, rows: Any) -> Any:
         """Return the affinities to the vertices, checked."""
@@ -105,4 +158,15 @@ class GivenRows:
                 "Affinities of new points must be non-negative with positive row sums (bad rows: "
                 f"{name_rows(np.flatnonzero(~(sums > 0)))}); leave these points out."
             )
+        self.left_out.warn(_logarithm(sums))
         return rows if self.inputs is None else rows[:, self.inputs]
+
+    def novelty(self, rows: Any) -> Array:
+        """Return the novelty of points (m,) with these affinities (m, n), by their sums."""
+        return self.left_out.share(_logarithm(np.asarray(rows.sum(axis=1)).ravel()))
+
+
+def _logarithm(sums: Array) -> Array:
+    """Return the logarithm; -∞ where there is nothing, or only rounding."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(sums, 0.0))

@@ -1,6 +1,7 @@
 """Gaussian mixtures fitted to points, whatever the scales of the features."""
 
 import warnings
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -48,4 +49,13 @@ def fit_mixture(X: Array, count: int, seed: int) -> tuple[Any, float]:
     fitted.covariances_ = fitted.covariances_ * np.outer(scale, scale)
     fitted.precisions_cholesky_ = fitted.precisions_cholesky_ / scale[:, None]
     fitted.precisions_ = fitted.precisions_ / np.outer(scale, scale)
+    fitted.reg_covar = fitted.reg_covar * float(scale.min()) ** 2  # if it is fitted again
     return fitted, bic + 2 * len(X) * float(np.log(scale).sum())
+
+
+def refitted(mixture: Any, X: Array) -> Any:
+    """Return a fitted mixture after further steps of its fit, to the points X (n, m)."""
+    again = deepcopy(mixture).set_params(warm_start=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return again.fit(X)
