@@ -56,6 +56,18 @@ def test_size_does_not_depend_on_the_number_of_points(tmp_path):
     assert abs(sizes[0] - sizes[1]) < 500  # digits of the numbers in the header
 
 
+def test_novelty_survives_and_its_absence_is_named(tmp_path):
+    model, new = fitted(), 3 * clouds(50)
+    hs.save_model(model, tmp_path / "a")
+    assert_array_equal(hs.load_model(tmp_path / "a").novelty(new), model.novelty(new))
+    model._left_out = None  # as of a file of an earlier version
+    hs.save_model(model, tmp_path / "b")
+    again = hs.load_model(tmp_path / "b")
+    assert_array_equal(again.transform(new), model.transform(new))
+    with pytest.raises(ValueError, match="fit and save the model again"):
+        again.novelty(new)
+
+
 def test_same_model_same_bytes_and_no_silent_replacement(tmp_path):
     model = fitted()
     for name in ("a", "b"):

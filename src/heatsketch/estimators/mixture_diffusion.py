@@ -27,7 +27,7 @@ _SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has 
 _COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later times is estimated
 _FOLDS = 5  # in which training points are left out
 _POINTS_PER_COMPONENT = 10  # from which on parts of the points are enough to fit the mixture
-_MOST_LEFT_OUT = 1000  # quantiles of the densities of training points that are kept
+_QUANTILES = 500  # of the densities of training points that are kept
 _SCALE_POINTS = 500  # whose distances give the typical distance
 
 
@@ -268,7 +268,7 @@ class MixtureDiffusion(Embedder):
         rows = np.random.default_rng(seed).permutation(len(X))[: memory.MIXTURE_FIT_ROWS]
         x = X[rows]
         few = len(x) < _POINTS_PER_COMPONENT * self.kernel_.n_components
-        if few or self.mixture_ is self.mixture:
+        if few or hasattr(self.mixture, "means_"):
             log_density = self.kernel_.log_stationary(x)
         else:
             log_density = np.empty(len(x))
@@ -277,7 +277,7 @@ class MixtureDiffusion(Embedder):
                 mixture = refitted(self.mixture_, x[~part])
                 kernel = MixtureKernel.from_sklearn(mixture, self.epsilon_)
                 log_density[part] = kernel.log_stationary(x[part])
-        return LeftOut.of(log_density).thinned(_MOST_LEFT_OUT)
+        return LeftOut.of(log_density).thinned(_QUANTILES)
 
     def _choose_coordinates(self, X: Array, seed: int) -> None:
         rows = X[np.random.default_rng(seed).permutation(len(X))[:_SCALE_POINTS]]

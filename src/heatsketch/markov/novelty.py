@@ -36,9 +36,7 @@ class LeftOut:
         return cls(np.sort(affinity))
 
     def thinned(self, count: int) -> LeftOut:
-        """Return at most `count` quantiles of them."""
-        if len(self.affinity) <= count:
-            return self
+        """Return some of their quantiles, from the least to the most."""
         return LeftOut(np.quantile(self.affinity, np.linspace(0, 1, count)))
 
     def share(self, affinity: Array) -> Array:
