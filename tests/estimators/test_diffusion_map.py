@@ -239,3 +239,13 @@ def test_a_radius_needs_one_bandwidth():
         hs.DiffusionMap(affinity="radius").fit(cloud(40, 3, seed=4))
     with pytest.raises(ValueError, match="cut=0"):
         hs.DiffusionMap(affinity="radius", epsilon=1.0, cut=0).fit(cloud(40, 3, seed=4))
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense", "radius"])
+def test_eigenvectors_have_a_row_for_each_point_also_for_copies(affinity):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X = np.vstack([X, X[:9], X[:4]])
+    epsilon = 1.0 if affinity == "radius" else "self-tuning"
+    model = hs.DiffusionMap(3, time=2, affinity=affinity, epsilon=epsilon).fit(X)
+    assert model.eigenvectors_.shape == model.embedding_.shape == (73, 3)
+    assert_allclose(model.eigenvectors_[60:69], model.eigenvectors_[:9], rtol=0, atol=1e-9)

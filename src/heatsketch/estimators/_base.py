@@ -106,7 +106,8 @@ class DiffusionEstimator(Embedder):
         Σ_j exp(-|x - x_j|² / s_j²), with s_j the distance of x_j to its neighbour half as far down
         the list. (Of a given affinity by the sum of its row, of a mixture by its density.)
 
-        Cost: a search for neighbours; the first call leaves out some 8,000 training points.
+        Cost: searches for the neighbours of the points, and once for those of these neighbours; the
+        first call leaves out up to 2,048 training points.
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False, accept_sparse="csr")
