@@ -15,7 +15,7 @@ _TILE_ENTRIES = 2**21  # of a block: 8 MB, and 16 MB of indices
 _SPARE = 4  # candidates beyond k, so that the rounding of float32 is less than the last gap
 _EPS = float(np.finfo(np.float32).eps)
 _TINY = float(np.finfo(np.float32).tiny)
-_LARGEST = float(np.finfo(np.float32).max) / 4  # |x|² + |y|² below which nothing overflows
+_LARGEST = float(np.finfo(np.float32).max) / 16  # |x|² below which only |y| > 3 |x| overflows
 
 
 class Candidates(NamedTuple):
@@ -29,20 +29,21 @@ class Candidates(NamedTuple):
 class Blocks:
     """A search over points (n, d), dense, in float32.
 
-    Squared distances |y|² - 2xy + |x|² in float32 choose k + 4 candidates of each row, whose
-    distances are computed again from explicit differences in float64. No other point has a smaller
-    square than the largest of the first less its rounding: where that exceeds the k-th of the
-    second, the k nearest are among the candidates. Other rows, such as those with many equally
-    distant points, must be searched in another way.
+    Squared distances |y|² - 2xy + |x|² in float32, less the rounding that |y|² and |x|² allow, are
+    bounds from below. They choose k + 4 candidates of each row, whose distances are computed again
+    from explicit differences in float64. No other point has a smaller square than the largest of
+    these bounds: where that exceeds the k-th distance, the k nearest are among the candidates. The
+    rounding is that of each pair, so that far points leave the rows of the others proved. Other
+    rows, such as those with many equally distant points, must be searched in another way.
     """
 
     def __init__(self, points: Array) -> None:
         self._points = points
-        squares = squared_norms(points)
-        self._largest_square = float(squares.max())
+        # Sums of d products, in any order; less than the smallest normal number is lost.
+        self._kept_share = 1 - (points.shape[1] + 16) * _EPS
         with np.errstate(over="ignore", under="ignore"):  # such rows are not proved
             self._single = points.astype(np.float32)
-            self._squares = squares.astype(np.float32)
+            self._squares = (self._kept_share * squared_norms(points)).astype(np.float32)
 
     def nearest(self, x: Array, k: int) -> Candidates:
         """Return the k nearest points of each row of x (m, d)."""
@@ -53,23 +54,21 @@ class Blocks:
         norms = squared_norms(x)
 
         def work(rows: slice) -> None:
-            sizes = norms[rows] + self._largest_square
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
                 block = x[rows].astype(np.float32) @ self._single.T
                 block *= -2
                 block += self._squares
                 chosen = np.argpartition(block, count - 1, axis=1)[:, :count]
                 largest = np.take_along_axis(block, chosen[:, -1:], axis=1)[:, 0]
-                # Sums of d products, in any order; less than the smallest normal number is lost.
-                error = (d + 16) * (_EPS * sizes + _TINY)
-                beyond = np.maximum(largest + norms[rows] - error, 0.0)
+                beyond = largest + self._kept_share * norms[rows] - (d + 16) * _TINY
+                beyond = np.clip(beyond, 0.0, _LARGEST)  # where |y|² overflows, y is farther
             chosen.sort(axis=1)
             own = np.repeat(np.arange(rows.start, rows.stop), count)
             found = pair_distances(x, self._points, own, chosen.ravel()).reshape(chosen.shape)
             order = np.argsort(found, axis=1, kind="stable")[:, :k]
             distances[rows] = np.take_along_axis(found, order, axis=1)
             indices[rows] = np.take_along_axis(chosen, order, axis=1)
-            proved[rows] |= (distances[rows, -1] < np.sqrt(beyond)) & (sizes < _LARGEST)
+            proved[rows] |= (distances[rows, -1] < np.sqrt(beyond)) & (norms[rows] < _LARGEST)
 
         for_each_tile(work, m, max(16, _TILE_ENTRIES // n))
         return Candidates(distances, indices, np.flatnonzero(~proved))

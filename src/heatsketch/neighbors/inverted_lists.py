@@ -2,8 +2,13 @@
 
 Points are sorted into cells around centroids of k-means, first coarse, then fine. A query is
 compared with the points of the cells of the nearest centroids, all queries of a tile at once by
-matrix products. The number of cells is calibrated: for some points the neighbours are computed
-exactly, and as many cells are searched as contain the required share of them.
+matrix products in float32, whose results are bounds: where their rounding might have hidden a
+neighbour, all points of these cells are compared by differences in float64. The number of cells is
+calibrated: for some points the neighbours are computed exactly, and as many cells are searched as
+contain the required share of them.
+
+Far points must not cost the others their digits: the unit is the median distance from the centre,
+not the largest, and neither centroids nor centres of cells follow points much farther than most.
 """
 
 from __future__ import annotations
@@ -17,19 +22,23 @@ from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
+from heatsketch.neighbors.centroids import near_most, squares_less_own, train_centroids
 from heatsketch.neighbors.found import Recall
 from heatsketch.operators.base import index_type
+from heatsketch.operators.kernel import squared_norms
 
 _POINTS_PER_CELL = 200  # on average
 _TRAINING_PER_CENTROID = 32  # points
-_K_MEANS_ITERATIONS = 6
 _COARSE_N_PROBE = 3  # coarse cells searched for the nearest fine centroid
 _TILE_QUERIES = 1024
 _EXTRA_CANDIDATES = 6  # beyond k, because float32 may have changed their order
 _CALIBRATION_POINTS = 512  # whose neighbours are computed exactly
 _RECALL_MARGIN_ERRORS = 2.0  # standard errors by which the calibrated recall exceeds the target
-_MAX_COORDINATE = 1e15  # larger ones are clipped: their squares would overflow float32
 _MIN_CANDIDATE_CELLS = 64  # from which those to search are chosen
+# The median distance from the centre, and the largest norm: farther points are clipped. Between
+# them are 22 digits, and their squares neither overflow nor underflow float32.
+_UNIT, _MAX_NORM = 2.0**-16, 2.0**60
+_TOLERANCE = 2.0**-10  # relative difference of squares by which a missed point may be nearer
 
 
 class Probes(NamedTuple):
@@ -58,8 +67,14 @@ class InvertedLists:
 
     def __init__(self, points: Array, frame: Frame) -> None:
         self._points, self.frame = points, frame
+        self._limit = _MAX_NORM / math.sqrt(points.shape[1])  # of coordinates
+        self._rounding = kernels.rounding(points.shape[1])
         rng = np.random.default_rng(0)  # the same points give the same cells
-        self._coarse, self._fine_starts, self._centroids = _train_centroids(points, frame, rng)
+        n_cells = max(1, len(points) // _POINTS_PER_CELL)
+        count = min(len(points), _TRAINING_PER_CENTROID * n_cells)
+        rows = np.sort(rng.choice(len(points), count, replace=False))
+        self._unit = _unit_of(frame(points[rows]))
+        self._centroids = train_centroids(self._in_frame(points[rows]), n_cells, rng)
         self._sort()
         sample = rng.choice(len(points), min(_CALIBRATION_POINTS, len(points)), replace=False)
         self._sample = np.sort(sample)
@@ -84,23 +99,24 @@ class InvertedLists:
     def _sort(self) -> None:
         """Sort the points into the cells of their nearest centroids; compute the cell means."""
         self._cells = self._cells_of(self._points)
-        counts = np.bincount(self._cells, minlength=len(self._centroids))
+        counts = np.bincount(self._cells, minlength=len(self._centroids.fine))
         self._starts = np.concatenate([[0], np.cumsum(counts)])
         self.order = np.argsort(self._cells, kind="stable").astype(index_type(len(self._points)))
         width = self._points.shape[1]
         self._rows = np.empty((len(self._points), width + 1), np.float32)
-        means = self._centroids.copy()
+        means = self._centroids.fine.copy()
 
         def work(cells: slice) -> None:
             for c in range(cells.start, cells.stop):
                 positions = slice(self._starts[c], self._starts[c + 1])
                 if positions.start == positions.stop:
                     continue
-                members = self.frame(self._points[self.order[positions]])
-                means[c] = members.mean(axis=0)
+                members = self._in_frame(self._points[self.order[positions]])
+                near = near_most(squared_norms(members - means[c]))
+                means[c] = members.mean(axis=0) if near.all() else members[near].mean(axis=0)
                 members -= means[c]
                 self._rows[positions, :width] = -2.0 * members
-                self._rows[positions, width] = np.einsum("ij,ij->i", members, members)
+                self._rows[positions, width] = (1 - self._rounding) * squared_norms(members)
 
         for_each_tile(work, len(means), 64)
         self._means = means
@@ -109,14 +125,18 @@ class InvertedLists:
         cells = np.empty(len(x), np.int32)
 
         def work(rows: slice) -> None:
-            centroids = self._coarse, self._fine_starts, self._centroids
-            cells[rows] = kernels.nearest_cell(self._in_frame(x[rows]), *centroids, _COARSE_N_PROBE)
+            framed = self._in_frame(x[rows])
+            cells[rows] = kernels.nearest_cell(framed, *self._centroids, _COARSE_N_PROBE)
 
         for_each_tile(work, len(x), _TILE_QUERIES)
         return cells
 
     def _in_frame(self, x: Array) -> Array:
-        return np.clip(self.frame(x), -_MAX_COORDINATE, _MAX_COORDINATE)
+        """Return the coordinates in which cells are compared; clipping makes no distance longer."""
+        framed = self.frame(x)
+        with np.errstate(over="ignore"):
+            framed *= self._unit
+        return np.clip(framed, -self._limit, self._limit, out=framed)
 
     def _search(self, x: Array, cells: Array, order: Array, probes: Probes) -> tuple[Array, Array]:
         shape = (len(x), probes.k)
@@ -130,39 +150,50 @@ class InvertedLists:
         return distances, indices
 
     def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:
-        framed, k = self._in_frame(x), probes.k
+        framed = self._in_frame(x)
         chosen = kernels.cells_to_search(
             framed, cells, self._means, probes.candidate_cells, probes.n_probe
         )
-        positions = self._candidates(framed, cells, chosen, k)
-        incomplete = np.flatnonzero(positions[:, k - 1] < 0)
-        if len(incomplete):  # these cells contain fewer than k points
-            all_cells = self._all_cells(len(incomplete))
-            positions[incomplete] = self._candidates(
-                framed[incomplete], cells[incomplete], all_cells, k
-            )
-        return self._sorted(x, positions, k)
+        sizes = np.diff(self._starts)
+        small = np.flatnonzero(sizes[chosen].sum(axis=1) < probes.k)
+        found = self._nearest_in(x, framed, cells, chosen, probes.k, _TOLERANCE)
+        if len(small):  # these cells contain fewer than k points
+            distances, indices = self._exact(x[small], cells[small], probes.k)
+            found[0][small], found[1][small] = distances, indices
+        return found
 
     def _exact(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
         """Return distances and indices (m, k) of the nearest points of x (m, d) in all cells."""
         distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
 
         def work(rows: slice) -> None:
-            all_cells = self._all_cells(rows.stop - rows.start)
-            positions = self._candidates(self._in_frame(x[rows]), cells[rows], all_cells, k)
-            distances[rows], indices[rows] = self._sorted(x[rows], positions, k)
+            framed, all_cells = self._in_frame(x[rows]), self._all_cells(rows.stop - rows.start)
+            distances[rows], indices[rows] = self._nearest_in(
+                x[rows], framed, cells[rows], all_cells, k, 0.0
+            )
 
         for_each_tile(work, len(x), _CALIBRATION_POINTS // 4)
         return distances, indices
 
-    def _candidates(self, framed: Array, cells: Array, chosen: Array, k: int) -> Array:
-        return kernels.candidates(
-            framed, cells, chosen, self._starts, self._rows, self._means, k + _EXTRA_CANDIDATES
-        )
+    def _nearest_in(
+        self, x: Array, framed: Array, own: Array, chosen: Array, k: int, tolerance: float
+    ) -> tuple[Array, Array]:
+        """Return distances and indices of the nearest points of x in the chosen cells.
 
-    def _sorted(self, x: Array, positions: Array, k: int) -> tuple[Array, Array]:
+        No other point of these cells is nearer than the last by more than the tolerance.
+        """
+        cells = self._starts, self._rows, self._means, self._rounding
+        positions, bounds = kernels.candidates(framed, own, chosen, *cells, k + _EXTRA_CANDIDATES)
         scale = math.ldexp(1.0, -self.frame.exponent)
-        return kernels.sort_exactly(x, self._points, scale, positions, self.order, k)
+        found = kernels.sort_exactly(x, self._points, scale, positions, self.order, k)
+        with np.errstate(over="ignore"):
+            squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
+        doubtful = np.flatnonzero(~(squares <= np.maximum(bounds, 0.0)))
+        if len(doubtful):
+            found[0][doubtful], found[1][doubtful] = kernels.compare_all(
+                x[doubtful], self._points, scale, chosen[doubtful], self._starts, self.order, k
+            )
+        return found
 
     def _all_cells(self, m: int) -> Array:
         return np.tile(np.arange(len(self._means), dtype=np.int32), (m, 1))
@@ -185,7 +216,9 @@ class InvertedLists:
             if found.mean() >= target or choice == len(self._means):
                 break
             choice *= 2
-        recall = Recall(float(found.mean()), float(found.std() / math.sqrt(len(found))))
+        # At least that of one row in all: a sample in which nothing is missing proves no more.
+        error = max(float(found.std()) / math.sqrt(len(found)), 1 / len(found))
+        recall = Recall(float(found.mean()), error)
         logger.info(
             "neighbours: %d of %d cells are searched, recall %.4f ± %.4f",
             *(count, len(self._means), *recall),
@@ -194,61 +227,21 @@ class InvertedLists:
 
     def _ranks(self, x: Array, own: Array, cells: Array) -> Array:
         """Return the rank of each of the cells (m, k) by its distance to its query."""
-        squares = _squares(x, self._means)
-        squares[np.arange(len(x)), own] = -1.0
+        squares = squares_less_own(x, self._means)
+        squares[np.arange(len(x)), own] = -np.inf
         ranks = np.argsort(np.argsort(squares, axis=1), axis=1)
         return np.take_along_axis(ranks, cells, axis=1)
 
     def _nearest_cells(self, count: int) -> Array:
         near = np.empty((len(self._means), count), np.int32)
         for rows in row_tiles(len(self._means), 256):
-            squares = _squares(self._means[rows], self._means)
+            squares = squares_less_own(self._means[rows], self._means)
             near[rows] = np.argpartition(squares, count - 1, axis=1)[:, :count]
         return near
 
 
-def _train_centroids(
-    points: Array, frame: Frame, rng: np.random.Generator
-) -> tuple[Array, Array, Array]:
-    """Return coarse centroids (c, d), the first fine one of each (c + 1,), and the fine ones."""
-    n_cells = max(1, len(points) // _POINTS_PER_CELL)
-    rows = rng.choice(
-        len(points), min(len(points), _TRAINING_PER_CENTROID * n_cells), replace=False
-    )
-    sample = frame(points[np.sort(rows)])
-    coarse = _k_means(sample, math.isqrt(n_cells), rng)
-    owner = _nearest(sample, coarse)
-    fine = []
-    for c in range(len(coarse)):
-        members = sample[owner == c]
-        count = max(1, round(n_cells * len(members) / len(sample)))
-        fine.append(_k_means(members, count, rng) if len(members) else coarse[[c]])
-    starts = np.concatenate([[0], np.cumsum([len(centroids) for centroids in fine])])
-    return coarse, starts, np.concatenate(fine)
-
-
-def _k_means(x: Array, count: int, rng: np.random.Generator) -> Array:
-    centroids = x[rng.choice(len(x), min(count, len(x)), replace=False)]
-    for _ in range(_K_MEANS_ITERATIONS):
-        owner = _nearest(x, centroids)
-        sizes = np.bincount(owner, minlength=len(centroids))
-        order, used = np.argsort(owner, kind="stable"), sizes > 0
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        centroids[used] = np.add.reduceat(x[order], starts[used], axis=0) / sizes[used, None]
-        centroids[~used] = x[rng.choice(len(x), np.count_nonzero(~used))]
-    return centroids
-
-
-def _nearest(x: Array, centroids: Array) -> Array:
-    owner = np.empty(len(x), np.int64)
-
-    def work(rows: slice) -> None:
-        owner[rows] = _squares(x[rows], centroids).argmin(axis=1)
-
-    for_each_tile(work, len(x))
-    return owner
-
-
-def _squares(x: Array, y: Array) -> Array:
-    """Return |x_i - y_j|² - |x_i|² (m, n) by the Gram form, exact enough to rank cells."""
-    return np.einsum("ij,ij->i", y, y) - 2.0 * (x @ y.T)
+def _unit_of(sample: Array) -> float:
+    """Return the power of two that makes the median norm of the points (m, d), but 0, `_UNIT`."""
+    norms = np.sqrt(squared_norms(sample))
+    middle = float(np.median(norms[norms > 0])) if norms.any() else 1.0
+    return math.ldexp(_UNIT, -math.frexp(middle)[1])

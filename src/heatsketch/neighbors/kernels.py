@@ -3,6 +3,7 @@
 Cell c contains rows starts[c] to starts[c + 1] of `rows`. A row is -2 (point - centroid) and the
 squared length of that difference; its product with (query - centroid, 1) is the squared distance
 less |query - centroid|², which float32 represents well even where the centroids are far apart.
+Both squares are stored less the share that rounding might add: sums are bounds from below.
 """
 
 from __future__ import annotations
@@ -59,14 +60,31 @@ def cells_to_search(x: Array, cells: Array, centroids: Array, near: Array, count
     return found
 
 
+def rounding(width: int) -> float:
+    """Return the relative error of a squared distance in float32, as a share of its terms.
+
+    It is that of the difference of two rounded vectors and that of a sum of products: beyond the
+    worst case of a sum up to 256 terms, and beyond ten standard deviations of longer ones.
+    """
+    return float((8 * np.sqrt(width) + 16) * np.finfo(np.float32).eps)
+
+
 @compiled
 def candidates(
-    x: Array, own: Array, cells: Array, starts: Array, rows: Array, centroids: Array, keep: int
-) -> Array:
+    x: Array,
+    own: Array,
+    cells: Array,
+    starts: Array,
+    rows: Array,
+    centroids: Array,
+    rounding: float,
+    keep: int,
+) -> tuple[Array, Array]:
     """Return at least the `keep` points nearest each query among those of its cells, (m, keep + 8).
 
     `own` are the cells of the queries. Points are positions in `rows`, in any order, followed by
-    -1. Distances are float32: ask for a few more points than needed, and compare these exactly.
+    -1. Distances are float32: ask for a few more points than needed, and compare these exactly. The
+    squared distances of the other points of these cells are at least the second result (m,).
     """
     m, width = x.shape
     most = cells.shape[1]
@@ -78,6 +96,7 @@ def candidates(
     shifted = np.empty(m * (width + 1), np.float32)
     squares, step = np.empty(m, np.float32), np.empty(width, np.float32)
     products = np.empty(m * _BLOCK_POINTS, np.float32)
+    kept_share = np.float32(1 - rounding)
     stages = (0, 1, _FIRST_CELLS, most)
     for stage in range(3):
         low, high = stages[stage], min(stages[stage + 1], most)
@@ -91,6 +110,7 @@ def candidates(
                 continue
             q = shifted[: g * (width + 1)].reshape(g, width + 1)
             _less_centroid(offsets, own, queries, centroids, c, step, q, squares)
+            squares[:g] *= kept_share
             for start in range(starts[c], starts[c + 1], _BLOCK_POINTS):
                 stop = min(start + _BLOCK_POINTS, starts[c + 1])
                 S = products[: g * (stop - start)].reshape(g, stop - start)
@@ -98,10 +118,14 @@ def candidates(
                 _collect(S, start, queries, squares, keep, distances, found, counts, limits)
         for i in range(m):
             _shrink(i, keep, distances, found, counts, limits)
-    nearest = np.full((m, keep + _KEEP_SLACK), -1, np.int32)
+    nearest, bounds = np.full((m, keep + _KEEP_SLACK), -1, np.int32), np.empty(m)
     for i in range(m):
         nearest[i, : counts[i]] = found[i, : counts[i]]
-    return nearest
+        lost = 0.0  # by the rounding of the query's own offset
+        for t in range(width):
+            lost += offsets[i, t] ** 2
+        bounds[i] = limits[i] - rounding * lost
+    return nearest, bounds
 
 
 @compiled
@@ -130,6 +154,31 @@ def sort_exactly(
         for j in range(k):
             distances[i, j], indices[i, j] = np.sqrt(d[j]), ids[j]
     return distances, indices
+
+
+@compiled
+def compare_all(
+    x: Array, points: Array, scale: float, cells: Array, starts: Array, order: Array, k: int
+) -> tuple[Array, Array]:
+    """Return the k nearest points of the cells by explicit differences, as `sort_exactly` does."""
+    m = len(x)
+    distances, indices = np.full((m, k), np.inf), np.full((m, k), len(order), np.int64)
+    for i in range(m):
+        d, ids = distances[i], indices[i]
+        for c in cells[i]:
+            for position in range(starts[c], starts[c + 1]):
+                index = np.int64(order[position])
+                value = _scaled_square(x[i], points[index], scale)
+                if value > d[k - 1] or (value == d[k - 1] and index > ids[k - 1]):
+                    continue
+                at = k - 1
+                while at > 0 and (
+                    d[at - 1] > value or (d[at - 1] == value and ids[at - 1] > index)
+                ):
+                    d[at], ids[at] = d[at - 1], ids[at - 1]
+                    at -= 1
+                d[at], ids[at] = value, index
+    return np.sqrt(distances), indices
 
 
 @compiled
