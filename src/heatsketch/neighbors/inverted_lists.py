@@ -34,6 +34,8 @@ _TILE_QUERIES = 1024
 _EXTRA_CANDIDATES = 6  # beyond k, because float32 may have changed their order
 _CALIBRATION_POINTS = 512  # whose neighbours are computed exactly
 _RECALL_MARGIN_ERRORS = 2.0  # standard errors by which the calibrated recall exceeds the target
+# The neighbours of a point far from all others are in many cells: it searches all, if it is rare.
+_FAR, _FAR_SHARE = 32.0, 0.01  # times the median distance of the k-th neighbour; of the points
 _MIN_CANDIDATE_CELLS = 64  # from which those to search are chosen
 # The median distance from the centre, and the largest norm: farther points are clipped. Between
 # them are 22 digits, and their squares neither overflow nor underflow float32.
@@ -47,6 +49,7 @@ class Probes(NamedTuple):
     k: int
     n_probe: int  # cells searched for each query
     candidate_cells: Array  # (cells, choice), for a query in each cell
+    far: float  # queries with farther neighbours, or fewer than k in these cells, search all cells
     recall: Recall
 
 
@@ -154,12 +157,10 @@ class InvertedLists:
         chosen = kernels.cells_to_search(
             framed, cells, self._means, probes.candidate_cells, probes.n_probe
         )
-        sizes = np.diff(self._starts)
-        small = np.flatnonzero(sizes[chosen].sum(axis=1) < probes.k)
         found = self._nearest_in(x, framed, cells, chosen, probes.k, _TOLERANCE)
-        if len(small):  # these cells contain fewer than k points
-            distances, indices = self._exact(x[small], cells[small], probes.k)
-            found[0][small], found[1][small] = distances, indices
+        lost = np.flatnonzero(~(found[0][:, -1] <= probes.far))
+        if len(lost):
+            found[0][lost], found[1][lost] = self._exact(x[lost], cells[lost], probes.k)
         return found
 
     def _exact(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
@@ -209,9 +210,10 @@ class InvertedLists:
             error = np.mean(ranks < count, axis=1).std() / math.sqrt(len(x))
             required = min(1.0, target + _RECALL_MARGIN_ERRORS * float(error))
         choice, farthest = max(_MIN_CANDIDATE_CELLS, 8 * count), distances[:, -1:] * (1 + 1e-12)
+        far = max(_FAR * float(np.median(farthest)), float(np.quantile(farthest, 1 - _FAR_SHARE)))
         while True:  # a cell near the query may be far from the mean of the query's own cell
             choice = min(choice, len(self._means))
-            probes = Probes(k, count, self._nearest_cells(choice), Recall(1.0, 0.0))
+            probes = Probes(k, count, self._nearest_cells(choice), far, Recall(1.0, 0.0))
             found = np.mean(self._nearest(x, own, probes)[0] <= farthest, axis=1)
             if found.mean() >= target or choice == len(self._means):
                 break
