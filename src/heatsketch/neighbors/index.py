@@ -50,7 +50,8 @@ class NeighborIndex:
         As in `HeatSketch`, for the points and for those of `query` and `within`.
     recall : float in (0, 1], default 0.98
         Share of the exact neighbours that an approximate search must find; it is measured on 512
-        of the points, and as many cells are searched as it requires. 1: the search is exact.
+        of the points, whose exact neighbours are known, and as many cells are searched as it
+        requires. Outliers take no part of it from the others. 1: the search is exact.
     n_neighbors : int, optional
         Neighbours of every point that are kept once found (16 bytes each), so that estimators that
         share the index and need at most this number search once. By default none are kept.

@@ -40,7 +40,7 @@ _MIN_CANDIDATE_CELLS = 64  # from which those to search are chosen
 # The median distance from the centre, and the largest norm: farther points are clipped. Between
 # them are 22 digits, and their squares neither overflow nor underflow float32.
 _UNIT, _MAX_NORM = 2.0**-16, 2.0**60
-_TOLERANCE = 2.0**-10  # relative difference of squares by which a missed point may be nearer
+_TOLERANCE = 2.0**-10  # so that points equally far, which float32 cannot prove, cost nothing
 
 
 class Probes(NamedTuple):
@@ -50,6 +50,7 @@ class Probes(NamedTuple):
     n_probe: int  # cells searched for each query
     candidate_cells: Array  # (cells, choice), for a query in each cell
     far: float  # queries with farther neighbours, or fewer than k in these cells, search all cells
+    tolerance: float  # relative difference of squares by which a missed point may be nearer
     recall: Recall
 
 
@@ -157,7 +158,7 @@ class InvertedLists:
         chosen = kernels.cells_to_search(
             framed, cells, self._means, probes.candidate_cells, probes.n_probe
         )
-        found = self._nearest_in(x, framed, cells, chosen, probes.k, _TOLERANCE)
+        found = self._nearest_in(x, framed, cells, chosen, probes.k, probes.tolerance)
         lost = np.flatnonzero(~(found[0][:, -1] <= probes.far))
         if len(lost):
             found[0][lost], found[1][lost] = self._exact(x[lost], cells[lost], probes.k)
@@ -211,13 +212,17 @@ class InvertedLists:
             required = min(1.0, target + _RECALL_MARGIN_ERRORS * float(error))
         choice, farthest = max(_MIN_CANDIDATE_CELLS, 8 * count), distances[:, -1:] * (1 + 1e-12)
         far = max(_FAR * float(np.median(farthest)), float(np.quantile(farthest, 1 - _FAR_SHARE)))
-        while True:  # a cell near the query may be far from the mean of the query's own cell
+        tolerance = _TOLERANCE
+        while True:
             choice = min(choice, len(self._means))
-            probes = Probes(k, count, self._nearest_cells(choice), far, Recall(1.0, 0.0))
+            near = self._nearest_cells(choice)
+            probes = Probes(k, count, near, far, tolerance, Recall(1.0, 0.0))
             found = np.mean(self._nearest(x, own, probes)[0] <= farthest, axis=1)
-            if found.mean() >= target or choice == len(self._means):
+            if found.mean() >= target or (choice == len(self._means) and tolerance == 0):
                 break
-            choice *= 2
+            # A cell near the query may be far from the mean of its own cell; many points may be
+            # nearly, but not quite, equally far.
+            choice, tolerance = 2 * choice, 0.0
         # At least that of one row in all: a sample in which nothing is missing proves no more.
         error = max(float(found.std()) / math.sqrt(len(found)), 1 / len(found))
         recall = Recall(float(found.mean()), error)
