@@ -612,6 +612,10 @@ BAD_PARAMETERS: dict[str, tuple[dict[str, Any], Any, tuple[str, ...]]] = {
 def test_bad_parameters(
     changes: dict[str, Any], error: Any, words: tuple[str, ...], affinity: Any, make: Any
 ) -> None:
+    if make is hs.DiffusionMap and "filter" not in changes and "time" in changes:
+        if changes["time"] == 0:  # the eigenvectors themselves: tests/estimators
+            return
+        words = tuple(word.replace(">= 1", ">= 0") for word in words)
     with refused(error, *words):
         strictly(lambda: make(**({"n_components": 2} | affinity | changes)).fit(X))
 

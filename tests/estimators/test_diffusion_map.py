@@ -249,3 +249,44 @@ def test_eigenvectors_have_a_row_for_each_point_also_for_copies(affinity):
     model = hs.DiffusionMap(3, time=2, affinity=affinity, epsilon=epsilon).fit(X)
     assert model.eigenvectors_.shape == model.embedding_.shape == (73, 3)
     assert_allclose(model.eigenvectors_[60:69], model.eigenvectors_[:9], rtol=0, atol=1e-9)
+
+
+# Time 0 and times below 1
+
+
+@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
+@pytest.mark.parametrize("affinity", [DENSE, {"n_neighbors": 8}], ids=["dense", "knn"])
+def test_at_time_zero_the_coordinates_are_the_eigenvectors(affinity, normalization):
+    """*Linear and nonlinear dimensionality reduction*, (57); M A⁻¹ of them in a graph."""
+    X = cloud(60, 2, seed=4)
+    model = hs.DiffusionMap(3, 0, normalization=normalization, **affinity).fit(X)
+    d = model.diffusion_
+    step = d.operator @ np.eye(60) if d.one_sided is None else d.one_sided.toarray()
+    root = np.sqrt(d.measure) if normalization == "markov" else np.ones(60)
+    V = model.eigenvectors_ * root[:, None]
+    divisor = step @ np.sqrt(d.measure) if normalization == "markov" else np.ones(60)
+    assert_allclose(model.embedding_, step @ V / model.eigenvalues_ / divisor[:, None], atol=1e-6)
+    if d.one_sided is None:
+        assert_allclose(model.embedding_, model.eigenvectors_, atol=1e-6)
+    assert_allclose(model.transform(X), model.embedding_, atol=1e-12)
+
+
+@pytest.mark.parametrize("time", [0.25, 0.75])
+def test_times_below_one_lie_between(time):
+    X = cloud(60, 2, seed=4)
+    model = hs.DiffusionMap(3, time, **DENSE).fit(X)
+    assert_allclose(model.embedding_, model.eigenvectors_ * model.eigenvalues_**time, atol=1e-6)
+
+
+def test_a_time_below_one_does_not_divide_by_rounding():
+    with pytest.raises(ValueError, match=r"time=0 divides by eigenvalues.*smaller n_components"):
+        hs.DiffusionMap(59, 0, affinity="dense", epsilon=50.0).fit(cloud(60, 2, seed=4))
+    with pytest.raises(ValueError, match="time=0.5 is not whole and some eigenvalues are negative"):
+        hs.DiffusionMap(59, 0.5, n_neighbors=8).fit(cloud(60, 2, seed=4))
+
+
+def test_a_sequence_of_times_may_begin_at_zero():
+    X = cloud(60, 2, seed=4)
+    both = hs.DiffusionMap(2, [0, 3], **DENSE).fit_transform(X)
+    apart = [hs.DiffusionMap(2, t, **DENSE).fit_transform(X) for t in (0, 3)]
+    assert_allclose(both, np.hstack(apart), atol=1e-12)

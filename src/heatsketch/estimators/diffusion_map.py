@@ -35,8 +35,9 @@ class DiffusionMap(DiffusionEstimator):
     n_components : int or "auto", default 2
         Number k of coordinates; "auto": those with λ_m^t > δ λ_1^t, (26), but at most 64; t is the
         smallest of several times. With the heat filter, e^{-t(1-λ)} replaces λ^t.
-    time : float >= 1, "auto", "gap", or a sequence of times, default 1
-        Diffusion time t; with ``filter="heat"`` any positive number. "auto": the smallest integer t
+    time : float >= 0, "auto", "gap", or a sequence of times, default 1
+        Diffusion time t; with ``filter="heat"`` any positive number. 0: the eigenvectors as they
+        are, without λ^t (*Linear and nonlinear …*, (57)). "auto": the smallest integer t
         with (λ_{k+1} / λ_1)^t <= δ, (29), so that the other coordinates are negligible. "gap": the
         t with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the
         integer below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat
@@ -73,7 +74,8 @@ class DiffusionMap(DiffusionEstimator):
     Notes
     -----
     Cost: the graph, and some hundred sparse products with k + 8 columns. New points have the
-    coordinates y(x) = Σ_j a(x, x_j) λ^{t-1} v_j, without division by an eigenvalue (t >= 1).
+    coordinates y(x) = Σ_j a(x, x_j) λ^{t-1} v_j, without division by an eigenvalue for t >= 1; for
+    t < 1 an eigenvalue below 1e-6 is an error.
 
     Examples
     --------
@@ -149,7 +151,7 @@ class DiffusionMap(DiffusionEstimator):
         self.residuals_ = spectrum.residuals[:k]
         blocks = []
         for t in times:
-            weights, log_scale = self._filter.at(t).quotient().scaled(lam[:k])
+            weights, log_scale = self._filter.step_weights(t, lam[:k])
             blocks.append(Block(spectrum.vectors[:, :k] * weights, log_scale))
         return blocks
 
@@ -157,7 +159,7 @@ class DiffusionMap(DiffusionEstimator):
         rules = [t for t in times if isinstance(t, str)]
         if rules and rules[0] not in _TIME_RULES:
             raise TypeError(
-                f"time={rules[0]!r} is of type str; pass a number >= 1, or a rule: "
+                f"time={rules[0]!r} is of type str; pass a number >= 0, or a rule: "
                 f"{' or '.join(map(repr, _TIME_RULES))}."
             )
         return rules[0] if rules else None

@@ -26,6 +26,7 @@ from heatsketch.spectral.filters import Filter
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
 _MAX_DEGREE = 2**17
+_BEYOND = 4.0  # times the coefficients of the last octave are more than all after it, p >= 0.2
 _MIN_SHARE = 1e-3  # of the largest f on the interval that the spectrum has to reach
 _MAX_ROUNDING = 1e-2  # degree² eps, a bound on what the recurrence loses to rounding
 _MAX_EXACT_PRODUCTS = 8  # powers up to which products are always more exact than eigenpairs
@@ -119,11 +120,16 @@ def chebyshev_coefficients(
         rounding = np.finfo(float).eps * root * max(1.0, float(np.abs(values).max()))
         size = np.where(np.abs(c) > rounding, np.abs(c), 0.0)
         left_out = np.cumsum(size[::-1])[::-1]  # from this one on
+        # What comes after the last: where f is not smooth the sums of octaves fall slowly, those
+        # of λ^p at 0 like 4^-p.
+        left_out += _BEYOND * left_out[n // 2]
         kept = max(1, int(np.count_nonzero(left_out > tol)))
         if kept <= n - n // 8:
             return c[:kept], log_scale
-        if n >= _MAX_DEGREE:
-            raise ValueError(f"{f} needs over {n} products by the operator; pass a smaller time.")
+        if n >= 2 * _MAX_DEGREE:
+            raise ValueError(
+                f"{f} needs over {_MAX_DEGREE} products by the operator; pass a smaller time, or a larger tol."
+            )
         n *= 2
 
 
@@ -223,11 +229,11 @@ def _powers(filters: Sequence[Filter]) -> dict[int, int]:
 
 
 def _degree(f: Filter, A: Operator, tol: float | None = None) -> float:
-    """Estimate the Chebyshev degree that reaches `tol` or rounding: sqrt(2 t ln(2/tol))."""
-    t, eps = f.sharpness(A.spectrum), float(np.finfo(A.dtype).eps)
+    """Estimate the Chebyshev degree that reaches `tol` or rounding."""
+    eps = float(np.finfo(A.dtype).eps)
     if tol is None:
-        return 16 + math.sqrt(2 * t * math.log(8 / eps))
-    return math.sqrt(2 * t * math.log(2 / min(max(tol, eps), 1.0)))
+        return 16 + f.degree(A.spectrum, eps / 4)
+    return f.degree(A.spectrum, min(max(tol, eps), 1.0))
 
 
 def _all_eigenpairs_pay(

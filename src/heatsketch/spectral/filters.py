@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -15,6 +16,9 @@ from heatsketch._typing import Array
 from heatsketch.spectral.chebyshev import Interval
 
 _MAX_DECAY_TIME = 2.0**50
+_NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: below 0 by less is rounding (of float32)
+_SMALLEST_POWER = 1e-3  # below, a power is as good as a step at 0
+_SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
 
 
 class Filter(Protocol):
@@ -41,6 +45,10 @@ class Filter(Protocol):
         """Return the t for which f varies like e^(t x), x in [-1, 1] mapped to the interval."""
         return 0.0
 
+    def degree(self, interval: Interval, tol: float) -> float:
+        """Estimate the degree of the Chebyshev series that has an error `tol`: √(2t ln(2/tol))."""
+        return math.sqrt(2 * self.sharpness(interval) * math.log(2 / tol))
+
     def quotient(self) -> Filter:
         """Return (f(λ) - f(0)) / λ: what remains to be done before a last product by A."""
         raise TypeError(f"{self} has no quotient; pass Power(p) or Heat(t).")
@@ -53,6 +61,11 @@ class Filter(Protocol):
     def at(cls, time: Any) -> Self:
         """Return the filter at a diffusion time, of which eigenvalues and vectors are known."""
         return cls(time)  # type: ignore[call-arg]
+
+    @classmethod
+    def step_weights(cls, time: Any, lam: Array) -> tuple[Array, float]:
+        """Return (f(λ) - f(0)) / λ of known eigenvalues, scaled: what the last product is of."""
+        return cls.at(time).quotient().scaled(lam)
 
     @classmethod
     def check_time(cls, time: Any, whole: bool = False) -> float:
@@ -103,48 +116,84 @@ class Filter(Protocol):
 class Power(Filter):
     """λ^p: p steps of diffusion (*Sketching the heat kernel*, Algorithms 3-5).
 
+    A whole p takes p products by A. Any other is the real power of a positive semidefinite A: with
+    p = ½ the covariance of `sketch` is A itself, (29) there. Where A has a negative eigenvalue, it
+    has no such power, which is an error; eigenvalues down to -1e-7 of the largest are rounding, and
+    count as 0.
+
     Parameters
     ----------
-    p : int >= 0
+    p : float >= 0
+        Not whole: all eigenpairs are computed for up to 2,048 points. For more, the operator must
+        be known to be positive semidefinite, such as ``Dense(A, (0, 1))`` or a Gaussian `Kernel`;
+        a Chebyshev series then takes some tol^(-1/(2p)) products (1,000 of p = ½ for the `tol`
+        1e-3 of `sketch`), because λ^p is not smooth at 0.
 
     Examples
     --------
     >>> import numpy as np, heatsketch as hs
-    >>> hs.Power(2)(np.array([1.0, 0.5]))
-    array([1.  , 0.25])
+    >>> hs.Power(2)(np.array([1.0, 0.5])), hs.Power(0.5)(np.array([1.0, 0.25]))
+    (array([1.  , 0.25]), array([1. , 0.5]))
     """
 
-    p: int
+    p: float
 
     def __post_init__(self) -> None:
         given: Any = self.p
-        whole = int(given) if isinstance(given, float) and given.is_integer() else given
-        object.__setattr__(self, "p", check_number(whole, "p", low=0, integer=True))
+        p = check_number(given, "p", low=0, integer=isinstance(given, numbers.Integral))
+        object.__setattr__(self, "p", int(p) if isinstance(p, float) and p.is_integer() else p)
 
     def __call__(self, lam: Array) -> Array:
         """Evaluate at eigenvalues."""
-        return np.asarray(lam, dtype=float) ** self.p
+        return self._known(np.asarray(lam, dtype=float)) ** self.p
 
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return ((λ/m)^p, p log m) with m = max|λ|."""
         peak = float(np.max(np.abs(lam), initial=0.0))
         if peak == 0.0 or self.p == 0:
             return self(lam), 0.0
-        return (np.asarray(lam) / peak) ** self.p, self.p * math.log(peak)
+        return (self._known(np.asarray(lam)) / peak) ** self.p, self.p * math.log(peak)
+
+    def _known(self, lam: Array) -> Array:
+        """Return the eigenvalues, of which λ^p is known; of a real power none is negative."""
+        if self.products is not None:
+            return lam
+        low, high = float(np.min(lam, initial=0.0)), float(np.max(np.abs(lam), initial=0.0))
+        if low < -_NEGATIVE_ROUNDING * high:
+            raise ValueError(
+                f"{self} is the power of eigenvalues >= 0, but some may be negative (the smallest "
+                f"is {low:.3g}); pass a whole p, Heat(t), or, where it is known that there are "
+                "none, an operator that says so: Dense(A, (0, 1))."
+            )
+        return np.maximum(lam, 0.0)
 
     @property
-    def products(self) -> int:
-        """p."""
-        return self.p
+    def products(self) -> int | None:
+        """p, if it is whole."""
+        return self.p if isinstance(self.p, int) else None
 
     def sharpness(self, interval: Interval) -> float:
         """Return p, whatever the width of the interval."""
         return float(self.p)
 
+    def degree(self, interval: Interval, tol: float) -> float:
+        """Estimate the degree; of a real power, which is not smooth at 0, some tol^(-1/(2p)).
+
+        Infinite on an interval that reaches below 0: only all eigenvalues can say that none is.
+        """
+        degree = super().degree(interval, tol)
+        if self.products is not None or interval[0] > 0:
+            return degree
+        rough = tol ** (-1 / (2 * self.p)) if self.p > _SMALLEST_POWER else math.inf
+        return math.inf if interval[0] < 0 else max(degree, rough)
+
     def quotient(self) -> Power:
         """Return λ^(p - 1)."""
         if self.p < 1:
-            raise ValueError("time=0 leaves every point where it is; pass a time of at least 1.")
+            raise ValueError(
+                f"time={self.p:g} leaves every point where it is, or nearly so; pass a time of at "
+                "least 1."
+            )
         return Power(self.p - 1)
 
     def moved(self) -> Power:
@@ -153,14 +202,28 @@ class Power(Filter):
         return self
 
     @classmethod
-    def at(cls, time: Any) -> Any:
-        """Return λ^t; for a time that is not whole, of positive eigenvalues."""
-        return cls(int(time)) if float(time).is_integer() else _RealPower(float(time), float(time))
+    def step_weights(cls, time: Any, lam: Array) -> tuple[Array, float]:
+        """Return λ^(t-1) of known eigenvalues, scaled; t < 1 divides by them."""
+        if not float(time).is_integer() and (lam < 0).any():
+            raise ValueError(
+                f"time={time} is not whole and some eigenvalues are negative (the smallest is "
+                f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
+            )
+        if time >= 1:
+            return super().step_weights(time, lam)
+        small = float(np.min(np.abs(lam)))
+        if small < _SMALLEST_DIVISOR:
+            raise ValueError(
+                f"time={time} divides by eigenvalues, of which one is {small:.1e}; pass a smaller "
+                "n_components, or a time of at least 1."
+            )
+        values, log_scale = cls(time).scaled(lam)
+        return values / lam, log_scale
 
     @classmethod
     def check_time(cls, time: Any, whole: bool = False) -> float:
-        """Return a time of at least 1, or raise; `whole` where it counts products."""
-        time = check_number(time, "time", low=1)
+        """Return a time of at least 0, or raise; `whole` where it counts products, at least 1."""
+        time = check_number(time, "time", low=1 if whole else 0)
         if whole and not time.is_integer():
             raise ValueError(f"time={time} is not whole; pass a whole number, or filter='heat'.")
         return time
@@ -190,33 +253,6 @@ class Power(Filter):
         best = math.log(math.log(last) / math.log(first)) / math.log(first / last)
         before = max(1, math.floor(best))
         return max(before, before + 1, key=lambda t: first**t - last**t)
-
-
-@dataclass(frozen=True)
-class _RealPower(Filter):
-    """λ^t of positive eigenvalues, t not whole: there is no sequence of products for it."""
-
-    t: float
-    time: float  # that was asked for
-
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        values, log_scale = self.scaled(lam)
-        return values * math.exp(log_scale)
-
-    def scaled(self, lam: Array) -> tuple[Array, float]:
-        """Return ((λ/m)^t, t log m) with m = max λ."""
-        if (lam < 0).any():
-            raise ValueError(
-                f"time={self.time} is not whole and some eigenvalues are negative (the smallest is "
-                f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
-            )
-        peak = float(lam.max())
-        return (lam / peak) ** self.t, self.t * math.log(peak)
-
-    def quotient(self) -> Filter:
-        """Return λ^(t - 1)."""
-        return _RealPower(self.t - 1, self.time)
 
 
 @dataclass(frozen=True)

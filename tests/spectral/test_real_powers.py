@@ -1,0 +1,169 @@
+"""Real powers of positive semidefinite operators: √A and the like, and what has none."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.linalg import sqrtm
+from scipy.spatial.distance import pdist
+
+import heatsketch as hs
+
+POWERS = [0.5, 0.25, 1.5, 2.75]
+
+
+def semidefinite(n: int = 50, rank: int = 20) -> np.ndarray:
+    """A matrix with zero eigenvalues, which rounding moves below 0, and others from 1e-4 to 1."""
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((n, rank)))[0]
+    A = (Q * np.geomspace(1e-4, 1, rank)) @ Q.T
+    return (A + A.T) / 2
+
+
+def power(A: np.ndarray, p: float) -> np.ndarray:
+    lam, V = np.linalg.eigh(A)
+    return (V * np.maximum(lam, 0) ** p) @ V.T
+
+
+def columns(n: int, k: int = 3) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((n, k))
+
+
+def test_the_root_of_a_matrix_is_that_of_scipy() -> None:
+    A = semidefinite(12, 12)
+    F = hs.sketch(A, hs.Power(0.5), G=math.sqrt(12) * np.eye(12), deflate=False)
+    assert_allclose(F, sqrtm(A).real, atol=1e-12)
+
+
+@pytest.mark.parametrize("p", POWERS)
+def test_powers_of_eigenvalues_that_rounding_moves_below_zero(p: float) -> None:
+    A = semidefinite()
+    assert np.linalg.eigvalsh(A)[0] < 0
+    F = hs.sketch(A, hs.Power(p), G=math.sqrt(50) * np.eye(50), deflate=False)
+    # An eigenvalue of 1e-16 is 0 to rounding, and its power is not.
+    assert_allclose(F, power(A, p), atol=2e-16**p * 10)
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (0.25, 1.75), (1.5, 0.5)])
+def test_exponents_add(p: float, q: float) -> None:
+    A, G = semidefinite(30, 30), columns(30)
+    step = hs.sketch(A, hs.Power(p), G=G, deflate=False)
+    twice = hs.sketch(A, hs.Power(q), G=step, deflate=False) * math.sqrt(3)
+    assert_allclose(twice, hs.sketch(A, hs.Power(p + q), G=G, deflate=False), atol=1e-13)
+
+
+def test_the_root_has_the_matrix_as_covariance() -> None:
+    """(29): the distance of √A at time 1 is that of A at time ½, √(A_ii + A_jj - 2 A_ij)."""
+    A = semidefinite(30, 30)
+    i, j = np.triu_indices(30, 1)
+    canonical = np.sqrt(A[i, i] + A[j, j] - 2 * A[i, j])
+    assert_allclose(hs.diffusion_distance(A, 0.5), canonical, rtol=1e-10)
+    roots = hs.sketch(A, hs.Power(0.5), G=math.sqrt(30) * np.eye(30), deflate=False)
+    assert_allclose(pdist(roots), canonical, rtol=1e-10)
+
+
+@pytest.mark.parametrize("t", [0.5, 1, 1.5, 3])
+def test_the_distance_at_a_time_is_canonical_at_twice_the_power(t: float) -> None:
+    """*Sketching the heat kernel*, Proposition 3.2: d_A^(t) = d of covariance A^(2t)."""
+    A = semidefinite(20, 20)
+    C = power(A, 2 * t)
+    i, j = np.triu_indices(20, 1)
+    canonical = np.sqrt(C[i, i] + C[j, j] - 2 * C[i, j])
+    assert_allclose(hs.diffusion_distance(A, t), canonical, rtol=1e-9)
+
+
+def test_scaling_the_operator_scales_its_power() -> None:
+    A, G = semidefinite(30, 30), columns(30)
+    F = hs.sketch(A, hs.Power(0.5), G=G, deflate=False)
+    assert_allclose(hs.sketch(9 * A, hs.Power(0.5), G=G, deflate=False), 3 * F, atol=1e-13)
+
+
+@pytest.mark.parametrize("p", POWERS)
+def test_a_negative_eigenvalue_is_refused(p: float) -> None:
+    A = semidefinite(30, 30) - 0.01 * np.eye(30)
+    with pytest.raises(ValueError, match=r"smallest is -0.00.*pass a whole p"):
+        hs.sketch(A, hs.Power(p), 2, deflate=False)
+    with pytest.raises(ValueError, match=r"pass a whole p"):
+        hs.diffusion_distance(A, p)
+
+
+def diagonal(n: int, interval: tuple[float, float]) -> tuple[hs.Sparse, np.ndarray]:
+    lam = np.linspace(0, 1, n)
+    return hs.Sparse(sparse.diags(lam).tocsr(), interval), lam
+
+
+@pytest.mark.parametrize(("p", "tol"), [(0.5, 1e-2), (0.75, 1e-3), (1.5, 1e-6), (2.5, 1e-8)])
+def test_many_points_go_through_a_series_to_the_tolerance(p: float, tol: float) -> None:
+    n = 2100
+    A, lam = diagonal(n, (0.0, 1.0))
+    F = hs.sketch(A, hs.Power(p), G=np.ones((n, 1)), deflate=False, tol=tol)
+    assert np.abs(F[:, 0] - lam**p).max() <= tol
+
+
+def test_many_points_need_an_operator_known_to_have_the_power() -> None:
+    A, _ = diagonal(2100, (-1.0, 1.0))
+    with pytest.raises(ValueError, match=r"an operator that says so"):
+        hs.sketch(A, hs.Power(0.5), 2, deflate=False, tol=1e-2)
+
+
+def test_a_root_to_rounding_of_many_points_is_refused() -> None:
+    A, _ = diagonal(2100, (0.0, 1.0))
+    with pytest.raises(ValueError, match=r"products by the operator.*tol"):
+        hs.sketch(A, hs.Power(0.5), 2, deflate=False)
+
+
+def test_a_real_power_in_single_precision_allows_for_its_rounding() -> None:
+    A = semidefinite().astype(np.float32)
+    F = hs.sketch(A, hs.Power(0.5), G=columns(50), deflate=False)
+    exact = power(semidefinite(), 0.5) @ columns(50) / math.sqrt(3)
+    assert_allclose(F, exact, atol=math.sqrt(1e-6))
+
+
+def test_rows_at_a_time_below_one_are_refused() -> None:
+    d = hs.diffusion(columns(30, 2), affinity="dense", epsilon=1.0)
+    with pytest.raises(ValueError, match=r"time=0.5 leaves every point where it is"):
+        d.rows(0.5)
+    rows = d.rows(1.5).of(np.arange(30))  # a dense Gaussian is positive semidefinite
+    A = d.operator @ np.eye(30)
+    root = np.sqrt(d.measure)
+    expected = power(A, 1.5) / root[:, None]
+    assert_allclose(pdist(rows), pdist(expected), rtol=1e-9)
+
+
+# Kernel PCA: the filter λ^½ of a centred kernel
+
+
+def kernel_pca(X: np.ndarray, epsilon: float, k: int) -> np.ndarray:
+    centred = hs.Deflated(hs.Kernel(X, epsilon), np.full(len(X), len(X) ** -0.5))
+    pairs = hs.eigh(centred, k, rng=0)
+    return pairs.vectors * hs.Power(0.5)(pairs.values)
+
+
+@pytest.mark.parametrize("epsilon", [0.7, 5.0, 300.0])
+def test_kernel_pca_is_the_root_of_the_centred_kernel(epsilon: float) -> None:
+    from sklearn.decomposition import KernelPCA
+
+    X = np.random.default_rng(3).standard_normal((120, 3)) * [3, 1, 0.2] + 5
+    Y = kernel_pca(X, epsilon, 4)
+    theirs = KernelPCA(4, kernel="rbf", gamma=1 / epsilon, eigen_solver="dense").fit_transform(X)
+    theirs *= np.sign((Y * theirs).sum(axis=0))
+    assert_allclose(Y, theirs, atol=1e-6 * np.abs(Y).max())
+
+
+def test_kernel_pca_of_a_wide_kernel_is_pca() -> None:
+    """K = 1 - |x-y|²/ε + …: the centred kernel tends to 2/ε times the centred Gram matrix."""
+    X = np.random.default_rng(4).standard_normal((80, 3)) * [3, 2, 1]
+    ours = kernel_pca(X, 1e6, 3) * math.sqrt(1e6 / 2)
+    assert_allclose(np.abs(ours), np.abs(hs.classical.PCA(3).fit_transform(X)), atol=1e-3)
+
+
+def test_a_sketch_of_the_root_is_a_sketch_of_kernel_pca() -> None:
+    """Rows of √(JKJ) have the distances of all coordinates of kernel PCA."""
+    X = np.random.default_rng(5).standard_normal((40, 2))
+    centred = hs.Deflated(hs.Kernel(X, 2.0), np.full(40, 40**-0.5))
+    roots = hs.sketch(centred, hs.Power(0.5), G=math.sqrt(40) * np.eye(40))
+    K = hs.gaussian_affinity(X, 2.0)
+    i, j = np.triu_indices(40, 1)
+    assert_allclose(pdist(roots), np.sqrt(2 - 2 * K[i, j]), rtol=1e-6)
