@@ -124,6 +124,7 @@ def _let_any_thread_set_limits() -> None:
 def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None) -> Array:
     """Draw G (n, k), i.i.d. N(0, 1) ("gaussian") or ±1 ("rademacher"), or some rows of it.
 
+    "pairwise": ±1 whose columns are independent, and any five entries of a column, see `_signs`.
     Each tile of 4096 rows has its own seed, so a row of G depends only on `rng`, k and its
     position: any chunking and any number of threads give the same bits.
     """
@@ -145,10 +146,39 @@ def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None)
 
 
 def _random_tile(entropy: list[int], tile: int, n: int, k: int, kind: str) -> Array:
+    if kind == "pairwise":  # one key for all tiles
+        generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0, 0)))
+        keys = generator.integers(0, 2**64, size=(3, k), dtype=np.uint64)
+        return _signs(np.arange(tile * RANDOM_TILE, tile * RANDOM_TILE + n, dtype=np.uint64), keys)
     generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(tile,)))
     if kind == "gaussian":
         return generator.standard_normal((n, k))
     return 2.0 * generator.integers(0, 2, size=(n, k), dtype=np.int8) - 1.0
+
+
+def _signs(x: Array, keys: Array) -> Array:
+    """Return (-1)^(⟨a, x⟩ + ⟨b, x³⟩ + c) for numbers x (n,) and keys a, b, c (3, k), (n, k).
+
+    Numbers are vectors of bits, x³ is the cube in the field of 2^64 elements, and of c one bit
+    counts. Of any five different x the vectors (1, x, x³) are linearly independent (the code of
+    Bose, Chaudhuri and Hocquenghem with distance 6), so that their signs are independent for random
+    keys: 129 bits each column, whatever n.
+    """
+    a, b, c = keys
+    cubes = _field_product(_field_product(x, x), x)
+    bits = (x[:, None] & a) ^ (cubes[:, None] & b)
+    for shift in (32, 16, 8, 4, 2, 1):  # the parity of all bits comes to the last one
+        bits ^= bits >> np.uint64(shift)
+    return 1.0 - 2.0 * ((bits ^ c) & np.uint64(1))
+
+
+def _field_product(x: Array, y: Array) -> Array:
+    """Multiply in the field of 2^64 elements, where t^64 = t^4 + t^3 + t + 1."""
+    product, one = np.zeros_like(x), np.uint64(1)
+    for bit in range(int(y.max(initial=0)).bit_length()):
+        product ^= x * ((y >> np.uint64(bit)) & one)
+        x = (x << one) ^ (np.uint64(0b11011) * (x >> np.uint64(63)))
+    return product
 
 
 def seed_entropy(rng: Rng) -> list[int]:

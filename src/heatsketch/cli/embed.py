@@ -46,7 +46,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--method", choices=ESTIMATORS, default=DEFAULT_METHOD, help=method)
     add_option(command, "n_components", type=or_rule(int), metavar="K")
     add_option(command, "time", type=times, metavar="T[,T...]")
-    add_option(command, "kind", choices=("gaussian", "rademacher"))
+    add_option(command, "kind", choices=("gaussian", "rademacher", "pairwise"))
     add_option(command, "n_sketch", type=int, metavar="R")
     add_option(command, "objective", choices=OBJECTIVES)
     add_option(command, "n_init", type=positive, metavar="N")

@@ -34,8 +34,8 @@ class HeatSketch(DiffusionEstimator):
     filter : "power" or "heat", default "power"
         λ^t, or e^{-t(1-λ)} - e^{-t}: without the walks that have not moved yet, which a new point
         does not have (e^{-t} is 3e-4 at t = 8).
-    kind : "gaussian" or "rademacher", default "gaussian"
-        Entries of G: N(0, 1) or ±1.
+    kind : "gaussian", "rademacher" or "pairwise", default "gaussian"
+        Entries of G: N(0, 1), ±1, or ±1 from 129 random bits a column, see `sketch`.
     affinity : "knn", "dense", "radius" or "precomputed", default "knn"
         Graph of the nearest neighbours; all pairs; pairs closer than 5 √(ε/2); or X itself is a
         symmetric affinity or graph.

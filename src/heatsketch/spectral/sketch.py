@@ -16,7 +16,7 @@ from heatsketch.spectral.apply import Block, apply
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter
 
-KINDS = ("gaussian", "rademacher")
+KINDS = ("gaussian", "rademacher", "pairwise")
 MOST_COLUMNS = 10**6  # distances are then within 0.14 %
 
 
@@ -70,8 +70,13 @@ def sketch(
         A list gives a list of sketches with the same G, in one pass.
     n_components : int >= 1, default 64
         Number of columns k. One standard deviation of a squared distance is √(2/k) of it.
-    kind : "gaussian" or "rademacher", default "gaussian"
-        Entries of G. With ±1 two isolated points share a row with probability 2^-k.
+    kind : "gaussian", "rademacher" or "pairwise", default "gaussian"
+        Entries of G: N(0, 1), ±1, or ±1 of which any five in a column are independent, made from
+        129 random bits a column (Proposition 4.1 asks for pairs only, but then a squared distance
+        can have n/2 times the variance). Both ±1 give squared distances the same mean and variance,
+        (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k of their square, u the difference of two rows of f(A); "pairwise"
+        guarantees no more: neither the chi-square law nor rare large errors beyond Chebyshev's
+        inequality. With ±1 two isolated points share a row with probability 2^-k.
     G : array (n, k), optional
         Used as it is, instead of a random one; `n_components`, `kind` and `rng` are then ignored.
     deflate : bool, default True
