@@ -281,7 +281,7 @@ def test_times_below_one_lie_between(time):
 def test_a_time_below_one_does_not_divide_by_rounding():
     with pytest.raises(ValueError, match=r"time=0 divides by eigenvalues.*smaller n_components"):
         hs.DiffusionMap(59, 0, affinity="dense", epsilon=50.0).fit(cloud(60, 2, seed=4))
-    with pytest.raises(ValueError, match="time=0.5 is not whole and some eigenvalues are negative"):
+    with pytest.raises(ValueError, match=r"time=0\.5 is not whole and some eigenvalues"):
         hs.DiffusionMap(59, 0.5, n_neighbors=8).fit(cloud(60, 2, seed=4))
 
 

@@ -23,7 +23,8 @@ EPSILON_RULES = ("self-tuning", *bandwidth.RULES)
 _HELP = {
     "n_components": "number of coordinates",
     "time": "diffusion time, or several with commas between",
-    "kind": "entries of the random matrix: normal (gaussian), ±1 (rademacher), or ±1 from few random bits (pairwise)",
+    "kind": "entries of the random matrix: normal (gaussian), ±1 (rademacher), or ±1 made from few "
+    "random bits (pairwise)",
     "n_sketch": "columns of the sketch of what 64 eigenvectors leave out, beyond 2,048 points",
     "objective": "keep as many distances as possible within the factor (most), or lower the ratio "
     "of the most stretched to the most shrunk one (worst)",

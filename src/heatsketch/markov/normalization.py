@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from heatsketch._checks import (
     ConvergenceWarning,
+    check_choice,
     check_number,
     logger,
     name_rows,
@@ -156,7 +157,9 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
     return _like(K, scaling.s / root, scaling.s * root)
 
 
-def bistochastic_normalize(K: Any, tol: float = 1e-8, max_iter: int = 1000) -> Any:
+def bistochastic_normalize(
+    K: Any, tol: float = 1e-8, max_iter: int = 1000, *, weights: Any = None
+) -> Any:
     """Scale an affinity so that rows and columns sum to 1 (Algorithm 2).
 
     *Sketching the heat kernel*, §4.1.
@@ -172,17 +175,23 @@ def bistochastic_normalize(K: Any, tol: float = 1e-8, max_iter: int = 1000) -> A
     tol : float, 0 < tol <= 1e-3, default 1e-8
         Largest |row sum - 1| accepted, recomputed from the final scaling.
     max_iter : int, default 1000
+    weights : array (n,) of positive numbers, or "1/q", optional
+        B is then bistochastic with respect to w, Bw = 1, and A = diag(√w) B diag(√w) is returned,
+        with A √w = √w. "1/q" takes the reciprocal row sums of K: A tends to the heat kernel for any
+        density of the points (Marshall and Coifman 2019), as the Markov form does for α = 1; without
+        weights the density counts, as for α = ½. Its diffusion, with r = √w:
+        `Diffusion.from_affinity(r[:, None] * A * r, alpha=0)`.
 
     Returns
     -------
     array, CSR matrix or Scaled
-        B, of the same kind as K.
+        B, or A with weights, of the same kind as K.
 
     Raises
     ------
     ValueError
-        No scaling exists (a zero diagonal can leave K without total support; the rows are named),
-        or the row sums are still off by 1e-3 after `max_iter`.
+        The weights are not n positive numbers; no scaling exists (a zero diagonal can leave K
+        without total support; the rows are named); row sums off by 1e-3 after `max_iter`.
 
     Warns
     -----
@@ -201,7 +210,7 @@ def bistochastic_normalize(K: Any, tol: float = 1e-8, max_iter: int = 1000) -> A
     array([1., 1.])
     """
     operator = as_affinity(K)
-    scaling = bistochastic_scaling(operator, tol, max_iter)
+    scaling = bistochastic_scaling(operator, tol, max_iter, weights=weights)
     return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 
@@ -220,19 +229,24 @@ def markov_scaling(K: Operator, alpha: float, inputs: Array | None = None) -> Sc
 
 
 def bistochastic_scaling(
-    K: Operator, tol: float = 1e-8, max_iter: int = 1000, inputs: Array | None = None
+    K: Operator,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    inputs: Array | None = None,
+    weights: Any = None,
 ) -> Scaling:
-    """Return s with the row sums of diag(s) K diag(s) equal to 1 within `tol`.
+    """Return s with A √w = √w within `tol` of √w, A = diag(s) K diag(s); w = 1 by default.
 
-    `inputs` as in `markov_scaling`.
+    `inputs` as in `markov_scaling`, `weights` as in `bistochastic_normalize`.
     """
     tol = check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     q = K @ np.ones(K.n)
     _check_row_sums(q, inputs)
     _check_support(K, inputs)
-    s, iterations = _balance(K, 1 / np.sqrt(q), tol, max_iter)
-    residuals = np.abs(s * (K @ s) - 1)
+    w = _weights(weights, q)
+    t, iterations = _balance(K, w, np.sqrt(w) / np.sqrt(q), tol, max_iter)
+    residuals = np.abs(t * (K @ t) / w - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
     worst = np.argsort(-residuals)[: int((residuals > min(tol, _MAX_RESIDUAL)).sum())]
@@ -251,7 +265,7 @@ def bistochastic_scaling(
             stacklevel=3,
         )
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
-    return Scaling(s, np.full(K.n, 1 / K.n), q, diagnostics=diagnostics)
+    return Scaling(t / np.sqrt(w), w / w.sum(), q, diagnostics=diagnostics)
 
 
 def as_affinity(K: Any) -> Operator:
@@ -281,29 +295,45 @@ def check_non_negative(K: Any) -> None:
         )
 
 
-def _balance(K: Operator, s: Array, tol: float, max_iter: int) -> tuple[Array, int]:
-    Ks = K @ s
-    energy, omega = _energy(s, Ks), _DAMPING
+def _weights(weights: Any, q: Array) -> Array:
+    """Return the weights (n,), of mean 1: their unit does not matter."""
+    if weights is None:
+        return np.ones(len(q))
+    if isinstance(weights, str):
+        check_choice(weights, "weights", ("1/q",))
+        weights = 1 / q
+    w = np.asarray(weights, dtype=float)
+    if w.shape != q.shape or not (np.isfinite(w).all() and (w > 0).all()):
+        raise ValueError(
+            f"weights are not {len(q)} positive numbers (shape {w.shape}); pass one for each point."
+        )
+    return w / w.mean()
+
+
+def _balance(K: Operator, w: Array, t: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+    """Return t from a first guess, with the row sums w of diag(t) K diag(t), and iterations."""
+    Kt = K @ t
+    energy, omega = _energy(w, t, Kt), _DAMPING
     slack = 1e-11 * K.n  # rounding of the energy; below it only the residual can tell
     for iteration in range(max_iter):
-        r = s * Ks
+        r = t * Kt / w
         if np.abs(r - 1).max() <= tol:
-            return s, iteration
+            return t, iteration
         while True:
-            trial = s * r**-omega
+            trial = t * r**-omega
             K_trial = K @ trial
-            trial_energy = _energy(trial, K_trial)
+            trial_energy = _energy(w, trial, K_trial)
             if trial_energy <= energy + slack or omega < 1e-3:
                 break
             omega /= 2
-        s, Ks, energy = trial, K_trial, trial_energy
+        t, Kt, energy = trial, K_trial, trial_energy
         omega = min(_DAMPING, 2 * omega)
-    return s, max_iter
+    return t, max_iter
 
 
-def _energy(s: Array, Ks: Array) -> float:
-    """The convex function ½ sᵀKs - Σ log s, smallest at the scaling sought."""
-    return float(0.5 * (s @ Ks) - np.log(s).sum())
+def _energy(w: Array, t: Array, Kt: Array) -> float:
+    """The convex function ½ tᵀKt - Σ w log t, smallest at the scaling sought."""
+    return float(0.5 * (t @ Kt) - (w * np.log(t)).sum())
 
 
 def _named(vertices: Array, inputs: Array | None) -> Array:

@@ -128,7 +128,8 @@ def chebyshev_coefficients(
             return c[:kept], log_scale
         if n >= 2 * _MAX_DEGREE:
             raise ValueError(
-                f"{f} needs over {_MAX_DEGREE} products by the operator; pass a smaller time, or a larger tol."
+                f"{f} needs over {_MAX_DEGREE} products by the operator; pass a smaller time, or a "
+                "larger tol."
             )
         n *= 2
 

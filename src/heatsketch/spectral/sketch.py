@@ -74,9 +74,9 @@ def sketch(
         Entries of G: N(0, 1), ±1, or ±1 of which any five in a column are independent, made from
         129 random bits a column (Proposition 4.1 asks for pairs only, but then a squared distance
         can have n/2 times the variance). Both ±1 give squared distances the same mean and variance,
-        (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k of their square, u the difference of two rows of f(A); "pairwise"
-        guarantees no more: neither the chi-square law nor rare large errors beyond Chebyshev's
-        inequality. With ±1 two isolated points share a row with probability 2^-k.
+        (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k of their square, u the difference of two rows of f(A).
+        "pairwise" guarantees no more: not the chi-square law, and large errors are rare only by
+        Chebyshev's inequality. With ±1 two isolated points share a row with probability 2^-k.
     G : array (n, k), optional
         Used as it is, instead of a random one; `n_components`, `kind` and `rng` are then ignored.
     deflate : bool, default True
