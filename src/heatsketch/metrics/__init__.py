@@ -10,10 +10,18 @@ from heatsketch.metrics.distortions import (
 )
 from heatsketch.metrics.neighborhoods import Estimate, continuity, knn_accuracy, trustworthiness
 from heatsketch.metrics.ranks import random_pairs, rank_correlation, stability
+from heatsketch.spectral.sketch_laws import (
+    DifferenceLaw,
+    SketchErrorBound,
+    sketch_difference,
+    sketch_error_bound,
+)
 
 __all__ = [
+    "DifferenceLaw",
     "Distortion",
     "Estimate",
+    "SketchErrorBound",
     "continuity",
     "diffusion_distance",
     "diffusion_distortion",
@@ -23,6 +31,8 @@ __all__ = [
     "rank_correlation",
     "row_distortion",
     "share_within",
+    "sketch_difference",
+    "sketch_error_bound",
     "stability",
     "trustworthiness",
 ]
