@@ -27,6 +27,7 @@ _HOMES = {
     "operators": ("Affine", "Deflated", "Dense", "Kernel", "LowRank", "Scaled", "Sparse"),
     "scales.bandwidth": ("ksum",),
     "scales.connecting_scale": ("connecting_epsilon",),
+    "scales.density": ("density_estimate",),
     "scales.dimension": ("intrinsic_dimension",),
     "spectral.eigenpairs": ("eigh",),
     "spectral.filters": ("Heat", "Power"),

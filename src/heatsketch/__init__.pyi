@@ -28,6 +28,7 @@ from heatsketch.mixture import MixtureKernel
 from heatsketch.operators import Affine, Deflated, Dense, Kernel, LowRank, Scaled, Sparse
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.scales.connecting_scale import connecting_epsilon
+from heatsketch.scales.density import density_estimate
 from heatsketch.scales.dimension import intrinsic_dimension
 from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Heat, Power
@@ -61,6 +62,7 @@ __all__ = [
     "compare",
     "connecting_epsilon",
     "datasets",
+    "density_estimate",
     "diffusion",
     "diffusion_distance",
     "distortion",

@@ -49,8 +49,9 @@ def sketch_error_bound(D: Any, n_components: int) -> SketchErrorBound:
         E sup | |y_i - y_j|² - D_ij² | <= 106 diam / √k ∫_0^diam log(N(ε) + 1) dε,
 
     N(ε) the number of balls of radius ε that cover the points. For a heat sketch, C = f(A)² and D
-    is `diffusion_distance(A, time)`. Of finitely many points every pair by itself gives a bound
-    too, which is smaller except where nearly all points are nearly the same.
+    is `diffusion_distance(A, time)`. What the theorem says is that the error falls as k^-½ and does
+    not grow with n on one manifold, where N(ε) does not. As a number it is large: every pair by
+    itself gives a smaller bound for up to a million points.
 
     Parameters
     ----------
@@ -113,9 +114,8 @@ def entropy_integral(D: Array) -> float:
 def _distances(D: Any) -> Array:
     D = np.asarray(D, dtype=float)
     D = squareform(D, checks=False) if D.ndim == 1 else D
-    if len(D) < 2 or not (
-        is_valid_dm(D, tol=1e-9 * float(np.max(D, initial=0.0))) and D.min() >= 0
-    ):
+    rounding = 1e-9 * float(np.max(D, initial=0.0))
+    if len(D) < 2 or not is_valid_dm(D, tol=rounding) or D.min() < 0:
         raise ValueError(
             f"D has shape {D.shape} and is not a matrix of distances; pass non-negative, symmetric "
             "ones of at least two points, or those of scipy.spatial.distance.pdist."
@@ -182,9 +182,7 @@ def sketch_difference(
     sizes = [_n_points(matrix) for matrix in (A, B)]
     n = sizes[0]
     if sizes[1] != n:
-        raise ValueError(
-            f"A has {n} points but B has {sizes[1]}; pass operators of the same points."
-        )
+        raise ValueError(f"A has {n} points but B has {sizes[1]}; pass those of the same points.")
     require(40.0 * n * n, f"Two matrices of {n:,} points", "compare sketches of them instead.")
     G = math.sqrt(n) * np.eye(n)
     F, H = (sketch(matrix, filter or Power(1), G=G, deflate=deflate) for matrix in (A, B))
