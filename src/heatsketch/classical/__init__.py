@@ -10,6 +10,7 @@ from heatsketch.classical.isomap import Isomap, LandmarkIsomap
 from heatsketch.classical.landmark_mds import LandmarkMDS
 from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
 from heatsketch.classical.lle import LocallyLinearEmbedding
+from heatsketch.classical.metric_mds import MetricMDS
 from heatsketch.classical.multiple_discriminant import MultipleDiscriminant
 from heatsketch.classical.pca import PCA
 from heatsketch.classical.sne import SNE, TSNE
@@ -27,5 +28,6 @@ __all__ = [
     "LandmarkMDS",
     "LaplacianEigenmap",
     "LocallyLinearEmbedding",
+    "MetricMDS",
     "MultipleDiscriminant",
 ]

@@ -15,6 +15,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "mixture-diffusion": estimators.MixtureDiffusion,
     "pca": classical.PCA,
     "classical-mds": classical.ClassicalMDS,
+    "metric-mds": classical.MetricMDS,
     "landmark-mds": classical.LandmarkMDS,
     "fisher-discriminant": classical.FisherDiscriminant,
     "multiple-discriminant": classical.MultipleDiscriminant,
@@ -27,7 +28,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 }
 
 # Beyond this number of points the methods take many minutes or many gigabytes.
-_MAX_POINTS = {"isomap": 12_000, "sne": 12_000, "tsne": 200_000}
+_MAX_POINTS = {"metric-mds": 3_000, "isomap": 12_000, "sne": 12_000, "tsne": 200_000}
 _MAX_FEATURES = {"mixture-diffusion": 30}  # the parameters of a Gaussian grow with its square
 
 
