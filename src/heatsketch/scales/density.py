@@ -63,16 +63,15 @@ def density_estimate(X: Any, epsilon: float | str, dimension: float, *, at: Any 
     """
     X = check_points(X)
     d = check_number(dimension, "dimension", low=0, open_low=True)
-    if isinstance(epsilon, str):
-        epsilon = rule_epsilon(X, epsilon)
-    epsilon = check_number(epsilon, "epsilon", low=0, open_low=True)
-    log_peak = -d / 2 * math.log(math.pi * epsilon) - math.log(X.shape[0])
+    chosen = rule_epsilon(X, epsilon) if isinstance(epsilon, str) else epsilon
+    width = float(check_number(chosen, "epsilon", low=0, open_low=True))
+    log_peak = -d / 2 * math.log(math.pi * width) - math.log(X.shape[0])
     if abs(log_peak) > _LARGEST_LOG:
         raise ValueError(
-            f"epsilon={epsilon:.3g} and dimension={d:g} give densities beyond float64; pass a "
+            f"epsilon={width:.3g} and dimension={d:g} give densities beyond float64; pass a "
             "smaller dimension, or rescale X."
         )
-    kernel = Kernel(X, epsilon, np.dtype(np.float64))
+    kernel = Kernel(X, width, np.dtype(np.float64))
     if at is None:
         return np.asarray(math.exp(log_peak) * (kernel @ np.ones(kernel.n)))
     at = check_points(at, "at", min_rows=1)
