@@ -12,6 +12,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import heatsketch as hs
 from heatsketch.classical import ClassicalMDS, MetricMDS
+from problems.checks import estimator_checks
 
 
 def cloud(n=40, d=3, seed=0):
@@ -162,3 +163,8 @@ def test_it_says_when_it_stopped_too_early():
 def test_bad_arguments_are_refused(parameters, X, match):
     with pytest.raises(ValueError, match=match):
         MetricMDS(**parameters).fit(X)
+
+
+@estimator_checks(MetricMDS())
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
