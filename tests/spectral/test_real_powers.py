@@ -123,7 +123,7 @@ def test_a_real_power_in_single_precision_allows_for_its_rounding() -> None:
 
 def test_rows_at_a_time_below_one_are_refused() -> None:
     d = hs.diffusion(columns(30, 2), affinity="dense", epsilon=1.0)
-    with pytest.raises(ValueError, match=r"time=0.5 leaves every point where it is"):
+    with pytest.raises(ValueError, match=r"time=0.5 is less than one step"):
         d.rows(0.5)
     rows = d.rows(1.5).of(np.arange(30))  # a dense Gaussian is positive semidefinite
     A = d.operator @ np.eye(30)

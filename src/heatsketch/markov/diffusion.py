@@ -347,7 +347,8 @@ class Diffusion:
 
         Parameters
         ----------
-        time : int >= 1 (real and positive for "heat")
+        time : float >= 1 (positive for "heat")
+            Not whole, with "power", only where A has no negative eigenvalue.
         X : array (m, d), optional
             New points, of which the rows are wanted; by default the points of the data.
         filter : "power" or "heat", default "power"

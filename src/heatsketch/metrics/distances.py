@@ -52,8 +52,9 @@ def diffusion_distance(
     ----------
     A : Diffusion, array (n, n), SciPy sparse matrix or operator
         Indices are those of the input points.
-    time : int >= 0 (real for "heat"), default 8
-        Of a Diffusion at least 1.
+    time : float >= 0, default 8
+        Of a Diffusion at least 1. Not whole, with "power", only where A has no negative
+        eigenvalue (see `Power`); ½ gives the canonical metric of the covariance A.
     filter : "power" (λ^t) or "heat" (e^{-t(1-λ)}), default "power"
         Of a Diffusion "heat" is less e^{-t}: of the walks that have moved, as in embeddings.
     pairs : (i, j) of index arrays (m,), optional

@@ -189,10 +189,12 @@ class Power(Filter):
 
     def quotient(self) -> Power:
         """Return λ^(p - 1)."""
+        if self.p == 0:
+            raise ValueError("time=0 leaves every point where it is; pass a time of at least 1.")
         if self.p < 1:
             raise ValueError(
-                f"time={self.p:g} leaves every point where it is, or nearly so; pass a time of at "
-                "least 1."
+                f"time={self.p:g} is less than one step, which every point takes to its "
+                "neighbours; pass a time of at least 1."
             )
         return Power(self.p - 1)
 
