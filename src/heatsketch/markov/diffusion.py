@@ -347,8 +347,7 @@ class Diffusion:
 
         Parameters
         ----------
-        time : float >= 1 (positive for "heat")
-            Not whole, with "power", only where A has no negative eigenvalue.
+        time : float >= 1, whole unless A is positive semidefinite (real and positive for "heat")
         X : array (m, d), optional
             New points, of which the rows are wanted; by default the points of the data.
         filter : "power" or "heat", default "power"

@@ -126,8 +126,8 @@ class Power(Filter):
     p : float >= 0
         Not whole: all eigenpairs are computed for up to 2,048 points. For more, the operator must
         be known to be positive semidefinite, such as ``Dense(A, (0, 1))`` or a Gaussian `Kernel`;
-        a Chebyshev series then takes some tol^(-1/(2p)) products (1,000 of p = ½ for the `tol`
-        1e-3 of `sketch`), because λ^p is not smooth at 0.
+        a Chebyshev series then takes up to tol^(-1/(2p)) products (1,000 for p = ½ and the `tol`
+        1e-3 of `sketch`; 100,000 for p = 1.5 to rounding), because λ^p is not smooth at 0.
 
     Examples
     --------
@@ -161,9 +161,9 @@ class Power(Filter):
         low, high = float(np.min(lam, initial=0.0)), float(np.max(np.abs(lam), initial=0.0))
         if low < -_NEGATIVE_ROUNDING * high:
             raise ValueError(
-                f"{self} is the power of eigenvalues >= 0, but some may be negative (the smallest "
-                f"is {low:.3g}); pass a whole p, Heat(t), or, where it is known that there are "
-                "none, an operator that says so: Dense(A, (0, 1))."
+                f"{self} is the power of eigenvalues >= 0, but these go, or may go, down to "
+                f"{low:.3g}; pass a whole p, Heat(t), or, where it is known that none is negative, "
+                "an operator that says so: Dense(A, (0, 1))."
             )
         return np.maximum(lam, 0.0)
 
