@@ -22,10 +22,13 @@ from problems.spectra import path_graph, star_graph
 
 SELF_TUNING = {"knn": {"affinity": "knn"}, "dense": {"affinity": "dense"}}
 AFFINITIES = {**SELF_TUNING, "radius": {"affinity": "radius", "epsilon": 4.0}}
+# Without a number as epsilon, and whose last step differs from those before:
+WITH_VARIABLE = {**AFFINITIES, "variable": {"affinity": "variable"}}
 ESTIMATORS = {"HeatSketch": hs.HeatSketch, "DiffusionMap": hs.DiffusionMap}
 
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 every_affinity = pytest.mark.parametrize("affinity", AFFINITIES.values(), ids=AFFINITIES)
+or_variable = pytest.mark.parametrize("affinity", WITH_VARIABLE.values(), ids=WITH_VARIABLE)
 self_tuning = pytest.mark.parametrize("affinity", SELF_TUNING.values(), ids=SELF_TUNING)
 
 
@@ -164,7 +167,7 @@ def test_unusable_frames_are_refused_by_column(frame: Any, words: Any, make: Any
 
 
 @every_estimator
-@every_affinity
+@or_variable
 def test_unusable_new_points(affinity: Any, make: Any) -> None:
     model = make(2, random_state=0, **affinity).fit(X)
     for bad, words in (
@@ -264,7 +267,7 @@ HARMLESS: dict[str, tuple[Any, Any, float]] = {
 
 
 @every_estimator
-@every_affinity
+@or_variable
 @pytest.mark.parametrize(("data", "clean", "tolerance"), HARMLESS.values(), ids=HARMLESS)
 def test_harmless(data: Any, clean: Any, tolerance: float, affinity: Any, make: Any) -> None:
     before = fingerprint(data)
@@ -276,7 +279,7 @@ def test_harmless(data: Any, clean: Any, tolerance: float, affinity: Any, make: 
 
 
 @every_estimator
-@every_affinity
+@or_variable
 def test_12_half_precision_is_computed_in_single(affinity: Any, make: Any) -> None:
     half = X.astype(np.float16)
     given = strictly(lambda: embed(make, half, **affinity))
@@ -290,7 +293,7 @@ def test_16_a_sparse_offset_that_would_cost_digits_is_refused() -> None:
 
 
 @every_estimator
-@every_affinity
+@or_variable
 def test_19_memory_maps(affinity: Any, make: Any, tmp_path: Any) -> None:
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -315,7 +318,7 @@ EXTREME_SCALES = {
 
 
 @every_estimator
-@every_affinity
+@or_variable
 @pytest.mark.parametrize(("scale", "tolerance"), SCALES.values(), ids=SCALES)
 def test_squares_of_any_scale(scale: float, tolerance: float, affinity: Any, make: Any) -> None:
     scaled = affinity | ({"epsilon": 4.0 * scale**2} if "epsilon" in affinity else {})
@@ -473,7 +476,7 @@ def test_37_groups_far_apart_diffuse_on_their_own(affinity: Any) -> None:
     assert_allclose(A[60:, 60:], matrix_of(hs.diffusion(Z, **affinity)), rtol=1e-9, atol=1e-12)
 
 
-@every_affinity
+@or_variable
 def test_37_the_map_keeps_the_component_among_its_coordinates(affinity: Any) -> None:
     with pytest.warns(hs.DisconnectedWarning):
         model = hs.DiffusionMap(1, **affinity).fit(np.r_[X, cloud(40, 4, seed=1) + 1e3])
@@ -551,7 +554,7 @@ def test_40_a_neighbour_graph_has_a_shape_at_any_epsilon(make: Any) -> None:
     assert np.ptp(strictly(lambda: embed(make, X, epsilon=1e300))) > 0
 
 
-@every_affinity
+@or_variable
 def test_38_new_points_out_of_reach(affinity: Any) -> None:
     model = hs.HeatSketch(3, random_state=0, **affinity).fit(X)
     far = np.array([[1e4] * 4, [1e150] * 4, [-1.7e308] * 4, X[5]])
@@ -677,7 +680,7 @@ def test_42_a_million_steps(affinity: Any, make: Any) -> None:
             assert size == pytest.approx(1e6 * np.log(lam) + np.log(np.abs(r).max()), rel=1e-9)
 
 
-@every_affinity
+@or_variable
 def test_54_embeddings_whose_squares_underflow(affinity: Any) -> None:
     """At sizes of 1e-200 the numbers would do, their distances would be zero: given scaled."""
     lam = hs.DiffusionMap(1, **affinity).fit(X).eigenvalues_[0]
@@ -722,7 +725,7 @@ def test_4_three_points(affinity: Any) -> None:
     assert_allclose(cdist(Y, Y)[np.triu_indices(3, 1)], lam * np.sqrt(6), rtol=1e-12)
 
 
-@every_affinity
+@or_variable
 @pytest.mark.parametrize("k", [60, 61, 1000])
 def test_5_more_components_than_there_are(k: int, affinity: Any) -> None:
     with refused(ValueError, f"n_components={k}", f"{k + 1} distinct", "got 60", "<= 59"):
@@ -746,7 +749,7 @@ def test_more_neighbours_than_points(affinity: Any, make: Any) -> None:
 
 
 @every_estimator
-@every_affinity
+@or_variable
 def test_a_single_row_and_a_single_feature(affinity: Any, make: Any) -> None:
     line = np.sort(cloud(60, 1, seed=4), axis=0)
     model = make(2, random_state=0, **affinity)

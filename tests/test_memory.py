@@ -47,6 +47,13 @@ SHAPES = {  # method, n, d, dtype, parameters
         "float64",
         {"n_components": 2, "n_neighbors": 40},
     ),
+    "variable": (
+        "heat-sketch",
+        20_000,
+        3,
+        "float32",
+        {"n_components": 2, "n_neighbors": 40, "affinity": "variable"},
+    ),
     "many features": ("heat-sketch", 20_000, 60, "float32", {"n_components": 2}),
     "eigenpairs": ("diffusion-map", 20_000, 3, "float64", {"n_components": 16, "tol": 9e-5}),
     "mixture": ("mixture-diffusion", 40_000, 8, "float32", {"mixture": 2, "max_features": 100}),
@@ -102,7 +109,7 @@ sizes = st.fixed_dictionaries(
         "n_sketch": st.integers(300, 2000),
         "n_neighbors": st.integers(1, 100),
         "method": st.sampled_from(memory.PREDICTED_METHODS),
-        "affinity": st.sampled_from(["knn", "dense"]),
+        "affinity": st.sampled_from(["knn", "variable", "dense"]),
     }
 )
 

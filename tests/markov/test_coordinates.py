@@ -15,6 +15,7 @@ from problems.spectra import cycle_graph
 
 AFFINITIES = {
     "knn": {"n_neighbors": 6},
+    "variable": {"affinity": "variable", "n_neighbors": 6},
     "dense": {"affinity": "dense", "epsilon": 0.8},
     "radius": {"affinity": "radius", "epsilon": 0.5},
 }

@@ -18,6 +18,7 @@ POINTS = {
     "dense self-tuning": {"affinity": "dense", "n_neighbors": 8},
     "radius": {"affinity": "radius", "epsilon": 0.5},
     "knn": {"affinity": "knn", "n_neighbors": 8},
+    "variable": {"affinity": "variable", "n_neighbors": 8},
     "knn with a number": {"affinity": "knn", "epsilon": 0.5, "n_neighbors": 8},
 }
 ways = pytest.mark.parametrize("way", POINTS.values(), ids=POINTS.keys())
@@ -141,7 +142,7 @@ def test_rows_of_the_data_are_rows_of_the_operator(name, normalization):
     assert d.one_sided is None
 
 
-@pytest.mark.parametrize("name", ["knn", "knn with a number"])
+@pytest.mark.parametrize("name", ["knn", "knn with a number", "variable"])
 @normalizations
 def test_rows_of_the_data_are_its_own_rows_of_the_graph(name, normalization):
     X = cloud(60, 2)

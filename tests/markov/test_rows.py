@@ -13,6 +13,7 @@ from problems.clouds import cloud
 
 AFFINITIES = {
     "knn": {"n_neighbors": 6},
+    "variable": {"affinity": "variable", "n_neighbors": 6},
     "dense": {"affinity": "dense", "epsilon": 0.8},
     "radius": {"affinity": "radius", "epsilon": 0.3},
 }

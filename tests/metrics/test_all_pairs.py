@@ -20,7 +20,7 @@ def found(A, time, filter="power"):
 
 @pytest.mark.parametrize("time", [1, 2, 7, 64, 200])
 @pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
-@pytest.mark.parametrize("affinity", ["knn", "dense"])
+@pytest.mark.parametrize("affinity", ["knn", "variable", "dense"])
 def test_they_are_the_distances_by_differences(affinity, normalization, time):
     X = cloud(300, 3, seed=1)
     X[:5] = X[5:10] + 1e-7  # rows that differ little
@@ -52,7 +52,7 @@ def test_on_a_circle_they_keep_their_digits_down_to_1e_58(time):
 
 
 @pytest.mark.parametrize(("time", "filter"), [(1, "power"), (9, "power"), (3.5, "heat")])
-@pytest.mark.parametrize("affinity", ["knn", "dense"])
+@pytest.mark.parametrize("affinity", ["knn", "variable", "dense"])
 def test_known_eigenpairs_give_the_same(affinity, time, filter):
     d = hs.Diffusion.from_points(cloud(90, 3, seed=1), affinity=affinity)
     known = all_eigenpairs(d.deflated())

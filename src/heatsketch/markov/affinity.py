@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affi
     index = NeighborIndex(X)
     _check_radius_budget(index, X, radius)
     graph, neighborhoods = neighborhood_graph(X, radius=radius, neighbors=index, merge=False)
-    rows = _NeighborRows(neighborhoods, neighborhoods.frame.squared(epsilon))
+    rows = NeighborRows(neighborhoods, neighborhoods.frame.squared(epsilon))
     K = rows.weights(graph, out=graph.data)
     logger.info("radius graph: %.1f neighbours per point", K.nnz / K.shape[0] - 1)
     return Affinity(
@@ -155,15 +156,15 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     k = int(found.n_neighbors)  # type: ignore[arg-type]
     if epsilon == "self-tuning":
-        order = scale_order(k)
-        scales = _check_scales(_kth_distances(graph, order), found)
-        rows = _NeighborRows(found, scales, order)
+        own_scales = partial(_kth_distances, k=scale_order(k))
+        scales = check_scales(own_scales(graph), found)
+        rows = NeighborRows(found, scales, own_scales)
         bandwidth: float | Array = np.ldexp(scales, found.frame.exponent)
     else:
         inputs = found.inputs
         distinct = X if inputs is None or len(inputs) == X.shape[0] else X[np.sort(inputs)]
         bandwidth = resolve_epsilon(distinct, epsilon)
-        rows = _NeighborRows(found, found.frame.squared(bandwidth))
+        rows = NeighborRows(found, found.frame.squared(bandwidth))
     own = rows.weights(graph, out=graph.data)
     return Affinity(
         Sparse(larger_of_both(own)),
@@ -194,7 +195,8 @@ def _check_distinct(n: int) -> None:
         )
 
 
-def _check_scales(scales: Array, found: Neighborhoods | None = None) -> Array:
+def check_scales(scales: Array, found: Neighborhoods | None = None) -> Array:
+    """Return local scales (n,), or raise if one is zero."""
     if (scales > 0).all():
         return scales
     bad, inputs = np.flatnonzero(scales == 0), None if found is None else found.inputs
@@ -248,7 +250,7 @@ class _LocalScales:
 
     def __call__(self, X: Any) -> Array:
         distances = self.index.query(self.frame(X), self.order + 1).distances
-        return np.ldexp(_check_scales(distances[:, -1]), self.frame.exponent)
+        return np.ldexp(check_scales(distances[:, -1]), self.frame.exponent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,15 +279,18 @@ class _KernelRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _NeighborRows:
+class NeighborRows:
+    """Affinities of points to their neighbours, those of new points included."""
+
     neighborhoods: Neighborhoods
     scales: float | Array  # ε in the frame's squared units, or local scales (n,) in its units
-    order: int = 0  # which neighbour's distance is the local scale of a new point
+    own_scales: Callable[[sparse.csr_matrix], Array] | None = None  # of new points, from distances
 
     def __call__(self, X: Any) -> sparse.csr_matrix:
+        """Return affinities of new points, CSR (m, n)."""
         k = self.neighborhoods.n_neighbors
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
-        own = _kth_distances(distances, self.order) if self.order else None
+        own = None if self.own_scales is None else self.own_scales(distances)
         return self._with_far_rows(self.weights(distances, own), distances)
 
     def _faint(self, distances: sparse.csr_matrix) -> Array:

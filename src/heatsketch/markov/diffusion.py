@@ -14,8 +14,8 @@ from scipy import sparse
 from heatsketch._array import ROW_TILE, row_tiles
 from heatsketch._checks import check_choice, check_number, check_points, warn_of_scales
 from heatsketch._typing import Array
-from heatsketch.markov import affinity as affinities
 from heatsketch.markov import extension
+from heatsketch.markov.affinities import AFFINITIES, affinity_of
 from heatsketch.markov.affinity import Affinity
 from heatsketch.markov.certificates import general_advice, warn_of_distances
 from heatsketch.markov.extension import Extension, GivenRows, MetricRows, MixtureRows, ScaledRows
@@ -33,7 +33,6 @@ from heatsketch.scales.connecting_scale import advice
 from heatsketch.spectral.filters import make_filter
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
-AFFINITIES = ("knn", "dense", "radius")
 _TILE_NEW_POINTS = 2**16  # new points whose sparse rows are computed at a time
 
 
@@ -100,22 +99,27 @@ class Diffusion:
         metric : "euclidean", "cosine" or "correlation", default "euclidean"
             The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
             square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means, dense.
-        affinity : "knn", "dense" or "radius", default "knn"
-            Which pairs: of nearest neighbours; all (stored for up to 4,096 points, else computed in
-            blocks); or those nearer than cut √(ε/2).
+        affinity : "knn", "variable", "dense" or "radius", default "knn"
+            Which pairs: of nearest neighbours; these with steps equally fast everywhere, so that
+            alpha does what it says; all (stored for up to 4,096 points, else computed in blocks);
+            or those nearer than cut √(ε/2).
         epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
             In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
-            (n_neighbors // 2)-th neighbour (not for "radius").
+            (n_neighbors // 2)-th neighbour (not for "radius"); for "variable", which has no other,
+            s² is twice the mean square of the distances to all n_neighbors.
         n_neighbors : int, default 15
         neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-            For "knn": the search to use. By default it is exact in at most 8 dimensions, for up to
-            16,384 points and for sparse data, else its measured recall is at least 0.98
-            (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` is always exact. A
+            For "knn" and "variable": the search to use. By default it is exact in at most 8
+            dimensions, for up to 16,384 points and for sparse data, else its measured recall is at
+            least 0.98 (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` is always exact. A
             KNeighborsTransformer, or any transformer that returns sparse graphs of distances, is
             fitted to X (or its directions). A sparse matrix of distances has none to new points.
         normalization : "markov", "symmetric" or "bistochastic", default "markov"
         alpha : float, default 1
-            Of "markov": 0 keeps the effect of the density of the points, 1 removes it.
+            Of "markov": affinities are divided by the density of the points to this power. For
+            "variable", or one small ε, π is p^(2 - 2α) for points of density p, and 1 removes it.
+            For self-tuning "knn" and "dense" it does not: there steps are shorter where points are
+            dense, whatever alpha, and the density stays (see docs/density.md).
         cut : float, default 5
             Of "radius". At 3 (as in the notes) eigenvalues have errors of 3-20 %.
         tol, max_iter : float, int
@@ -148,16 +152,13 @@ class Diffusion:
         X = in_metric(check_points(X), metric)
         warn_of_scales(X)
         started = time.perf_counter()
-        if affinity == "knn":
-            built = affinities.knn_affinity(X, epsilon, n_neighbors, neighbors)
-        elif affinity == "dense":
-            built = affinities.dense_affinity(X, epsilon, n_neighbors)
-        else:
-            built = affinities.radius_affinity(X, epsilon, cut)
+        built = affinity_of(X, affinity, epsilon, n_neighbors, neighbors, cut)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
         built = replace(built, rows=MetricRows.of(built.rows, X, metric, n_neighbors))
-        # Small problems are computed in float64 whatever the dtype of X.
-        dtype = X.dtype if is_large(X.shape[0]) else np.dtype(np.float64)
+        # Small problems are computed in float64 whatever the dtype of X; so are steps that wait,
+        # which leave 1 - λ few digits in float32.
+        single = is_large(X.shape[0]) and affinity != "variable"
+        dtype = X.dtype if single else np.dtype(np.float64)
         advise = functools.partial(
             advice,
             X=X,

@@ -19,9 +19,12 @@ def components_of_matrix(matrix: sparse.csr_matrix) -> Array:
     """Return the component of each row (n,) of a symmetric, non-negative sparse matrix."""
     row_sums = np.asarray(matrix.sum(axis=1)).ravel()
     if matrix.nnz and matrix.data.min() <= NEGLIGIBLE * row_sums.max():
-        entries = matrix.tocoo()
-        kept = entries.data > NEGLIGIBLE * row_sums[entries.row]
-        return components_of_links(entries.row[kept], entries.col[kept], matrix.shape[0])
+        smaller = np.repeat(row_sums, np.diff(matrix.indptr))
+        np.minimum(smaller, row_sums[matrix.indices], out=smaller)
+        kept = matrix.data > NEGLIGIBLE * smaller  # symmetric: for either of the two rows
+        del smaller
+        matrix = sparse.csr_matrix((kept, matrix.indices, matrix.indptr), matrix.shape, copy=True)
+        matrix.eliminate_zeros()
     # The strong components of a symmetric pattern are its components, and need no transpose.
     return connected_components(matrix, directed=True, connection="strong")[1]
 

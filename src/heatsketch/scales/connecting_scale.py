@@ -107,6 +107,8 @@ def advice(
     `X` is as `in_metric` returns it; `epsilon` is the bandwidth, or self-tuning scales (n,).
     """
     tuned = isinstance(epsilon, np.ndarray)
+    if affinity == "variable":
+        return "Raise n_neighbors to connect them"
     if affinity == "knn":
         if not _all_pairs_decide(len(labels), neighbors):
             return _raise_parameter("n_neighbors", None if tuned else float(epsilon))

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import Frame
+from heatsketch._array import Frame, for_each_tile
 from heatsketch._checks import check_number, check_points, name_rows
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.neighborhoods import find_neighbors
+from heatsketch.graphs.neighborhoods import find_neighbors, positive
 from heatsketch.neighbors import Neighbors, distinct_rows, in_metric
 
 
@@ -93,16 +93,10 @@ def intrinsic_dimension(
     k = check_number(n_neighbors, "n_neighbors", low=2, integer=True)
     found = _neighbors_of_distinct(in_metric(check_points(X), metric), k, neighbors)
     n, k = len(found.indices), found.indices.shape[1] - 1
-    logs = np.log(found.distances[:, 1:])
     used = np.arange(2, k + 1)
-    # (n, k - 1): the mean of log T_k - log T_j over j < k
-    inverses = logs[:, 1:] - np.cumsum(logs, axis=1)[:, :-1] / (used - 1)
+    inverses = _inverse_dimensions(found.distances)
     means = inverses.mean(axis=0)
-    if not means[-1] > 0:
-        raise ValueError(
-            f"The {k} nearest neighbours of every point are equally distant, as on a grid; pass a "
-            "larger n_neighbors."
-        )
+    _check_distances_differ(float(means[-1]), k)
     with np.errstate(divide="ignore"):
         dimensions = 1 / means
     deviations = inverses[:, -1] - means[-1]
@@ -110,6 +104,37 @@ def intrinsic_dimension(
     return IntrinsicDimension(
         float(dimensions[-1]), float(dimensions[-1] ** 2 * error), used, dimensions
     )
+
+
+def graph_dimension(graph: sparse.csr_matrix) -> float:
+    """Return the same estimate from a graph of distances to k >= 2 neighbours, one each.
+
+    Rows of the CSR matrix (n, n) hold k + 1 distances, that of each point to itself among them.
+    """
+    n = graph.shape[0]
+    near, inverses = graph.data.reshape(n, -1), np.empty(n)
+
+    def work(rows: slice) -> None:
+        inverses[rows] = _inverse_dimensions(positive(np.sort(near[rows], axis=1)))[:, -1]
+
+    for_each_tile(work, n)
+    mean = float(inverses.mean())
+    _check_distances_differ(mean, near.shape[1] - 1)
+    return 1 / mean
+
+
+def _inverse_dimensions(distances: Array) -> Array:
+    """Return the mean of log T_k - log T_j over j < k, (n, k - 1), from distances T (n, k + 1)."""
+    logs = np.log(distances[:, 1:])
+    return logs[:, 1:] - np.cumsum(logs, axis=1)[:, :-1] / np.arange(1, logs.shape[1])
+
+
+def _check_distances_differ(inverse_dimension: float, k: int) -> None:
+    if not inverse_dimension > 0:
+        raise ValueError(
+            f"The {k} nearest neighbours of every point are equally distant, as on a grid; pass a "
+            "larger n_neighbors."
+        )
 
 
 def _standard_error(deviations: Array, indices: Array) -> float:

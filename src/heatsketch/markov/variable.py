@@ -1,0 +1,182 @@
+"""The affinity that takes the density of the sample out of a neighbour graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._array import for_each_tile
+from heatsketch._checks import logger
+from heatsketch._typing import Array
+from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
+from heatsketch.markov.affinity import Affinity, NeighborRows, check_scales
+from heatsketch.operators import Sparse
+from heatsketch.operators.sparse import larger_of_both
+from heatsketch.scales.dimension import graph_dimension
+
+_MOST_WAITING = 1000.0  # steps that the median point waits for its first move
+_MOST_LOG_DENSITY = 250.0  # of a density relative to the typical one: products of two are held
+
+
+def variable_affinity(
+    X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None
+) -> Affinity:
+    """Build the affinity of a neighbour graph on which all points move at the same speed.
+
+    A kernel of variable bandwidth, K_ij = exp(-|x_i - x_j|²/(s_i s_j)) with s² twice the mean
+    square of the distances to the k neighbours, moves a point by about s, less where points are
+    dense. Berry and Harlim (2016) divide its generator by s². Here the square of the way is
+    measured, e_i = Σ_j K_ij |x_i - x_j|², and the density too, q_i = Σ_j K_ij / s_i^d with the
+    intrinsic dimension d. Off the diagonal the affinity is
+
+        c K_ij √(q_i q_j / (e_i e_j)),
+
+    whose Dirichlet form is that of the density squared, whatever the points are like; on the
+    diagonal is what brings the row sums to q: the share of the time that a point waits. So the
+    normalisation with α has the limit that it has for a fixed bandwidth (Coifman and Lafon 2006):
+    with α = 1 the Laplace-Beltrami operator.
+
+    c is as large as it can be, so that somewhere nobody waits; but the median point does not wait
+    more than 1,000 steps: steps in places still denser are shortened.
+
+    `neighbors` is the search to use (see `search_of`). Cost: that of the neighbour graph.
+    """
+    _check_arguments(X.shape[0], epsilon, n_neighbors)
+    logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
+    graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
+    _check_arguments(found.n, epsilon, n_neighbors)
+    scales = check_scales(_local_scales(graph), found)
+    dimension = graph_dimension(graph)
+    near = NeighborRows(found, scales, _local_scales)
+    own = near.weights(graph, out=graph.data)
+    K = larger_of_both(own)
+    mass, energy = _moments(K, scales)
+    density = _density(mass, scales, dimension)
+    weight = np.sqrt(density / np.where(energy > 0, energy, scales**2))  # 0 without any neighbour
+    waiting = _equalize(K, weight, density)
+    own.data *= weight[own.indices]
+    return Affinity(
+        Sparse(K),
+        WeightedRows(near, weight),
+        rows_are_sparse=True,
+        one_sided=own,
+        vertex=found.vertex,
+        epsilon=np.ldexp(scales, found.frame.exponent),
+        diagnostics={
+            "n_neighbors": int(found.n_neighbors),  # type: ignore[arg-type]
+            "duplicates": X.shape[0] - found.n,
+            "dimension": dimension,
+            "waiting": waiting,
+            **found.recall,
+        },
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """Affinities K(x, x_j) w_j of new points: of a step that does not wait."""
+
+    near: NeighborRows
+    weight: Array  # (n,)
+
+    @property
+    def neighborhoods(self) -> Neighborhoods:
+        """The neighbourhoods of the training points."""
+        return self.near.neighborhoods
+
+    def __call__(self, X: Any) -> sparse.csr_matrix:
+        """Return affinities of new points, CSR (m, n)."""
+        K = self.near(X)
+        K.data *= self.weight[K.indices]
+        return K
+
+
+def _check_arguments(n: int, epsilon: float | str, n_neighbors: int) -> None:
+    if epsilon != "self-tuning":
+        raise ValueError(
+            f"epsilon={epsilon!r} but affinity='variable' finds the bandwidth at each point; pass "
+            "epsilon='self-tuning', or affinity='radius' for one bandwidth."
+        )
+    k = min(n_neighbors, n - 1)
+    if k < 2:
+        raise ValueError(
+            f"Points have {k} neighbour(s), but affinity='variable' estimates the dimension from "
+            "the distances to two or more; pass n_neighbors >= 2 and at least 3 distinct points, "
+            "or affinity='knn'."
+        )
+
+
+def _local_scales(rows: sparse.csr_matrix) -> Array:
+    """Return √(2 mean of d²) over the distances in each row but for the smallest (itself)."""
+    near, scales = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
+
+    def work(tile: slice) -> None:
+        squares = np.sort(near[tile], axis=1)[:, 1:] ** 2
+        scales[tile] = np.sqrt(2 * squares.mean(axis=1))
+
+    for_each_tile(work, len(scales))
+    return scales
+
+
+def _moments(K: sparse.csr_matrix, scales: Array) -> tuple[Array, Array]:
+    """Return Σ_j K_ij and Σ_j K_ij |x_i - x_j|², (n,) each; K has a diagonal of ones."""
+    mass, energy = np.empty(K.shape[0]), np.empty(K.shape[0])
+
+    def work(rows: slice) -> None:
+        starts, entries, row = _entries(K, rows)
+        weights = K.data[entries]
+        mass[rows] = np.add.reduceat(weights, starts)
+        # K is all that is left of the distances
+        weights = -weights * np.log(weights) * (scales[row] * scales[K.indices[entries]])
+        energy[rows] = np.add.reduceat(weights, starts)
+
+    for_each_tile(work, K.shape[0])
+    return mass, np.maximum(energy, 0.0)
+
+
+def _density(mass: Array, scales: Array, dimension: float) -> Array:
+    """Return mass / s^d relative to the typical one."""
+    log_density = np.log(mass) - dimension * np.log(scales)
+    log_density -= np.median(log_density)
+    return np.exp(np.clip(log_density, -_MOST_LOG_DENSITY, _MOST_LOG_DENSITY))
+
+
+def _equalize(K: sparse.csr_matrix, weight: Array, density: Array) -> float:
+    """Replace K_ij by c K_ij w_i w_j, and the diagonal so that the row sums are the density.
+
+    Return the number of steps that the median point waits for its first move.
+    """
+    n = K.shape[0]
+    moving = np.empty(n)
+    slow = np.ones(n)
+
+    def weigh(rows: slice) -> None:
+        starts, entries, row = _entries(K, rows)
+        column = K.indices[entries]
+        K.data[entries] *= weight[row] * weight[column] * (row != column)
+        moving[rows] = np.add.reduceat(K.data[entries], starts)
+
+    def shorten(rows: slice) -> None:
+        starts, entries, row = _entries(K, rows)
+        column = K.indices[entries]
+        K.data[entries] *= c / np.maximum(slow[row], slow[column])
+        moving[rows] = np.add.reduceat(K.data[entries], starts)
+        K.data[entries][row == column] = np.maximum(density[rows] - moving[rows], 0.0)
+
+    for_each_tile(weigh, n)
+    speed = moving / density
+    median = float(np.median(speed))
+    c = 1 / max(min(float(speed.max()), _MOST_WAITING * median), np.finfo(float).tiny)
+    slow = np.maximum(1.0, c * speed)
+    for_each_tile(shorten, n)
+    return 1 / (c * median) if median > 0 else np.inf
+
+
+def _entries(K: sparse.csr_matrix, rows: slice) -> tuple[Array, slice, Array]:
+    """Return where rows start among the entries of a tile, the entries, and the row of each."""
+    bounds = K.indptr[rows.start : rows.stop + 1]
+    row = np.repeat(np.arange(rows.start, rows.start + len(bounds) - 1), np.diff(bounds))
+    return bounds[:-1] - bounds[0], slice(bounds[0], bounds[-1]), row
