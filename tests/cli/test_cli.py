@@ -67,6 +67,7 @@ def test_embed_writes_what_the_estimator_computes(clouds, tmp_path, capsys):
     ("given", "expected"),
     [
         (["--epsilon", "2.5", "--affinity", "dense"], {"epsilon": 2.5, "affinity": "dense"}),
+        (["--affinity", "variable"], {"affinity": "variable"}),
         (["--filter", "heat", "--time", "2.5"], {"filter": "heat", "time": 2.5}),
         (["--time", "2,8", "--kind", "rademacher"], {"time": [2, 8], "kind": "rademacher"}),
         (["--normalization", "bistochastic", "--n-neighbors", "9"],

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.markov.affinities import AFFINITIES
 from heatsketch.neighbors import METRICS
 from heatsketch.scales import bandwidth
 from heatsketch.spectral.filters import FILTERS
@@ -37,11 +38,13 @@ _HELP = {
     "max_features": "largest number of coordinates that the tolerance may take",
     "filter": "function of an eigenvalue λ at time t: λ^t (power) or exp(-t (1 - λ)) (heat)",
     "epsilon": f"bandwidth of the affinity: a number or one of {', '.join(EPSILON_RULES)}",
-    "affinity": "pairs of points that have an affinity: nearest neighbours (knn), all (dense), "
-    "those within a radius (radius); or INPUT holds the affinities (precomputed)",
+    "affinity": "pairs of points that have an affinity: nearest neighbours (knn), the same "
+    "weighted so that alpha 1 removes the effect of the density (variable), all (dense), those "
+    "within a radius (radius); or INPUT holds the affinities (precomputed)",
     "n_neighbors": "number of nearest neighbours of each point",
     "normalization": "normalisation of the affinities",
-    "alpha": "power of the density of the points that affinities are divided by",
+    "alpha": "power of the density of the points that affinities are divided by; 1 removes its "
+    "effect with --affinity variable, or radius and dense with one small epsilon, not with knn",
     "tol": "tolerance at which iterations stop",
     "max_iter": "largest number of iterations",
     "radius": "join all points within this distance, instead of the nearest neighbours",
@@ -64,7 +67,7 @@ def add_diffusion(command: argparse.ArgumentParser) -> None:
     add_option(command, "metric", choices=(*METRICS, "precomputed"))
     add_option(command, "filter", choices=tuple(FILTERS))
     add_option(command, "epsilon", type=_epsilon)
-    add_option(command, "affinity", choices=("knn", "dense", "radius", "precomputed"))
+    add_option(command, "affinity", choices=(*AFFINITIES, "precomputed"))
     add_option(command, "n_neighbors", type=int, metavar="M")
     add_option(command, "normalization", choices=("symmetric", "bistochastic", "markov"))
     add_option(command, "alpha", type=float)

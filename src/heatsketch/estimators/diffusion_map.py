@@ -54,8 +54,10 @@ class DiffusionMap(DiffusionEstimator):
         0.95 on a surface, 0.80 in six dimensions.
     affinity, epsilon, n_neighbors, neighbors, metric, normalization, alpha, tol, max_iter,
     random_state
-        As in `HeatSketch`; `tol` also bounds the residuals of the eigenpairs (6e-6 at best for
-        float32 data of more than 16,384 points, which are computed in float32).
+        As in `HeatSketch`; for coordinates that do not depend on the density of the sample pass
+        ``affinity="variable"`` (``alpha=1`` alone does not do it). `tol` also bounds the residuals
+        of the eigenpairs (6e-6 at best for float32 data of more than 16,384 points, which are
+        computed in float32).
 
     Attributes
     ----------

@@ -63,8 +63,9 @@ class HeatEmbedding(DiffusionEstimator):
         For ``time="auto"``; `factor` also for ``objective="most"``.
     metric, affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, \
 random_state
-        As in `HeatSketch`. Up to 2,048 points, and at large times, nothing is random unless
-        `n_init` is above 4.
+        As in `HeatSketch`: for distances that do not depend on the density of the sample pass
+        ``affinity="variable"`` (``alpha=1`` alone does not do it). Up to 2,048 points, and at large
+        times, nothing is random unless `n_init` is above 4.
 
     Attributes
     ----------

@@ -36,18 +36,22 @@ class HeatSketch(DiffusionEstimator):
         does not have (e^{-t} is 3e-4 at t = 8).
     kind : "gaussian", "rademacher" or "pairwise", default "gaussian"
         Entries of G: N(0, 1), ±1, or ±1 from 129 random bits a column, see `sketch`.
-    affinity : "knn", "dense", "radius" or "precomputed", default "knn"
-        Graph of the nearest neighbours; all pairs; pairs closer than 5 √(ε/2); or X itself is a
-        symmetric affinity or graph.
+    affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
+        Graph of the nearest neighbours; the same graph with weights that take the density of the
+        sample out (see `alpha`), for geometry in few dimensions; all pairs; pairs closer than
+        5 √(ε/2); or X itself is a symmetric affinity or graph. Of "variable", one step of time is
+        that of the fastest place: elsewhere points wait, the median point
+        `diagnostics_["waiting"]` steps, so that it takes a time as many times as long.
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
         "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour; not
-        for "radius", which needs a number or one of the other rules.
+        for "radius", which needs a number or one of the other rules. "variable" has no other; its
+        s² is twice the mean square of the distances to the neighbours.
     n_neighbors : int, default 15
         For the graph and for self-tuning scales. In a graph, duplicates count as one point.
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
-        Neighbours for "knn", see `Diffusion.from_points`. By default they are searched; if the
-        search is not exact, its recall is measured.
+        Neighbours for "knn" and "variable", see `Diffusion.from_points`. By default they are
+        searched; if the search is not exact, its recall is measured.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
         The distance of points. "cosine": the chord |x/|x| - y/|y||, whose square is
         2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
@@ -55,7 +59,11 @@ class HeatSketch(DiffusionEstimator):
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
         Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
     alpha : float, default 1
-        For the Markov form: 1 removes the effect of the density of the sample, 0 keeps it.
+        For the Markov form: the power of the density by which affinities are divided. Of
+        "variable", and of "radius" and "dense" with one small ε, 1 removes the effect of the
+        density of the sample and 0 keeps it. Of self-tuning "knn" (the default) and "dense" no
+        alpha removes it: where points are dense, steps are short, and distances grow, at any number
+        of points.
     tol, max_iter : float and int, default 1e-8 and 1000
         For the bistochastic scaling.
     random_state : int, RandomState, Generator or None, default None

@@ -81,7 +81,8 @@ def symmetric_normalize(K: Any) -> Any:
     """Normalise an affinity symmetrically: *Sketching the heat kernel*, Algorithm 1.
 
     q = K1, K̃ = K / (q qᵀ), v = K̃1, A = K̃ / (√v √vᵀ). Dividing by q takes the density of the
-    sample out (α = 1); A has the eigenvector √v with eigenvalue 1.
+    sample out (α = 1), if the bandwidth is one small number and does not follow the density. A has
+    the eigenvector √v with eigenvalue 1.
 
     Parameters
     ----------
@@ -117,8 +118,10 @@ def symmetric_normalize(K: Any) -> Any:
 def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
     """Normalise an affinity to a Markov matrix P = diag(K⁽ᵅ⁾1)⁻¹ K⁽ᵅ⁾, K⁽ᵅ⁾ = K / (qᵅ qᵅᵀ).
 
-    α = 0 keeps the density of the sample, ½ gives Langevin dynamics, 1 the Laplacian alone
-    (*Linear and nonlinear dimensionality reduction*, §9.6, equation (54)).
+    For a kernel of one small bandwidth α = 0 keeps the density of the sample, ½ gives Langevin
+    dynamics, 1 the Laplacian alone (*Linear and nonlinear dimensionality reduction*, §9.6, equation
+    (54)). With nearest neighbours and bandwidths s_i s_j the limit also has a speed s², which no α
+    removes (Ting, Huang and Jordan 2010): see ``affinity="variable"`` of `Diffusion.from_points`.
 
     Parameters
     ----------
