@@ -7,7 +7,7 @@ from typing import Any
 from heatsketch.markov.affinity import Affinity, dense_affinity, knn_affinity, radius_affinity
 from heatsketch.markov.variable import variable_affinity
 
-AFFINITIES = ("knn", "variable", "dense", "radius")
+AFFINITIES = ("knn", "dense", "radius", "variable")
 
 
 def affinity_of(
