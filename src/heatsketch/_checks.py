@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,17 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     """Return `value` if it is one of the named choices, else raise."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(
-            f"{name}={value!r} is unknown; pass one of {', '.join(map(repr, choices))}."
+            f"{name}={value!r} is unknown; pass one of {', '.join(map(repr, choices))}"
+            f"{did_you_mean(value, choices)}."
         )
     return value
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """Return a suggestion to append to a message: the known name that is most like this one."""
+    lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(str(name).lower(), lower, n=1)
+    return f"; did you mean {lower[near[0]]!r}?" if near else ""
 
 
 def name_rows(rows: np.ndarray, limit: int = 5) -> str:
@@ -101,7 +110,12 @@ def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
     return X
 
 
-def check_finite(X: Any, name: str, columns: Sequence[str] | None = None) -> None:
+def check_finite(
+    X: Any,
+    name: str,
+    columns: Sequence[str] | None = None,
+    remedy: str = "drop or impute them",
+) -> None:
     """Raise if X (n, d), dense or sparse, holds NaN or infinity; the message says where."""
     first: tuple[int, int, float] | None = None
     count = 0
@@ -121,7 +135,7 @@ def check_finite(X: Any, name: str, columns: Sequence[str] | None = None) -> Non
     where = f"column {first[1]}" if columns is None else f"column {columns[first[1]]!r}"
     raise ValueError(
         f"Input {name} contains {what}: {count} value(s) are not finite, the first in row "
-        f"{first[0]}, {where}; drop or impute them."
+        f"{first[0]}, {where}; {remedy}."
     )
 
 
@@ -206,21 +220,45 @@ def _read(name: str, X: Any, **form: Any) -> Array:
         raise kind(f"{name} cannot be read as numbers: {error}; pass a numeric array.") from error
 
 
-def warn_of_scales(X: Any) -> None:
-    """Warn when one feature decides all distances."""
+_DOMINANT = 0.95  # share of the variance from which one feature decides all distances
+
+
+def warn_of_scales(X: Any, names: Sequence[str] | None = None) -> None:
+    """Warn when one feature holds so much of the variance that it decides all distances.
+
+    The mean squared distance of two rows is twice the sum of the variances of the columns.
+    """
     highest, lowest = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(X):
         highest, lowest = highest.toarray().ravel(), lowest.toarray().ravel()
     ranges = highest / 2 - lowest / 2  # halves, for a range may be beyond float64
     widest = float(ranges.max())
-    if widest == 0:
+    if widest == 0 or (ranges > 0).sum() < 2:
         return
-    spread = (ranges / widest) ** 2
-    share = spread / spread.sum()
-    if share.max() > 0.9999 and (ranges > 0).sum() > 1:
+    variances = _variances(X, np.asarray(lowest, dtype=np.float64), widest)
+    top, total = int(variances.argmax()), float(variances.sum())
+    if total > 0 and variances[top] >= _DOMINANT * total:
+        name = f"Feature {top}" if names is None else f"Feature {str(names[top])!r}"
+        share = 100 * variances[top] / total
         warnings.warn(
-            f"Feature {int(share.argmax())} carries {100 * share.max():.4g} % of the squared "
-            "distances; scale the features (e.g. StandardScaler) if the others matter.",
+            f"{name} carries {share:.4g} % of the variance of the {len(variances)} features, so "
+            "that distances are differences in it alone; unless all are in the same unit, scale "
+            "the features (StandardScaler; for a table standardize=True or --standardize).",
             ScaleWarning,
             stacklevel=4,
         )
+
+
+def _variances(X: Any, low: Array, unit: float) -> Array:
+    """Return the variances (d,) of columns, in a unit in which they cannot overflow."""
+    if sparse.issparse(X):
+        mean = np.asarray(X.multiply(1 / unit).mean(axis=0)).ravel()
+        squares = X.multiply(1 / unit).power(2).mean(axis=0)
+        return np.maximum(np.asarray(squares).ravel() - mean**2, 0)
+    total, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, len(X), 4096):
+        # Halves again, and from the lowest value, so that an offset costs no digits.
+        tile = (X[start : start + 4096] / 2 - low / 2) / unit
+        total += tile.sum(axis=0, dtype=np.float64)
+        squares += np.square(tile).sum(axis=0, dtype=np.float64)
+    return np.maximum(squares / len(X) - (total / len(X)) ** 2, 0)

@@ -247,12 +247,18 @@ def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
         (["--epsilon", "wide"], "'wide' is neither a number nor self-tuning"),
         (["--plot", "out.jpg"], "out.jpg"),
         (["-o", "out.xlsx"], "out.xlsx has no known suffix"),
+        (["--method", "heat-skech"], "did you mean 'heat-sketch'?"),
+        (["--n-neighbours", "5"], "--n-neighbours 5; did you mean '--n-neighbors'?"),
+        (["--in-place"], "leave out --output"),
+        (["--affinity", "precomputed", "--standardize"], "INPUT is precomputed"),
         (["--normalization", "row"], "invalid choice"),
     ],
 )
 def test_wrong_usage_is_named(clouds, tmp_path, given, message, capsys):
     assert exit_code("embed", clouds, "-o", tmp_path / "out.csv", *given) == 2
-    assert message in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()  # the usage would hide it
+    assert line.startswith("heatsketch: error: ")
+    assert message in line
 
 
 def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, capsys):

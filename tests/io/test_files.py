@@ -19,6 +19,7 @@ h5py = pytest.importorskip("h5py")
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 TEXT = ("plain", 'quoted "a", b', "tab\there", "naïve 点", "", "two\nlines")
 
 
@@ -56,14 +57,14 @@ def test_embedding_survives_to_the_last_bit(tmp_path_factory, suffix, dtype, num
         io.write_table(path, Y, ["u", "v"], table_of(), force=True)
         back = io.read_table(path)
         np.testing.assert_array_equal(back.values.astype(dtype), Y)
-        if suffix not in (".csv", ".tsv"):
+        if suffix not in TEXT_SUFFIXES:
             assert back.values.dtype == dtype
         assert back.columns == (("x0", "x1") if suffix == ".npy" else ("u", "v"))
 
     check()
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".npz", *TEXT_SUFFIXES, ".parquet"])
 def test_ids_and_labels_survive(tmp_path, suffix):
     table = table_of()
     io.write_table(tmp_path / f"t{suffix}", table.values, table.columns, table)
@@ -151,11 +152,11 @@ def test_folder_of_mnist_files(tmp_path):
     ("name", "error", "words"),
     [
         ("missing.csv", FileNotFoundError, "missing.csv does not exist.*swiss_roll"),
-        ("notes.txt", ValueError, r"notes.txt has no known suffix; choose from \.npy.*\.h5ad"),
+        ("notes.doc", ValueError, r"notes.doc has no known suffix; choose from \.npy.*\.h5ad"),
     ],
 )
 def test_unreadable_source_is_named(tmp_path, name, error, words):
-    saved(tmp_path, "1,2\n", "notes.txt")
+    saved(tmp_path, "1,2\n", "notes.doc")
     with pytest.raises(error, match=words):
         io.read_table(tmp_path / name)
 
@@ -250,9 +251,9 @@ def test_type_of_a_column_is_decided_by_all_its_rows(tmp_path):
         (b"", "t.csv is empty"),
         (b"a,b\n1,2\n3,4,5\n", "t.csv cannot be read: .*Row #3: Expected 2 columns, got 3"),
         (b"a,b\nx,y\n", "no numeric column to use as a feature; its columns are a, b"),
-        (b"a;b\n1;2\n", "no numeric column to use as a feature; its columns are a;b"),
+        (b"a;b\nx;y\n", "no numeric column to use as a feature; its columns are a, b"),
         (b"a,a\n1,2\n", "columns with the same name: a"),
-        (b"a,b\n1,\xff\xfe\n", "t.csv cannot be read: .*UTF8"),
+        (b"a,b\n1,\xff\xfe\n", "t.csv cannot be read: .*utf-8.*save it as UTF-8"),
         (b"a,\xff\xfe\n1,2\n", "t.csv cannot be read: .*utf-8"),
     ],
 )
@@ -571,7 +572,10 @@ def test_h5ad_copy_adds_the_embedding_and_touches_nothing_else(cells, tmp_path):
     assert set(after.layers) == set(before.layers)
     assert after.uns["note"] == "kept"
     again = io.read_table(tmp_path / "out.h5ad")
-    io.write_table(tmp_path / "twice.h5ad", Y + 1, ["a", "b"], again, key="X_mine")
+    with pytest.raises(FileExistsError, match=r"out.h5ad has an entry 'X_mine'.*--force"):
+        io.write_table(tmp_path / "twice.h5ad", Y + 1, ["a", "b"], again, key="X_mine")
+    assert not (tmp_path / "twice.h5ad").exists()
+    io.write_table(tmp_path / "twice.h5ad", Y + 1, ["a", "b"], again, key="X_mine", force=True)
     np.testing.assert_array_equal(
         io.read_table(tmp_path / "twice.h5ad", key="X_mine").values, Y + 1
     )

@@ -36,7 +36,9 @@ def test_metadata_come_back_with_the_embedding(tmp_path, suffix):
     found = read(path)
     assert found.metadata == METADATA
     np.testing.assert_array_equal(found.values, Y)
-    assert (tmp_path / f"map{suffix}.json").exists() == (suffix in (".npy", ".csv", ".tsv"))
+    assert (tmp_path / f"map{suffix}.json").exists() == (
+        suffix in (".npy", ".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+    )
     Y = write(path, None, shift=1.0, force=True)
     assert read(path).metadata == {}
     np.testing.assert_array_equal(read(path).values, Y)

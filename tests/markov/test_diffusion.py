@@ -365,7 +365,7 @@ def test_a_feature_that_decides_everything_is_reported():
         Diffusion.from_points(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Diffusion.from_points(cloud(60, 2) * [1.0, 30.0])
+        Diffusion.from_points(cloud(60, 2) * [1.0, 3.0])
         Diffusion.from_points(X[:, 1:])
 
 

@@ -8,9 +8,11 @@ the module of the command that is asked for is imported: --version and --help wa
 import argparse
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from heatsketch import __version__
 
@@ -47,7 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
-        return _run(_parser(argv).parse_args(argv))
+        args, unknown = _parser(argv).parse_known_args(argv)
+        if unknown:
+            args.refuse(unknown)
+        return _run(args)
     except SystemExit as stop:  # argparse ends --help, --version and wrong usage this way
         return stop.code if isinstance(stop.code, int) else 2
     except KeyboardInterrupt:
@@ -57,6 +62,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of stdout is gone; the interpreter must not fail again at its last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and suggest the word that was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message, without the usage, and end with code 2."""
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if wrong:
+            message += self._hint(wrong[1], re.findall(r"[^\s,']+", wrong[2]))
+        self.exit(2, f"heatsketch: error: {message} (see {self.prog} --help)\n")
+
+    def refuse(self, arguments: Sequence[str]) -> NoReturn:
+        """Raise for arguments that the command does not have."""
+        options = [name for action in self._actions for name in action.option_strings]
+        hint = self._hint(arguments[0].partition("=")[0], options)
+        self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
+
+    def _hint(self, word: str, known: Sequence[str]) -> str:
+        from heatsketch._checks import did_you_mean  # slow to import
+
+        return did_you_mean(word, known)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -78,11 +105,12 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="heatsketch",
         description="Compute coordinates whose Euclidean distances are diffusion distances.",
-        epilog="Points come from a file (.npy, .npz, .csv, .tsv, .parquet, .h5ad), a folder of "
-        "MNIST IDX files, or a built-in set by its name ('heatsketch datasets' lists them).",
+        epilog="Points come from a file (.npy, .npz, .csv, .tsv, .txt, also with .gz, .parquet, "
+        ".xlsx, .h5ad, .zarr), from standard input (-), a folder of MNIST IDX files, or a built-in "
+        "set by its name ('heatsketch datasets' lists them).",
     )
     parser.add_argument("--version", action="version", version=f"heatsketch {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -95,7 +123,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str) -> None:
+def _add(commands: Any, name: str) -> None:
     """Add a command with its arguments."""
     module = importlib.import_module(f"heatsketch.cli.{name}")
     command = module.add(commands)
@@ -103,4 +131,4 @@ def _add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: 
         "-q", "--quiet", action="store_true", help="print no progress and no warnings"
     )
     command.add_argument("--debug", action="store_true", help="print the traceback of an error")
-    command.set_defaults(run=module.run, usage_error=command.error)
+    command.set_defaults(run=module.run, usage_error=command.error, refuse=command.refuse)

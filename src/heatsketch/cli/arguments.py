@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from heatsketch._checks import did_you_mean
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.markov.affinities import AFFINITIES
 from heatsketch.neighbors import METRICS
@@ -186,7 +187,9 @@ def method_names(known: Iterable[str], word: str | None = None) -> Callable[[str
         unknown = [name for name in names if name not in known]
         if unknown:
             choices = ", ".join([*known, *([word] if word else [])])
-            raise argparse.ArgumentTypeError(f"no method {unknown[0]!r}; choose from {choices}")
+            raise argparse.ArgumentTypeError(
+                f"no method {unknown[0]!r}; choose from {choices}{did_you_mean(unknown[0], known)}"
+            )
         return names
 
     return read

@@ -6,7 +6,7 @@ from typing import Any
 
 import heatsketch as hs
 from heatsketch.cli.arguments import add_seed, method_names, number, or_rule, positive
-from heatsketch.cli.files import add_force, add_input, read_input
+from heatsketch.cli.files import add_force, add_input, read_input, warn_of_units
 from heatsketch.cli.reporting import print_lines
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.comparison.result import FILES
@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> None:
     """Compare the methods, write table, picture and embeddings, print the table."""
     _check_output(args)
     table = read_input(args)
+    warn_of_units(vars(args), table)
     result = hs.compare(
         table.values,
         args.methods,

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,20 @@ from heatsketch.cli.arguments import (
     positive,
     times,
 )
-from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
+from heatsketch.cli.files import (
+    add_force,
+    add_input,
+    check_output,
+    check_plot,
+    read_input,
+    reading,
+    warn_of_units,
+)
 from heatsketch.cli.provenance import record
 from heatsketch.cli.reporting import kept, logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
 from heatsketch.io.files import listed
+from heatsketch.io.formats import DEFAULT_KEY, STDOUT, check_key
 from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.metrics import knn_accuracy
 
@@ -41,7 +51,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser("embed", help="embed a file of points")
     add_input(command)
     add = command.add_argument
-    add("-o", "--output", type=Path, metavar="FILE", help="file to write the embedding to")
+    written = "file to write the embedding to; - for .csv on standard output"
+    add("-o", "--output", type=Path, metavar="FILE", help=written)
+    add("--in-place", action="store_true", help="add the embedding to INPUT, which is .h5ad")
     method = f"how to embed the points (default {DEFAULT_METHOD})"
     add("--method", choices=ESTIMATORS, default=DEFAULT_METHOD, help=method)
     add_option(command, "n_components", type=or_rule(int), metavar="K")
@@ -77,12 +89,21 @@ def run(args: argparse.Namespace) -> None:
             args.usage_error(f"--dry-run does not know {args.method}; choose from {known}")
         print_lines(_memory(args, read_input(args), options))
         return
+    if args.in_place:
+        if args.output is not None:
+            args.usage_error("--in-place writes to INPUT; leave out --output")
+        args.output = Path(args.input)
     if args.output is None:
-        args.usage_error("the following arguments are required: -o/--output")
+        args.usage_error(
+            "the following arguments are required: -o/--output, or --in-place for an .h5ad file"
+        )
     check_output(args, args.output)
+    check_key(args.output, args.input, args.output_key or DEFAULT_KEY, force=args.force)
     check_plot(args)
     table = read_input(args)
     estimator = ESTIMATORS[args.method](**options)
+    if not needs_labels(estimator):  # discriminants do not depend on units
+        warn_of_units(vars(args), table)
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
         Y = _embed(estimator, table)
@@ -92,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     lines["seconds"] = f"{seconds:.1f}"
     written = (args.output, args.plot, args.plot_time)
     lines["written"] = ", ".join(str(path) for path in written if path)
-    print_lines(lines)
+    print_lines(lines, sys.stderr if str(args.output) == STDOUT else sys.stdout)
 
 
 def _embed(estimator: Any, table: io.Table) -> Array:
@@ -163,7 +184,17 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
     key = {} if args.output_key is None else {"key": args.output_key}
     logger.info("writing %s", args.output)
     metadata = record(args.method, estimator, Y, table.values)
-    io.write_table(args.output, Y, names, table, metadata=metadata, force=args.force, **key)
+    metadata |= {"columns": names, "reading": reading(args)}
+    io.write_table(
+        args.output,
+        Y,
+        names,
+        table,
+        metadata=metadata,
+        force=args.force,
+        in_place=args.in_place,
+        **key,
+    )
     if args.plot is not None:
         labels = None if table.label is None else table.extra[table.label]
         title = _title(args, table, estimator)
@@ -190,6 +221,7 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
     n, d = table.values.shape
     lines = {
         "input": f"{table.source}: {n:,} points, {d:,} features{_aside(table)}",
+        **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "method": f"{args.method}, {_parameters(estimator)}",
     }
     if isinstance(getattr(estimator, "time", None), str):

@@ -1,34 +1,81 @@
 """The files of a command: their arguments, reading the input, checks before work begins."""
 
 import argparse
+import csv
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from heatsketch import io, plot
+from heatsketch._checks import ScaleWarning, warn_of_scales
 from heatsketch.cli.reporting import logger
 from heatsketch.io.files import check_target, need
+from heatsketch.io.formats import check_in_place, suffix_of
+from heatsketch.io.reading import MISSING
 
-WRITERS = {".csv": "pyarrow", ".tsv": "pyarrow", ".parquet": "pyarrow", ".h5ad": "h5py"}
+_TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "h5py"}
 
 
 def add_input(command: argparse.ArgumentParser) -> None:
-    """Add the file of points and what to read from it."""
+    """Add the file of points and how to read it."""
     add = command.add_argument
     add(
         "input",
         metavar="INPUT",
-        help="file of points, folder of MNIST, or built-in set",
+        help="file of points, folder of MNIST, or built-in set; - for text on standard input",
     )
     for option, text in (("--label", "column of labels"), ("--id", "column of ids")):
-        add(option, action="append", default=[], metavar="NAME", help=f"{text} (may be repeated)")
-    add("--key", help="array of INPUT to read (.npz, .h5ad), or train, test or all of MNIST")
+        add(option, action="append", metavar="NAME", help=f"{text} (may be repeated)")
+    add("--key", help="array or sheet of INPUT to read, or train, test or all of MNIST")
+    names: dict[str, Any] = {"type": _names, "action": "extend", "metavar": "NAME[,NAME...]"}
+    add("--features", **names, help="columns that are features (default: all numeric ones)")
+    add("--exclude", **names, help="columns that are not features, but passed through")
+    gaps = "missing numbers: refuse them, drop their rows, or fill in the median of the column; "
+    gaps += "drop and median count cells that are not numbers as missing (default error)"
+    add("--missing", choices=MISSING, help=gaps)
+    scale = "give every column mean 0 and variance 1"
+    add("--standardize", action="store_true", default=None, help=scale)
+    add("--sep", metavar="C", help="character between cells of text, tab or space (default: seen)")
+    add("--decimal", choices=(".", ","), help="decimal mark of text (default .)")
+    header = "whether the first row of text holds the names of the columns (default: seen)"
+    add("--header", action=argparse.BooleanOptionalAction, help=header)
 
 
-def read_input(args: argparse.Namespace) -> io.Table:
-    """Read the file of points."""
+def _names(text: str) -> list[str]:
+    """Read names with commas between; quotes protect commas."""
+    return next(csv.reader([text]), [])
+
+
+def reading(args: argparse.Namespace, recorded: Any = None) -> dict[str, Any]:
+    """Return the options of reading that were given, and those recorded for the rest."""
+    options = {"label": args.label, "ids": args.id, "key": args.key, "features": args.features}
+    options |= {"exclude": args.exclude, "missing": args.missing, "standardize": args.standardize}
+    options |= {"sep": args.sep, "decimal": args.decimal, "header": args.header}
+    given = {name: value for name, value in options.items() if value is not None}
+    known = recorded if isinstance(recorded, dict) else {}
+    return {name: value for name, value in known.items() if name in options} | given
+
+
+def read_input(args: argparse.Namespace, recorded: Any = None) -> io.Table:
+    """Read the file of points, as given and else as recorded in the file of an embedding."""
     logger.info("reading %s", args.input)
-    return io.read_table(args.input, label=args.label, ids=args.id, key=args.key)
+    if args.standardize and _is_precomputed(vars(args)):
+        args.usage_error("--standardize scales features, but INPUT is precomputed; leave it out")
+    return io.read_table(args.input, **{"missing": "error"} | reading(args, recorded))
+
+
+def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
+    """Warn if one column decides all distances, with its name, which estimators do not know."""
+    if not _is_precomputed(options) and options.get("metric", "euclidean") == "euclidean":
+        warn_of_scales(table.values, table.columns)
+        warnings.filterwarnings("ignore", r"Feature \d", ScaleWarning)
+
+
+def _is_precomputed(options: dict[str, Any]) -> bool:
+    return "precomputed" in (options.get("affinity"), options.get("metric"))
 
 
 def add_force(command: argparse.ArgumentParser) -> None:
@@ -37,13 +84,18 @@ def add_force(command: argparse.ArgumentParser) -> None:
 
 
 def check_output(
-    args: argparse.Namespace, path: Path, suffixes: Sequence[str] = io.SUFFIXES
+    args: argparse.Namespace, path: Path, suffixes: Sequence[str] = (*io.SUFFIXES, "-")
 ) -> None:
     """Raise before the work begins if its result could not be written."""
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
+    if str(path) == "-" and "-" in suffixes:
+        return
     if suffix not in suffixes:
         args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
-    check_target(path, force=args.force, source=getattr(args, "input", ""))
+    if getattr(args, "in_place", False) and suffixes != plot.SUFFIXES:
+        check_in_place(path, args.input)
+    else:
+        check_target(path, force=args.force, source=getattr(args, "input", ""))
     if not os.access(path.parent, os.W_OK):
         raise OSError(f"{path.parent} is not writable; choose another folder.")
     if suffix in WRITERS:

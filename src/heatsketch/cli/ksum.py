@@ -8,7 +8,7 @@ import numpy as np
 
 from heatsketch import plot
 from heatsketch.cli.arguments import add_metric, add_seed, positive
-from heatsketch.cli.files import add_force, add_input, check_plot, read_input
+from heatsketch.cli.files import add_force, add_input, check_plot, read_input, warn_of_units
 from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.scales.bandwidth import Ksum, ksum
 from heatsketch.scales.dimension import intrinsic_dimension
@@ -35,7 +35,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Run the Ksum test, print or draw the result, and the dimension by nearest neighbours."""
     check_plot(args)
-    X = read_input(args).values
+    table = read_input(args)
+    warn_of_units(vars(args), table)
+    X = table.values
     result = ksum(X, metric=args.metric, n_rows=args.n_rows, rng=args.random_state)
     nearest = _by_neighbors(X, args.metric)
     if args.plot is not None:

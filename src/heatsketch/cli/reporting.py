@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -87,10 +87,10 @@ class Progress(logging.Handler):
                 self.latest = None
 
 
-def print_lines(lines: dict[str, str]) -> None:
-    """Print names and texts in two columns."""
+def print_lines(lines: dict[str, str], stream: TextIO | None = None) -> None:
+    """Print names and texts in two columns, to stdout by default."""
     for name, text in lines.items():
-        print(f"{name:<12} {text}")
+        print(f"{name:<12} {text}", file=stream)
 
 
 def kept(distortion: Any) -> str:

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.cli.arguments import add_diffusion, number, or_rule, positive
-from heatsketch.cli.files import add_input, read_input
+from heatsketch.cli.files import add_input, read_input, warn_of_units
 from heatsketch.cli.provenance import as_written, distance_options, merged, warn_of_other_points
 from heatsketch.cli.reporting import kept, print_json, print_lines
 from heatsketch.comparison.methods import defaults
@@ -42,14 +41,16 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
-    table = read_input(args)
-    embedding = _read_embedding(args, table)
+    embedding = io.formats.read_embedding(args.embedding, args.embedding_key)
+    table = read_input(args, embedding.metadata.get("reading"))
+    embedding = _coordinates(args, table, embedding)
     file, F = args.embedding, embedding.values
     warn_of_other_points(embedding.metadata, table.values, file, args.input)
     recorded = distance_options(embedding.metadata)
     options = merged(recorded, _given(args), file)
     filter, asked = options.get("filter", "power"), options.get("time", "auto")
     time = checked_time(asked, filter)
+    warn_of_units(options, table)
     diffusion = _diffusion(options, table)
     time = chosen_time(diffusion, time, filter=filter)
     result = hs.metrics.diffusion_distortion(
@@ -76,12 +77,8 @@ def run(args: argparse.Namespace) -> None:
     print_json(facts) if args.json else _print_score(facts, len(F))
 
 
-def _read_embedding(args: argparse.Namespace, table: io.Table) -> io.Table:
-    """Read the coordinates (n, k): the columns of the file that are not columns of the input."""
-    key = args.embedding_key
-    if key is None and Path(args.embedding).suffix.lower() == ".h5ad":
-        key = defaults(io.write_table)["key"]
-    embedding = io.read_table(args.embedding, key=key)
+def _coordinates(args: argparse.Namespace, table: io.Table, embedding: io.Table) -> io.Table:
+    """Keep the coordinates (n, k): the columns of the file that are not columns of the input."""
     columns = [j for j, name in enumerate(embedding.columns) if name not in table.extra]
     F, n = embedding.values[:, columns], table.values.shape[0]
     if F.shape[0] != n:

@@ -14,6 +14,9 @@ from typing import Any
 # Exceptions of the decoders of binary formats on a damaged file.
 DAMAGE = (OSError, EOFError, KeyError, RuntimeError, TypeError, zipfile.BadZipFile, zlib.error)
 
+# The extra of the package that installs a library; those of the others are in "io".
+EXTRAS = {"openpyxl": "xlsx", "zarr": "zarr", "anndata": "anndata"}
+
 _FREE_BYTES = 2**30  # that every file may unpack to
 _MAX_UNPACKED_RATIO = 200  # of larger contents to the size of the file
 
@@ -117,8 +120,9 @@ def need(module: str, path: Path) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
+        extra = EXTRAS.get(package, "io")
         raise ImportError(
-            f'{path.suffix} files need {package}; pip install "heatsketch[io]"'
+            f'{path.suffix} files need {package}; pip install "heatsketch[{extra}]"'
         ) from error
 
 

@@ -2,7 +2,10 @@
 
 import inspect
 import json
-from collections.abc import Sequence
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,10 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from heatsketch import datasets
+from heatsketch._checks import did_you_mean
 from heatsketch._typing import Array
-from heatsketch.io import h5ad, npy, npz, parquet, text
+from heatsketch.io import h5ad, npy, npz, parquet, text, xlsx, zarr
 from heatsketch.io.files import blame, check_target, listed, write_atomically
+from heatsketch.io.layout import STDIN
 from heatsketch.io.metadata import encoded, read_beside, write_beside
+from heatsketch.io.reading import Reading
+from heatsketch.io.refine import refined
 from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
@@ -23,8 +30,8 @@ class Format(Protocol):
 
     KEEPS_METADATA: bool
 
-    def read(self, path: Path, key: str | None, label: Names, ids: Names) -> Table:
-        """Read the array `key`; columns among `label` and `ids` are not features."""
+    def read(self, path: Path, how: Reading) -> Table:
+        """Read the array `how.key`, the features, ids and labels."""
 
     def write(
         self, draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str
@@ -35,15 +42,23 @@ class Format(Protocol):
         """
 
 
+STDOUT = "-"
+DEFAULT_KEY = "X_heatsketch"
+
 FORMATS: dict[str, Format] = {
     ".npy": npy,
     ".npz": npz,
     ".csv": text,
     ".tsv": text,
+    ".txt": text,
+    ".csv.gz": text,
+    ".tsv.gz": text,
+    ".txt.gz": text,
     ".parquet": parquet,
     ".h5ad": h5ad,
 }
-SUFFIXES = tuple(FORMATS)
+SUFFIXES = tuple(FORMATS)  # of files that are written, too
+READERS: dict[str, Any] = FORMATS | {".xlsx": xlsx, ".zarr": zarr}
 
 
 def read_table(
@@ -52,13 +67,21 @@ def read_table(
     label: str | Sequence[str] = (),
     ids: str | Sequence[str] = (),
     key: str | None = None,
+    features: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
+    missing: str = "keep",
+    standardize: bool = False,
+    sep: str | None = None,
+    decimal: str = ".",
+    header: bool | None = None,
 ) -> Table:
     """Read points, their ids and their labels from a file or a built-in set.
 
     Parameters
     ----------
     source : str or path
-        A file with one of the suffixes .npy, .npz, .csv, .tsv, .parquet, .h5ad; or a folder of
+        A file with one of the suffixes .npy, .npz, .csv, .tsv, .txt (also with .gz), .parquet,
+        .xlsx, .h5ad, .zarr; "-" for text on standard input; or a folder of
         MNIST IDX files; or the name of a built-in set (a key of `datasets.DATASETS`, drawn with
         seed 0). The name means the set even if there is such a folder; "./digits" is the folder.
     label : str or sequence of str, default ()
@@ -66,30 +89,55 @@ def read_table(
         label, labels, target, class or label_…, else the first text column with at most 50
         distinct values. In .npz `y` is a label, in .h5ad the first categorical column is preferred.
     ids : str or sequence of str, default ()
-        Further columns that are not features. Columns called id or index never are.
+        Further columns that are not features. Columns called id or index never are, unless they
+        are among `features`.
     key : str or None, default None
         The array to read. In .npz its name; by default `X`, else `embedding`, else the only 2-d
         array.
-        In .h5ad "obsm/NAME" or "layers/NAME", or NAME alone for the first of these that exists;
-        by default X. In an MNIST folder "test" (default), "train" or "all".
+        In .h5ad and .zarr "obsm/NAME" or "layers/NAME", or NAME alone for the first of these that
+        exists; by default X. In .xlsx the name of the sheet, by default the first. In an MNIST
+        folder "test" (default), "train" or "all".
+    features : str or sequence of str, default ()
+        The columns that are the features; by default all numeric ones.
+    exclude : str or sequence of str, default ()
+        Columns that are not features; like ids they are passed through.
+    missing : "keep", "error", "drop" or "median", default "keep"
+        What becomes of missing numbers: they stay NaN, are refused, cost their rows, or become the
+        median of their column. With "drop" and "median", cells that are not numbers in columns
+        that otherwise are count as missing, too; `notes` of the table says which.
+    standardize : bool, default False
+        Give every feature mean 0 and variance 1 (sparse ones only the latter), so that columns in
+        different units have the same weight.
+    sep : str, optional
+        In text: the character between cells, "tab", or "space" for any run of blanks. By default
+        the one of tab, semicolon, comma, | and (in .txt) blanks that gives all rows the same number
+        of cells.
+    decimal : "." or ",", default "."
+        In text: the decimal mark.
+    header : bool, optional
+        In text and .xlsx: whether the first row holds the names of the columns. By default it does
+        if it has no number, or text above numbers.
 
     Returns
     -------
     Table
-        In .csv, .tsv and .parquet the numeric and boolean columns are the features, all others
-        are passed through. A .csv file whose first row has only numbers has no header and gets
-        columns x0, x1, …, unless that row is 0, 1, 2, …, which pandas writes for columns without
-        names. Missing numbers are NaN. `metadata` says how the values were made, where
-        `write_table` was told; it is not checked.
+        In tables of named columns the numeric and boolean columns are the features, all others
+        are passed through. Text without header gets columns x0, x1, …; a first row 0, 1, 2, …,
+        which pandas writes for columns without names, is a header. Lines at the top that begin with
+        # are comments; the last of them is the header if the rows have none. `metadata` says how
+        the values were made, where `write_table` was told; it is not checked. `notes` says what
+        reading changed.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file, folder or set.
     ValueError
-        If the file is not of the format of its suffix, or lacks features or a column that is named.
+        If the file is not of the format of its suffix, or lacks features or a column that is named;
+        if a column looks numeric (half of its cells are numbers) and has other cells, named with
+        row, column and value; if the first row may be a header or data.
     ImportError
-        If the format needs pyarrow or h5py, which is not installed.
+        If the format needs a library that is not installed.
 
     Examples
     --------
@@ -97,23 +145,53 @@ def read_table(
     >>> table = io.read_table("digits")
     >>> table.values.shape, table.label, table.extra["label"][:3].tolist()
     ((1797, 64), 'label', [0, 1, 2])
+    >>> io.read_table("digits", features=["x10", "x11"], standardize=True).values.std(axis=0)
+    array([1., 1.])
     """
-    label, ids = _as_names(label), _as_names(ids)
+    how = Reading.of(
+        label=label,
+        ids=ids,
+        key=key,
+        features=features,
+        exclude=exclude,
+        missing=missing,
+        standardize=standardize,
+        sep=sep,
+        decimal=decimal,
+        header=header,
+    )
     if isinstance(source, str) and source in datasets.DATASETS:
+        how.refuse_text_options(source)
         table = _read_builtin(source, key)
     else:
         path = Path(source)
         with blame(path, UnicodeError, json.JSONDecodeError):
-            table = _read_path(path, key, label, ids)
-    for name in label + ids:
+            table = _read_path(path, how)
+    for name in how.label + how.ids:
         if name not in table.extra:
-            known = listed([*table.extra, *table.columns])
-            raise ValueError(f"{source} has no id or label column {name!r}; choose from {known}.")
-    return replace(table, label=label[0]) if label else table
+            known = [*table.extra, *table.columns]
+            raise ValueError(
+                f"{source} has no id or label column {name!r}; choose from {listed(known)}"
+                f"{did_you_mean(name, known)}."
+            )
+    table = refined(table, how)
+    return replace(table, label=how.label[0]) if how.label else table
 
 
-def _as_names(names: str | Sequence[str]) -> Names:
-    return (names,) if isinstance(names, str) else tuple(names)
+def read_embedding(path: str | Path, key: str | None = None) -> Table:
+    """Read coordinates that `write_table` may have written; other columns may hold anything.
+
+    Without `key`, that of `write_table` is tried in .h5ad.
+    """
+    path = Path(path)
+    if key is None and suffix_of(path) == ".h5ad":
+        key = DEFAULT_KEY
+    with blame(path, UnicodeError, json.JSONDecodeError):
+        table = _read_path(path, Reading(key=key, strict=False))
+    recorded = table.metadata.get("columns")
+    if isinstance(recorded, list) and recorded and set(map(str, recorded)) <= set(table.columns):
+        return refined(table, Reading(features=tuple(map(str, recorded))))
+    return table
 
 
 def _read_builtin(name: str, key: str | None) -> Table:
@@ -126,25 +204,43 @@ def _read_builtin(name: str, key: str | None) -> Table:
     return Table(values, default_names(values), extra, names[0], name)
 
 
-def _read_path(path: Path, key: str | None, label: Names, ids: Names) -> Table:
-    if path.is_dir():
-        values, digit = datasets.mnist(path, part=key or "test")
-        return Table(values, default_names(values), {"label": digit}, "label", str(path))
+def _read_path(path: Path, how: Reading) -> Table:
+    if str(path) == STDIN:
+        return text.read(path, how)
     if not path.exists():
         sets = listed(datasets.DATASETS)
+        hint = did_you_mean(path, [*datasets.DATASETS, *_neighbours(path)])
         raise FileNotFoundError(
-            f"{path} does not exist and is not a built-in set; the sets are {sets}."
+            f"{path} does not exist and is not a built-in set; the sets are {sets}{hint}."
         )
-    form = _format_of(path)
-    table = form.read(path, key, label, ids)
+    if path.is_dir() and path.suffix.lower() != ".zarr":
+        how.refuse_text_options(path)
+        values, digit = datasets.mnist(path, part=how.key or "test")
+        return Table(values, default_names(values), {"label": digit}, "label", str(path))
+    form = _format_of(path, READERS)
+    if form not in (text, xlsx):
+        how.refuse_text_options(path)
+    table = form.read(path, how)
     return table if form.KEEPS_METADATA else replace(table, metadata=read_beside(path))
 
 
-def _format_of(path: Path) -> Format:
-    suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        raise ValueError(f"{path} has no known suffix; choose from {', '.join(SUFFIXES)}.")
-    return FORMATS[suffix]
+def _neighbours(path: Path) -> list[str]:
+    """Return the files in the folder of a path, as they would be written in its place."""
+    folder = path.parent
+    return [str(folder / file.name) for file in folder.iterdir()] if folder.is_dir() else []
+
+
+def suffix_of(path: str | Path) -> str:
+    """Return the suffix of a path in small letters; that of a .gz file has two parts."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+
+
+def _format_of(path: Path, formats: Mapping[str, Any]) -> Any:
+    suffix = suffix_of(path)
+    if suffix not in formats:
+        raise ValueError(f"{path} has no known suffix; choose from {', '.join(formats)}.")
+    return formats[suffix]
 
 
 def write_table(
@@ -153,9 +249,10 @@ def write_table(
     names: Sequence[str],
     table: Table,
     *,
-    key: str = "X_heatsketch",
+    key: str = DEFAULT_KEY,
     metadata: dict[str, Any] | None = None,
     force: bool = False,
+    in_place: bool = False,
 ) -> None:
     """Write an embedding, with the ids and labels of its points, in the format of the suffix.
 
@@ -163,7 +260,8 @@ def write_table(
     ----------
     path : str or path
         The file to write: .npy (the embedding alone), .npz (`embedding`, `columns`, ids, labels),
-        .csv, .tsv, .parquet (ids and labels first, then the coordinates), or .h5ad.
+        .csv, .tsv, .txt (also with .gz), .parquet (ids and labels first, then the coordinates), or
+        .h5ad; "-" writes .csv to standard output.
     embedding : array (n, k), finite
         Coordinates. float32 stays float32, other types become float64; text formats keep every
         digit.
@@ -174,19 +272,22 @@ def write_table(
         the ending "_input". If points from a .h5ad file are written to .h5ad, the result is a copy
         of that file with the embedding; otherwise a new file with the points as X.
     key : str, default "X_heatsketch"
-        The entry of obsm in .h5ad; in a copy, an entry of that name is replaced.
+        The entry of obsm in .h5ad; in a copy, an entry of that name is replaced if `force` is true.
     metadata : dict, optional
         How the embedding was made, which `read_table` returns with it: JSON in the array
         `heatsketch` of .npz, the schema of .parquet and uns["heatsketch"][key] of .h5ad. Files
         .csv, .tsv and .npy stay as other programs expect them: theirs goes to a second file
         PATH.json, which is replaced; it counts only as long as the first file is unchanged.
     force : bool, default False
-        Replace the file if it exists.
+        Replace the file, or the entry of obsm, if it exists.
+    in_place : bool, default False
+        Add the embedding to the .h5ad file of the points, which `path` names. The file is replaced
+        by the copy when that is complete.
 
     Raises
     ------
     FileExistsError
-        If the file exists and `force` is false.
+        If the file or the entry of obsm exists and `force` is false.
     ValueError
         If the suffix is unknown, the file is that of the points, the embedding is not finite, or
         the shapes do not fit.
@@ -208,9 +309,15 @@ def write_table(
     ...     io.read_table(path).columns
     ('a', 'b')
     """
+    if str(path) == STDOUT:
+        return _print_table(embedding, names, table)
     path = Path(path)
-    form = _format_of(path)
-    check_target(path, force=force, source=table.source)
+    form = _format_of(path, FORMATS)
+    if in_place:
+        check_in_place(path, table.source)
+    else:
+        check_target(path, force=force, source=table.source)
+    check_key(path, table.source, key, force=force)
     embedding = as_float(np.asarray(embedding), "the embedding")
     names = _check_names(embedding, names, table)
     note = "" if metadata is None else encoded(metadata)
@@ -218,9 +325,39 @@ def write_table(
     def write(draft: Path) -> None:
         form.write(draft, embedding, names, table, key, note)
 
-    write_atomically(path, write, force=force)
+    write_atomically(path, write, force=force or in_place)
     if metadata is not None and not form.KEEPS_METADATA:
         write_beside(path, metadata)
+
+
+def _print_table(embedding: Array, names: Sequence[str], table: Table) -> None:
+    """Write the embedding to standard output, as .csv, when it is complete."""
+    with tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder, "stdout.csv")
+        write_table(draft, embedding, names, table)
+        with draft.open("rb") as stream:
+            shutil.copyfileobj(stream, sys.stdout.buffer)
+    sys.stdout.flush()
+
+
+def check_in_place(path: Path, source: str | Path) -> None:
+    """Raise unless a file is the .h5ad file of the points, to which an embedding can be added."""
+    same = path.is_file() and Path(source).is_file() and path.samefile(source)
+    if not same or suffix_of(path) != ".h5ad":
+        raise ValueError(
+            f"{path} is not the .h5ad file of the points; only that can be changed in place."
+        )
+
+
+def check_key(path: Path, source: str | Path, key: str, *, force: bool) -> None:
+    """Raise if the copy of a .h5ad file that is to be written already has an entry `key`."""
+    if force or suffix_of(path) != ".h5ad" or suffix_of(source) != ".h5ad":
+        return
+    if Path(source).is_file() and h5ad.has_entry(Path(source), key):
+        raise FileExistsError(
+            f"{source} has an entry {key!r} in obsm already; pass force=True (--force) to replace "
+            "it, or choose another name with key (--output-key)."
+        )
 
 
 def _check_names(embedding: Array, names: Sequence[str], table: Table) -> Names:

@@ -8,24 +8,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._checks import did_you_mean
 from heatsketch._typing import Array
 from heatsketch.io.files import DAMAGE, blame, check_budget, listed, need
 from heatsketch.io.metadata import KEY, decoded
+from heatsketch.io.reading import Reading
 from heatsketch.io.table import Names, Table, choose_label, default_names, is_id, objects
 from heatsketch.io.values import as_csr, as_float
 
 KEEPS_METADATA = True
 
 
-def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
+def read(path: Path, how: Reading) -> Table:
     """Read the array that `key` means; the columns of obs are the ids and labels."""
     h5py = need("h5py", path)
     with blame(path, *DAMAGE), h5py.File(path, "r") as file:
         _refuse_links(file, path)
-        place = _find_array(file, key, path)
+        place = _find_array(file, how.key, path)
         values = _matrix(file[place], f"{place} in {path}", path)
         extra = _frame(file, path)
-        chosen = _label(file, extra, ids)
+        chosen = _label(file, extra, how.ids)
         note = _note(file, place)
         columns = default_names(values)
         if "var" in file and not place.startswith("obsm"):
@@ -69,8 +71,10 @@ def _find_array(file: Any, key: str | None, path: Path) -> str:
         if name in arrays.get(part, []):
             return f"{part}/{name}"
     known = "; ".join(f"{part}: {listed(names)}" for part, names in arrays.items())
+    hint = did_you_mean(name, [one for names in arrays.values() for one in names])
     raise ValueError(
-        f"{path} has no array {key or 'X'!r}; choose one by key (--key) from {known or 'nothing'}."
+        f"{path} has no array {key or 'X'!r}; choose one by key (--key) from {known or 'nothing'}"
+        f"{hint}."
     )
 
 
@@ -166,9 +170,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
 
     The note has the same key in uns["heatsketch"].
     """
-    name = key.removeprefix("obsm/")
-    if not name or "/" in name:
-        raise ValueError(f"key={key!r} is not a name in obsm; pass one without a slash.")
+    name = _entry(key)
     h5py, source = need("h5py", draft), Path(table.source)
     copied = source.suffix.lower() == ".h5ad" and source.is_file()
     if copied:
@@ -176,6 +178,12 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     with h5py.File(draft, "r+" if copied else "w") as file:
         if copied:
             _refuse_links(file, source)
+            held = len(_index(file["obs"], source)) if "obs" in file else len(embedding)
+            if held != len(embedding):
+                raise ValueError(
+                    f"{source} has {held} points but the embedding {len(embedding)} rows, since "
+                    "others were left out; use missing='median' (--missing) or another format."
+                )
         else:
             _put_points(file, table)
         obsm = file["obsm"] if "obsm" in file else _put_group(file, "obsm")
@@ -183,6 +191,21 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
             del obsm[name]
         _put(obsm, name, embedding)
         _put_note(file, name, note)
+
+
+def _entry(key: str) -> str:
+    """Return the name in obsm that a key means."""
+    name = key.removeprefix("obsm/")
+    if not name or "/" in name:
+        raise ValueError(f"key={key!r} is not a name in obsm; pass one without a slash.")
+    return name
+
+
+def has_entry(path: Path, key: str) -> bool:
+    """Say whether obsm has an entry of this name."""
+    h5py, name = need("h5py", path), _entry(key)
+    with blame(path, *DAMAGE), h5py.File(path, "r") as file:
+        return "obsm" in file and name in file["obsm"]
 
 
 def _put_note(file: Any, name: str, note: str) -> None:

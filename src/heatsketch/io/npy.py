@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from heatsketch._typing import Array
+from heatsketch.io.reading import Reading
 from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
 KEEPS_METADATA = False
 
 
-def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
+def read(path: Path, how: Reading) -> Table:
     """Read the points; the file has no names, ids or labels."""
-    refuse_key(key, path)
+    refuse_key(how.key, path)
     with path.open("rb") as stream:
         size = claimed_size(stream, path)
     held = path.stat().st_size

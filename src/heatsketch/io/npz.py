@@ -10,22 +10,31 @@ from heatsketch._typing import Array
 from heatsketch.io.files import DAMAGE, blame, check_budget, listed
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.npy import claimed_size, read_header
-from heatsketch.io.table import Names, Table, choose_label, default_names, named_extra, refuse_key
+from heatsketch.io.reading import Reading
+from heatsketch.io.table import (
+    Names,
+    Table,
+    choose_label,
+    default_names,
+    named_extra,
+    refuse_key,
+    require,
+)
 from heatsketch.io.values import as_csr, as_float
 
 KEEPS_METADATA = True
 
 
-def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
+def read(path: Path, how: Reading) -> Table:
     """Read the array `key`; every other array with one item per point is an id or a label."""
     with blame(path, *DAMAGE, NotImplementedError), zipfile.ZipFile(path) as archive:
         check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
         shapes = _shapes(archive, path)
         if {"format", "shape", "data", "indices", "indptr"} <= set(shapes):
-            refuse_key(key, path)
+            refuse_key(how.key, path)
             values = _sparse(archive, path)
             return Table(values, default_names(values), {}, None, str(path))
-        chosen = _choice(shapes, key, path)
+        chosen = _choice(shapes, how.key, path)
         values = as_float(read_member(archive, chosen, path), f"{chosen} in {path}")
         columns = default_names(values)
         if shapes.get("columns") == (len(columns),):
@@ -36,7 +45,7 @@ def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
             if shape == values.shape[:1] and name not in (chosen, "columns")
         }
         note = read_member(archive, KEY, path).tolist() if shapes.get(KEY) == () else ""
-    chosen_label = choose_label(extra, ids) or ("y" if "y" in extra else None)
+    chosen_label = choose_label(extra, how.ids) or ("y" if "y" in extra else None)
     return Table(values, columns, extra, chosen_label, str(path), decoded(note))
 
 
@@ -71,8 +80,7 @@ def _shapes(archive: zipfile.ZipFile, path: Path) -> dict[str, tuple[int, ...]]:
 
 def _choice(shapes: dict[str, tuple[int, ...]], key: str | None, path: Path) -> str:
     if key is not None:
-        if key not in shapes:
-            raise ValueError(f"{path} has no array {key!r}; choose from {listed(shapes)}.")
+        require([key], shapes, path, "array")
         return key
     tables = [name for name, shape in shapes.items() if len(shape) == 2]
     named = [name for name in ("X", "embedding") if name in shapes]

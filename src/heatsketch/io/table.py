@@ -1,19 +1,22 @@
 """The table that all formats read and write, and the rules for its columns."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from heatsketch._checks import did_you_mean
 from heatsketch._typing import Array
+from heatsketch.io.files import listed
 
 Names = tuple[str, ...]
 
 # Columns with these names, in upper or lower case, are not features even if they are numbers.
 # pandas writes a row index to .csv under the empty name and to .parquet under the last one. A name
 # that begins with "label_" is a label, too.
-ID_NAMES = ("id", "index", "_index", "", "__index_level_0__")
+# Read again, that index is "Unnamed: 0" for pandas; R's row names are "rownames" or "...1".
+ID_NAMES = ("id", "index", "_index", "", "__index_level_0__", "unnamed: 0", "rownames", "...1")
 LABEL_NAMES = ("label", "labels", "target", "class")
 
 _MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
@@ -29,6 +32,7 @@ class Table:
     label: str | None  # the column of `extra` for colours
     source: str  # path or built-in name
     metadata: dict[str, Any] = field(default_factory=dict)  # how the values were made, if known
+    notes: tuple[str, ...] = ()  # what reading changed: rows left out, gaps filled, standardised
 
 
 def is_id(name: str) -> bool:
@@ -64,6 +68,24 @@ def refuse_key(key: str | None, source: Any) -> None:
     """Raise if a key is given for a source with a single array."""
     if key is not None:
         raise ValueError(f"key={key!r} but {source} holds a single table; leave out the key.")
+
+
+def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column") -> None:
+    """Raise for the first name that is not known; the message suggests a similar one."""
+    known = [str(name) for name in known]
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ValueError(f"{source} has no {what} {name!r}; choose from {listed(known)}{hint}.")
+
+
+def refuse_repeated(names: Sequence[str], source: Any) -> None:
+    """Raise if two columns have the same name."""
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(
+            f"{source} has columns with the same name: {listed(repeated)}; rename them."
+        )
 
 
 def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:

@@ -1,31 +1,57 @@
-""".csv and .tsv files."""
+""".csv, .tsv and .txt files, and .gz of them."""
 
-import csv
+import re
+import warnings
 from collections.abc import Sequence
+from gzip import GzipFile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from heatsketch._typing import Array
-from heatsketch.io.arrow import extra_columns, feature_names, features, with_embedding
+from heatsketch.io.arrow import extra_columns, features, with_embedding
 from heatsketch.io.files import blame, need
-from heatsketch.io.table import Names, Table, choose_label, is_id, objects, refuse_key
+from heatsketch.io.layout import Layout, contents, find_layout, line_of
+from heatsketch.io.reading import Reading
+from heatsketch.io.table import (
+    Names,
+    Table,
+    choose_label,
+    is_id,
+    objects,
+    refuse_key,
+    refuse_repeated,
+)
 
 KEEPS_METADATA = False
+_FEWEST_COUNTED = 10  # rows; in fewer, numbers follow each other by chance
 
 
-def read(path: Path, key: str | None, label: Names, ids: Names) -> Table:
+def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
-    refuse_key(key, path)
-    names = _column_names(path)
-    table = _parse(path, names)
-    chosen = feature_names(table, label + ids, path)
+    refuse_key(how.key, path)
+    need("pyarrow", path)
+    layout, data = find_layout(contents(path), path, how)
+    refuse_repeated(layout.names, path)
+    table = _parse(path, data, layout, how)
+    table = table.drop_columns([name for name in table.column_names if _is_blank(table, name)])
+
+    def place(row: int) -> str:
+        return f"row {row} (line {line_of(row, data, layout)} of the file)"
+
+    values, chosen, notes = features(table, how, path, place)
+    if how.strict and not how.features and chosen[0] == table.column_names[0]:
+        _warn_of_index(table, path)
     others = [name for name in table.column_names if name not in set(chosen)]
     # The other columns are read again as text, so that an id 007 stays 007.
-    texts = _parse(path, names, as_text=others) if others else table
+    texts = _parse(path, data, layout, how, as_text=others) if others else table
+    ids = how.ids
     extra = {
         name: _extra_column(table[name], texts[name], name in ids or is_id(name)) for name in others
     }
-    return Table(features(table, chosen), chosen, extra, choose_label(extra, ids), str(path))
+    label = choose_label(extra, ids + how.exclude)
+    return Table(values, chosen, extra, label, str(path), notes=notes)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
@@ -35,56 +61,57 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
         _safe_text(pa.array([name]))[0].as_py(): _safe_text(column)
         for name, column in extra_columns(table, names).items()
     }
-    options = pacsv.WriteOptions(delimiter=_delimiter(draft))
-    pacsv.write_csv(with_embedding(columns, embedding, names), draft, options)
+    suffixes = [suffix.lower() for suffix in draft.suffixes]
+    options = pacsv.WriteOptions(delimiter="," if ".csv" in suffixes[-2:] else "\t")
+    with draft.open("wb") as file:
+        # Without name and date: equal content, equal bytes.
+        packed = GzipFile("", "wb", fileobj=file, mtime=0) if suffixes[-1] == ".gz" else file
+        with packed as stream:
+            pacsv.write_csv(with_embedding(columns, embedding, names), stream, options)
 
 
-def _delimiter(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
-
-
-def _column_names(path: Path) -> list[str]:
-    """Return x0, x1, … if the first row holds numbers only, nothing if it is a header."""
-    with (
-        blame(path, csv.Error),
-        path.open(encoding="utf-8-sig", errors="replace", newline="") as stream,
-    ):
-        cells = next(filter(None, csv.reader(stream, delimiter=_delimiter(path))), [])
-    if not cells:
-        raise ValueError(f"{path} is empty; pass a table with at least one row.")
-    return [] if _is_header(cells) else [f"x{j}" for j in range(len(cells))]
-
-
-def _is_header(cells: list[str]) -> bool:
-    numbered = cells[1:] if cells[0] == "" else cells  # the index of a pandas frame has no name
-    if numbered == [str(j) for j in range(len(numbered))] and (len(numbered) > 2 or cells[0] == ""):
-        return True
-    filled = [cell for cell in cells if cell.strip()]
-    return not filled or not all(map(_is_number, filled))
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell
-
-
-def _parse(path: Path, names: list[str], as_text: Sequence[str] = ()) -> Any:
+def _parse(
+    path: Path, data: bytes, layout: Layout, how: Reading, as_text: Sequence[str] = ()
+) -> Any:
     """Parse in one block, so that all rows determine the type of a column."""
     pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
-    block = min(max(path.stat().st_size + 1, 2**20), 2**31 - 1)
+    block = min(max(len(data) + 1, 2**20), 2**31 - 1)
     with blame(path, pa.ArrowException, OSError):
         return pacsv.read_csv(
-            path,
+            pa.BufferReader(data),
             read_options=pacsv.ReadOptions(
-                column_names=names or None, use_threads=False, block_size=block
+                column_names=layout.names,
+                skip_rows=layout.skip,
+                use_threads=False,
+                block_size=block,
             ),
-            parse_options=pacsv.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True),
+            parse_options=pacsv.ParseOptions(delimiter=layout.sep, newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(
-                include_columns=list(as_text), column_types=dict.fromkeys(as_text, pa.string())
+                include_columns=list(as_text),
+                column_types=dict.fromkeys(as_text, pa.string()),
+                decimal_point=how.decimal,
             ),
+        )
+
+
+def _is_blank(table: Any, name: str) -> bool:
+    """Say whether a column has neither a name nor data: separators at the end of all lines."""
+    unnamed = name == "" or re.fullmatch(r"column \d+", name)
+    return bool(unnamed) and table[name].null_count == table.num_rows > 0
+
+
+def _warn_of_index(table: Any, path: Path) -> None:
+    """Warn if the first column, which is a feature, counts the rows."""
+    import pyarrow as pa
+
+    name, column = table.column_names[0], table.column(0)
+    if not pa.types.is_integer(column.type) or column.null_count or len(column) < _FEWEST_COUNTED:
+        return
+    if (np.diff(column.to_numpy()) == 1).all():
+        warnings.warn(
+            f"column {name!r} of {path} counts the rows and is used as a feature; if it is an "
+            "index, name it with ids (--id) or exclude (--exclude).",
+            stacklevel=6,
         )
 
 

@@ -1,0 +1,465 @@
+"""Tables as spreadsheets, R and people write them give the numbers, or an error that says where."""
+
+import gzip
+import io as streams
+import itertools
+import sys
+
+import numpy as np
+import pytest
+
+from heatsketch import io
+
+pytest.importorskip("pyarrow")
+
+rng = np.random.default_rng(0)
+X = np.round(rng.normal(size=(30, 3)), 3)
+KIND = ["ab"[j % 2] for j in range(30)]
+
+
+def cells(decimal="."):
+    return [[f"{x:.3f}".replace(".", decimal) for x in row] for row in X]
+
+
+def text(rows=None, header=("x", "y", "z"), sep=",", end="\n", kind=True, front=None):
+    """Write the table; `front` makes a first cell of each row, which the header does not name."""
+    rows = cells() if rows is None else rows
+    lines = [] if header is None else [sep.join([*header, "kind"] if kind else header)]
+    for j, row in enumerate(rows):
+        first = [] if front is None else [front(j)]
+        lines.append(sep.join([*first, *row, *([KIND[j]] if kind else [])]))
+    return end.join(lines) + end
+
+
+def saved(folder, content, name="t.csv"):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def changed(value, row=5, column=1):
+    rows = cells()
+    rows[row][column] = value
+    return rows
+
+
+quoted = [[f'"{cell}"' for cell in row] for row in cells(",")]
+
+SAME = {
+    "semicolons": text(sep=";"),
+    "tabs": text(sep="\t"),
+    "bars": text(sep="|"),
+    "Windows": text(end="\r\n"),
+    "old Mac": text(end="\r"),
+    "empty lines": text(end="\n\n"),
+    "UTF-8 with mark": "\ufeff" + text(),
+    "UTF-16": text().encode("utf-16"),
+    "comments": "# made by a machine, today\n# in cm\n" + text(),
+    "Excel names the separator": "sep=;\n" + text(sep=";"),
+    "separator after all": text().replace("\n", ",\n"),
+    "separator after the rows": text().replace("a\n", "a,\n").replace("b\n", "b,\n"),
+    "spaces around": text(sep=" , "),
+    "plus signs": text([[f"+{c}" if c[0] != "-" else c for c in row] for row in cells()]),
+    "R with names": text(front=lambda j: f'"r{j}"'),
+    "R with an unnamed column": text(header=('""', '"x"', "y", "z"), front=str),
+    "pandas read an index": text(header=("Unnamed: 0", "x", "y", "z"), front=str),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_same_numbers_in_another_layout(tmp_path, case):
+    table = io.read_table(saved(tmp_path, SAME[case]))
+    np.testing.assert_array_equal(table.values, X)
+    assert table.columns == ("x", "y", "z")
+    assert [kind.strip() for kind in table.extra["kind"]] == KIND
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.csv.gz", "t.tsv.gz", "T.TXT.GZ"])
+@pytest.mark.parametrize("sep", [",", ";", "\t"])
+def test_other_suffixes_of_text(tmp_path, name, sep):
+    content = text(sep=sep).encode()
+    path = saved(tmp_path, gzip.compress(content) if name.lower().endswith("z") else content, name)
+    np.testing.assert_array_equal(io.read_table(path).values, X)
+
+
+@pytest.mark.parametrize("blank", [" ", "   ", "  \t "])
+def test_blanks_separate_in_txt_and_where_they_are_named(tmp_path, blank):
+    content = text(sep=blank, front=lambda j: f'"row {j}"')
+    for name, options in (("t.txt", {}), ("t.csv", {"sep": "space"})):
+        table = io.read_table(saved(tmp_path, content, name), **options)
+        np.testing.assert_array_equal(table.values, X)
+        assert table.extra[""][4].strip() == "row 4"
+
+
+def test_a_packed_file_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(io.files, "_FREE_BYTES", 2**20)
+    path = saved(tmp_path, gzip.compress(b"x\n" + b"1\n" * 2**21), "t.csv.gz")
+    with pytest.raises(ValueError, match="would unpack"):
+        io.read_table(path)
+    for content in (b"not gzip", gzip.compress(text().encode())[:-20]):
+        with pytest.raises(ValueError, match=r"u\.csv\.gz cannot be read"):
+            io.read_table(saved(tmp_path, content, "u.csv.gz"))
+
+
+def test_standard_input_is_text(monkeypatch):
+    content = streams.TextIOWrapper(streams.BytesIO(text(sep=";").encode()))
+    monkeypatch.setattr(sys, "stdin", content)
+    np.testing.assert_array_equal(io.read_table("-").values, X)
+
+
+# Decimal commas
+
+
+@pytest.mark.parametrize(
+    "content", [text(cells(","), sep=";"), text(quoted), text(quoted, sep="\t")]
+)
+def test_decimal_commas_are_read_if_said_and_refused_if_not(tmp_path, content):
+    path = saved(tmp_path, content)
+    np.testing.assert_array_equal(io.read_table(path, decimal=",").values, X)
+    value = cells(",")[0][0]
+    words = (
+        rf"column 'x' holds '{value}' in row 0 \(line 2 of the file\) \(30 such cells\).*--decimal"
+    )
+    with pytest.raises(ValueError, match=words):
+        io.read_table(path)
+
+
+def test_one_column_with_decimal_commas_is_not_lost(tmp_path):
+    rows = cells()
+    for row in rows:
+        row[1] = '"' + row[1].replace(".", ",") + '"'
+    path = saved(tmp_path, text(rows))
+    for missing in ("keep", "error", "drop", "median"):  # numbers are not missing
+        with pytest.raises(ValueError, match="column 'y' holds"):
+            io.read_table(path, missing=missing)
+    with pytest.raises(ValueError, match="column 'x' holds"):
+        io.read_table(path, decimal=",")
+    assert io.read_table(path, exclude="y").columns == ("x", "z")
+
+
+OTHER_NOTATION = ['"1,234.5"', "1'234.5", "1 234", "12 %", "12%", "€5", "5,0 €", "−1.5", "(1.5)"]
+
+
+@pytest.mark.parametrize("value", OTHER_NOTATION)
+def test_numbers_in_another_notation_are_refused_with_their_place(tmp_path, value):
+    path = saved(tmp_path, text(changed(value), sep=";" if value == "5,0 €" else ","))
+    for missing in ("keep", "drop"):
+        with pytest.raises(
+            ValueError, match=r"column 'y' holds .* in row 5 \(line 7 of the file\)"
+        ):
+            io.read_table(path, missing=missing)
+
+
+@pytest.mark.parametrize("value", ["01.02.2024", "1.2.3", "10-12", "A17", "e5", "12:30"])
+def test_dates_codes_and_ranges_are_text(tmp_path, value):
+    rows = [[row[0], f"{value}" if j % 2 else value[::-1], row[2]] for j, row in enumerate(cells())]
+    table = io.read_table(saved(tmp_path, text(rows)))
+    assert table.columns == ("x", "z")
+    assert table.extra["y"][1] == value
+
+
+# Cells that are not numbers
+
+
+@pytest.mark.parametrize("value", ["n.d.", "?", "-", "<0.1", "x", "#DIV/0!"])
+def test_a_bad_cell_is_named_and_the_options_settle_it(tmp_path, value):
+    path = saved(tmp_path, text(changed(value)))
+    place = (
+        rf"t\.csv: column 'y' holds '{value.replace('?', '[?]')}' in row 5 \(line 7 of the file\)"
+    )
+    for missing in ("keep", "error"):
+        with pytest.raises(ValueError, match=f"{place}.*--missing.*--exclude"):
+            io.read_table(path, missing=missing)
+    dropped = io.read_table(path, missing="drop")
+    np.testing.assert_array_equal(dropped.values, np.delete(X, 5, axis=0))
+    assert dropped.extra["kind"].tolist() == KIND[:5] + KIND[6:]
+    assert any(repr(value) in note for note in dropped.notes)
+    filled = io.read_table(path, missing="median").values
+    expected = X.copy()
+    expected[5, 1] = np.median(np.delete(X[:, 1], 5))
+    np.testing.assert_array_equal(filled, expected)
+    passed = io.read_table(path, exclude="y")
+    assert passed.columns == ("x", "z")
+    assert passed.extra["y"][5] == value
+    for option in ("label", "ids"):
+        assert io.read_table(path, **{option: "y"}).columns == ("x", "z")
+
+
+def test_cells_that_repeat_do_not_hide_the_numbers(tmp_path):
+    rows = cells()
+    for j in range(0, 30, 3):
+        rows[j][1] = rows[j + 1][1] = "below limit"  # most cells, but few of the different ones
+    with pytest.raises(ValueError, match="column 'y' holds 'below limit' in row 0"):
+        io.read_table(saved(tmp_path, text(rows)))
+
+
+def test_text_with_a_few_numbers_is_text(tmp_path):
+    rows = [[row[0], "7" if j == 3 else f"w{j}", row[2]] for j, row in enumerate(cells())]
+    assert io.read_table(saved(tmp_path, text(rows))).columns == ("x", "z")
+
+
+def test_the_line_counts_quoted_and_empty_lines(tmp_path):
+    content = '# a\n\nname,y\n"two\nlines",1\n\nb,2\nc,x\nd,4\n'
+    with pytest.raises(ValueError, match=r"holds 'x' in row 2 \(line 8 of the file\)"):
+        io.read_table(saved(tmp_path, content))
+
+
+@pytest.mark.parametrize("value", ["", " ", "NA", "nan", "None", "<NA>", "null", "#N/A"])
+@pytest.mark.parametrize("column", [0, 1])
+def test_gaps_are_gaps(tmp_path, value, column):
+    path = saved(tmp_path, text(changed(value, column=column)))
+    expected = X.copy()
+    expected[5, column] = np.nan
+    np.testing.assert_array_equal(io.read_table(path).values, expected)
+    with pytest.raises(ValueError, match=f"NaN.*row 5, column '{'xyz'[column]}'.*--missing"):
+        io.read_table(path, missing="error")
+    assert len(io.read_table(path, missing="drop").values) == 29
+
+
+def test_gaps_that_leave_nothing_are_refused(tmp_path):
+    path = saved(tmp_path, "a,b\n1,\n,2\n")
+    with pytest.raises(ValueError, match="every row of"):
+        io.read_table(path, missing="drop")
+    np.testing.assert_array_equal(io.read_table(path, missing="median").values, [[1, 2], [1, 2]])
+    path = saved(tmp_path, "a,b\n1,NA\n2,NA\n")
+    with pytest.raises(ValueError, match=r"column 'b'.*holds nothing"):
+        io.read_table(path, features=["a", "b"])
+
+
+def test_gaps_in_arrays(tmp_path):
+    values = X.astype(np.float32)
+    values[[3, 7], [0, 1]] = np.nan
+    np.save(tmp_path / "t.npy", values)
+    with pytest.raises(ValueError, match="row 3, column 'x0'"):
+        io.read_table(tmp_path / "t.npy", missing="error")
+    kept = io.read_table(tmp_path / "t.npy", missing="drop")
+    np.testing.assert_array_equal(kept.values, np.delete(values, [3, 7], axis=0))
+    assert "3, 7" in kept.notes[0]
+    filled = io.read_table(tmp_path / "t.npy", missing="median").values
+    assert filled.dtype == np.float32
+    assert filled[3, 0] == np.float32(np.nanmedian(values[:, 0]))
+    values[0, 0] = np.inf
+    np.save(tmp_path / "t.npy", values)
+    with pytest.raises(ValueError, match=r"infinity.*row 0, column 'x0'"):
+        io.read_table(tmp_path / "t.npy", missing="drop")
+
+
+# The header
+
+
+@pytest.mark.parametrize("front", [None, lambda j: f"p{j}"])
+def test_a_file_without_header_keeps_its_first_row(tmp_path, front):
+    path = saved(tmp_path, text(header=None, front=front))
+    if front is not None and X[0, 0] < X[0, 1] < X[0, 2]:
+        pytest.skip("increasing numbers may be names")
+    np.testing.assert_array_equal(io.read_table(path).values, X)
+    np.testing.assert_array_equal(io.read_table(path, header=False).values, X)
+    assert len(io.read_table(path, header=True).values) == 29
+
+
+def test_a_first_row_that_may_be_either_is_asked_about(tmp_path):
+    path = saved(tmp_path, "Paris,1.5,2.5,3.5\nRome,2,1,2\nOslo,4,3,2\n")
+    with pytest.raises(ValueError, match=r"may be a header or data.*--header.*--no-header"):
+        io.read_table(path)
+    assert io.read_table(path, header=False).values.shape == (3, 3)
+    assert io.read_table(path, header=True).columns == ("1.5", "2.5", "3.5")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["1.5", "7", "0.25"])))
+def test_a_bad_cell_in_the_first_row_is_not_a_name(tmp_path, order):
+    first = ",".join([order[0], "n.d.", *order[1:]])
+    with pytest.raises(ValueError, match=r"n\.d\."):
+        io.read_table(saved(tmp_path, f"{first}\n1,2,3,4\n5,6,7,8\n4,5,6,7\n"))
+
+
+def test_years_are_names_above_numbers_and_categories(tmp_path):
+    rows = "".join(f"{'ab'[j % 2]},{j}.5,{j * j},7\n" for j in range(12))
+    table = io.read_table(saved(tmp_path, "group,1990,1991,1992\n" + rows))
+    assert table.columns == ("1990", "1991", "1992")
+    assert len(table.values) == 12
+
+
+def test_names_after_a_comment_sign(tmp_path):
+    path = tmp_path / "t.csv"
+    np.savetxt(path, X, delimiter=",", header="x,y,z")
+    table = io.read_table(path)
+    assert table.columns == ("x", "y", "z")
+    np.testing.assert_allclose(table.values, X)
+
+
+def test_empty_names_with_data_are_kept_and_without_are_not(tmp_path):
+    table = io.read_table(saved(tmp_path, "a,,,\n1,2,,\n3,4,,\n"))
+    assert table.columns == ("a", "column 2")
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, 4]])
+    assert table.extra == {}
+
+
+def test_a_column_that_counts_the_rows_is_noticed(tmp_path):
+    path = saved(tmp_path, text(header=("nr", "x", "y", "z"), front=str))
+    with pytest.warns(UserWarning, match=r"column 'nr' .* counts the rows"):
+        assert io.read_table(path).columns == ("nr", "x", "y", "z")
+    assert io.read_table(path, ids="nr").columns == ("x", "y", "z")
+
+
+# Choice of columns
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_features_are_chosen_or_excluded(tmp_path, suffix):
+    table = io.Table(X, ("x", "y", "id"), {}, None, "made up")
+    path = tmp_path / f"t{suffix}"
+    io.write_table(path, X, table.columns, table)
+    chosen = io.read_table(path, features=["id", "x"])
+    assert chosen.columns == ("id", "x")
+    np.testing.assert_array_equal(chosen.values, X[:, [2, 0]])
+    without = io.read_table(path, exclude=["y", "id"])
+    np.testing.assert_array_equal(without.values, X[:, :1])
+    for option in ("features", "exclude"):
+        with pytest.raises(ValueError, match=r"no column 'Y'; .*did you mean 'y'"):
+            io.read_table(path, **{option: "Y"})
+    with pytest.raises(ValueError, match="column 'x' is named as a feature and"):
+        io.read_table(path, features="x", exclude="x")
+
+
+def test_a_feature_that_is_asked_for_must_be_numbers(tmp_path):
+    path = saved(tmp_path, "a,when,word\n1,2024-01-01,x\n2,2024-01-02,3\n")
+    with pytest.raises(ValueError, match="column 'when' holds values of type date"):
+        io.read_table(path, features=["a", "when"])
+    with pytest.raises(ValueError, match="column 'word' holds 'x' in row 0"):
+        io.read_table(path, features=["word"])
+
+
+def test_text_columns_of_parquet_follow_the_same_rule(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {"a": ["1,5", "2,5"], "b": ["1", " 2.5"], "c": ["x", "y"]}
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="column 'a' holds '1,5' in row 0"):
+        io.read_table(tmp_path / "t.parquet")
+    table = io.read_table(tmp_path / "t.parquet", exclude="a")
+    np.testing.assert_array_equal(table.values, [[1], [2.5]])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"missing": "dorp"}, ValueError, "did you mean 'drop'"),
+        ({"decimal": ";"}, ValueError, "decimal"),
+        ({"sep": "ab"}, ValueError, "sep='ab' is not a separator"),
+        ({"sep": 5}, ValueError, "sep=5"),
+        ({"standardize": "yes"}, TypeError, "standardize='yes'"),
+        ({"header": "no"}, TypeError, "header='no'"),
+        ({"features": 3}, TypeError, "features=3"),
+        ({"exclude": [1]}, TypeError, "exclude="),
+    ],
+)
+def test_wrong_options_are_named(tmp_path, options, error, words):
+    with pytest.raises(error, match=words):
+        io.read_table(saved(tmp_path, text()), **options)
+
+
+@pytest.mark.parametrize("option", [{"sep": ";"}, {"decimal": ","}, {"header": False}])
+def test_options_of_text_are_refused_elsewhere(tmp_path, option):
+    np.save(tmp_path / "t.npy", X)
+    for source in (tmp_path / "t.npy", "digits"):
+        with pytest.raises(ValueError, match="is for tables in text"):
+            io.read_table(source, **option)
+
+
+# Scales
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_standardised_columns_do_not_depend_on_units(tmp_path, dtype):
+    np.save(tmp_path / "a.npy", X.astype(dtype))
+    np.save(tmp_path / "b.npy", (X * [1, 4096, 0.125] + [0, 512, 8]).astype(dtype))
+    first, second = (
+        io.read_table(tmp_path / f"{name}.npy", standardize=True).values for name in "ab"
+    )
+    assert first.dtype == dtype
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-3 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(first.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(first.std(axis=0), 1, atol=1e-6)
+
+
+def test_sparse_points_are_scaled_and_stay_sparse(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    sparse.save_npz(tmp_path / "t.npz", sparse.csr_matrix(np.eye(4) * [1, 2, 3, 4]))
+    values = io.read_table(tmp_path / "t.npz", standardize=True).values
+    np.testing.assert_allclose(values.toarray(), np.eye(4) / np.sqrt(3 / 16))
+
+
+# Spreadsheets and zarr
+
+
+def test_a_sheet_is_read_by_the_same_rules(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append([])
+    book.active.append(["x", "y", "z", "kind"])
+    for row, kind in zip(X.tolist(), KIND, strict=True):
+        book.active.append([*row, kind])
+    other = book.create_sheet("bare")
+    for row in X.tolist():
+        other.append(row)
+    book.save(tmp_path / "t.xlsx")
+    table = io.read_table(tmp_path / "t.xlsx")
+    np.testing.assert_array_equal(table.values, X)
+    assert (table.columns, table.label) == (("x", "y", "z"), "kind")
+    assert table.extra["kind"].tolist() == KIND
+    np.testing.assert_array_equal(io.read_table(tmp_path / "t.xlsx", key="bare").values, X)
+    with pytest.raises(ValueError, match=r"no sheet 'Bare'.*did you mean 'bare'"):
+        io.read_table(tmp_path / "t.xlsx", key="Bare")
+    book.worksheets[0]["B8"] = "1,5"
+    book.worksheets[0]["C9"] = None
+    book.save(tmp_path / "u.xlsx")
+    with pytest.raises(
+        ValueError, match=r"column 'y' holds '1,5' in row 5 \(line 8 of the sheet\)"
+    ):
+        io.read_table(tmp_path / "u.xlsx")
+    assert np.isnan(io.read_table(tmp_path / "u.xlsx", exclude="y").values[6, 1])
+    (tmp_path / "v.xlsx").write_text("no sheet")
+    with pytest.raises(ValueError, match=r"v\.xlsx cannot be read"):
+        io.read_table(tmp_path / "v.xlsx")
+
+
+def test_zarr_arrays_and_groups(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.save_array(str(tmp_path / "a.zarr"), X)
+    np.testing.assert_array_equal(io.read_table(tmp_path / "a.zarr").values, X)
+    zarr.save_group(str(tmp_path / "g.zarr"), first=X, second=2 * X)
+    with pytest.raises(ValueError, match=r"first, second.*--key"):
+        io.read_table(tmp_path / "g.zarr")
+    np.testing.assert_array_equal(io.read_table(tmp_path / "g.zarr", key="second").values, 2 * X)
+    (tmp_path / "e.zarr").mkdir()
+    with pytest.raises(ValueError, match=r"e\.zarr cannot be read"):
+        io.read_table(tmp_path / "e.zarr")
+    note = tmp_path / "a.zarr" / "zarr.json"
+    note.write_text(note.read_text().replace("{", '{"x": "pickle",', 1))
+    with pytest.raises(ValueError, match="pickled"):
+        io.read_table(tmp_path / "a.zarr")
+
+
+def test_zarr_of_anndata_reads_as_h5ad(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    pytest.importorskip("zarr")
+    pd = pytest.importorskip("pandas")
+    obs = pd.DataFrame(
+        {"depth": X[:, 0], "type": pd.Categorical(KIND)},
+        index=pd.Index([f"c{j}" for j in range(30)], name="cell"),
+    )
+    data = anndata.AnnData(X.copy(), obs=obs, var=pd.DataFrame(index=["g1", "g2", "g3"]))
+    data.obsm["X_pca"] = X[:, :2].copy()
+    data.write_h5ad(tmp_path / "t.h5ad")
+    data.write_zarr(tmp_path / "t.zarr")
+    for key in (None, "X_pca"):
+        first, second = (
+            io.read_table(tmp_path / f"t.{form}", key=key) for form in ("h5ad", "zarr")
+        )
+        np.testing.assert_array_equal(first.values, second.values)
+        assert (first.columns, first.label) == (second.columns, second.label)
+        assert list(first.extra) == list(second.extra)
+        for name in first.extra:
+            assert first.extra[name].tolist() == second.extra[name].tolist()
+    with pytest.raises(ValueError, match="did you mean 'obsm/X_pca'"):
+        io.read_table(tmp_path / "t.zarr", key="obsm/X_pac")
