@@ -185,8 +185,14 @@ def seed_entropy(rng: Rng) -> list[int]:
     """Return 128 random bits; a Generator advances, an integer always gives the same bits."""
     if isinstance(rng, np.random.RandomState):
         return [int(word) for word in rng.randint(0, 2**32, size=4, dtype=np.uint32)]
-    words = np.random.default_rng(rng).integers(0, 2**32, size=4, dtype=np.uint32)
-    return [int(word) for word in words]
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={rng!r} (rng) is not a seed; pass None, an integer >= 0, a RandomState or "
+            "a Generator."
+        ) from None
+    return [int(word) for word in generator.integers(0, 2**32, size=4, dtype=np.uint32)]
 
 
 @dataclass(frozen=True, eq=False)

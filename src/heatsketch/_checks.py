@@ -42,14 +42,24 @@ def check_number(
     open_low: bool = False,
     open_high: bool = False,
     integer: bool = False,
+    rules: Sequence[str] = (),
 ) -> Any:
-    """Return `value` as int or float if it is a finite number in the stated range, else raise."""
+    """Return `value` as int or float if it is a finite number in the stated range, else raise.
+
+    A word among `rules`, which stands for a rule in place of a number, is returned as it is.
+    """
+    if isinstance(value, str) and value in rules:
+        return value
     kind: Any = numbers.Integral if integer else numbers.Real
     want = ("an integer" if integer else "a number") + _range_text(low, high, open_low, open_high)
+    want += "".join(f", or {rule!r}" for rule in rules)
     if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; pass {want}.")
-    value = int(value) if integer else float(value)
-    if not np.isfinite(value):
+    try:
+        value, size = (int(value) if integer else float(value)), float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is an integer beyond float64; pass {want}.") from None
+    if not np.isfinite(size):
         raise ValueError(f"{name}={value!r} is not finite; pass {want}.")
     too_low = low is not None and (value < low or (open_low and value == low))
     too_high = high is not None and (value > high or (open_high and value == high))
@@ -215,7 +225,7 @@ def _as_float_array(X: Any, name: str) -> Array:
 def _read(name: str, X: Any, **form: Any) -> Array:
     try:
         return np.asarray(X, **form)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} cannot be read as numbers: {error}; pass a numeric array.") from error
 

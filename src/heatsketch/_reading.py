@@ -34,8 +34,14 @@ def read_points(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
 
 
 def _check_columns(X: Any) -> None:
-    """Raise with the names of the columns of a data frame that are not numbers."""
-    bad = [str(name) for name in X.columns if not _is_numeric(X[name], str(name))]
+    """Raise with the names of columns of a data frame that are equal, or are not of numbers."""
+    names = list(getattr(X, "column_names", X.columns))  # the first is that of Arrow
+    repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        raise ValueError(
+            f"X has several columns with the name {', '.join(repeated[:5])}; rename them."
+        )
+    bad = [str(name) for name in names if not _is_numeric(X[name], str(name))]
     if bad:
         raise ValueError(
             f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "
@@ -51,6 +57,6 @@ def _is_numeric(column: Any, name: str) -> bool:
     warn_of_rounding(values, f"Column {name!r}")
     try:
         values.astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True

@@ -101,6 +101,13 @@ def test_legend_lies_outside_the_axes_and_shows_any_text():
     assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
+def test_long_names_are_in_the_legend_but_not_on_the_points():
+    labels = np.repeat(["Saint-Germain-en-Laye", "Nice"], 20)
+    figure = plot.scatter(points(), labels)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["Nice"]
+    assert legend_names(figure) == ["Nice", "Saint-Germain-en-Laye"]
+
+
 def test_names_are_written_at_the_class_medians_unless_they_collide():
     labels = np.repeat(["east", "west", "hidden"], [30, 20, 10])
     F = points(60) * 0.01 + np.repeat([[5.0, 0], [-5, 0], [5, 0]], [30, 20, 10], axis=0)

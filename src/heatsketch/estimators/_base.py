@@ -114,7 +114,10 @@ class DiffusionEstimator(Embedder):
         return rule_of(self.diffusion_.extend).novelty(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return names of columns: "heatsketch0", ...; of several times "heatsketch_t2_0", ...."""
+        """Return names of columns: the class and a number, as "diffusionmap0", "diffusionmap1".
+
+        Of several times, with the time between them: "heatsketch_t2_0".
+        """
         check_is_fitted(self)
         times = _as_list(self.time)
         if len(times) == 1:

@@ -133,8 +133,7 @@ class DiffusionMap(DiffusionEstimator):
             )
         if rule == "auto" or self.n_components == "auto":
             check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
-        if self.n_components != "auto":
-            check_number(self.n_components, "n_components", low=1, integer=True)
+        check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
         check_number(self.cut, "cut", low=0, open_low=True)
         if rule is None:
             for t in times:

@@ -163,11 +163,12 @@ random_state
         if len(times) > 1:
             raise ValueError(f"time={self.time!r} has {len(times)} times; pass one, or 'auto'.")
         if not _is_auto(times):
+            if isinstance(times[0], str):
+                check_number(times[0], "time", low=1, rules=("auto",))
             self._filter.check_time(times[0], whole=True)
         check_number(self.n_sketch, "n_sketch", low=1, high=MOST_COLUMNS, integer=True)
         check_choice(self.objective, "objective", OBJECTIVES)
-        if self.n_init != "auto":
-            check_number(self.n_init, "n_init", low=1, integer=True)
+        check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.share, "share", low=0, high=1, open_low=True)
         check_number(self.factor, "factor", low=1, open_low=True)
 

@@ -222,8 +222,7 @@ class MixtureDiffusion(Embedder):
         return self.kernel_.log_stationary(read_points(self, X, reset=False))
 
     def _check_parameters(self) -> None:
-        if self.n_components != "auto":
-            check_number(self.n_components, "n_components", low=1, integer=True)
+        check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
         check_number(self.tolerance, "tolerance", low=0, open_low=True)
         check_number(self.time, "time", low=1, integer=True)
         check_number(self.max_features, "max_features", low=1, integer=True)

@@ -203,8 +203,7 @@ class NearIsometricProjection(Embedder):
             )
         if self.rank is not None:
             check_number(self.rank, "rank", low=k, integer=True)
-        if self.n_init != "auto":
-            check_number(self.n_init, "n_init", low=1, integer=True)
+        check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
 

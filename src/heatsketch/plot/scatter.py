@@ -13,6 +13,7 @@ from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, check_labels, la
 from heatsketch.spectral.eigenpairs import fix_signs
 
 MAX_WRITTEN_NAMES = 12  # more names on the points would overlap
+MAX_WRITTEN_LETTERS = 13  # a longer name would hide a fifth of the points; the legend has it
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
 ORDER_SEED = 2_718_281_828  # not a likely seed of the data: equal seeds would show as structure
 
@@ -203,7 +204,7 @@ def _legend(ax: Any, colours: Sequence[str], names: tuple[str, ...]) -> None:
 
 
 def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> None:
-    """Write the names at the medians, largest categories first, without those that overlap."""
+    """Write names at the medians, largest categories first, none long or overlapping."""
     from matplotlib import patheffects
 
     halo = patheffects.withStroke(linewidth=3, foreground="white")
@@ -211,7 +212,9 @@ def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> 
     taken: list[tuple[Array, int]] = []
     for code in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
         place, length = np.median(view[codes == code], axis=0), len(names[code])
-        if any(_overlap(place - other, length + more, span) for other, more in taken):
+        if length > MAX_WRITTEN_LETTERS or any(
+            _overlap(place - other, length + more, span) for other, more in taken
+        ):
             continue
         taken.append((place, length))
         ax.text(

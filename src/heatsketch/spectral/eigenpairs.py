@@ -105,6 +105,7 @@ def eigh(
     numbering = numbered(A)
     A = as_deflated(numbering.operator)
     k = check_number(n_components, "n_components", low=1, integer=True)
+    tol = check_number(tol, "tol", low=0)
     room = A.n - A.V.shape[1]
     if k > room:
         raise ValueError(

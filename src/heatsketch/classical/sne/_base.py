@@ -92,9 +92,9 @@ class StochasticNeighborEmbedding(Embedding):
             )
         exaggeration = check_number(self.early_exaggeration, "early_exaggeration", low=1)
         compression = check_number(self.early_compression, "early_compression", low=0)
-        rate = None
-        if not (isinstance(self.learning_rate, str) and self.learning_rate == "auto"):
-            rate = check_number(self.learning_rate, "learning_rate", low=0, open_low=True)
+        rate = self.learning_rate
+        rate = check_number(rate, "learning_rate", low=0, open_low=True, rules=("auto",))
+        rate = None if rate == "auto" else rate
         return Schedule(n_iter, early, exaggeration, compression, rate)
 
 
