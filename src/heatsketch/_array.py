@@ -189,8 +189,8 @@ def seed_entropy(rng: Rng) -> list[int]:
         generator = np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"random_state={rng!r} (rng) is not a seed; pass None, an integer >= 0, a RandomState or "
-            "a Generator."
+            f"random_state={rng!r} (rng) is not a seed; pass None, an integer >= 0, a RandomState "
+            "or a Generator."
         ) from None
     return [int(word) for word in generator.integers(0, 2**32, size=4, dtype=np.uint32)]
 

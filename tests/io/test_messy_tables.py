@@ -91,6 +91,24 @@ def test_blanks_separate_in_txt_and_where_they_are_named(tmp_path, blank):
         assert table.extra[""][4].strip() == "row 4"
 
 
+def test_very_wide_and_very_long_rows(tmp_path):
+    names = [f"{'gene' * 30}{j}" for j in range(3000)]  # the header is longer than a sample
+    content = ";".join(names) + "\n" + ("1;" * 2999 + "2\n") * 3
+    table = io.read_table(saved(tmp_path, content))
+    assert table.values.shape == (3, 3000)
+    assert table.columns == tuple(names)
+    note = '"' + "one; line\n" * 30_000 + '"'
+    table = io.read_table(saved(tmp_path, f"a;note;b\n1;x;2\n3;{note};4\n5;{note};6\n"))
+    np.testing.assert_array_equal(table.values, [[1, 2], [3, 4], [5, 6]])
+
+
+@pytest.mark.parametrize("sep", [";", "\t"])
+def test_a_row_of_another_length_is_named_for_any_separator(tmp_path, sep):
+    content = text(sep=sep) + sep.join("12") + "\n"
+    with pytest.raises(ValueError, match="Row #32: Expected 4 columns, got 2"):
+        io.read_table(saved(tmp_path, content))
+
+
 def test_a_packed_file_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(io.files, "_FREE_BYTES", 2**20)
     path = saved(tmp_path, gzip.compress(b"x\n" + b"1\n" * 2**21), "t.csv.gz")

@@ -1,14 +1,15 @@
-"""Tables of points in, tables of embeddings out: .npy, .npz, .csv, .tsv, .parquet, .h5ad.
+"""Tables of points in, tables of embeddings out: arrays, text, .parquet, .h5ad; in .xlsx, .zarr.
 
 No file is trusted: sizes are checked before memory is allocated, nothing is unpickled, and a .h5ad
 file that refers to other files is refused. Files are written under a temporary name and renamed
 when complete.
 
-One module per format (`npy`, `npz`, `text`, `parquet`, `h5ad`) has its `read` and its `write`;
-`formats` maps suffixes to modules. They share `table`, the record and the rules for its columns;
-`values`, float arrays and CSR matrices; `arrow`, the columns of text and Parquet tables; `files`,
-atomic writing, limits on size, errors; `metadata`, how an embedding was made. `model` keeps fitted
-models.
+One module per format (`npy`, `npz`, `text`, `parquet`, `h5ad`; `xlsx`, `zarr`) has its `read` and
+its `write`; `formats` maps suffixes to modules. They share `table`, the record and the rules for
+its columns; `reading`, the options; `layout`, where the cells of a text are; `numerals`, which
+texts are numbers; `arrow`, the columns of text and Parquet tables; `refine`, gaps and scales;
+`values`, float arrays and CSR matrices; `files`, atomic writing, limits on size, errors;
+`metadata`, how an embedding was made. `model` keeps fitted models.
 """
 
 from heatsketch.io.files import write_atomically

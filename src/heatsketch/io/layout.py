@@ -1,11 +1,11 @@
 """The layout of a table in text: its encoding, separator, comments, header and row names."""
 
-import codecs
 import csv
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from itertools import islice, pairwise
@@ -24,6 +24,7 @@ _SEPARATORS = (
 )  # in the order in which they are tried: commas mark decimals, too
 _SAMPLE_BYTES = 2**18
 _SAMPLE_RECORDS = 100
+_LEAST_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,7 @@ def find_layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
     if sep == " ":
         data, sample, sep = _tabbed(data.decode()).encode(), _tabbed(sample), "\t"
         comment = _tabbed(comment)
-    with blame(path, csv.Error):
-        records = [(line, cells) for line, cells in _records(sample, sep) if any(cells)]
+    records = _records(sample, sep)
     if not records:
         raise ValueError(f"{path} is empty; pass a table with at least one row.")
     rows = [cells for _, cells in records]
@@ -91,18 +91,23 @@ def line_of(row: int, data: bytes, layout: Layout) -> int:
     for _ in range(layout.skip):
         text.readline()
     reader = csv.reader(text, delimiter=layout.sep)
-    next(islice(filter(None, reader), row, None))
+    with suppress(csv.Error):  # a very long cell: the line before it
+        next(islice(filter(None, reader), row, None))
     return layout.skip + reader.line_num
 
 
 def _sample(data: bytes, path: Path) -> str:
+    """Return the first lines: at least three, and as many as the sample has room for."""
+    end = lines = 0
+    while end < len(data) and (lines < _LEAST_LINES or end < _SAMPLE_BYTES):
+        end = data.find(b"\n", end) + 1 or len(data)
+        lines += 1
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(data[:_SAMPLE_BYTES])
+        text = data[:end].decode()
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} cannot be read: {error}; save it as UTF-8 (in Excel: CSV UTF-8)."
         ) from None
-    text = text if len(data) <= _SAMPLE_BYTES else text[: text.rfind("\n") + 1]
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -123,31 +128,36 @@ def _declared_separator(text: str) -> str | None:
 def _separator(text: str, path: Path) -> str:
     """Return the separator that gives all rows the same number of cells; the header may lack one.
 
-    Of several the first counts: where semicolons agree, commas mark decimals.
+    Of several the first counts: where semicolons agree, commas mark decimals. If none does so, the
+    one that does for most rows, so that the others are found when all are read.
     """
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     tried = _SEPARATORS if suffix in ("csv", "tsv") else (*_SEPARATORS, " ")
+    widths = {sep: _widths(_tabbed(text) if sep == " " else text, sep) for sep in tried}
     for missing in (0, 1):
-        for sep in tried:
-            lines = _tabbed(text) if sep == " " else text
-            widths = _widths(lines, "\t" if sep == " " else sep)
-            if len(set(widths[1:])) < 2 and widths and widths[0] + missing == widths[-1] > 1:
+        for sep, found in widths.items():
+            if found and len(set(found[1:])) < 2 and found[0] + missing == found[-1] > 1:
                 return sep
-    return "\t" if suffix == "tsv" else ","
+    default = "\t" if suffix == "tsv" else ","
+    most = {sep: Counter(w for w in found if w > 1) for sep, found in widths.items()}
+    agreeing = {sep: max(counts.values(), default=0) for sep, counts in most.items()}
+    return max((default, *tried), key=lambda sep: agreeing[sep])
 
 
 def _widths(text: str, sep: str) -> list[int]:
-    try:
-        return [len(cells) for _, cells in _records(text, sep) if any(cells)]
-    except csv.Error:
-        return []
+    """Return the number of cells of the first rows."""
+    return [len(cells) for _, cells in _records(text, "\t" if sep == " " else sep)]
 
 
-def _records(text: str, sep: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first rows that are not empty, each with the lines up to its end."""
+def _records(text: str, sep: str) -> list[tuple[int, list[str]]]:
+    """Return the first rows that are not empty, each with the number of lines up to its end."""
     reader = csv.reader(StringIO(text, newline=""), delimiter=sep)
-    for cells in islice(filter(None, reader), _SAMPLE_RECORDS):
-        yield reader.line_num, [cell.strip() for cell in cells]
+    stripped = ((reader.line_num, [cell.strip() for cell in cells]) for cells in reader)
+    found: list[tuple[int, list[str]]] = []
+    with suppress(csv.Error):  # a very long cell
+        found.extend(islice((row for row in stripped if any(row[1])), _SAMPLE_RECORDS))
+    cut = len(text) >= _SAMPLE_BYTES and len(found) >= _LEAST_LINES  # perhaps within a quoted cell
+    return found[:-1] if cut else found
 
 
 def _tabbed(text: str) -> str:

@@ -23,7 +23,8 @@ def read(path: Path, how: Reading) -> Table:
         table = file.read()
     index = [name for name in _pandas_index(table.schema) if name in table.column_names]
     values, chosen, notes = features(table, how, path, "row {}".format, ids=tuple(index))
-    others = [name for name in table.column_names if name not in set(chosen)]
+    used = set(chosen)
+    others = [name for name in table.column_names if name not in used]
     extra = {name: extra_column(table[name], f"{name} in {path}") for name in others}
     chosen_label = choose_label(extra, (*how.ids, *how.exclude, *index))
     note = (table.schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")

@@ -1,5 +1,6 @@
 """The table that all formats read and write, and the rules for its columns."""
 
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,7 +82,7 @@ def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str =
 
 def refuse_repeated(names: Sequence[str], source: Any) -> None:
     """Raise if two columns have the same name."""
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(
             f"{source} has columns with the same name: {listed(repeated)}; rename them."

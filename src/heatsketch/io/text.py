@@ -43,7 +43,8 @@ def read(path: Path, how: Reading) -> Table:
     values, chosen, notes = features(table, how, path, place)
     if how.strict and not how.features and chosen[0] == table.column_names[0]:
         _warn_of_index(table, path)
-    others = [name for name in table.column_names if name not in set(chosen)]
+    used = set(chosen)
+    others = [name for name in table.column_names if name not in used]
     # The other columns are read again as text, so that an id 007 stays 007.
     texts = _parse(path, data, layout, how, as_text=others) if others else table
     ids = how.ids

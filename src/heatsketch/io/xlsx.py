@@ -29,7 +29,8 @@ def read(path: Path, how: Reading) -> Table:
         return f"row {row} (line {row + 1 + header + empty} of the sheet)"
 
     values, chosen, notes = features(table, how, path, place)
-    others = [name for name in names if name not in set(chosen)]
+    used = set(chosen)
+    others = [name for name in names if name not in used]
     extra = {name: extra_column(table[name], f"{name} in {path}") for name in others}
     label = choose_label(extra, how.ids + how.exclude)
     return Table(values, chosen, extra, label, str(path), notes=notes)

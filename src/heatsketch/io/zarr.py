@@ -42,7 +42,7 @@ def _refuse_pickles(path: Path) -> None:
 
 def _arrays(group: Any, kind: type, prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name in group:
+    for name in sorted(group):
         node = group[name]
         inner = {prefix + name: node} if isinstance(node, kind) else None
         found |= _arrays(node, kind, f"{prefix}{name}/") if inner is None else inner
