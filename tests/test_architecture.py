@@ -14,7 +14,7 @@ import pytest
 
 # A room (a folder or a module of the package) may import those before it.
 LAYERS = (
-    ("_typing", "_array", "_checks", "_compile", "_budget", "_reading"),
+    ("_typing", "_words", "_array", "_checks", "_compile", "_budget", "_reading"),
     ("operators",),
     ("spectral",),
     ("neighbors", "graphs", "scales"),
@@ -27,7 +27,7 @@ PLACE_OF = {room: place for place, room in enumerate(r for layer in LAYERS for r
 FOUNDATION = set(LAYERS[0])
 WITH_SKLEARN = {"_reading", "neighbors", "mixture", *(r for layer in LAYERS[6:] for r in layer)}
 OPTIONAL = {
-    *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars"),
+    *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "openpyxl", "zarr"),
     *("openTSNE", "torch", "dask"),
 }
 OPERATORS = {"Dense", "Sparse", "Kernel", "LowRank", "Scaled", "Affine", "Deflated"}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import numbers
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
 
 logger = logging.getLogger("heatsketch")  # without a handler of its own
 
@@ -76,13 +76,6 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
             f"{did_you_mean(value, choices)}."
         )
     return value
-
-
-def did_you_mean(name: Any, known: Iterable[str]) -> str:
-    """Return a suggestion to append to a message: the known name that is most like this one."""
-    lower = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(str(name).lower(), lower, n=1)
-    return f"; did you mean {lower[near[0]]!r}?" if near else ""
 
 
 def name_rows(rows: np.ndarray, limit: int = 5) -> str:

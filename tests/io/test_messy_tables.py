@@ -239,6 +239,10 @@ def test_gaps_that_leave_nothing_are_refused(tmp_path):
     with pytest.raises(ValueError, match="every row of"):
         io.read_table(path, missing="drop")
     np.testing.assert_array_equal(io.read_table(path, missing="median").values, [[1, 2], [1, 2]])
+    path = saved(tmp_path, "a,b\n1,2\n3,4\n,\n")  # spreadsheets end so
+    with pytest.raises(ValueError, match=r"row\(s\) 2 .* hold no number.*missing='drop'"):
+        io.read_table(path, missing="median")
+    np.testing.assert_array_equal(io.read_table(path, missing="drop").values, [[1, 2], [3, 4]])
     path = saved(tmp_path, "a,b\n1,NA\n2,NA\n")
     with pytest.raises(ValueError, match=r"column 'b'.*holds nothing"):
         io.read_table(path, features=["a", "b"])

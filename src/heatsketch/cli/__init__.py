@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from heatsketch import __version__
+from heatsketch._words import did_you_mean
 
 __all__ = ["main"]
 
@@ -71,19 +72,14 @@ class _Parser(argparse.ArgumentParser):
         """Print the message, without the usage, and end with code 2."""
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if wrong:
-            message += self._hint(wrong[1], re.findall(r"[^\s,']+", wrong[2]))
+            message += did_you_mean(wrong[1], re.findall(r"[^\s,']+", wrong[2]))
         self.exit(2, f"heatsketch: error: {message} (see {self.prog} --help)\n")
 
     def refuse(self, arguments: Sequence[str]) -> NoReturn:
         """Raise for arguments that the command does not have."""
         options = [name for action in self._actions for name in action.option_strings]
-        hint = self._hint(arguments[0].partition("=")[0], options)
+        hint = did_you_mean(arguments[0].partition("=")[0], options)
         self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
-
-    def _hint(self, word: str, known: Sequence[str]) -> str:
-        from heatsketch._checks import did_you_mean  # slow to import
-
-        return did_you_mean(word, known)
 
 
 def _run(args: argparse.Namespace) -> int:

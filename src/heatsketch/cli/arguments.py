@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from heatsketch._checks import did_you_mean
+from heatsketch._words import did_you_mean
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.markov.affinities import AFFINITIES
 from heatsketch.neighbors import METRICS

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from heatsketch import datasets
-from heatsketch._checks import did_you_mean
 from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
 from heatsketch.io import h5ad, npy, npz, parquet, text, xlsx, zarr
 from heatsketch.io.files import blame, check_target, listed, write_atomically
 from heatsketch.io.layout import STDIN

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import did_you_mean
 from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
 from heatsketch.io.files import DAMAGE, blame, check_budget, listed, need
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.reading import Reading

@@ -101,4 +101,10 @@ def _with_medians(values: Any, table: Table) -> Any:
             f"column {table.columns[empty[0]]!r} of {table.source} holds no number, so that there "
             "is no median; exclude it (--exclude)."
         )
+    lost = np.flatnonzero(gaps.all(axis=1))
+    if len(lost):
+        raise ValueError(
+            f"row(s) {name_rows(lost)} of {table.source} hold no number, so that medians would "
+            "make points of nothing; delete them, or pass missing='drop' (--missing drop)."
+        )
     return np.where(gaps, np.nanmedian(values, axis=0), values).astype(values.dtype)

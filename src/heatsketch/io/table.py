@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import did_you_mean
 from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
 from heatsketch.io.files import listed
 
 Names = tuple[str, ...]
