@@ -78,6 +78,19 @@ def test_score_reads_other_sheets_of_the_data_if_told(table, tmp_path, capsys):
     assert "was not made from the numbers in" in warned
 
 
+@pytest.mark.parametrize(
+    "reading",
+    [5, [], {"features": 5}, {"sep": []}, {"missing": [1]}, {"key": 3}, {"header": "x"}, {"a": 1}],
+)
+def test_recorded_readings_are_not_believed(tmp_path, capsys, reading):
+    np.savetxt(tmp_path / "t.csv", cloud(30, 2, seed=1), delimiter=",", header="a,b", comments="")
+    points = io.read_table(tmp_path / "t.csv")
+    made = {"reading": reading, "columns": reading}
+    io.write_table(tmp_path / "map.npz", points.values, "uv", points, metadata=made)
+    assert run("score", tmp_path / "t.csv", tmp_path / "map.npz") in (0, 1)
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_a_column_that_is_lost_stops_the_run(table, tmp_path, capsys):
     for given, words in (
         ((), "'length' holds"),

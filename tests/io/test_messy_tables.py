@@ -168,6 +168,15 @@ def test_numbers_in_another_notation_are_refused_with_their_place(tmp_path, valu
             io.read_table(path, missing=missing)
 
 
+@pytest.mark.parametrize("unit", ["kg", "°C", "mg/l"])
+def test_numbers_with_one_unit_are_not_lost(tmp_path, unit):
+    rows = [[row[0], f"{row[1]} {unit}", row[2]] for row in cells()]
+    with pytest.raises(ValueError, match=rf"column 'y' holds '.* {unit}' in row 0.*units"):
+        io.read_table(saved(tmp_path, text(rows)))
+    rows[3][1] = "3 others"
+    assert io.read_table(saved(tmp_path, text(rows))).columns == ("x", "z")
+
+
 @pytest.mark.parametrize("value", ["01.02.2024", "1.2.3", "10-12", "A17", "e5", "12:30"])
 def test_dates_codes_and_ranges_are_text(tmp_path, value):
     rows = [[row[0], f"{value}" if j % 2 else value[::-1], row[2]] for j, row in enumerate(cells())]

@@ -14,6 +14,7 @@ _SPACE = "['’_ \u00a0\u2009\u202f]"
 _GROUPS = f"[0-9]{{1,3}}(([.][0-9]{{3}})+|(,[0-9]{{3}})+|({_SPACE}[0-9]{{3}})+)"
 _BODY = f"(({_GROUPS}|[0-9]+)([.,][0-9]*)?|[.,][0-9]+)"
 _OTHER = f"^[(]?[-+−–]? ?[$€£¥]? ?{_BODY}([eE][-+−]?[0-9]+)?{_SPACE}?[%‰$€£¥]?[)]?$"
+_WITH_UNIT = f"^[-+−–]?{_BODY} [A-Za-zµμ°Ω%/²³]{{1,8}}$"
 
 
 def as_numbers(
@@ -39,6 +40,8 @@ def as_numbers(
     if how.decimal == ",":
         number = pc.and_(number, pc.invert(pc.match_substring(text, ".")))
     if not (asked or _mostly(text, pc.or_(number, _in_other_notation(text)))):
+        if how.strict and (measured := _in_one_unit(text)) is not None:
+            raise ValueError(_complaint(text, measured, name, how, place, _remedy_of_notation))
         return None, ""
     bad = pc.and_(pc.invert(number), pc.is_valid(text))
     other = pc.and_(bad, _in_other_notation(text))
@@ -56,6 +59,17 @@ def _in_other_notation(text: Any) -> Any:
     import pyarrow.compute as pc
 
     return pc.match_substring_regex(text, _OTHER)
+
+
+def _in_one_unit(text: Any) -> Any:
+    """Return which cells are numbers with a unit after a blank, if all are and the unit is one."""
+    import pyarrow.compute as pc
+
+    measured = pc.match_substring_regex(text, _WITH_UNIT)
+    if not pc.all(measured).as_py() or not pc.any(measured).as_py():
+        return None
+    units = pc.unique(pc.replace_substring_regex(pc.drop_null(text), "^.* ", ""))
+    return measured if len(units) == 1 else None
 
 
 def _mostly(text: Any, numeric: Any) -> bool:
@@ -93,7 +107,7 @@ def _remedy_of_notation(value: str, how: Reading) -> str:
         )
     return (
         f"write numbers with {how.decimal!r} for decimals and without signs for thousands, "
-        "currency or per cent, or pass exclude (--exclude) if this is not a feature"
+        "currencies, per cent or units, or pass exclude (--exclude) if this is not a feature"
     )
 
 

@@ -44,6 +44,8 @@ class Reading:
             value = getattr(self, name)
             if not isinstance(value, bool) and not (name == "header" and value is None):
                 raise TypeError(f"{name}={value!r}; pass True or False.")
+        if self.key is not None and not isinstance(self.key, str):
+            raise TypeError(f"key={self.key!r}; pass the name of an array.")
         if self.sep is not None:
             object.__setattr__(self, "sep", _as_separator(self.sep))
         twice = sorted(set(self.features) & set(self.others))
