@@ -81,7 +81,7 @@ def predict(
     n_sketch: int = 128,
     affinity: str = "knn",
     n_neighbors: int = 15,
-    max_features: int = 500,
+    max_features: int = 200,
     stored: int | None = None,
 ) -> Prediction:
     """Predict the memory that a fit takes beyond the data, from their shape alone.
@@ -94,7 +94,7 @@ def predict(
     n_components, time, n_sketch, affinity, n_neighbors
         As of the estimators. With "radius", `n_neighbors` is the mean number of points within the
         radius, which the shape does not determine.
-    max_features : int, default 500
+    max_features : int, default 200
         Of "mixture-diffusion": an upper bound of its coordinates.
     dtype : float32 or float64, default float64
         Of the data.

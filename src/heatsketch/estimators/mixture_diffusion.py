@@ -1,7 +1,6 @@
 """Mixture diffusion: coordinates from a Gaussian mixture, which needs no training points later."""
 
 import time as clock
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -11,13 +10,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
 from heatsketch._array import seed_entropy
-from heatsketch._checks import ConvergenceWarning, check_choice, check_number
+from heatsketch._checks import check_choice, check_number, warn_of_scales
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
+from heatsketch.estimators._mixture_fit import (
+    densities_left_out,
+    fitted_map,
+    log_density,
+    some,
+    typical_distance,
+    warn_of_errors,
+)
 from heatsketch.markov.novelty import LeftOut
-from heatsketch.mixture import CholeskyMap, MixtureKernel
-from heatsketch.mixture.fitting import best_mixture, fit_mixture, refitted
+from heatsketch.mixture import MixtureKernel, Whitening
+from heatsketch.mixture.fitting import best_mixture, fit_mixture, rescaled
 from heatsketch.mixture.maps import draw
 from heatsketch.mixture.steps import Steps
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
@@ -25,21 +32,21 @@ from heatsketch.scales.bandwidth import RULES, rule_epsilon
 _STATIONARY_POINTS = 2000  # drawn from ν, where later steps lead: the map has to hold there, too
 _SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has enough digits
 _COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later times is estimated
-_FOLDS = 5  # in which training points are left out
-_POINTS_PER_COMPONENT = 10  # from which on parts of the points are enough to fit the mixture
-_QUANTILES = 500  # of the densities of training points that are kept
-_SCALE_POINTS = 500  # whose distances give the typical distance
+_SCALE_POINTS = 500  # whose distances are looked at at later times
+_ROUNDING = 1e-9  # of a tolerance
 
 
 class MixtureDiffusion(Embedder):
     """Embed data by the diffusion of a Gaussian mixture: a small model that maps any point.
 
-    The data become a Gaussian mixture, the mixture its MGC kernel (`MixtureKernel`), and the kernel
-    a feature map of few coordinates whose distances are the diffusion distances
-    d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), up to an error that is certified for the training
-    points and known for any other point (`distance_error`). The model consists of the mixture and
-    some pivots, without the training points; the coordinates of a point depend on no other point.
-    *Diffusion representation*; the map is `heatsketch.mixture.CholeskyMap`.
+    By default the data are whitened: up to ten principal components, each of the same variance, so
+    that neither units of features nor many dimensions make every point far from every other. They
+    become a Gaussian mixture, the mixture its MGC kernel (`MixtureKernel`), and the kernel a few
+    coordinates whose distances are the diffusion distances d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr),
+    up to an error that is certified for training points and known for others (`distance_error`).
+    The model is the mixture and some pivots, without the training points: 10 to 100 kB. A point's
+    coordinates depend on no other point. *Diffusion representation*; the map is `CholeskyMap` of
+    `heatsketch.mixture`.
 
     Parameters
     ----------
@@ -47,16 +54,19 @@ class MixtureDiffusion(Embedder):
         Number of coordinates, the most important first; "auto": as many as the tolerance needs.
         Fewer have a larger error, `diagnostics_["distance_error"]`. They are float32 if X is, as
         far as float32 can hold them (in many dimensions densities are tiny, or huge).
-    epsilon : float, "ksum", "median" or "nearest", default "ksum"
-        ε of the kernel, in squared data units. The kernel falls off like exp(-|x-y|²/2ε), so the
-        rules return half their value for exp(-|x-y|²/ε).
+    epsilon : float, "auto", "ksum", "median" or "nearest", default "auto"
+        ε of the kernel, which falls off like exp(-|x-y|²/2ε): rules return half their value for
+        exp(-|x-y|²/ε). "auto": the data are whitened, and ε is half the median squared distance
+        then; the unit of length is such that the root mean square of diffusion distances after a
+        step is 1. With anything else the data stay as they are, and ε is in their squared units.
     mixture : None, int, or GaussianMixture or BayesianGaussianMixture, default None
         A fitted mixture is used as it is; one that is not fitted is fitted with its own
-        parameters. An int is the number of components; None: the Bayesian information criterion
-        chooses from 1 to 10 (the search stops after two numbers in a row that are worse than the
-        best). `sklearn.base.clone`, and so every search over parameters, forgets a fit: pass
+        parameters; for neither are the data whitened, and "auto" is "median" then. An int is the
+        number of components; None: the Bayesian information criterion chooses from 1 to 10 (the
+        search stops after two numbers in a row that are worse than the best).
+        `sklearn.base.clone`, and so every search over parameters, forgets a fit: pass
         ``FrozenEstimator(fitted)`` there.
-    tolerance : float, default 0.01
+    tolerance : float, default 0.1
         Largest error of a distance, as a share of the root mean square distance.
     time : int >= 1, default 1
         Steps of the diffusion. Later times are in closed form for one component; for several they
@@ -65,15 +75,18 @@ class MixtureDiffusion(Embedder):
         first step, on the training points and on 2,000 points drawn from ν; distances shrink with
         time, so that the relative error grows, and `diagnostics_["distance_error"]` is estimated
         then, not certified.
-    max_features : int, default 500
-        Largest number of coordinates for the tolerance. Data in many dimensions need many if ε is
-        small, as nearly every point is far from every other then.
+    max_features : int, default 200
+        Largest number of coordinates for the tolerance; a file takes 12 bytes times its square.
+        Many are needed where most points are far from all others: ε is small, or many are outliers.
     random_state : int, RandomState, Generator or None, default None
         For the fit of the mixture and for samples.
 
     Attributes
     ----------
     embedding_ : array (n, k)
+    whitening_ : Whitening or None
+        The map ``whitening_(X)`` (n, q) to the coordinates of `kernel_`, `features_`, `mixture_`
+        and `epsilon_`: `heatsketch.mixture.Whitening`. None: those of the data.
     kernel_ : MixtureKernel
         Closed forms: densities, distances, anomaly scores, gradients.
     features_ : CholeskyMap
@@ -83,7 +96,7 @@ class MixtureDiffusion(Embedder):
     mixture_ : estimator
         The mixture, fitted or given.
     stationary_ : array (n,)
-        ν at the training points (`score_samples` returns log ν at any points).
+        ν at the training points, in the coordinates of `kernel_`.
     epsilon_ : float
     diagnostics_ : dict
         `mixture_components`; `bic` of 1, 2, ... components, as far as they were tried;
@@ -115,12 +128,12 @@ class MixtureDiffusion(Embedder):
     def __init__(
         self,
         n_components: int | str = "auto",
-        epsilon: float | str = "ksum",
+        epsilon: float | str = "auto",
         mixture: Any = None,
-        tolerance: float = 0.01,
+        tolerance: float = 0.1,
         time: int = 1,
         *,
-        max_features: int = 500,
+        max_features: int = 200,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -144,6 +157,8 @@ class MixtureDiffusion(Embedder):
         ConvergenceWarning
             The tolerance needs more than `max_features` coordinates;
             `diagnostics_["distance_error"]` is the error that was reached.
+        ScaleWarning
+            Of more than ten features one decides which components are the leading ones.
         """
         self._check_parameters()
         X = read_points(self, X, reset=True)
@@ -152,15 +167,15 @@ class MixtureDiffusion(Embedder):
         points = X.astype(np.float64, copy=False)
         rng = np.random.default_rng(seed_entropy(self.random_state))
         started = clock.perf_counter()
-        self.epsilon_ = self._resolve_epsilon(points)
+        seeds = rng.integers(2**31, size=3).tolist()
         self.diagnostics_: dict[str, Any] = {}
-        self.mixture_ = self._fitted_mixture(points, int(rng.integers(2**31)))
-        self._set_kernel()
-        self._left_out = self._densities_left_out(points, int(rng.integers(2**31)))
+        self._fit_mixture(points, seeds[0])
+        self._left_out = densities_left_out(self, some(points, seeds[1]), seeds[1])
         fitted = clock.perf_counter()
-        self._choose_coordinates(points, int(rng.integers(2**31)))
-        self.embedding_ = self._rows_of(points, X.dtype)
-        self.stationary_ = self.kernel_.stationary(points)
+        z = self._coordinates(points)
+        self._choose_coordinates(z, seeds[2])
+        self.embedding_ = self._rows_of(z, X.dtype)
+        self.stationary_ = self.kernel_.stationary(z)
         self.diagnostics_ |= {
             "mixture_seconds": fitted - started,
             "embed_seconds": clock.perf_counter() - fitted,
@@ -176,17 +191,19 @@ class MixtureDiffusion(Embedder):
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False)
+        points = X.astype(np.float64, copy=False)
         if self._left_out is not None:
-            self._left_out.warn(self.kernel_.log_stationary(X))
-        return self._rows_of(X.astype(np.float64, copy=False), X.dtype)
+            self._left_out.warn(log_density(points, self.kernel_, self.whitening_))
+        return self._rows_of(self._coordinates(points), X.dtype)
 
     def novelty(self, X: Any) -> Array:
         """Say of points (n, m) how new they are next to the training points: (n,), from 0 to 1.
 
-        It is the share of the training points that are less new, by the density ν: 0.5 for the
-        usual point, above 0.99 for one in a hundred points of the same law, and 1 outside. Each
-        training point is left out: its density is that of the mixture after steps of the fit
-        without a fifth of the points. (A mixture that was fitted before is used as it is.)
+        It is the share of the training points that are less new, by the density that
+        `score_samples` returns: 0.5 for the usual point, above 0.99 for one in a hundred points of
+        the same law, and 1 outside. Each training point is left out: its density is that of the
+        mixture after steps of the fit without a fifth of the points. (A mixture that was fitted
+        before is used as it is.)
         """
         check_is_fitted(self)
         if self._left_out is None:
@@ -214,12 +231,16 @@ class MixtureDiffusion(Embedder):
                 "point is not known; use the estimate diagnostics_['distance_error'] of the fit."
             )
         X = read_points(self, X, reset=False)
-        return self._missing(X.astype(np.float64, copy=False))
+        return self._missing(self._coordinates(X.astype(np.float64, copy=False)))
 
     def score_samples(self, X: Any) -> Array:
-        """Return log ν(x), (n,), the logarithm of the stationary density."""
+        """Return log ν(x), (n,), the logarithm of the stationary density, in units of the data.
+
+        Where principal components are left out, they have a normal density of their own.
+        """
         check_is_fitted(self)
-        return self.kernel_.log_stationary(read_points(self, X, reset=False))
+        X = read_points(self, X, reset=False)
+        return log_density(X.astype(np.float64, copy=False), self.kernel_, self.whitening_)
 
     def _check_parameters(self) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
@@ -227,34 +248,52 @@ class MixtureDiffusion(Embedder):
         check_number(self.time, "time", low=1, integer=True)
         check_number(self.max_features, "max_features", low=1, integer=True)
         if isinstance(self.epsilon, str):
-            check_choice(self.epsilon, "epsilon", RULES)
+            check_choice(self.epsilon, "epsilon", ("auto", *RULES))
         else:
             check_number(self.epsilon, "epsilon", low=0, open_low=True)
 
-    def _resolve_epsilon(self, X: Array) -> float:
+    def _fit_mixture(self, X: Array, seed: int) -> None:
+        """Set the mixture of points (n, m), its coordinates, its ε and its kernel."""
+        sample, self.whitening_ = some(X, seed), None
+        own = hasattr(self.mixture, "fit") or hasattr(self.mixture, "means_")
+        if self.epsilon == "auto" and not own:
+            self.whitening_ = Whitening.of(sample, seed)
+            if X.shape[1] > self.whitening_.n_directions:
+                warn_of_scales(X)
+        z = self._coordinates(X)
         if isinstance(self.epsilon, str):
-            return rule_epsilon(X, self.epsilon) / 2
-        return float(self.epsilon)
+            rule = "median" if self.epsilon == "auto" else self.epsilon
+            self.epsilon_ = rule_epsilon(z, rule) / 2
+        else:
+            self.epsilon_ = float(self.epsilon)
+        self.mixture_ = self._fitted_mixture(self._coordinates(sample), seed)
+        if self.whitening_ is not None:
+            kernel = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_)
+            unit = typical_distance(kernel, z, seed) ** (2 / z.shape[1])  # d² is a density
+            self.whitening_ = self.whitening_.scaled(unit)
+            self.mixture_ = rescaled(self.mixture_, np.full(z.shape[1], unit))
+            self.epsilon_ *= unit**2
+        self._set_kernel(z.shape[1])
 
-    def _fitted_mixture(self, X: Array, seed: int) -> Any:
+    def _fitted_mixture(self, sample: Array, seed: int) -> Any:
         if hasattr(self.mixture, "means_"):
             return self.mixture
-        rows = np.random.default_rng(seed).permutation(len(X))[: memory.MIXTURE_FIT_ROWS]
-        sample = X[np.sort(rows)]
         if self.mixture is None:
-            best, self.diagnostics_["bic"] = best_mixture(sample, seed)
+            best, bic = best_mixture(sample, seed)
+            shift = 0.0 if self.whitening_ is None else 2 * len(sample) * self.whitening_.log_volume
+            self.diagnostics_["bic"] = [value - shift for value in bic]  # in units of the data
             return best
         if hasattr(self.mixture, "fit"):
             return clone(self.mixture).fit(sample)
-        count = check_number(self.mixture, "mixture", low=1, high=len(X), integer=True)
+        count = check_number(self.mixture, "mixture", low=1, high=len(sample), integer=True)
         return fit_mixture(sample, count, seed)[0]
 
-    def _set_kernel(self) -> None:
+    def _set_kernel(self, m: int) -> None:
         self.kernel_ = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_)
-        if self.kernel_.n_features != self.n_features_in_:
+        if self.kernel_.n_features != m:
             raise ValueError(
-                f"mixture has {self.kernel_.n_features} features but X has "
-                f"{self.n_features_in_}; pass a mixture fitted to the same features."
+                f"mixture has {self.kernel_.n_features} features but X has {m}; pass a mixture "
+                "fitted to the same features."
             )
         if self.kernel_.n_components == 1 and self.time > 1:
             self.kernel_ = MixtureKernel.from_sklearn(
@@ -262,37 +301,19 @@ class MixtureDiffusion(Embedder):
             )
         self.diagnostics_["mixture_components"] = self.kernel_.n_components
 
-    def _densities_left_out(self, X: Array, seed: int) -> LeftOut:
-        """Return log ν at training points, each without its fifth of them."""
-        rows = np.random.default_rng(seed).permutation(len(X))[: memory.MIXTURE_FIT_ROWS]
-        x = X[rows]
-        few = len(x) < _POINTS_PER_COMPONENT * self.kernel_.n_components
-        if few or hasattr(self.mixture, "means_"):
-            log_density = self.kernel_.log_stationary(x)
-        else:
-            log_density = np.empty(len(x))
-            for fold in range(_FOLDS):
-                part = np.arange(len(x)) % _FOLDS == fold
-                mixture = refitted(self.mixture_, x[~part])
-                kernel = MixtureKernel.from_sklearn(mixture, self.epsilon_)
-                log_density[part] = kernel.log_stationary(x[part])
-        return LeftOut.of(log_density).thinned(_QUANTILES)
+    def _coordinates(self, X: Array) -> Array:
+        """Return points (n, m) in the coordinates of the kernel."""
+        return X if self.whitening_ is None else self.whitening_(X)
 
     def _choose_coordinates(self, X: Array, seed: int) -> None:
-        rows = X[np.random.default_rng(seed).permutation(len(X))[:_SCALE_POINTS]]
-        d2 = self.kernel_.squared_distance(rows, rows)
-        typical = float(np.sqrt(d2.sum() / max(1, np.count_nonzero(d2))))
-        if typical == 0:
-            raise ValueError(
-                "All points have the same transition densities up to rounding; pass points that "
-                "differ, or a smaller epsilon."
-            )
-        features = CholeskyMap(int(self.max_features))
+        typical = typical_distance(self.kernel_, X, seed)
+        tolerance = self.tolerance * typical
         steps = not self._is_first_step
         points = np.vstack([X, draw(self.kernel_, _STATIONARY_POINTS, seed)]) if steps else X
-        self.features_ = features.fit(
-            self.kernel_, tolerance=self.tolerance * typical, points=points
-        )
+        features = fitted_map(self.kernel_, tolerance, points, self.max_features)
+        self.features_ = features
+        if features.error_bound > (1 + _ROUNDING) * tolerance:
+            warn_of_errors(self)
         if features.n_features == 0:
             raise ValueError(
                 f"tolerance={self.tolerance:g} needs no coordinates, as all distances are below "
@@ -332,13 +353,12 @@ class MixtureDiffusion(Embedder):
         d = pdist(later[:_SCALE_POINTS])
         self.diagnostics_["time_error"] = steps.error(y, t)
         self.diagnostics_["typical_distance"] = float(np.sqrt(np.mean(np.square(d))))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            coarse = CholeskyMap(int(self.max_features)).fit(
-                self.kernel_,
-                tolerance=_COARSE_TOLERANCE_RATIO * self.features_.error_bound,
-                points=points,
-            )
+        coarse = fitted_map(
+            self.kernel_,
+            _COARSE_TOLERANCE_RATIO * self.features_.error_bound,
+            points,
+            self.max_features,
+        )
         if coarse.n_features == 0:
             return float(d.max())
         other = Steps.of(coarse, seed).after(coarse.transform(X[:_SCALE_POINTS]), t)

@@ -12,13 +12,14 @@ from heatsketch.estimators import MixtureDiffusion
 from heatsketch.io.files import DAMAGE, blame, check_budget, write_atomically
 from heatsketch.io.npz import read_member, write_member
 from heatsketch.markov.novelty import LeftOut
-from heatsketch.mixture import CholeskyMap, MixtureKernel
+from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
 
 FORMAT = 1
 KINDS = ("MixtureDiffusion", "MixtureKernel")
 _HEADER = "header.json"
 _MAX_HEADER_BYTES = 2**24
 _KERNEL_ARRAYS = ("weights", "means", "covariances")
+_WHITENING_ARRAYS = ("centre", "axes", "lengths", "rest_deviation")
 _PARAMETERS = ("n_components", "tolerance", "time", "max_features")
 
 
@@ -143,20 +144,37 @@ def _of_estimator(model: MixtureDiffusion) -> tuple[dict[str, Any], dict[str, Ar
         "domain": model.features_.domain,
         "diagnostics": model.diagnostics_,
     }
-    more = {"later": model.step_matrix_}
+    r, k = model.step_matrix_.shape
+    stored = model.features_.arrays
+    stored["factor"] = stored["factor"][np.tril_indices(r)]  # the rest are zeros
+    more: dict[str, Array] = {}
+    if model.time > 1 or k < r:
+        more["later"] = model.step_matrix_
+    if model.whitening_ is not None:
+        white = model.whitening_
+        values = (white.centre, white.axes, white.lengths, np.array(white.rest_deviation))
+        more |= dict(zip(_WHITENING_ARRAYS, values, strict=True))
     if model._left_out is not None:
         more["left_out"] = model._left_out.affinity
-    return header, arrays | model.features_.arrays | more
+    return header, arrays | stored | more
 
 
 def _to_estimator(
     kernel: MixtureKernel, header: dict[str, Any], arrays: dict[str, Array]
 ) -> MixtureDiffusion:
+    white = _whitening(arrays, header["n_features_in"], kernel)
     model = MixtureDiffusion(
-        epsilon=kernel.epsilon, mixture=kernel.n_components, **header["parameters"]
+        epsilon=kernel.epsilon if white is None else "auto",
+        mixture=kernel.n_components,
+        **header["parameters"],
     )
-    model.kernel_, model.epsilon_ = kernel, kernel.epsilon
+    model.whitening_, model.kernel_, model.epsilon_ = white, kernel, kernel.epsilon
     r, m = arrays["pivots"].shape
+    arrays = {"later": np.eye(r)} | arrays
+    if arrays["factor"].shape == (r * (r + 1) // 2,):
+        factor = np.zeros((r, r))
+        factor[np.tril_indices(r)] = arrays["factor"]
+        arrays["factor"] = factor
     shapes = {"origin": (1, m), "factor": (r, r), "mean": (r,), "rotation": (r, r)}
     if arrays["later"].shape[:1] != (r,) or any(arrays[k].shape != v for k, v in shapes.items()):
         raise TypeError("its arrays do not fit together")
@@ -170,6 +188,16 @@ def _to_estimator(
         model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
     model.diagnostics_ = header["diagnostics"]
     return model
+
+
+def _whitening(arrays: dict[str, Array], m: int, kernel: MixtureKernel) -> Whitening | None:
+    if "axes" not in arrays:
+        return None
+    centre, axes, lengths, rest = (arrays[name] for name in _WHITENING_ARRAYS)
+    q = kernel.n_features
+    if centre.shape != (m,) or axes.shape != (m, q) or lengths.shape != (q,):
+        raise TypeError("its arrays do not fit together")
+    return Whitening(centre, axes, lengths, float(rest))
 
 
 def _read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:

@@ -45,12 +45,18 @@ def fit_mixture(X: Array, count: int, seed: int) -> tuple[Any, float]:
         warnings.simplefilter("ignore")
         fitted.fit(Z)
         bic = float(fitted.bic(Z))
-    fitted.means_ = fitted.means_ * scale + centre
-    fitted.covariances_ = fitted.covariances_ * np.outer(scale, scale)
-    fitted.precisions_cholesky_ = fitted.precisions_cholesky_ / scale[:, None]
-    fitted.precisions_ = fitted.precisions_ / np.outer(scale, scale)
-    fitted.reg_covar = fitted.reg_covar * float(scale.min()) ** 2  # if it is fitted again
-    return fitted, bic + 2 * len(X) * float(np.log(scale).sum())
+    return rescaled(fitted, scale, centre), bic + 2 * len(X) * float(np.log(scale).sum())
+
+
+def rescaled(fitted: Any, scale: Array, centre: Array | float = 0.0) -> Any:
+    """Return a mixture of full covariances for coordinates times `scale` (m,), plus `centre`."""
+    other = deepcopy(fitted)
+    other.means_ = fitted.means_ * scale + centre
+    other.covariances_ = fitted.covariances_ * np.outer(scale, scale)
+    other.precisions_cholesky_ = fitted.precisions_cholesky_ / scale[:, None]
+    other.precisions_ = fitted.precisions_ / np.outer(scale, scale)
+    other.reg_covar = fitted.reg_covar * float(scale.min()) ** 2  # if it is fitted again
+    return other
 
 
 def refitted(mixture: Any, X: Array) -> Any:
