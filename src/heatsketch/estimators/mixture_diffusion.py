@@ -44,9 +44,9 @@ class MixtureDiffusion(Embedder):
     become a Gaussian mixture, the mixture its MGC kernel (`MixtureKernel`), and the kernel a few
     coordinates whose distances are the diffusion distances d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr),
     up to an error that is certified for training points and known for others (`distance_error`).
-    The model is the mixture and some pivots, without the training points: 10 to 100 kB. A point's
-    coordinates depend on no other point. *Diffusion representation*; the map is `CholeskyMap` of
-    `heatsketch.mixture`.
+    The model is the mixture and some pivots, without the training points, mostly 10 to 100 kB. The
+    coordinates of a point depend on no other point. *Diffusion representation*; the map is
+    `heatsketch.mixture.CholeskyMap`.
 
     Parameters
     ----------
