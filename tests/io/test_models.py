@@ -155,3 +155,23 @@ def test_pickles_are_never_read(tmp_path):
     rewritten(path, {"means.npy": buffer.getvalue()})
     with pytest.raises(ValueError, match="pickle"):
         hs.load_model(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"diagnostics": {}},
+        {"diagnostics": {"typical_distance": "far"}},
+        {"n_features_in": 3},
+        {"feature_names_in": ["a"]},
+        {"feature_names_in": [[1], [2]]},
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused_when_loaded(tmp_path, change):
+    path = tmp_path / "m"
+    hs.save_model(fitted(), path)
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+    rewritten(path, {"header.json": json.dumps(header | change)})
+    with pytest.raises(ValueError, match="cannot be read"):
+        hs.load_model(path)

@@ -1,22 +1,36 @@
 """Tables of points in, tables of embeddings out: arrays, text, .parquet, .h5ad; in .xlsx, .zarr.
 
-No file is trusted: sizes are checked before memory is allocated, nothing is unpickled, and a .h5ad
-file that refers to other files is refused. Files are written under a temporary name and renamed
-when complete.
+No file is trusted: sizes are checked before memory is allocated, nothing is unpickled, a .h5ad
+file that refers to other files is refused, and HDF5 runs in a child process, which it may crash.
+Files are written under a temporary name and renamed when complete.
 
 One module per format (`npy`, `npz`, `text`, `parquet`, `h5ad`; `xlsx`, `zarr`) has its `read` and
 its `write`; `formats` maps suffixes to modules. They share `table`, the record and the rules for
 its columns; `reading`, the options; `layout`, where the cells of a text are; `numerals`, which
 texts are numbers; `arrow`, the columns of text and Parquet tables; `refine`, gaps and scales;
-`values`, float arrays and CSR matrices; `files`, atomic writing, limits on size, errors;
-`metadata`, how an embedding was made. `model` keeps fitted models.
+`values`, float arrays and CSR matrices; `files`, atomic writing, limits on size, errors; `child`,
+the process that may die, and `hdf5`, arrays read in it; `metadata`, how an embedding was made.
+`model` keeps fitted models.
 """
 
-from heatsketch.io.files import write_atomically
-from heatsketch.io.formats import SUFFIXES, read_table, write_table
-from heatsketch.io.metadata import data_hash
-from heatsketch.io.model import load_model, save_model
-from heatsketch.io.table import ID_NAMES, LABEL_NAMES, Table
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heatsketch.io.files import write_atomically
+    from heatsketch.io.formats import SUFFIXES, read_table, write_table
+    from heatsketch.io.metadata import data_hash
+    from heatsketch.io.model import load_model, save_model
+    from heatsketch.io.table import ID_NAMES, LABEL_NAMES, Table
+
+_HOMES = {
+    "files": ("write_atomically",),
+    "formats": ("SUFFIXES", "read_table", "write_table"),
+    "metadata": ("data_hash",),
+    "model": ("load_model", "save_model"),
+    "table": ("ID_NAMES", "LABEL_NAMES", "Table"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ID_NAMES",
@@ -30,3 +44,14 @@ __all__ = [
     "write_atomically",
     "write_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name, or a module, when it is first used: child processes start quickly."""
+    if name in _HOME_OF:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _HOMES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -105,9 +105,14 @@ def _flush(path: Path, mode: int) -> None:
         os.close(handle)
 
 
+def granted(stored: int) -> int:
+    """Return the bytes that contents may take which take `stored` bytes on disk."""
+    return max(_FREE_BYTES, _MAX_UNPACKED_RATIO * stored)
+
+
 def check_budget(size: int, stored: int, what: str) -> None:
     """Refuse contents that need far more memory than the file takes on disk."""
-    if size > max(_FREE_BYTES, _MAX_UNPACKED_RATIO * stored):
+    if size > granted(stored):
         raise ValueError(
             f"{what} would unpack from {stored:,} to {size:,} bytes; if that is intended, store it "
             "sparse or uncompressed."
@@ -132,6 +137,8 @@ def blame(path: Path, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
+        if type(error) is ValueError and str(path) in str(error):
+            raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path} cannot be read: {reason}") from error
 

@@ -1,7 +1,9 @@
 """.h5ad files, the format of AnnData, read and written by h5py alone."""
 
-import math
 import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,55 +12,77 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
-from heatsketch.io.files import DAMAGE, blame, check_budget, listed, need
+from heatsketch.io.child import from_child
+from heatsketch.io.files import DAMAGE, blame, listed, need
+from heatsketch.io.hdf5 import array, check_array, check_structure, gathered, slabs
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Names, Table, choose_label, default_names, is_id, objects
 from heatsketch.io.values import as_csr, as_float
 
 KEEPS_METADATA = True
+_ODD = (AttributeError, IndexError, ValueError)  # where one kind of node is found for another
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What a file says of an array, before its data come."""
+
+    place: str
+    columns: Names | None
+    extra: dict[str, Array]
+    label: str | None
+    note: Any
+    layout: str  # "dense", "csr" or "csc"
+    shape: tuple[int, ...]
+    parts: list[tuple[tuple[int, ...], np.dtype]]  # shape and dtype of each array that follows
 
 
 def read(path: Path, how: Reading) -> Table:
-    """Read the array that `key` means; the columns of obs are the ids and labels."""
-    h5py = need("h5py", path)
-    with blame(path, *DAMAGE), h5py.File(path, "r") as file:
-        _refuse_links(file, path)
+    """Read the array that `key` means; the columns of obs are the ids and labels.
+
+    HDF5 itself runs in a child process, which a damaged file may crash.
+    """
+    need("h5py", path)
+    with closing(from_child(path, parts, path, how)) as items:
+        head: _Head = next(items)
+        arrays = [gathered(items, shape, dtype) for shape, dtype in head.parts]
+    if head.layout == "dense":
+        values = as_float(arrays[0], f"{head.place} in {path}")
+    else:
+        data, indices, indptr = arrays
+        values = as_csr(data, indices, indptr, np.array(head.shape), head.layout, path)
+    columns = default_names(values) if head.columns is None else head.columns
+    wrong = [name for name, column in head.extra.items() if len(column) != values.shape[0]]
+    if wrong or len(columns) != values.shape[1]:
+        raise ValueError(f"{path} is damaged: {head.place} does not fit {listed(wrong) or 'var'}.")
+    return Table(values, columns, head.extra, head.label, str(path), decoded(head.note))
+
+
+def parts(path: Path, how: Reading) -> Iterator[Any]:
+    """Yield a `_Head`, then its arrays, in slabs; in the child process."""
+    with _opened(path) as file:
         place = _find_array(file, how.key, path)
-        values = _matrix(file[place], f"{place} in {path}", path)
+        layout, shape, nodes = _nodes(file[place], f"{place} in {path}")
         extra = _frame(file, path)
         chosen = _label(file, extra, how.ids)
-        note = _note(file, place)
-        columns = default_names(values)
+        columns = None
         if "var" in file and not place.startswith("obsm"):
             columns = tuple(map(str, _index(file["var"], path)))
-    wrong = [name for name, column in extra.items() if len(column) != values.shape[0]]
-    if wrong or len(columns) != values.shape[1]:
-        raise ValueError(f"{path} is damaged: {place} does not fit {listed(wrong) or 'var'}.")
-    return Table(values, columns, extra, chosen, str(path), decoded(note))
+        described = [(node.shape, node.dtype) for node in nodes]
+        yield _Head(place, columns, extra, chosen, _note(file, place), layout, shape, described)
+        for node in nodes:
+            yield from slabs(node)
 
 
-def _refuse_links(file: Any, path: Path) -> None:
-    """Refuse links, virtual and external data, which make HDF5 open another file."""
+@contextmanager
+def _opened(path: Path, mode: str = "r") -> Iterator[Any]:
+    """Open a file whose structure has been looked at; errors name it."""
     import h5py
 
-    stack, seen = [file], set()
-    while stack:
-        group = stack.pop()
-        for name in group:
-            link = group.get(name, getlink=True)
-            item = group[name] if isinstance(link, h5py.HardLink) else None
-            elsewhere = isinstance(item, h5py.Dataset) and (item.is_virtual or item.external)
-            if isinstance(link, h5py.ExternalLink) or elsewhere:
-                raise ValueError(
-                    f"{path} keeps {group.name.rstrip('/')}/{name} in another file; save it as one "
-                    "file."
-                )
-            if isinstance(item, h5py.Group):
-                address = h5py.h5o.get_info(item.id).addr
-                if address not in seen:
-                    seen.add(address)
-                    stack.append(item)
+    with blame(path, *DAMAGE, *_ODD), h5py.File(path, mode) as file:
+        check_structure(file, path)
+        yield file
 
 
 def _find_array(file: Any, key: str | None, path: Path) -> str:
@@ -78,23 +102,17 @@ def _find_array(file: Any, key: str | None, path: Path) -> str:
     )
 
 
-def _array(node: Any, what: str) -> Array:
-    import h5py
-
-    if not isinstance(node, h5py.Dataset) or node.shape is None:
-        raise ValueError(f"{what} is not an array; choose another key.")
-    size = math.prod(node.shape) * node.dtype.itemsize
-    check_budget(size, node.id.get_storage_size(), what)
-    text = h5py.check_string_dtype(node.dtype)
-    return node.asstr(errors="replace")[()] if text else node[()]
-
-
-def _matrix(node: Any, what: str, path: Path) -> Any:
-    layout = str(node.attrs.get("encoding-type", "")).removesuffix("_matrix")
-    if layout not in ("csr", "csc"):
-        return as_float(_array(node, what), what)
-    data, indices, indptr = (_array(node[name], what) for name in ("data", "indices", "indptr"))
-    return as_csr(data, indices, indptr, node.attrs["shape"], layout, path)
+def _nodes(node: Any, what: str) -> tuple[str, tuple[int, ...], list[Any]]:
+    """Return layout and shape of a matrix, and the arrays that hold it."""
+    kind = str(node.attrs.get("encoding-type", "")).removesuffix("_matrix")
+    nodes = [node]
+    if kind in ("csr", "csc"):
+        nodes = [node[name] for name in ("data", "indices", "indptr")]
+    for one in nodes:
+        check_array(one, what)
+    if kind not in ("csr", "csc"):
+        return "dense", node.shape, nodes
+    return kind, tuple(node.attrs["shape"].tolist()), nodes
 
 
 def _frame(file: Any, path: Path) -> dict[str, Array]:
@@ -145,12 +163,12 @@ def _column(node: Any, what: str) -> Array | None:
     """Decode one column (n,); None for an encoding that has no plain equivalent."""
     kind = _kind(node)
     if kind in ("array", "string-array"):
-        return _array(node, what)
+        return array(node, what)
     if kind == "categorical":
         return _categorical(node, what)
     if kind.startswith("nullable"):
-        values = _array(node["values"], what).astype(object)
-        values[_array(node["mask"], what).astype(bool)] = None
+        values = array(node["values"], what).astype(object)
+        values[array(node["mask"], what).astype(bool)] = None
         return values
     return None
 
@@ -158,8 +176,8 @@ def _column(node: Any, what: str) -> Array | None:
 def _categorical(node: Any, what: str) -> Array:
     reference = node.attrs.get("categories")
     old = reference is not None
-    codes = _array(node if old else node["codes"], what)
-    categories = _array(node.file[reference] if old else node["categories"], what)
+    codes = array(node if old else node["codes"], what)
+    categories = array(node.file[reference] if old else node["categories"], what)
     if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
         raise ValueError(f"{what} has codes that no category has; the file is damaged.")
     return objects([*categories.tolist(), None])[codes]
@@ -172,25 +190,34 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     """
     name = _entry(key)
     h5py, source = need("h5py", draft), Path(table.source)
-    copied = source.suffix.lower() == ".h5ad" and source.is_file()
-    if copied:
+    if source.suffix.lower() == ".h5ad" and source.is_file():
         shutil.copyfile(source, draft)
-    with h5py.File(draft, "r+" if copied else "w") as file:
-        if copied:
-            _refuse_links(file, source)
-            held = len(_index(file["obs"], source)) if "obs" in file else len(embedding)
-            if held != len(embedding):
-                raise ValueError(
-                    f"{source} has {held} points but the embedding {len(embedding)} rows, since "
-                    "others were left out; use missing='median' (--missing) or another format."
-                )
-        else:
-            _put_points(file, table)
-        obsm = file["obsm"] if "obsm" in file else _put_group(file, "obsm")
-        if name in obsm:
-            del obsm[name]
-        _put(obsm, name, embedding)
-        _put_note(file, name, note)
+        for _ in from_child(source, _add_entry, draft, source, name, embedding, note):
+            pass
+        return
+    with h5py.File(draft, "w") as file:
+        _put_points(file, table)
+        _put_entry(file, name, embedding, note)
+
+
+def _add_entry(draft: Path, source: Path, name: str, embedding: Array, note: str) -> None:
+    """Add an embedding to a copy of a file; in the child process."""
+    with _opened(draft, "r+") as file:
+        held = len(_index(file["obs"], source)) if "obs" in file else len(embedding)
+        if held != len(embedding):
+            raise ValueError(
+                f"{source} has {held} points but the embedding {len(embedding)} rows, since "
+                "others were left out; use missing='median' (--missing) or another format."
+            )
+        _put_entry(file, name, embedding, note)
+
+
+def _put_entry(file: Any, name: str, embedding: Array, note: str) -> None:
+    obsm = file["obsm"] if "obsm" in file else _put_group(file, "obsm")
+    if name in obsm:
+        del obsm[name]
+    _put(obsm, name, embedding)
+    _put_note(file, name, note)
 
 
 def _entry(key: str) -> str:
@@ -203,9 +230,15 @@ def _entry(key: str) -> str:
 
 def has_entry(path: Path, key: str) -> bool:
     """Say whether obsm has an entry of this name."""
-    h5py, name = need("h5py", path), _entry(key)
-    with blame(path, *DAMAGE), h5py.File(path, "r") as file:
-        return "obsm" in file and name in file["obsm"]
+    need("h5py", path)
+    (found,) = from_child(path, _entries, path, _entry(key))
+    return bool(found)
+
+
+def _entries(path: Path, name: str) -> Iterator[bool]:
+    """Yield whether obsm has an entry; in the child process."""
+    with _opened(path) as file:
+        yield "obsm" in file and name in file["obsm"]
 
 
 def _put_note(file: Any, name: str, note: str) -> None:

@@ -183,9 +183,14 @@ def _to_estimator(
     model.features_ = CholeskyMap.from_arrays(kernel, arrays, header["domain"])
     model.step_matrix_ = arrays["later"]
     model._left_out = LeftOut.of(arrays["left_out"]) if "left_out" in arrays else None
+    names, known = header["feature_names_in"], header["diagnostics"]["typical_distance"]
+    if header["n_features_in"] != kernel.n_features or not isinstance(known, int | float):
+        raise TypeError("its header does not fit its arrays")
+    if names is not None and [*map(type, names)] != [str] * kernel.n_features:
+        raise TypeError("its names of features do not fit its arrays")
     model.n_features_in_ = header["n_features_in"]
-    if header["feature_names_in"] is not None:
-        model.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
     model.diagnostics_ = header["diagnostics"]
     return model
 
