@@ -3,6 +3,8 @@
 import gc
 import os
 
+import numpy as np
+import pytest
 from hypothesis import settings
 
 # Workers share the cores already: more threads than their share would wait for each other. Set
@@ -17,6 +19,22 @@ settings.register_profile("daily", derandomize=True, database=None, deadline=Non
 settings.register_profile("full", settings.get_profile("daily"), max_examples=100)
 settings.register_profile("search", derandomize=False, max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "daily"))
+
+SEED = int(os.environ.get("HEATSKETCH_SEED", "0"))
+
+
+@pytest.fixture(autouse=True)
+def _other_numbers(request, monkeypatch):
+    """Draw other random numbers in statistical tests if HEATSKETCH_SEED is not 0."""
+    if not SEED or request.node.get_closest_marker("statistical") is None:
+        return
+    usual = np.random.default_rng
+
+    def other(seed=None):
+        mine = isinstance(seed, int | np.integer | list | tuple)
+        return usual([SEED, *np.atleast_1d(seed).tolist()] if mine else seed)
+
+    monkeypatch.setattr(np.random, "default_rng", other)
 
 
 def pytest_collection_finish():

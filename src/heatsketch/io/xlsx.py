@@ -39,7 +39,7 @@ def read(path: Path, how: Reading) -> Table:
 def _rows(path: Path, key: str | None) -> tuple[list[tuple[Any, ...]], int]:
     """Return the rows of a sheet without empty edges, and the number of empty rows above."""
     openpyxl = need("openpyxl", path)
-    with blame(path, *DAMAGE, AttributeError, IndexError, SyntaxError):
+    with blame(path, *DAMAGE, AttributeError, IndexError, SyntaxError, ValueError):
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
             check_budget(size, path.stat().st_size, str(path))

@@ -1,0 +1,362 @@
+"""A fuzzer of every reader: valid files, each damaged in a reproducible way, read in a process.
+
+Case number `i` of a reader is the same damage in every run. The outcome of reading must be a
+result, or a ValueError or OSError with a message: no crash, no other error, no hang, no growth.
+
+    python tests/io/fuzz.py 20000                all readers, about 20,000 cases in all
+    python tests/io/fuzz.py 2000 h5ad            one reader
+    python tests/io/fuzz.py 1 h5ad 1234          one case, with its traceback and the file kept
+"""
+
+import argparse
+import gzip
+import io as streams
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from heatsketch import MixtureDiffusion, MixtureKernel, io
+from heatsketch.io import h5ad, model  # imported before processes are forked
+from heatsketch.io.reading import Reading
+
+SECONDS, MEGABYTES = 20, 1500  # of one case: the memory is what `check_budget` grants, and a half
+N, D = 12, 5
+NUMBERS = (0, 1, 2, 7, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1)
+NUMBERS += (2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
+WORDS = (b"nan", b"-inf", b"1e999", b"null", b"[]", b"{}", b'""', b"-1", b"0", b"true", b'"')
+WORDS += (
+    b"9" * 30,
+    b"9" * 5000,
+    b"\x00",
+    b"\xff\xfe",
+    b"\r\n",
+    b",",
+    b";;;",
+    b"\t",
+    b"#",
+    b"[" * 2000,
+)
+
+
+# Valid files
+
+
+def frame(rng):
+    values = {f"f{j}": rng.normal(size=N).round(3) for j in range(D)}
+    return pd.DataFrame(
+        values | {"id": [f"p{i}" for i in range(N)], "label": list("abc" * (N // 3))}
+    )
+
+
+def save_text(path, rng):
+    sep = "," if ".csv" in path.suffixes else "\t"
+    frame(rng).to_csv(path, sep=sep, index=False, compression="infer")
+
+
+def save_parquet(path, rng):
+    frame(rng).to_parquet(path)
+
+
+def save_xlsx(path, rng):
+    frame(rng).to_excel(path, index=False)
+
+
+def save_npy(path, rng):
+    np.save(path, rng.normal(size=(N, D)))
+
+
+def save_npz(path, rng):
+    if rng.random() < 0.5:
+        return np.savez_compressed(path, X=rng.normal(size=(N, D)), y=np.arange(N))
+    return sparse.save_npz(path, sparse.random(N, D, 0.4, format="csr", random_state=0))
+
+
+def cells(rng):
+    import anndata
+
+    X = rng.normal(size=(N, D)).astype(np.float32)
+    obs = frame(rng).set_index("id").drop(columns="f0").astype({"label": "category"})
+    obs["kept"] = pd.array([True, None] * (N // 2), dtype="boolean")
+    data = anndata.AnnData(X if rng.random() < 0.5 else sparse.csr_matrix(X * (X > 0)), obs=obs)
+    data.obsm["X_pca"] = X[:, :2]
+    return data
+
+
+def save_h5ad(path, rng):
+    cells(rng).write_h5ad(path, compression="gzip" if rng.random() < 0.5 else None)
+
+
+def save_zarr(path, rng):
+    import zarr
+
+    if rng.random() < 0.5:
+        return cells(rng).write_zarr(path)
+    version = 2 if rng.random() < 0.5 else 3
+    array = zarr.create_array(
+        str(path), shape=(N, D), chunks=(5, D), dtype="f8", zarr_format=version
+    )
+    array[...] = rng.normal(size=(N, D))
+
+
+def save_idx(path, rng):
+    path.mkdir()
+    for name, magic, shape in (("images-idx3", 3, (N, 28, 28)), ("labels-idx1", 1, (N,))):
+        header = np.array([0x800 + magic, *shape], dtype=">u4").tobytes()
+        content = header + rng.integers(0, 10, shape, dtype=np.uint8).tobytes()
+        if rng.random() < 0.5:
+            (path / f"t10k-{name}-ubyte.gz").write_bytes(gzip.compress(content))
+        else:
+            (path / f"t10k-{name}-ubyte").write_bytes(content)
+
+
+def save_model(path, rng):
+    means = rng.normal(size=(3, 2))
+    kernel = MixtureKernel(np.full(3, 1 / 3), means, np.ones(3), 2.0)
+    if rng.random() < 0.5:
+        return model.save_model(kernel, path)
+    X = np.vstack([means + 0.1 * rng.normal(size=(3, 2)) for _ in range(8)])
+    return model.save_model(MixtureDiffusion(mixture=2, random_state=0).fit(X), path)
+
+
+def read_model(path):
+    loaded = model.load_model(path)
+    if isinstance(loaded, MixtureKernel):
+        return loaded.weights
+    return loaded.transform(np.zeros((2, loaded.n_features_in_)))
+
+
+def read_h5ad(path):
+    """Read as the child process does: here every case has a process of its own already."""
+    return [*h5ad.parts(path, Reading())]
+
+
+TEXTS = ("csv", "tsv", "txt", "csv.gz", "tsv.gz")
+READERS = dict.fromkeys(TEXTS, (save_text, io.read_table)) | {
+    "npy": (save_npy, io.read_table),
+    "npz": (save_npz, io.read_table),
+    "parquet": (save_parquet, io.read_table),
+    "h5ad": (save_h5ad, read_h5ad),
+    "xlsx": (save_xlsx, io.read_table),
+    "zarr": (save_zarr, io.read_table),
+    "idx": (save_idx, io.read_table),
+    "model": (save_model, read_model),
+}
+MAY_DIE = {"h5ad"}  # in the child process; `test_child` looks at what the caller sees
+
+
+# Damage
+
+
+def damaged(data, rng):
+    """Return bytes with one to three kinds of damage."""
+    data = bytearray(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        HARMS[rng.integers(len(HARMS))](data, rng)
+    return bytes(data)
+
+
+def place(data, rng):
+    """Return a place, as often among the first bytes, where headers are, as anywhere."""
+    most = len(data) if rng.random() < 0.5 else min(len(data), 256)
+    return int(rng.integers(most + 1))
+
+
+def flip(data, rng):
+    for _ in range(rng.integers(1, 9)):
+        if data:
+            data[place(data, rng) % len(data)] ^= 1 << rng.integers(8)
+
+
+def overwrite(data, rng):
+    """Put an integer that is often wrong, of 1 to 8 bytes, in either order, at any place."""
+    width = int(rng.choice([1, 2, 4, 8]))
+    number = NUMBERS[rng.integers(len(NUMBERS))] % 256**width
+    at = place(data, rng)
+    data[at : at + width] = number.to_bytes(width, "little" if rng.random() < 0.5 else "big")
+
+
+def cut(data, rng):
+    at = place(data, rng)
+    del data[at : at + int(rng.integers(1, 64))]
+
+
+def truncate(data, rng):
+    del data[place(data, rng) :]
+
+
+def repeat(data, rng):
+    start, at = place(data, rng), place(data, rng)
+    data[at:at] = data[start : start + int(rng.integers(1, 256))] * int(rng.integers(1, 4))
+
+
+def insert(data, rng):
+    at = place(data, rng)
+    data[at:at] = WORDS[rng.integers(len(WORDS))]
+
+
+def number(data, rng):
+    """Put a word in the place of a decimal number, as JSON and tables have them."""
+    found = list(re.finditer(rb"-?\d+(\.\d+)?", bytes(data[: 2**16])))
+    if found:
+        spot = found[rng.integers(len(found))]
+        data[spot.start() : spot.end()] = WORDS[rng.integers(len(WORDS))]
+
+
+def word(data, rng):
+    """Exchange two words, so that a name, type or filter stands where another did."""
+    found = list(re.finditer(rb"[A-Za-z_|<>][A-Za-z0-9_-]+", bytes(data[: 2**16])))
+    if found:
+        one, other = (found[rng.integers(len(found))] for _ in range(2))
+        data[one.start() : one.end()] = other[0]
+
+
+HARMS = (flip, flip, overwrite, overwrite, cut, truncate, repeat, insert, number, word)
+
+
+def harm(path, rng):
+    """Damage one file of a path, often within its compressed members, whose sums then are right."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        path = files[rng.integers(len(files))]
+    data = path.read_bytes()
+    inside = rng.random() < 0.7
+    if inside and data[:2] == b"\x1f\x8b":
+        path.write_bytes(gzip.compress(damaged(gzip.decompress(data), rng), mtime=0))
+    elif inside and data[:2] == b"PK":
+        path.write_bytes(repacked(data, rng))
+    else:
+        path.write_bytes(damaged(data, rng))
+
+
+def repacked(data, rng):
+    out = streams.BytesIO()
+    with zipfile.ZipFile(streams.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        names = old.namelist()
+        chosen = names[rng.integers(len(names))]
+        for name in names:
+            content = old.read(name)
+            new.writestr(name, damaged(content, rng) if name == chosen else content)
+    return out.getvalue()
+
+
+# One case, many cases
+
+
+def make(reader, case, folder):
+    """Write the damaged file of a case and return its path."""
+    rng = np.random.default_rng([sorted(READERS).index(reader), case])
+    path = Path(folder, "mnist" if reader == "idx" else f"points.{reader}")
+    valid = Path(folder, f"valid-{case % 4}.{reader}")
+    if not valid.exists():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            READERS[reader][0](valid, np.random.default_rng(case % 4))
+    if valid.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(valid, path)
+    else:
+        shutil.copyfile(valid, path)
+    harm(path, rng)
+    return path
+
+
+def outcome(reader, path):
+    """Read, and say in a word what came of it; anything but "read" and "refused" is a fault."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            READERS[reader][1](path)
+    except (ValueError, OSError) as error:
+        unclear = (
+            isinstance(error, UnicodeError) or len(str(error)) < 15 or "points" not in str(error)
+        )
+        if unclear and "mnist" not in str(error):
+            return f"unclear: {type(error).__name__}: {error}"[:300]
+        return "refused"
+    except BaseException as error:
+        return f"foreign: {type(error).__name__}: {error}"[:300]
+    return "read"
+
+
+def run(reader, case, folder):
+    """Read one case in a process of its own, with limits; return the outcome."""
+    import resource  # POSIX only, as os.fork
+
+    path = make(reader, case, folder)
+    receive, send = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(receive)
+        signal.alarm(SECONDS)
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 2)
+        before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        top = before + MEGABYTES * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (top, top))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.write(send, outcome(reader, path).encode(errors="replace"))
+        os._exit(0)
+    os.close(send)
+    with os.fdopen(receive, "rb") as stream:
+        said = stream.read().decode()
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        return "died" if reader in MAY_DIE and name != "SIGALRM" else f"killed: {name}"
+    return said
+
+
+def faults(reader, cases, folder):
+    """Run cases; return how often each outcome came, and what is wrong, by case."""
+    counts, wrong = Counter(), {}
+    for case in cases:
+        said = run(reader, case, folder)
+        kind = said.partition(":")[0]
+        counts[kind] += 1
+        if kind not in ("read", "refused", "died"):
+            wrong[case] = said
+    return counts, wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("count", type=int, help="number of cases, of all readers together")
+    parser.add_argument("reader", nargs="?", choices=sorted(READERS))
+    parser.add_argument("first", type=int, nargs="?")
+    args = parser.parse_args()
+    if args.first is not None and args.count == 1:
+        path = make(args.reader, args.first, tempfile.mkdtemp())
+        print(path)
+        print(READERS[args.reader][1](path))
+        return 0
+    readers = [args.reader] if args.reader else sorted(READERS)
+    failed = 0
+    for reader in readers:
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            first = args.first or 0
+            cases = range(first, first + -(-args.count // len(readers)))
+            counts, wrong = faults(reader, cases, folder)
+        print(f"{reader}: {dict(counts)} {time.perf_counter() - start:.0f} s", flush=True)
+        for case, said in wrong.items():
+            print(f"  case {case}: {said}")
+        failed += len(wrong)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
