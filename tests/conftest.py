@@ -3,7 +3,6 @@
 import gc
 import os
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -28,6 +27,8 @@ def _other_numbers(request, monkeypatch):
     """Draw other random numbers in statistical tests if HEATSKETCH_SEED is not 0."""
     if not SEED or request.node.get_closest_marker("statistical") is None:
         return
+    import numpy as np  # after the number of threads is set
+
     usual = np.random.default_rng
 
     def other(seed=None):

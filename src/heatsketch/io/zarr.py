@@ -7,12 +7,13 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.io.files import DAMAGE, blame, check_budget, listed, need
+from heatsketch.io.files import blame, check_budget, listed, need
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, choose_label, default_names, objects, refuse_key, require
 from heatsketch.io.values import as_float
 
 KEEPS_METADATA = True  # none are written
+_ANY = (Exception,)  # zarr and anndata have errors of many kinds, some of their own
 _METADATA_FILES = (".zarray", ".zmetadata", "zarr.json")
 
 
@@ -20,7 +21,7 @@ def read(path: Path, how: Reading) -> Table:
     """Read the array that `how.key` means; the columns of obs are the ids and labels."""
     zarr = need("zarr", path)
     _refuse_pickles(path)
-    with blame(path, *DAMAGE, ValueError, AttributeError):
+    with blame(path, *_ANY):
         node = zarr.open(str(path), mode="r")
         arrays = {"": node} if isinstance(node, zarr.Array) else _arrays(node, zarr.Array)
     size = sum(array.dtype.itemsize * int(np.prod(array.shape)) for array in arrays.values())
@@ -50,7 +51,7 @@ def _arrays(group: Any, kind: type, prefix: str = "") -> dict[str, Any]:
 
 
 def _plain(array: Any, path: Path) -> Table:
-    with blame(path, *DAMAGE):
+    with blame(path, *_ANY):
         values = as_float(np.asarray(array[...]), str(path))
     return Table(values, default_names(values), {}, None, str(path))
 
@@ -67,8 +68,9 @@ def _choice(arrays: dict[str, Any], key: str | None, path: Path) -> str:
 
 
 def _of_anndata(path: Path, how: Reading) -> Table:
-    with blame(path, *DAMAGE, AttributeError):
-        data = need("anndata", path).read_zarr(path)
+    anndata = need("anndata", path)
+    with blame(path, *_ANY):
+        data = anndata.read_zarr(path)
     parts = {"X": data.X} if data.X is not None else {}
     parts |= {f"obsm/{name}": array for name, array in data.obsm.items()}
     parts |= {f"layers/{name}": array for name, array in data.layers.items()}
