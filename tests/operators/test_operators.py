@@ -305,3 +305,12 @@ def test_kernel_products_never_store_the_matrix() -> None:
     finally:
         tracemalloc.stop()
     assert peak < n * n * 8 / 4
+
+
+def test_a_sparse_operator_bounds_its_spectrum_by_row_sums_and_computes_in_floats():
+    whole = hs.Sparse(sparse.coo_array(np.array([[1, -2, 0], [-2, 4, 0], [0, 0, 5]])))
+    assert whole.spectrum == (-6.0, 6.0)
+    assert whole.matrix.dtype == np.float64
+    assert sparse.issparse(whole.matrix)
+    assert whole.matrix.format == "csr"
+    assert hs.Sparse(sparse.csr_matrix((0, 0))).spectrum == (0.0, 0.0)
