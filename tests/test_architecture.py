@@ -19,7 +19,7 @@ LAYERS = (
     ("spectral",),
     ("neighbors", "graphs", "scales"),
     ("mixture", "isometry", "markov"),
-    ("metrics",),
+    ("metrics", "uncertainty"),
     ("memory", "estimators", "classical"),
     ("datasets", "io", "plot", "comparison", "__init__", "experiments", "cli", "__main__"),
 )

@@ -32,10 +32,11 @@ _HOMES = {
     "spectral.eigenpairs": ("eigh",),
     "spectral.filters": ("Heat", "Power"),
     "spectral.sketch": ("sketch",),
+    "uncertainty": ("columns_for", "data_interval", "sketch_interval"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME_OF, "classical", "datasets", "metrics"])
+__all__ = sorted([*_HOME_OF, "classical", "datasets", "metrics", "uncertainty"])
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """The public names, for type checkers; `__init__.py` imports them when they are first used."""
 
-from heatsketch import classical, datasets, metrics
+from heatsketch import classical, datasets, metrics, uncertainty
 from heatsketch._checks import (
     CertificateError,
     ConvergenceWarning,
@@ -33,6 +33,7 @@ from heatsketch.scales.dimension import intrinsic_dimension
 from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Heat, Power
 from heatsketch.spectral.sketch import sketch
+from heatsketch.uncertainty import columns_for, data_interval, sketch_interval
 
 __version__: str
 
@@ -59,8 +60,10 @@ __all__ = [
     "Sparse",
     "bistochastic_normalize",
     "classical",
+    "columns_for",
     "compare",
     "connecting_epsilon",
+    "data_interval",
     "datasets",
     "density_estimate",
     "diffusion",
@@ -75,5 +78,7 @@ __all__ = [
     "metrics",
     "save_model",
     "sketch",
+    "sketch_interval",
     "symmetric_normalize",
+    "uncertainty",
 ]

@@ -17,6 +17,7 @@ from heatsketch.mixture.pivoted import MAX_FIRST_CANDIDATES
 from heatsketch.operators.sparse import is_large
 from heatsketch.scales.bandwidth import n_rule_distances
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
+from heatsketch.uncertainty.laws import columns_for
 
 __all__ = [
     "GB",
@@ -167,6 +168,8 @@ def options_of(X: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any
     """Return the options of `predict` for data X (n, d) and the parameters of an estimator."""
     names = ("n_components", "time", "n_sketch", "affinity", "n_neighbors", "max_features")
     known = {name: parameters[name] for name in names if name in parameters}
+    if method == "heat-sketch" and known["n_components"] == "auto":
+        known["n_components"] = columns_for(parameters["tolerance"], kind=parameters["kind"])
     stored = X.nnz if sparse.issparse(X) else None
     return known | {"method": method, "dtype": X.dtype, "stored": stored}
 

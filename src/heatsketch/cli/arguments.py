@@ -15,6 +15,7 @@ DEFAULT_METHOD = next(iter(ESTIMATORS))
 RULE_WORDS = ("auto", "gap")  # stand for a rule in place of a number
 RULES_OF_METHOD: dict[str, dict[str, tuple[str, ...]]] = {
     "heat-embedding": {"time": ("auto",)},
+    "heat-sketch": {"n_components": ("auto",)},
     "diffusion-map": {"n_components": ("auto",), "time": RULE_WORDS},
     "mixture-diffusion": {"n_components": ("auto",)},
     "tsne": {"learning_rate": ("auto",)},
@@ -35,7 +36,8 @@ _HELP = {
     "factor": "factor by which a kept distance may change, for time auto and objective most",
     "delta": "weight relative to the first below which auto leaves out a coordinate",
     "mixture": "number of components of the Gaussian mixture",
-    "tolerance": "largest error of a distance, as a share of the root mean square distance",
+    "tolerance": "largest error of a distance, as a share of the root mean square distance, or (of "
+    "a sketch with n-components auto, for 95 of 100 seeds) of itself",
     "max_features": "largest number of coordinates that the tolerance may take",
     "filter": "function of an eigenvalue λ at time t: λ^t (power) or exp(-t (1 - λ)) (heat)",
     "epsilon": f"bandwidth of the affinity: a number or one of {', '.join(EPSILON_RULES)}",

@@ -1,12 +1,14 @@
 """The base of the diffusion estimators: one product by A for training points and new ones."""
 
+import numbers
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
@@ -23,6 +25,8 @@ from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
+from heatsketch.markov.reweighted import reweighted, times_columns
+from heatsketch.operators.sparse import multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import Block, representable
 from heatsketch.spectral.filters import FILTERS
@@ -59,7 +63,7 @@ class DiffusionEstimator(Embedder):
         check_choice(self.filter, "filter", tuple(FILTERS))
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
         check_choice(self.normalization, "normalization", NORMALIZATIONS)
-        times = _as_list(self.time)
+        times = times_of(self.time)
         self._check_parameters(times)
         if isinstance(X, Diffusion):
             diffusion, dtype = self._given(X), X.operator.dtype
@@ -119,11 +123,33 @@ class DiffusionEstimator(Embedder):
         Of several times, with the time between them: "heatsketch_t2_0".
         """
         check_is_fitted(self)
-        times = _as_list(self.time)
+        times = times_of(self.time)
         if len(times) == 1:
             return super().get_feature_names_out(input_features)
         name, width = type(self).__name__.lower(), self._n_features_out // len(times)
         return np.asarray([f"{name}_t{t}_{i}" for t in times for i in range(width)], dtype=object)
+
+    def _under_weights(self, X: Any) -> Callable[[Array], Array]:
+        """Return what embeds points X (m, d) when the vertices have weights (n,), G the same.
+
+        See `data_interval`. The search for the neighbours of X is done once.
+        """
+        check_is_fitted(self)
+        X = read_points(self, X, reset=False, accept_sparse="csr")
+        rows = rule_of(self.diffusion_.extend)(X, self._H.dtype)
+        given, times = self.get_params(deep=False), times_of(self.time)
+        fixed: dict[str, Any] = {"affinity": "precomputed", "neighbors": None}
+        fixed |= {"metric": "euclidean", "time": getattr(self, "time_", self.time)}
+        fixed["n_components"] = self._n_features_out // len(times)
+        if not isinstance(given["random_state"], numbers.Integral):  # of all models the same
+            fixed["random_state"] = 0
+
+        def embed(weights: Array) -> Array:
+            weighed, columns = reweighted(self.diffusion_, weights)
+            model = clone(self).set_params(**fixed).fit(weighed)
+            return model._rows_of(multiply(times_columns(rows, columns), model._H), X.dtype)
+
+        return embed
 
     @property
     def _filter(self) -> Any:
@@ -189,7 +215,7 @@ class DiffusionEstimator(Embedder):
         return tags
 
 
-def _as_list(times: Any) -> list[Any]:
+def times_of(times: Any) -> list[Any]:
     if isinstance(times, Sequence | np.ndarray) and not isinstance(times, str):
         if len(times) == 0:
             raise ValueError("time is an empty sequence; pass one or more times.")

@@ -1,14 +1,24 @@
 """The heat sketch: Gaussian process embedding."""
 
-from typing import Any
+import numbers
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
-from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch._typing import Array
+from heatsketch.estimators._base import DiffusionEstimator, times_of
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.spectral.apply import Block
 from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
+from heatsketch.uncertainty.distances import Interval, distance_interval
+from heatsketch.uncertainty.laws import columns_for
+from heatsketch.uncertainty.neighbors import neighbor_confidence
 
 
 class HeatSketch(DiffusionEstimator):
@@ -26,8 +36,8 @@ class HeatSketch(DiffusionEstimator):
 
     Parameters
     ----------
-    n_components : int, default 32
-        Number k of columns.
+    n_components : int or "auto", default 32
+        Number k of columns. "auto": as many as `tolerance` takes.
     time : int >= 1, or a sequence of times, default 8
         Diffusion time: the power t of A. Real and positive with ``filter="heat"``. A sequence gives
         the sketches of all times side by side, with the same G, in one pass.
@@ -66,6 +76,9 @@ class HeatSketch(DiffusionEstimator):
         of points.
     tol, max_iter : float and int, default 1e-8 and 1000
         For the bistochastic scaling.
+    tolerance : float, 0 < tolerance < 1, default 0.1
+        For ``n_components="auto"``: the relative error that a distance keeps within in 95 of 100
+        sketches, which takes `columns_for` (tolerance) columns: 192 for 0.1.
     random_state : int, RandomState, Generator or None, default None
 
     Attributes
@@ -73,6 +86,9 @@ class HeatSketch(DiffusionEstimator):
     embedding_ : array (n, k) or (n, k · times)
     diffusion_ : Diffusion
         Operator, stationary measure and rows for new points.
+    neighbor_confidence_ : array (n,)
+        How often the same `n_neighbors` nearest points come out of columns drawn again, 0 to 1: a
+        colour for pictures. Computed when first asked for, see `uncertainty.neighbor_confidence`.
     epsilon_ : float or array
         Bandwidth used, or local scales.
     diagnostics_ : dict
@@ -102,7 +118,7 @@ class HeatSketch(DiffusionEstimator):
 
     def __init__(
         self,
-        n_components: int = 32,
+        n_components: int | str = 32,
         time: Any = 8,
         *,
         filter: str = "power",
@@ -116,6 +132,7 @@ class HeatSketch(DiffusionEstimator):
         alpha: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
+        tolerance: float = 0.1,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -131,16 +148,110 @@ class HeatSketch(DiffusionEstimator):
         self.alpha = alpha
         self.tol = tol
         self.max_iter = max_iter
+        self.tolerance = tolerance
         self.random_state = random_state
 
     def _check_parameters(self, times: list[Any]) -> None:
-        check_number(self.n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
+        most, rules = MOST_COLUMNS, ("auto",)
+        check_number(self.n_components, "n_components", low=1, high=most, integer=True, rules=rules)
         check_choice(self.kind, "kind", KINDS)
+        self._columns_wanted()
         for t in times:
             self._filter.check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).quotient() for t in times]
-        G = random_block(diffusion.n, int(self.n_components), self.kind, self.random_state)
+        G = random_block(diffusion.n, self._columns_wanted(), self.kind, self.random_state)
         return sketch_blocks(A, filters, G)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d); embed it.
+
+        With ``affinity="precomputed"`` X holds the symmetric affinity or graph (n, n), or is a
+        `Diffusion` of the same normalization, which is used as it is.
+        """
+        self.__dict__.pop("neighbor_confidence_", None)
+        return super().fit(X, y)
+
+    def distance(
+        self,
+        i: Any,
+        j: Any = None,
+        *,
+        level: float = 0.95,
+        simultaneous: bool = False,
+        scale: str = "distance",
+        time: Any = None,
+    ) -> Interval:
+        """Return the diffusion distance of points, with an interval that holds it.
+
+        The distance is `diffusion_distance(model.diffusion_, t)`. In a neighbour graph that is the
+        distance of the rows of M A^(t-1), whose first step goes to a point's own neighbours, not of
+        A^t. (Divided by e^log_scale where `diagnostics_` has a `log_scale` that is not 0.)
+
+        Parameters
+        ----------
+        i, j : int or array of int
+            Points: one pair, or arrays of pairs, which are broadcast. Without j: i against all
+            points, the last axis of the result.
+        level, simultaneous, scale
+            As in `uncertainty.distance_interval`: by default each interval holds its distance with
+            a probability of 0.95, for Gaussian columns exactly.
+        time : number, optional
+            One of the times, if there are several.
+
+        Returns
+        -------
+        Interval
+            `value` (unbiased), `low`, `high`.
+
+        Examples
+        --------
+        >>> import heatsketch as hs
+        >>> X, angle = hs.datasets.circle(60, rng=0)
+        >>> model = hs.HeatSketch(64, random_state=0).fit(X)
+        >>> D = hs.diffusion_distance(model.diffusion_, 8, pairs=([0], [30]))[0]
+        >>> found = model.distance(0, 30)
+        >>> bool(found.low < D < found.high)
+        True
+        """
+        F = self.embedding_[:, self._independent_columns()[self._position_of(time)]]
+        return distance_interval(
+            F, i, j, level=level, simultaneous=simultaneous, scale=scale, kind=self.kind
+        )
+
+    @cached_property
+    def neighbor_confidence_(self) -> Array:
+        """How often the same nearest points come out of columns drawn again (n,)."""
+        check_is_fitted(self)
+        return neighbor_confidence(self, min(self.n_neighbors, len(self.embedding_) - 1))
+
+    def _columns_wanted(self) -> int:
+        if self.n_components == "auto":
+            return columns_for(self.tolerance, kind=self.kind)
+        return int(self.n_components)
+
+    def _independent_columns(self) -> Array:
+        """Return the columns of each time (T, k): those of one time are independent."""
+        check_is_fitted(self)
+        return np.arange(self._n_features_out).reshape(len(times_of(self.time)), -1)
+
+    def _under_weights(self, X: Any) -> Callable[[Array], Array]:
+        """Return what embeds points X (m, d) when the vertices have weights (n,), G the same."""
+        if not isinstance(self.random_state, numbers.Integral):
+            raise TypeError(
+                f"random_state={self.random_state!r} does not give every resample the same random "
+                "matrix; fit with an integer."
+            )
+        return super()._under_weights(X)
+
+    def _position_of(self, time: Any) -> int:
+        """Return which of the times this is."""
+        check_is_fitted(self)
+        times = times_of(self.time)
+        if time is None and len(times) == 1:
+            return 0
+        if time not in times:
+            raise ValueError(f"time={time!r} is not one of the times {times}; pass one of them.")
+        return times.index(time)

@@ -1,0 +1,21 @@
+"""Error bars: of sketched distances, of anything computed from a sketch, and of the data.
+
+`laws` says how far a sketched distance is from the true one, `distances` turns it into intervals,
+`resampling` draws the columns of a sketch or the points of the data again, `neighbors` says how
+certain it is who is near.
+"""
+
+from heatsketch.uncertainty.distances import Interval, distance_interval
+from heatsketch.uncertainty.laws import columns_for
+from heatsketch.uncertainty.neighbors import neighbor_confidence
+from heatsketch.uncertainty.resampling import ResampledInterval, data_interval, sketch_interval
+
+__all__ = [
+    "Interval",
+    "ResampledInterval",
+    "columns_for",
+    "data_interval",
+    "distance_interval",
+    "neighbor_confidence",
+    "sketch_interval",
+]

@@ -1,0 +1,230 @@
+"""Intervals of anything computed from an embedding, by drawing columns or points again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm, t
+
+from heatsketch._checks import check_number, check_points
+from heatsketch._typing import Array, Rng
+from heatsketch.uncertainty.laws import check_level
+
+Statistic = Callable[[Array], Any]
+
+
+class ResampledInterval(NamedTuple):
+    """What a statistic is, between which ends it is, and how often it comes out the same.
+
+    Attributes
+    ----------
+    value : number, text, or array
+        The statistic of the embedding itself.
+    low, high : float or array, or None
+        The ends of its interval; None of text.
+    agreement : float or array
+        The share of the resamples in which it is exactly `value`: for labels, and other statistics
+        that are one thing or another.
+    bias : float or array, or None
+        Mean over the resamples less `value`. Resampling adds the error a second time, so that this
+        estimates how much the error moved `value`.
+    """
+
+    value: Any
+    low: Any
+    high: Any
+    agreement: Any
+    bias: Any
+
+
+def sketch_interval(
+    est: Any,
+    statistic: Statistic,
+    level: float = 0.95,
+    *,
+    n_resamples: int = 200,
+    rng: Rng = None,
+) -> ResampledInterval:
+    """Compute how far the error of a sketch moves anything that is computed from it.
+
+    The columns of a sketch are independent and of one law: a sketch of k columns drawn from them
+    with replacement relates to this one as this one does to the exact coordinates (the bootstrap).
+    No product by the operator is needed. It is the error of few columns alone, which more columns
+    make smaller: what other data would change says `data_interval`.
+
+    Parameters
+    ----------
+    est : fitted HeatSketch, or array (n, k)
+        Or any array of independent columns, such as `sketch` returns.
+    statistic : callable
+        Maps an embedding (n, k) to a number, a label, or an array of them: the nearest neighbour of
+        a point, a ratio of distances, a cluster, a pseudotime, an accuracy.
+    level : float, 0 < level < 1, default 0.95
+    n_resamples : int >= 20, default 200
+    rng : int, Generator or None
+
+    Returns
+    -------
+    ResampledInterval
+        `value` ± t √((s² + bias²) k/(k - 1)), s the standard deviation and bias the mean deviation
+        over the resamples, t the quantile of Student's law with k - 1 degrees of freedom.
+
+    Raises
+    ------
+    TypeError
+        The estimator has no independent columns.
+    ValueError
+        Fewer than two columns; the statistic has another shape, or is not finite, on a resample.
+
+    Notes
+    -----
+    Asymptotic in k, not exact: with 95 % asked for, intervals of a distance, a ratio or a mean held
+    in 89-95 % of all sketches of 32 columns and 92-95 % of 128. Of a statistic that looks for an
+    extreme (the nearest of 30 points equally far) or that is all noise they held in 77-88 % and
+    91-92 %. For distances `HeatSketch.distance` is exact. Cost: `n_resamples` calls of `statistic`.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> X, angle = hs.datasets.circle(60, rng=0)
+    >>> sketch = hs.HeatSketch(64, random_state=0).fit(X)
+    >>> def farther(Y):  # is point 1 farther from point 0 than point 2 is?
+    ...     return np.linalg.norm(Y[1] - Y[0]) > np.linalg.norm(Y[2] - Y[0])
+    >>> float(hs.sketch_interval(sketch, farther, rng=0).agreement) > 0.5
+    True
+    """
+    F, columns = columns_of(est)
+    k = columns.shape[1]
+    if k < 2:
+        raise ValueError("The sketch has one column, which cannot vary; pass two or more.")
+    level, rng = check_level(level), np.random.default_rng(rng)
+    drawn = rng.integers(0, k, (check_resamples(n_resamples), k))
+    scale = float(t.ppf((1 + level) / 2, k - 1)) * np.sqrt(k / (k - 1))
+    resamples = (F[:, columns[:, some].ravel()] for some in drawn)
+    return _interval(statistic, F, resamples, scale)
+
+
+def data_interval(
+    est: Any,
+    X: Any,
+    statistic: Statistic,
+    level: float = 0.95,
+    *,
+    n_resamples: int = 100,
+    rng: Rng = None,
+) -> ResampledInterval:
+    """Compute how far other data of the same law would move anything computed from an embedding.
+
+    Each resample gives every training point a random weight of mean 1 and variance 1 (exponential:
+    the Bayesian bootstrap, Rubin 1981), as if it had been drawn more or less often, and embeds the
+    same points X again. No point comes or goes, G stays the same, and so nothing has to be aligned.
+    The error of a sketch is common to all resamples and hardly counts; `sketch_interval` is about
+    that one.
+
+    Parameters
+    ----------
+    est : fitted HeatSketch, HeatEmbedding or DiffusionMap
+        With ``normalization="markov"``, whose distances do not depend on the number of points, not
+        with ``affinity="variable"``. A HeatSketch needs a `random_state` that is an integer, so
+        that all resamples share G.
+    X : array or CSR matrix (m, d)
+        Points, old or new, whose embedding `statistic` sees.
+    statistic : callable
+        Maps an embedding (m, k) to a number, a label, or an array of them. The coordinates of
+        `DiffusionMap` and `HeatEmbedding` may turn or change sign: it should depend on distances.
+    level : float, 0 < level < 1, default 0.95
+    n_resamples : int >= 20, default 100
+    rng : int, Generator or None
+
+    Returns
+    -------
+    ResampledInterval
+        `value` ± z √(s² + bias²), as in `sketch_interval`; `value` is that of the embedding.
+
+    Raises
+    ------
+    TypeError
+        An estimator without a diffusion, or a `random_state` that is not an integer.
+    ValueError
+        Another normalization; the statistic changes its shape or is not finite on a resample.
+
+    Notes
+    -----
+    The graph stays as it is: who is whose neighbour, and the local scales, are those of the data,
+    so that what their choice adds to the error is not seen. Asymptotic in n. Cost: `n_resamples`
+    fits without the search for neighbours.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> X, angle = hs.datasets.circle(60, rng=0)
+    >>> model = hs.HeatSketch(16, random_state=0).fit(X)
+    >>> D = hs.data_interval(model, X[:2], lambda Y: np.linalg.norm(Y[1] - Y[0]), rng=0)
+    >>> bool(D.low < D.value < D.high)
+    True
+    """
+    if not hasattr(est, "_under_weights"):
+        raise TypeError(
+            f"{type(est).__name__} has no diffusion whose points could be weighed; pass a fitted "
+            "HeatSketch, HeatEmbedding or DiffusionMap."
+        )
+    level, rng = check_level(level), np.random.default_rng(rng)
+    embed, n = est._under_weights(X), est.diffusion_.n
+    count = check_resamples(n_resamples)
+    resamples = (embed(rng.standard_exponential(n)) for _ in range(count))
+    return _interval(statistic, embed(np.ones(n)), resamples, float(norm.ppf((1 + level) / 2)))
+
+
+def columns_of(est: Any) -> tuple[Array, Array]:
+    """Return a sketch (n, T k) and the independent columns of each of the T times (T, k).
+
+    All times share G, so that their columns are drawn together.
+    """
+    if hasattr(est, "_independent_columns"):
+        return est.embedding_, est._independent_columns()
+    if hasattr(est, "fit"):
+        raise TypeError(
+            f"{type(est).__name__} has no independent random columns: its coordinates come from "
+            "eigenvectors, or from a map that is learned from all columns together. Pass a "
+            "HeatSketch; one of the same diffusion is HeatSketch(time=..., affinity='precomputed')"
+            ".fit(est.diffusion_)."
+        )
+    F = np.asarray(check_points(est, "est"))
+    return F, np.arange(F.shape[1])[None]
+
+
+def check_resamples(n_resamples: int) -> int:
+    """Return the number of resamples, or raise."""
+    return int(check_number(n_resamples, "n_resamples", low=20, integer=True))
+
+
+def _interval(
+    statistic: Statistic, F: Array, resamples: Iterable[Array], scale: float
+) -> ResampledInterval:
+    """Return value ± scale √(s² + bias²); of text only how often it is the same."""
+    value = np.asarray(statistic(F))
+    drawn = [_of_shape(np.asarray(statistic(Y)), value) for Y in resamples]
+    agreement = np.mean([sample == value for sample in drawn], axis=0)
+    if value.dtype.kind not in "fiub":
+        return ResampledInterval(value[()], None, None, agreement[()], None)
+    samples = np.array(drawn, dtype=float)
+    if not (np.isfinite(samples).all() and np.isfinite(value).all()):
+        raise ValueError(
+            "The statistic is not finite on the embedding or a resample; pass one that is finite."
+        )
+    centre = value.astype(float)
+    bias = samples.mean(axis=0) - centre
+    half = scale * np.hypot(samples.std(axis=0, ddof=1), bias)
+    numbers = (value, centre - half, centre + half, agreement, bias)
+    return ResampledInterval(*(number[()] for number in map(np.asarray, numbers)))
+
+
+def _of_shape(sample: Array, value: Array) -> Array:
+    if sample.shape != value.shape:
+        raise ValueError(
+            f"The statistic has shape {value.shape} on the embedding but {sample.shape} on a "
+            "resample; pass one whose shape is always the same."
+        )
+    return sample

@@ -1,0 +1,257 @@
+"""Intervals of sketched distances: exact coverage, on the neighbour graph too."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binom, chi2, kstest
+
+import heatsketch as hs
+from heatsketch._array import random_block
+from heatsketch.uncertainty import distance_interval
+from problems.clouds import cloud
+from problems.spectra import circle_distances
+
+ALARM = 1e-6
+K, SKETCHES = 16, 6000
+Z_ALARM = 5.0  # of a normal score: two-sided 6e-7
+
+
+def in_band(hits, trials, level, *, conservative=False):
+    """Say whether the number of hits is within the binomial band with false-alarm rate 1e-6."""
+    low = binom.ppf(ALARM / 2, trials, level)
+    high = trials if conservative else binom.isf(ALARM / 2, trials, level)
+    return low <= hits <= high
+
+
+@cache
+def default_graph(filter="power", time=8):
+    """A model on the default graph, with duplicates; its columns are 6,000 sketches of 16."""
+    X = cloud(60, 3, seed=1)
+    X = np.vstack([X, X[:4]])
+    model = hs.HeatSketch(K * SKETCHES, time, filter=filter, n_neighbors=8, random_state=4).fit(X)
+    return model
+
+
+def differences(model, i, j):
+    """Return the differences of two rows in each of the sketches, (sketches, K)."""
+    F = model.embedding_
+    return (F[i] - F[j]).reshape(SKETCHES, K) * np.sqrt(SKETCHES)
+
+
+def distances_of_the_symmetric_power(d):
+    """Return the distances of point 7 to all, by rows of A⁸ without the one-sided step."""
+    A = d.operator @ np.eye(d.n)
+    rows = np.linalg.matrix_power(A, 8) / np.sqrt(d.measure)[:, None]
+    return np.linalg.norm(rows[d.vertex] - rows[d.vertex[7]], axis=1)
+
+
+def other_pair(d):
+    """Return the point whose distance to point 7 changes most without the one-sided step."""
+    others = np.delete(np.arange(60), 7)
+    D = hs.diffusion_distance(d, 8, pairs=(np.full(59, 7), others))
+    return others[np.argmax(np.abs(np.log(distances_of_the_symmetric_power(d)[others] / D)))]
+
+
+def intervals(u, **options):
+    """Return the intervals of |u| for each row of u: distances from a point at 0."""
+    found = [distance_interval(np.vstack([np.zeros(K), row]), 0, 1, **options) for row in u]
+    return np.array(found).T
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("filter", "time"), [("power", 8), ("heat", 3.5)])
+def test_coverage_on_the_default_graph_is_the_level_for_the_distance_of_its_rows(filter, time):
+    """Alarm 1e-6 each: 6,000 sketches, four levels, and every statement of the law.
+
+    Sees a coverage that is wrong by 2 of 100; a law of k - 1 degrees of freedom, columns that are
+    equal in pairs, and the distance of A^t without the one-sided step are found out.
+    """
+    model = default_graph(filter, time)
+    d, j = model.diffusion_, other_pair(model.diffusion_)
+    D = hs.diffusion_distance(d, time, filter=filter, pairs=([7], [j]))[0]
+    u = differences(model, 7, j)
+    squares = (u**2).sum(axis=1)
+    ratio = K * squares / D**2
+    assert kstest(ratio, chi2(K).cdf).pvalue > ALARM
+    assert kstest(ratio, chi2(K - 1).cdf).pvalue < ALARM
+    correlated = 2 * K * (u[:, ::2] ** 2).sum(axis=1) / D**2
+    assert kstest(correlated, chi2(K).cdf).pvalue < ALARM
+    for level in (0.5, 0.9, 0.95, 0.99):
+        _, low, high = intervals(u[:3000], level=level)
+        assert in_band(np.sum((low <= D) & (high >= D)), 3000, level)
+    if filter == "power":
+        other = distances_of_the_symmetric_power(d)[j]
+        _, low, high = intervals(u[:3000], level=0.5)
+        assert not in_band(np.sum((low <= other) & (high >= other)), 3000, 0.5)
+
+
+@pytest.mark.statistical
+def test_values_are_unbiased_on_every_scale():
+    """Alarm 6e-7 each: means of 6,000 sketches of 16 columns."""
+    model = default_graph()
+    D = hs.diffusion_distance(model.diffusion_, 8, pairs=([0], [40]))[0]
+    u = differences(model, 0, 40)
+    for scale, true in (("distance", D), ("squared", D**2), ("log", np.log(D))):
+        value = intervals(u[:3000], scale=scale)[0]
+        error = value.std() / np.sqrt(len(value))
+        assert abs(value.mean() - true) < Z_ALARM * error
+    naive = np.log(np.linalg.norm(u[:3000], axis=1)).mean()
+    assert abs(naive - np.log(D)) > Z_ALARM * error  # the correction is seen
+
+
+@pytest.mark.statistical
+def test_the_error_falls_as_one_over_the_root_of_the_columns():
+    """Alarm 6e-7: the root mean square error of K and of 16 K columns, and the width."""
+    model = default_graph()
+    D = hs.diffusion_distance(model.diffusion_, 8, pairs=([0], [40]))[0]
+    squares = differences(model, 0, 40) ** 2
+    few = squares.sum(axis=1) / D**2 - 1
+    many = squares.sum(axis=1).reshape(-1, 16).mean(axis=1) / D**2 - 1
+    for error, k in ((few, K), (many, 16 * K)):
+        kurtosis = 12 / k + 2  # of a mean of k squares, fourth cumulant over variance², + 2
+        spread = np.sqrt(kurtosis / len(error)) * 2 / k
+        assert abs((error**2).mean() - 2 / k) < Z_ALARM * spread
+    widths = []
+    for k in (2**6, 2**10, 2**14):
+        F = np.zeros((2, k))
+        F[1] = 1
+        found = distance_interval(F, 0, 1)
+        widths.append((found.high - found.low) / found.value)
+    assert np.diff(np.log2(widths)) == pytest.approx(-2, abs=0.05)
+
+
+@pytest.mark.statistical
+def test_on_the_circle_intervals_hold_the_distance_of_the_closed_form():
+    """Alarm 1e-6: 2,000 sketches of 16 columns of a circulant matrix."""
+    n, epsilon, time = 60, 0.25, 3
+    angle = 2 * np.pi * np.arange(n) / n
+    A = hs.symmetric_normalize(
+        hs.gaussian_affinity(np.c_[np.cos(angle), np.sin(angle)], epsilon=epsilon)
+    )
+    F = hs.sketch(A, hs.Power(time), 2000 * K, rng=5)
+    D = circle_distances([1], n, epsilon, time)[0]
+    u = (F[0] - F[1]).reshape(2000, K) * np.sqrt(2000)
+    _, low, high = intervals(u, level=0.9)
+    assert in_band(np.sum((low <= D) & (high >= D)), 2000, 0.9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["gaussian", "rademacher", "pairwise"])
+def test_simultaneous_intervals_hold_all_at_once(kind):
+    """Alarm 1e-6: 1,500 sketches of 16 columns, all 28 pairs of 8 points, one is enough to miss."""
+    R, n = cloud(8, 8, seed=3), 8
+    R[0], R[1] = np.eye(8)[:2]  # rows of few entries are the hardest for signs
+    D = np.linalg.norm(R[:, None] - R, axis=2)
+    i, j = np.triu_indices(n, 1)
+    G = random_block(8, 1500 * K, kind, 7)
+    held = []
+    for start in range(0, 1500 * K, K):
+        F = R @ G[:, start : start + K] / np.sqrt(K)
+        _, low, high = distance_interval(F, i, j, level=0.8, simultaneous=True, kind=kind)
+        held.append(((low <= D[i, j]) & (D[i, j] <= high)).all())
+    assert in_band(np.sum(held), 1500, 0.8, conservative=True)
+    single = distance_interval(F, i, j, level=0.8, kind=kind)
+    assert (low <= single.low).all()
+    assert (high >= single.high).all()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["rademacher", "pairwise"])
+@pytest.mark.parametrize("entries", [2, 3, 64])
+def test_intervals_of_signs_hold_at_least_as_often_as_asked(kind, entries):
+    """Alarm 1e-6: 3,000 sketches; the variance is 2 (1 - κ) / k, κ = 1 / entries here."""
+    u = random_block(entries, 3000 * K, kind, 11).sum(axis=0) / np.sqrt(entries * K)
+    u = u.reshape(3000, K)
+    d2 = (u**2).sum(axis=1)
+    variance = 2 * (1 - 1 / entries) / K
+    fourth = ((d2 - 1) ** 4).mean()
+    assert abs(((d2 - 1) ** 2).mean() - variance) < Z_ALARM * np.sqrt(fourth / 3000)
+    for level in (0.5, 0.95):
+        _, low, high = intervals(u, level=level, kind=kind)
+        assert in_band(np.sum((low <= 1) & (high >= 1)), 3000, level, conservative=True)
+
+
+def test_it_is_the_formula():
+    F = cloud(5, 12)
+    d = np.linalg.norm(F[1] - F[3])
+    found = distance_interval(F, 1, 3, level=0.8)
+    assert found.low == pytest.approx(d / np.sqrt(chi2.ppf(0.9, 12) / 12))
+    assert found.high == pytest.approx(d / np.sqrt(chi2.ppf(0.1, 12) / 12))
+    assert all(isinstance(number, float) for number in found)
+    squared, log = (distance_interval(F, 1, 3, level=0.8, scale=s) for s in ("squared", "log"))
+    assert_allclose(squared, [d**2, found.low**2, found.high**2])
+    assert_allclose(log[1:], np.log([found.low, found.high]))
+    assert log.value > np.log(d)
+    assert found.value > d
+
+
+def test_pairs_come_in_any_form():
+    model = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+    one = model.distance(3, 7)
+    several = model.distance([3, 0], [7, 5])
+    assert several.low.shape == (2,)
+    assert_allclose(np.array(several)[:, 0], one)
+    all_of_one = model.distance(3)
+    assert all_of_one.high.shape == (20,)
+    assert_allclose(np.array(all_of_one)[:, 7], one)
+    assert_array_equal(np.array(all_of_one)[:, 3], 0)
+    assert_allclose(np.array(model.distance([[3], [1]], np.arange(20)))[:, 0], all_of_one)
+    assert_allclose(np.array(model.distance([1, 3]))[:, 1], all_of_one)
+    assert_allclose(model.distance(7, 3), one)
+    assert model.distance(np.int32(3), 7) == one
+    low, high = (model.distance(3, 7, level=level, scale="squared") for level in (0.5, 0.9))
+    assert high.low < low.low < low.value < low.high < high.high
+
+
+def test_a_pair_given_twice_counts_once():
+    model = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+    one = model.distance(3, 7, simultaneous=True)
+    assert one == model.distance(3, 7)
+    again = model.distance([3, 7, 5], [7, 3, 5], simultaneous=True)
+    assert_allclose(np.array(again)[:, 0], one)
+    assert model.distance([3, 7], [7, 4], simultaneous=True).low[0] < one.low
+
+
+def test_duplicates_and_a_point_itself_are_at_distance_zero():
+    X = cloud(20, 3)
+    model = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(np.vstack([X, X[:1]]))
+    for pair in ((0, 20), (4, 4)):
+        assert model.distance(*pair) == (0.0, 0.0, 0.0)
+        assert model.distance(*pair, scale="log").high == -np.inf
+    few = hs.HeatSketch(2, 4, kind="pairwise", n_neighbors=5, random_state=0).fit(X)
+    found = few.distance([1, 1], [1, 2])
+    assert_array_equal(found.high, [0, np.inf])  # two columns say nothing from above
+
+
+def test_one_of_several_times():
+    model = hs.HeatSketch(12, [2, 4], n_neighbors=5, random_state=0).fit(cloud(20, 3))
+    alone = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+    assert_allclose(model.distance(0, 1, time=4), alone.distance(0, 1), rtol=1e-10)
+    for time in (None, 3):
+        with pytest.raises(ValueError, match=r"is not one of the times \[2, 4\]"):
+            model.distance(0, 1, time=time)
+
+
+def test_new_points_have_intervals_too():
+    X = cloud(30, 3)
+    model = hs.HeatSketch(64, 4, n_neighbors=5, random_state=0).fit(X)
+    Y = np.vstack([model.embedding_, model.transform(X[:2])])
+    assert_allclose(distance_interval(Y, 5, 31), model.distance(5, 1), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((0, 20), {}, ValueError, "j has indices out of range; pass 0 <= index < 20"),
+        ((-1, 2), {}, ValueError, "i has indices out of range"),
+        ((0.5, 2), {}, TypeError, "i is of dtype float64; pass indices"),
+        ((0, 2), {"level": 0}, ValueError, "level=0.0 is out of range"),
+        ((0, 2), {"scale": "cubed"}, ValueError, "scale='cubed' is unknown"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, options, error, message):
+    model = hs.HeatSketch(12, 4, n_neighbors=5, random_state=0).fit(cloud(20, 3))
+    with pytest.raises(error, match=message):
+        model.distance(*arguments, **options)
