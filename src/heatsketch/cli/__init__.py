@@ -23,6 +23,7 @@ COMMANDS = {
     "embed": "embed a file of points",
     "compare": "compare several methods on the same points, in a table and a picture",
     "score": "measure how an embedding distorts the diffusion distance",
+    "distances": "print diffusion distances of points, with error bars",
     "ksum": "find the bandwidth and dimension of a file of points",
     "datasets": "list the built-in data sets, or write one to a file",
     "reproduce": "run the experiments of the papers again",

@@ -1,0 +1,125 @@
+"""heatsketch distances: diffusion distances of some points, with their error bars."""
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+import heatsketch as hs
+from heatsketch import io
+from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
+from heatsketch.cli.arguments import add_diffusion, add_option, number, or_rule
+from heatsketch.cli.files import add_force, add_input, check_output, read_input, warn_of_units
+from heatsketch.comparison.methods import defaults
+from heatsketch.io.files import write_atomically
+from heatsketch.io.table import is_id
+
+COLUMNS = ("from", "to", "distance", "low", "high")
+SUFFIXES = (".csv", ".tsv", ".txt")
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        "distances", help="print diffusion distances of points, with error bars"
+    )
+    add_input(command)
+    add = command.add_argument
+    which = command.add_mutually_exclusive_group(required=True)
+    pairs = "text file with a pair in each line: two ids, or numbers of rows from 0 without ids"
+    which.add_argument("--pairs", type=Path, metavar="FILE", help=pairs)
+    origin = "id, or number of the row, of the point whose distances to all points are wanted"
+    which.add_argument("--from", dest="origin", metavar="ID", help=origin)
+    written = "file to write the table to: .csv, .tsv or .txt (default: print it)"
+    add("-o", "--output", type=Path, metavar="FILE", help=written)
+    level = "probability with which an error bar holds the distance (default 0.95)"
+    add("--level", type=float, default=0.95, metavar="P", help=level)
+    together = "let all error bars hold at once with this probability, not each by itself"
+    add("--simultaneous", action="store_true", help=together)
+    columns = "columns of the sketch, or auto: as many as the tolerance takes (default auto)"
+    add("--n-components", type=or_rule(int), default="auto", metavar="K", help=columns)
+    tolerance = "for n-components auto: relative error of a distance, for 95 of 100 seeds"
+    add("--tolerance", type=float, default=0.1, metavar="T", help=f"{tolerance} (default 0.1)")
+    add("--time", type=number, default=8, metavar="T", help="diffusion time (default 8)")
+    add_option(command, "kind", choices=("gaussian", "rademacher", "pairwise"))
+    add_diffusion(command)
+    add_force(command)
+    return command
+
+
+def run(args: argparse.Namespace) -> None:
+    """Sketch the points; write or print the distances of the pairs."""
+    if args.output is not None:
+        check_output(args, args.output, SUFFIXES)
+    table = read_input(args)
+    names = _names(args, table)
+    i, j = _pairs(args, names)
+    options = {name: value for name, value in vars(args).items() if name in _PARAMETERS}
+    warn_of_units(options, table)
+    model = hs.HeatSketch(**options).fit(table.values)
+    found = model.distance(i, j, level=args.level, simultaneous=args.simultaneous)
+    pairs = ((names[a], names[b]) for a, b in zip(i, j, strict=True))
+    numbers = zip(*((f"{x:.6g}" for x in column) for column in found), strict=True)
+    rows = [(*pair, *row) for pair, row in zip(pairs, numbers, strict=True)]
+    if args.output is None:
+        _write(sys.stdout, rows, ",")
+        return
+    separator = "," if args.output.suffix.lower() == ".csv" else "\t"
+
+    def write(draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            _write(stream, rows, separator)
+
+    write_atomically(args.output, write, force=args.force)
+
+
+_PARAMETERS = defaults(hs.HeatSketch)
+
+
+def _write(stream: TextIO, rows: Sequence[Sequence[str]], separator: str) -> None:
+    writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
+    writer.writerows([COLUMNS, *rows])
+
+
+def _names(args: argparse.Namespace, table: io.Table) -> list[str]:
+    """Return the ids of the points, by the first column of ids, or the numbers of their rows."""
+    wanted = args.id or [name for name in table.extra if is_id(name)]
+    column = table.extra[wanted[0]].tolist() if wanted else range(table.values.shape[0])
+    return [str(name).strip() for name in column]
+
+
+def _pairs(args: argparse.Namespace, names: list[str]) -> tuple[Array, Array]:
+    """Return the rows of the pairs asked for."""
+    if args.origin is not None:
+        (origin,) = _rows([args.origin.strip()], names, args.input)
+        return np.full(len(names), origin), np.arange(len(names))
+    text = args.pairs.read_text(encoding="utf-8-sig")
+    lines = [line for line in text.splitlines() if line.strip()]
+    separator = next((c for c in ("\t", ",", ";") if lines and c in lines[0]), None)
+    cells = [[cell.strip(" \"'") for cell in line.split(separator)] for line in lines]
+    if not cells or any(len(row) != 2 for row in cells):
+        wrong = next((n for n, row in enumerate(cells, start=1) if len(row) != 2), 1)
+        raise ValueError(
+            f"{args.pairs}, line {wrong}, does not hold a pair; write two ids in each line, with a "
+            "comma, a tab or a space between."
+        )
+    ends = _rows([name for row in cells for name in row], names, args.input)
+    return ends[::2], ends[1::2]
+
+
+def _rows(wanted: list[str], names: list[str], source: str) -> Array:
+    """Return the rows of ids, or raise for one that is missing or not unique."""
+    row_of: dict[str, int] = {}
+    repeated = {name for n, name in enumerate(names) if row_of.setdefault(name, n) != n}
+    for name in wanted:
+        if name not in row_of:
+            hint = did_you_mean(name, names)
+            raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}.")
+        if name in repeated:
+            raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
+    return np.array([row_of[name] for name in wanted])

@@ -1,0 +1,90 @@
+"""heatsketch distances: the numbers of HeatSketch.distance, by id or by row."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch import cli
+from problems.clouds import cloud
+
+
+@pytest.fixture
+def points(tmp_path):
+    """Thirty points with ids p0, p1, …"""
+    X = cloud(30, 3)
+    lines = [",".join([f"p{n}", *(f"{x!r}" for x in row.tolist())]) for n, row in enumerate(X)]
+    (tmp_path / "points.csv").write_text("\n".join(["id,a,b,c", *lines]), encoding="utf-8")
+    np.save(tmp_path / "points.npy", X)
+    return tmp_path, X
+
+
+OPTIONS = ("--n-neighbors", "6", "--n-components", "40", "--time", "4")
+
+
+def printed(capsys, *arguments):
+    assert cli.main(["distances", *map(str, arguments), *OPTIONS, "-q"]) == 0
+    return list(csv.reader(capsys.readouterr().out.splitlines()))
+
+
+def expected(X, i, j, **options):
+    model = hs.HeatSketch(40, 4, n_neighbors=6, random_state=0).fit(X)
+    return np.array(model.distance(i, j, **options)).T
+
+
+def test_from_a_point_to_all(points, capsys):
+    folder, X = points
+    header, *rows = printed(capsys, folder / "points.csv", "--from", "p3")
+    assert header == ["from", "to", "distance", "low", "high"]
+    assert [row[:2] for row in rows] == [["p3", f"p{n}"] for n in range(30)]
+    numbers = np.array([row[2:] for row in rows], dtype=float)
+    np.testing.assert_allclose(numbers, expected(X, 3, None), rtol=1e-5)
+
+
+@pytest.mark.parametrize("separator", [",", "\t", " ", ";"])
+def test_pairs_of_ids(points, capsys, separator):
+    folder, X = points
+    (folder / "pairs.txt").write_text(f"p1{separator}p2\n\np5{separator}p0\n", encoding="utf-8")
+    given = (folder / "points.csv", "--pairs", folder / "pairs.txt", "--level", "0.8")
+    _, *rows = printed(capsys, *given, "--simultaneous")
+    assert [row[:2] for row in rows] == [["p1", "p2"], ["p5", "p0"]]
+    numbers = np.array([row[2:] for row in rows], dtype=float)
+    wanted = expected(X, [1, 5], [2, 0], level=0.8, simultaneous=True)
+    np.testing.assert_allclose(numbers, wanted, rtol=1e-5)
+
+
+def test_without_ids_points_are_numbers_and_the_table_goes_to_a_file(points):
+    folder, X = points
+    out = folder / "out.tsv"
+    given = ["distances", str(folder / "points.npy"), "--from", "7", "-o", str(out), *OPTIONS]
+    assert cli.main(given) == 0
+    rows = list(csv.reader(out.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+    numbers = np.array([row[2:] for row in rows[1:]], dtype=float)
+    np.testing.assert_allclose(numbers, expected(X, 7, None), rtol=1e-5)
+    assert cli.main(given) == 1  # is not overwritten
+    assert cli.main([*given, "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ("p1,p2\np1\n", "pairs.txt, line 2, does not hold a pair"),
+        ("", "line 1, does not hold a pair"),
+        ("p1,q2\n", "has no point 'q2'; pass one of its ids"),
+    ],
+)
+def test_wrong_pairs_are_named(points, capsys, pairs, message):
+    folder, _ = points
+    (folder / "pairs.txt").write_text(pairs, encoding="utf-8")
+    given = ["distances", str(folder / "points.csv"), "--pairs", str(folder / "pairs.txt")]
+    assert cli.main(given) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_an_id_that_is_not_unique_is_not_guessed(tmp_path, capsys):
+    lines = ["id,a,b", *(f"p{n // 2},{n},{n * n}" for n in range(12))]
+    (tmp_path / "points.csv").write_text("\n".join(lines), encoding="utf-8")
+    assert cli.main(["distances", str(tmp_path / "points.csv"), "--from", "p1"]) == 1
+    assert "has several points 'p1'" in capsys.readouterr().err
+    assert cli.main(["distances", str(tmp_path / "points.csv")]) == 2  # neither --pairs nor --from
