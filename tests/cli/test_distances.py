@@ -88,3 +88,19 @@ def test_an_id_that_is_not_unique_is_not_guessed(tmp_path, capsys):
     assert cli.main(["distances", str(tmp_path / "points.csv"), "--from", "p1"]) == 1
     assert "has several points 'p1'" in capsys.readouterr().err
     assert cli.main(["distances", str(tmp_path / "points.csv")]) == 2  # neither --pairs nor --from
+
+
+def test_embed_writes_how_certain_neighbours_are(points, capsys):
+    folder, X = points
+    out = folder / "map.csv"
+    given = ["embed", str(folder / "points.csv"), "-o", str(out), "--n-neighbors", "6"]
+    assert cli.main([*given, "--method", "heat-sketch", "--intervals"]) == 0
+    assert "certain, for a tenth of the points" in capsys.readouterr().out
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+    found = np.array([row["neighbor_confidence"] for row in rows], dtype=float)
+    model = hs.HeatSketch(n_neighbors=6, random_state=0).fit(X)
+    np.testing.assert_allclose(found, model.neighbor_confidence_)
+    assert cli.main(["score", str(folder / "points.csv"), str(out)]) == 0  # is no coordinate
+    assert "log L" in capsys.readouterr().out
+    assert cli.main([*given, "--force", "--intervals"]) == 2
+    assert "--intervals belongs to heat-sketch" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import argparse
 import math
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.metrics import knn_accuracy
 
 TITLE_PARAMETERS = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
+CONFIDENCE = "neighbor_confidence"
 AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
 
@@ -73,6 +75,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
     add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
+    intervals = f"add a column {CONFIDENCE} to the output, the share of the neighbours of a point "
+    intervals += "that are certain, and colour --plot by it (heat-sketch)"
+    add("--intervals", action="store_true", help=intervals)
     add("--dry-run", action="store_true", help="print the memory that the run needs, and stop")
     limit = "refuse to start a run that needs more memory"
     add("--memory-budget", type=_gigabytes, metavar="GB", help=limit)
@@ -107,12 +112,22 @@ def run(args: argparse.Namespace) -> None:
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
         Y = _embed(estimator, table)
+    written = table
+    if args.intervals:
+        logger.info("how certain neighbours are")
+        confidence = estimator.neighbor_confidence_
+        written = replace(table, extra=table.extra | {CONFIDENCE: confidence})
     seconds = time.monotonic() - start
-    _write(args, table, estimator, Y)
+    _write(args, written, estimator, Y)
     lines = _summary(args, table, estimator, Y)
+    if args.intervals:
+        least = np.quantile(confidence, 0.1)
+        lines["neighbours"] = (
+            f"{confidence.mean():.1%} certain, for a tenth of the points < {least:.1%}"
+        )
     lines["seconds"] = f"{seconds:.1f}"
-    written = (args.output, args.plot, args.plot_time)
-    lines["written"] = ", ".join(str(path) for path in written if path)
+    files = (args.output, args.plot, args.plot_time)
+    lines["written"] = ", ".join(str(path) for path in files if path)
     print_lines(lines, sys.stderr if str(args.output) == STDOUT else sys.stdout)
 
 
@@ -173,6 +188,8 @@ def _method_options(args: argparse.Namespace) -> dict[str, Any]:
         if value in RULE_WORDS and value not in RULES_OF_METHOD.get(args.method, {}).get(name, ()):
             able = [m for m, words in RULES_OF_METHOD.items() if value in words.get(name, ())]
             args.usage_error(f"{flag(name)} {value} belongs to {', '.join(able)}; pass a number")
+    if args.intervals and (args.method != "heat-sketch" or args.in_place):
+        args.usage_error("--intervals belongs to heat-sketch, with -o FILE; leave it out")
     chooses = args.method == "heat-embedding" and options.get("time", "auto") == "auto"
     if args.plot_time is not None and not chooses:
         args.usage_error("--plot-time belongs to heat-embedding --time auto; leave it out")
@@ -196,7 +213,8 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
         **key,
     )
     if args.plot is not None:
-        labels = None if table.label is None else table.extra[table.label]
+        by = CONFIDENCE if args.intervals else table.label
+        labels = None if by is None else table.extra[by]
         title = _title(args, table, estimator)
         logger.info("drawing %s", args.plot)
         plot.scatter(Y, labels, title=title, names=names, path=args.plot)
