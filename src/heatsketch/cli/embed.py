@@ -121,10 +121,7 @@ def run(args: argparse.Namespace) -> None:
     _write(args, written, estimator, Y)
     lines = _summary(args, table, estimator, Y)
     if args.intervals:
-        least = np.quantile(confidence, 0.1)
-        lines["neighbours"] = (
-            f"{confidence.mean():.1%} certain, for a tenth of the points < {least:.1%}"
-        )
+        lines["neighbours"] = _certain(confidence)
     lines["seconds"] = f"{seconds:.1f}"
     files = (args.output, args.plot, args.plot_time)
     lines["written"] = ", ".join(str(path) for path in files if path)
@@ -294,6 +291,11 @@ def _kept(distortion: Any) -> str:
 def _parameters(estimator: Any) -> str:
     values = estimator.get_params()
     return ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+
+
+def _certain(confidence: Array) -> str:
+    low = np.quantile(confidence, 0.1)
+    return f"{confidence.mean():.1%} certain, for a tenth of the points less than {low:.1%}"
 
 
 def _bandwidth(epsilon: float | Array) -> str:

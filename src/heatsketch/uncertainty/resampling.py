@@ -81,9 +81,9 @@ def sketch_interval(
     Notes
     -----
     Asymptotic in k, not exact: with 95 % asked for, intervals of a distance, a ratio or a mean held
-    in 89-95 % of all sketches of 32 columns and 92-95 % of 128. Of a statistic that looks for an
+    in 89-94 % of all sketches of 32 columns and 93-95 % of 128. Of a statistic that looks for an
     extreme (the nearest of 30 points equally far) or that is all noise they held in 77-88 % and
-    91-92 %. For distances `HeatSketch.distance` is exact. Cost: `n_resamples` calls of `statistic`.
+    91-95 %. For distances `HeatSketch.distance` is exact. Cost: `n_resamples` calls of `statistic`.
 
     Examples
     --------
