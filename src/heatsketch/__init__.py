@@ -31,6 +31,7 @@ _HOMES = {
     "scales.dimension": ("intrinsic_dimension",),
     "spectral.eigenpairs": ("eigh",),
     "spectral.filters": ("Heat", "Power"),
+    "spectral.heat_trace": ("heat_trace",),
     "spectral.sketch": ("sketch",),
     "uncertainty": ("columns_for", "data_interval", "sketch_interval"),
 }

@@ -32,6 +32,7 @@ from heatsketch.scales.density import density_estimate
 from heatsketch.scales.dimension import intrinsic_dimension
 from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Heat, Power
+from heatsketch.spectral.heat_trace import heat_trace
 from heatsketch.spectral.sketch import sketch
 from heatsketch.uncertainty import columns_for, data_interval, sketch_interval
 
@@ -71,6 +72,7 @@ __all__ = [
     "distortion",
     "eigh",
     "gaussian_affinity",
+    "heat_trace",
     "intrinsic_dimension",
     "ksum",
     "load_model",

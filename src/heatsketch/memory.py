@@ -76,7 +76,7 @@ def predict(
     d: int,
     *,
     method: str,
-    n_components: int | str,
+    n_components: int | float | str,
     dtype: Any = np.float64,
     time: Any = 8,
     n_sketch: int = 128,
@@ -132,7 +132,8 @@ def predict(
     block = 8.0 * n
     in_product = n * (8.0 * _FLOAT64_BLOCKS + itemsize * _OPERATOR_BLOCKS)  # for each column
     stages = {"graph": built}
-    if n_components == "auto":
+    is_share = method == "diffusion-map" and type(n_components) is float and 0 < n_components < 1
+    if n_components == "auto" or is_share:
         k = MOST_AUTO_COMPONENTS
     else:
         k = check_number(n_components, "n_components", low=1, integer=True)

@@ -17,6 +17,7 @@ from heatsketch._checks import (
     CertificateError,
     ScaleWarning,
     check_choice,
+    check_number,
     logger,
     name_rows,
 )
@@ -26,9 +27,11 @@ from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
 from heatsketch.markov.reweighted import reweighted, times_columns
+from heatsketch.operators import Deflated
 from heatsketch.operators.sparse import multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import Block, representable
+from heatsketch.spectral.explained import ExplainedVariance, explained_variance
 from heatsketch.spectral.filters import FILTERS
 
 _MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains
@@ -75,6 +78,7 @@ class DiffusionEstimator(Embedder):
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
         blocks = self._factor(diffusion, times, X)
+        errors = [block.error for block in blocks]
         if diffusion.diagnostics["flat"]:  # only rounding is left, which would grow with time
             blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]
         H, log_scales = _on_scale(blocks, dtype)
@@ -82,6 +86,7 @@ class DiffusionEstimator(Embedder):
         _check_mass(H, diffusion.measure)
         self._H = with_root(H, diffusion.measure)
         self.diffusion_ = diffusion
+        self.__dict__.pop("_explained_ratio", None)  # of an earlier fit
         self.epsilon_ = diffusion.of_inputs(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         self.embedding_ = diffusion.of_inputs(self._rows_of(diffusion.smooth(self._H), dtype))
@@ -89,6 +94,8 @@ class DiffusionEstimator(Embedder):
             "log_scale": log_scales if len(times) > 1 else log_scales[0],
             "embed_seconds": time.perf_counter() - started,
         }
+        if errors[0] is not None:
+            self.diagnostics_["polynomial_error"] = errors if len(times) > 1 else errors[0]
         return self
 
     def transform(self, X: Any) -> Array:
@@ -100,6 +107,57 @@ class DiffusionEstimator(Embedder):
         check_is_fitted(self)
         X = read_points(self, X, reset=False, accept_sparse="csr")
         return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
+
+    def explained_diffusion_variance(
+        self, level: float = 0.95, *, index: int = 0
+    ) -> ExplainedVariance:
+        """Say how much of the diffusion the coordinates hold, with intervals.
+
+        The share of tr f(A)², without the trivial direction, in the span of the first 1, 2, ..., k
+        coordinates: of eigenvectors Σ λ_m^2t / tr A^2t, as the explained variance of a PCA. With
+        the heat filter f is e^{-t(1-λ)} - e^{-t}. It is the operator A of `diffusion_`, before
+        the last step of a neighbour graph is made one-sided. A `HeatSketch` holds what its random
+        columns span, though its distances are right on average whatever that is; components side
+        by side count each by itself.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Probability of the intervals. Up to 2,048 points the whole is computed; beyond, what
+            the coordinates leave out is estimated by 64 random columns, always the same ones.
+        index : int, default 0
+            Of several times, which one.
+
+        Notes
+        -----
+        Cost: all eigenpairs of up to 2,048 points; beyond, products with k + 64 columns, t of them
+        or √(70 t) for large t. Nothing of it is computed by `fit`.
+        """
+        check_is_fitted(self)
+        level = check_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+        times = _as_list(getattr(self, "time_", self.time))
+        index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
+        width = self.embedding_.shape[1] // len(times)
+        A, labels = self._compared()
+        H = self._H[:, index * width : (index + 1) * width]
+        f = self._filter.of_coordinates(times[index])
+        values = getattr(self, "eigenvalues_", None)
+        return explained_variance(A, f, A @ A.asarray(H), level, values=values, labels=labels)
+
+    @property
+    def explained_diffusion_variance_ratio_(self) -> Array:
+        """Share of the diffusion variance that each coordinate adds, (k,) or (k · times,)."""
+        check_is_fitted(self)
+        known: Array | None = self.__dict__.get("_explained_ratio")
+        if known is None:
+            count = len(_as_list(getattr(self, "time_", self.time)))
+            found = [self.explained_diffusion_variance(index=i).ratio for i in range(count)]
+            self._explained_ratio = known = np.concatenate(found)
+        return known
+
+    def _compared(self) -> tuple[Deflated, Array | None]:
+        """Return A without what distances do not see, and components mapped by themselves."""
+        return self.diffusion_.deflated(), None
 
     def novelty(self, X: Any) -> Array:
         """Say of points (m, d) how new they are next to the training points: (m,), from 0 to 1.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
@@ -13,11 +15,13 @@ from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.memory import MOST_AUTO_COMPONENTS
 from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.apply import Block
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block
 from heatsketch.spectral.eigenpairs import Spectrum
+from heatsketch.spectral.explained import Eigengap, explained_variance, largest_gap
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
 _TIME_RULES = ("auto", "gap")
+_MOST_EXPLAINING = 1024  # eigenpairs that a share of the variance may take, of many points
 
 
 class DiffusionMap(DiffusionEstimator):
@@ -32,9 +36,11 @@ class DiffusionMap(DiffusionEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto", default 2
-        Number k of coordinates; "auto": those with λ_m^t > δ λ_1^t, (26), but at most 64; t is the
-        smallest of several times. With the heat filter, e^{-t(1-λ)} replaces λ^t.
+    n_components : int, float in (0, 1) or "auto", default 2
+        Number k of coordinates; as a share, as many as explain it of the diffusion variance (at
+        least one; beyond 2,048 points at most 1,024, with a warning); "auto": those with
+        λ_m^t > δ λ_1^t, (26), but at most 64. t is the smallest of several times. With the heat
+        filter, e^{-t(1-λ)} replaces λ^t.
     time : float >= 0, "auto", "gap", or a sequence of times, default 1
         Diffusion time t; with ``filter="heat"`` any positive number. 0: the eigenvectors as they
         are, without λ^t (*Linear and nonlinear …*, (57)). "auto": the smallest integer t
@@ -68,6 +74,9 @@ class DiffusionMap(DiffusionEstimator):
         Of A, of unit length; in the Markov form r_m, with Σ π r_m² = 1.
     residuals_ : array (k,)
         |A v - λ v|.
+    explained_diffusion_variance_ratio_ : array (k,) or (k · times,)
+        λ_m^2t / (tr A^2t - 1), computed when it is first asked for; with intervals by
+        `explained_diffusion_variance`.
     time_ : float or list
         The time used.
     diffusion_, epsilon_, diagnostics_, n_features_in_, feature_names_in_
@@ -91,7 +100,7 @@ class DiffusionMap(DiffusionEstimator):
 
     def __init__(
         self,
-        n_components: int | str = 2,
+        n_components: int | float | str = 2,
         time: Any = 1,
         *,
         filter: str = "power",
@@ -126,14 +135,16 @@ class DiffusionMap(DiffusionEstimator):
 
     def _check_parameters(self, times: list[Any]) -> None:
         rule = self._time_rule(times)
-        if rule is not None and (len(times) > 1 or self.n_components == "auto"):
+        chooses = self.n_components == "auto" or self._is_share
+        if rule is not None and (len(times) > 1 or chooses):
             raise ValueError(
                 f"time={rule!r} chooses one time for a given number of components; pass a number "
                 "for n_components (or for time)."
             )
         if rule == "auto" or self.n_components == "auto":
             check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
-        check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
+        if not self._is_share:
+            check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
         check_number(self.cut, "cut", low=0, open_low=True)
         if rule is None:
             for t in times:
@@ -141,11 +152,16 @@ class DiffusionMap(DiffusionEstimator):
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
         rule = self._time_rule(times)
-        spectrum = self._eigenpairs(diffusion, rule is not None)
+        spectrum = (
+            self._explaining(diffusion, times)
+            if self._is_share
+            else self._eigenpairs(diffusion, rule is not None)
+        )
         lam = spectrum.values
         times = times if rule is None else [self._chosen_time(rule, lam)]
         self.time_ = times if len(times) > 1 else times[0]
-        k = self._auto_components(lam, times) if self.n_components == "auto" else self.n_components
+        k: Any = len(lam) if self._is_share else self.n_components
+        k = self._auto_components(lam, times) if k == "auto" else k
         root = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(1)
         self.eigenvalues_ = lam[:k]
         self.eigenvectors_ = diffusion.of_inputs(spectrum.vectors[:, :k] / root[:, None])
@@ -155,6 +171,52 @@ class DiffusionMap(DiffusionEstimator):
             weights, log_scale = self._filter.step_weights(t, lam[:k])
             blocks.append(Block(spectrum.vectors[:, :k] * weights, log_scale))
         return blocks
+
+    @property
+    def _is_share(self) -> bool:
+        """Whether n_components is a share of the variance."""
+        return isinstance(self.n_components, float | np.floating) and 0 < self.n_components < 1
+
+    def eigengap(self) -> Eigengap:
+        """Return the largest gap between the eigenvalues computed, with its uncertainty.
+
+        `.n_components` coordinates come before it, at least one. The residuals bound the errors:
+        `.certain` says whether no other gap between these eigenvalues can be as large.
+
+        Examples
+        --------
+        >>> import heatsketch as hs
+        >>> X, angle = hs.datasets.circle(200, rng=0)
+        >>> model = hs.DiffusionMap(5, affinity="dense", epsilon=0.25).fit(X)
+        >>> model.eigengap().n_components
+        2
+        """
+        check_is_fitted(self)
+        return largest_gap(self.eigenvalues_, self.residuals_)
+
+    def _explaining(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
+        """Return the eigenpairs that explain the wanted share, or a warning and some."""
+        A, share = diffusion.deflated(), float(self.n_components)
+        f = self._filter.of_coordinates(min(times))
+        most = diffusion.n - 1
+        wanted = most if diffusion.n <= SPECTRAL_LIMIT else MOST_AUTO_COMPONENTS
+        while True:
+            found = slowest_eigenpairs(A, wanted, tol=self.tol, rng=self.random_state)
+            known = explained_variance(A, f, found.vectors, values=found.values)
+            enough = np.flatnonzero(known.cumulative >= share)
+            if len(enough) or wanted == most:
+                return _leading(found, enough[0] + 1 if len(enough) else wanted)
+            # Those that follow hold no more than the last one, as long as they are positive.
+            missing = (share - known.cumulative[-1]) / max(known.ratio[-1], 1e-300)
+            if wanted + missing > min(most, _MOST_EXPLAINING):
+                warnings.warn(
+                    f"n_components={share:g} of the diffusion variance at time={min(times)} takes "
+                    f"more than {_MOST_EXPLAINING} coordinates; {wanted} are kept, which explain "
+                    f"{known.cumulative[-1]:.3f}. Pass a larger time, or a number.",
+                    stacklevel=5,
+                )
+                return found
+            wanted = min(max(2 * wanted, wanted + math.ceil(missing)), most, _MOST_EXPLAINING)
 
     def _time_rule(self, times: list[Any]) -> str | None:
         rules = [t for t in times if isinstance(t, str)]
@@ -208,3 +270,8 @@ class DiffusionMap(DiffusionEstimator):
                 stacklevel=5,
             )
         return kept
+
+
+def _leading(spectrum: Spectrum, k: int) -> Spectrum:
+    """Return the first k eigenpairs."""
+    return Spectrum(spectrum.values[:k], spectrum.vectors[:, :k], spectrum.residuals[:k])

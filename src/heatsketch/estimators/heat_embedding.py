@@ -18,10 +18,11 @@ from heatsketch.estimators.near_isometric import NearIsometricProjection
 from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.pieces import pieces
+from heatsketch.markov.pieces import inner, pieces
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.neighbors import in_metric
+from heatsketch.operators import Deflated
 from heatsketch.spectral.apply import Block
 from heatsketch.spectral.filters import Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
@@ -329,6 +330,13 @@ random_state
                 ConvergenceWarning,
                 stacklevel=7,
             )
+
+    def _compared(self) -> tuple[Deflated, Array | None]:
+        """Return A without what distances do not see, and components mapped by themselves."""
+        labels = pieces(self.diffusion_)
+        if labels is None:
+            return super()._compared()
+        return inner(self.diffusion_, labels), labels
 
     def _quotient(self, time: Any) -> Filter:
         return make_filter(self.filter, time).quotient()

@@ -93,7 +93,9 @@ class HeatSketch(DiffusionEstimator):
         Bandwidth used, or local scales.
     diagnostics_ : dict
         `components`, `isolated`, `row_sum_error`, seconds per stage, ...; `log_scale` is 0 unless
-        the time is so large that the embedding is divided by e^log_scale.
+        the time is so large that the embedding is divided by e^log_scale. `polynomial_error` bounds
+        the error of the Chebyshev series that stands for f, relative to the largest |f| on the
+        spectrum: 0 where products or eigenpairs did the work.
     n_iter_ : int
         Iterations of the bistochastic scaling; 1 for the other normalizations.
     n_features_in_, feature_names_in_ : as in scikit-learn

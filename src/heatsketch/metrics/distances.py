@@ -115,7 +115,8 @@ class ComparedRows(NamedTuple):
         i, j = self.vertices(i, j)
         D, log_scales = np.zeros(len(i)), np.zeros(len(i))
         for pairs in pair_blocks(i, j, self.block_columns):
-            D[pairs], log_scales[pairs] = self._of_vertices(i[pairs], j[pairs])
+            found = self._of_vertices(i[pairs], j[pairs])
+            D[pairs], log_scales[pairs] = found.values, found.log_scale
         common = float(log_scales.max()) if len(i) else 0.0
         return Block(D * np.exp(log_scales - common), common)
 

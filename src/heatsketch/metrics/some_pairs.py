@@ -98,7 +98,7 @@ def _coordinates(
 
 def _with_trivial(S: Block, compared: ComparedRows) -> Block:
     """Append the trivial coordinate, where it counts, and scale to at most 1."""
-    trivial, (values, log_scale) = compared.trivial, S
+    trivial, values, log_scale = compared.trivial, S.values, S.log_scale
     if trivial is not None:
         common = max(log_scale, trivial.log_scale)
         column = compared.rows.of_points(trivial.values * math.exp(trivial.log_scale - common))

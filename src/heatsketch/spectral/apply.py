@@ -33,10 +33,15 @@ _MAX_EXACT_PRODUCTS = 8  # powers up to which products are always more exact tha
 
 
 class Block(NamedTuple):
-    """A block `values * e^log_scale`, so that large times neither under- nor overflow."""
+    """A block `values * e^log_scale`, so that large times neither under- nor overflow.
+
+    `error` bounds that of the polynomial which stands for the filter, relative to the largest |f|
+    on the spectrum; None where it is not followed.
+    """
 
     values: Array  # (n, k)
     log_scale: float
+    error: float | None = None
 
     def log_peak(self) -> float:
         """Return the logarithm of the largest modulus; 0 for a block of zeros."""
@@ -141,7 +146,7 @@ def _by_recurrences(
     chebyshev = [i for i in range(len(filters)) if i not in plain]
     most = max((degrees[i] for i in chebyshev), default=0.0)
     done: dict[int, Block] = {}
-    for bounds in (_bounds, _tight_bounds):
+    for bounds in (bounds_of, _tight_bounds):
         left = [i for i in chebyshev if i not in done]
         if left:
             chosen = [filters[i] for i in left]
@@ -169,7 +174,7 @@ def _lost_in_rounding(block: Block, X: Array) -> bool:
     return float(np.linalg.norm(block.values)) < _smallest_resolved(X) * float(np.linalg.norm(X))
 
 
-def _bounds(
+def bounds_of(
     filters: Sequence[Filter], degree: float, A: Operator, X: Array, tol: float | None
 ) -> tuple[Interval, Interval]:
     """Bound the spectrum from outside and inside, by Lanczos steps where they save more.
@@ -257,7 +262,7 @@ def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Blo
     for f in filters:
         weights, log_scale = f.scaled(lam)
         weights = weights if X.ndim == 1 else weights[:, None]
-        blocks.append(Block((V @ (weights * coefficients)).astype(A.dtype), log_scale))
+        blocks.append(Block((V @ (weights * coefficients)).astype(A.dtype), log_scale, 0.0))
     return blocks
 
 
@@ -275,7 +280,7 @@ def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Bloc
                 X = np.ldexp(X, -shift)
                 log_scale += shift * math.log(2.0)
             progress.step(p)
-        done.update({i: Block(X, log_scale) for i, wanted in steps.items() if wanted == p})
+        done.update({i: Block(X, log_scale, 0.0) for i, wanted in steps.items() if wanted == p})
     return done
 
 
@@ -289,25 +294,28 @@ def _by_chebyshev(
 ) -> list[Block]:
     low, high = interval
     high = high if high > low else low + 1.0
+    tolerances = [tolerance_of(f, A, interval, inside, tol) for f in filters]
     series, log_scales = zip(
         *(
-            chebyshev_coefficients(f, (low, high), _tolerance(f, A, interval, inside, tol))
-            for f in filters
+            chebyshev_coefficients(f, (low, high), own)
+            for f, own in zip(filters, tolerances, strict=True)
         ),
         strict=True,
     )
     degree = max(len(c) for c in series) - 1
-    _check_degree(filters[0], degree, A)
+    check_degree(filters[0], degree, A)
     sums = [A.dtype.type(c[0]) * X for c in series]
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     progress = _Progress(degree)
     for j, T in enumerate(recurrence(A, X, scale, shift, degree), start=1):
         add_multiples([(s, c[j]) for s, c in zip(sums, series, strict=True) if j < len(c)], T)
         progress.step(j)
-    return [Block(total, log_scale) for total, log_scale in zip(sums, log_scales, strict=True)]
+    shares = [_share(f, interval, inside or interval) for f in filters]
+    errors = [own / share if share else None for own, share in zip(tolerances, shares, strict=True)]
+    return [Block(*found) for found in zip(sums, log_scales, errors, strict=True)]
 
 
-def _tolerance(
+def tolerance_of(
     f: Filter, A: Operator, interval: Interval, inside: Interval | None, tol: float | None
 ) -> float:
     """Return the error the series may have next to the largest f on the interval."""
@@ -320,7 +328,8 @@ def _tolerance(
     return max(tol * _share(f, interval, inside or interval), rounding)
 
 
-def _check_degree(f: Filter, degree: int, A: Operator) -> None:
+def check_degree(f: Filter, degree: int, A: Operator) -> None:
+    """Raise if rounding would spoil a recurrence of so many products."""
     eps = float(np.finfo(A.dtype).eps)
     if degree**2 * eps > _MAX_ROUNDING:
         raise ValueError(

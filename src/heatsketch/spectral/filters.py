@@ -57,6 +57,16 @@ class Filter(Protocol):
         """Return f(λ) - f(0): the walks that have moved; those that have not are private."""
         return _Moved(self.quotient())
 
+    @property
+    def roughness(self) -> float:
+        """The p for which f is like |λ|^p at 0; 0 for a smooth f."""
+        return 0.0
+
+    @classmethod
+    def of_coordinates(cls, time: Any) -> Filter:
+        """Return the factor of a unit eigenvector in coordinates at a time."""
+        return cls.at(time).moved()
+
     @classmethod
     def at(cls, time: Any) -> Self:
         """Return the filter at a diffusion time, of which eigenvalues and vectors are known."""
@@ -202,6 +212,11 @@ class Power(Filter):
         """Return λ^p itself, p >= 1."""
         self.quotient()
         return self
+
+    @classmethod
+    def of_coordinates(cls, time: Any) -> Filter:
+        """Return λ^t; |λ|^t, if t is not whole."""
+        return cls(time) if float(time).is_integer() else _Modulus(float(time))
 
     @classmethod
     def step_weights(cls, time: Any, lam: Array) -> tuple[Array, float]:
@@ -351,6 +366,30 @@ class _Moved(Filter):
     def sharpness(self, interval: Interval) -> float:
         """Return that of q."""
         return self.q.sharpness(interval)
+
+
+@dataclass(frozen=True)
+class _Modulus(Filter):
+    """|λ|^p."""
+
+    p: float
+
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        return np.abs(lam) ** self.p
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return those of `Power` for the moduli."""
+        return Power(self.p).scaled(np.abs(lam))
+
+    def sharpness(self, interval: Interval) -> float:
+        """Return p."""
+        return self.p
+
+    @property
+    def roughness(self) -> float:
+        """p."""
+        return self.p
 
 
 FILTERS: dict[str, Any] = {"power": Power, "heat": Heat}  # a third one enters here by its name

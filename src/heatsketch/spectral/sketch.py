@@ -159,4 +159,4 @@ def sketch_blocks(
         raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
     root, A = A.dtype.type(np.sqrt(G.shape[1])), as_deflated(A)
     blocks = apply(filters, A, A.project(G), tol)
-    return [Block(A.project(b.values) / root, b.log_scale) for b in blocks]
+    return [Block(A.project(b.values) / root, b.log_scale, b.error) for b in blocks]

@@ -1,0 +1,204 @@
+"""The explained diffusion variance and the eigengap."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binom
+
+import heatsketch as hs
+from heatsketch.spectral import explained
+from heatsketch.spectral.explained import explained_variance, largest_gap
+from problems.clouds import even_circle
+from problems.spectra import circle_eigenvalues, circle_frequencies, lazy_torus
+
+FALSE_ALARM = 1e-6
+TORUS = 48, 44  # more points than all eigenvalues are computed of
+
+
+def all_eigenvalues(diffusion):
+    return np.linalg.eigvalsh(diffusion.operator @ np.eye(diffusion.n))[:-1]
+
+
+@pytest.mark.parametrize("time", [1, 3, [1, 4]])
+def test_circle(time):
+    """λ_m = I_m(2/ε) / I_0(2/ε), each m >= 1 twice."""
+    model = hs.DiffusionMap(4, time, affinity="dense", epsilon=0.25, alpha=0).fit(even_circle(120))
+    lam = circle_eigenvalues(circle_frequencies(120)[1:], 0.25)
+    want = [lam[:4] ** (2 * t) / np.sum(lam ** (2 * t)) for t in np.atleast_1d(time)]
+    assert_allclose(model.explained_diffusion_variance_ratio_, np.concatenate(want), rtol=1e-9)
+    found = model.explained_diffusion_variance()
+    assert found.exact
+    assert_allclose(found.cumulative, np.cumsum(want[0]), rtol=1e-9)
+    assert_array_equal(found.low, found.high)
+
+
+@pytest.mark.parametrize("time", [0, 0.5, 1.5, 4])
+def test_powers_of_the_moduli(time):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    model = hs.DiffusionMap(3, time).fit(X)
+    lam = np.abs(all_eigenvalues(model.diffusion_))
+    assert lam.min() < 0.01  # there are negative ones, and ones near 0
+    want = model.eigenvalues_ ** (2 * time) / np.sum(lam ** (2 * time))
+    assert_allclose(model.explained_diffusion_variance_ratio_, want, rtol=1e-6)
+
+
+def test_heat_counts_walks_that_have_moved():
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    model = hs.DiffusionMap(3, 2.5, filter="heat").fit(X)
+
+    def f2(lam):
+        return (np.exp(-2.5 * (1 - lam)) - np.exp(-2.5)) ** 2
+
+    want = f2(model.eigenvalues_) / f2(all_eigenvalues(model.diffusion_)).sum()
+    assert_allclose(model.explained_diffusion_variance_ratio_, want, rtol=1e-6)
+
+
+def test_ratios_are_variances_of_the_coordinates():
+    """Each coordinate has, weighted by π, the variance λ^2t: on a symmetric graph."""
+    diffusion = hs.Diffusion.from_graph(lazy_torus(12, 10))
+    model = hs.DiffusionMap(5, 2, affinity="precomputed", alpha=0).fit(diffusion)
+    variance = diffusion.measure @ model.embedding_**2
+    total = np.sum(all_eigenvalues(diffusion) ** 4)
+    assert_allclose(model.explained_diffusion_variance_ratio_, variance / total, rtol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("time", [1, 8, [8, 2]])
+def test_a_share_keeps_as_many_as_needed(share, time):
+    X = hs.datasets.swiss_roll(300, rng=0)[0]
+    model = hs.DiffusionMap(share, time).fit(X)
+    k = model.eigenvalues_.size
+    index = int(np.argmin(np.atleast_1d(time)))
+    cumulative = model.explained_diffusion_variance(index=index).cumulative
+    assert k >= 1
+    assert cumulative[k - 1] >= share - 1e-12
+    assert k == 1 or cumulative[k - 2] < share
+    assert_allclose(model.embedding_, hs.DiffusionMap(k, time).fit_transform(X), atol=1e-7)
+
+
+def test_a_share_of_many_points():
+    X = hs.datasets.swiss_roll(2500, rng=0)[0]
+    model = hs.DiffusionMap(0.9, 400).fit(X)
+    found = model.explained_diffusion_variance()
+    assert not found.exact
+    assert found.cumulative_high[-1] >= 0.9
+    assert found.cumulative_low[-2] < 0.9
+
+
+def test_a_share_out_of_reach_is_a_warning_and_never_nothing(monkeypatch):
+    monkeypatch.setattr("heatsketch.estimators.diffusion_map._MOST_EXPLAINING", 100)
+    X = np.random.default_rng(0).normal(size=(2200, 3))
+    with pytest.warns(UserWarning, match="takes more than 100 coordinates; 64 are kept"):
+        model = hs.DiffusionMap(0.99, 1).fit(X)
+    assert model.embedding_.shape == (2200, 64)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 1.5])
+def test_numbers_that_are_no_shares_are_refused(share):
+    with pytest.raises(TypeError, match="n_components"):
+        hs.DiffusionMap(share).fit(even_circle(30))
+
+
+@pytest.mark.parametrize("rule", ["auto", "gap"])
+def test_a_rule_for_the_time_needs_a_number(rule):
+    with pytest.raises(ValueError, match="pass a number for n_components"):
+        hs.DiffusionMap(0.9, rule).fit(even_circle(30))
+
+
+def test_any_coordinates_that_span_the_same_hold_the_same():
+    diffusion = hs.Diffusion.from_graph(lazy_torus(12, 10))
+    A, f = diffusion.deflated(), hs.Power(3)
+    pairs = hs.eigh(A, 4, rng=0)
+    mixed = pairs.vectors @ np.random.default_rng(0).normal(size=(4, 4))
+    found = explained_variance(A, f, np.hstack([mixed, mixed]))  # the others add nothing
+    known = explained_variance(A, f, pairs.vectors, values=pairs.values)
+    assert_allclose(found.cumulative[3], known.cumulative[3], rtol=1e-9)
+    assert_allclose(found.ratio[4:], 0, atol=1e-12)
+
+
+def test_a_sketch_holds_what_its_columns_span():
+    """All of it with as many columns as points, less with few; the best k columns hold more."""
+    X = hs.datasets.swiss_roll(200, rng=0)[0]
+    shares = [
+        hs.HeatSketch(k, 8, random_state=0).fit(X).explained_diffusion_variance().cumulative[-1]
+        for k in (4, 20, 199)
+    ]
+    best = hs.DiffusionMap(20, 8).fit(X).explained_diffusion_variance().cumulative[-1]
+    assert 0 < shares[0] < shares[1] < best < shares[2]
+    assert_allclose(shares[2], 1, rtol=1e-6)
+
+
+def test_an_embedding_of_as_many_dimensions_holds_everything():
+    X = even_circle(60)
+    model = hs.HeatEmbedding(2, 64, affinity="dense", epsilon=1.0, random_state=0).fit(X)
+    assert model.explained_diffusion_variance().cumulative[-1] > 0.99
+
+
+def test_components_side_by_side_count_each_by_itself():
+    X = even_circle(60)
+    apart = np.vstack([X, X + 100])
+    options = {"affinity": "radius", "epsilon": 0.5, "random_state": 0}
+    one = hs.HeatEmbedding(2, 16, **options).fit(X).explained_diffusion_variance()
+    with pytest.warns(hs.DisconnectedWarning):
+        both = hs.HeatEmbedding(2, 16, **options).fit(apart).explained_diffusion_variance()
+    assert_allclose(both.cumulative[-1], one.cumulative[-1], rtol=1e-6)
+
+
+def test_intervals_hold_as_often_as_they_say(monkeypatch):
+    """Of eigenvectors and of other columns, for which they may be too wide."""
+    diffusion = hs.Diffusion.from_graph(lazy_torus(*TORUS))
+    A, f, level, trials = diffusion.deflated(), hs.Power(8), 0.9, 60
+    pairs = hs.eigh(A, 12, rng=0)
+    n, m = TORUS
+    one, other = (2 * np.cos(2 * np.pi * np.arange(p) / p) for p in (n, m))
+    lam = np.sort((3 + np.add.outer(one, other).ravel()) / 7)[:-1]
+    share = np.sum(pairs.values**16) / np.sum(lam**16)
+    monkeypatch.setattr(explained, "_PROBES", 16)
+    hits, halved = 0, 0
+    for seed in range(trials):
+        monkeypatch.setattr(explained, "_SEED", seed)
+        found = explained_variance(A, f, pairs.vectors, level, values=pairs.values)
+        low, high = found.cumulative_low[-1], found.cumulative_high[-1]
+        assert not found.exact
+        hits += low <= share <= high
+        halved += abs(share - (low + high) / 2) <= (high - low) / 4
+    fewest = binom.ppf(FALSE_ALARM, trials, level)
+    assert fewest <= hits
+    assert halved < fewest
+
+
+def test_a_flat_diffusion_has_shares_that_are_numbers():
+    model = hs.DiffusionMap(0.5, affinity="precomputed").fit(np.ones((10, 10)))
+    assert model.embedding_.shape[1] >= 1
+    assert np.isfinite(model.explained_diffusion_variance_ratio_).all()
+
+
+def test_a_second_fit_forgets_the_shares_of_the_first():
+    model = hs.DiffusionMap(2).fit(even_circle(40))
+    first = model.explained_diffusion_variance_ratio_
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    assert_array_equal(
+        model.fit(X).explained_diffusion_variance_ratio_,
+        hs.DiffusionMap(2).fit(X).explained_diffusion_variance_ratio_,
+    )
+    assert first[0] != model.explained_diffusion_variance_ratio_[0]
+
+
+def test_gaps_and_their_errors():
+    found = largest_gap(np.array([0.9, 0.8, 0.3, 0.25]), np.array([0.0, 0.01, 0.02, 0.0]))
+    assert found.n_components == 2
+    assert_allclose([found.gap, found.low, found.high], [0.5, 0.47, 0.53])
+    assert found.certain
+    assert not largest_gap(np.array([0.9, 0.8, 0.69]), np.full(3, 0.01)).certain
+    alone = largest_gap(np.array([0.9]), np.zeros(1))
+    assert alone.n_components == 1
+    assert np.isnan(alone.gap)
+
+
+def test_the_gap_of_clusters_comes_after_what_tells_them_apart():
+    """Five clusters: four eigenvalues near 1."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([4 * np.eye(5)[c] + rng.normal(size=(60, 5)) for c in range(5)])
+    found = hs.DiffusionMap(8, affinity="dense").fit(X).eigengap()
+    assert found.n_components == 4
+    assert found.certain

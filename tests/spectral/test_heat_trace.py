@@ -1,0 +1,179 @@
+"""The heat trace: closed forms, coverage of its intervals, one pass for all times."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import ive
+from scipy.stats import binom
+
+import heatsketch as hs
+from problems.spectra import PROBLEMS, lazy_torus, lazy_torus_eigenvalues, problem
+
+FALSE_ALARM = 1e-6
+TIMES = 2.0 ** np.arange(-1, 12)
+TORUS = 48, 44  # more points than all eigenvalues are computed of
+
+
+class Counting:
+    """An operator that counts its products by blocks of several columns."""
+
+    def __init__(self, A):
+        self.A, self.n, self.dtype, self.spectrum = A, A.n, A.dtype, A.spectrum
+        self.products = 0
+
+    def asarray(self, X):
+        return self.A.asarray(X)
+
+    def __matmul__(self, X):
+        self.products += X.ndim == 2 and X.shape[1] > 8
+        return self.A @ X
+
+
+def torus_operator():
+    return hs.Diffusion.from_graph(lazy_torus(*TORUS)).operator
+
+
+def closed_form(lam, times):
+    """Return Z, entropy and spectral dimension of eigenvalues at times."""
+    x = np.multiply.outer(np.asarray(times, dtype=float), 1 - lam)
+    least = x.min(axis=1, keepdims=True)
+    p = np.exp(least - x)
+    p /= p.sum(axis=1, keepdims=True)
+    entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(axis=1)
+    return np.exp(-x).sum(axis=1), entropy, 2 * (p * x).sum(axis=1)
+
+
+def sphere(n=18, epsilon=0.5):
+    """Gauss-Legendre by even points of a sphere, and the eigenvalues of the Gaussian kernel.
+
+    λ_l = I_(l+½)(2/ε) / I_½(2/ε), 2l + 1 times (Funk and Hecke).
+    """
+    z, weight = np.polynomial.legendre.leggauss(n)
+    angle = 2 * np.pi * np.arange(2 * n) / (2 * n)
+    r = np.sqrt(1 - z**2)
+    X = np.stack(
+        [np.outer(r, np.cos(angle)), np.outer(r, np.sin(angle)), np.outer(z, np.ones(2 * n))], -1
+    ).reshape(-1, 3)
+    root = np.sqrt(np.repeat(weight, 2 * n) / (4 * n))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(-1) / epsilon) * np.outer(root, root)
+    degree = np.arange(n)
+    values = ive(degree + 0.5, 2 / epsilon) / ive(0.5, 2 / epsilon)
+    return K / (-np.expm1(-4 / epsilon) * epsilon / 4), np.repeat(values, 2 * degree + 1)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_traces_of_known_spectra(name):
+    A, values = problem(name)
+    n = A.shape[0] if isinstance(A, np.ndarray) else A.n
+    lam = np.zeros(n)
+    lam[: min(n, len(values))] = values[:n]
+    found = hs.heat_trace(A, TIMES)
+    Z, entropy, dimension = closed_form(lam, TIMES)
+    assert found.exact
+    assert_allclose(found.values, Z, rtol=1e-9)
+    assert_allclose(found.entropy, entropy, rtol=1e-9, atol=1e-9)
+    assert_allclose(found.effective_rank, np.exp(entropy), rtol=1e-9)
+    assert_allclose(found.dimension, dimension, rtol=1e-9, atol=1e-9)
+    assert_allclose(found.low, found.high)
+
+
+def test_dimension_is_the_slope_of_the_heat_trace():
+    A, _ = problem("torus")
+    h = 1e-4
+    for t in (0.5, 3.0, 40.0):
+        below, above = hs.heat_trace(A, [t * np.exp(-h), t * np.exp(h)]).values
+        slope = -2 * np.log(above / below) / (2 * h)
+        assert_allclose(hs.heat_trace(A, t).dimension, slope, rtol=1e-6)
+
+
+def test_the_direction_taken_out_does_not_count():
+    diffusion = hs.Diffusion.from_graph(lazy_torus(12, 10))
+    whole = hs.heat_trace(diffusion, TIMES)
+    without = hs.heat_trace(diffusion.deflated(), TIMES)
+    assert_allclose(whole.values - without.values, 1, rtol=0, atol=1e-9)
+
+
+def test_components_are_what_is_left():
+    graph = np.kron(np.eye(3), np.ones((4, 4)))
+    assert_allclose(hs.heat_trace(hs.Diffusion.from_graph(graph), 1e6).values, 3)
+
+
+def test_trace_of_the_sphere():
+    K, values = sphere()
+    found = hs.heat_trace(K, TIMES)
+    lam = np.append(values, np.zeros(len(K) - len(values)))
+    Z, _, dimension = closed_form(lam, TIMES)
+    assert_allclose(found.values, Z, rtol=1e-6)
+    assert_allclose(found.dimension, dimension, rtol=1e-5, atol=1e-6)
+
+
+def test_dimension_has_a_plateau_at_that_of_the_torus():
+    """Of 2,112 points of a flat torus, from random columns alone."""
+    found = hs.heat_trace(torus_operator(), [32.0, 64.0, 128.0], rng=0)
+    assert_allclose(found.dimension, 2, rtol=0, atol=0.2)
+
+
+@pytest.mark.parametrize("known", [0, 30])
+def test_intervals_hold_as_often_as_they_say(known):
+    """All together, at each time, whether eigenpairs are known or not."""
+    A, trials, level, times = torus_operator(), 60, 0.9, [1.0, 8.0, 64.0, 256.0]
+    Z, entropy, dimension = closed_form(lazy_torus_eigenvalues(*TORUS), times)
+    spectrum = hs.eigh(A, known, rng=0) if known else None
+    hits, halved = np.zeros((2, 3, len(times)))
+    for seed in range(trials):
+        found = hs.heat_trace(A, times, n_probes=24, level=level, rng=seed, spectrum=spectrum)
+        ends = (found.low, found.high), found.effective_rank_interval, found.dimension_interval
+        for row, want in enumerate((Z, np.exp(entropy), dimension)):
+            low, high = ends[row]
+            hits[row] += (low <= want * (1 + 1e-6)) & (want <= high * (1 + 1e-6))
+            middle, half = (low + high) / 2, (high - low) / 4
+            halved[row] += np.abs(want - middle) <= half
+    fewest = binom.ppf(FALSE_ALARM, trials, level)
+    assert fewest <= hits.min()
+    assert hits.mean() <= trials * (1 + level) / 2  # not far too wide
+    assert halved.min() < fewest  # half as wide would be noticed
+
+
+@pytest.mark.parametrize("n_times", [1, 10])
+def test_all_times_cost_the_products_of_the_largest(n_times):
+    A = Counting(torus_operator())
+    hs.heat_trace(hs.Deflated(A, np.ones(A.n) / np.sqrt(A.n)), np.geomspace(512, 1, n_times), rng=0)
+    assert 0 < A.products <= np.sqrt(35 * 512)
+
+
+def test_a_trace_depends_on_the_seed_alone():
+    A = torus_operator()
+    one, same, other = (hs.heat_trace(A, [4.0], rng=seed).values for seed in (0, 0, 1))
+    assert one == same != other
+
+
+def test_points_may_be_in_any_order_and_twice():
+    """Eigenpairs are given for inputs; vertices have numbers of their own."""
+    X = hs.datasets.swiss_roll(2200, rng=0)[0]
+    X = np.vstack([X, X[:50]])
+    diffusion = hs.diffusion(X)
+    spectrum = hs.eigh(diffusion, 20, rng=0)
+    found = hs.heat_trace(diffusion, [1e4], rng=0, spectrum=spectrum)
+    _, entropy, dimension = closed_form(spectrum.values, [1e4])  # little else is left
+    assert_allclose(found.entropy, entropy, rtol=1e-3)
+    assert_allclose(found.dimension, dimension, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("times", "options", "words"),
+    [
+        ([], {}, "times is an empty sequence"),
+        ([0.0], {}, "times=0.0 is out of range"),
+        ([1.0], {"n_probes": 1}, "n_probes=1"),
+        ([1.0], {"level": 1}, "level=1"),
+    ],
+)
+def test_what_is_refused(times, options, words):
+    with pytest.raises(ValueError, match=words):
+        hs.heat_trace(np.eye(3), times, **options)
+
+
+def test_eigenpairs_of_other_points_are_refused():
+    spectrum = hs.eigh(np.eye(5), 2)
+    with pytest.raises(ValueError, match="vectors of 5 points but A has 2112"):
+        hs.heat_trace(torus_operator(), [1.0], spectrum=spectrum)
