@@ -333,7 +333,7 @@ def test_a_million_steps_are_right_in_logs(p: int) -> None:
     angles = 2 * np.pi * np.arange(n) / n
     pair = np.stack([np.cos(angles), np.sin(angles)], axis=1) * math.sqrt(2 / n)
     expected = pair @ (pair.T @ X)
-    values, log_scale = apply([hs.Power(p)], A, X)[0]
+    values, log_scale, _ = apply([hs.Power(p)], A, X)[0]
     assert np.isfinite(values).all()
     log_size = log_scale + math.log(np.linalg.norm(values))
     # Eigenvalues are known to a few roundings, and each of them counts p times.
@@ -376,7 +376,7 @@ def test_heat_that_leaves_next_to_nothing_keeps_its_digits(t: float) -> None:
     lam = np.linspace(0.1, 0.62, 200)
     X = np.ones((200, 1))
     A = hs.Sparse(sparse.diags(lam).tocsr(), (-1.0, 1.0))
-    values, log_scale = apply([hs.Heat(t)], A, X)[0]
+    values, log_scale, _ = apply([hs.Heat(t)], A, X)[0]
     visible = lam > lam[-1] - 20 / t
     log_values = np.log(values[visible, 0]) + log_scale
     np.testing.assert_allclose(log_values, -t * (1 - lam[visible]), rtol=0, atol=1e-4)

@@ -25,6 +25,7 @@ COMMANDS = {
     "score": "measure how an embedding distorts the diffusion distance",
     "distances": "print diffusion distances of points, with error bars",
     "ksum": "find the bandwidth and dimension of a file of points",
+    "scales": "show which diffusion time suits a file of points, and why",
     "datasets": "list the built-in data sets, or write one to a file",
     "reproduce": "run the experiments of the papers again",
 }

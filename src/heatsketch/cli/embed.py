@@ -58,7 +58,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--in-place", action="store_true", help="add the embedding to INPUT, which is .h5ad")
     method = f"how to embed the points (default {DEFAULT_METHOD})"
     add("--method", choices=ESTIMATORS, default=DEFAULT_METHOD, help=method)
-    add_option(command, "n_components", type=or_rule(int), metavar="K")
+    add_option(command, "n_components", type=or_rule(number), metavar="K")
     add_option(command, "time", type=times, metavar="T[,T...]")
     add_option(command, "kind", choices=("gaussian", "rademacher", "pairwise"))
     add_option(command, "n_sketch", type=int, metavar="R")
@@ -182,6 +182,11 @@ def _method_options(args: argparse.Namespace) -> dict[str, Any]:
             args.usage_error(
                 f"{flag(name)} is not an option of {args.method}; it belongs to {', '.join(owners)}"
             )
+        whole = name == "n_components" and isinstance(value, float)
+        if whole and args.method != "diffusion-map":
+            args.usage_error(
+                f"{flag(name)} {value}: shares belong to diffusion-map; pass an integer"
+            )
         if value in RULE_WORDS and value not in RULES_OF_METHOD.get(args.method, {}).get(name, ()):
             able = [m for m, words in RULES_OF_METHOD.items() if value in words.get(name, ())]
             args.usage_error(f"{flag(name)} {value} belongs to {', '.join(able)}; pass a number")
@@ -246,6 +251,9 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
     lines |= _model(getattr(estimator, "diagnostics_", {}))
     if getattr(estimator, "distortion_", None) is not None:
         lines["distances"] = _kept(estimator.distortion_)
+    if isinstance(getattr(estimator, "n_components", None), float):
+        share = estimator.explained_diffusion_variance().describe()
+        lines["explained"] = f"{share}, by {Y.shape[1]} coordinates"
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     known = np.empty(0, int) if groups is None else np.flatnonzero(groups[0] >= 0)
     if groups is not None and len(known) > 1 and n <= AGREEMENT_MAX_POINTS:
