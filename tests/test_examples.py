@@ -37,7 +37,12 @@ def slow(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["circle", *map(slow, ["anomalies", "how_sure", "new_points", "roll", "torus"])]
+    "name",
+    [
+        "circle",
+        *map(slow, ["anomalies", "how_many_coordinates", "how_sure", "new_points", "roll", "torus"]),
+        slow("which_scale"),
+    ],
 )
 def test_example_runs_and_says_a_few_lines(name, tmp_path):
     result = run(tmp_path, EXAMPLES / f"{name}.py")

@@ -135,7 +135,7 @@ class DiffusionEstimator(Embedder):
         """
         check_is_fitted(self)
         level = check_number(level, "level", low=0, high=1, open_low=True, open_high=True)
-        times = _as_list(getattr(self, "time_", self.time))
+        times = times_of(getattr(self, "time_", self.time))
         index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
         width = self.embedding_.shape[1] // len(times)
         A, labels = self._compared()
@@ -150,7 +150,7 @@ class DiffusionEstimator(Embedder):
         check_is_fitted(self)
         known: Array | None = self.__dict__.get("_explained_ratio")
         if known is None:
-            count = len(_as_list(getattr(self, "time_", self.time)))
+            count = len(times_of(getattr(self, "time_", self.time)))
             found = [self.explained_diffusion_variance(index=i).ratio for i in range(count)]
             self._explained_ratio = known = np.concatenate(found)
         return known

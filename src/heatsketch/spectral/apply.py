@@ -307,8 +307,13 @@ def _by_chebyshev(
     sums = [A.dtype.type(c[0]) * X for c in series]
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     progress = _Progress(degree)
+    previous = X
     for j, T in enumerate(recurrence(A, X, scale, shift, degree), start=1):
-        add_multiples([(s, c[j]) for s, c in zip(sums, series, strict=True) if j < len(c)], T)
+        if j % 2 == 0 or j == degree:  # two at a time: half the traffic of the sums
+            first, new = (j - 1, [previous, T]) if j % 2 == 0 else (j, [T])
+            active = [(s, c) for s, c in zip(sums, series, strict=True) if first < len(c)]
+            add_multiples([(s, c[first : j + 1]) for s, c in active], new)
+        previous = T
         progress.step(j)
     shares = [_share(f, interval, inside or interval) for f in filters]
     errors = [own / share if share else None for own, share in zip(tolerances, shares, strict=True)]

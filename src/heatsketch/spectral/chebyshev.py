@@ -47,14 +47,18 @@ def three_term(
     for_each_tile(work, len(Y))
 
 
-def add_multiples(sums: Sequence[tuple[Array, float]], T: Array) -> None:
-    """Add c T to every (total, c), tile by tile."""
+def add_multiples(sums: Sequence[tuple[Array, Sequence[float]]], blocks: Sequence[Array]) -> None:
+    """Add c_1 T_1 + c_2 T_2 + ... to every (total, (c_1, c_2, ...)), tile by tile.
+
+    A sum is fetched from memory once for all blocks.
+    """
 
     def work(rows: slice) -> None:
-        for total, c in sums:
-            total[rows] += T.dtype.type(c) * T[rows]
+        for total, coefficients in sums:
+            for c, T in zip(coefficients, blocks, strict=False):
+                total[rows] += T.dtype.type(c) * T[rows]
 
-    for_each_tile(work, len(T))
+    for_each_tile(work, len(blocks[0]))
 
 
 @single_threaded_blas()
