@@ -40,7 +40,9 @@ def slow(name):
     "name",
     [
         "circle",
-        *map(slow, ["anomalies", "how_many_coordinates", "how_sure", "new_points", "roll", "torus"]),
+        *map(
+            slow, ["anomalies", "how_many_coordinates", "how_sure", "new_points", "roll", "torus"]
+        ),
         slow("which_scale"),
     ],
 )

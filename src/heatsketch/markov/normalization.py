@@ -163,9 +163,8 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
 def bistochastic_normalize(
     K: Any, tol: float = 1e-8, max_iter: int = 1000, *, weights: Any = None
 ) -> Any:
-    """Scale an affinity so that rows and columns sum to 1 (Algorithm 2).
+    """Scale an affinity so that rows and columns sum to 1 (*Sketching the heat kernel*, Alg. 2).
 
-    *Sketching the heat kernel*, §4.1.
     Finds s > 0 with B = diag(s) K diag(s), B1 = 1, by s ← s r^(-2/3), r the row sums of the scaled
     matrix. Where K is positive semidefinite the error falls to a third each time, however slowly
     things diffuse (the fixed-point iteration of the paper needs hundreds to thousands); a convex
