@@ -16,6 +16,7 @@ from heatsketch.spectral.block_iteration import (
     _rayleigh_ritz,
     _safe_degree,
     in_the_range,
+    ritz_pairs,
 )
 
 
@@ -121,6 +122,27 @@ def low_rank(values, n=80):
     return as_deflated(hs.Dense((Q * values) @ Q.T)), Q
 
 
+def test_zeros_beside_a_low_rank_count():
+    A, _ = low_rank(np.array([3.0, 2.0]))
+    X = np.random.default_rng(1).standard_normal((80, 6))
+    found = in_the_range(A, X, 3, lambda ritz: 1e-10)
+    assert found is not None
+    assert_allclose(found[0][:3], [3.0, 2.0, 0.0], atol=1e-12)
+
+
+def test_residuals_of_all_points_count():
+    A = diagonal(np.concatenate([np.zeros(40), np.linspace(1, 2, 40)]))
+    X = np.random.default_rng(1).standard_normal((80, 6))
+    assert in_the_range(A, X, 3, lambda ritz: 1e-10) is None
+
+
+def test_ritz_pairs_of_an_invariant_span_are_eigenpairs():
+    span = np.eye(5)[:, 1:3] @ np.array([[1.0, 2.0], [0.5, -1.0]])
+    values, vectors = ritz_pairs(diagonal([5.0, 4.0, 3.0, 2.0, 1.0]), span)
+    assert_allclose(values, [4.0, 3.0])
+    assert_allclose(np.abs(vectors), np.eye(5)[:, 1:3], atol=1e-12)
+
+
 @pytest.mark.parametrize("values", [[3.0, 2.0, 1.0], [3.0, 3.0, 0.5], [5.0]])
 def test_a_low_rank_is_found_in_the_range(values):
     A, Q = low_rank(np.array(values))
@@ -138,6 +160,7 @@ def test_a_low_rank_is_found_in_the_range(values):
         (np.linspace(1, 2, 40), 3),  # of a rank above the number of columns
         (np.array([3.0, -2.0, -1.0]), 6),  # negative ones are not the largest beside zeros
         (np.linspace(1, 2, 40), 1),
+        (np.array([3.0, -2.0]), 6),
     ],
 )
 def test_what_is_not_accurate_or_not_largest_is_not_returned(values, k):

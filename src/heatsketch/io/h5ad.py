@@ -76,12 +76,12 @@ def parts(path: Path, how: Reading) -> Iterator[Any]:
 
 
 @contextmanager
-def _opened(path: Path, mode: str = "r") -> Iterator[Any]:
-    """Open a file whose structure has been looked at; errors name it."""
+def _opened(path: Path, mode: str = "r", source: Path | None = None) -> Iterator[Any]:
+    """Open a file whose structure has been looked at; errors name it, or what it is a copy of."""
     import h5py
 
-    with blame(path, *DAMAGE, *_ODD), h5py.File(path, mode) as file:
-        check_structure(file, path)
+    with blame(source or path, *DAMAGE, *_ODD), h5py.File(path, mode) as file:
+        check_structure(file, source or path)
         yield file
 
 
@@ -202,7 +202,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
 
 def _add_entry(draft: Path, source: Path, name: str, embedding: Array, note: str) -> None:
     """Add an embedding to a copy of a file; in the child process."""
-    with _opened(draft, "r+") as file:
+    with _opened(draft, "r+", source) as file:
         held = len(_index(file["obs"], source)) if "obs" in file else len(embedding)
         if held != len(embedding):
             raise ValueError(

@@ -96,7 +96,11 @@ def load_model(path: str | Path) -> MixtureDiffusion | MixtureKernel:
     MixtureKernel(n_components=1, n_features=1, epsilon=2)
     """
     path = Path(path)
-    with path.open("rb") as stream, blame(path, *DAMAGE), zipfile.ZipFile(stream) as archive:
+    with (
+        path.open("rb") as stream,
+        blame(path, *DAMAGE, ValueError),
+        zipfile.ZipFile(stream) as archive,
+    ):
         check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
         header = _read_header(archive, path)
         names = [name.removesuffix(".npy") for name in archive.namelist() if name != _HEADER]
