@@ -538,7 +538,7 @@ def test_help_states_the_defaults_of_the_methods(capsys):
     params = hs.HeatSketch().get_params()
     assert f"heat-sketch: default {params['time']}" in text
     assert f"diffusion-map, laplacian-eigenmap: default {params['n_neighbors']}, isomap" in text
-    assert "(mixture-diffusion: default 0.1)" in text
+    assert "(heat-sketch, mixture-diffusion: default 0.1)" in text
 
 
 def test_runs_as_a_module_with_a_version(monkeypatch, capsys):

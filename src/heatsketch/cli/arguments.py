@@ -15,9 +15,9 @@ DEFAULT_METHOD = next(iter(ESTIMATORS))
 RULE_WORDS = ("auto", "gap")  # stand for a rule in place of a number
 RULES_OF_METHOD: dict[str, dict[str, tuple[str, ...]]] = {
     "heat-embedding": {"time": ("auto",)},
-    "heat-sketch": {"n_components": ("auto",)},
     "diffusion-map": {"n_components": ("auto",), "time": RULE_WORDS},
     "mixture-diffusion": {"n_components": ("auto",)},
+    "heat-sketch": {"n_components": ("auto",)},
     "tsne": {"learning_rate": ("auto",)},
     "sne": {"learning_rate": ("auto",)},
 }
