@@ -9,7 +9,7 @@ from heatsketch.cli.arguments import add_diffusion, add_option, methods_with
 from heatsketch.cli.files import add_force, add_input, check_plot, read_input, warn_of_units
 from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.estimators import HeatEmbedding
-from heatsketch.plot.scales import check_curve
+from heatsketch.plot.explanations import check_curve
 from heatsketch.spectral.heat_trace import HeatTrace, heat_trace
 
 _METHOD = "heat-embedding"

@@ -189,7 +189,7 @@ class DiffusionMap(DiffusionEstimator):
         >>> X, angle = hs.datasets.circle(200, rng=0)
         >>> model = hs.DiffusionMap(5, affinity="dense", epsilon=0.25).fit(X)
         >>> model.eigengap().n_components
-        2
+        4
         """
         check_is_fitted(self)
         return largest_gap(self.eigenvalues_, self.residuals_)

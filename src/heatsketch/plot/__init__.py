@@ -1,10 +1,10 @@
 """Pictures: embeddings, alone or side by side, and curves; pyplot's global state is not used."""
 
 from heatsketch.plot.curves import ksum_curve, time_curve
+from heatsketch.plot.explanations import explained_variance, scales
 from heatsketch.plot.figures import SUFFIXES, check_picture, new_figure, save
 from heatsketch.plot.labels import MAX_CATEGORIES, OKABE_ITO, categories
 from heatsketch.plot.panels import panels
-from heatsketch.plot.scales import explained_variance, scales
 from heatsketch.plot.scatter import scatter
 
 __all__ = [
