@@ -188,9 +188,10 @@ def _to_estimator(
     model.step_matrix_ = arrays["later"]
     model._left_out = LeftOut.of(arrays["left_out"]) if "left_out" in arrays else None
     names, known = header["feature_names_in"], header["diagnostics"]["typical_distance"]
-    if header["n_features_in"] != kernel.n_features or not isinstance(known, int | float):
+    width = kernel.n_features if white is None else len(white.centre)
+    if header["n_features_in"] != width or not isinstance(known, int | float):
         raise TypeError("its header does not fit its arrays")
-    if names is not None and [*map(type, names)] != [str] * kernel.n_features:
+    if names is not None and [*map(type, names)] != [str] * width:
         raise TypeError("its names of features do not fit its arrays")
     model.n_features_in_ = header["n_features_in"]
     if names is not None:
