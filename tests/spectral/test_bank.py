@@ -5,24 +5,10 @@ import pytest
 
 import heatsketch as hs
 from heatsketch.spectral.apply import apply
+from problems.counting import Counting
 from problems.spectra import lazy_torus, lazy_torus_eigenvalues
 
 TORUS = 48, 44  # more points than all eigenpairs are computed of
-
-
-class Counting:
-    """An operator that counts its products by blocks."""
-
-    def __init__(self, A):
-        self.A, self.n, self.dtype, self.spectrum = A, A.n, A.dtype, A.spectrum
-        self.products = 0
-
-    def asarray(self, X):
-        return self.A.asarray(X)
-
-    def __matmul__(self, X):
-        self.products += X.ndim == 2
-        return self.A @ X
 
 
 def products(filters):

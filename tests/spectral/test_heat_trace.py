@@ -7,26 +7,12 @@ from scipy.special import ive
 from scipy.stats import binom
 
 import heatsketch as hs
+from problems.counting import Counting
 from problems.spectra import PROBLEMS, lazy_torus, lazy_torus_eigenvalues, problem
 
 FALSE_ALARM = 1e-6
 TIMES = 2.0 ** np.arange(-1, 12)
 TORUS = 48, 44  # more points than all eigenvalues are computed of
-
-
-class Counting:
-    """An operator that counts its products by blocks of several columns."""
-
-    def __init__(self, A):
-        self.A, self.n, self.dtype, self.spectrum = A, A.n, A.dtype, A.spectrum
-        self.products = 0
-
-    def asarray(self, X):
-        return self.A.asarray(X)
-
-    def __matmul__(self, X):
-        self.products += X.ndim == 2 and X.shape[1] > 8
-        return self.A @ X
 
 
 def torus_operator():
@@ -136,7 +122,7 @@ def test_intervals_hold_as_often_as_they_say(known):
 
 @pytest.mark.parametrize("n_times", [1, 10])
 def test_all_times_cost_the_products_of_the_largest(n_times):
-    A = Counting(torus_operator())
+    A = Counting(torus_operator(), 9)
     hs.heat_trace(hs.Deflated(A, np.ones(A.n) / np.sqrt(A.n)), np.geomspace(512, 1, n_times), rng=0)
     assert 0 < A.products <= np.sqrt(35 * 512)
 
