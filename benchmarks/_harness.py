@@ -143,6 +143,22 @@ def _end(process):
             child.kill()
 
 
+class Counting:
+    """An operator that counts products by blocks, perhaps with an interval of its own."""
+
+    def __init__(self, A, spectrum=None):
+        self.A, self.n, self.dtype = A, A.n, A.dtype
+        self.spectrum = A.spectrum if spectrum is None else spectrum
+        self.products = 0
+
+    def asarray(self, X):
+        return self.A.asarray(X)
+
+    def __matmul__(self, X):
+        self.products += X.ndim == 2
+        return self.A @ X
+
+
 def repeated(tasks, arguments, title=""):
     """Run tasks {key: (function, *arguments)} by turns and return {key: list of dicts}.
 

@@ -34,21 +34,6 @@ HEADS = (
 )
 
 
-class Counting:
-    """An operator that counts products by blocks, with an interval of its own."""
-
-    def __init__(self, A, spectrum):
-        self.A, self.n, self.dtype, self.spectrum = A, A.n, A.dtype, spectrum
-        self.products = 0
-
-    def asarray(self, X):
-        return self.A.asarray(X)
-
-    def __matmul__(self, X):
-        self.products += X.ndim == 2
-        return self.A @ X
-
-
 def pairs(X):
     """Return near and far pairs (i, j)."""
     rng = np.random.default_rng(0)
@@ -95,7 +80,7 @@ def measure(n):
     for powers in [(p,) for p in POWERS] + [BANK]:
         for tol in (1e-3, 1e-6):
             for name, interval in intervals.items():
-                count = Counting(A, interval)
+                count = harness.Counting(A, interval)
                 bank = [hs.Power(p) for p in powers]
                 blocks = _by_chebyshev(bank, count, G, interval, tol=tol)
                 saving = max(powers) / count.products

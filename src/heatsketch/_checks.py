@@ -68,6 +68,11 @@ def check_number(
     return value
 
 
+def check_level(level: Any) -> float:
+    """Return a confidence level, or raise."""
+    return float(check_number(level, "level", low=0, high=1, open_low=True, open_high=True))
+
+
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     """Return `value` if it is one of the named choices, else raise."""
     if not isinstance(value, str) or value not in choices:

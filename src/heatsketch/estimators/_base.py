@@ -17,6 +17,7 @@ from heatsketch._checks import (
     CertificateError,
     ScaleWarning,
     check_choice,
+    check_level,
     check_number,
     logger,
     name_rows,
@@ -134,7 +135,7 @@ class DiffusionEstimator(Embedder):
         or √(70 t) for large t. Nothing of it is computed by `fit`.
         """
         check_is_fitted(self)
-        level = check_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+        level = check_level(level)
         times = times_of(getattr(self, "time_", self.time))
         index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
         width = self.embedding_.shape[1] // len(times)

@@ -94,8 +94,7 @@ def learn(
     else:
         Q, history = _Learner(F, basis, settings).run(k, rng, starts)
     if settings.shrunk:
-        Z = basis.coordinates(F)
-        Q = shrunk(Q, basis, Z.T @ Z / len(Z))
+        Q = shrunk(Q, basis)
     return Learned((basis.axes @ Q).T, len(Q), held_out, history)
 
 

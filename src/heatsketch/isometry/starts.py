@@ -62,13 +62,13 @@ def problem_of_some(F: Array, Z: Array, count: int) -> Problem:
     return Problem.of(Z, *pairs, pair_distances(F, F, *pairs))
 
 
-def shrunk(Q: Array, basis: Basis, variances: Array) -> Array:
+def shrunk(Q: Array, basis: Basis) -> Array:
     """Return the mean of a map (R, k) and the projection to the leading directions.
 
     The map is rotated to the projection (Procrustes) and has its variance. Both miss new pairs, but
     not the same ones.
     """
-    P = basis.leading(Q.shape[1])
-    U, _, Vt = np.linalg.svd(Q.T @ variances @ P)
-    size = np.sqrt(np.trace(P.T @ variances @ P) / np.trace(Q.T @ variances @ Q))
+    P, scales = basis.leading(Q.shape[1]), basis.weights[:, None]  # √ of variances of coordinates
+    U, _, Vt = np.linalg.svd((scales * Q).T @ (scales * P))
+    size = np.linalg.norm(scales * P) / np.linalg.norm(scales * Q)
     return (size * Q @ U @ Vt + P) / 2

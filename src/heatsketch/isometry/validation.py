@@ -79,7 +79,7 @@ def _candidates(
         ranks = ranks if settings.rank else _ranks(basis.rank, least_rank)
     maps = {R: _fitted(problem.cut(R), Q[:R], losses, settings.max_iter) for R in ranks}
     if settings.shrunk:
-        maps = {R: shrunk(map, basis.cut(R), problem.variances[:R, :R]) for R, map in maps.items()}
+        maps = {R: shrunk(Q, basis.cut(R)) for R, Q in maps.items()}
     return maps
 
 

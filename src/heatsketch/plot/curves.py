@@ -5,7 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.plot.figures import MAIN_COLOUR, check_picture, new_axes, save, style_axes
+from heatsketch.plot.figures import (
+    CHOSEN_COLOUR,
+    GREY_LINE,
+    MAIN_COLOUR,
+    check_picture,
+    new_axes,
+    save,
+    style_axes,
+)
 
 
 def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
@@ -96,15 +104,20 @@ def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
     """
     check_picture(path)
     figure, ax = new_axes(width=6.4, height=4.2)
-    ax.set_xscale("log", base=2)
-    ax.plot(curve.times, 100 * curve.shares, "o-", color=MAIN_COLOUR, linewidth=2)
-    ax.axhline(100 * curve.share, color="#888888", linewidth=0.8, linestyle=":")
-    chosen = curve.shares[np.flatnonzero(curve.times == curve.time)[0]]
-    ax.plot([curve.time], [100 * chosen], "o", color="#d55e00", markersize=9)
+    draw_shares(ax, curve)
     ax.set_xticks(curve.times, [f"{t:g}" for t in curve.times])
-    ax.set_ylim(0, 104)
     title = f"Distances kept within a factor {curve.factor:g}; time {curve.time:g} chosen"
     style_axes(ax, title, ("diffusion time", "pairs (%)"))
     if path is not None:
         save(figure, path)
     return figure
+
+
+def draw_shares(ax: Any, curve: Any) -> None:
+    """Draw the shares of a TimeCurve, the share wanted, and the time chosen."""
+    ax.set_xscale("log", base=2)
+    ax.plot(curve.times, 100 * curve.shares, "o-", color=MAIN_COLOUR, linewidth=2)
+    ax.axhline(100 * curve.share, **GREY_LINE)
+    chosen = curve.shares[np.flatnonzero(curve.times == curve.time)[0]]
+    ax.plot([curve.time], [100 * chosen], "o", color=CHOSEN_COLOUR, markersize=9)
+    ax.set_ylim(0, 104)

@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch.plot.curves import draw_shares
 from heatsketch.plot.figures import (
+    CHOSEN_COLOUR,
+    GREY_LINE,
     MAIN_COLOUR,
     check_picture,
     new_axes,
@@ -14,9 +17,6 @@ from heatsketch.plot.figures import (
     style_axes,
 )
 from heatsketch.spectral.heat_trace import HeatTrace, heat_trace
-
-_CHOSEN = "#d55e00"
-_GREY = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
 
 
 def scales(
@@ -55,7 +55,7 @@ def scales(
     _draw_shares(above, curve)
     _draw_ranks(below, trace, embedding)
     for ax in (above, below):
-        ax.axvline(curve.time, color=_CHOSEN, linewidth=1)
+        ax.axvline(curve.time, color=CHOSEN_COLOUR, linewidth=1)
     below.set_xticks(curve.times, [f"{t:g}" for t in curve.times], rotation=45)
     if path is not None:
         save(figure, path)
@@ -74,12 +74,7 @@ def check_curve(embedding: Any) -> Any:
 
 
 def _draw_shares(ax: Any, curve: Any) -> None:
-    ax.set_xscale("log", base=2)
-    ax.plot(curve.times, 100 * curve.shares, "o-", color=MAIN_COLOUR, linewidth=2)
-    ax.axhline(100 * curve.share, **_GREY)
-    chosen = curve.shares[np.flatnonzero(curve.times == curve.time)[0]]
-    ax.plot([curve.time], [100 * chosen], "o", color=_CHOSEN, markersize=9)
-    ax.set_ylim(0, 104)
+    draw_shares(ax, curve)
     title = f"Distances kept within a factor {curve.factor:g}: {100 * curve.share:g} % wanted"
     style_axes(ax, title, ("", "pairs (%)"))
 
@@ -95,7 +90,7 @@ def _draw_ranks(ax: Any, trace: HeatTrace, embedding: Any) -> None:
     if components > 1:
         marks[components] = f"{components} components of the graph"
     for height, words in marks.items():
-        ax.axhline(height, **_GREY)
+        ax.axhline(height, **GREY_LINE)
         place = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": 8}
         ax.annotate(words, (0, height), xycoords=("axes fraction", "data"), **place)
     chosen = f"Directions left; time {embedding.time_:g} chosen"
@@ -133,7 +128,7 @@ def explained_variance(
     ax.fill_between(count, low, high, color=MAIN_COLOUR, alpha=0.25, lw=0)
     ax.plot(count, 100 * result.cumulative, "o-", color=MAIN_COLOUR, markersize=3, label="together")
     if share is not None:
-        ax.axhline(100 * share, **_GREY)
+        ax.axhline(100 * share, **GREY_LINE)
     ax.set_ylim(0, 104)
     ax.legend(frameon=False, fontsize=8)
     style_axes(ax, f"{len(count)} coordinates hold {result.describe()}", ("coordinates", "%"))

@@ -7,7 +7,8 @@ from typing import Any
 from heatsketch.io import write_atomically
 
 SUFFIXES = (".png", ".pdf", ".svg")
-MAIN_COLOUR = "#3b6ea8"
+MAIN_COLOUR, CHOSEN_COLOUR = "#3b6ea8", "#d55e00"
+GREY_LINE = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
 
 
 def check_picture(path: str | Path | None) -> None:

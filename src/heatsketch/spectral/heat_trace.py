@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from heatsketch._checks import check_number
+from heatsketch._checks import check_level, check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
 from heatsketch.operators.base import Operator, as_deflated, first_inputs
@@ -141,7 +141,7 @@ def heat_trace(
     """
     times = _checked_times(times)
     k = check_number(n_probes, "n_probes", low=2, integer=True)
-    level = check_number(level, "level", low=0, high=1, open_low=True, open_high=True)
+    level = check_level(level)
     numbering = numbered(A)
     operator = as_deflated(numbering.operator)
     functions = [_HeatMoment(c * t, j) for t in times for j, c in _MOMENTS]

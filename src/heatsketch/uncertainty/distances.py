@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_points
+from heatsketch._checks import check_choice, check_level, check_points
 from heatsketch._typing import Array
 from heatsketch.neighbors import pair_distances
 from heatsketch.spectral.sketch import KINDS
-from heatsketch.uncertainty.laws import check_level, mean_log, mean_root, ratio_bounds
+from heatsketch.uncertainty.laws import mean_log, mean_root, ratio_bounds
 
 SCALES = ("distance", "squared", "log")
 

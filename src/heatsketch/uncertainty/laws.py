@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, lambertw, psi
 from scipy.stats import chi2
 
-from heatsketch._checks import check_choice, check_number
+from heatsketch._checks import check_choice, check_level, check_number
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
 
 
@@ -118,8 +118,3 @@ def columns_for(
         middle = (least + most) // 2
         least, most = (least, middle) if is_enough(middle) else (middle, most)
     return most
-
-
-def check_level(level: float) -> float:
-    """Return the confidence level, or raise."""
-    return float(check_number(level, "level", low=0, high=1, open_low=True, open_high=True))

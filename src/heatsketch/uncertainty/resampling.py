@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm, t
 
-from heatsketch._checks import check_number, check_points
+from heatsketch._checks import check_level, check_number, check_points
 from heatsketch._typing import Array, Rng
-from heatsketch.uncertainty.laws import check_level
 
 Statistic = Callable[[Array], Any]
 
