@@ -369,6 +369,7 @@ def test_34_35_kernel_entries_far_from_the_origin() -> None:
 @every_estimator
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_matrix, np.ndarray.tolist])
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_10_integers_beyond_float64(form: Any, dtype: Any, make: Any) -> None:
     whole = np.round(X * 1e6).astype(np.int64).astype(dtype) + dtype(2**53 + 2**30)
     with pytest.warns(hs.ScaleWarning, match=r"integers up to 9.0e\+15, beyond the 2\^53"):
@@ -569,6 +570,7 @@ def test_38_new_points_out_of_reach(affinity: Any) -> None:
 
 
 @every_affinity
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_38_new_points_on_the_way_out(affinity: Any) -> None:
     """Where affinities fade from 1 to 1e-320 and to 0, no number overflows."""
     model = hs.HeatSketch(3, random_state=0, **affinity).fit(X)

@@ -246,6 +246,7 @@ def test_distances_in_place_of_points(make):
     assert make(metric="precomputed").__sklearn_tags__().input_tags.pairwise
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 def test_a_graph_is_taken_as_it_is():
     graph = kneighbors_graph(X, 7, mode="distance")
     expected = Isomap(3, n_neighbors=7).fit(X)
@@ -261,6 +262,7 @@ def test_a_graph_is_taken_as_it_is():
         model.transform(sparse.csr_matrix((2, 80)))
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_distances_of_clouds_are_joined_as_points_are():
     clouds = np.vstack([X, X + np.array([100, 0, 0]), X - np.array([0, 70, 0])])
     with pytest.warns(hs.DisconnectedWarning, match="3 components"):
@@ -391,6 +393,7 @@ def test_two_points_have_one_coordinate():
 
 @ESTIMATORS
 @MODES
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_points_beyond_the_longest_path_are_named(make, mode):
     model = make(**mode).fit(X)
     with warnings.catch_warnings():

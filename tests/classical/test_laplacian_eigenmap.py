@@ -197,6 +197,7 @@ def test_ties_do_not_separate_training_points_from_new_ones():
     assert_array_equal(model.transform(grid[::-1]), model.embedding_[::-1])
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_far_points_are_where_their_neighbours_are():
     X = blob()
     model = LaplacianEigenmap(2, n_neighbors=6).fit(X)

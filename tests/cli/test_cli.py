@@ -16,6 +16,9 @@ from heatsketch.cli import arguments, files, reporting
 from heatsketch.io import read_table
 from problems.clouds import even_circle
 
+# Ours become lines, which tests read.
+pytestmark = pytest.mark.filterwarnings("default::UserWarning")
+
 pytest.importorskip("pyarrow")
 
 

@@ -10,6 +10,9 @@ from heatsketch import io
 from heatsketch.cli import main
 from problems.clouds import cloud
 
+# Ours become lines, which tests read.
+pytestmark = pytest.mark.filterwarnings("default::UserWarning")
+
 GRAPHS = {
     "knn": (),
     "dense": ("--affinity", "dense", "--epsilon", 1.0, "--normalization", "symmetric"),

@@ -10,6 +10,9 @@ import pytest
 from heatsketch import cli, io
 from problems.clouds import cloud
 
+# Ours become lines, which tests read.
+pytestmark = pytest.mark.filterwarnings("default::UserWarning")
+
 pytest.importorskip("pyarrow")
 
 UNITS = np.array([1.0, 30.0, 1e-3])

@@ -163,6 +163,7 @@ def test_geodesic_distances_are_those_along_a_line():
     assert references.log_L(3 * x[:, None], "input") == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_neighbours_are_searched_once(monkeypatch):
     # Enough points that t-SNE looks at its nearest ones only, here 3 · 5 + 1.
     searches = []

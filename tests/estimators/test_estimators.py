@@ -432,6 +432,7 @@ def test_heat_sketch_is_a_power_of_the_operator(normalization, kind, time, X):
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "rademacher"])
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 def test_kind_says_what_is_random(kind, X):
     # The bistochastic B takes nothing but the column means off G, so that Y = B G / √k gives the
     # differences of its rows: 0 or ±2 for signs.

@@ -448,6 +448,7 @@ def test_columns_of_a_data_frame_are_named():
 @pytest.mark.parametrize("time", [3, "auto"])
 @pytest.mark.parametrize("n", [2, 3, 5])
 @every_affinity
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_few_points(affinity, n, time):
     X = cloud(n, 3, seed=1) / 2
     for k in sorted({1, n - 1}):
@@ -470,6 +471,7 @@ def test_points_with_the_same_affinities_are_all_zero(time):
 
 
 @every_affinity
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_two_components_stand_apart(affinity):
     X = np.vstack([cloud(20, 3, seed=1), cloud(15, 3, seed=2) + 1000])
     for time in (8, "auto", 10**6):

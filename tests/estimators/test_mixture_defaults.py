@@ -183,6 +183,7 @@ def test_wide_and_flat_data_are_embedded():
 
 
 @pytest.mark.parametrize("m", [3, 30])
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_a_whitened_model_is_the_same_from_its_file(m, tmp_path):
     rng = np.random.default_rng(0)
     X, new = rng.normal(size=(200, m)), 2 * rng.normal(size=(20, m))

@@ -75,6 +75,7 @@ def test_fit_transform_is_transform_and_rows_stand_alone():
     assert_allclose(alone, Y[:20], atol=1e-12 * np.abs(Y).max())
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_missing_bounds_the_error_of_distances_of_new_points():
     model = hs.MixtureDiffusion(mixture=3, epsilon=1.0, tolerance=0.05, random_state=0).fit(
         clouds()
@@ -318,6 +319,7 @@ def test_everything_above_runs_on_it(normalization):
 
 
 @pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_far_points_fail_nobody(normalization):
     low = hs.Diffusion.from_mixture(clouds(80), mixture_of(2), normalization=normalization)
     model = hs.HeatSketch(

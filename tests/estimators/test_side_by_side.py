@@ -15,7 +15,10 @@ from heatsketch.estimators._parts import side_by_side
 from heatsketch.metrics import diffusion_distortion
 from problems.clouds import cloud
 
-pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::heatsketch.{name}Warning")
+    for name in ("Disconnected", "Scale")
+]
 SIZES = (60, 40, 30)
 LABELS = np.repeat(np.arange(len(SIZES)), SIZES)
 every_form = pytest.mark.parametrize("normalization", ["markov", "bistochastic"])

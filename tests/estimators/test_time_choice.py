@@ -61,6 +61,7 @@ def test_the_time_is_the_smallest_that_keeps_the_share(filter):
 @pytest.mark.parametrize(
     ("name", "objective"), [*((name, "most") for name in SETS), ("tree", "worst")]
 )
+@pytest.mark.filterwarnings("ignore::heatsketch.ConvergenceWarning")
 def test_what_the_curve_promises_is_kept(name, objective):
     """On its sample (all points here) the share at the time chosen is that of the map returned."""
     model = fitted(name, objective)
@@ -117,6 +118,7 @@ def test_a_time_that_is_given_leaves_no_curve():
 # Where it ends
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_there_is_no_upper_end_but_that_of_the_directions():
     # A strip k times as long mixes k² times more slowly.
     rng = np.random.default_rng(0)

@@ -471,6 +471,7 @@ def test_zarr_arrays_and_groups(tmp_path):
         io.read_table(tmp_path / "a.zarr")
 
 
+@pytest.mark.filterwarnings("ignore:Writing zarr v2")
 def test_zarr_of_anndata_reads_as_h5ad(tmp_path):
     anndata = pytest.importorskip("anndata")
     pytest.importorskip("zarr")

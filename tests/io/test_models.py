@@ -45,6 +45,7 @@ def test_a_kernel_is_the_same(tmp_path):
     assert_array_equal(again.kernel(clouds(9), clouds(7)), kernel.kernel(clouds(9), clouds(7)))
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ConvergenceWarning")
 def test_size_does_not_depend_on_the_number_of_points(tmp_path):
     mixture = fitted().mixture_
     sizes = []

@@ -329,6 +329,7 @@ def far_groups(sizes):
     [{"affinity": "dense", "epsilon": 1.0}, {"affinity": "radius", "epsilon": 1.0}, {}],
     ids=["dense", "radius", "knn"],
 )
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_groups_between_which_nothing_diffuses_are_reported(way):
     X = far_groups([30, 20, 17])
     with pytest.warns(DisconnectedWarning, match=r"3 components \(sizes 30, 20, 17\)"):
@@ -339,6 +340,7 @@ def test_groups_between_which_nothing_diffuses_are_reported(way):
     assert np.abs(P[:30, 30:]).max() < 1e-14
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_points_that_stand_alone_are_named():
     X = np.vstack([far_groups([30]), [[50.0, 0.0], [90.0, 0.0]]])
     with pytest.warns(DisconnectedWarning, match="points 30, 31 stand alone"):
@@ -425,6 +427,7 @@ def test_an_operator_of_stored_entries_is_seen_to_be_non_negative():
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_far_points_have_rows_whatever_alpha(alpha):
     X = np.random.default_rng(0).normal(size=(40, 2))
     d = hs.diffusion(X, affinity="dense", epsilon=1.0, alpha=alpha)

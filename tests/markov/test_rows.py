@@ -11,6 +11,8 @@ import heatsketch as hs
 from heatsketch._array import random_block
 from problems.clouds import cloud
 
+pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+
 AFFINITIES = {
     "knn": {"n_neighbors": 6},
     "variable": {"affinity": "variable", "n_neighbors": 6},

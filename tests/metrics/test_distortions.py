@@ -540,8 +540,9 @@ def test_random_pairs_stand_for_all(many):
     found = row_distortion(Y, many, n_pairs=20_000)
     for factor, share in whole.within.items():
         assert found.within[factor] == pytest.approx(share, abs=0.018)
-    assert whole.contraction <= found.contraction
-    assert found.expansion <= whole.expansion
+    rounding = 1 + 1e-14  # the same pair, summed in another order
+    assert whole.contraction <= found.contraction * rounding
+    assert found.expansion <= whole.expansion * rounding
 
 
 def test_random_pairs_come_from_the_seed(many):

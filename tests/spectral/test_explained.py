@@ -167,6 +167,7 @@ def test_intervals_hold_as_often_as_they_say(monkeypatch):
     assert halved < fewest
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_a_flat_diffusion_has_shares_that_are_numbers():
     model = hs.DiffusionMap(0.5, affinity="precomputed").fit(np.ones((10, 10)))
     assert model.embedding_.shape[1] >= 1

@@ -79,6 +79,7 @@ def test_the_direction_taken_out_does_not_count():
     assert_allclose(whole.values - without.values, 1, rtol=0, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 def test_components_are_what_is_left():
     graph = np.kron(np.eye(3), np.ones((4, 4)))
     assert_allclose(hs.heat_trace(hs.Diffusion.from_graph(graph), 1e6).values, 3)

@@ -39,6 +39,7 @@ def test_slow_rings_keep_the_digits_of_1_minus_lambda(n, k):
     assert np.linalg.norm(A @ V - V * values, axis=0).max() < 1e-8 * want[-1] + 2e-11
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_agrees_with_the_dense_matrix():
     A = strip(400)
     values, V = inverse_eigenpairs(A, 5, 1e-8, 0)
@@ -57,6 +58,7 @@ def test_pieces_have_as_many_copies_of_1():
     assert_allclose(1 - values[3:], ring_values(n, 2), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_the_seed_decides_no_more_than_the_tolerance():
     A = strip(3000)
     one, again, other = (inverse_eigenpairs(A, 2, 1e-8, seed) for seed in (0, 0, 1))
@@ -64,6 +66,7 @@ def test_the_seed_decides_no_more_than_the_tolerance():
     assert_allclose(one[0], other[0], rtol=0, atol=1e-13)
 
 
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_wide_graphs_many_pairs_and_operators_without_a_matrix_are_left_to_iteration():
     X = np.random.default_rng(0).normal(size=(2000, 6))
     A = hs.Diffusion.from_points(X).deflated()

@@ -385,7 +385,7 @@ def test_the_gram_error_falls_like_the_root_of_k() -> None:
     A = symmetric(30, 1.0)
     gram = matrix_power(A, 4)
     law = np.trace(gram) ** 2 + (gram**2).sum()
-    sizes, runs = np.array([8, 32, 128]), 1600
+    sizes, runs = np.array([8, 32, 128]), 3600
     errors = np.empty((len(sizes), runs))
     mutant = np.empty(runs)
     for row, k in enumerate(sizes):
