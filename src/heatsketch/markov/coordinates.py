@@ -81,7 +81,7 @@ class Coordinates:
         values, vectors = leading_pairs(A, count)
         lowest = spectrum_ends(A)[0][0]
         first = None if labels is None else _first_pairs(vectors, labels)
-        rest = _Remaining(A.A, A.without(vectors).V, min(lowest, 0.0), _above(values))
+        rest = Remaining(A.A, A.without(vectors).V, min(lowest, 0.0), _above(values))
         return cls(values, vectors, rest, lowest, columns, seed, first)
 
     def is_complete(self, f: Filter) -> bool:
@@ -111,7 +111,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True, eq=False)
-class _Remaining(Deflated):
+class Remaining(Deflated):
     """A without its leading eigenvectors, of which the ends of the spectrum are known.
 
     To find them again would cost more than most filters.

@@ -73,9 +73,7 @@ class DiffusionRows:
 
     def __matmul__(self, X: Array) -> Block:
         """Return R X, X (n, k), as a scaled block (m, k)."""
-        block = self._filtered(X)
-        values = block.values if self.first is None else multiply(self.first, block.values)
-        return Block(self._weighted(values), block.log_scale)
+        return self._stepped(self._filtered(X))
 
     def transposed(self, Z: Any) -> Block:
         """Return Rᵀ Z, Z (m, k), array or sparse, as a scaled block (n, k)."""
@@ -100,9 +98,13 @@ class DiffusionRows:
         """Return Z (m, k) for which Rᵀ Z are the differences of rows i and j, as columns."""
         return self.unit_columns(i) - self.unit_columns(j)
 
-    def sketch(self, k: int, rng: Rng) -> Block:
-        """Return R G / √k of the points (points, k), G random: distances within √(1/2k) of them."""
-        block = self @ (random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k))
+    def sketch(self, k: int, rng: Rng, tol: float | None = None) -> Block:
+        """Return R G / √k of the points (points, k), G random: distances within √(1/2k) of them.
+
+        `tol` is the largest error of g by a series, as in `apply`; by default rounding.
+        """
+        G = random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k)
+        block = self._stepped(self._filtered(G, tol))
         return Block(self.of_points(block.values), block.log_scale)
 
     def leading(self, pairs: Eigenpairs | None = None) -> tuple[Block, float]:
@@ -117,9 +119,8 @@ class DiffusionRows:
         weights, log_scale = self.filter.scaled(np.append(found, lowest))
         k = len(found)
         left_out = float(np.abs(weights[k - 1 :]).max() / np.abs(weights).max())
-        values = vectors * weights[:k].astype(vectors.dtype)
-        values = values if self.first is None else multiply(self.first, values)
-        return Block(self.of_points(self._weighted(values)), log_scale), left_out
+        block = self._stepped(Block(vectors * weights[:k].astype(vectors.dtype), log_scale))
+        return Block(self.of_points(block.values), log_scale), left_out
 
     def of_points(self, values: Array) -> Array:
         """Return values of the rows, (m,) or (m, k), as those of the input points."""
@@ -129,10 +130,12 @@ class DiffusionRows:
     def _m(self) -> int:
         return len(self.weight)
 
-    def _filtered(self, X: Array) -> Block:
+    def _filtered(self, X: Array, tol: float | None = None) -> Block:
         projected = self.operator.project(X)
-        block = apply([self.filter], self.operator, projected)[0]
+        block = apply([self.filter], self.operator, projected, tol)[0]
         return Block(self.operator.project(block.values), block.log_scale)
 
-    def _weighted(self, values: Array) -> Array:
-        return values * self.weight.astype(values.dtype)[:, None]
+    def _stepped(self, block: Block) -> Block:
+        """Take the last step: diag(w) M of a block (n, k)."""
+        values = block.values if self.first is None else multiply(self.first, block.values)
+        return Block(values * self.weight.astype(values.dtype)[:, None], block.log_scale)

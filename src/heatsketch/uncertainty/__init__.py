@@ -2,7 +2,7 @@
 
 `laws` says how far a sketched distance is from the true one, `distances` turns it into intervals,
 `resampling` draws the columns of a sketch or the points of the data again, `neighbors` says how
-certain it is who is near.
+certain it is who is near, `pseudotimes` how far points are from where something starts.
 """
 
 from heatsketch.uncertainty.distances import Interval, distance_interval

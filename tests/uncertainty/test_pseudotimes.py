@@ -1,0 +1,237 @@
+"""Pseudotime: sums over all later times, their intervals, and what they are invariant to."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.linalg import block_diag
+from scipy.stats import binom, kstest, spearmanr
+
+import heatsketch as hs
+from heatsketch._checks import ScaleWarning
+from heatsketch.spectral.accumulated import Accumulated
+from heatsketch.spectral.apply import chebyshev_coefficients
+from heatsketch.uncertainty import pseudotimes
+from heatsketch.uncertainty.pseudotimes import accumulated_distance
+from problems.clouds import cloud, even_angles, noisy_tree
+
+ALARM = 1e-6
+
+
+def with_duplicates(n=90):
+    X = cloud(n, 3, seed=3)
+    return np.vstack([X, X[:5]])
+
+
+def summed_rows(d, time):
+    """Return the rows of Σ_(s >= time) M A^(s-1) of the points, by one linear system."""
+    A = d.operator @ np.eye(d.n)
+    root = np.sqrt(d.measure)[:, None]
+    inner = A - root @ root.T
+    M = A if d.one_sided is None else d.one_sided.toarray()
+    later = np.linalg.matrix_power(inner, time - 1) @ np.linalg.inv(np.eye(d.n) - inner)
+    rows = M @ (later - root @ root.T @ later)
+    rows = rows / (M @ root) if d.normalization == "markov" else rows
+    return d.of_inputs(rows)
+
+
+@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
+@pytest.mark.parametrize("time", [1, 8])
+def test_it_is_the_distance_of_the_summed_rows(normalization, time):
+    d = hs.diffusion(with_duplicates(), n_neighbors=8, normalization=normalization)
+    model = hs.HeatSketch(affinity="precomputed", normalization=normalization, random_state=0)
+    found = model.fit(d).pseudotime(7, time=time)
+    rows = summed_rows(d, time)
+    distance = np.linalg.norm(rows - rows[7], axis=1)
+    assert_allclose(found.value, distance / distance.max(), atol=1e-9)
+    assert_array_equal(found.low, found.value)
+    assert_array_equal(found.high, found.value)
+
+
+def test_it_has_the_closed_form_of_a_ring():
+    """Neighbours on a ring, half of the walks stay: λ_m = (1 + cos 2πm/n) / 2."""
+    n, time = 41, 3
+    ring = sparse.diags([1.0, 1.0], [1, -1], (n, n)).tolil()
+    ring[0, n - 1] = ring[n - 1, 0] = 1.0
+    ring = sparse.csr_matrix(ring + 2 * sparse.identity(n))
+    model = hs.DiffusionMap(affinity="precomputed", alpha=0).fit(hs.Diffusion.from_graph(ring))
+    angle, m = even_angles(n), np.arange(1, n)
+    lam = (1 + np.cos(2 * np.pi * m / n)) / 2
+    weight = (lam**time / (1 - lam)) ** 2
+    square = (1 - np.cos(np.outer(angle, m))) @ weight
+    assert_allclose(model.pseudotime(0, time=time).value, np.sqrt(square / square.max()), atol=1e-9)
+
+
+def test_it_grows_along_a_path_where_a_distance_of_one_time_does_not():
+    n = 200
+    path = sparse.diags([1.0, 2.0, 1.0], [-1, 0, 1], (n, n), format="csr")
+    d = hs.Diffusion.from_graph(path)
+    model = hs.HeatSketch(affinity="precomputed", alpha=0, random_state=0).fit(d)
+    assert (np.diff(model.pseudotime(0).value) > 0).all()
+    one_time = hs.diffusion_distance(d, 8, pairs=(np.zeros(n, int), np.arange(n)))
+    assert not (np.diff(one_time) > 0).all()
+
+
+def test_it_orders_a_tree():
+    X = noisy_tree(1500)
+    origin = int(np.argmin(np.linalg.norm(X, axis=1)))
+    late = hs.DiffusionMap().fit(X).pseudotime(origin).value
+    assert spearmanr(late, np.linalg.norm(X, axis=1)).statistic > 0.95
+
+
+def test_all_estimators_of_a_diffusion_agree():
+    X = with_duplicates()
+    models = [
+        hs.HeatSketch(time=[2, 4], random_state=0),
+        hs.HeatEmbedding(random_state=1),
+        hs.DiffusionMap(3, 5),
+    ]
+    found = [model.fit(X).pseudotime([3, 4]).value for model in models]
+    for other in found[1:]:
+        assert_allclose(other, found[0], atol=1e-9)
+
+
+def test_heat_is_the_sum_of_walks_that_moved():
+    X = with_duplicates()
+    model = hs.HeatSketch(8, 2.5, filter="heat", random_state=0).fit(X)
+    d = model.diffusion_
+    A = d.operator @ np.eye(d.n)
+    root = np.sqrt(d.measure)
+    lam, V = np.linalg.eigh(A - np.outer(root, root))
+    kept = np.abs(V.T @ root) < 0.5
+    lam, V = lam[kept], V[:, kept]
+    f = (np.exp(-2.5 * (1 - lam)) - np.exp(-2.5)) / lam / (1 - lam)
+    rows = d.of_inputs((d.one_sided @ V) * f / (d.one_sided @ root)[:, None])
+    distance = np.linalg.norm(rows - rows[7], axis=1)
+    assert_allclose(model.pseudotime(7, time=2.5).value, distance / distance.max(), atol=1e-9)
+
+
+def test_roots_may_be_an_index_indices_or_a_mask():
+    X = with_duplicates()
+    model = hs.DiffusionMap().fit(X)
+    rows = summed_rows(model.diffusion_, 8)
+    some = [3, 20, 41]
+    distance = np.linalg.norm(rows - rows[some].mean(axis=0), axis=1)
+    mask = np.isin(np.arange(len(X)), some)
+    for root in (some, np.array(some), mask):
+        value = model.pseudotime(root).value
+        assert_allclose(value, distance / distance.max(), atol=1e-9)
+    assert_array_equal(model.pseudotime([3]).value, model.pseudotime(3).value)
+    assert model.pseudotime(3).value[3] == 0
+
+
+def test_neither_order_nor_unit_of_the_points_matters():
+    X = with_duplicates()
+    order = np.random.default_rng(5).permutation(len(X))
+    at_7 = hs.DiffusionMap().fit(X).pseudotime(7).value
+    moved = hs.DiffusionMap().fit(1e6 * X[order]).pseudotime(int(np.flatnonzero(order == 7)[0]))
+    assert_allclose(moved.value, at_7[order], atol=1e-8)
+
+
+def one_by_one(monkeypatch, n_leading=4):
+    """Let few points take the way of many: few eigenpairs, and a sketch of the rest."""
+    monkeypatch.setattr(pseudotimes, "SPECTRAL_LIMIT", 0)
+    monkeypatch.setattr(pseudotimes, "N_LEADING", n_leading)
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_other_components_are_infinitely_late(many, given, monkeypatch):
+    """Within the component of the root it is that of the component by itself."""
+    if many:
+        one_by_one(monkeypatch, n_leading=60)
+    parts = [cloud(n, 2, seed) + 1e3 * seed for seed, n in enumerate((70, 90, 50))]
+    K = [hs.gaussian_affinity(part, epsilon=1.0) for part in parts]
+    joint = block_diag(*K)
+    if given:
+        joint, K = sparse.csr_matrix(joint), [sparse.csr_matrix(part) for part in K]
+    model = hs.DiffusionMap(affinity="precomputed")
+    with pytest.warns(UserWarning, match="components"):
+        model.fit(joint)
+    found = model.pseudotime(75)
+    if many:
+        monkeypatch.undo()
+    alone = hs.DiffusionMap(affinity="precomputed").fit(K[1]).pseudotime(5)
+    assert np.isinf(np.array(found)[:, np.r_[:70, 160:210]]).all()
+    # What is left to the sketch of 32 columns has hardly any weight.
+    assert_allclose(found.value[70:160], alone.value, atol=1e-3 if many else 1e-9)
+    with pytest.raises(ValueError, match="root has points of 2 components"):
+        model.pseudotime([0, 75])
+
+
+def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatch):
+    d = hs.diffusion(with_duplicates(), n_neighbors=8)
+    moved = summed_rows(d, 1)
+    moved -= moved[7]
+    exact = np.linalg.norm(moved, axis=1)
+    leading = np.linalg.eigh(d.deflated() @ np.eye(d.n))[1][:, -4:]
+    left = exact**2 - np.square(moved @ leading).sum(axis=1)  # of which there is a sketch
+    one_by_one(monkeypatch)
+    trials, level = 150, 0.9
+    found = [accumulated_distance(d, 7, 1, level=level, rng=seed) for seed in range(trials)]
+    value, low, high = np.array([np.array(f) * np.exp(s) for f, s in found]).transpose(1, 0, 2)
+    others = np.flatnonzero(exact > 1e-9)
+    hits = ((low <= exact) & (exact <= high))[:, others].sum(axis=0)
+    tail = ALARM / 2 / len(others)
+    assert (hits >= binom.ppf(tail, trials, level)).all()
+    assert (hits <= binom.isf(tail, trials, level)).all()
+    ratio = ((value**2 - exact**2 + left) / np.where(left > 1e-9, left, 1.0))[:, others]
+    for x in (11, 30, 60):
+        assert kstest(32 * ratio[:, x], "chi2", args=(32,)).pvalue > ALARM / 3
+        assert kstest(32 * ratio[:, x], "chi2", args=(16,)).pvalue < ALARM
+
+
+def test_many_points_agree_with_all_eigenpairs(monkeypatch):
+    model = hs.HeatSketch(random_state=0).fit(with_duplicates(400))
+    exact = model.pseudotime(0)
+    one_by_one(monkeypatch, n_leading=20)
+    found = model.pseudotime(0)
+    assert_array_equal(np.array(model.pseudotime(0)), np.array(found))  # the seed decides
+    assert_allclose(found.value, exact.value, atol=0.02)
+    assert (found.low <= found.value).all()
+    assert (found.value <= found.high).all()
+    assert 1e-6 < np.median(found.high - found.low) < 0.02
+
+
+def test_points_without_any_difference_are_all_at_the_root():
+    with pytest.warns(ScaleWarning, match="same affinities"):
+        model = hs.DiffusionMap(1, affinity="precomputed").fit(np.ones((5, 5)))
+    assert_array_equal(np.array(model.pseudotime(0)), np.zeros((3, 5)))
+
+
+@pytest.mark.parametrize(
+    ("root", "error", "words"),
+    [
+        (95, ValueError, r"pass 0 <= index < 95"),
+        (-1, ValueError, r"pass 0 <= index < 95"),
+        ([], ValueError, "root has no points"),
+        (np.zeros(95, bool), ValueError, "root has no points"),
+        (np.zeros(9, bool), ValueError, r"shape \(9,\) but there are 95 points"),
+        ([[1, 2]], ValueError, "root"),
+        (0.5, TypeError, "pass the index of a point"),
+        ("cell", TypeError, "pass the index of a point"),
+    ],
+)
+def test_a_wrong_root_is_named(root, error, words):
+    model = hs.DiffusionMap().fit(with_duplicates())
+    with pytest.raises(error, match=words):
+        model.pseudotime(root)
+
+
+@pytest.mark.parametrize(("time", "level"), [(0, 0.95), (0.5, 0.95), (8, 1.0)])
+def test_a_wrong_time_or_level_is_named(time, level):
+    model = hs.DiffusionMap().fit(with_duplicates())
+    with pytest.raises(ValueError, match="time" if level < 1 else "level"):
+        model.pseudotime(0, time=time, level=level)
+
+
+@pytest.mark.parametrize("high", [0.5, 0.99, 0.9999])
+def test_the_series_of_the_sum_is_as_long_as_estimated(high):
+    f = Accumulated(hs.Power(8))
+    lam = np.linspace(-0.8, high, 1001)
+    c, log_scale = chebyshev_coefficients(f, (-0.8, high), 1e-6)
+    x = (2 * lam - (high - 0.8)) / (high + 0.8)
+    series = np.polynomial.chebyshev.chebval(x, c) * np.exp(log_scale)
+    assert_allclose(series, f(lam), atol=4e-6 * f(lam).max())
+    assert_allclose(f(lam), lam**8 / (1 - lam), rtol=1e-9)
+    assert 0.5 < len(c) / f.degree((-0.8, high), 1e-6) < 1.5
