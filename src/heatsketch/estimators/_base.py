@@ -32,7 +32,7 @@ from heatsketch.operators import Deflated
 from heatsketch.operators.sparse import multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import Block, representable
-from heatsketch.spectral.explained import ExplainedVariance, explained_variance
+from heatsketch.spectral.explained import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.uncertainty.distances import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
@@ -112,7 +112,7 @@ class DiffusionEstimator(Embedder):
         return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
 
     def explained_diffusion_variance(
-        self, level: float = 0.95, *, index: int = 0
+        self, level: float = 0.95, *, index: int = 0, n_probes: int = N_PROBES
     ) -> ExplainedVariance:
         """Say how much of the diffusion the coordinates hold, with intervals.
 
@@ -127,14 +127,17 @@ class DiffusionEstimator(Embedder):
         ----------
         level : float, default 0.95
             Probability of the intervals. Up to 2,048 points the whole is computed; beyond, what
-            the coordinates leave out is estimated by 64 random columns, always the same ones.
+            the coordinates leave out is estimated by random columns, always the same ones.
         index : int, default 0
             Of several times, which one.
+        n_probes : int >= 2, default 64
+            Number of random columns; fewer are faster, and the intervals wider.
 
         Notes
         -----
-        Cost: all eigenpairs of up to 2,048 points; beyond, products with k + 64 columns, t of them
-        or √(70 t) for large t. Nothing of it is computed by `fit`.
+        Cost: t products with k columns, or √(70 t) for large t; and all eigenvalues of up to 2,048
+        points (which a `HeatEmbedding` knows); beyond, twice as many products with `n_probes`
+        columns. Nothing of it is computed by `fit`.
         """
         check_is_fitted(self)
         level = check_level(level)
@@ -144,8 +147,10 @@ class DiffusionEstimator(Embedder):
         A, labels = self._compared()
         H = self._H[:, index * width : (index + 1) * width]
         f = self._filter.of_coordinates(times[index])
-        values = getattr(self, "eigenvalues_", None)
-        return explained_variance(A, f, A @ A.asarray(H), level, values=values, labels=labels)
+        given: dict[str, Any] = {"values": getattr(self, "eigenvalues_", None), "labels": labels}
+        given["everything"] = getattr(self, "_all_eigenvalues", None)
+        given["n_probes"] = check_number(n_probes, "n_probes", low=2, integer=True)
+        return explained_variance(A, f, A @ A.asarray(H), level, **given)
 
     @property
     def explained_diffusion_variance_ratio_(self) -> Array:

@@ -179,6 +179,7 @@ random_state
         self.projection_: NearIsometricProjection | None = None
         self.distortion_: Distortion | None = None
         self.time_curve_: TimeCurve | None = None
+        self._all_eigenvalues: Array | None = None
         super().fit(X, y)
         known = self.__dict__.pop("_known", None)  # eigenpairs, which need not be kept
         held_out = self.__dict__.pop("_held_out", math.nan)
@@ -216,6 +217,8 @@ random_state
             parts = Parts.components(order, labels, coordinates)
             if np.abs(coordinates.values).max(initial=0.0) < _ROUNDING:  # each is a dot
                 return [self._beside(Block(np.zeros((diffusion.n, k)), 0.0), diffusion, parts)]
+        if coordinates.rest is None:
+            self._all_eigenvalues = coordinates.values
         if coordinates.rest is None or len(coordinates.values) == N_LEADING:
             self._known = coordinates.values, coordinates.vectors
         stepped = functools.partial(self._stepped, diffusion, rows=parts.rows)

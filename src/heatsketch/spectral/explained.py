@@ -10,11 +10,11 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.operators.base import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block, apply
-from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.dense import all_eigenvalues
 from heatsketch.spectral.filters import Filter
 from heatsketch.spectral.traces import Square, chi_square_interval, estimated_traces
 
-_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
+N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
 _SEED = 0x6B5F3A91C2D4E807
 _DEPENDENT = 1e-9  # share of a column that is new, below which it is rounding
 
@@ -101,6 +101,8 @@ def explained_variance(
     *,
     values: Array | None = None,
     labels: Array | None = None,
+    everything: Array | None = None,
+    n_probes: int = N_PROBES,
 ) -> ExplainedVariance:
     """Return the shares of tr f(A)² in the span of the first columns of Y, and in that of all.
 
@@ -119,29 +121,33 @@ def explained_variance(
         The eigenvalues, where the columns of Y are eigenvectors.
     labels : array (n,), optional
         Components of A, of which each has coordinates of its own.
+    everything : array (n - r,), optional
+        All eigenvalues of A but those of its r directions, where they are known.
+    n_probes : int
+        Number of random columns.
     """
     square, pieces = Square(f), _rows_of(labels)
     if values is not None and len(values) == A.n - A.V.shape[1]:  # nothing is left out
         return _shares(*square.scaled(values), (0.0, 0.0, 0.0), level, True)
     Q = _in_each(A.project(A.asarray(Y)), pieces, _orthonormal)
-    if A.n <= SPECTRAL_LIMIT:
-        lam, V = all_eigenpairs(A)
-        weights, log_scale = square.scaled(lam)
-        held = weights @ np.square(V.T @ Q)
-        left = max(float(weights.sum() - held.sum()), 0.0)
-        return _shares(held, log_scale, (left, left, left), level, True)
     block = _held(A, f, Q, values)
+    if A.n <= SPECTRAL_LIMIT:
+        lam = all_eigenvalues(A) if everything is None else everything
+        weights, scale = square.scaled(lam)
+        held, whole, log_scale = _on_one_scale(block, Block(weights.sum()[None], scale))
+        left = max(float(whole[0] - held.sum()), 0.0)
+        return _shares(held, log_scale, (left, left, left), level, True)
 
     def without(X: Array) -> Array:
         return X - _in_each(X, pieces, lambda part, rows: Q[rows] @ (Q[rows].T @ part))
 
     # Not the columns of a sketch with a small seed, which Y may span.
     probes = np.random.default_rng(_SEED)
-    rest = estimated_traces([square, Square(square)], A, without, _PROBES, probes)
+    rest = estimated_traces([square, Square(square)], A, without, n_probes, probes)
     held, own, log_scale = _on_one_scale(block, Block(rest.values[:1], rest.log_scales[0]))
     change = float(np.exp(rest.log_scales[0] - log_scale))
     mean, spread, error = (float(x) for x in (*rest.values, rest.errors[0]))
-    low, high = chi_square_interval(mean, spread, _PROBES, level)
+    low, high = chi_square_interval(mean, spread, n_probes, level)
     ends = (max(low - error, 0.0) * change, (high + error) * change)
     return _shares(held, log_scale, (max(float(own[0]), 0.0), *ends), level, False)
 
