@@ -104,3 +104,39 @@ def test_embed_writes_how_certain_neighbours_are(points, capsys):
     assert "log L" in capsys.readouterr().out
     assert cli.main([*given, "--force", "--intervals"]) == 2
     assert "--intervals belongs to heat-sketch" in capsys.readouterr().err
+
+
+def test_pseudotime_adds_columns(points, capsys):
+    folder, X = points
+    out = folder / "late.csv"
+    given = ["embed", str(folder / "points.csv"), "-o", str(out), "--n-neighbors", "6", "-q"]
+    assert cli.main([*given, "--pseudotime", "p3"]) == 0
+    assert "pseudotime" in capsys.readouterr().out
+    with out.open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    wanted = hs.HeatEmbedding(n_neighbors=6, random_state=0).fit(X).pseudotime(3)
+    names = ("pseudotime", "pseudotime_low", "pseudotime_high")
+    for name, values in zip(names, wanted, strict=True):
+        np.testing.assert_allclose([float(row[name]) for row in rows], values)
+
+
+def test_pseudotime_says_what_it_cannot_do(points, capsys):
+    folder, _ = points
+    given = ["embed", str(folder / "points.csv"), "-q", "--n-neighbors", "6", "--pseudotime"]
+    assert cli.main([*given, "p77", "-o", str(folder / "o.csv")]) == 1
+    assert "has no point 'p77'" in capsys.readouterr().err
+    assert cli.main([*given, "p3", "-o", str(folder / "o.npy")]) == 2
+    assert "other than .npy" in capsys.readouterr().err
+    assert cli.main([*given, "p3", "-o", str(folder / "o.csv"), "--method", "isomap"]) == 2
+    assert "--pseudotime belongs to heat-embedding" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["heat-embedding", "diffusion-map"])
+def test_the_summary_says_what_the_estimator_does_of_the_share_explained(points, method, capsys):
+    folder, X = points
+    given = ["embed", str(folder / "points.csv"), "-o", str(folder / "o.csv"), "-q"]
+    assert cli.main([*given, "--n-neighbors", "6", "--method", method]) == 0
+    make = {"heat-embedding": hs.HeatEmbedding, "diffusion-map": hs.DiffusionMap}[method]
+    model = make(n_neighbors=6, random_state=0).fit(X)
+    words = f"{model.explained_diffusion_variance().describe()}, by 2 coordinates"
+    assert f"explained    {words}" in capsys.readouterr().out

@@ -10,14 +10,12 @@ from typing import Any, TextIO
 import numpy as np
 
 import heatsketch as hs
-from heatsketch import io
 from heatsketch._typing import Array
-from heatsketch._words import did_you_mean
 from heatsketch.cli.arguments import add_diffusion, add_option, number, or_rule
 from heatsketch.cli.files import add_force, add_input, check_output, read_input, warn_of_units
+from heatsketch.cli.points import names_of, rows_of
 from heatsketch.comparison.methods import defaults
 from heatsketch.io.files import write_atomically
-from heatsketch.io.table import is_id
 
 COLUMNS = ("from", "to", "distance", "low", "high")
 SUFFIXES = (".csv", ".tsv", ".txt")
@@ -57,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     if args.output is not None:
         check_output(args, args.output, SUFFIXES)
     table = read_input(args)
-    names = _names(args, table)
+    names = names_of(args, table)
     i, j = _pairs(args, names)
     options = {name: value for name, value in vars(args).items() if name in _PARAMETERS}
     warn_of_units(options, table)
@@ -86,17 +84,10 @@ def _write(stream: TextIO, rows: Sequence[Sequence[str]], separator: str) -> Non
     writer.writerows([COLUMNS, *rows])
 
 
-def _names(args: argparse.Namespace, table: io.Table) -> list[str]:
-    """Return the ids of the points, by the first column of ids, or the numbers of their rows."""
-    wanted = args.id or [name for name in table.extra if is_id(name)]
-    column = table.extra[wanted[0]].tolist() if wanted else range(table.values.shape[0])
-    return [str(name).strip() for name in column]
-
-
 def _pairs(args: argparse.Namespace, names: list[str]) -> tuple[Array, Array]:
     """Return the rows of the pairs asked for."""
     if args.origin is not None:
-        (origin,) = _rows([args.origin.strip()], names, args.input)
+        (origin,) = rows_of([args.origin.strip()], names, args.input)
         return np.full(len(names), origin), np.arange(len(names))
     text = args.pairs.read_text(encoding="utf-8-sig")
     lines = [line for line in text.splitlines() if line.strip()]
@@ -108,18 +99,5 @@ def _pairs(args: argparse.Namespace, names: list[str]) -> tuple[Array, Array]:
             f"{args.pairs}, line {wrong}, does not hold a pair; write two ids in each line, with a "
             "comma, a tab or a space between."
         )
-    ends = _rows([name for row in cells for name in row], names, args.input)
+    ends = rows_of([name for row in cells for name in row], names, args.input)
     return ends[::2], ends[1::2]
-
-
-def _rows(wanted: list[str], names: list[str], source: str) -> Array:
-    """Return the rows of ids, or raise for one that is missing or not unique."""
-    row_of: dict[str, int] = {}
-    repeated = {name for n, name in enumerate(names) if row_of.setdefault(name, n) != n}
-    for name in wanted:
-        if name not in row_of:
-            hint = did_you_mean(name, names)
-            raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}.")
-        if name in repeated:
-            raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
-    return np.array([row_of[name] for name in wanted])

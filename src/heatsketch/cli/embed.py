@@ -35,6 +35,7 @@ from heatsketch.cli.files import (
     reading,
     warn_of_units,
 )
+from heatsketch.cli.points import names_of, rows_of
 from heatsketch.cli.provenance import record
 from heatsketch.cli.reporting import kept, logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
@@ -45,6 +46,10 @@ from heatsketch.metrics import knn_accuracy
 
 TITLE_PARAMETERS = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
 CONFIDENCE = "neighbor_confidence"
+PSEUDOTIME = ("pseudotime", "pseudotime_low", "pseudotime_high")
+# A sketch is right on average whatever its columns hold; that would take as long as it took itself.
+EXPLAINING = ("heat-embedding", "diffusion-map")
+PROBES = 8  # for more than 2,048 points
 AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
 
@@ -78,6 +83,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
     intervals = f"add a column {CONFIDENCE} to the output, the share of the neighbours of a point "
     intervals += "that are certain, and colour --plot by it (heat-sketch)"
     add("--intervals", action="store_true", help=intervals)
+    late = (
+        "add columns to the output: how late each point is, from 0 at this one (its id, or number "
+    )
+    late += "of its row) to 1 at the farthest, with error bars; and colour --plot by it"
+    add("--pseudotime", metavar="ID", help=late)
     add("--dry-run", action="store_true", help="print the memory that the run needs, and stop")
     limit = "refuse to start a run that needs more memory"
     add("--memory-budget", type=_gigabytes, metavar="GB", help=limit)
@@ -106,22 +116,22 @@ def run(args: argparse.Namespace) -> None:
     check_key(args.output, args.input, args.output_key or DEFAULT_KEY, force=args.force)
     check_plot(args)
     table = read_input(args)
+    root = _root(args, table)
     estimator = ESTIMATORS[args.method](**options)
     if not needs_labels(estimator):  # discriminants do not depend on units
         warn_of_units(vars(args), table)
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
         Y = _embed(estimator, table)
-    written = table
-    if args.intervals:
-        logger.info("how certain neighbours are")
-        confidence = estimator.neighbor_confidence_
-        written = replace(table, extra=table.extra | {CONFIDENCE: confidence})
+    added = _added(args, estimator, root)
+    written = replace(table, extra=table.extra | added)
     seconds = time.monotonic() - start
     _write(args, written, estimator, Y)
     lines = _summary(args, table, estimator, Y)
     if args.intervals:
-        lines["neighbours"] = _certain(confidence)
+        lines["neighbours"] = _certain(added[CONFIDENCE])
+    if root is not None:
+        lines["pseudotime"] = _late(*(added[name] for name in PSEUDOTIME))
     lines["seconds"] = f"{seconds:.1f}"
     files = (args.output, args.plot, args.plot_time)
     lines["written"] = ", ".join(str(path) for path in files if path)
@@ -141,6 +151,26 @@ def _embed(estimator: Any, table: io.Table) -> Array:
     known = groups[0] >= 0
     estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
     return np.asarray(estimator.transform(table.values))
+
+
+def _root(args: argparse.Namespace, table: io.Table) -> int | None:
+    """Return the row of the point that pseudotime starts from, if it is asked for."""
+    if args.pseudotime is None:
+        return None
+    (row,) = rows_of([args.pseudotime.strip()], names_of(args, table), args.input)
+    return int(row)
+
+
+def _added(args: argparse.Namespace, estimator: Any, root: int | None) -> dict[str, Array]:
+    """Return the columns that the output has beside the embedding and those passed through."""
+    added: dict[str, Array] = {}
+    if args.intervals:
+        logger.info("how certain neighbours are")
+        added[CONFIDENCE] = estimator.neighbor_confidence_
+    if root is not None:
+        logger.info("pseudotime")
+        added |= zip(PSEUDOTIME, estimator.pseudotime(root), strict=True)
+    return added
 
 
 def _memory(args: argparse.Namespace, table: io.Table, options: dict[str, Any]) -> dict[str, str]:
@@ -192,10 +222,22 @@ def _method_options(args: argparse.Namespace) -> dict[str, Any]:
             args.usage_error(f"{flag(name)} {value} belongs to {', '.join(able)}; pass a number")
     if args.intervals and (args.method != "heat-sketch" or args.in_place):
         args.usage_error("--intervals belongs to heat-sketch, with -o FILE; leave it out")
+    _check_pseudotime(args)
     chooses = args.method == "heat-embedding" and options.get("time", "auto") == "auto"
     if args.plot_time is not None and not chooses:
         args.usage_error("--plot-time belongs to heat-embedding --time auto; leave it out")
     return options
+
+
+def _check_pseudotime(args: argparse.Namespace) -> None:
+    """End with a usage error where the option is given and there can be no such columns."""
+    if args.pseudotime is None:
+        return
+    able = [name for name, make in ESTIMATORS.items() if hasattr(make, "pseudotime")]
+    if args.method not in able:
+        args.usage_error(f"--pseudotime belongs to {', '.join(able)}; leave it out")
+    if args.in_place or (args.output is not None and args.output.suffix == ".npy"):
+        args.usage_error("--pseudotime adds columns; write them with -o to a file other than .npy")
 
 
 def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> None:
@@ -216,6 +258,7 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
     )
     if args.plot is not None:
         by = CONFIDENCE if args.intervals else table.label
+        by = by if args.pseudotime is None else PSEUDOTIME[0]
         labels = None if by is None else table.extra[by]
         title = _title(args, table, estimator)
         logger.info("drawing %s", args.plot)
@@ -251,9 +294,8 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
     lines |= _model(getattr(estimator, "diagnostics_", {}))
     if getattr(estimator, "distortion_", None) is not None:
         lines["distances"] = _kept(estimator.distortion_)
-    if isinstance(getattr(estimator, "n_components", None), float):
-        share = estimator.explained_diffusion_variance().describe()
-        lines["explained"] = f"{share}, by {Y.shape[1]} coordinates"
+    if args.method in EXPLAINING:
+        lines["explained"] = _explained(estimator)
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     known = np.empty(0, int) if groups is None else np.flatnonzero(groups[0] >= 0)
     if groups is not None and len(known) > 1 and n <= AGREEMENT_MAX_POINTS:
@@ -264,6 +306,35 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
             figures.append(f"input {knn_accuracy(table.values[known], codes, k):.3f}")
         lines["agreement"] = f"{', '.join(figures)} ({table.label} by {k} nearest, leave one out)"
     return lines
+
+
+def _explained(estimator: Any) -> str:
+    """Say how much of the diffusion the coordinates hold, at each of the times."""
+    times = np.atleast_1d(estimator.time_)
+    # A share that was asked for is told as it was found.
+    fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": PROBES}
+    try:
+        found = [
+            estimator.explained_diffusion_variance(index=index, **fewer)
+            for index in range(len(times))
+        ]
+    except ValueError as error:  # a time beyond the digits of float32: the embedding is right
+        return f"not known: {error}"
+    k = estimator.embedding_.shape[1] // len(times)
+    words = [share.describe() for share in found]
+    if len(times) > 1:
+        words = [f"at time {t:g} {share}" for t, share in zip(times, words, strict=True)]
+    return f"{', '.join(words)}, by {k} coordinates"
+
+
+def _late(value: Array, low: Array, high: Array) -> str:
+    """Say how far the error bars go, and how many points nothing diffuses to."""
+    reached = np.isfinite(value)
+    width = (high - low)[reached] / 2
+    words = f"known to ± {np.median(width):.1g}, at worst ± {width.max():.1g}"
+    words = words if width.any() else "exact for these points"
+    lost = len(value) - np.count_nonzero(reached)
+    return words + (f"; {lost} point(s) in other components" if lost else "")
 
 
 def _model(facts: dict[str, Any]) -> dict[str, str]:
