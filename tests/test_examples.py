@@ -43,6 +43,7 @@ def slow(name):
         *map(
             slow, ["anomalies", "how_many_coordinates", "how_sure", "new_points", "roll", "torus"]
         ),
+        slow("which_cells_come_first"),
         slow("which_scale"),
     ],
 )
