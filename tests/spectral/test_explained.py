@@ -8,7 +8,7 @@ from scipy.stats import binom
 import heatsketch as hs
 from heatsketch.spectral import explained
 from heatsketch.spectral.explained import explained_variance, largest_gap
-from problems.clouds import even_circle
+from problems.clouds import cloud, even_circle
 from problems.spectra import circle_eigenvalues, circle_frequencies, lazy_torus
 
 FALSE_ALARM = 1e-6
@@ -132,6 +132,26 @@ def test_an_embedding_of_as_many_dimensions_holds_everything():
     X = even_circle(60)
     model = hs.HeatEmbedding(2, 64, affinity="dense", epsilon=1.0, random_state=0).fit(X)
     assert model.explained_diffusion_variance().cumulative[-1] > 0.99
+
+
+def test_an_embedding_knows_the_eigenvalues_of_its_last_fit():
+    model = hs.HeatEmbedding(2, 8, random_state=0)
+    model.fit(cloud(150, 3, seed=1))
+    X = cloud(120, 3, seed=2)
+    found = model.fit(X).explained_diffusion_variance()
+    del model._all_eigenvalues
+    again = model.explained_diffusion_variance()
+    assert_allclose(found.cumulative, again.cumulative, rtol=1e-9)
+    assert_allclose(found.total, again.total, rtol=1e-9)
+
+
+def test_fewer_probes_make_the_interval_wider():
+    model = hs.DiffusionMap(2, 8).fit(cloud(2100, 2, seed=1))
+    few, many = (model.explained_diffusion_variance(n_probes=k) for k in (4, 64))
+    assert few.cumulative_low[-1] < many.cumulative_low[-1]
+    assert many.cumulative_high[-1] < few.cumulative_high[-1]
+    with pytest.raises(ValueError, match="n_probes"):
+        model.explained_diffusion_variance(n_probes=1)
 
 
 def test_components_side_by_side_count_each_by_itself():

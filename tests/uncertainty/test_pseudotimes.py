@@ -193,6 +193,20 @@ def test_many_points_agree_with_all_eigenpairs(monkeypatch):
     assert 1e-6 < np.median(found.high - found.low) < 0.02
 
 
+def test_at_a_late_time_only_the_slowest_direction_is_left():
+    model = hs.DiffusionMap(1).fit(with_duplicates())
+    late = np.abs(model.embedding_[:, 0] - model.embedding_[7, 0])
+    assert_allclose(model.pseudotime(7, time=10**6).value, late / late.max(), atol=1e-6)
+
+
+def test_an_isolated_root_reaches_itself_alone():
+    K = np.eye(40)
+    K[:39, :39] = hs.gaussian_affinity(cloud(39, 2), epsilon=1.0)
+    with pytest.warns(UserWarning, match="components"):
+        model = hs.DiffusionMap(affinity="precomputed").fit(K)
+    assert_array_equal(model.pseudotime(39).value, np.where(np.arange(40) == 39, 0.0, np.inf))
+
+
 def test_points_without_any_difference_are_all_at_the_root():
     with pytest.warns(ScaleWarning, match="same affinities"):
         model = hs.DiffusionMap(1, affinity="precomputed").fit(np.ones((5, 5)))

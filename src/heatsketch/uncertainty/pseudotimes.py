@@ -107,7 +107,8 @@ def _coordinates(rows: DiffusionRows, extra: int, rng: Rng) -> tuple[Block, Bloc
     A = rows.operator
     if A.n <= SPECTRAL_LIMIT:
         values, vectors = (found[..., ::-1][..., extra:] for found in all_eigenpairs(A))
-        return rows.leading((values, vectors))[0], Block(np.empty((rows.n_points, 0)), 0.0)
+        known = rows.leading((values, vectors))[0]
+        return known, Block(np.empty((rows.n_points, 0)), known.log_scale)
     if extra * A.n > _MOST_ENTRIES:
         raise ValueError(
             f"The graph has {extra + 1:,} components, too many to tell from each other; pass a "
