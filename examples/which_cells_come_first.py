@@ -3,7 +3,7 @@
 One stem and two branches in 20 dimensions, 3,000 cells. `pseudotime` is the distance from the first
 cell, summed over all steps of the diffusion from the eighth on: it follows the branches to their
 ends, where the distance at time 8 alone stops early. Each value has an error bar, for the sketch
-that stands for all but 64 directions. Run: python examples/which_cells_come_first.py [FILE.png]
+that stands for all but 32 directions. Run: python examples/which_cells_come_first.py [FILE.png]
 """
 
 import sys

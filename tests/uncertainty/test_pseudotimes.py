@@ -131,7 +131,7 @@ def test_neither_order_nor_unit_of_the_points_matters():
 def one_by_one(monkeypatch, n_leading=4):
     """Let few points take the way of many: few eigenpairs, and a sketch of the rest."""
     monkeypatch.setattr(pseudotimes, "SPECTRAL_LIMIT", 0)
-    monkeypatch.setattr(pseudotimes, "N_LEADING", n_leading)
+    monkeypatch.setattr(pseudotimes, "N_PAIRS", n_leading)
 
 
 @pytest.mark.parametrize("given", [False, True])

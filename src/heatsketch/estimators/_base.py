@@ -204,12 +204,12 @@ class DiffusionEstimator(Embedder):
 
         Notes
         -----
-        Up to 2,048 points from all eigenpairs: intervals are points. Beyond, 64 eigenpairs and a
+        Up to 2,048 points from all eigenpairs: intervals are points. Beyond, 32 eigenpairs and a
         sketch of 32 Gaussian columns of the others, of which alone the interval speaks, by the
         exact law of chi-square: value² is unbiased, low and high are those of `HeatSketch.distance`
         for this part. The largest value, which is the unit, counts as known. It is not the error of
         the data, which `data_interval` is about. Cost: these eigenpairs, and a series of some
-        √(110 / (1 - λ)) products with 32 columns, λ the 65th eigenvalue.
+        √(110 / (1 - λ)) products with 32 columns, λ the 33rd eigenvalue.
 
         Examples
         --------

@@ -11,7 +11,7 @@ from heatsketch._checks import check_level
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.coordinates import COLUMNS_AT_A_TIME, Remaining
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import N_LEADING, DiffusionRows
+from heatsketch.markov.rows import DiffusionRows
 from heatsketch.operators.properties import component_labels
 from heatsketch.spectral.accumulated import Accumulated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block
@@ -21,6 +21,7 @@ from heatsketch.spectral.shift_invert import slowest_eigenpairs
 from heatsketch.uncertainty.distances import Interval
 from heatsketch.uncertainty.laws import ratio_bounds
 
+N_PAIRS = 32  # eigenpairs; 64 take twice as long, and the error bars of trees hardly change
 _MOST_ENTRIES = 2**27  # of eigenvectors that tell components from each other
 _TOLERANCE = 1e-6  # of the series: its error is far below that of the sketch
 _MARGIN = 1e-3  # of 1 - λ of the last eigenpair
@@ -114,7 +115,7 @@ def _coordinates(rows: DiffusionRows, extra: int, rng: Rng) -> tuple[Block, Bloc
             f"The graph has {extra + 1:,} components, too many to tell from each other; pass a "
             "larger n_neighbors, or the points of one component."
         )
-    found = slowest_eigenpairs(A, min(extra + N_LEADING, A.n - 1), rng=0)
+    found = slowest_eigenpairs(A, min(extra + N_PAIRS, A.n - 1), rng=0)
     last = float(found.values[-1])
     low = min(spectrum_ends(A)[0][0], 0.0)
     left = Remaining(A.A, A.without(found.vectors).V, low, last + _MARGIN * (1 - last))
