@@ -131,6 +131,17 @@ def test_pseudotime_says_what_it_cannot_do(points, capsys):
     assert "--pseudotime belongs to heat-embedding" in capsys.readouterr().err
 
 
+def test_columns_of_the_input_are_not_replaced(points, capsys):
+    folder, _ = points
+    lines = (folder / "points.csv").read_text(encoding="utf-8").splitlines()
+    lines = [f"{line},{'pseudotime' if n == 0 else f'early {n}'}" for n, line in enumerate(lines)]
+    (folder / "points.csv").write_text("\n".join(lines), encoding="utf-8")
+    given = ["embed", str(folder / "points.csv"), "-o", str(folder / "o.csv"), "--pseudotime", "p3"]
+    assert cli.main([*given, "-q", "--n-neighbors", "6"]) == 1
+    assert "has a column 'pseudotime', which this run adds" in capsys.readouterr().err
+    assert not (folder / "o.csv").exists()
+
+
 @pytest.mark.parametrize("method", ["heat-embedding", "diffusion-map"])
 def test_the_summary_says_what_the_estimator_does_of_the_share_explained(points, method, capsys):
     folder, X = points

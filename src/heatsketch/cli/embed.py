@@ -4,7 +4,6 @@ import argparse
 import math
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from heatsketch import io, memory, plot
 from heatsketch._typing import Array
+from heatsketch.cli.added_columns import add_columns, check_columns, colours, root_of, with_columns
 from heatsketch.cli.arguments import (
     DEFAULT_METHOD,
     RULE_WORDS,
@@ -35,7 +35,6 @@ from heatsketch.cli.files import (
     reading,
     warn_of_units,
 )
-from heatsketch.cli.points import names_of, rows_of
 from heatsketch.cli.provenance import record
 from heatsketch.cli.reporting import kept, logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
@@ -45,8 +44,6 @@ from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.metrics import knn_accuracy
 
 TITLE_PARAMETERS = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
-CONFIDENCE = "neighbor_confidence"
-PSEUDOTIME = ("pseudotime", "pseudotime_low", "pseudotime_high")
 # A sketch is right on average whatever its columns hold; that would take as long as it took itself.
 EXPLAINING = ("heat-embedding", "diffusion-map")
 PROBES = 8  # for more than 2,048 points
@@ -80,14 +77,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
     add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
-    intervals = f"add a column {CONFIDENCE} to the output, the share of the neighbours of a point "
-    intervals += "that are certain, and colour --plot by it (heat-sketch)"
-    add("--intervals", action="store_true", help=intervals)
-    late = (
-        "add columns to the output: how late each point is, from 0 at this one (its id, or number "
-    )
-    late += "of its row) to 1 at the farthest, with error bars; and colour --plot by it"
-    add("--pseudotime", metavar="ID", help=late)
+    add_columns(command)
     add("--dry-run", action="store_true", help="print the memory that the run needs, and stop")
     limit = "refuse to start a run that needs more memory"
     add("--memory-budget", type=_gigabytes, metavar="GB", help=limit)
@@ -116,22 +106,17 @@ def run(args: argparse.Namespace) -> None:
     check_key(args.output, args.input, args.output_key or DEFAULT_KEY, force=args.force)
     check_plot(args)
     table = read_input(args)
-    root = _root(args, table)
+    root = root_of(args, table)
     estimator = ESTIMATORS[args.method](**options)
     if not needs_labels(estimator):  # discriminants do not depend on units
         warn_of_units(vars(args), table)
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
         Y = _embed(estimator, table)
-    added = _added(args, estimator, root)
-    written = replace(table, extra=table.extra | added)
+    written, said = with_columns(args, table, estimator, root)
     seconds = time.monotonic() - start
     _write(args, written, estimator, Y)
-    lines = _summary(args, table, estimator, Y)
-    if args.intervals:
-        lines["neighbours"] = _certain(added[CONFIDENCE])
-    if root is not None:
-        lines["pseudotime"] = _late(*(added[name] for name in PSEUDOTIME))
+    lines = _summary(args, table, estimator, Y) | said
     lines["seconds"] = f"{seconds:.1f}"
     files = (args.output, args.plot, args.plot_time)
     lines["written"] = ", ".join(str(path) for path in files if path)
@@ -151,26 +136,6 @@ def _embed(estimator: Any, table: io.Table) -> Array:
     known = groups[0] >= 0
     estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
     return np.asarray(estimator.transform(table.values))
-
-
-def _root(args: argparse.Namespace, table: io.Table) -> int | None:
-    """Return the row of the point that pseudotime starts from, if it is asked for."""
-    if args.pseudotime is None:
-        return None
-    (row,) = rows_of([args.pseudotime.strip()], names_of(args, table), args.input)
-    return int(row)
-
-
-def _added(args: argparse.Namespace, estimator: Any, root: int | None) -> dict[str, Array]:
-    """Return the columns that the output has beside the embedding and those passed through."""
-    added: dict[str, Array] = {}
-    if args.intervals:
-        logger.info("how certain neighbours are")
-        added[CONFIDENCE] = estimator.neighbor_confidence_
-    if root is not None:
-        logger.info("pseudotime")
-        added |= zip(PSEUDOTIME, estimator.pseudotime(root), strict=True)
-    return added
 
 
 def _memory(args: argparse.Namespace, table: io.Table, options: dict[str, Any]) -> dict[str, str]:
@@ -220,24 +185,11 @@ def _method_options(args: argparse.Namespace) -> dict[str, Any]:
         if value in RULE_WORDS and value not in RULES_OF_METHOD.get(args.method, {}).get(name, ()):
             able = [m for m, words in RULES_OF_METHOD.items() if value in words.get(name, ())]
             args.usage_error(f"{flag(name)} {value} belongs to {', '.join(able)}; pass a number")
-    if args.intervals and (args.method != "heat-sketch" or args.in_place):
-        args.usage_error("--intervals belongs to heat-sketch, with -o FILE; leave it out")
-    _check_pseudotime(args)
+    check_columns(args)
     chooses = args.method == "heat-embedding" and options.get("time", "auto") == "auto"
     if args.plot_time is not None and not chooses:
         args.usage_error("--plot-time belongs to heat-embedding --time auto; leave it out")
     return options
-
-
-def _check_pseudotime(args: argparse.Namespace) -> None:
-    """End with a usage error where the option is given and there can be no such columns."""
-    if args.pseudotime is None:
-        return
-    able = [name for name, make in ESTIMATORS.items() if hasattr(make, "pseudotime")]
-    if args.method not in able:
-        args.usage_error(f"--pseudotime belongs to {', '.join(able)}; leave it out")
-    if args.in_place or (args.output is not None and args.output.suffix == ".npy"):
-        args.usage_error("--pseudotime adds columns; write them with -o to a file other than .npy")
 
 
 def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> None:
@@ -257,9 +209,7 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
         **key,
     )
     if args.plot is not None:
-        by = CONFIDENCE if args.intervals else table.label
-        by = by if args.pseudotime is None else PSEUDOTIME[0]
-        labels = None if by is None else table.extra[by]
+        labels = colours(args, table)
         title = _title(args, table, estimator)
         logger.info("drawing %s", args.plot)
         plot.scatter(Y, labels, title=title, names=names, path=args.plot)
@@ -327,16 +277,6 @@ def _explained(estimator: Any) -> str:
     return f"{', '.join(words)}, by {k} coordinates"
 
 
-def _late(value: Array, low: Array, high: Array) -> str:
-    """Say how far the error bars go, and how many points nothing diffuses to."""
-    reached = np.isfinite(value)
-    width = (high - low)[reached] / 2
-    words = f"known to ± {np.median(width):.1g}, at worst ± {width.max():.1g}"
-    words = words if width.any() else "exact for these points"
-    lost = len(value) - np.count_nonzero(reached)
-    return words + (f"; {lost} point(s) in other components" if lost else "")
-
-
 def _model(facts: dict[str, Any]) -> dict[str, str]:
     """Describe the graph or the mixture of the points, or list the other numbers known."""
     if "mixture_components" in facts:
@@ -370,11 +310,6 @@ def _kept(distortion: Any) -> str:
 def _parameters(estimator: Any) -> str:
     values = estimator.get_params()
     return ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
-
-
-def _certain(confidence: Array) -> str:
-    low = np.quantile(confidence, 0.1)
-    return f"{confidence.mean():.1%} certain, for a tenth of the points less than {low:.1%}"
 
 
 def _bandwidth(epsilon: float | Array) -> str:
