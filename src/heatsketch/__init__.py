@@ -18,7 +18,7 @@ _HOMES = {
     "estimators": ("DiffusionMap", "HeatEmbedding", "HeatSketch"),
     "estimators.mixture_diffusion": ("MixtureDiffusion",),
     "estimators.near_isometric": ("NearIsometricProjection",),
-    "io.model": ("load_model", "save_model"),
+    "io.models": ("load_model", "save_model"),
     "markov.affinity": ("gaussian_affinity",),
     "markov.diffusion": ("Diffusion", "diffusion"),
     "markov.normalization": ("bistochastic_normalize", "markov_normalize", "symmetric_normalize"),

@@ -15,7 +15,7 @@ from heatsketch.estimators import (
     MixtureDiffusion,
     NearIsometricProjection,
 )
-from heatsketch.io.model import load_model, save_model
+from heatsketch.io.models import load_model, save_model
 from heatsketch.markov.affinity import gaussian_affinity
 from heatsketch.markov.diffusion import Diffusion, diffusion
 from heatsketch.markov.normalization import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -179,6 +180,26 @@ def _field_product(x: Array, y: Array) -> Array:
         product ^= x * ((y >> np.uint64(bit)) & one)
         x = (x << one) ^ (np.uint64(0b11011) * (x >> np.uint64(63)))
     return product
+
+
+def data_hash(values: Any) -> str:
+    """Return the SHA-256 of points (n, d), array or CSR matrix: of shape, type and numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.io.metadata import data_hash
+    >>> data_hash(np.eye(2)) == data_hash(np.eye(2)), data_hash(np.eye(2)) == data_hash(np.eye(3))
+    (True, False)
+    """
+    digest = hashlib.sha256(f"{values.shape} {values.dtype}".encode())
+    arrays = [values]
+    if sparse.issparse(values):
+        arrays = [values.data, values.indices.astype(np.int64), values.indptr.astype(np.int64)]
+    for array in arrays:
+        for rows in row_tiles(len(array)):
+            digest.update(np.ascontiguousarray(array[rows]).data)
+    return digest.hexdigest()
 
 
 def seed_entropy(rng: Rng) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from heatsketch._array import data_hash
 from heatsketch._checks import as_floats, check_finite, is_text, warn_of_rounding
 
 
@@ -30,6 +31,8 @@ def read_points(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
         **accept,
     )
     check_finite(X, "X", getattr(estimator, "feature_names_in_", None))
+    if reset:
+        estimator._data_hash = data_hash(X)  # which files of the model tell
     return X
 
 

@@ -27,8 +27,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from heatsketch import MixtureDiffusion, MixtureKernel, io
-from heatsketch.io import h5ad, model  # imported before processes are forked
+from heatsketch import HeatSketch, MixtureDiffusion, MixtureKernel, io
+from heatsketch.classical import LaplacianEigenmap
+from heatsketch.io import h5ad  # imported before processes are forked
 from heatsketch.io.reading import Reading
 
 SECONDS, MEGABYTES = 20, 1500  # of one case: the memory is what `check_budget` grants, and a half
@@ -121,17 +122,44 @@ def save_idx(path, rng):
             (path / f"t10k-{name}-ubyte").write_bytes(content)
 
 
+def fitted_models():
+    """Return what makes the model of each valid file."""
+    X = np.random.default_rng(0).normal(size=(30, D))
+    return (
+        lambda: HeatSketch(3, n_neighbors=5, random_state=0).fit(X),
+        lambda: HeatSketch(3, affinity="dense", epsilon=9.0, random_state=0).fit(X),
+        lambda: MixtureDiffusion(mixture=2, tolerance=0.5, random_state=0).fit(X),
+        lambda: LaplacianEigenmap(2, n_neighbors=9).fit(X),
+    )
+
+
 def save_model(path, rng):
-    means = rng.normal(size=(3, 2))
-    kernel = MixtureKernel(np.full(3, 1 / 3), means, np.ones(3), 2.0)
-    if rng.random() < 0.5:
-        return model.save_model(kernel, path)
-    X = np.vstack([means + 0.1 * rng.normal(size=(3, 2)) for _ in range(8)])
-    return model.save_model(MixtureDiffusion(mixture=2, random_state=0).fit(X), path)
+    """Write a model, and beside it where it maps some points."""
+    model = fitted_models()[int(path.stem[-1])]()
+    io.save_model(model, path)
+    np.save(path.with_suffix(".expected.npy"), places(model))
+
+
+def places(model):
+    return model.transform(np.linspace(-1, 1, 2 * D).reshape(2, D))
 
 
 def read_model(path):
-    loaded = model.load_model(path)
+    """Map points by a damaged model that was read: it must be as if there were no damage."""
+    found = places(io.load_model(path))
+    expected = [np.load(file) for file in path.parent.glob("*.expected.npy")]
+    if not any(np.array_equal(found, places) for places in expected):
+        raise AssertionError(f"a wrong number: {found}")
+    return found
+
+
+def save_first_format(path, rng):
+    name = ("MixtureKernel", "MixtureDiffusion")[int(path.stem[-1]) % 2]
+    shutil.copyfile(Path(__file__).parent / "golden" / "format-1" / f"{name}.model", path)
+
+
+def read_first_format(path):
+    loaded = io.load_model(path)
     if isinstance(loaded, MixtureKernel):
         return loaded.weights
     return loaded.transform(np.zeros((2, loaded.n_features_in_)))
@@ -152,6 +180,7 @@ READERS = dict.fromkeys(TEXTS, (save_text, io.read_table)) | {
     "zarr": (save_zarr, io.read_table),
     "idx": (save_idx, io.read_table),
     "model": (save_model, read_model),
+    "old": (save_first_format, read_first_format),  # whose sums may be right after damage
 }
 MAY_DIE = {"h5ad"}  # in the child process; `test_child` looks at what the caller sees
 

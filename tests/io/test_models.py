@@ -1,15 +1,23 @@
 """Models in files: the same bits, a size without n, nothing unpickled, damage named."""
 
+import hashlib
 import io
 import json
+import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch as hs
+
+sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import make_format_1
 
 
 def clouds(n=150, m=2):
@@ -104,10 +112,11 @@ def test_names_of_features_are_kept(tmp_path):
 
 
 def test_what_is_no_model_is_refused(tmp_path):
-    with pytest.raises(TypeError, match="MixtureDiffusion or MixtureKernel"):
-        hs.save_model(hs.HeatSketch(), tmp_path / "x")
-    with pytest.raises(ValueError, match="call fit first"):
-        hs.save_model(hs.MixtureDiffusion(), tmp_path / "x")
+    with pytest.raises(TypeError, match="fitted estimator of heatsketch"):
+        hs.save_model(PCA().fit(clouds()), tmp_path / "x")
+    for model in (hs.HeatSketch(), hs.MixtureDiffusion(), hs.classical.TSNE()):
+        with pytest.raises(ValueError, match="call fit first"):
+            hs.save_model(model, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
     np.savez(tmp_path / "arrays.npz", X=np.ones(3))
     with pytest.raises(ValueError, match="does not hold a model"):
@@ -119,43 +128,173 @@ def test_what_is_no_model_is_refused(tmp_path):
         hs.load_model(tmp_path / "missing")
 
 
+def test_what_no_file_can_hold_is_named_with_what_to_do(tmp_path):
+    search = KNeighborsTransformer(n_neighbors=20)
+    model = hs.HeatSketch(4, neighbors=search, random_state=0).fit(clouds())
+    with pytest.raises(TypeError, match="_FittedTransformer.*neighbors=None or a NeighborIndex"):
+        hs.save_model(model, tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_objects_of_the_caller_are_left_out_and_a_new_fit_says_so(tmp_path):
+    graph = KNeighborsTransformer(n_neighbors=20).fit_transform(clouds())
+    for seed in (np.random.default_rng(0), np.random.RandomState(0)):
+        model = hs.HeatSketch(4, neighbors=graph, random_state=seed).fit(clouds())
+        hs.save_model(model, tmp_path / "m", force=True)
+        again = hs.load_model(tmp_path / "m")
+        assert_array_equal(again.embedding_, model.embedding_)
+        assert "not in the file" in repr(again)
+        with pytest.raises(TypeError, match="not in the file"):
+            again.fit(clouds())
+        assert again.set_params(random_state=0).fit(clouds()).embedding_.shape == (150, 4)
+
+
 def rewritten(path, change):
     """Copy an archive with some members replaced (None: left out)."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(buffer, "w") as new:
-        for name in old.namelist():
-            content = change.get(name, old.read(name))
+        for name in dict.fromkeys([*old.namelist(), *change]):
+            content = change[name] if name in change else old.read(name)
             if content is not None:
                 new.writestr(name, content)
     path.write_bytes(buffer.getvalue())
 
 
+def header_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("header.json"))
+
+
+def sealed(path, header, change=()):
+    """Replace the header, with its right digest, and other members: a file made by hand."""
+    text = json.dumps(header).encode()
+    seal = {"header.json": text, "header.sha256": hashlib.sha256(text).hexdigest()}
+    rewritten(path, seal | dict(change))
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+def with_array(path, i, array):
+    """Replace an array in a file made by hand."""
+    header, content = header_of(path), npy(array)
+    about = {"shape": list(array.shape), "dtype": array.dtype.str}
+    header["arrays"][i] = about | {"sha256": hashlib.sha256(content).hexdigest()}
+    sealed(path, header, {f"arrays/{i}.npy": content})
+
+
 def test_damage_and_later_formats_are_named(tmp_path):
     path = tmp_path / "m"
     hs.save_model(fitted(), path)
-    with zipfile.ZipFile(path) as archive:
-        header = json.loads(archive.read("header.json"))
-    rewritten(path, {"header.json": json.dumps(header | {"format": 2})})
-    with pytest.raises(ValueError, match="update heatsketch"):
-        hs.load_model(path)
-    hs.save_model(fitted(), path, force=True)
-    rewritten(path, {"pivots.npy": None})
-    with pytest.raises(ValueError, match="cannot be read"):
-        hs.load_model(path)
-    hs.save_model(fitted(), path, force=True)
-    rewritten(path, {"header.json": "{"})
-    with pytest.raises(ValueError, match="damaged header"):
-        hs.load_model(path)
+    header = header_of(path)
+    for change, match in (
+        ({"format": 3, "heatsketch": "9.1.0"}, "of heatsketch 9.1.0.*update heatsketch"),
+        ({"format": "2"}, "does not hold a model"),
+        ({"model": {"$record": 99}}, "cannot be read: its header refers to number 99"),
+        ({"model": "kernel"}, "does not hold a model"),
+        ({"records": [["os.system", {}]]}, "a class 'os.system' that this version does not have"),
+    ):
+        sealed(path, header | change)
+        with pytest.raises(ValueError, match=match):
+            hs.load_model(path)
+    sealed(path, header)
+    assert hs.load_model(path).transform(clouds(3)).shape[0] == 3
+    for change, match in (
+        ({"arrays/0.npy": None}, "lacks arrays"),
+        ({"arrays/99.npy": npy(np.ones(3))}, "lacks arrays, or has others"),
+        ({"header.json": "{"}, "damaged header"),
+        ({"header.json": json.dumps(header | {"facts": {}})}, "damaged header"),
+        ({"arrays/0.npy": npy(np.ones(3))}, "array 0.*is not the one that was saved"),
+    ):
+        hs.save_model(fitted(), path, force=True)
+        rewritten(path, change)
+        with pytest.raises(ValueError, match=match):
+            hs.load_model(path)
 
 
 def test_pickles_are_never_read(tmp_path):
     path = tmp_path / "m"
     hs.save_model(fitted(), path)
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    rewritten(path, {"means.npy": buffer.getvalue()})
+    with_array(path, 0, np.array([{"a": 1}], dtype=object))
     with pytest.raises(ValueError, match="pickle"):
         hs.load_model(path)
+
+
+def test_methods_cannot_be_replaced_by_a_file(tmp_path):
+    path = tmp_path / "m"
+    hs.save_model(hs.classical.PCA(2).fit(clouds()), path)
+    header = header_of(path)
+    header["records"][-1][1]["transform"] = 1
+    sealed(path, header)
+    with pytest.raises(ValueError, match="its header sets 'transform' of a PCA"):
+        hs.load_model(path)
+
+
+def test_graphs_made_by_hand_cannot_reach_outside_their_arrays(tmp_path):
+    """Compiled loops read them without looking at bounds."""
+    path = tmp_path / "m"
+    model = hs.HeatSketch(4, random_state=0).fit(clouds())
+    hs.save_model(model, path)
+    header = header_of(path)
+    tried = 0
+    for name, fields in header["records"]:
+        if name != "csr_matrix":
+            continue
+        for part, wrong in (("indices", 150), ("indices", -1), ("indptr", 10**9), ("indptr", -1)):
+            hs.save_model(model, path, force=True)
+            i = fields[part]["$array"]
+            with zipfile.ZipFile(path) as archive:
+                array = np.lib.format.read_array(io.BytesIO(archive.read(f"arrays/{i}.npy")))
+            array[len(array) // 2] = wrong
+            with_array(path, i, array)
+            with pytest.raises(ValueError, match="of a sparse matrix do not fit together"):
+                hs.load_model(path)
+            tried += 1
+    assert tried >= 8
+
+
+@pytest.mark.parametrize(
+    "place, wrong",
+    [
+        ("Diffusion.measure", np.ones(7)),
+        ("Diffusion.vertex", np.full(150, 150)),
+        ("Diffusion.vertex", np.full(150, -1)),
+        ("Neighborhoods.vertex", np.full(150, 0.5)),
+        ("NeighborRows.scales", np.ones(3)),
+        ("Scaling.row_sums", np.full(150, np.nan)),
+        ("HeatSketch._H", np.ones((3, 5))),
+        ("NeighborIndex.input_points", np.ones((150, 5))),
+        ("HeatSketch.n_features_in_", 5),
+    ],
+)
+def test_arrays_made_by_hand_that_do_not_fit_are_refused(tmp_path, place, wrong):
+    path = tmp_path / "m"
+    hs.save_model(hs.HeatSketch(4, random_state=0).fit(clouds()), path)
+    header, (kind, name) = header_of(path), place.split(".")
+    [fields] = [state for known, state in header["records"] if known.endswith(f".{kind}")]
+    if isinstance(wrong, int):
+        fields[name] = wrong
+        sealed(path, header)
+    else:
+        fields[name] = {"$array": len(header["arrays"])}
+        header["arrays"].append({})
+        sealed(path, header, {f"arrays/{len(header['arrays']) - 1}.npy": b""})
+        with_array(path, len(header["arrays"]) - 1, wrong)
+    with pytest.raises(ValueError, match="cannot be read: .* do not fit together"):
+        hs.load_model(path)
+
+
+FIRST = Path(__file__).parent / "golden" / "format-1"
+
+
+def test_models_of_the_first_format_map_as_they_did():
+    expected = np.load(FIRST / "expected.npz")
+    for name in expected:
+        model = hs.load_model(FIRST / f"{name}.model")
+        assert_allclose(make_format_1.numbers(model), expected[name], rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -163,16 +302,15 @@ def test_pickles_are_never_read(tmp_path):
     [
         {"diagnostics": {}},
         {"diagnostics": {"typical_distance": "far"}},
-        {"n_features_in": 3},
+        {"n_features_in": 4},
         {"feature_names_in": ["a"]},
-        {"feature_names_in": [[1], [2]]},
+        {"feature_names_in": [[1], [2], [3]]},
+        {"kind": "HeatSketch"},
     ],
 )
-def test_a_header_that_does_not_fit_is_refused_when_loaded(tmp_path, change):
+def test_a_header_of_the_first_format_that_does_not_fit_is_refused(tmp_path, change):
     path = tmp_path / "m"
-    hs.save_model(fitted(), path)
-    with zipfile.ZipFile(path) as archive:
-        header = json.loads(archive.read("header.json"))
-    rewritten(path, {"header.json": json.dumps(header | change)})
+    path.write_bytes((FIRST / "MixtureDiffusion.model").read_bytes())
+    rewritten(path, {"header.json": json.dumps(header_of(path) | change)})
     with pytest.raises(ValueError, match="cannot be read"):
         hs.load_model(path)

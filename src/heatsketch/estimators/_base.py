@@ -51,6 +51,7 @@ class DiffusionEstimator(Embedder):
     _method: str  # its name in `memory`
     _takes_sparse = True
     cut = WIDE_CUT  # of a truncated kernel; a parameter of some subclasses
+    _not_stored = ("_explained_ratio",)  # in files: it is computed when it is asked for
 
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
@@ -288,6 +289,7 @@ class DiffusionEstimator(Embedder):
                 f"normalization={self.normalization!r}; pass "
                 f"affinity='precomputed' and normalization={diffusion.normalization!r}."
             )
+        self._data_hash = None  # of an earlier fit
         self.n_features_in_ = diffusion.n if diffusion.extend is None else diffusion.extend.width
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_

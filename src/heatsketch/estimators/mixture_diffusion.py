@@ -124,6 +124,7 @@ class MixtureDiffusion(Embedder):
     """
 
     _left_out: LeftOut | None
+    _not_stored = ("embedding_", "stationary_", "mixture_")  # in files, whose size is without n
 
     def __init__(
         self,
@@ -372,7 +373,8 @@ class MixtureDiffusion(Embedder):
                 f"n_components={k} but tolerance={self.tolerance:g} needs only {most} coordinates; "
                 "pass a smaller tolerance, or fewer n_components."
             )
-        self.step_matrix_, dropped = self.step_matrix_[:, :k], self.step_matrix_[:, k:]
+        kept, dropped = self.step_matrix_[:, :k], self.step_matrix_[:, k:]
+        self.step_matrix_ = np.ascontiguousarray(kept)  # as after a file: strides change bits
         return dropped
 
     def _rows_of(self, X: Array, dtype: Any) -> Array:

@@ -10,7 +10,7 @@ its columns; `reading`, the options; `layout`, where the cells of a text are; `n
 texts are numbers; `arrow`, the columns of text and Parquet tables; `refine`, gaps and scales;
 `values`, float arrays and CSR matrices; `files`, atomic writing, limits on size, errors; `child`,
 the process that may die, and `hdf5`, arrays read in it; `metadata`, how an embedding was made.
-`model` keeps fitted models.
+`models` keeps fitted models.
 """
 
 import importlib
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from heatsketch.io.files import write_atomically
     from heatsketch.io.formats import SUFFIXES, read_table, write_table
     from heatsketch.io.metadata import data_hash
-    from heatsketch.io.model import load_model, save_model
+    from heatsketch.io.models import load_model, save_model
     from heatsketch.io.table import ID_NAMES, LABEL_NAMES, Table
 
 _HOMES = {
     "files": ("write_atomically",),
     "formats": ("SUFFIXES", "read_table", "write_table"),
     "metadata": ("data_hash",),
-    "model": ("load_model", "save_model"),
+    "models": ("load_model", "save_model"),
     "table": ("ID_NAMES", "LABEL_NAMES", "Table"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from heatsketch._array import row_tiles
+from heatsketch._array import data_hash
 from heatsketch.io.files import write_atomically
+
+__all__ = ["KEY", "data_hash", "decoded", "encoded", "read_beside", "write_beside"]
 
 KEY = "heatsketch"  # under which files hold it
 _MOST_CHARACTERS = 2**20  # of text that is looked at
@@ -47,26 +48,6 @@ def read_beside(path: Path) -> dict[str, Any]:
     found = decoded(note.read_text("utf-8", errors="replace"))
     about = found.pop("file", None)
     return found if about is not None and about == _hash_of_file(path) else {}
-
-
-def data_hash(values: Any) -> str:
-    """Return the SHA-256 of points (n, d), array or CSR matrix: of shape, type and numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from heatsketch.io.metadata import data_hash
-    >>> data_hash(np.eye(2)) == data_hash(np.eye(2)), data_hash(np.eye(2)) == data_hash(np.eye(3))
-    (True, False)
-    """
-    digest = hashlib.sha256(f"{values.shape} {values.dtype}".encode())
-    arrays = [values]
-    if sparse.issparse(values):
-        arrays = [values.data, values.indices.astype(np.int64), values.indptr.astype(np.int64)]
-    for array in arrays:
-        for rows in row_tiles(len(array)):
-            digest.update(np.ascontiguousarray(array[rows]).data)
-    return digest.hexdigest()
 
 
 def _beside(path: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,7 +155,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     k = int(found.n_neighbors)  # type: ignore[arg-type]
     if epsilon == "self-tuning":
-        own_scales = partial(_kth_distances, k=scale_order(k))
+        own_scales = KthDistances(scale_order(k))
         scales = check_scales(own_scales(graph), found)
         rows = NeighborRows(found, scales, own_scales)
         bandwidth: float | Array = np.ldexp(scales, found.frame.exponent)
@@ -206,15 +205,21 @@ def check_scales(scales: Array, found: Neighborhoods | None = None) -> Array:
     )
 
 
-def _kth_distances(rows: sparse.csr_matrix, k: int) -> Array:
-    """Return the distance from each row to its k-th neighbour; the 0th is the point itself."""
-    near, kth = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
+@dataclass(frozen=True)
+class KthDistances:
+    """The distance from each row to its k-th neighbour; the 0th is the point itself."""
 
-    def work(tile: slice) -> None:
-        kth[tile] = np.partition(near[tile], k, axis=1)[:, k]
+    k: int
 
-    for_each_tile(work, len(kth))
-    return kth
+    def __call__(self, rows: sparse.csr_matrix) -> Array:
+        """Return the distances (m,) from rows with as many entries each, CSR (m, n)."""
+        near, kth = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
+
+        def work(tile: slice) -> None:
+            kth[tile] = np.partition(near[tile], self.k, axis=1)[:, self.k]
+
+        for_each_tile(work, len(kth))
+        return kth
 
 
 def _check_radius_budget(index: NeighborIndex, X: Any, radius: float) -> None:

@@ -48,9 +48,10 @@ def variable_affinity(
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     _check_arguments(found.n, epsilon, n_neighbors)
-    scales = check_scales(_local_scales(graph), found)
+    own_scales = MeanSquareScales()
+    scales = check_scales(own_scales(graph), found)
     dimension = graph_dimension(graph)
-    near = NeighborRows(found, scales, _local_scales)
+    near = NeighborRows(found, scales, own_scales)
     own = near.weights(graph, out=graph.data)
     K = larger_of_both(own)
     mass, energy = _moments(K, scales)
@@ -109,16 +110,20 @@ def _check_arguments(n: int, epsilon: float | str, n_neighbors: int) -> None:
         )
 
 
-def _local_scales(rows: sparse.csr_matrix) -> Array:
-    """Return √(2 mean of d²) over the distances in each row but for the smallest (itself)."""
-    near, scales = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
+@dataclass(frozen=True)
+class MeanSquareScales:
+    """√(2 mean of d²) over the distances in each row but for the smallest (itself)."""
 
-    def work(tile: slice) -> None:
-        squares = np.sort(near[tile], axis=1)[:, 1:] ** 2
-        scales[tile] = np.sqrt(2 * squares.mean(axis=1))
+    def __call__(self, rows: sparse.csr_matrix) -> Array:
+        """Return the scales (m,) of rows with as many entries each, CSR (m, n)."""
+        near, scales = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
 
-    for_each_tile(work, len(scales))
-    return scales
+        def work(tile: slice) -> None:
+            squares = np.sort(near[tile], axis=1)[:, 1:] ** 2
+            scales[tile] = np.sqrt(2 * squares.mean(axis=1))
+
+        for_each_tile(work, len(scales))
+        return scales
 
 
 def _moments(K: sparse.csr_matrix, scales: Array) -> tuple[Array, Array]:

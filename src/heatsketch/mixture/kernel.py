@@ -1,5 +1,6 @@
 """The measure-based Gaussian correlation (MGC) kernel of a Gaussian mixture, in closed form."""
 
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -100,9 +101,12 @@ class MixtureKernel:
                 f"time={time} has a closed form for one component only, but the mixture has "
                 f"{self.n_components}; use MixtureDiffusion(time=...) for later times."
             )
-        self.components = Components.of(
-            self.weights, self.means, self.covariances, self.epsilon, self.time
-        )
+        _ = self.components  # raises where densities are beyond float64
+
+    @cached_property
+    def components(self) -> Components:
+        """What all methods compute from."""
+        return Components.of(self.weights, self.means, self.covariances, self.epsilon, self.time)
 
     @classmethod
     def from_sklearn(cls, mixture: Any, epsilon: float, *, time: int = 1) -> Self:

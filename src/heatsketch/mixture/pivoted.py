@@ -1,6 +1,7 @@
 """The compact feature map: pivoted Cholesky on the inner products of transition densities."""
 
 import warnings
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -71,7 +72,6 @@ class CholeskyMap(FeatureMap):
         for name in _STORED_ARRAYS:
             setattr(made, name, arrays[name.lstrip("_")])
         made.error_bound = float(arrays["error_bound"])
-        made._set_anchors()
         return made
 
     @property
@@ -133,7 +133,7 @@ class CholeskyMap(FeatureMap):
         L, pivots, missing = pivoted_cholesky(inner_products, from_origin, limit, most)
         self._missing = float(missing.max())
         self.pivots, self._factor = x[pivots], L[pivots]
-        self._set_anchors()
+        self.__dict__.pop("_ends", None)  # of earlier pivots
 
     def _anchors_of(self, x: Array) -> Anchors:
         return Anchors.of(self.kernel.components, x)
@@ -144,16 +144,18 @@ class CholeskyMap(FeatureMap):
         ends, shape = ends.prepared(c), (len(points.norms), len(ends.norms))
         return filled(lambda rows: between(c, points.take(rows), ends), shape, self._tile)
 
-    def _set_anchors(self) -> None:
-        """Prepare origin and pivots for distances to them."""
+    @cached_property
+    def _ends(self) -> tuple[Anchors, Array]:
+        """Origin and pivots, prepared for distances to them; squared distances between them."""
         c = self.kernel.components
-        self._anchors = self._anchors_of(np.concatenate([self.origin, self.pivots])).prepared(c)
-        self._from_origin = between(c, self._anchors_of(self.origin), self._anchors)[0, 1:]
+        ends = self._anchors_of(np.concatenate([self.origin, self.pivots])).prepared(c)
+        return ends, between(c, self._anchors_of(self.origin), ends)[0, 1:]
 
     def _projections(self, x: Array) -> Array:
         """Return |p_x - p_o|² and the coordinates of p_x - p_o, (n, 1 + r), without the unit."""
-        d2 = between(self.kernel.components, self._anchors_of(x), self._anchors)
-        inner = (d2[:, :1] + self._from_origin - d2[:, 1:]) / 2
+        ends, from_origin = self._ends
+        d2 = between(self.kernel.components, self._anchors_of(x), ends)
+        inner = (d2[:, :1] + from_origin - d2[:, 1:]) / 2
         if inner.size:
             d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T
         return d2

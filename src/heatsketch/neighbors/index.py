@@ -65,6 +65,12 @@ class NeighborIndex:
     return the same.
     """
 
+    _kept: Neighbors | None = None
+    _framed: NeighborIndex | None = None
+    _distinct: Distinct | None = None
+    _checksum: int | None = None
+    _not_stored = ("_kept", "_framed", "_distinct", "_checksum")  # in files of models
+
     def __init__(
         self,
         points: Points,
@@ -80,10 +86,6 @@ class NeighborIndex:
         self.metric = metric
         self.target_recall = recall
         self._n_kept = min(n_neighbors + 1, points.shape[0]) if n_neighbors else 0  # with itself
-        self._kept: Neighbors | None = None
-        self._framed: NeighborIndex | None = None
-        self._distinct: Distinct | None = None
-        self._checksum: int | None = None
         self.input_points, self._frame = points, frame
         self._in_tree = not sparse.issparse(points) and (
             points.shape[1] <= _MAX_TREE_FEATURES

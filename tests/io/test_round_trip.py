@@ -1,0 +1,77 @@
+"""Every estimator through a file into a fresh process: the same bits of all that it says."""
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch.io.models import records
+
+sys.path.insert(0, str(Path(__file__).parent))
+import fitted
+
+
+def same(one, other):
+    """Say whether two results have the same types and bits."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        alike = one.shape == other.shape and one.dtype == other.dtype
+        items = one.dtype.hasobject and one.tolist() == other.tolist()
+        return alike and (items or one.tobytes() == other.tobytes())
+    if isinstance(one, dict):
+        return [*one] == [*other] and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other or (one != one and other != other)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder of models, and what they say in a fresh process."""
+    folder = tmp_path_factory.mktemp("models")
+    results = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, model, new in fitted.fitted():
+            hs.save_model(model, folder / f"{name}.model")
+            (folder / f"{name}.new").write_bytes(pickle.dumps(new))
+            results[name] = model, fitted.said(model, new)
+    command = [sys.executable, fitted.__file__, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    return folder, results
+
+
+def test_every_estimator_says_the_same_in_a_fresh_process(folder):
+    folder, results = folder
+    wrong = []
+    for name, (_, expected) in results.items():
+        found = pickle.loads((folder / f"{name}.said").read_bytes())
+        left_out = {"embedding_", "stationary_"} if name.startswith("MixtureD") else set()
+        expected = {key: item for key, item in expected.items() if key not in left_out}
+        missing = {*expected} ^ {*found}
+        differing = [key for key in {*expected} & {*found} if not same(expected[key], found[key])]
+        if missing or differing:
+            wrong.append(f"{name}: missing {sorted(missing)}, differing {sorted(differing)}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_class_on_the_list_that_users_save_is_tried(folder):
+    tried = {type(model).__name__ for model, _ in folder[1].values()} | {"MixtureKernel"}
+    assert tried == {name for names in records.MODELS.values() for name in names}
+
+
+def test_a_model_saved_again_is_the_same_file(folder, tmp_path):
+    folder, results = folder
+    for name in results:
+        hs.save_model(hs.load_model(folder / f"{name}.model"), tmp_path / name)
+        first, again = (folder / f"{name}.model").read_bytes(), (tmp_path / name).read_bytes()
+        if not name.startswith("MixtureD"):  # whose file does not say how many points there were
+            assert first == again, name
