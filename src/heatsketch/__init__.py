@@ -10,7 +10,7 @@ import importlib
 import importlib.util
 from typing import Any
 
-__version__ = "0.1.0"
+from heatsketch._version import __version__ as __version__
 
 _HOMES = {
     "_checks": ("CertificateError", "ConvergenceWarning", "DisconnectedWarning", "ScaleWarning"),

@@ -1,6 +1,6 @@
 """Fitted models of every kind, and all that they say: shared by the tests of model files.
 
-    python tests/io/fitted.py FOLDER     load each model of a folder; write what it says beside it
+python tests/io/fitted.py FOLDER     load each model of a folder; write what it says beside it
 """
 
 import pickle

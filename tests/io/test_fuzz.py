@@ -22,6 +22,16 @@ def test_two_hundred_damaged_files():
     fuzz(200)
 
 
+def test_a_hundred_damaged_models_say_what_is_wrong_and_never_a_wrong_number():
+    fuzz(100, "model")
+
+
+@pytest.mark.slow
+def test_a_thousand_damaged_models():
+    fuzz(1000, "model")
+    fuzz(1000, "sealed")
+
+
 @pytest.mark.slow
 def test_many_damaged_files():
     fuzz(os.environ.get("HEATSKETCH_FUZZ", 2000))

@@ -131,7 +131,7 @@ def test_what_is_no_model_is_refused(tmp_path):
 def test_what_no_file_can_hold_is_named_with_what_to_do(tmp_path):
     search = KNeighborsTransformer(n_neighbors=20)
     model = hs.HeatSketch(4, neighbors=search, random_state=0).fit(clouds())
-    with pytest.raises(TypeError, match="_FittedTransformer.*neighbors=None or a NeighborIndex"):
+    with pytest.raises(TypeError, match=r"_FittedTransformer.*neighbors=None or a NeighborIndex"):
         hs.save_model(model, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 
@@ -257,7 +257,7 @@ def test_graphs_made_by_hand_cannot_reach_outside_their_arrays(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "place, wrong",
+    ("place", "wrong"),
     [
         ("Diffusion.measure", np.ones(7)),
         ("Diffusion.vertex", np.full(150, 150)),
@@ -283,7 +283,7 @@ def test_arrays_made_by_hand_that_do_not_fit_are_refused(tmp_path, place, wrong)
         header["arrays"].append({})
         sealed(path, header, {f"arrays/{len(header['arrays']) - 1}.npy": b""})
         with_array(path, len(header["arrays"]) - 1, wrong)
-    with pytest.raises(ValueError, match="cannot be read: .* do not fit together"):
+    with pytest.raises(ValueError, match=r"cannot be read: .* do not fit together"):
         hs.load_model(path)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch import __version__
 from heatsketch._typing import Array
+from heatsketch._version import __version__
 from heatsketch.io.files import DAMAGE, blame, check_budget, write_atomically
 from heatsketch.io.npy import claimed_size
 from heatsketch.io.npz import read_member
@@ -78,7 +78,7 @@ class _Hashed:
         self.digest.update(data)
         return int(self.stream.write(data))
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         data: bytes = self.stream.read(size)
         self.digest.update(data)
         return data
@@ -106,9 +106,7 @@ def _write_array(archive: zipfile.ZipFile, i: int, array: Array) -> dict[str, An
     return about | {"sha256": hashed.digest.hexdigest()}
 
 
-def _read_array(
-    archive: zipfile.ZipFile, i: int, about: dict[str, Any], path: Path
-) -> Array:
+def _read_array(archive: zipfile.ZipFile, i: int, about: dict[str, Any], path: Path) -> Array:
     """Read an array of the shape, type and digest that the header says."""
     member, what = archive.getinfo(_name(i)), f"array {i} in {path}"
     with archive.open(member) as stream:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from heatsketch import __version__
+from heatsketch._version import __version__
 from heatsketch.io.metadata import encoded
 from heatsketch.io.models.tree import NotStored
 

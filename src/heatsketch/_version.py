@@ -1,0 +1,3 @@
+"""The version of the package, which files of models and embeddings name."""
+
+__version__ = "0.1.0"
