@@ -15,8 +15,10 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch as hs
+from heatsketch.io.models import records
 
 sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import make
 import make_format_1
 
 
@@ -287,7 +289,21 @@ def test_arrays_made_by_hand_that_do_not_fit_are_refused(tmp_path, place, wrong)
         hs.load_model(path)
 
 
-FIRST = Path(__file__).parent / "golden" / "format-1"
+GOLDEN = Path(__file__).parent / "golden"
+FIRST = GOLDEN / "format-1"
+RELEASES = sorted(path.name for path in GOLDEN.iterdir() if path.name[0].isdigit())
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_models_of_a_release_map_as_they_did(release):
+    expected = np.load(GOLDEN / release / "expected.npz")
+    kinds = set()
+    for name in expected:
+        model = hs.load_model(GOLDEN / release / f"{name}.model")
+        kinds.add(type(model).__name__)
+        assert_allclose(make.numbers(model), expected[name], rtol=1e-6, atol=1e-8, err_msg=name)
+    if release == hs.__version__:
+        assert kinds == {name for names in records.MODELS.values() for name in names}
 
 
 def test_models_of_the_first_format_map_as_they_did():

@@ -21,6 +21,8 @@ __all__ = ["main"]
 
 COMMANDS = {
     "embed": "embed a file of points",
+    "transform": "place the points of a file by a model that embed has kept",
+    "info": "say what a model in a file is",
     "compare": "compare several methods on the same points, in a table and a picture",
     "score": "measure how an embedding distorts the diffusion distance",
     "distances": "print diffusion distances of points, with error bars",

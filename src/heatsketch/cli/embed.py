@@ -35,10 +35,11 @@ from heatsketch.cli.files import (
     reading,
     warn_of_units,
 )
+from heatsketch.cli.models import save
 from heatsketch.cli.provenance import record
 from heatsketch.cli.reporting import kept, logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
-from heatsketch.io.files import listed
+from heatsketch.io.files import check_target, listed
 from heatsketch.io.formats import DEFAULT_KEY, STDOUT, check_key
 from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.metrics import knn_accuracy
@@ -74,6 +75,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_option(command, "max_features", type=positive, metavar="R")
     add_diffusion(command)
     add_classical(command)
+    kept = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
+    add("--save-model", type=Path, metavar="FILE", help=kept)
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
     add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
@@ -105,6 +108,7 @@ def run(args: argparse.Namespace) -> None:
     check_output(args, args.output)
     check_key(args.output, args.input, args.output_key or DEFAULT_KEY, force=args.force)
     check_plot(args)
+    _check_model(args)
     table = read_input(args)
     root = root_of(args, table)
     estimator = ESTIMATORS[args.method](**options)
@@ -118,9 +122,19 @@ def run(args: argparse.Namespace) -> None:
     _write(args, written, estimator, Y)
     lines = _summary(args, table, estimator, Y) | said
     lines["seconds"] = f"{seconds:.1f}"
-    files = (args.output, args.plot, args.plot_time)
+    files = (args.output, args.plot, args.plot_time, args.save_model)
     lines["written"] = ", ".join(str(path) for path in files if path)
     print_lines(lines, sys.stderr if str(args.output) == STDOUT else sys.stdout)
+
+
+def _check_model(args: argparse.Namespace) -> None:
+    """Raise before the work begins if the model could not be written."""
+    if args.save_model is None:
+        return
+    others = [path.resolve() for path in (args.output, args.plot, args.plot_time) if path]
+    if args.save_model.resolve() in others:
+        args.usage_error(f"--save-model {args.save_model} is another output, too; name a file")
+    check_target(args.save_model, force=args.force, source=args.input)
 
 
 def _embed(estimator: Any, table: io.Table) -> Array:
@@ -208,6 +222,9 @@ def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) 
         in_place=args.in_place,
         **key,
     )
+    if args.save_model is not None:
+        logger.info("writing %s", args.save_model)
+        save(args.save_model, estimator, table, reading(args), force=args.force)
     if args.plot is not None:
         labels = colours(args, table)
         title = _title(args, table, estimator)

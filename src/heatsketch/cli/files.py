@@ -15,12 +15,16 @@ from heatsketch.io.files import check_target, need
 from heatsketch.io.formats import check_in_place, suffix_of
 from heatsketch.io.reading import MISSING
 
+_OPTIONS = (
+    *("label", "ids", "key", "features", "exclude", "missing", "standardize"),
+    *("sep", "decimal", "header"),
+)
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "h5py"}
 
 
-def add_input(command: argparse.ArgumentParser) -> None:
-    """Add the file of points and how to read it."""
+def add_input(command: argparse.ArgumentParser, *, known: bool = False) -> None:
+    """Add the file of points and how to read it, the features only where they are not `known`."""
     add = command.add_argument
     add(
         "input",
@@ -30,18 +34,24 @@ def add_input(command: argparse.ArgumentParser) -> None:
     for option, text in (("--label", "column of labels"), ("--id", "column of ids")):
         add(option, action="append", metavar="NAME", help=f"{text} (may be repeated)")
     add("--key", help="array or sheet of INPUT to read, or train, test or all of MNIST")
-    names: dict[str, Any] = {"type": _names, "action": "extend", "metavar": "NAME[,NAME...]"}
-    add("--features", **names, help="columns that are features (default: all numeric ones)")
-    add("--exclude", **names, help="columns that are not features, but passed through")
     gaps = "missing numbers: refuse them, drop their rows, or fill in the median of the column; "
     gaps += "drop and median count cells that are not numbers as missing (default error)"
     add("--missing", choices=MISSING, help=gaps)
-    scale = "give every column mean 0 and variance 1"
-    add("--standardize", action="store_true", default=None, help=scale)
     add("--sep", metavar="C", help="character between cells of text, tab or space (default: seen)")
     add("--decimal", choices=(".", ","), help="decimal mark of text (default .)")
     header = "whether the first row of text holds the names of the columns (default: seen)"
     add("--header", action=argparse.BooleanOptionalAction, help=header)
+    if not known:
+        _add_features(command)
+
+
+def _add_features(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    names: dict[str, Any] = {"type": _names, "action": "extend", "metavar": "NAME[,NAME...]"}
+    add("--features", **names, help="columns that are features (default: all numeric ones)")
+    add("--exclude", **names, help="columns that are not features, but passed through")
+    scale = "give every column mean 0 and variance 1"
+    add("--standardize", action="store_true", default=None, help=scale)
 
 
 def _names(text: str) -> list[str]:
@@ -51,12 +61,10 @@ def _names(text: str) -> list[str]:
 
 def reading(args: argparse.Namespace, recorded: Any = None) -> dict[str, Any]:
     """Return the options of reading that were given, and those recorded for the rest."""
-    options = {"label": args.label, "ids": args.id, "key": args.key, "features": args.features}
-    options |= {"exclude": args.exclude, "missing": args.missing, "standardize": args.standardize}
-    options |= {"sep": args.sep, "decimal": args.decimal, "header": args.header}
-    given = {name: value for name, value in options.items() if value is not None}
+    values = {name: getattr(args, "id" if name == "ids" else name, None) for name in _OPTIONS}
+    given = {name: value for name, value in values.items() if value is not None}
     known = recorded if isinstance(recorded, dict) else {}
-    return {name: value for name, value in known.items() if name in options} | given
+    return {name: value for name, value in known.items() if name in _OPTIONS} | given
 
 
 def read_input(args: argparse.Namespace, recorded: Any = None) -> io.Table:

@@ -20,7 +20,7 @@ from heatsketch.io.files import blame, check_target, listed, write_atomically
 from heatsketch.io.layout import STDIN
 from heatsketch.io.metadata import encoded, read_beside, write_beside
 from heatsketch.io.reading import Reading
-from heatsketch.io.refine import refined
+from heatsketch.io.refine import Learned, refined
 from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
@@ -160,21 +160,34 @@ def read_table(
         decimal=decimal,
         header=header,
     )
+    return _read(source, how)
+
+
+def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
+    """Read points of which another table is known: by the same columns, medians, means and scales.
+
+    Columns are found by their names, in any order; all others are passed through. `options` are
+    those of `read_table`, but for `features`, `exclude` and `standardize`.
+    """
+    return _read(source, Reading.of(**options, features=known.columns), known)
+
+
+def _read(source: str | Path, how: Reading, known: Learned | None = None) -> Table:
     if isinstance(source, str) and source in datasets.DATASETS:
         how.refuse_text_options(source)
-        table = _read_builtin(source, key)
+        table = _read_builtin(source, how.key)
     else:
         path = Path(source)
         with blame(path, UnicodeError, json.JSONDecodeError):
             table = _read_path(path, how)
     for name in how.label + how.ids:
         if name not in table.extra:
-            known = [*table.extra, *table.columns]
+            names = [*table.extra, *table.columns]
             raise ValueError(
-                f"{source} has no id or label column {name!r}; choose from {listed(known)}"
-                f"{did_you_mean(name, known)}."
+                f"{source} has no id or label column {name!r}; choose from {listed(names)}"
+                f"{did_you_mean(name, names)}."
             )
-    table = refined(table, how)
+    table = refined(table, how, known)
     return replace(table, label=how.label[0]) if how.label else table
 
 

@@ -1,6 +1,6 @@
 """What happens to a table after it is read: choice of features, missing numbers, scales."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,48 @@ from heatsketch._array import row_tiles
 from heatsketch._checks import check_finite, name_rows
 from heatsketch._typing import Array
 from heatsketch.io.reading import Reading
-from heatsketch.io.table import Table, require
+from heatsketch.io.table import Names, Table, require
 
 
-def refined(table: Table, how: Reading) -> Table:
-    """Return the table with the features that are asked for, without gaps, and standardised."""
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What was learned from a table, for other rows of the same kind: they never change it.
+
+    Attributes
+    ----------
+    columns : names of the d features
+    medians : array (d,) or None
+        With which gaps are filled, if that was asked for.
+    mean, scale : array (d,) or None
+        Of the columns, if they were standardised; sparse ones have no mean.
+    """
+
+    columns: Names
+    medians: Array | None = None
+    mean: Array | None = None
+    scale: Array | None = None
+
+
+def refined(table: Table, how: Reading, known: Learned | None = None) -> Table:
+    """Return the table with the features that are asked for, without gaps, and standardised.
+
+    Medians, means and scales are those `known` from another table, if there is one.
+    """
     table = _with_features(table, how)
+    medians = None if known is None else known.medians
+    if how.missing == "median" and known is None:
+        medians = _medians(table)
     if how.missing != "keep":
-        table = _without_gaps(table, how.missing)
-    if how.standardize:
-        values = standardized(table.values)
+        table = _without_gaps(table, how.missing, medians)
+    mean = scale = None
+    if known is not None:
+        mean, scale = known.mean, known.scale
+    elif how.standardize:
+        mean, scale = _mean_and_scale(table.values)
+    if scale is not None:
+        values = _standardized(table.values, mean, scale)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
-    return table
+    return replace(table, learned=Learned(table.columns, medians, mean, scale))
 
 
 def standardized(values: Any) -> Any:
@@ -29,9 +59,25 @@ def standardized(values: Any) -> Any:
 
     Constant columns become 0 (sparse: stay). A mean has no influence on distances.
     """
+    return _standardized(values, *_mean_and_scale(values))
+
+
+def _mean_and_scale(values: Any) -> tuple[Array | None, Array]:
     from sklearn.preprocessing import StandardScaler
 
-    return StandardScaler(with_mean=not sparse.issparse(values)).fit_transform(values)
+    scaler = StandardScaler(with_mean=not sparse.issparse(values)).fit(values)
+    return (scaler.mean_ if scaler.with_mean else None), scaler.scale_
+
+
+def _standardized(values: Any, mean: Array | None, scale: Array) -> Any:
+    values = values.copy() if sparse.issparse(values) else np.array(values)
+    if sparse.issparse(values):
+        values.data *= (1 / scale)[values.indices]
+        return values
+    if mean is not None:
+        values -= mean
+    values /= scale
+    return values
 
 
 def _with_features(table: Table, how: Reading) -> Table:
@@ -51,7 +97,7 @@ def _with_features(table: Table, how: Reading) -> Table:
     return replace(table, values=values, columns=tuple(kept))
 
 
-def _without_gaps(table: Table, missing: str) -> Table:
+def _without_gaps(table: Table, missing: str, medians: Array | None) -> Table:
     """Leave out the rows with gaps, or put medians in their place, or raise for the first gap."""
     values, what = table.values, f"from {table.source}"
     rows = np.flatnonzero(_has_gap(values))
@@ -61,9 +107,8 @@ def _without_gaps(table: Table, missing: str) -> Table:
             table = _rows_of(table, np.setdiff1d(np.arange(n), rows))
             note = f"{len(rows)} of {n} rows left out, for they have gaps: {where}"
         else:
-            values = _with_medians(values, table)
+            table = replace(table, values=_with_medians(values, medians, table))
             note = f"gaps filled with medians in {len(rows)} of {n} rows: {where}"
-            table = replace(table, values=values)
         table = replace(table, notes=(*table.notes, note))
     remedy = "for gaps pass missing='drop' or 'median' (--missing), or exclude it (--exclude)"
     check_finite(table.values, what, table.columns, remedy)
@@ -91,20 +136,34 @@ def _rows_of(table: Table, rows: Array) -> Table:
     return replace(table, values=table.values[rows], extra=extra)
 
 
-def _with_medians(values: Any, table: Table) -> Any:
+def _medians(table: Table) -> Array | None:
+    """Return the median of each column (d,); None for sparse tables."""
+    values = table.values
     if sparse.issparse(values):
-        raise ValueError(f"{table.source} is sparse and has gaps; pass missing='drop'.")
-    gaps = np.isnan(values)
-    empty = np.flatnonzero(gaps.all(axis=0))
+        return None
+    empty = np.flatnonzero(np.isnan(values).all(axis=0))
     if len(empty):
         raise ValueError(
             f"column {table.columns[empty[0]]!r} of {table.source} holds no number, so that there "
             "is no median; exclude it (--exclude)."
         )
+    medians: Array = np.nanmedian(values, axis=0)
+    return medians
+
+
+def _with_medians(values: Any, medians: Array | None, table: Table) -> Any:
+    if sparse.issparse(values):
+        raise ValueError(f"{table.source} is sparse and has gaps; pass missing='drop'.")
+    if medians is None:
+        raise ValueError(
+            f"{table.source} has gaps, but the model was not fitted with medians to fill them; "
+            "pass --missing drop, or fit it again with --missing median."
+        )
+    gaps = np.isnan(values)
     lost = np.flatnonzero(gaps.all(axis=1))
     if len(lost):
         raise ValueError(
             f"row(s) {name_rows(lost)} of {table.source} hold no number, so that medians would "
             "make points of nothing; delete them, or pass missing='drop' (--missing drop)."
         )
-    return np.where(gaps, np.nanmedian(values, axis=0), values).astype(values.dtype)
+    return np.where(gaps, medians, values).astype(values.dtype)

@@ -34,6 +34,7 @@ class Table:
     source: str  # path or built-in name
     metadata: dict[str, Any] = field(default_factory=dict)  # how the values were made, if known
     notes: tuple[str, ...] = ()  # what reading changed: rows left out, gaps filled, standardised
+    learned: Any = None  # `refine.Learned`: what other rows of the same kind need
 
 
 def is_id(name: str) -> bool:
@@ -73,7 +74,7 @@ def refuse_key(key: str | None, source: Any) -> None:
 
 def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column") -> None:
     """Raise for the first name that is not known; the message suggests a similar one."""
-    known = [str(name) for name in known]
+    known = dict.fromkeys(str(name) for name in known)
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)

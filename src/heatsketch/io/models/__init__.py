@@ -116,7 +116,7 @@ def write_model(
     encoder = Encoder()
     header = {
         "model": encoder.node(model, type(model).__name__),
-        "facts": facts_of(model),
+        "facts": facts_of(model, reading),
         "reading": encoder.node(reading, "reading"),
         "records": encoder.records,
     }

@@ -13,8 +13,8 @@ from heatsketch.io.metadata import encoded
 from heatsketch.io.models.tree import NotStored
 
 
-def facts_of(model: Any) -> dict[str, Any]:
-    """Return what the header of a file says of a model, as JSON."""
+def facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
+    """Return what the header of a file says of a model, and of its tables, as JSON."""
     found: dict[str, Any] = {
         "kind": type(model).__name__,
         "heatsketch": __version__,
@@ -23,6 +23,8 @@ def facts_of(model: Any) -> dict[str, Any]:
     }
     if hasattr(model, "get_params"):
         found |= _of_estimator(model)
+    if reading:
+        found |= {"features": reading["columns"], "reading": reading["options"]}
     plain: dict[str, Any] = json.loads(encoded(found))
     return plain
 

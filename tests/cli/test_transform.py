@@ -1,0 +1,200 @@
+"""Models on the command line: `embed --save-model`, `transform`, `info`."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import heatsketch as hs
+from heatsketch import cli, io
+from problems.clouds import cloud
+
+pytest.importorskip("pyarrow")
+
+NAMES = ["length", "mass", "time"]
+UNITS, SHIFT = np.array([1.0, 30.0, 1e-3]), np.array([5.0, -100.0, 0.2])
+
+
+def run(*arguments):
+    return cli.main([str(argument) for argument in arguments])
+
+
+def printed(capsys, *arguments):
+    """Return the lines that a command prints, by name."""
+    capsys.readouterr()
+    assert run(*arguments) == 0, capsys.readouterr().err
+    out, _ = capsys.readouterr()
+    return {line[:12].strip(): line[13:] for line in out.splitlines()}
+
+
+def refused(capsys, *arguments, code=1):
+    """Return the error of a command."""
+    capsys.readouterr()
+    assert run(*arguments) == code
+    return capsys.readouterr().err
+
+
+def points(n, seed):
+    return cloud(n, 3, seed=seed) * UNITS + SHIFT
+
+
+def write(path, X, order=(0, 1, 2), gaps=(), **extra):
+    """Write points as a European table with columns in an order, and cells that are missing."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter=";")
+        writer.writerow(["sample", *(NAMES[j] for j in order), *extra])
+        for i, row in enumerate(X):
+            cells = ["" if (i, j) in gaps else repr(float(row[j])).replace(".", ",") for j in order]
+            writer.writerow([f"s{i}", *cells, *(column[i] for column in extra.values())])
+    return path
+
+
+READ = ("--decimal", ",", "--id", "sample", "--missing", "median", "--standardize")
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Embed a table in three units, with gaps, and keep the model."""
+    X, gaps = points(60, seed=1), {(7, 0), (20, 2)}
+    table = write(tmp_path / "train.csv", X, gaps=gaps, year=[1990 + i % 3 for i in range(60)])
+    out, model = tmp_path / "map.npz", tmp_path / "map.model"
+    options = (*READ, "--exclude", "year", "--n-neighbors", 9)
+    assert run("embed", table, "-o", out, *options, "--save-model", model, "-q") == 0
+    for i, j in gaps:
+        X[i, j] = np.nan
+    return X, table, model, out
+
+
+def test_new_rows_are_read_as_those_of_the_fit_and_nothing_is_estimated_again(
+    trained, tmp_path, capsys
+):
+    X, _, model, _ = trained
+    new = 0.5 * points(9, seed=2) + 0.5 * SHIFT + 0.2 * UNITS  # of other means and variances
+    table = write(tmp_path / "new.csv", new, order=(2, 0, 1), gaps={(3, 1), (4, 0)}, site=["x"] * 9)
+    out = tmp_path / "new.npz"
+    said = printed(capsys, "transform", model, table, "-o", out)
+    assert "gaps filled with medians in 2 of 9 rows" in said["changed"]
+    medians = np.nanmedian(X, axis=0)
+    filled, wanted = np.where(np.isnan(X), medians, X), new.copy()
+    wanted[3, 1], wanted[4, 0] = medians[1], medians[0]
+    wanted = (wanted - filled.mean(axis=0)) / filled.std(axis=0)
+    found = io.read_table(out)
+    assert_allclose(found.values, hs.load_model(model).transform(wanted), rtol=1e-9, atol=1e-12)
+    assert found.extra["sample"].tolist() == [f"s{i}" for i in range(9)]
+    assert found.extra["site"].tolist() == ["x"] * 9
+
+
+def test_orders_of_rows_and_columns_do_not_matter(trained, tmp_path):
+    _, _, model, _ = trained
+    new, order = points(9, seed=2), np.random.default_rng(0).permutation(9)
+    tables = {
+        "plain": write(tmp_path / "plain.csv", new),
+        "columns": write(tmp_path / "columns.csv", new, order=(1, 2, 0)),
+        "rows": write(tmp_path / "rows.csv", new[order]),
+    }
+    found = {}
+    for name, table in tables.items():
+        assert run("transform", model, table, "-o", tmp_path / f"{name}.npz", "-q") == 0
+        found[name] = io.read_table(tmp_path / f"{name}.npz").values
+    assert_array_equal(found["columns"], found["plain"])
+    assert_array_equal(found["rows"], found["plain"][order])
+
+
+def test_the_points_of_the_fit_stay_where_they_are(trained, tmp_path):
+    _, table, model, out = trained
+    assert run("transform", model, table, "-o", tmp_path / "again.npz", "-q") == 0
+    assert_array_equal(io.read_table(tmp_path / "again.npz").values, io.read_table(out).values)
+
+
+def test_what_does_not_fit_is_named(trained, tmp_path, capsys):
+    X, _, model, _ = trained
+    out, new = tmp_path / "out.csv", points(5, seed=2)
+    short = write(tmp_path / "short.csv", new, order=(0, 2))
+    assert "has no column 'mass'" in refused(capsys, "transform", model, short, "-o", out)
+    assert "unrecognized" in refused(
+        capsys, "transform", model, short, "-o", out, "--standardize", code=2
+    )
+    assert "cannot be read" in refused(capsys, "transform", short, short, "-o", out)
+    plain, table = tmp_path / "plain.model", tmp_path / "plain.csv"
+    pd.DataFrame(np.nan_to_num(X), columns=NAMES).to_csv(table, index=False)
+    options = ("--method", "pca", "-q", "--save-model", plain)
+    assert run("embed", table, "-o", tmp_path / "plain.npz", *options) == 0
+    gap = pd.DataFrame(new, columns=NAMES)
+    gap.loc[2, "mass"] = np.nan
+    gap.to_csv(tmp_path / "gap.csv", index=False)
+    gaps = ("transform", plain, tmp_path / "gap.csv", "-o", out)
+    assert "--missing" in refused(capsys, *gaps)
+    assert "not fitted with medians" in refused(capsys, *gaps, "--missing", "median")
+    assert "1 of 5 rows left out" in printed(capsys, *gaps, "--missing", "drop")["changed"]
+
+
+def test_a_model_is_not_written_over_anything(trained, tmp_path, capsys):
+    _, table, model, _ = trained
+    before = model.read_bytes()
+    embed = ("embed", table, "-o", tmp_path / "b.npz", *READ)
+    assert "--force" in refused(capsys, *embed, "--save-model", model)
+    assert "another output" in refused(capsys, *embed, "--save-model", tmp_path / "b.npz", code=2)
+    assert "also the input" in refused(capsys, *embed, "--force", "--save-model", table)
+    assert model.read_bytes() == before
+    assert not (tmp_path / "b.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("heat-sketch", ("--n-components", 8)),
+        ("diffusion-map", ("--affinity", "dense", "--epsilon", 2.0)),
+        ("mixture-diffusion", ("--mixture", 2)),
+        ("isomap", ()),
+        ("fisher", ("--label", "group")),
+    ],
+)
+def test_every_method_keeps_its_model(tmp_path, capsys, method, options):
+    from heatsketch.comparison.methods import ESTIMATORS
+
+    if method not in ESTIMATORS:
+        [method] = [name for name in ESTIMATORS if method in name]
+    X, new = cloud(50, 3, seed=1), cloud(5, 3, seed=2)
+    frame = pd.DataFrame(X, columns=NAMES).assign(group=["a", "b"] * 25)
+    frame.to_parquet(tmp_path / "train.parquet")
+    pd.DataFrame(new, columns=NAMES)[NAMES[::-1]].to_parquet(tmp_path / "new.parquet")
+    files = tmp_path / "m.model", tmp_path / "new.parquet"
+    embed = ("embed", tmp_path / "train.parquet", "-o", tmp_path / "map.npz", "--method", method)
+    assert run(*embed, *options, "--save-model", files[0], "-q") == 0
+    said = printed(capsys, "transform", *files, "-o", tmp_path / "new.npz")
+    model = hs.load_model(files[0])
+    assert_array_equal(io.read_table(tmp_path / "new.npz").values, model.transform(new))
+    assert type(model).__name__ in said["model"]
+    facts = printed(capsys, "info", files[0])
+    assert type(model).__name__ in facts["model"]
+    assert facts["features"] == "length, mass, time"
+
+
+def test_info_says_what_a_model_is(trained, capsys):
+    _, _, model, out = trained
+    facts = printed(capsys, "info", model)
+    recorded = io.read_table(out).metadata
+    assert facts["model"] == f"{model}: HeatEmbedding, {model.stat().st_size:,} bytes"
+    assert "n_neighbors=9" in facts["parameters"]
+    assert facts["points"] == "60 training points, 3 features"
+    assert facts["data"] == f"SHA-256 {recorded['data']}"
+    assert facts["time"] == str(recorded["time"])
+    assert "within a factor" in facts["distances"]
+    assert "standardize=True" in facts["reading"]
+    assert facts["made by"].startswith(f"heatsketch {hs.__version__}, numpy {np.__version__}")
+
+
+def test_a_model_of_the_library_finds_columns_by_the_names_of_its_data_frame(tmp_path, capsys):
+    frame = pd.DataFrame(cloud(50, 3, seed=1), columns=NAMES)
+    model = hs.HeatSketch(4, random_state=0).fit(frame)
+    hs.save_model(model, tmp_path / "m")
+    new = pd.DataFrame(cloud(5, 3, seed=2), columns=NAMES)
+    new[NAMES[::-1]].assign(other=1.0).to_parquet(tmp_path / "new.parquet")
+    run("transform", tmp_path / "m", tmp_path / "new.parquet", "-o", tmp_path / "new.npz", "-q")
+    assert_array_equal(io.read_table(tmp_path / "new.npz").values, model.transform(new))
+    np.save(tmp_path / "new.npy", new.to_numpy())
+    hs.save_model(hs.HeatSketch(4, random_state=0).fit(frame.to_numpy()), tmp_path / "n")
+    assert run("transform", tmp_path / "n", tmp_path / "new.npy", "-o", tmp_path / "n.npy") == 0
+    assert_array_equal(np.load(tmp_path / "n.npy"), model.transform(new))
