@@ -138,6 +138,22 @@ def test_what_no_file_can_hold_is_named_with_what_to_do(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_labels_that_are_dates_are_refused_before_a_file_is_made(tmp_path):
+    dates = np.array(["2020-01-01", "2021-01-01"], "datetime64[D]")[np.arange(150) % 2]
+    model = hs.classical.FisherDiscriminant().fit(clouds(), dates)
+    with pytest.raises(TypeError, match=r"classes_ has the type datetime64.* numbers and text"):
+        hs.save_model(model, tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_as_a_data_frame_is_kept(tmp_path):
+    model = hs.HeatSketch(3, random_state=0).set_output(transform="pandas").fit(clouds())
+    hs.save_model(model, tmp_path / "m")
+    pd.testing.assert_frame_equal(
+        hs.load_model(tmp_path / "m").transform(clouds(9)), model.transform(clouds(9))
+    )
+
+
 def test_objects_of_the_caller_are_left_out_and_a_new_fit_says_so(tmp_path):
     graph = KNeighborsTransformer(n_neighbors=20).fit_transform(clouds())
     for seed in (np.random.default_rng(0), np.random.RandomState(0)):

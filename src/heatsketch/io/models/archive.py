@@ -24,7 +24,7 @@ _HEADER, _DIGEST = "header.json", "header.sha256"
 _MAX_HEADER_BYTES = 2**24
 _MAX_DEFLATED_BYTES = 2**28  # of an array, so that no archive unpacks to much more than it takes
 _ZEROS = 0.45  # share of zeros from which deflating an array is worth the time
-_KINDS = "biufUS"  # of numbers and text: nothing that only pickle can read
+KINDS = "biufUS"  # of numbers and text: nothing that only pickle can read
 
 Header = dict[str, Any]
 
@@ -117,7 +117,7 @@ def _read_array(archive: zipfile.ZipFile, i: int, about: dict[str, Any], path: P
         hashed = _Hashed(stream)
         array = np.lib.format.read_array(hashed, allow_pickle=False)
     said = list(array.shape), array.dtype.str, hashed.digest.hexdigest()
-    if said != (about["shape"], about["dtype"], about["sha256"]) or array.dtype.kind not in _KINDS:
+    if said != (about["shape"], about["dtype"], about["sha256"]) or array.dtype.kind not in KINDS:
         raise ValueError(f"{what} is not the one that was saved; the file is damaged.")
     return array
 

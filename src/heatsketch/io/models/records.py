@@ -61,7 +61,9 @@ def is_model(value: Any) -> bool:
 def class_of(name: str) -> type:
     """Return the class of a name in a file, or raise if it is not on the list."""
     if name not in _HOME_OF:
-        raise TypeError(f"its header names a class {name!r} that this version does not have")
+        raise TypeError(
+            f"its header names a class {name!r} that this version does not have; update heatsketch"
+        )
     home, own = _HOME_OF[name]
     found: type = getattr(importlib.import_module(f"heatsketch.{home}"), own)
     return found

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
+from heatsketch.io.models.archive import KINDS
 from heatsketch.io.models.checks import check_record, check_sparse
 from heatsketch.io.models.records import class_of, is_parameter, name_of, restored, state_of
 
@@ -54,6 +55,7 @@ class Encoder:
         if type(value) is dict:
             return self._dict(value, place)
         if isinstance(value, np.generic):
+            _check_kind(value.dtype, place)
             return {"$number": [value.dtype.str, value.item()]}
         if isinstance(value, np.dtype):
             return {"$dtype": value.str}
@@ -75,6 +77,7 @@ class Encoder:
     def _array(self, value: Array, place: str) -> Any:
         if value.dtype.hasobject:
             return {"$objects": [list(value.shape), self._nodes(value.ravel().tolist(), place)]}
+        _check_kind(value.dtype, place)
         memory = value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str
         if memory not in self._known:
             self._alive.append(value)
@@ -167,9 +170,13 @@ class Decoder:
 
 def _dtype(name: str) -> np.dtype:
     found = np.dtype(name)
-    if found.kind not in "biufU":
-        raise TypeError(f"its header has the type {name!r}")
+    _check_kind(found, "its header")
     return found
+
+
+def _check_kind(dtype: np.dtype, place: str) -> None:
+    if dtype.kind not in KINDS:
+        raise TypeError(f"{place} has the type {dtype}, but files hold numbers and text only.")
 
 
 def _made(name: str, state: dict[str, Any]) -> Any:
