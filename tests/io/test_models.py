@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch as hs
-from heatsketch.io.models import records
+from heatsketch.io.models import read_facts, records
 
 sys.path.insert(0, str(Path(__file__).parent / "golden"))
 import make
@@ -327,6 +327,7 @@ def test_models_of_the_first_format_map_as_they_did():
     for name in expected:
         model = hs.load_model(FIRST / f"{name}.model")
         assert_allclose(make_format_1.numbers(model), expected[name], rtol=1e-7, atol=1e-9)
+        assert read_facts(FIRST / f"{name}.model")["kind"] == type(model).__name__
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
+from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.io.models import records
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -66,6 +67,7 @@ def test_every_estimator_says_the_same_in_a_fresh_process(folder):
 def test_every_class_on_the_list_that_users_save_is_tried(folder):
     tried = {type(model).__name__ for model, _ in folder[1].values()} | {"MixtureKernel"}
     assert tried == {name for names in records.MODELS.values() for name in names}
+    assert {kind.__name__ for kind in ESTIMATORS.values()} <= tried
 
 
 def test_a_model_saved_again_is_the_same_file(folder, tmp_path):
@@ -75,3 +77,16 @@ def test_a_model_saved_again_is_the_same_file(folder, tmp_path):
         first, again = (folder / f"{name}.model").read_bytes(), (tmp_path / name).read_bytes()
         if not name.startswith("MixtureD"):  # whose file does not say how many points there were
             assert first == again, name
+
+
+@pytest.mark.slow
+def test_a_model_of_many_points_and_approximate_neighbours_says_the_same(tmp_path):
+    """Cells and the order of vertices are computed again; products are compiled."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 20)).astype(np.float32)
+    model = hs.HeatSketch(4, random_state=0).fit(X[::-1])
+    assert "recall" in model.diagnostics_
+    hs.save_model(model, tmp_path / "m")
+    again, new = hs.load_model(tmp_path / "m"), X[:50] + np.float32(0.1)
+    assert same(again.transform(new), model.transform(new))
+    assert same(again.novelty(new), model.novelty(new))

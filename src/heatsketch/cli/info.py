@@ -49,4 +49,4 @@ def _points(facts: dict[str, Any]) -> str:
 def _distances(facts: dict[str, Any]) -> str:
     if facts.get("distances") is None:
         return ""
-    return f"{facts['distances']}; log L {facts['log_L']:.4g}"
+    return f"{facts['distances'].removeprefix('distances ')}; log L {facts['log_L']:.2f}"

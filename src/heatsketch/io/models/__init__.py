@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch.io.models import archive, first_format
+from heatsketch.io.models import archive
 from heatsketch.io.models.facts import facts_of
 from heatsketch.io.models.records import is_model
 from heatsketch.io.models.tree import Decoder, Encoder
@@ -126,8 +126,11 @@ def write_model(
 def read_model(path: str | Path) -> Stored:
     """Read a model, what it is, and how tables of points are read for it."""
     with archive.opened(path) as (header, read_array):
-        if header["format"] == first_format.FORMAT:
-            return Stored(first_format.model_of(header, read_array), header, {})
+        if header["format"] == archive.FIRST_FORMAT:
+            from heatsketch.io.models import first_format  # imports the estimators
+
+            facts = first_format.facts_of(header)
+            return Stored(first_format.model_of(header, read_array), facts, {})
         arrays = [read_array(i) for i in range(len(header["arrays"]))]
         decoder = Decoder(header["records"], arrays)
         model, reading = decoder.value(header["model"]), decoder.value(header["reading"])
@@ -139,7 +142,9 @@ def read_model(path: str | Path) -> Stored:
 def read_facts(path: str | Path) -> dict[str, Any]:
     """Return what the model in a file is, without reading its arrays."""
     with archive.opened(path) as (header, _):
-        if header["format"] == first_format.FORMAT:
+        if header["format"] == archive.FIRST_FORMAT:
+            from heatsketch.io.models import first_format
+
             return first_format.facts_of(header)
         facts = header["facts"]
         if not isinstance(facts, dict):

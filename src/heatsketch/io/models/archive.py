@@ -19,7 +19,7 @@ from heatsketch.io.npy import claimed_size
 from heatsketch.io.npz import read_member
 
 FORMAT = 2
-_FIRST_FORMAT = 1  # whose header has no digest
+FIRST_FORMAT = 1  # whose header has no digest
 _HEADER, _DIGEST = "header.json", "header.sha256"
 _MAX_HEADER_BYTES = 2**24
 _MAX_DEFLATED_BYTES = 2**28  # of an array, so that no archive unpacks to much more than it takes
@@ -59,7 +59,7 @@ def opened(path: str | Path) -> Iterator[tuple[Header, Callable[[Any], Array]]]:
     with path.open("rb") as stream, blame(path, *errors), zipfile.ZipFile(stream) as archive:
         check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
         header = _read_header(archive, path)
-        if header["format"] == _FIRST_FORMAT:
+        if header["format"] == FIRST_FORMAT:
             yield header, lambda name: read_member(archive, name, path)
             return
         wanted = {_HEADER, _DIGEST, *(_name(i) for i in range(len(header["arrays"])))}
@@ -131,7 +131,7 @@ def _read_header(archive: zipfile.ZipFile, path: Path) -> Header:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} has a damaged header: {error}.") from error
     found = header.get("format") if isinstance(header, dict) else None
-    if type(found) is not int or found < _FIRST_FORMAT:
+    if type(found) is not int or found < FIRST_FORMAT:
         raise ValueError(f"{path} does not hold a model; pass a file that save_model wrote.")
     if found > FORMAT:
         maker = header.get("heatsketch", "a later version")

@@ -12,7 +12,6 @@ from heatsketch.estimators import MixtureDiffusion
 from heatsketch.markov.novelty import LeftOut
 from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
 
-FORMAT = 1
 _KINDS = ("MixtureDiffusion", "MixtureKernel")
 _KERNEL_ARRAYS = ("weights", "means", "covariances")
 _WHITENING_ARRAYS = ("centre", "axes", "lengths", "rest_deviation")
