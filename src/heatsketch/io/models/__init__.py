@@ -62,7 +62,7 @@ def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
     not stored: after loading, its place says what it was, and `fit` refuses it.
 
     Cost: the arrays once, and their SHA-256, which any change of the file breaks. A graph takes
-    about 50 bytes for each neighbour of a point; the training points are stored where `transform`
+    about 30 bytes for each neighbour of a point; the training points are stored where `transform`
     compares with them.
 
     Examples
