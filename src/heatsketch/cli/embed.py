@@ -75,8 +75,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_option(command, "max_features", type=positive, metavar="R")
     add_diffusion(command)
     add_classical(command)
-    kept = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
-    add("--save-model", type=Path, metavar="FILE", help=kept)
+    model = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
+    add("--save-model", type=Path, metavar="FILE", help=model)
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
     add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
