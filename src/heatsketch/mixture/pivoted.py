@@ -132,7 +132,8 @@ class CholeskyMap(FeatureMap):
         most = min(self.max_features, len(x))
         L, pivots, missing = pivoted_cholesky(inner_products, from_origin, limit, most)
         self._missing = float(missing.max())
-        self.pivots, self._factor = x[pivots], L[pivots]
+        self.pivots = x[pivots]
+        self._factor = np.tril(L[pivots])  # the rest is rounding, and would take room in a file
         self.__dict__.pop("_ends", None)  # of earlier pivots
 
     def _anchors_of(self, x: Array) -> Anchors:
