@@ -14,7 +14,10 @@ import pytest
 
 # A room (a folder or a module of the package) may import those before it.
 LAYERS = (
-    ("_version", "_typing", "_words", "_array", "_checks", "_compile", "_budget", "_reading"),
+    (
+        *("_version", "_typing", "_words", "_array", "_ids"),
+        *("_checks", "_compile", "_budget", "_reading"),
+    ),
     ("operators",),
     ("spectral",),
     ("neighbors", "graphs", "scales"),

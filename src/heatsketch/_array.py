@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import ndtri
 from threadpoolctl import ThreadpoolController
 
 from heatsketch._typing import Array, Points, Rng
@@ -21,6 +22,7 @@ from heatsketch._typing import Array, Points, Rng
 ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
 MAX_COORDINATE = 2.0**480  # so that sums of squares do not overflow
 _SHARES_PER_THREAD = 16  # of the tiles: few, because each costs some microseconds
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 RANDOM_TILE = 4096  # rows of G that share a seed: part of the definition of G, never change it
 
 
@@ -123,14 +125,26 @@ def _let_any_thread_set_limits() -> None:
             clear(force=True)
 
 
-def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None) -> Array:
+def random_block(
+    n: int,
+    k: int,
+    kind: str,
+    rng: Rng,
+    rows: slice | None = None,
+    *,
+    numbers: Array | None = None,
+) -> Array:
     """Draw G (n, k), i.i.d. N(0, 1) ("gaussian") or ±1 ("rademacher"), or some rows of it.
 
     "pairwise": ±1 whose columns are independent, and any five entries of a column, see `_signs`.
     Each tile of 4096 rows has its own seed, so a row of G depends only on `rng`, k and its
-    position: any chunking and any number of threads give the same bits.
+    position: any chunking and any number of threads give the same bits. With the `numbers` (n,) of
+    the points, see `numbers_of`, it depends only on `rng`, k and its number.
     """
     entropy = seed_entropy(rng)
+    if numbers is not None:
+        some = numbers if rows is None else numbers[rows]
+        return filled(lambda tile: _numbered_rows(entropy, some[tile], k, kind), (len(some), k))
     rows = slice(0, n) if rows is None else rows
     G = np.empty((rows.stop - rows.start, k))
 
@@ -148,14 +162,36 @@ def random_block(n: int, k: int, kind: str, rng: Rng, rows: slice | None = None)
 
 
 def _random_tile(entropy: list[int], tile: int, n: int, k: int, kind: str) -> Array:
-    if kind == "pairwise":  # one key for all tiles
-        generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0, 0)))
-        keys = generator.integers(0, 2**64, size=(3, k), dtype=np.uint64)
-        return _signs(np.arange(tile * RANDOM_TILE, tile * RANDOM_TILE + n, dtype=np.uint64), keys)
+    if kind == "pairwise":
+        x = np.arange(tile * RANDOM_TILE, tile * RANDOM_TILE + n, dtype=np.uint64)
+        return _signs(x, _sign_keys(entropy, k))
     generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(tile,)))
     if kind == "gaussian":
         return generator.standard_normal((n, k))
     return 2.0 * generator.integers(0, 2, size=(n, k), dtype=np.int8) - 1.0
+
+
+def _sign_keys(entropy: list[int], k: int) -> Array:
+    """Draw the keys (3, k) of `_signs`, one for all tiles."""
+    generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0, 0)))
+    return generator.integers(0, 2**64, size=(3, k), dtype=np.uint64)
+
+
+def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Array:
+    """Draw the rows of G of points with these numbers (m,), (m, k).
+
+    Each row is a stream of its own: hashes of a counter (SplitMix64, Steele et al. 2014) that
+    starts at a hash of the seed and the number.
+    """
+    if kind == "pairwise":
+        return _signs(numbers, _sign_keys(entropy, k))
+    high, low = (np.uint64(entropy[i] << 32 | entropy[i + 1]) for i in (0, 2))
+    start = mixed_bits(mixed_bits(numbers ^ high) + low)
+    counter = np.arange(1, k + 1, dtype=np.uint64) * _GOLDEN
+    bits = mixed_bits(mixed_bits(start[:, None] + counter) ^ high)
+    if kind == "gaussian":
+        return ndtri(((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53)
+    return 1.0 - 2.0 * (bits >> np.uint64(63))
 
 
 def _signs(x: Array, keys: Array) -> Array:
@@ -305,13 +341,13 @@ def content_order(X: Points, columns: bool = True) -> Array:
     row does not count.
     """
     n, d = X.shape
-    odd = _mixed(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
+    odd = mixed_bits(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
     keys = np.zeros(n, np.uint64)
     exponent = _exponent(_largest(X))
 
     def mixed(values: Array) -> Array:
         scaled = np.ldexp(values.astype(np.float64), -exponent, order="C")
-        return _mixed((scaled + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
+        return mixed_bits((scaled + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
 
     if sparse.issparse(X):
         bits = mixed(X.data)
@@ -325,7 +361,7 @@ def content_order(X: Points, columns: bool = True) -> Array:
             keys[rows] = (bits * odd if columns else bits).sum(axis=1, dtype=np.uint64)
 
         for_each_tile(work, n)
-    order = np.argsort(_mixed(keys), kind="stable")
+    order = np.argsort(mixed_bits(keys), kind="stable")
     repeats = np.append(False, np.diff(keys[order]) == 0)
     return np.concatenate([order[~repeats], order[repeats]])
 
@@ -337,7 +373,7 @@ def _largest(X: Points) -> float:
     return max((float(np.abs(X[rows]).max()) for rows in row_tiles(len(X))), default=0.0)
 
 
-def _mixed(bits: Array) -> Array:
+def mixed_bits(bits: Array) -> Array:
     """Spread the bits of 64-bit numbers (the finaliser of MurmurHash3); 0 stays 0."""
     for multiplier in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(multiplier)

@@ -22,13 +22,14 @@ from heatsketch._checks import (
     logger,
     name_rows,
 )
+from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
 from heatsketch.markov.reweighted import reweighted, times_columns
-from heatsketch.operators import Deflated
+from heatsketch.operators import Deflated, numbered
 from heatsketch.operators.sparse import multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import Block, representable
@@ -50,6 +51,7 @@ class DiffusionEstimator(Embedder):
 
     _method: str  # its name in `memory`
     _takes_sparse = True
+    ids_: Array | None = None  # of the points, where `fit` was given them
     cut = WIDE_CUT  # of a truncated kernel; a parameter of some subclasses
     _not_stored = ("_explained_ratio",)  # in files: it is computed when it is asked for
 
@@ -61,11 +63,18 @@ class DiffusionEstimator(Embedder):
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
         """Return H (n, k) for every time."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d); embed it.
 
         With ``affinity="precomputed"`` X holds the symmetric affinity or graph (n, n), or is a
         `Diffusion` of the same normalization, which is used as it is.
+
+        `ids` (n,), integers, strings or bytes, name the points, and are kept as `ids_`. What is
+        random for a point then comes from `random_state` and its id, not from its place: the same
+        points in another order get the same coordinates, up to rounding, and fits of several data
+        sets with the same `random_state` can be compared point by point
+        (`diffusion_discrepancy`). In scikit-learn's meta-estimators it is requested by
+        ``set_fit_request(ids=True)``.
         """
         check_choice(self.filter, "filter", tuple(FILTERS))
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
@@ -79,6 +88,7 @@ class DiffusionEstimator(Embedder):
             parameters = self.get_params(deep=False)
             memory.check(*X.shape, **memory.options_of(X, self._method, parameters))
             diffusion, dtype = self._diffuse(X), X.dtype
+        self.ids_ = None if ids is None else check_ids(ids, numbered(diffusion).n_points)
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
         blocks = self._factor(diffusion, times, X)
@@ -101,6 +111,10 @@ class DiffusionEstimator(Embedder):
         if errors[0] is not None:
             self.diagnostics_["polynomial_error"] = errors if len(times) > 1 else errors[0]
         return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None) -> Array:
+        """Fit on X, with the ids of the points, and return its embedding (n, k); see `fit`."""
+        return self.fit(X, y, ids=ids).embedding_
 
     def transform(self, X: Any) -> Array:
         """Embed points (m, d), old or new; the coordinates (m, k) of a point depend on it alone.
@@ -270,10 +284,16 @@ class DiffusionEstimator(Embedder):
 
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(self.diffusion_, weights)
-            model = clone(self).set_params(**fixed).fit(weighed)
+            model = clone(self).set_params(**fixed).fit(weighed, ids=self.ids_)
             return model._rows_of(multiply(times_columns(rows, columns), model._H), X.dtype)
 
         return embed
+
+    def _numbers(self, diffusion: Diffusion) -> Array | None:
+        """Return the number of each vertex by which its random row is drawn; None: its place."""
+        if self.ids_ is None:
+            return None
+        return numbers_at(numbers_of(self.ids_), diffusion.vertex, diffusion.n)
 
     @property
     def _filter(self) -> Any:

@@ -87,7 +87,7 @@ random_state
     diagnostics_ : dict
         As in `HeatSketch`. With "layout" ("components side by side") if the gaps between components
         mean nothing, see Notes.
-    diffusion_, epsilon_, n_iter_, n_features_in_, feature_names_in_
+    diffusion_, epsilon_, n_iter_, ids_, n_features_in_, feature_names_in_
         As in `HeatSketch`.
 
     Notes
@@ -173,14 +173,14 @@ random_state
         check_number(self.share, "share", low=0, high=1, open_low=True)
         check_number(self.factor, "factor", low=1, open_low=True)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion on the points X, choose the time, learn the map; see `HeatSketch`."""
         self.time_: Any = 1
         self.projection_: NearIsometricProjection | None = None
         self.distortion_: Distortion | None = None
         self.time_curve_: TimeCurve | None = None
         self._all_eigenvalues: Array | None = None
-        super().fit(X, y)
+        super().fit(X, y, ids=ids)
         known = self.__dict__.pop("_known", None)  # eigenpairs, which need not be kept
         held_out = self.__dict__.pop("_held_out", math.nan)
         if "_layout" in self.__dict__:
@@ -209,7 +209,8 @@ random_state
             return [Block(np.zeros((diffusion.n, k)), 0.0)]
         seeds = np.random.default_rng(seed_entropy(self.random_state)).integers(2**31, size=2)
         labels = pieces(diffusion)
-        coordinates = Coordinates.of(diffusion, k, self.n_sketch, int(seeds[0]), labels)
+        numbers = self._numbers(diffusion)
+        coordinates = Coordinates.of(diffusion, k, self.n_sketch, int(seeds[0]), labels, numbers)
         order = self._in_order_of_content(X, diffusion)
         if labels is None:
             parts = Parts.whole(order)

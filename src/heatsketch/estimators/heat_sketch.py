@@ -3,7 +3,7 @@
 import numbers
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -98,6 +98,8 @@ class HeatSketch(DiffusionEstimator):
         spectrum: 0 where products or eigenpairs did the work.
     n_iter_ : int
         Iterations of the bistochastic scaling; 1 for the other normalizations.
+    ids_ : array (n,) or None
+        Names of the points, where `fit` was given them.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
@@ -162,19 +164,12 @@ class HeatSketch(DiffusionEstimator):
             self._filter.check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
+        self.__dict__.pop("neighbor_confidence_", None)  # of an earlier fit
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).quotient() for t in times]
-        G = random_block(diffusion.n, self._columns_wanted(), self.kind, self.random_state)
+        k, numbers = self._columns_wanted(), self._numbers(diffusion)
+        G = random_block(diffusion.n, k, self.kind, self.random_state, numbers=numbers)
         return sketch_blocks(A, filters, G)
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d); embed it.
-
-        With ``affinity="precomputed"`` X holds the symmetric affinity or graph (n, n), or is a
-        `Diffusion` of the same normalization, which is used as it is.
-        """
-        self.__dict__.pop("neighbor_confidence_", None)
-        return super().fit(X, y)
 
     def distance(
         self,

@@ -49,6 +49,8 @@ class Coordinates:
         Of the sketch.
     first : array (C,) or None
         The first pair of each component, if each is looked at by itself.
+    numbers : array (n,) or None
+        Of the vertices, by which rows of G are drawn; None: by their places.
     """
 
     values: Array
@@ -58,6 +60,7 @@ class Coordinates:
     columns: int
     seed: int
     first: Array | None = None
+    numbers: Array | None = None
 
     @classmethod
     def of(
@@ -67,6 +70,7 @@ class Coordinates:
         columns: int,
         seed: int,
         labels: Array | None = None,
+        numbers: Array | None = None,
     ) -> Coordinates:
         """Compute all pairs of up to 2,048 points, else at least `count` leading ones.
 
@@ -82,7 +86,7 @@ class Coordinates:
         lowest = spectrum_ends(A)[0][0]
         first = None if labels is None else _first_pairs(vectors, labels)
         rest = Remaining(A.A, A.without(vectors).V, min(lowest, 0.0), _above(values))
-        return cls(values, vectors, rest, lowest, columns, seed, first)
+        return cls(values, vectors, rest, lowest, columns, seed, first, numbers)
 
     def is_complete(self, f: Filter) -> bool:
         """Say whether what the pairs leave out is negligible under a filter."""
@@ -157,7 +161,8 @@ class Rest:
         A, r = self._of.rest, self._of.columns
         assert A is not None
         rng = np.random.default_rng([self._of.seed, columns.start])
-        G = random_block(A.n, columns.stop - columns.start, "gaussian", rng)
+        k = columns.stop - columns.start
+        G = random_block(A.n, k, "gaussian", rng, numbers=self._of.numbers)
         blocks = apply(self._filters, A, A.project(G / np.sqrt(r)))
         scales = [np.exp(b.log_scale - s) for b, s in zip(blocks, self._scales, strict=True)]
         return [

@@ -289,6 +289,11 @@ class Numbered(NamedTuple):
     operator: Operator
     vertex: Array | None  # (points,); None: they have the same numbers
 
+    @property
+    def n_points(self) -> int:
+        """Number of input points, duplicates included."""
+        return self.operator.n if self.vertex is None else len(self.vertex)
+
     def of_points(self, values: Array) -> Array:
         """Return the rows of the vertices as rows of the input points."""
         return spread(values, self.vertex)

@@ -9,6 +9,7 @@ import numpy as np
 
 from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
+from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import Numbered, numbered
 from heatsketch.operators.base import Deflated, Operator, as_deflated, first_inputs
@@ -30,6 +31,7 @@ def sketch(
     G: Array | None = ...,
     deflate: bool = ...,
     tol: float | None = ...,
+    ids: Any = ...,
     rng: Rng = ...,
 ) -> Array: ...
 @overload
@@ -42,6 +44,7 @@ def sketch(
     G: Array | None = ...,
     deflate: bool = ...,
     tol: float | None = ...,
+    ids: Any = ...,
     rng: Rng = ...,
 ) -> list[Array]: ...
 def sketch(
@@ -53,6 +56,7 @@ def sketch(
     G: Array | None = None,
     deflate: bool = True,
     tol: float | None = None,
+    ids: Any = None,
     rng: Rng = None,
 ) -> Array | list[Array]:
     """Compute F = f(A) G / √k, with E|F_i - F_j|² = D² = |row_i f(A) - row_j f(A)|².
@@ -89,6 +93,10 @@ def sketch(
         through a Chebyshev series; by default, and at the least, rounding. The error of a distance
         is absolute too: the closest pairs need `tol` times the ratio of the largest distance to
         theirs. 1e-6 saves 45 % of the products at large times.
+    ids : array (n,), optional
+        Names of the points, integers, strings or bytes: the row of G of a point then depends on
+        `rng`, `n_components` and its id, not on its place, so that sketches of several data sets
+        with the same `rng` can be compared point by point.
     rng : int, Generator or None
         Same seed, same G, bitwise, whatever the number of threads.
 
@@ -119,13 +127,24 @@ def sketch(
         tol = check_number(tol, "tol", low=0, open_low=True)
     if G is None:
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
-        G = random_block(A.n, k, check_choice(kind, "kind", KINDS), rng)
+        numbers = None if ids is None else vertex_numbers(ids, numbering)
+        G = random_block(A.n, k, check_choice(kind, "kind", KINDS), rng, numbers=numbers)
     else:
         G = _of_vertices(G, numbering)
-    if deflate and as_deflated(A).V.shape[1] == 0:
-        A = Deflated(A, leading_vector(A, rng=0))
+    A = without_leading(A) if deflate else A
     sketches = [numbering.of_points(b.unscaled()) for b in sketch_blocks(A, filters, G, tol)]
     return sketches[0] if callable(filter) else sketches
+
+
+def without_leading(A: Operator) -> Operator:
+    """Take the eigenvector of the largest eigenvalue out, unless A is `Deflated` already."""
+    return A if as_deflated(A).V.shape[1] else Deflated(A, leading_vector(A, rng=0))
+
+
+def vertex_numbers(ids: Any, numbering: Numbered) -> Array:
+    """Return the numbers of the vertices by which their rows of G are drawn, from ids of points."""
+    numbers = numbers_of(check_ids(ids, numbering.n_points))
+    return numbers_at(numbers, numbering.vertex, numbering.operator.n)
 
 
 def _of_vertices(G: Array, numbering: Numbered) -> Array:

@@ -179,7 +179,7 @@ def sketch_difference(
     [5.0, 4.25]
     """
     k = check_number(n_components, "n_components", low=1, integer=True)
-    sizes = [_n_points(matrix) for matrix in (A, B)]
+    sizes = [numbered(matrix).n_points for matrix in (A, B)]
     n = sizes[0]
     if sizes[1] != n:
         raise ValueError(f"A has {n} points but B has {sizes[1]}; pass those of the same points.")
@@ -188,8 +188,3 @@ def sketch_difference(
     F, H = (sketch(matrix, filter or Power(1), G=G, deflate=deflate) for matrix in (A, B))
     M = F - H
     return DifferenceLaw(float(np.sum(M**2)), 2 * float(np.sum((M.T @ M) ** 2)) / k)
-
-
-def _n_points(A: Any) -> int:
-    operator, vertex = numbered(A)
-    return operator.n if vertex is None else len(vertex)

@@ -1,0 +1,200 @@
+"""Random rows that belong to points: the same whatever the order, the company and the place."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.spatial.distance import pdist
+from scipy.stats import kstest, norm
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import heatsketch as hs
+from heatsketch._array import RANDOM_TILE, random_block
+from heatsketch._ids import check_ids, numbers_at, numbers_of
+from heatsketch.markov.coordinates import Coordinates
+from problems.clouds import cloud
+
+KINDS = ("gaussian", "rademacher", "pairwise")
+N = RANDOM_TILE + 700  # more than a tile
+ALARM = 1e-6
+
+
+def shuffled(n, seed=0):
+    return np.random.default_rng(seed).permutation(n)
+
+
+# Rows of G
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_depends_on_its_number_alone(kind):
+    numbers, some = numbers_of(np.arange(N)), shuffled(N)[:1500]
+    G = random_block(N, 5, kind, 3, numbers=numbers)
+    assert_array_equal(random_block(1500, 5, kind, 3, numbers=numbers[some]), G[some])
+    rows = slice(4000, 4200)
+    assert_array_equal(random_block(N, 5, kind, 3, rows, numbers=numbers), G[rows])
+    assert not np.array_equal(random_block(N, 5, kind, 4, numbers=numbers), G)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("ids", [np.arange(20_000), [f"cell {i}" for i in range(20_000)]])
+def test_numbered_rows_are_normal_and_independent(ids):
+    """Alarm 1e-6 each; sees a correlation of 1 % of columns or of neighbouring rows."""
+    G = random_block(20_000, 8, "gaussian", 5, numbers=numbers_of(np.asarray(ids)))
+    assert kstest(G.ravel(), norm.cdf).pvalue > ALARM
+    pairs = G.T @ G / len(G) - np.eye(8)
+    lagged = [(G[step:] * G[:-step]).mean() for step in (1, 2, 64)]
+    squares = [(G[1:] ** 2 - 1) * (G[:-1] ** 2 - 1), (G[:, 1:] ** 2 - 1) * (G[:, :-1] ** 2 - 1)]
+    z = [*pairs.ravel() * np.sqrt(len(G) / 2), *np.array(lagged) * np.sqrt(G.size)]
+    z += [x.mean() * np.sqrt(x.size) / 2 for x in squares]
+    assert np.abs(z).max() < norm.isf(ALARM / 2 / len(z))
+
+
+@pytest.mark.statistical
+def test_seeds_give_independent_rows():
+    """Alarm 1e-6: one point under 20,000 seeds, neighbouring seeds and columns."""
+    numbers = numbers_of(np.array([42]))
+    G = np.vstack([random_block(1, 3, "gaussian", s, numbers=numbers) for s in range(20_000)])
+    assert kstest(G.ravel(), norm.cdf).pvalue > ALARM / 2
+    assert abs((G[1:] * G[:-1]).mean()) * np.sqrt(G.size) < norm.isf(ALARM / 4)
+
+
+def test_signs_are_signs_and_the_pairwise_ones_come_from_the_numbers():
+    numbers = numbers_of(np.arange(1000))
+    for kind in KINDS[1:]:
+        G = random_block(1000, 4, kind, 0, numbers=numbers)
+        assert set(np.unique(G)) == {-1.0, 1.0}
+        assert abs(G.mean()) < 5 / np.sqrt(G.size)
+
+
+# Names
+
+
+def test_equal_names_of_any_type_have_equal_numbers():
+    small, large = np.arange(-3, 9, dtype=np.int8), np.arange(-3, 9)
+    assert_array_equal(numbers_of(check_ids(small, 12)), numbers_of(check_ids(list(large), 12)))
+    names = ["a", "Ärger", "b c"]
+    as_objects = check_ids(np.array(names, object), 3)
+    assert_array_equal(numbers_of(check_ids(names, 3)), numbers_of(as_objects))
+    as_bytes = check_ids([name.encode() for name in names], 3)
+    assert_array_equal(numbers_of(as_bytes), numbers_of(as_objects))
+    assert len(np.unique(numbers_of(np.arange(-50_000, 50_000)))) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        ([1, 2, 1], ValueError, "1 twice, in rows 0 and 2"),
+        (["x", "y", "y"], ValueError, "'y' twice, in rows 1 and 2"),
+        ([1, 2], ValueError, r"shape \(2,\) but X has 3 points"),
+        ([[1], [2], [3]], ValueError, r"shape \(3, 1\)"),
+        ([1.0, 2.0, 3.0], TypeError, "float64; pass integers, strings or bytes"),
+        ([True, False, True], TypeError, "bool"),
+        (np.array([1, "a", None], object), TypeError, "object"),
+    ],
+)
+def test_ids_that_do_not_name_the_points_are_refused(ids, error, message):
+    with pytest.raises(error, match=message):
+        hs.HeatSketch(2, n_neighbors=2).fit(cloud(3, 2, seed=0), ids=ids)
+    with pytest.raises(error, match=message):
+        hs.sketch(np.eye(3), hs.Power(1), 2, ids=ids)
+
+
+def test_points_at_one_vertex_take_the_same_row_in_any_order():
+    numbers, vertex = numbers_of(np.arange(6)), np.array([0, 1, 0, 2, 1, 0])
+    order = shuffled(6)
+    assert_array_equal(numbers_at(numbers[order], vertex[order], 3), numbers_at(numbers, vertex, 3))
+    assert numbers_at(numbers, vertex, 3)[0] == numbers[[0, 2, 5]].min()
+    assert numbers_at(numbers, None, 6) is numbers
+
+
+# Sketches and estimators
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_shuffled_matrix_has_the_shuffled_sketch(kind):
+    X, order = cloud(40, 3, seed=1), shuffled(40)
+    A = hs.symmetric_normalize(hs.gaussian_affinity(X, epsilon=2.0))
+    names = np.array([f"p{i}" for i in range(40)])
+    F = hs.sketch(A, hs.Power(3), 6, kind=kind, ids=names, rng=2)
+    moved = A[np.ix_(order, order)]
+    again = hs.sketch(moved, hs.Power(3), 6, kind=kind, ids=names[order], rng=2)
+    assert_allclose(again, F[order], rtol=0, atol=1e-12 * np.abs(F).max())
+    assert not np.allclose(hs.sketch(moved, hs.Power(3), 6, kind=kind, rng=2), F[order])
+
+
+def test_a_part_of_a_graph_keeps_its_rows_of_G():
+    """Of two separate graphs, each part sketched by itself is the part of the whole."""
+    parts = [hs.gaussian_affinity(cloud(n, 2, seed=n), epsilon=1.0) for n in (9, 14)]
+    whole = sparse.block_diag(parts, format="csr")
+    F = hs.sketch(whole, hs.Power(2), 5, deflate=False, ids=np.arange(23), rng=0)
+    for A, rows in zip(parts, (slice(0, 9), slice(9, 23)), strict=True):
+        own = hs.sketch(A, hs.Power(2), 5, deflate=False, ids=np.arange(23)[rows], rng=0)
+        assert_allclose(own, F[rows], rtol=1e-12)
+
+
+def with_duplicates():
+    X = cloud(120, 3, seed=4)
+    return np.vstack([X, X[:5], X[:2]])
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+@pytest.mark.parametrize("normalization", ["markov", "bistochastic"])
+def test_shuffled_rows_with_ids_have_the_same_coordinates(affinity, normalization):
+    X = with_duplicates()
+    ids, order = np.array([f"p{i}" for i in range(len(X))]), shuffled(len(X))
+    model = hs.HeatSketch(8, 4, affinity=affinity, normalization=normalization, random_state=3)
+    Y = model.fit_transform(X, ids=ids)
+    assert_array_equal(model.ids_, ids)
+    Z = clone(model).fit_transform(X[order], ids=ids[order])
+    assert_allclose(Z, Y[order], rtol=0, atol=1e-10 * np.abs(Y).max())
+    assert not np.allclose(clone(model).fit_transform(X[order]), Y[order])
+    assert model.fit(X).ids_ is None
+
+
+def test_the_coordinates_of_a_heat_embedding_do_not_depend_on_the_order():
+    """Beyond 2,048 points a part of them is random, and the eigenpairs are those of an iteration.
+
+    (The map to few dimensions is a search that rounding may send to another, equally good end.)
+    """
+    X = np.random.default_rng(6).uniform(size=(2100, 2)) * [4, 1]
+    order = shuffled(len(X))
+    D = pdist(coordinates(X, np.arange(len(X)))[order[:200]])
+    assert np.abs(pdist(coordinates(X[order], order)[:200]) / D - 1).max() < 1e-3
+    assert np.abs(pdist(coordinates(X[order], None)[:200]) / D - 1).max() > 0.2
+
+
+def coordinates(X, ids):
+    model = hs.HeatEmbedding(2, 1)
+    model.ids_, d = ids, hs.diffusion(X)
+    found, f = Coordinates.of(d, 2, 64, 0, None, model._numbers(d)), hs.Power(2)
+    F = [found.vectors * found.weights(f)[0], *(b for _, (b,) in found.rest_of(f))]
+    return d.of_inputs(np.hstack(F))
+
+
+def test_a_heat_embedding_takes_ids():
+    X, ids = hs.datasets.circle(60, rng=0)[0], np.arange(60)
+    model = hs.HeatEmbedding(2, 4, random_state=0)
+    Y = model.fit_transform(X, ids=ids)
+    assert_array_equal(model.ids_, ids)
+    assert_allclose(clone(model).fit_transform(X), Y)  # of so few points nothing is random
+
+
+def test_resamples_of_the_data_keep_the_rows_of_the_ids():
+    X, ids = cloud(40, 2, seed=7), np.arange(40)[::-1]
+    model = hs.HeatSketch(6, 4, random_state=1).fit(X, ids=ids)
+    assert_allclose(model._under_weights(X)(np.ones(40)), model.embedding_, atol=1e-12)
+
+
+def test_ids_are_metadata_of_scikit_learn():
+    X, ids = cloud(50, 3, seed=8), np.arange(50)[::-1]
+    model = hs.HeatSketch(4, 3, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(StandardScaler(), clone(model).set_fit_request(ids=True))
+        Y = pipe.fit_transform(X, ids=ids)
+        assert hs.HeatEmbedding().set_fit_request(ids=True) is not None
+    Z = StandardScaler().fit_transform(X)
+    assert_array_equal(Y, model.fit_transform(Z, ids=ids))
