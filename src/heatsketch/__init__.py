@@ -33,7 +33,7 @@ _HOMES = {
     "spectral.filters": ("Heat", "Power"),
     "spectral.heat_trace": ("heat_trace",),
     "spectral.sketch": ("sketch",),
-    "uncertainty": ("columns_for", "data_interval", "sketch_interval"),
+    "uncertainty": ("columns_for", "data_interval", "diffusion_discrepancy", "sketch_interval"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

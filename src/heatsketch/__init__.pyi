@@ -34,7 +34,12 @@ from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Heat, Power
 from heatsketch.spectral.heat_trace import heat_trace
 from heatsketch.spectral.sketch import sketch
-from heatsketch.uncertainty import columns_for, data_interval, sketch_interval
+from heatsketch.uncertainty import (
+    columns_for,
+    data_interval,
+    diffusion_discrepancy,
+    sketch_interval,
+)
 
 __version__: str
 
@@ -68,6 +73,7 @@ __all__ = [
     "datasets",
     "density_estimate",
     "diffusion",
+    "diffusion_discrepancy",
     "diffusion_distance",
     "distortion",
     "eigh",

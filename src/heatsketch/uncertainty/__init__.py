@@ -2,19 +2,23 @@
 
 `laws` says how far a sketched distance is from the true one, `distances` turns it into intervals,
 `resampling` draws the columns of a sketch or the points of the data again, `neighbors` says how
-certain it is who is near, `pseudotimes` how far points are from where something starts.
+certain it is who is near, `pseudotimes` how far points are from where something starts,
+`discrepancy` how much two diffusions differ.
 """
 
+from heatsketch.uncertainty.discrepancy import Discrepancy, diffusion_discrepancy
 from heatsketch.uncertainty.distances import Interval, distance_interval
 from heatsketch.uncertainty.laws import columns_for
 from heatsketch.uncertainty.neighbors import neighbor_confidence
 from heatsketch.uncertainty.resampling import ResampledInterval, data_interval, sketch_interval
 
 __all__ = [
+    "Discrepancy",
     "Interval",
     "ResampledInterval",
     "columns_for",
     "data_interval",
+    "diffusion_discrepancy",
     "distance_interval",
     "neighbor_confidence",
     "sketch_interval",

@@ -1,0 +1,255 @@
+"""The discrepancy of two diffusions: its law, its exact values, and what it finds."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.linalg import matrix_power
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.stats import binom, norm
+
+import heatsketch as hs
+from heatsketch.uncertainty.discrepancy import _Columns, _p_value, _summary
+from problems.clouds import cloud, even_circle
+
+ALARM = 1e-6
+K, DRAWS = 8, 20_000
+
+
+def affinity(seed, n=12):
+    return hs.bistochastic_normalize(hs.gaussian_affinity(cloud(n, 2, seed=seed), epsilon=1.5))
+
+
+@cache
+def draws(time):
+    """Return A^t - B^t, and 20,000 discrepancies of eight columns each, all independent."""
+    A, B = affinity(1), affinity(2)
+    random = _Columns.of([np.arange(len(A))], K * DRAWS, 5, exact=False)
+    f = hs.Power(time)
+    Y, Z = (random.sketch(M, f, None, False) * np.sqrt(DRAWS) for M in (A, B))
+    parts = (slice(i, i + K) for i in range(0, K * DRAWS, K))
+    return matrix_power(A, time) - matrix_power(B, time), [
+        _summary(Y[:, p], Z[:, p], None, None, False) for p in parts
+    ]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("time", [1, 4])
+def test_mean_and_variance_are_those_of_the_corrected_formula(time):
+    """Alarm below 1e-6: 10 % of the variance are more than 7 standard deviations of 20,000 draws.
+
+    The variance in print, 2 |M|² / k, is off by much more.
+    """
+    M, found = draws(time)
+    squares = np.array([d.value**2 for d in found])
+    variance = 2 * np.sum((M @ M) ** 2) / K
+    z = (squares.mean() - np.sum(M**2)) / np.sqrt(variance / DRAWS)
+    assert abs(z) < norm.isf(ALARM / 2)
+    assert abs(squares.var() / variance - 1) < 0.1
+    assert abs(squares.var() / (2 * np.sum(M**2) / K) - 1) > 0.3
+    estimates = np.array([2 * d.square / K for d in found])
+    z = (estimates.mean() - variance) / (estimates.std() / np.sqrt(DRAWS))
+    assert abs(z) < norm.isf(ALARM / 2)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_intervals_hold_with_their_level(level):
+    """Alarm 1e-6 beyond a margin of 2 %: the chi-square law is fitted, not exact."""
+    M, found = draws(4)
+    truth = np.linalg.norm(M)
+    held = sum(low <= truth <= high for _, low, high in (d.interval(level) for d in found))
+    assert binom.ppf(ALARM / 2, DRAWS, level) <= held
+    assert held <= binom.isf(ALARM / 2, DRAWS, min(level + 0.02, 1.0))
+
+
+@pytest.mark.statistical
+def test_intervals_of_points_hold_with_exactly_their_level():
+    """Alarm 1e-6: 20,000 draws of one point, and of the worst of all."""
+    M, found = draws(4)
+    rows = np.linalg.norm(M, axis=1)
+    every = replace(found[0], per_point=np.array([d.per_point for d in found]))
+    _, low, high = every.point_interval(0.9)
+    held = int(np.sum((low <= rows) & (rows <= high), axis=0)[3])
+    assert binom.ppf(ALARM / 2, DRAWS, 0.9) <= held <= binom.isf(ALARM / 2, DRAWS, 0.9)
+    _, low, high = replace(found[0], per_point=every.per_point.T).point_interval(
+        0.9, simultaneous=True
+    )
+    held = int(np.sum(np.all((rows >= low.T) & (rows <= high.T), axis=1)))
+    assert held >= binom.ppf(ALARM, DRAWS, 0.9)
+
+
+# Exact values and identities
+
+
+@pytest.mark.parametrize("deflate", [False, True])
+@pytest.mark.parametrize("filter", ["power", "heat"])
+@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
+def test_with_as_many_columns_as_points_it_is_exact(normalization, filter, deflate):
+    X = cloud(30, 2, seed=3)
+    a, b = (hs.diffusion(P, n_neighbors=6, normalization=normalization) for P in (X, X * [1, 2]))
+    powers = []
+    for d in (a, b):
+        A, root = d.operator @ np.eye(d.n), np.sqrt(d.measure)
+        values, vectors = np.linalg.eigh(A)
+        f = values**3 if filter == "power" else np.exp(-3 * (1 - values))
+        full = (vectors * f) @ vectors.T - deflate * np.outer(root, root) / d.measure.sum()
+        powers.append(full if d.vertex is None else full[np.ix_(d.vertex, d.vertex)])
+    M = powers[0] - powers[1]
+    found = hs.diffusion_discrepancy(a, b, time=3, filter=filter, n_components=30, deflate=deflate)
+    assert_allclose(found.value, np.linalg.norm(M), rtol=1e-9)
+    assert_allclose(found.per_point, np.linalg.norm(M, axis=1), rtol=1e-7)
+    assert_allclose(found.size**2, sum(np.sum(P**2) for P in powers) / 2, rtol=1e-9)
+    assert found.standard_error == 0
+    assert found.interval() == (found.value,) * 3
+
+
+def test_the_law_of_sketch_difference_is_its_law():
+    A, B = affinity(4), affinity(5)
+    law = hs.metrics.sketch_difference(A, B, hs.Power(2), 8, deflate=False)
+    found = hs.diffusion_discrepancy(A, B, time=2, n_components=12)
+    assert_allclose(found.value**2, law.mean, rtol=1e-10)
+
+
+def test_two_circles_have_the_discrepancy_of_their_eigenvalues():
+    """Both operators are circulant: the same eigenvectors, Bessel functions as eigenvalues."""
+    X = even_circle(64)
+    a, b = (hs.diffusion(X, affinity="dense", epsilon=e) for e in (0.25, 0.5))
+    circulants = [np.fft.fft((d.operator @ np.eye(64))[0]).real for d in (a, b)]
+    expected = np.linalg.norm(circulants[0] ** 4 - circulants[1] ** 4)
+    found = hs.diffusion_discrepancy(a, b, time=4, n_components=64)
+    assert_allclose(found.value, expected, rtol=1e-9)
+    assert_allclose(found.per_point, expected / 8, rtol=1e-9)  # all points are alike
+
+
+def test_it_is_symmetric_and_zero_between_a_diffusion_and_itself():
+    a, b = (hs.diffusion(cloud(80, 3, seed=s)) for s in (6, 7))
+    found = hs.diffusion_discrepancy(a, b, n_components=16, rng=3)
+    turned = hs.diffusion_discrepancy(b, a, n_components=16, rng=3)
+    assert (found.value, found.square) == (turned.value, turned.square)
+    assert_array_equal(found.per_point, turned.per_point)
+    same = hs.diffusion_discrepancy(a, hs.diffusion(cloud(80, 3, seed=6)), n_components=16, rng=3)
+    assert same.value == same.standard_error == 0
+    assert not same.per_point.any()
+    assert same.interval() == (0, 0, 0)
+    assert "discrepancy 0" in same.describe()
+
+
+def test_the_seed_decides():
+    a, b = (hs.diffusion(cloud(80, 3, seed=s)) for s in (6, 7))
+    first, again, other = (
+        hs.diffusion_discrepancy(a, b, n_components=16, rng=seed).value for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+# Points with names
+
+
+def test_ids_match_points_in_any_order_and_leave_out_those_of_one_side():
+    X = cloud(70, 2, seed=8)
+    X, names = np.vstack([X, X[:3]]), np.array([f"p{i}" for i in range(73)])
+    order = np.random.default_rng(0).permutation(73)
+    a, b, c = (hs.HeatSketch(4, random_state=0) for _ in range(3))
+    a.fit(X, ids=names)
+    b.fit(X[order] * [1, 2], ids=names[order])
+    c.fit(X * [1, 2], ids=names)
+    options = {"time": 2, "n_components": 20, "rng": 1}
+    found = hs.diffusion_discrepancy(a, b, **options)
+    direct = hs.diffusion_discrepancy(a, c, **options)
+    assert_allclose(found.per_point, direct.per_point, rtol=1e-9)
+    assert_array_equal(found.ids, names)
+    c.fit(X[5:] * [1, 2], ids=names[5:])
+    some = hs.diffusion_discrepancy(c, a, **options)
+    assert_array_equal(some.ids, names[5:])
+    exact = hs.diffusion_discrepancy(c, a, time=2, n_components=73)
+    assert np.all(abs(some.per_point / exact.per_point - 1) < 0.8)  # 20 columns: 16 %
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error", "message"),
+    [
+        (np.eye(3), np.eye(4), ValueError, "3 and 4 points"),
+        (np.eye(3), hs.HeatSketch(), TypeError, "b is a HeatSketch without a diffusion_"),
+        ([np.eye(3), np.eye(4)], np.eye(3), ValueError, "3 and 4 points"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(a, b, error, message):
+    with pytest.raises(error, match=message):
+        hs.diffusion_discrepancy(a, b)
+
+
+def test_ids_of_other_points_are_refused():
+    X = cloud(20, 2, seed=0)
+    named, other, none = (hs.HeatSketch(2, n_neighbors=5) for _ in range(3))
+    named.fit(X, ids=np.arange(20))
+    with pytest.raises(ValueError, match="0 ids in common"):
+        hs.diffusion_discrepancy(named, other.fit(X, ids=np.arange(20, 40)))
+    with pytest.raises(TypeError, match="integers and others are text"):
+        hs.diffusion_discrepancy(named, other.fit(X, ids=[str(i) for i in range(20)]))
+    with pytest.raises(ValueError, match="others have none"):
+        hs.diffusion_discrepancy(named, none.fit(X))
+
+
+# Where, and whether
+
+
+def ring(n, heavier=()):
+    """Return a ring graph in which the edges after some vertices are five times as heavy."""
+    weights = np.ones(n)
+    weights[list(heavier)] = 5
+    G = sparse.diags(weights) @ sparse.eye(n, k=1, format="lil")
+    G = sparse.lil_matrix(G)
+    G[n - 1, 0] = weights[n - 1]
+    return hs.Diffusion.from_graph(sparse.csr_matrix(G + G.T + sparse.eye(n)))
+
+
+def test_the_region_in_which_two_graphs_differ_is_found():
+    changed = range(100, 120)
+    found = hs.diffusion_discrepancy(ring(400), ring(400, changed), time=8, rng=0)
+    exact = hs.diffusion_discrepancy(ring(400), ring(400, changed), time=8, n_components=400)
+    assert set(np.argsort(-found.per_point)[:20]) <= set(range(98, 124))
+    far = np.r_[0:90, 131:400]  # walks of 8 steps do not go so far
+    assert found.per_point[far].max() == 0
+    assert found.interval(1 - ALARM).low < exact.value < found.interval(1 - ALARM).high
+    low, high = found.point_interval(1 - ALARM, simultaneous=True)[1:]
+    near = np.r_[90:131]
+    assert np.all((low[near] <= exact.per_point[near]) & (exact.per_point[near] <= high[near]))
+
+
+def measured(rng, n, factor=1.0):
+    """Return a noisy measurement of one graph; `factor` changes a quarter of its weights."""
+    base = np.add.outer(np.arange(n), np.arange(n)) % 5 + 1.0
+    base[: n // 2, : n // 2] *= factor
+    noise = rng.lognormal(0, 0.3, size=(n, n))
+    return hs.Diffusion.from_affinity(base * noise * noise.T)
+
+
+@pytest.mark.statistical
+def test_the_p_value_of_replicates_is_right_under_the_null():
+    """Alarm 1e-6: among 3 and 3 measurements of one graph p <= 0.1 and p <= 0.5 are as rare."""
+    rng = np.random.default_rng(3)
+    p = [_p_value(list(rng.exponential(size=(6, 5, 2))), 3, 1) for _ in range(2000)]
+    for level in (0.1, 0.5):
+        held = int(np.sum(np.array(p) <= level + 1e-9))
+        assert binom.ppf(ALARM / 4, 2000, level) <= held <= binom.isf(ALARM / 4, 2000, level)
+
+
+def test_replicates_of_different_graphs_have_the_least_p_value():
+    rng = np.random.default_rng(4)
+    a, b = [[measured(rng, 30, f) for _ in range(4)] for f in (1.0, 2.0)]
+    found = hs.diffusion_discrepancy(a, b, time=1, rng=0)
+    assert_allclose(found.p_value, 2 / 70)
+    assert "p = 0.0286" in found.describe()
+    assert hs.diffusion_discrepancy(a[0], b[0], time=1, rng=0).p_value is None
+    many = hs.diffusion_discrepancy(a * 2, b * 2, time=1, n_components=4, rng=0)
+    assert 1e-3 <= many.p_value <= 0.01  # 12,870 labellings: 1,000 of them
+
+
+def test_replicates_are_compared_by_their_means():
+    A, B, C = (affinity(s) for s in (1, 2, 3))
+    found = hs.diffusion_discrepancy([A, B], C, time=2, n_components=12)
+    M = (matrix_power(A, 2) + matrix_power(B, 2)) / 2 - matrix_power(C, 2)
+    assert_allclose(found.value, np.linalg.norm(M), rtol=1e-9)
