@@ -43,8 +43,7 @@ def slow(name):
         *map(
             slow, ["anomalies", "how_many_coordinates", "how_sure", "new_points", "roll", "torus"]
         ),
-        slow("which_cells_come_first"),
-        slow("which_scale"),
+        *map(slow, ["what_changed", "which_cells_come_first", "which_scale"]),
     ],
 )
 def test_example_runs_and_says_a_few_lines(name, tmp_path):

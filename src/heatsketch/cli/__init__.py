@@ -24,6 +24,7 @@ COMMANDS = {
     "transform": "place the points of a file by a model that embed has kept",
     "info": "say what a model in a file is",
     "compare": "compare several methods on the same points, in a table and a picture",
+    "compare-data": "say how much the diffusions on two files of points differ, and where",
     "score": "measure how an embedding distorts the diffusion distance",
     "distances": "print diffusion distances of points, with error bars",
     "ksum": "find the bandwidth and dimension of a file of points",
@@ -125,7 +126,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 def _add(commands: Any, name: str) -> None:
     """Add a command with its arguments."""
-    module = importlib.import_module(f"heatsketch.cli.{name}")
+    module = importlib.import_module(f"heatsketch.cli.{name.replace('-', '_')}")
     command = module.add(commands)
     command.add_argument(
         "-q", "--quiet", action="store_true", help="print no progress and no warnings"

@@ -10,7 +10,7 @@ import numpy as np
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.properties import accuracy, component_labels, scaled_graph
+from heatsketch.operators.properties import accuracy, component_labels, diagonal, scaled_graph
 
 _TILE = 2**14  # rows moved at a time
 
@@ -269,6 +269,12 @@ def _(A: Scaled) -> Any:
 @scaled_graph.register
 def _(A: Deflated) -> Any:
     return scaled_graph(A.A)
+
+
+@diagonal.register
+def _(A: Scaled) -> Array | None:
+    own = diagonal(A.A)
+    return None if own is None else own * A.s**2
 
 
 @component_labels.register(Scaled)

@@ -156,7 +156,7 @@ CSR matrix
     p-value. With replicates there is one: if all measurements are of one law, independent, any
     labelling of them is equally likely, and `p_value` is the share of the labellings, the given one
     included, at which the means of the two groups differ by as much. With 4 and 4 it is at least
-    2/70. For other points of the same law see `sample_discrepancy`.
+    2/70. For samples of different points see `uncertainty.sample_discrepancy`.
 
     Cost: products by A and by B with k columns, as many as `sketch` takes; memory eight blocks
     (n, k), and one for each replicate.
@@ -261,7 +261,7 @@ def _matched(
     if not any(named) and len(set(sizes)) > 1:
         raise ValueError(
             f"The diffusions have {' and '.join(map(str, sorted(set(sizes))))} points; pass those "
-            "of the same points, fit estimators with ids, or use sample_discrepancy."
+            "of the same points, fit estimators with ids, or use uncertainty.sample_discrepancy."
         )
     ids = [
         np.arange(n) if own is None else own for n, (_, own) in zip(sizes, measured, strict=True)
@@ -272,7 +272,7 @@ def _matched(
     if len(common) < 2:
         raise ValueError(
             f"The diffusions have {len(common)} ids in common; pass those of the same points, or "
-            "use sample_discrepancy."
+            "use uncertainty.sample_discrepancy."
         )
     rows = []
     for own in ids:

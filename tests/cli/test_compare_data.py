@@ -1,0 +1,118 @@
+"""heatsketch compare-data: the numbers of the library, by id, by row, or as samples."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch import cli
+from problems.clouds import cloud
+
+
+def write(path, X, ids=None):
+    names = ["a", "b", "c"] if ids is None else ["id", "a", "b", "c"]
+    rows = X.tolist() if ids is None else [[i, *x] for i, x in zip(ids, X.tolist(), strict=True)]
+    path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Forty points with ids, and the same after a change of some, in another order."""
+    X = cloud(40, 3, seed=1)
+    Z, order = X.copy(), np.random.default_rng(0).permutation(40)
+    Z[:5] += 0.5
+    ids = np.array([f"p{i}" for i in range(40)])
+    first = write(tmp_path / "a.csv", X, ids)
+    second = write(tmp_path / "b.csv", Z[order], ids[order])
+    return tmp_path, first, second, X, Z
+
+
+OPTIONS = ("--n-neighbors", "6", "--n-components", "16", "--time", "4", "-q")
+
+
+def said(capsys, *arguments):
+    assert cli.main(["compare-data", *map(str, arguments), *OPTIONS]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return dict(line.split(maxsplit=1) for line in lines)
+
+
+def expected(X, Z, **options):
+    a, b = (
+        hs.HeatSketch(1, n_neighbors=6).fit(P, ids=[f"p{i}" for i in range(len(P))]) for P in (X, Z)
+    )
+    return hs.diffusion_discrepancy(a, b, time=4, n_components=16, rng=0, **options)
+
+
+def table(path):
+    return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+
+
+def test_points_with_common_ids_are_matched(files, capsys):
+    folder, first, second, X, Z = files
+    found, out = expected(X, Z), folder / "out.csv"
+    lines = said(capsys, first, second, "-o", out)
+    low, high = found.interval()[1:]
+    assert lines["discrepancy"] == f"{found.value:.4g} (95 %: {low:.4g} to {high:.4g})"
+    assert lines["points"] == "40 points of both, by their ids; 0 and 0 only in one"
+    assert lines["written"] == str(out)
+    header, *rows = table(out)
+    assert header == ["id", "discrepancy", "low", "high"]
+    assert [row[0] for row in rows] == [f"p{i}" for i in range(40)]
+    numbers = np.array([row[1:] for row in rows], dtype=float).T
+    np.testing.assert_allclose(numbers, found.point_interval(), rtol=1e-5)
+
+
+def test_ids_that_one_file_lacks_are_left_out(files, capsys):
+    folder, first, _, _, Z = files
+    fewer = write(folder / "fewer.csv", Z[10:], [f"p{i}" for i in range(10, 40)])
+    lines = said(capsys, first, fewer, "-o", folder / "out.tsv")
+    assert lines["points"] == "30 points of both, by their ids; 10 and 0 only in one"
+    assert (folder / "out.tsv").read_text().startswith("id\tdiscrepancy\tlow\thigh\np10\t")
+
+
+def test_the_same_rows_need_no_ids(files, capsys):
+    folder, _, _, X, Z = files
+    np.save(folder / "a.npy", X)
+    np.save(folder / "b.npy", Z)
+    lines = said(capsys, folder / "a.npy", folder / "b.npy", "--same-rows", "--filter", "heat")
+    a, b = (hs.diffusion(P, n_neighbors=6) for P in (X, Z))
+    found = hs.diffusion_discrepancy(a, b, time=4, n_components=16, filter="heat", rng=0)
+    assert lines["discrepancy"].startswith(f"{found.value:.4g} (")
+    assert lines["points"] == "40 points of both"
+
+
+def test_other_points_are_samples(files, capsys):
+    folder, first, _, X, _ = files
+    other = write(folder / "c.csv", cloud(30, 3, seed=9), range(30))
+    out, picture = folder / "out.csv", folder / "out.png"
+    pytest.importorskip("matplotlib")
+    lines = said(capsys, first, other, "-o", out, "--plot", picture)
+    found = hs.uncertainty.sample_discrepancy(
+        X, cloud(30, 3, seed=9), time=4, n_components=16, n_neighbors=6, rng=0
+    )
+    assert lines["discrepancy"].startswith(f"{found.value:.4g} (95 %")
+    assert lines["p-value"].startswith(f"{found.p_value:.3g}, ")
+    header, *rows = table(out)
+    assert header == ["file", "id", "discrepancy"]
+    assert [row[1] for row in rows[39:42]] == ["p39", "0", "1"]
+    np.testing.assert_allclose(
+        [float(row[2]) for row in rows], np.concatenate(found.per_point), rtol=1e-5
+    )
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_compared_is_an_error(files, capsys):
+    folder, first, second, _, _ = files
+    np.save(folder / "wide.npy", cloud(40, 5))
+    wrong = (
+        ([first, folder / "wide.npy"], "different features"),
+        ([first, second, "-o", folder / "out.png"], "out.png"),
+    )
+    for arguments, message in wrong:
+        assert cli.main(["compare-data", *map(str, arguments), *OPTIONS]) != 0
+        assert message in capsys.readouterr().err
+    other = write(folder / "c.csv", cloud(30, 3), range(30))
+    assert cli.main(["compare-data", str(first), str(other), "--filter", "heat"]) == 2
+    assert "need the same points" in capsys.readouterr().err
