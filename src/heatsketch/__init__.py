@@ -16,6 +16,7 @@ _HOMES = {
     "_checks": ("CertificateError", "ConvergenceWarning", "DisconnectedWarning", "ScaleWarning"),
     "comparison": ("compare",),
     "estimators": ("DiffusionMap", "HeatEmbedding", "HeatSketch"),
+    "estimators.initialization": ("initialization",),
     "estimators.mixture_diffusion": ("MixtureDiffusion",),
     "estimators.near_isometric": ("NearIsometricProjection",),
     "io.models": ("load_model", "save_model"),

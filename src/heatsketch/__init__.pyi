@@ -15,6 +15,7 @@ from heatsketch.estimators import (
     MixtureDiffusion,
     NearIsometricProjection,
 )
+from heatsketch.estimators.initialization import initialization
 from heatsketch.io.models import load_model, save_model
 from heatsketch.markov.affinity import gaussian_affinity
 from heatsketch.markov.diffusion import Diffusion, diffusion
@@ -79,6 +80,7 @@ __all__ = [
     "eigh",
     "gaussian_affinity",
     "heat_trace",
+    "initialization",
     "intrinsic_dimension",
     "ksum",
     "load_model",

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_memory
 
 from heatsketch import memory
 from heatsketch._array import row_tiles, seed_entropy
@@ -329,7 +329,8 @@ class DiffusionEstimator(Embedder):
                     "points; pass points, or leave out metric."
                 )
             return Diffusion.from_affinity(X, **common)
-        return Diffusion.from_points(
+        build = check_memory(self.memory).cache(_diffusion_of)
+        diffusion: Diffusion = build(
             X,
             metric=self.metric,
             affinity=self.affinity,
@@ -339,6 +340,7 @@ class DiffusionEstimator(Embedder):
             cut=self.cut,
             **common,
         )
+        return diffusion
 
     def _rows_of(self, product: Array, dtype: np.dtype) -> Array:
         rows = np.empty((len(product), product.shape[1] - 1), dtype)
@@ -358,6 +360,11 @@ class DiffusionEstimator(Embedder):
         tags.input_tags.pairwise = self.affinity == "precomputed"
         tags.input_tags.positive_only = self.affinity == "precomputed"
         return tags
+
+
+def _diffusion_of(X: Any, **options: Any) -> Diffusion:
+    """Build the diffusion of points: a function of the module, which joblib can remember."""
+    return Diffusion.from_points(X, **options)
 
 
 def times_of(times: Any) -> list[Any]:

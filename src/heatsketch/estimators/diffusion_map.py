@@ -59,7 +59,7 @@ class DiffusionMap(DiffusionEstimator):
         factor F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1),
         0.95 on a surface, 0.80 in six dimensions.
     affinity, epsilon, n_neighbors, neighbors, metric, normalization, alpha, tol, max_iter,
-    random_state
+    random_state, memory
         As in `HeatSketch`; for coordinates that do not depend on the density of the sample pass
         ``affinity="variable"`` (``alpha=1`` alone does not do it). `tol` also bounds the residuals
         of the eigenpairs (6e-6 at best for float32 data of more than 16,384 points, which are
@@ -116,6 +116,7 @@ class DiffusionMap(DiffusionEstimator):
         tol: float = 1e-8,
         max_iter: int = 1000,
         random_state: Any = None,
+        memory: Any = None,
     ) -> None:
         self.n_components = n_components
         self.time = time
@@ -132,6 +133,7 @@ class DiffusionMap(DiffusionEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.memory = memory
 
     def _check_parameters(self, times: list[Any]) -> None:
         rule = self._time_rule(times)

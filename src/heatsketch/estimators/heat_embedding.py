@@ -63,7 +63,7 @@ class HeatEmbedding(DiffusionEstimator):
     share, factor : float, default 0.8 and 1.5
         For ``time="auto"``; `factor` also for ``objective="most"``.
     metric, affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, \
-random_state
+random_state, memory
         As in `HeatSketch`: for distances that do not depend on the density of the sample pass
         ``affinity="variable"`` (``alpha=1`` alone does not do it). Up to 2,048 points, and at large
         times, nothing is random unless `n_init` is above 4.
@@ -139,6 +139,7 @@ random_state
         tol: float = 1e-8,
         max_iter: int = 1000,
         random_state: Any = None,
+        memory: Any = None,
     ) -> None:
         self.n_components = n_components
         self.time = time
@@ -158,6 +159,7 @@ random_state
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.memory = memory
 
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)

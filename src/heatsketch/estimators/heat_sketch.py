@@ -80,6 +80,9 @@ class HeatSketch(DiffusionEstimator):
         For ``n_components="auto"``: the relative error that a distance keeps within in 95 of 100
         sketches, which takes `columns_for` (tolerance) columns: 192 for 0.1.
     random_state : int, RandomState, Generator or None, default None
+    memory : str or joblib.Memory, optional
+        A folder in which diffusions are kept: fits to the same points that differ in nothing but
+        time, columns or seed build one graph. For ``GridSearchCV`` over `time`.
 
     Attributes
     ----------
@@ -138,6 +141,7 @@ class HeatSketch(DiffusionEstimator):
         max_iter: int = 1000,
         tolerance: float = 0.1,
         random_state: Any = None,
+        memory: Any = None,
     ) -> None:
         self.n_components = n_components
         self.time = time
@@ -154,6 +158,7 @@ class HeatSketch(DiffusionEstimator):
         self.max_iter = max_iter
         self.tolerance = tolerance
         self.random_state = random_state
+        self.memory = memory
 
     def _check_parameters(self, times: list[Any]) -> None:
         most, rules = MOST_COLUMNS, ("auto",)

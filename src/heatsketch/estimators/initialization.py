@@ -1,0 +1,102 @@
+"""A start for methods that move points step by step: UMAP, t-SNE, PaCMAP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heatsketch._array import random_block
+from heatsketch._checks import check_number
+from heatsketch._typing import Array, Rng
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.spectral.apply import apply
+from heatsketch.spectral.filters import Power
+
+_EXTRA_COLUMNS = 14
+_TOLERANCE = 1e-4  # of A^t, relative: a start needs no more
+_LEAST = 1e-2  # of the last direction, relative to the first, at the time that is used
+_SPREAD = 1e-4  # standard deviation of a coordinate, as openTSNE and scikit-learn ask for
+_JITTER = 1e-3  # of the spread, so that no two points coincide
+
+
+def initialization(
+    X: Any, n_components: int = 2, *, time: int = 1024, rng: Rng = None, **options: Any
+) -> Array:
+    """Compute a start for UMAP, t-SNE or PaCMAP, without an eigen-solver.
+
+    The k principal axes of a sketch A^t G of k + 14 columns, in the Markov form (divided by √π): at
+    large times a few random columns hold the slowest directions, which a spectral start asks an
+    eigen-solver for. The number of products is known beforehand, at most about √(20 t), and nothing has to
+    converge.
+
+    Parameters
+    ----------
+    X : array, CSR matrix (n, d), or Diffusion
+    n_components : int >= 1, default 2
+    time : int >= 1, default 1024
+        The largest time; a smaller one, by powers of 4, is used where directions differ so much
+        that only one would be left. Larger times come closer to the slowest directions.
+    rng : int, Generator or None
+    **options
+        Of `Diffusion.from_points`, such as `n_neighbors`, `metric` or `neighbors`.
+
+    Returns
+    -------
+    array (n, k) of float32
+        Centred, each coordinate with standard deviation 1e-4, as openTSNE and scikit-learn ask for;
+        UMAP and PaCMAP rescale what they are given. All rows differ.
+
+    Raises
+    ------
+    ValueError
+        Fewer than n_components + 1 different points; invalid points or options.
+
+    Notes
+    -----
+    Of a graph in several components the coordinates say which one a point is in. Cost: the
+    neighbour search and about √(20 t) sparse products with k + 14 columns.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, labels = hs.datasets.digits()
+    >>> start = hs.initialization(X, 2, rng=0)  # umap.UMAP(init=start), openTSNE: initialization=
+    >>> start.shape, start.dtype.name
+    ((1797, 2), 'float32')
+    """
+    k = check_number(n_components, "n_components", low=1, integer=True)
+    longest = check_number(time, "time", low=1, integer=True)
+    d = X if isinstance(X, Diffusion) else Diffusion.from_points(X, **options)
+    if k >= d.n:
+        raise ValueError(
+            f"n_components={k} but there are {d.n} different points; pass at most {d.n - 1}."
+        )
+    generator = np.random.default_rng(rng)
+    A = d.deflated()
+    G = random_block(A.n, min(k + _EXTRA_COLUMNS, A.n - 1), "gaussian", generator)
+    filters = [Power(t) for t in _times(longest)]
+    for block in apply(filters, A, A.project(A.asarray(G)), _TOLERANCE):
+        Y, sizes = _principal(A.project(block.values), k)
+        if sizes[-1] >= _LEAST * sizes[0]:
+            break
+    Y = np.asarray(d.of_inputs(Y / np.sqrt(d.measure)[:, None]))
+    Y = Y - Y.mean(axis=0)
+    spread = Y.std(axis=0)
+    Y = Y / np.where(spread > 0, spread, 1.0) + _JITTER * generator.standard_normal(Y.shape)
+    return np.asarray(_SPREAD * Y, dtype=np.float32)
+
+
+def _times(longest: int) -> list[int]:
+    """Return the times that are tried, the longest first."""
+    times = [longest]
+    while times[-1] > 1:
+        times.append(max(times[-1] // 4, 1))
+    return times
+
+
+def _principal(S: Array, k: int) -> tuple[Array, Array]:
+    """Return k principal axes (n, k) of a sketch, of unit length, and their sizes (k,)."""
+    squares, axes = np.linalg.eigh(np.asarray(S.T @ S, dtype=float))  # of some 16 columns
+    sizes = np.sqrt(np.maximum(squares[::-1][:k], 0.0))
+    return S @ axes[:, ::-1][:, :k] / np.where(sizes > 0, sizes, 1.0), sizes
