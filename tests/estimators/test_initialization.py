@@ -70,7 +70,8 @@ def test_it_calls_no_eigen_solver_and_a_number_of_products_known_beforehand():
 
 def test_of_components_it_says_which_one_a_point_is_in():
     A = block_diag([np.ones((n, n)) for n in (30, 40, 50)], format="csr")
-    Y = hs.initialization(hs.Diffusion.from_graph(A), 2, rng=0)
+    with pytest.warns(hs.DisconnectedWarning):
+        Y = hs.initialization(hs.Diffusion.from_graph(A), 2, rng=0)
     centres = [Y[rows].mean(axis=0) for rows in np.split(np.arange(120), [30, 70])]
     apart = min(np.linalg.norm(a - b) for k, a in enumerate(centres) for b in centres[:k])
     within = max(Y[rows].std() for rows in np.split(np.arange(120), [30, 70]))

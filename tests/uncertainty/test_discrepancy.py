@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.stats import binom, norm
 
 import heatsketch as hs
-from heatsketch.uncertainty.discrepancy import _Columns, _p_value, _summary
+from heatsketch.uncertainty.discrepancy import _Columns, _p_value, summary
 from problems.clouds import cloud, even_circle
 
 ALARM = 1e-6
@@ -31,7 +31,7 @@ def draws(time):
     Y, Z = (random.sketch(M, f, None, False) * np.sqrt(DRAWS) for M in (A, B))
     parts = (slice(i, i + K) for i in range(0, K * DRAWS, K))
     return matrix_power(A, time) - matrix_power(B, time), [
-        _summary(Y[:, p], Z[:, p], None, None, False) for p in parts
+        summary(Y[:, p], Z[:, p], None) for p in parts
     ]
 
 

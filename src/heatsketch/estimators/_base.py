@@ -284,10 +284,15 @@ class DiffusionEstimator(Embedder):
 
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(self.diffusion_, weights)
-            model = clone(self).set_params(**fixed).fit(weighed, ids=self.ids_)
+            model = clone(self).set_params(**fixed).fit(weighed, ids=self._fitted_ids)
             return model._rows_of(multiply(times_columns(rows, columns), model._H), X.dtype)
 
         return embed
+
+    @property
+    def _fitted_ids(self) -> Array | None:
+        """The ids of the points of the fit."""
+        return self.ids_
 
     def _numbers(self, diffusion: Diffusion) -> Array | None:
         """Return the number of each vertex by which its random row is drawn; None: its place."""

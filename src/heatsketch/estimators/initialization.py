@@ -27,8 +27,8 @@ def initialization(
 
     The k principal axes of a sketch A^t G of k + 14 columns, in the Markov form (divided by √π): at
     large times a few random columns hold the slowest directions, which a spectral start asks an
-    eigen-solver for. The number of products is known beforehand, at most about √(20 t), and nothing has to
-    converge.
+    eigen-solver for. The number of products is known beforehand, at most about √(20 t), and nothing
+    has to converge.
 
     Parameters
     ----------

@@ -184,10 +184,12 @@ CSR matrix
     Y, Z = (sum(part[1:], part[0]) / len(part) for part in (sketches[:split], sketches[split:]))
     named = groups[0][0][1] is not None
     p = _p_value(sketches, split, rng) if len(sketches) > 2 else None
-    return _summary(Y, Z, ids[0][rows[0]] if named else None, p, exact)
+    return summary(Y, Z, ids[0][rows[0]] if named else None, p, exact)
 
 
-def _summary(Y: Array, Z: Array, ids: Array | None, p: float | None, exact: bool) -> Discrepancy:
+def summary(
+    Y: Array, Z: Array, ids: Array | None, p: float | None = None, exact: bool = False
+) -> Discrepancy:
     """Return the discrepancy of two sketches (n, k) with the same G."""
     M, k = Y - Z, Y.shape[1]
     per_point = np.linalg.norm(M, axis=1)
