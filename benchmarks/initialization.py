@@ -100,7 +100,7 @@ def main():
     parser.add_argument("--most", type=int, default=20_000, help="points of the largest set")
     args = parser.parse_args()
     hs.initialization(hs.datasets.digits()[0], 2)  # compiles
-    umap.UMAP(n_epochs=2).fit_transform(np.random.default_rng(0).normal(size=(500, 3)))
+    umap.UMAP(n_epochs=2).fit_transform(overlapping(5000)[0])  # compiles its search, too
     print("| data | method | start | start s | whole s | trust | labels | truth | KL |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name, X, y, truth in data():

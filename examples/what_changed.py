@@ -47,7 +47,7 @@ assert share(found.per_point) > 0.8 > 2 * max(map(share, maps.values()))
 if len(sys.argv) > 1:
     from heatsketch import plot
 
-    figure = plot.new_figure(12.0, 4.4)
+    figure = plot.new_figure(12.0, 4.4, dpi=80)
     titles = ["discrepancy, per_point", *(f"{k} aligned coordinates" for k in maps)]
     for ax, title, change in zip(
         figure.subplots(1, 3), titles, [found.per_point, *maps.values()], strict=True
