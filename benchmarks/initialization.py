@@ -1,6 +1,6 @@
 """Is a start from a sketch as good as a spectral one, for UMAP and openTSNE, and what does it cost?
 
-Run: python benchmarks/initialization.py [--seeds 0 1 2] [--most POINTS]
+Run: python benchmarks/initialization.py [--seeds 0 1 2] [--sets digits ...] [--starts POINTS ...]
 
 start, whole   processor seconds of the start alone, neighbours known, and of method and start
 trust          trustworthiness of 15 neighbours in the picture
@@ -9,7 +9,8 @@ truth          rank correlation of distances in the picture with those in the fl
                with those of the data
 KL             what openTSNE minimises
 
-Prints a table of medians over the seeds. Starts: "spectral" is the method's own, by an
+Prints a table of medians over the seeds; with --starts only the seconds of UMAP's own start and of
+ours for larger rolls and clouds. Starts: "spectral" is the method's own, by an
 eigen-solver; "sketch" is `heatsketch.initialization`; PCA and random are the usual others.
 """
 
@@ -41,6 +42,23 @@ def data():
     for n in (5000, 20_000):
         X, y = overlapping(n)
         yield f"clouds {n:,}", X, y, X
+
+
+def starts(sizes):
+    """Print the seconds of UMAP's own start and of ours, neighbours known."""
+    print("| data | UMAP spectral s | sketch s |\n|---|---|---|")
+    for n in sizes:
+        for name, X in (
+            (f"roll {n:,}", hs.datasets.swiss_roll(n, rng=0)[0]),
+            (f"clouds {n:,}", overlapping(n)[0]),
+        ):
+            X = np.asarray(X, dtype=np.float32)
+            state = np.random.RandomState(0)
+            graph = umap.umap_.fuzzy_simplicial_set(X, 15, state, "euclidean")[0]
+            own = timed(lambda X=X, graph=graph, r=state: spectral_layout(X, graph, 2, r))[1]
+            d = hs.diffusion(X)
+            ours = timed(lambda d=d: hs.initialization(d, 2, rng=0))[1]
+            print(f"| {name} | {own:.2f} | {ours:.2f} |", flush=True)
 
 
 def timed(work):
@@ -97,14 +115,18 @@ def main():
     """Print a line for each set, method and start."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--most", type=int, default=20_000, help="points of the largest set")
+    parser.add_argument("--sets", nargs="+", help="names of data sets, all by default")
+    parser.add_argument("--starts", type=int, nargs="+", metavar="POINTS")
     args = parser.parse_args()
     hs.initialization(hs.datasets.digits()[0], 2)  # compiles
     umap.UMAP(n_epochs=2).fit_transform(overlapping(5000)[0])  # compiles its search, too
+    if args.starts:
+        starts(args.starts)
+        return
     print("| data | method | start | start s | whole s | trust | labels | truth | KL |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name, X, y, truth in data():
-        if len(X) > args.most:
+        if args.sets and name not in args.sets:
             continue
         X = np.asarray(X, dtype=np.float32)
         i, j = random_pairs(len(X), PAIRS)

@@ -126,6 +126,14 @@ def test_sparse_points_come_and_go():
     assert model.refresh().embedding_.shape == (64, 8)
 
 
+def test_the_names_of_features_survive_a_refresh():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(cloud(40, 2, seed=5), columns=["a", "b"])
+    model = fitted(X).update(removed=3).refresh()
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert model.update(X[3:4], ids=["p3"]).embedding_.shape == (40, 8)
+
+
 def test_other_questions_go_on_after_an_update():
     model = fitted().update(cloud(NEW, 3, seed=2), ids=names(NEW, N))
     before = model.neighbor_confidence_

@@ -123,8 +123,7 @@ class DiffusionEstimator(Embedder):
         warning names points with hardly any affinity to training points, at the scale of these.
         """
         check_is_fitted(self)
-        X = read_points(self, X, reset=False, accept_sparse="csr")
-        return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
+        return self._placed(read_points(self, X, reset=False, accept_sparse="csr"))
 
     def explained_diffusion_variance(
         self, level: float = 0.95, *, index: int = 0, n_probes: int = N_PROBES
@@ -346,6 +345,10 @@ class DiffusionEstimator(Embedder):
             **common,
         )
         return diffusion
+
+    def _placed(self, X: Any) -> Array:
+        """Return the coordinates of points that have been read (m, k)."""
+        return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
 
     def _rows_of(self, product: Array, dtype: np.dtype) -> Array:
         rows = np.empty((len(product), product.shape[1] - 1), dtype)

@@ -262,7 +262,7 @@ class HeatSketch(DiffusionEstimator):
         if added is not None:
             X = read_points(self, added, reset=False, accept_sparse="csr")
             present = joined_ids(present, ids, X.shape[0])
-            Y = np.vstack([Y, np.asarray(self.transform(X), dtype=Y.dtype)])
+            Y = np.vstack([Y, self._placed(X).astype(Y.dtype)])
             changes = changes.with_points(X)
         self._changes, self.embedding_, self.ids_ = changes, Y, present
         self.__dict__.pop("neighbor_confidence_", None)
@@ -271,7 +271,11 @@ class HeatSketch(DiffusionEstimator):
     def refresh(self) -> Self:
         """Fit the points that are there now, with their ids: what `fit` would give for them."""
         points = self._present_state().points(self.diffusion_, self.metric)
-        return self.fit(points, ids=self._ids_there())
+        names = getattr(self, "feature_names_in_", None)
+        self.fit(points, ids=self._ids_there())
+        if names is not None:
+            self.feature_names_in_ = names
+        return self
 
     def staleness(self, n_components: int = 32, *, time: Any = None) -> Discrepancy:
         """Estimate how far updates have moved the operator from that of a new fit.

@@ -161,10 +161,11 @@ def sample_discrepancy(
     columns = np.mean([np.mean(D**2, axis=0) for D in differences], axis=0)  # (k,)
     value = math.sqrt(float(columns.mean()))
     error = float(columns.std(ddof=1)) / math.sqrt(k) / (2 * value) if value > 0 else 0.0
+    at_first, at_second = (np.sqrt(np.mean(D**2, axis=1)) for D in differences)
     return SampleDiscrepancy(
         value,
         error,
-        tuple(np.sqrt(np.mean(D**2, axis=1)) for D in differences),  # type: ignore[arg-type]
+        (at_first, at_second),
         float(np.mean(mismatches)),
         scale,
         _p_value(pooled, X.shape[0], steps, k, count, draw),
