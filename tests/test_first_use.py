@@ -112,7 +112,7 @@ def test_pickles_and_modules_are_found_where_nothing_is_imported(tmp_path):
 def test_commands_are_described_alike_in_both_places():
     for name, said in cli.COMMANDS.items():
         commands = ArgumentParser().add_subparsers()
-        importlib.import_module(f"heatsketch.cli.{name}").add(commands)
+        importlib.import_module(f"heatsketch.cli.{name.replace('-', '_')}").add(commands)
         assert list(commands.choices) == [name]
         assert [action.help for action in commands._choices_actions] == [said]
 

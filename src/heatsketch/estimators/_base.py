@@ -2,7 +2,6 @@
 
 import numbers
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -15,16 +14,15 @@ from heatsketch import memory
 from heatsketch._array import row_tiles, seed_entropy
 from heatsketch._checks import (
     CertificateError,
-    ScaleWarning,
     check_choice,
     check_level,
     check_number,
     logger,
-    name_rows,
 )
 from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
+from heatsketch.estimators._blocks import check_mass, on_scale, with_root
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
@@ -32,13 +30,11 @@ from heatsketch.markov.reweighted import reweighted, times_columns
 from heatsketch.operators import Deflated, numbered
 from heatsketch.operators.sparse import multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.apply import Block, representable
+from heatsketch.spectral.apply import Block
 from heatsketch.spectral.explained import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.spectral.filters import FILTERS
 from heatsketch.uncertainty.distances import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
-
-_MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains
 
 
 class DiffusionEstimator(Embedder):
@@ -95,9 +91,9 @@ class DiffusionEstimator(Embedder):
         errors = [block.error for block in blocks]
         if diffusion.diagnostics["flat"]:  # only rounding is left, which would grow with time
             blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]
-        H, log_scales = _on_scale(blocks, dtype)
+        H, log_scales = on_scale(blocks, dtype)
         H = np.asarray(H, dtype=diffusion.operator.dtype)
-        _check_mass(H, diffusion.measure)
+        check_mass(H, diffusion.measure)
         self._H = with_root(H, diffusion.measure)
         self.diffusion_ = diffusion
         self.__dict__.pop("_explained_ratio", None)  # of an earlier fit
@@ -381,47 +377,3 @@ def times_of(times: Any) -> list[Any]:
             raise ValueError("time is an empty sequence; pass one or more times.")
         return list(times)
     return [times]
-
-
-def _on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[float]]:
-    """Multiply the blocks by their scale if `dtype` can hold them; otherwise warn."""
-    columns, log_scales = [], []
-    for block in blocks:
-        held = representable(block.log_peak(), dtype)
-        if not held:
-            warnings.warn(
-                f"At this time the embedding is of size e^{block.log_peak():.0f}, beyond {dtype}; "
-                'it is divided by e^diagnostics_["log_scale"]. Pass a smaller time: the slowest '
-                "direction dominates at this one.",
-                ScaleWarning,
-                stacklevel=4,
-            )
-        columns.append(block.unscaled() if held else block.values)
-        log_scales.append(0.0 if held else block.log_scale)
-    return np.hstack(columns), log_scales
-
-
-def with_root(H: Array, measure: Array) -> Array:
-    """Append to H (n, k) the column √π; A maps it to √π(x), the divisor of rows in Markov form."""
-    wide = np.empty((len(H), H.shape[1] + 1), H.dtype)
-    wide[:, :-1] = H
-    wide[:, -1] = np.sqrt(measure)
-    return wide
-
-
-def _check_mass(H: Array, measure: Array) -> None:
-    """Raise unless every column of H is orthogonal to √π: diffusion keeps the mass."""
-    peaks = np.maximum(H.max(axis=0), -H.min(axis=0)).astype(float)
-    peaks = np.maximum(peaks, np.finfo(float).tiny)  # squares must not underflow
-    mass, size = np.zeros(H.shape[1]), np.zeros(H.shape[1])
-    for tile in row_tiles(len(H)):
-        block = H[tile] / peaks
-        mass += np.sqrt(measure[tile]) @ block
-        size += np.einsum("ij,ij->j", block, block)
-    mass, size = np.abs(mass), np.sqrt(size)
-    leaked = np.flatnonzero(mass > max(_MASS_ROUNDING, 100 * np.finfo(H.dtype).eps) * size)
-    if len(leaked):
-        raise CertificateError(
-            f"Mass is not conserved: it changed by {mass.max():.1e} of {size.max():.1e} in columns "
-            f"{name_rows(leaked)}."
-        )

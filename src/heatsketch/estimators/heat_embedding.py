@@ -11,7 +11,8 @@ import numpy as np
 from heatsketch._array import content_order, seed_entropy
 from heatsketch._checks import ConvergenceWarning, check_choice, check_number
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator, with_root
+from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.estimators._blocks import with_root
 from heatsketch.estimators._parts import Parts, side_by_side
 from heatsketch.estimators._time_choice import CURVE_ROWS, SHARE_ERROR, TimeChoice, TimeCurve
 from heatsketch.estimators.near_isometric import NearIsometricProjection

@@ -1,0 +1,57 @@
+"""What the last product by A is applied to: its scale, its constant column, its mass."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from heatsketch._array import row_tiles
+from heatsketch._checks import CertificateError, ScaleWarning, name_rows
+from heatsketch._typing import Array
+from heatsketch.spectral.apply import Block, representable
+
+_MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains
+
+
+def on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[float]]:
+    """Multiply the blocks by their scale if `dtype` can hold them; otherwise warn."""
+    columns, log_scales = [], []
+    for block in blocks:
+        held = representable(block.log_peak(), dtype)
+        if not held:
+            warnings.warn(
+                f"At this time the embedding is of size e^{block.log_peak():.0f}, beyond {dtype}; "
+                'it is divided by e^diagnostics_["log_scale"]. Pass a smaller time: the slowest '
+                "direction dominates at this one.",
+                ScaleWarning,
+                stacklevel=4,
+            )
+        columns.append(block.unscaled() if held else block.values)
+        log_scales.append(0.0 if held else block.log_scale)
+    return np.hstack(columns), log_scales
+
+
+def with_root(H: Array, measure: Array) -> Array:
+    """Append to H (n, k) the column √π; A maps it to √π(x), the divisor of rows in Markov form."""
+    wide = np.empty((len(H), H.shape[1] + 1), H.dtype)
+    wide[:, :-1] = H
+    wide[:, -1] = np.sqrt(measure)
+    return wide
+
+
+def check_mass(H: Array, measure: Array) -> None:
+    """Raise unless every column of H is orthogonal to √π: diffusion keeps the mass."""
+    peaks = np.maximum(H.max(axis=0), -H.min(axis=0)).astype(float)
+    peaks = np.maximum(peaks, np.finfo(float).tiny)  # squares must not underflow
+    mass, size = np.zeros(H.shape[1]), np.zeros(H.shape[1])
+    for tile in row_tiles(len(H)):
+        block = H[tile] / peaks
+        mass += np.sqrt(measure[tile]) @ block
+        size += np.einsum("ij,ij->j", block, block)
+    mass, size = np.abs(mass), np.sqrt(size)
+    leaked = np.flatnonzero(mass > max(_MASS_ROUNDING, 100 * np.finfo(H.dtype).eps) * size)
+    if len(leaked):
+        raise CertificateError(
+            f"Mass is not conserved: it changed by {mass.max():.1e} of {size.max():.1e} in columns "
+            f"{name_rows(leaked)}."
+        )
