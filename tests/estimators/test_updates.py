@@ -178,3 +178,11 @@ def test_models_without_ids_or_points_have_no_updates():
     found = hs.HeatSketch(2, n_neighbors=5, neighbors=index).fit(X, ids=range(30))
     with pytest.raises(ValueError, match="points of the fit alone"):
         found.update(removed=0)
+
+
+def test_a_saved_model_knows_its_points(tmp_path):
+    model = fitted().update(cloud(2, 3, seed=6), removed=[0, 1], ids=["q", "r"])
+    hs.save_model(model, tmp_path / "model")
+    found = hs.load_model(tmp_path / "model")
+    assert_array_equal(found.ids_, model.ids_)
+    assert_array_equal(found.refresh().embedding_, model.refresh().embedding_)

@@ -26,6 +26,7 @@ _PARTS = {
     "classical.laplacian_eigenmap": ("_Kernel", "_Rows"),
     "classical.sne.near": ("_NearDistances", "_NearPoints"),
     "estimators._time_choice": ("TimeCurve",),
+    "estimators._updates": ("Changes",),
     "graphs.given_distances": ("GivenNeighborhoods",),
     "graphs.neighborhoods": ("Neighborhoods",),
     "markov.affinity": ("KthDistances", "NeighborRows", "_KernelRows", "_LocalScales"),
