@@ -24,16 +24,27 @@ LAYERS = (
     ("mixture", "isometry", "markov"),
     ("metrics", "uncertainty"),
     ("memory", "estimators", "classical"),
-    ("datasets", "io", "plot", "comparison", "__init__", "experiments", "cli", "__main__"),
+    (
+        "datasets",
+        "io",
+        "plot",
+        "comparison",
+        "__init__",
+        "experiments",
+        "cli",
+        "__main__",
+    ),
 )
 PLACE_OF = {room: place for place, room in enumerate(r for layer in LAYERS for r in layer)}
 FOUNDATION = set(LAYERS[0])
 WITH_SKLEARN = {"_reading", "neighbors", "mixture", *(r for layer in LAYERS[6:] for r in layer)}
 OPTIONAL = {
     *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "openpyxl", "zarr"),
-    *("openTSNE", "torch", "dask"),
+    *("openTSNE", "torch", "dask", "networkx", "igraph", "torch_geometric"),
 }
-OPERATORS = {"Dense", "Sparse", "Kernel", "LowRank", "Scaled", "Affine", "Deflated"}
+OPERATORS = {
+    *("Dense", "Sparse", "Kernel", "LowRank", "LinearMap", "Scaled", "Affine", "Deflated"),
+}
 FILTERS = {"Power", "Heat"}
 MOST_LINES = 400
 

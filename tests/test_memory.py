@@ -146,8 +146,8 @@ def test_data_in_single_precision_and_sparse_data_count_as_what_they_are():
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="method='umap' is unknown"):
         memory.predict(10, 2, method="umap", n_components=2)
-    with pytest.raises(ValueError, match="affinity='cosine' is unknown"):
-        memory.predict(10, 2, method="heat-sketch", n_components=2, affinity="cosine")
+    with pytest.raises(ValueError, match="affinity='angle' is unknown"):
+        memory.predict(10, 2, method="heat-sketch", n_components=2, affinity="angle")
     with pytest.raises(ValueError, match="n_components=0 is out of range"):
         memory.predict(10, 2, method="heat-sketch", n_components=0)
 

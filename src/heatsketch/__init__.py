@@ -25,7 +25,10 @@ _HOMES = {
     "markov.normalization": ("bistochastic_normalize", "markov_normalize", "symmetric_normalize"),
     "metrics": ("diffusion_distance", "distortion"),
     "mixture": ("MixtureKernel",),
-    "operators": ("Affine", "Deflated", "Dense", "Kernel", "LowRank", "Scaled", "Sparse"),
+    "operators": (
+        *("Affine", "Deflated", "Dense", "Graph", "Kernel", "LinearMap", "LowRank", "Scaled"),
+        *("Sparse", "graph"),
+    ),
     "scales.bandwidth": ("ksum",),
     "scales.connecting_scale": ("connecting_epsilon",),
     "scales.density": ("density_estimate",),

@@ -26,7 +26,18 @@ from heatsketch.markov.normalization import (
 )
 from heatsketch.metrics import diffusion_distance, distortion
 from heatsketch.mixture import MixtureKernel
-from heatsketch.operators import Affine, Deflated, Dense, Kernel, LowRank, Scaled, Sparse
+from heatsketch.operators import (
+    Affine,
+    Deflated,
+    Dense,
+    Graph,
+    Kernel,
+    LinearMap,
+    LowRank,
+    Scaled,
+    Sparse,
+    graph,
+)
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.scales.connecting_scale import connecting_epsilon
 from heatsketch.scales.density import density_estimate
@@ -53,10 +64,12 @@ __all__ = [
     "Diffusion",
     "DiffusionMap",
     "DisconnectedWarning",
+    "Graph",
     "Heat",
     "HeatEmbedding",
     "HeatSketch",
     "Kernel",
+    "LinearMap",
     "LowRank",
     "MixtureDiffusion",
     "MixtureKernel",
@@ -79,6 +92,7 @@ __all__ = [
     "distortion",
     "eigh",
     "gaussian_affinity",
+    "graph",
     "heat_trace",
     "initialization",
     "intrinsic_dimension",

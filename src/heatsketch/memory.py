@@ -9,6 +9,7 @@ from scipy import sparse
 from heatsketch._budget import GB, available, in_words, limit_of, memory_budget, require
 from heatsketch._checks import check_choice, check_number
 from heatsketch.isometry.learn import MAX_ROWS
+from heatsketch.markov.affinities import TABLE_AFFINITIES
 from heatsketch.markov.affinity import STORED_POINTS
 from heatsketch.markov.coordinates import COLUMNS_AT_A_TIME, REMEMBERED_ENTRIES
 from heatsketch.markov.diffusion import AFFINITIES
@@ -42,6 +43,7 @@ _POINT_BYTES = 100  # scales, row sums, components, order
 _COORDINATE_BYTES, _HELD_COORDINATE_BYTES = 10, 7  # during the search, and afterwards
 _NEIGHBOR_BYTES, _HELD_NEIGHBOR_BYTES = 60, 34  # of each neighbour of a point, likewise
 _GIVEN_ENTRY_BYTES, _GIVEN_SPARSE_ENTRY_BYTES = 16, 36  # while a given affinity is checked
+_TABLE_ENTRY_BYTES, _HELD_TABLE_ENTRY_BYTES = 86, 40  # of a table, its factor and components
 _SPARSE_SEARCH_BYTES = 2 * 2**30  # tiles while neighbours of sparse points are searched
 _KERNEL_TILE_BYTES = 200e6  # tiles of a kernel that is not stored
 _DENSE_MATRICES = 2  # (n, n) while a dense affinity is built
@@ -178,6 +180,10 @@ def options_of(X: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any
 def _graph(n: int, d: int, stored: int | None, affinity: str, m: int) -> tuple[float, float]:
     """Return the bytes at the peak of building the operator, and the bytes held afterwards."""
     entries = n * d if stored is None else stored
+    if affinity in TABLE_AFFINITIES:
+        return float(n * _POINT_BYTES + entries * _TABLE_ENTRY_BYTES), float(
+            n * _POINT_BYTES + entries * _HELD_TABLE_ENTRY_BYTES
+        )
     if affinity == "precomputed":
         each = _GIVEN_ENTRY_BYTES if stored is None else _GIVEN_SPARSE_ENTRY_BYTES
         return float(n * _POINT_BYTES + entries * each), float(n * _POINT_BYTES)

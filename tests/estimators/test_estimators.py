@@ -653,7 +653,7 @@ BAD_PARAMETERS = [
     ({"time": np.nan}, ValueError, "time=nan", "a number >= 1"),
     ({"time": 0.0, "filter": "heat"}, ValueError, "time=0.0", "> 0"),
     ({"filter": "cold"}, ValueError, "filter='cold'", "'power', 'heat'"),
-    ({"affinity": "cosine"}, ValueError, "affinity='cosine'", "'knn', 'dense', 'radius'"),
+    ({"affinity": "angle"}, ValueError, "affinity='angle'", "'knn', 'dense', 'radius'"),
     ({"affinity": None}, ValueError, "affinity=None", "'precomputed'"),
     ({"epsilon": 0.0}, ValueError, "epsilon=0.0", "> 0"),
     ({"epsilon": -1}, ValueError, "epsilon=-1", "> 0"),

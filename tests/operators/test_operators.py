@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
 from heatsketch.operators import Operator, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
-from heatsketch.operators.properties import diagonal
+from heatsketch.operators.properties import component_labels, diagonal, is_non_negative
 
 
 def kernel_matrix(X: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
@@ -37,6 +39,7 @@ M = RNG.standard_normal((N, N))
 M = M + M.T
 C = sparse.random(N, N, density=0.1, random_state=2, format="csr")
 C = C + C.T
+TABLE = sparse.random(N, 90, density=0.1, random_state=4, format="csr")  # wider than long
 F = RNG.standard_normal((N, 5))
 V = np.linalg.qr(RNG.standard_normal((N, 2)))[0]
 EYE = np.eye(N)
@@ -65,6 +68,14 @@ CASES = {
     "lowrank": Case(hs.LowRank(F), F @ F.T),
     "lowrank-one": Case(hs.LowRank(F[:, :1]), np.outer(F[:, 0], F[:, 0])),
     "lowrank-float32": Case(hs.LowRank(F32), F32.astype(float) @ F32.T.astype(float), 1e-5),
+    "lowrank-sparse": Case(hs.LowRank(TABLE), TABLE.toarray() @ TABLE.toarray().T),
+    "linear-map": Case(hs.LinearMap(aslinearoperator(M)), M),
+    "linear-map-float32": Case(hs.LinearMap(aslinearoperator(M32)), M32.astype(float), 1e-5),
+    "linear-map-definite": Case(hs.LinearMap(aslinearoperator(K)), K),
+    "linear-map-given-interval": Case(hs.LinearMap(aslinearoperator(EYE), (1.0, 1.0)), EYE),
+    "scaled-lowrank-sparse": Case(
+        hs.Scaled(hs.LowRank(TABLE), s), s[:, None] * (TABLE @ TABLE.T).toarray() * s
+    ),
     "scaled": Case(hs.Scaled(hs.Dense(M), s), s[:, None] * M * s),
     "scaled-signed": Case(hs.Scaled(hs.Dense(M), s - 1), (s - 1)[:, None] * M * (s - 1)),
     "scaled-float32": Case(hs.Scaled(hs.Dense(M32), s), s[:, None] * M32 * s, 1e-5),
@@ -190,6 +201,10 @@ def test_product_is_linear(a: float, b: float, name: str) -> None:
         (lambda: hs.Kernel(POINTS, np.ones(3)), r"\(3,\); pass a positive number or 40"),
         (lambda: hs.Kernel(POINTS, LOCAL - 1), "positive local scales"),
         (lambda: hs.Kernel(1e200 * POINTS, 1e-200), "outside the range of float64"),
+        (lambda: hs.LinearMap(aslinearoperator(np.ones((2, 3)))), r"\(2, 3\); pass a square"),
+        (lambda: hs.LinearMap(aslinearoperator(1j * EYE)), "pass one of real numbers"),
+        (lambda: hs.LinearMap(aslinearoperator(np.triu(M))), r"not symmetric.*\(A \+ A.T\) / 2"),
+        (lambda: hs.LinearMap(aslinearoperator(np.full((2, 2), np.nan))), "NaN or infinity"),
         (lambda: as_operator(np.triu(M)), r"not symmetric.*pass \(A \+ A.T\) / 2"),
         (lambda: as_operator(sparse.triu(C).tocsr()), "not symmetric"),
         (lambda: as_operator(np.full((2, 2), np.inf)), "NaN or infinity"),
@@ -207,6 +222,43 @@ def test_arrays_and_sparse_matrices_become_operators() -> None:
     assert isinstance(as_operator(C.tocoo()), hs.Sparse)
     assert as_operator(M32).dtype == np.float32
     assert as_operator(EYE.astype(int)).dtype == np.float64
+
+
+def test_a_linear_operator_is_used_by_its_products():
+    calls = []
+
+    def product(x):
+        calls.append(x.shape)
+        return M @ x
+
+    A = as_operator(LinearOperator((N, N), matvec=product, matmat=product, dtype=float))
+    assert isinstance(A, hs.LinearMap)
+    assert len(calls) <= 42  # symmetry, and the interval
+    found, expected = (hs.eigh(B, 3, rng=0).values for B in (A, M))
+    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_the_interval_of_a_linear_operator_is_not_much_wider_than_its_spectrum():
+    values = np.sort(np.random.default_rng(15).uniform(-3, 5, 2000))
+    A = hs.LinearMap(LinearOperator((2000, 2000), lambda x: values * x.ravel(), dtype=float))
+    low, high = A.spectrum
+    width = values[-1] - values[0]
+    assert values[0] - 0.08 * width <= low <= values[0]
+    assert values[-1] <= high <= values[-1] + 0.08 * width
+
+
+def test_what_a_low_rank_operator_says_of_itself():
+    known = hs.LowRank(TABLE)
+    np.testing.assert_allclose(diagonal(known), (TABLE @ TABLE.T).diagonal(), rtol=1e-13)
+    np.testing.assert_allclose(diagonal(hs.LowRank(F)), np.diag(F @ F.T), rtol=1e-13)
+    assert is_non_negative(known)
+    assert not is_non_negative(hs.LowRank(F))
+    labels = component_labels(known)
+    expected = connected_components(TABLE @ TABLE.T, directed=False)[1]
+    same = labels[:, None] == labels
+    np.testing.assert_array_equal(same, expected[:, None] == expected)
+    assert labels.max() + 1 == len(set(labels.tolist()))
+    assert component_labels(hs.LowRank(-TABLE)) is None
 
 
 # Deflation

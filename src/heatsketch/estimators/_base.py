@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_memory
 
@@ -22,12 +23,14 @@ from heatsketch._checks import (
 from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.estimators._blocks import check_mass, on_scale, with_root
+from heatsketch.estimators._blocks import check_mass, on_scale, warn_of_halves, with_root
 from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
+from heatsketch.markov.given import taken
 from heatsketch.markov.reweighted import reweighted, times_columns
-from heatsketch.operators import Deflated, numbered
+from heatsketch.operators import Deflated, Graph, Operator, as_graph, numbered
+from heatsketch.operators.given_graph import is_graph
 from heatsketch.operators.sparse import multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import Block
@@ -63,7 +66,8 @@ class DiffusionEstimator(Embedder):
         """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d); embed it.
 
         With ``affinity="precomputed"`` X holds the symmetric affinity or graph (n, n), or is a
-        `Diffusion` of the same normalization, which is used as it is.
+        graph of networkx or igraph, a `heatsketch.graph`, an operator, or a `Diffusion` of the same
+        normalization, which is used as it is.
 
         `ids` (n,), integers, strings or bytes, name the points, and are kept as `ids_`. What is
         random for a point then comes from `random_state` and its id, not from its place: the same
@@ -77,16 +81,13 @@ class DiffusionEstimator(Embedder):
         check_choice(self.normalization, "normalization", NORMALIZATIONS)
         times = times_of(self.time)
         self._check_parameters(times)
-        if isinstance(X, Diffusion):
-            diffusion, dtype = self._given(X), X.operator.dtype
-        else:
-            X = read_points(self, X, reset=True, accept_sparse="csr")
-            parameters = self.get_params(deep=False)
-            memory.check(*X.shape, **memory.options_of(X, self._method, parameters))
-            diffusion, dtype = self._diffuse(X), X.dtype
+        X, diffusion = self._read(X)
+        dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
         self.ids_ = None if ids is None else check_ids(ids, numbered(diffusion).n_points)
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
+        if "bipartite" in diffusion.diagnostics and self.filter == "power":
+            warn_of_halves(diffusion.diagnostics["bipartite"])
         blocks = self._factor(diffusion, times, X)
         errors = [block.error for block in blocks]
         if diffusion.diagnostics["flat"]:  # only rounding is left, which would grow with time
@@ -299,6 +300,24 @@ class DiffusionEstimator(Embedder):
     def _filter(self) -> Any:
         """The class of the filter."""
         return FILTERS[self.filter]
+
+    def _read(self, X: Any) -> tuple[Any, Diffusion]:
+        """Return the points or affinities (n, d), or else a diffusion, and their diffusion."""
+        is_operator = isinstance(X, Operator | LinearOperator)
+        if (is_operator or is_graph(X)) and self.affinity != "precomputed":
+            raise ValueError(
+                f"X is of type {type(X).__name__} but the estimator has affinity="
+                f"{self.affinity!r}; pass affinity='precomputed'."
+            )
+        X = self._diffuse(X) if is_operator else X
+        if isinstance(X, Diffusion):
+            return X, self._given(X)
+        graph = as_graph(X, "X")
+        X = X if graph is None else taken(graph)
+        X = read_points(self, X, reset=True, accept_sparse="csr")
+        parameters = self.get_params(deep=False)
+        memory.check(*X.shape, **memory.options_of(X, self._method, parameters))
+        return X, self._diffuse(X if graph is None else Graph(X, graph.names))
 
     def _given(self, diffusion: Diffusion) -> Diffusion:
         """Use a diffusion in place of points, if it matches the parameters."""

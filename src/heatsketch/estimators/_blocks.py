@@ -55,3 +55,12 @@ def check_mass(H: Array, measure: Array) -> None:
             f"Mass is not conserved: it changed by {mass.max():.1e} of {size.max():.1e} in columns "
             f"{name_rows(leaked)}."
         )
+
+
+def warn_of_halves(count: int) -> None:
+    warnings.warn(
+        f"{count} component(s) of the graph are bipartite: a walk is in one half after an even "
+        "number of steps and in the other after an odd one, so that the halves never come nearer. "
+        "Pass filter='heat', whose walks wait for random times.",
+        stacklevel=3,
+    )

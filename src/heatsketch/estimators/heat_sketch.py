@@ -50,12 +50,16 @@ class HeatSketch(DiffusionEstimator):
         does not have (e^{-t} is 3e-4 at t = 8).
     kind : "gaussian", "rademacher" or "pairwise", default "gaussian"
         Entries of G: N(0, 1), ±1, or ±1 from 129 random bits a column, see `sketch`.
-    affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
+    affinity : "knn", "variable", "dense", "radius", "bipartite", "cosine" or "precomputed", \
+default "knn"
         Graph of the nearest neighbours; the same graph with weights that take the density of the
         sample out (see `alpha`), for geometry in few dimensions; all pairs; pairs closer than
-        5 √(ε/2); or X itself is a symmetric affinity or graph. Of "variable", one step of time is
-        that of the fastest place: elsewhere points wait, the median point
-        `diagnostics_["waiting"]` steps, so that it takes a time as many times as long.
+        5 √(ε/2). Of rows of counts, as in documents × words, which must not be negative: two steps
+        on the graph of rows and columns, or the cosines of rows, neither of them formed. Or X
+        itself is a symmetric affinity, or a graph of any library (`heatsketch.graph`), for which
+        ``filter="heat"`` is the better one. Of "variable", one step of time is that of the fastest
+        place: elsewhere points wait, the median point `diagnostics_["waiting"]` steps, so that it
+        takes a time as many times as long.
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
         "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour; not

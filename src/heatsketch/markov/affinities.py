@@ -1,13 +1,25 @@
-"""The affinities of points, by name."""
+"""The affinities of points, by name, and that of a mixture."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from heatsketch._typing import Array
 from heatsketch.markov.affinity import Affinity, dense_affinity, knn_affinity, radius_affinity
+from heatsketch.markov.extension import MixtureRows
+from heatsketch.markov.table import bipartite_affinity, cosine_affinity
 from heatsketch.markov.variable import variable_affinity
+from heatsketch.mixture import MixtureKernel
+from heatsketch.mixture.lowrank import affinity_factor
+from heatsketch.operators import LowRank
 
-AFFINITIES = ("knn", "dense", "radius", "variable")
+TABLE_AFFINITIES = ("bipartite", "cosine")  # of rows of counts, without any distance
+AFFINITIES = ("knn", "dense", "radius", "variable", *TABLE_AFFINITIES)
+
+
+def has_distances(affinity: str) -> bool:
+    """Say whether an affinity is one of distances between points."""
+    return affinity not in TABLE_AFFINITIES
 
 
 def affinity_of(
@@ -20,4 +32,20 @@ def affinity_of(
         return variable_affinity(X, epsilon, n_neighbors, neighbors)
     if affinity == "dense":
         return dense_affinity(X, epsilon, n_neighbors)
+    if affinity in TABLE_AFFINITIES:
+        return bipartite_affinity(X) if affinity == "bipartite" else cosine_affinity(X)
     return radius_affinity(X, epsilon, cut)
+
+
+def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affinity:
+    """Build the affinity of points (n, m) by the kernel of a mixture, of low rank."""
+    if not isinstance(kernel, MixtureKernel):
+        raise TypeError(
+            f"kernel is of type {type(kernel).__name__}; pass a MixtureKernel, such as "
+            "MixtureKernel.from_sklearn(mixture, epsilon)."
+        )
+    log_unit = float(kernel.log_diagonal(X).max())
+    operator = LowRank(affinity_factor(kernel.components, X, rank_tol, log_unit))
+    built = Affinity(operator, MixtureRows(kernel, X, log_unit), epsilon=kernel.epsilon)
+    built.diagnostics["rank"] = operator.factor.shape[1]
+    return built

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from heatsketch._array import random_block
 from heatsketch._checks import CertificateError, DisconnectedWarning, ScaleWarning, name_rows
@@ -26,6 +27,11 @@ def general_advice(labels: Array) -> str:
     return "A larger n_neighbors or epsilon of the affinity would connect them"
 
 
+def graph_advice(labels: Array) -> str:
+    """Say what would connect components (n,) of a graph that was given."""
+    return "More edges would connect them, or each can be embedded by itself"
+
+
 def check_connectivity(
     K: Operator, row_sums: Array, advise: Callable[[Array], str], inputs: Array | None = None
 ) -> dict[str, Any]:
@@ -39,9 +45,10 @@ def check_connectivity(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
             "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."
         )
-    labels = component_labels(K)
+    labels, found = component_labels(K), {"isolated": len(alone)}
     if labels is None:
-        return {"isolated": len(alone)}
+        return found
+    found |= _bipartite(K, labels)
     sizes = np.sort(np.bincount(labels))[::-1]
     names = alone if inputs is None else np.sort(inputs[alone])
     if len(sizes) > 1:
@@ -53,7 +60,26 @@ def check_connectivity(
             DisconnectedWarning,
             stacklevel=5,
         )
-    return {"components": len(sizes), "isolated": len(alone)}
+    return {"components": len(sizes)} | found
+
+
+def _bipartite(K: Operator, labels: Array) -> dict[str, int]:
+    """Count the components in which every step goes from one half to the other, if there are any.
+
+    None with a self-loop is one. Two copies of the vertices of the others, joined from copy to
+    copy, have two components for each of these, and one for each that is not bipartite.
+    """
+    matrix = stored_matrix(K)
+    if not sparse.issparse(matrix):
+        return {}
+    looped = np.bincount(labels, weights=matrix.diagonal() > 0) > 0
+    kept = ~looped[labels]
+    if not kept.any():
+        return {}
+    matrix = matrix if kept.all() else matrix[kept][:, kept]
+    copies = sparse.bmat([[None, matrix], [matrix, None]], format="csr")
+    count = connected_components(copies, directed=False)[0] - np.count_nonzero(~looped)
+    return {"bipartite": int(count)} if count > 0 else {}
 
 
 def certify_measure(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> dict[str, Any]:

@@ -15,18 +15,18 @@ from heatsketch._array import ROW_TILE, row_tiles
 from heatsketch._checks import check_choice, check_number, check_points, warn_of_scales
 from heatsketch._typing import Array
 from heatsketch.markov import extension
-from heatsketch.markov.affinities import AFFINITIES, affinity_of
+from heatsketch.markov.affinities import AFFINITIES, affinity_of, has_distances, mixture_affinity
 from heatsketch.markov.affinity import Affinity
-from heatsketch.markov.certificates import general_advice, warn_of_distances
-from heatsketch.markov.extension import Extension, GivenRows, MetricRows, MixtureRows, ScaledRows
-from heatsketch.markov.normalization import as_affinity, check_non_negative
+from heatsketch.markov.certificates import general_advice, graph_advice, warn_of_distances
+from heatsketch.markov.extension import Extension, GivenRows, MetricRows, ScaledRows
+from heatsketch.markov.given import as_affinity
 from heatsketch.markov.normalized import normalized
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.mixture import MixtureKernel
-from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.neighbors import in_metric
-from heatsketch.operators import Deflated, LowRank, Numbered, Operator, numbered
+from heatsketch.operators import Deflated, Numbered, Operator, as_graph, numbered
 from heatsketch.operators.base import in_near_order, spread
+from heatsketch.operators.given_graph import graph as read_graph
 from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT
 from heatsketch.scales.connecting_scale import advice
@@ -64,6 +64,8 @@ class Diffusion:
     diagnostics : dict
         `components`, `isolated`, `row_sum_error`, `flat` (all points have the same affinities), and
         those of the affinity and the normalisation.
+    names : array (points,) or None
+        The nodes of a graph that has names, in the order of the rows of embeddings.
     """
 
     operator: Operator
@@ -74,6 +76,7 @@ class Diffusion:
     vertex: Array | None = None
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    names: Array | None = None
 
     @classmethod
     def from_points(
@@ -99,10 +102,12 @@ class Diffusion:
         metric : "euclidean", "cosine" or "correlation", default "euclidean"
             The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
             square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means, dense.
-        affinity : "knn", "variable", "dense" or "radius", default "knn"
+        affinity : "knn", "variable", "dense", "radius", "bipartite" or "cosine", default "knn"
             Which pairs: of nearest neighbours; these with steps equally fast everywhere, so that
             alpha does what it says; all (stored for up to 4,096 points, else computed in blocks);
-            or those nearer than cut √(ε/2).
+            or those nearer than cut √(ε/2). Of rows of counts or other amounts, without distances
+            and without forming the matrix: X diag(1/c) Xᵀ, c the column sums, two steps on the
+            graph of rows and columns (with alpha=0 its plain walk); or the cosines of two rows.
         epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
             In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
             (n_neighbors // 2)-th neighbour (not for "radius"); for "variable", which has no other,
@@ -150,7 +155,8 @@ class Diffusion:
         if isinstance(epsilon, str):
             check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
         X = in_metric(check_points(X), metric)
-        warn_of_scales(X)
+        if has_distances(affinity):
+            warn_of_scales(X)
         started = time.perf_counter()
         built = affinity_of(X, affinity, epsilon, n_neighbors, neighbors, cut)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
@@ -183,14 +189,16 @@ class Diffusion:
         alpha: float = 1.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
-        advise: Callable[[Array], str] = general_advice,
+        advise: Callable[[Array], str] | None = None,
     ) -> Diffusion:
         """Build the diffusion of a given affinity.
 
         Parameters
         ----------
-        K : array (n, n), SciPy sparse matrix or operator
-            Symmetric and non-negative. `extend` takes affinities K(x, x_j), (m, n).
+        K : array (n, n), SciPy sparse matrix, graph or operator
+            Symmetric and non-negative; also an undirected graph of networkx, igraph or
+            `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). `extend` takes
+            affinities K(x, x_j), (m, n).
         normalization, alpha, tol, max_iter
             As in `from_points`.
         advise : callable, optional
@@ -204,15 +212,18 @@ class Diffusion:
         array([0.5, 0.5])
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
-        operator = as_affinity(K)
+        named = as_graph(K, "K")
+        operator = as_affinity(K if named is None else named)
         vertex = None
         if operator is not K:  # an operator keeps its numbering
             operator, vertex = in_near_order(operator)
         warn_of_distances(operator)
         built = Affinity(operator, GivenRows.of(operator, vertex), vertex=vertex)
-        return cls._normalized(
+        advise = advise or (general_advice if named is None else graph_advice)
+        made = cls._normalized(
             built, operator.n, normalization, alpha, tol, max_iter, advise=advise
         )
+        return made if named is None else replace(made, names=named.names)
 
     @classmethod
     def from_graph(
@@ -228,9 +239,10 @@ class Diffusion:
 
         Parameters
         ----------
-        graph : SciPy sparse matrix (n, n)
-            Non-negative edge weights. A directed graph is made symmetric by the larger of the two
-            weights.
+        graph : graph of networkx or igraph, SciPy sparse matrix or array (n, n)
+            Whatever `heatsketch.graph` reads, which see. Non-negative edge weights. A directed
+            graph is made symmetric by the larger of the two weights; a node without edges stays
+            where it is.
         normalization, alpha, tol, max_iter
             As in `from_points`, but alpha is 0.
 
@@ -241,12 +253,12 @@ class Diffusion:
         >>> hs.Diffusion.from_graph(path).measure
         array([0.25, 0.5 , 0.25])
         """
-        graph = sparse.csr_matrix(graph)
-        check_non_negative(graph)  # before the maximum hides negative weights
-        if graph.shape[0] == graph.shape[1]:
-            graph = graph.maximum(graph.T)
         return cls.from_affinity(
-            graph, normalization=normalization, alpha=alpha, tol=tol, max_iter=max_iter
+            read_graph(graph),
+            normalization=normalization,
+            alpha=alpha,
+            tol=tol,
+            max_iter=max_iter,
         )
 
     @classmethod
@@ -291,15 +303,7 @@ class Diffusion:
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
         X = check_points(X)
-        if not isinstance(kernel, MixtureKernel):
-            raise TypeError(
-                f"kernel is of type {type(kernel).__name__}; pass a MixtureKernel, such as "
-                "MixtureKernel.from_sklearn(mixture, epsilon)."
-            )
-        log_unit = float(kernel.log_diagonal(X).max())
-        operator = LowRank(affinity_factor(kernel.components, X, rank_tol, log_unit))
-        built = Affinity(operator, MixtureRows(kernel, X, log_unit), epsilon=kernel.epsilon)
-        built.diagnostics["rank"] = operator.factor.shape[1]
+        built = mixture_affinity(X, kernel, rank_tol)
         return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
 
     @classmethod

@@ -16,10 +16,10 @@ from heatsketch._checks import (
     check_number,
     logger,
     name_rows,
-    refuse_masked,
 )
 from heatsketch._typing import Array
-from heatsketch.operators import Operator, as_operator
+from heatsketch.markov.given import as_affinity, taken
+from heatsketch.operators import Operator
 from heatsketch.operators.base import scaled
 from heatsketch.operators.properties import stored_matrix
 from heatsketch.operators.sparse import multiply, scale_both_sides
@@ -86,7 +86,7 @@ def symmetric_normalize(K: Any) -> Any:
 
     Parameters
     ----------
-    K : array (n, n), SciPy sparse matrix or operator
+    K : array (n, n), SciPy sparse matrix, graph or operator
         Symmetric, non-negative, no row all zero.
 
     Returns
@@ -110,6 +110,7 @@ def symmetric_normalize(K: Any) -> Any:
     >>> np.linalg.eigvalsh(A).round(4)
     array([0.3333, 1.    ])
     """
+    K = taken(K)
     operator = as_affinity(K)
     scaling = markov_scaling(operator, 1.0)
     return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
@@ -125,7 +126,7 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
 
     Parameters
     ----------
-    K : array (n, n) or SciPy sparse matrix
+    K : array (n, n), SciPy sparse matrix or graph
         Symmetric, non-negative, no row all zero.
     alpha : float, default 1
 
@@ -149,6 +150,7 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
     array([[0.5 , 0.5 ],
            [0.25, 0.75]])
     """
+    K = taken(K)
     operator = as_affinity(K)
     if operator is K:
         raise TypeError(
@@ -172,7 +174,7 @@ def bistochastic_normalize(
 
     Parameters
     ----------
-    K : array (n, n), SciPy sparse matrix or operator
+    K : array (n, n), SciPy sparse matrix, graph or operator
         Symmetric, non-negative.
     tol : float, 0 < tol <= 1e-3, default 1e-8
         Largest |row sum - 1| accepted, recomputed from the final scaling.
@@ -211,6 +213,7 @@ def bistochastic_normalize(
     >>> B.sum(axis=1).round(6)
     array([1., 1.])
     """
+    K = taken(K)
     operator = as_affinity(K)
     scaling = bistochastic_scaling(operator, tol, max_iter, weights=weights)
     return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
@@ -268,33 +271,6 @@ def bistochastic_scaling(
         )
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
     return Scaling(t / np.sqrt(w), w / w.sum(), q, diagnostics=diagnostics)
-
-
-def as_affinity(K: Any) -> Operator:
-    """Return an operator for the affinity K in float64, or say why K is not one."""
-    if isinstance(K, Operator):
-        matrix = stored_matrix(K)
-        if matrix is not None:
-            check_non_negative(matrix)
-        return K
-    refuse_masked(K, "K")
-    if not sparse.issparse(K):
-        K = np.asarray(K)
-    if K.dtype.kind in "fiub" and K.dtype != np.float64:
-        K = K.astype(np.float64)
-    operator = as_operator(K, "K")
-    check_non_negative(K)
-    return operator
-
-
-def check_non_negative(K: Any) -> None:
-    """Raise if the stored affinity K has a negative entry."""
-    entries = K.data if sparse.issparse(K) else K
-    if entries.size and entries.min() < 0:
-        raise ValueError(
-            f"Negative values in data: the affinity goes down to {entries.min():.3g}; pass "
-            "non-negative weights, e.g. exp(-distance**2 / epsilon)."
-        )
 
 
 def _weights(weights: Any, q: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._checks import refuse_masked
 from heatsketch.operators.base import (
@@ -18,7 +19,9 @@ from heatsketch.operators.base import (
     in_near_order,
 )
 from heatsketch.operators.dense import Dense
+from heatsketch.operators.given_graph import Graph, as_graph, graph
 from heatsketch.operators.kernel import Kernel
+from heatsketch.operators.linear_map import LinearMap
 from heatsketch.operators.lowrank import LowRank
 from heatsketch.operators.sparse import Sparse
 
@@ -26,13 +29,17 @@ __all__ = [
     "Affine",
     "Deflated",
     "Dense",
+    "Graph",
     "Kernel",
+    "LinearMap",
     "LowRank",
     "Numbered",
     "Operator",
     "Scaled",
     "Sparse",
+    "as_graph",
     "as_operator",
+    "graph",
     "numbered",
 ]
 
@@ -40,7 +47,7 @@ SYMMETRY_TOLERANCE = 1e-10
 
 
 def as_operator(A: Any, name: str = "A") -> Operator:
-    """Return `A` itself if it is an operator, else wrap an array or SciPy sparse matrix.
+    """Return `A` itself if it is an operator, else wrap a matrix, a graph or a `LinearOperator`.
 
     Raises
     ------
@@ -49,6 +56,10 @@ def as_operator(A: Any, name: str = "A") -> Operator:
     """
     if isinstance(A, Operator):
         return A
+    if isinstance(A, LinearOperator):
+        return LinearMap(A)
+    found = as_graph(A, name)
+    A = A if found is None else found.matrix
     refuse_masked(A, name)
     matrix = A if issparse(A) else np.asarray(A)
     if matrix.dtype.kind in "iub":

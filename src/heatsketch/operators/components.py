@@ -35,6 +35,15 @@ def components_of_links(rows: Array, columns: Array, n: int) -> Array:
     return connected_components(links, directed=False)[1]
 
 
+def components_of_table(table: sparse.csr_matrix) -> Array:
+    """Return the component of each row (n,) of a table (n, r): rows with a column in common."""
+    n = table.shape[0]
+    rows = sparse.csr_matrix(table != 0)
+    both_sides = sparse.bmat([[None, rows], [rows.T, None]], format="csr")
+    labels = connected_components(both_sides, directed=False)[1][:n]
+    return np.unique(labels, return_inverse=True)[1]  # columns without any row are no component
+
+
 def strongest_links(matrix: Array) -> tuple[Array, Array, int]:
     """Return rows and columns of the largest entries of each row that are not negligible, and n."""
     n = len(matrix)

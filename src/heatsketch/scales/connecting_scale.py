@@ -107,6 +107,8 @@ def advice(
     `X` is as `in_metric` returns it; `epsilon` is the bandwidth, or self-tuning scales (n,).
     """
     tuned = isinstance(epsilon, np.ndarray)
+    if affinity in ("bipartite", "cosine"):
+        return "Rows that share columns with several of them would connect them"
     if affinity == "variable":
         return "Raise n_neighbors to connect them"
     if affinity == "knn":

@@ -34,6 +34,7 @@ _PARTS = {
     "markov.extension": ("GivenRows", "MetricRows", "MixtureRows", "ScaledRows"),
     "markov.normalization": ("Scaling",),
     "markov.novelty": ("LeftOut", "NearNovelty"),
+    "markov.table": ("TableRows",),
     "markov.variable": ("MeanSquareScales", "WeightedRows"),
     "metrics.distortions": ("Distortion",),
     "mixture.pivoted": ("CholeskyMap",),

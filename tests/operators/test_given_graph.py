@@ -1,0 +1,352 @@
+"""Graphs of other libraries: the same matrix, whatever they come in, and names that stay."""
+
+import subprocess
+import sys
+import warnings
+from types import SimpleNamespace
+
+import igraph
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+import heatsketch as hs
+
+EDGES = [("a", "b", 2.0), ("b", "c", 0.5), ("c", "a", 1.0), ("d", "b", 3.0), ("d", "d", 4.0)]
+NAMES = ["a", "b", "c", "d"]
+W = np.array([[0, 2, 1, 0], [2, 0, 0.5, 3], [1, 0.5, 0, 0], [0, 3, 0, 4.0]])
+ENDS = np.array([[NAMES.index(e[i]) for e in EDGES] for i in (0, 1)])
+WEIGHTS = np.array([e[2] for e in EDGES])
+
+
+def of_networkx(kind=nx.Graph, edges=EDGES):
+    G = kind()
+    G.add_nodes_from(NAMES)
+    G.add_weighted_edges_from(edges)
+    return G
+
+
+def of_igraph(edges=EDGES, directed=False):
+    numbered = [(NAMES.index(a), NAMES.index(b)) for a, b, _ in edges]
+    G = igraph.Graph(4, numbered, directed=directed, vertex_attrs={"name": NAMES})
+    G.es["weight"] = [w for _, _, w in edges]
+    return G
+
+
+class Tensor:
+    """What a tensor of torch is asked for, without torch."""
+
+    __module__ = "torch"
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def numpy(self):
+        return self.values
+
+
+class Data(SimpleNamespace):
+    """A graph of PyG, without PyG."""
+
+    __module__ = "torch_geometric.data.data"
+
+
+BOTH_WAYS = np.hstack([ENDS, ENDS[::-1, :4]])
+TWICE = np.r_[WEIGHTS, WEIGHTS[:4]]
+FORMS = {
+    "networkx": of_networkx(),
+    "networkx-directed": of_networkx(nx.DiGraph),
+    "networkx-multi": of_networkx(nx.MultiGraph),
+    "igraph": of_igraph(),
+    "igraph-directed": of_igraph(directed=True),
+    "pyg": Data(edge_index=Tensor(BOTH_WAYS), edge_weight=Tensor(TWICE), num_nodes=4),
+    "pyg-attr": Data(edge_index=Tensor(BOTH_WAYS), edge_attr=Tensor(TWICE[:, None]), num_nodes=4),
+    "dense": W,
+    "one-direction": np.triu(W),
+    **{f"{form}-matrix": sparse.csr_matrix(W).asformat(form) for form in ("csr", "dok", "lil")},
+    **{
+        f"{form}-array": sparse.csr_array(W).asformat(form) for form in ("csc", "coo", "bsr", "dia")
+    },
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_the_same_matrix(form):
+    found = hs.graph(FORMS[form])
+    assert_array_equal(found.matrix.toarray(), W)
+    assert found.matrix.format == "csr"
+    assert found.matrix.dtype == np.float64
+    expected = NAMES if form.startswith(("networkx", "igraph")) else None
+    assert (None if found.names is None else found.names.tolist()) == expected
+
+
+@pytest.mark.parametrize("wrapped", [np.asarray, Tensor])
+def test_an_edge_index_and_weights(wrapped):
+    assert_array_equal(hs.graph(wrapped(ENDS), weight=wrapped(WEIGHTS)).matrix.toarray(), W)
+    assert_array_equal(hs.graph(wrapped(BOTH_WAYS), weight=wrapped(TWICE)).matrix.toarray(), W)
+    assert_array_equal(hs.graph(wrapped(BOTH_WAYS)).matrix.toarray(), W > 0)
+
+
+def test_two_edges_are_told_from_a_matrix_of_two_nodes_by_what_is_said():
+    given = np.array([[0, 1], [1, 0]])
+    assert_array_equal(hs.graph(given).matrix.toarray(), [[0, 1], [1, 0]])
+    edges = hs.graph(given, n_nodes=3).matrix.toarray()
+    assert_array_equal(edges, [[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+
+
+def test_weights_may_have_another_name_or_none():
+    G = nx.Graph()
+    G.add_edge(1, 2, strength=3.0)
+    G.add_edge(2, 3)
+    assert_array_equal(hs.graph(G, weight="strength").matrix.data, [3, 3, 1, 1])
+    assert_array_equal(hs.graph(G).matrix.data, 1)
+    assert_array_equal(hs.graph(of_networkx(), weight=None).matrix.toarray(), W > 0)
+    assert_array_equal(hs.graph(of_igraph(), weight=None).matrix.toarray(), W > 0)
+    assert_array_equal(hs.graph(W, weight=None).matrix.toarray(), W > 0)
+    for G in (of_networkx(), of_igraph(), FORMS["pyg"]):
+        with pytest.raises(ValueError, match="No edge has an attribute 'wait'; pass weight=None"):
+            hs.graph(G, weight="wait")
+
+
+def test_names_of_any_kind_stay():
+    G = nx.grid_2d_graph(2, 3)
+    assert hs.graph(G).names.tolist() == list(G.nodes)
+    assert hs.graph(W, names="wxyz").names.tolist() == list("wxyz")
+    assert hs.graph(hs.graph(G), names=range(6)).names.tolist() == list(range(6))
+    with pytest.raises(ValueError, match="names has 3 entries for 4 nodes"):
+        hs.graph(W, names="abc")
+    for made in (hs.Diffusion.from_graph(G), hs.Diffusion.from_affinity(G)):
+        assert made.names.tolist() == list(G.nodes)
+    est = hs.DiffusionMap(2, filter="heat", affinity="precomputed").fit(G)
+    assert est.diffusion_.names.tolist() == list(G.nodes)
+    assert hs.DiffusionMap(2, affinity="precomputed").fit(W + W.T).diffusion_.names is None
+
+
+@pytest.mark.parametrize("make", [hs.HeatSketch, hs.DiffusionMap, hs.HeatEmbedding])
+def test_estimators_take_a_graph_as_its_matrix(make):
+    G = nx.les_miserables_graph()
+    matrix = nx.to_scipy_sparse_array(G)
+    K = matrix + sparse.eye_array(77) * 0.5
+    for normalization in ("markov", "symmetric"):
+        options = {"affinity": "precomputed", "normalization": normalization, "random_state": 0}
+        expected = make(2, 3, **options).fit_transform(matrix)
+        H = igraph.Graph.from_networkx(G)
+        for given in (G, H, hs.graph(G), hs.graph(matrix)):
+            assert_array_equal(make(2, 3, **options).fit_transform(given), expected)
+        loops = make(2, 3, **options).fit(K)
+        G_loops = hs.graph(K)
+        assert_array_equal(make(2, 3, **options).fit(G_loops).embedding_, loops.embedding_)
+        assert_array_equal(make(2, 3, **options).fit(G_loops).transform(K), loops.transform(K))
+
+
+def test_every_door_takes_a_graph_as_its_matrix():
+    G, H = of_networkx(), of_igraph()
+    given = [G, H, hs.graph(W), sparse.coo_array(W)]
+    for door in (
+        lambda A: hs.sketch(A, hs.Power(2), 3, rng=0),
+        lambda A: hs.eigh(A, 3).values,
+        lambda A: hs.diffusion_distance(A, 2),
+        lambda A: hs.heat_trace(A, [1.0]).values,
+        lambda A: np.asarray(hs.symmetric_normalize(A) @ np.eye(4)),
+        lambda A: np.asarray(hs.markov_normalize(A) @ np.eye(4)),
+        lambda A: hs.Diffusion.from_affinity(A).measure,
+        lambda A: hs.Diffusion.from_graph(A).measure,
+    ):
+        for A in given:
+            assert_allclose(door(A), door(W), rtol=1e-12, atol=1e-14)
+    K = W + 5 * np.eye(4)
+    found = hs.bistochastic_normalize(hs.graph(K)).toarray()
+    assert_allclose(found, hs.bistochastic_normalize(K), rtol=1e-12)
+
+
+def test_a_directed_graph_is_refused_in_place_of_a_symmetric_matrix():
+    G = of_networkx(nx.DiGraph)
+    for door in (
+        lambda A: hs.eigh(A, 2),
+        hs.Diffusion.from_affinity,
+        hs.DiffusionMap(2, affinity="precomputed").fit,
+    ):
+        with pytest.raises(ValueError, match=r"is a directed graph; pass heatsketch\.graph\("):
+            door(G)
+    both = nx.DiGraph(of_networkx())
+    assert_array_equal(
+        hs.Diffusion.from_affinity(both).measure, hs.Diffusion.from_affinity(W).measure
+    )
+
+
+def test_a_graph_needs_affinity_precomputed():
+    with pytest.raises(ValueError, match="of type Graph but the estimator has affinity='knn'"):
+        hs.HeatSketch().fit(of_networkx())
+
+
+def test_larger_of_both_directions_and_parallel_edges_added():
+    directed = of_networkx(nx.MultiDiGraph, [("a", "b", 1.0), ("a", "b", 2.0), ("b", "a", 2.5)])
+    assert hs.graph(directed).matrix[0, 1] == 3.0
+    undirected = of_networkx(nx.MultiGraph, [("a", "b", 1.0), ("b", "a", 2.0), ("d", "d", 1.0)])
+    undirected.add_edge("d", "d", weight=0.5)
+    assert hs.graph(undirected).matrix[0, 1] == 3.0
+    assert hs.graph(undirected).matrix[3, 3] == 1.5  # a self-loop counts once
+
+
+def random_graph(seed=0, n=40):
+    G = nx.gnm_random_graph(n, 3 * n, seed=seed)
+    rng = np.random.default_rng(seed)
+    for u, v in G.edges:
+        G[u][v]["weight"] = rng.uniform(0.5, 2)
+    return G
+
+
+def distances(G, time=4):
+    return hs.diffusion_distance(hs.Diffusion.from_graph(G), time)
+
+
+def square(D, n):
+    full = np.zeros((n, n))
+    full[np.triu_indices(n, 1)] = D
+    return full + full.T
+
+
+def test_the_order_of_nodes_and_edges_does_not_matter():
+    G = random_graph()
+    order = np.random.default_rng(1).permutation(40)
+    H = nx.Graph()
+    H.add_nodes_from(order.tolist())
+    H.add_edges_from(list(G.edges(data=True))[::-1])
+    expected = square(distances(G), 40)
+    found = hs.Diffusion.from_graph(H)
+    assert found.names.tolist() == order.tolist()
+    assert_allclose(square(distances(H), 40), expected[np.ix_(order, order)], rtol=1e-10)
+
+
+def test_an_edge_is_the_parallel_edges_that_it_is_split_into():
+    G = random_graph()
+    H = nx.MultiGraph(G)
+    u, v, data = next(iter(G.edges(data=True)))
+    H.remove_edge(u, v)
+    for share in (0.2, 0.3, 0.5):
+        H.add_edge(u, v, weight=share * data["weight"])
+    assert_allclose(distances(H), distances(G), rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+def test_a_node_without_edges_changes_nothing_between_the_others():
+    G = random_graph()
+    H = G.copy()
+    H.add_node("alone")
+    expected = square(distances(G), 40)
+    found = square(distances(H), 41)[:40, :40]
+    # Distances are weighted by 1 / π, and π is now shared with one more.
+    ratio = expected[0, 1:] / found[0, 1:]
+    assert_allclose(found * ratio[0], expected, rtol=1e-10, atol=1e-12)
+    d = hs.Diffusion.from_graph(H)
+    assert d.diagnostics["components"] == 2
+    assert d.diagnostics["isolated"] == 1
+    degrees = hs.graph(G).matrix.sum(axis=1)
+    assert d.measure[-1] == pytest.approx(degrees.mean() / (degrees.sum() + degrees.mean()))
+    Y = hs.HeatEmbedding(2, 4, affinity="precomputed", random_state=0).fit_transform(H)
+    assert np.isfinite(Y).all()
+    with pytest.raises(ValueError, match="no affinity to anything"):
+        hs.Diffusion.from_affinity(hs.graph(H).matrix)  # a matrix may have it by mistake
+
+
+def test_halves_that_never_meet_are_warned_of():
+    grid, odd = nx.grid_2d_graph(4, 5), nx.cycle_graph(7)
+    model = hs.DiffusionMap(2, affinity="precomputed")
+    with pytest.warns(UserWarning, match=r"1 component\(s\).* bipartite.*Pass filter='heat'"):
+        model.fit(grid)
+    assert model.diffusion_.diagnostics["bipartite"] == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for quiet, G in ((model, odd), (clone(model).set_params(filter="heat"), grid)):
+            quiet.fit(G)
+        hs.DiffusionMap(2, affinity="precomputed").fit(nx.to_numpy_array(grid) + np.eye(20))
+    assert "bipartite" not in model.diffusion_.diagnostics
+    with pytest.warns(hs.DisconnectedWarning):
+        d = hs.Diffusion.from_graph(nx.disjoint_union_all([grid, odd, nx.star_graph(4)]))
+    assert d.diagnostics["bipartite"] == 2
+    odd.add_edge(0, 0)
+    with pytest.warns(hs.DisconnectedWarning):
+        d = hs.Diffusion.from_graph(nx.disjoint_union_all([odd, grid, odd]))
+    assert d.diagnostics["bipartite"] == 1
+
+
+def test_components_are_warned_of_without_advice_on_points():
+    with pytest.warns(hs.DisconnectedWarning, match="More edges would connect them"):
+        hs.Diffusion.from_graph(nx.disjoint_union(nx.path_graph(5), nx.path_graph(4)))
+
+
+def with_weight(value):
+    G = of_networkx()
+    G["a"]["b"]["weight"] = value
+    return G
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (lambda: hs.graph(with_weight(-1.0)), ValueError, r"Negative.*edge \('a', 'b'\).*-1; pass"),
+        (
+            lambda: hs.graph(with_weight(np.nan)),
+            ValueError,
+            r"NaN: that of edge \('a', 'b'",
+        ),
+        (lambda: hs.graph(with_weight(np.inf)), ValueError, r"infinity: that of edge \('a', 'b'\)"),
+        (
+            lambda: hs.graph(with_weight("two")),
+            TypeError,
+            "edge 0 is 'two'; pass numbers",
+        ),
+        (lambda: hs.graph(-W), ValueError, "Negative values"),
+        (lambda: hs.graph(W * np.nan), ValueError, "NaN"),
+        (lambda: hs.graph(W[:3]), ValueError, r"shape \(3, 4\).*pass a matrix \(n, n\), edges"),
+        (lambda: hs.graph(W + 0j), TypeError, "complex128; pass a matrix of real numbers"),
+        (lambda: hs.graph(ENDS, weight=WEIGHTS[:3]), ValueError, r"5 edges but weights of .*3,\)"),
+        (
+            lambda: hs.graph(ENDS, n_nodes=3),
+            ValueError,
+            "0 to 3, but there are 3.*n_nodes >= 4",
+        ),
+        (lambda: hs.graph(ENDS - 1), ValueError, "nodes -1 to 2.*numbers from 0"),
+        (lambda: hs.graph(ENDS * 1.0, n_nodes=4), ValueError, "float64.*pass integers"),
+        (lambda: hs.graph(nx.Graph()), ValueError, "no nodes"),
+        (
+            lambda: hs.graph(of_networkx(), weight=WEIGHTS),
+            TypeError,
+            "weights of its own; pass",
+        ),
+        (lambda: hs.graph("karate"), ValueError, r"shape \(\).*a graph of networkx or igraph"),
+    ],
+)
+def test_what_is_no_graph_is_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        given()
+
+
+def test_a_graph_without_edges_is_refused_as_a_diffusion():
+    with pytest.raises(ValueError, match="no affinity to any other"):
+        hs.Diffusion.from_graph(nx.empty_graph(5))
+
+
+def test_no_library_is_imported_that_the_graph_is_not_of():
+    code = (
+        "import sys, networkx as nx, heatsketch as hs\n"
+        "hs.Diffusion.from_graph(nx.path_graph(5)); hs.graph([[0, 1.0], [1.0, 0]])\n"
+        "assert not {'igraph', 'torch', 'torch_geometric'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    code = code.replace("networkx as nx, ", "").replace("nx.path_graph(5)", "[[0, 1], [1, 0]]")
+    subprocess.run([sys.executable, "-c", code.replace("{'", "{'networkx', '")], check=True)
+
+
+def test_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    found = hs.graph(torch.tensor(ENDS), weight=torch.tensor(WEIGHTS))
+    assert_array_equal(found.matrix.toarray(), W)
