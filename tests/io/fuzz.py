@@ -29,10 +29,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from scipy.io import mmwrite
 
 from heatsketch import HeatSketch, MixtureDiffusion, MixtureKernel, io
 from heatsketch.classical import LaplacianEigenmap
-from heatsketch.io import h5ad  # imported before processes are forked
+from heatsketch.io import h5ad, matrix_market  # imported before processes are forked
 from heatsketch.io.npy import read_header
 from heatsketch.io.reading import Reading
 
@@ -137,6 +138,20 @@ def fitted_models():
     )
 
 
+def save_edges(path, rng):
+    names, ends = [f"n{i}" for i in range(N)], rng.integers(0, N, (2, 3 * N))
+    weights = rng.uniform(size=3 * N).round(3)
+    sep = "," if ".csv" in path.suffixes else " "
+    lines = [sep.join((names[i], names[j], str(w))) for i, j, w in zip(*ends, weights, strict=True)]
+    path.write_text("\n".join(["source,target,weight".replace(",", sep), *lines]))
+
+
+def save_mtx(path, rng):
+    kind = rng.choice(["symmetric", "general"])
+    A = sparse.random(N, N, density=0.3, random_state=rng.integers(100))
+    mmwrite(path, A + A.T, symmetry=str(kind))
+
+
 def save_model(path, rng):
     """Write a model, and beside it where it maps some points."""
     model = fitted_models()[int(path.stem[-1])]()
@@ -200,6 +215,10 @@ def read_h5ad(path):
     return [*h5ad.parts(path, Reading())]
 
 
+def read_mtx(path):
+    return [*matrix_market.parts(path)]
+
+
 TEXTS = ("csv", "tsv", "txt", "csv.gz", "tsv.gz")
 READERS = dict.fromkeys(TEXTS, (save_text, io.read_table)) | {
     "npy": (save_npy, io.read_table),
@@ -209,11 +228,14 @@ READERS = dict.fromkeys(TEXTS, (save_text, io.read_table)) | {
     "xlsx": (save_xlsx, io.read_table),
     "zarr": (save_zarr, io.read_table),
     "idx": (save_idx, io.read_table),
+    "mtx": (save_mtx, read_mtx),
+    "edges.csv": (save_edges, io.read_graph),
+    "edges.txt": (save_edges, io.read_graph),
     "model": (save_model, read_model),
     "sealed": (save_model, read_sealed),
     "old": (save_first_format, read_first_format),  # whose sums may be right after damage
 }
-MAY_DIE = {"h5ad"}  # in the child process; `test_child` looks at what the caller sees
+MAY_DIE = {"h5ad", "mtx"}  # in the child process; `test_child` looks at what the caller sees
 
 
 # Damage

@@ -43,7 +43,8 @@ _HELP = {
     "epsilon": f"bandwidth of the affinity: a number or one of {', '.join(EPSILON_RULES)}",
     "affinity": "pairs of points that have an affinity: nearest neighbours (knn), the same "
     "weighted so that alpha 1 removes the effect of the density (variable), all (dense), those "
-    "within a radius (radius); or INPUT holds the affinities (precomputed)",
+    "within a radius (radius); of rows of counts, steps to a column and back (bipartite) or "
+    "cosines (cosine); or INPUT holds the affinities (precomputed)",
     "n_neighbors": "number of nearest neighbours of each point",
     "normalization": "normalisation of the affinities",
     "alpha": "power of the density of the points that affinities are divided by; 1 removes its "

@@ -28,9 +28,11 @@ from heatsketch.cli.arguments import (
 )
 from heatsketch.cli.files import (
     add_force,
+    add_graph,
     add_input,
     check_output,
     check_plot,
+    graph_options,
     read_input,
     reading,
     warn_of_units,
@@ -43,6 +45,7 @@ from heatsketch.io.files import check_target, listed
 from heatsketch.io.formats import DEFAULT_KEY, STDOUT, check_key
 from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.metrics import knn_accuracy
+from heatsketch.operators import Graph
 
 TITLE_PARAMETERS = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
 # A sketch is right on average whatever its columns hold; that would take as long as it took itself.
@@ -55,6 +58,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command."""
     command: argparse.ArgumentParser = commands.add_parser("embed", help="embed a file of points")
     add_input(command)
+    add_graph(command)
     add = command.add_argument
     written = "file to write the embedding to; - for .csv on standard output"
     add("-o", "--output", type=Path, metavar="FILE", help=written)
@@ -116,7 +120,7 @@ def run(args: argparse.Namespace) -> None:
         warn_of_units(vars(args), table)
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
-        Y = _embed(estimator, table)
+        Y = _embed(estimator, table, is_graph=args.graph is not None)
     written, said = with_columns(args, table, estimator, root)
     seconds = time.monotonic() - start
     _write(args, written, estimator, Y)
@@ -137,8 +141,10 @@ def _check_model(args: argparse.Namespace) -> None:
     check_target(args.save_model, force=args.force, source=args.input)
 
 
-def _embed(estimator: Any, table: io.Table) -> Array:
+def _embed(estimator: Any, table: io.Table, *, is_graph: bool) -> Array:
     """Return the embedding (n, k); methods that are fitted to labels map unlabelled rows, too."""
+    if is_graph:
+        return np.asarray(estimator.fit_transform(Graph(table.values)))
     if not needs_labels(estimator):
         return np.asarray(estimator.fit_transform(table.values))
     groups = None if table.label is None else plot.categories(table.extra[table.label])
@@ -185,6 +191,13 @@ def _method_options(args: argparse.Namespace) -> dict[str, Any]:
     options = {k: v for k, v in given if k != "method" and methods_with(k)}
     if args.method not in methods_with("random_state"):
         del options["random_state"]  # this option has a default; the method is not random
+    if args.graph is not None:
+        if options.get("affinity", "precomputed") != "precomputed":
+            args.usage_error("--affinity is about points, but INPUT is a graph; leave it out")
+        if args.method not in methods_with("affinity"):
+            methods = ", ".join(methods_with("affinity"))
+            args.usage_error(f"--graph is not an option of {args.method}; it belongs to {methods}")
+        options = graph_options(args) | options
     for name, value in options.items():
         owners = methods_with(name)
         if args.method not in owners:
@@ -249,8 +262,11 @@ def _title(args: argparse.Namespace, table: io.Table, estimator: Any) -> str:
 
 def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> dict[str, str]:
     n, d = table.values.shape
+    size = f"{n:,} points, {d:,} features"
+    if args.graph is not None:
+        size = f"{n:,} nodes, {Graph(table.values).n_edges:,} edges"
     lines = {
-        "input": f"{table.source}: {n:,} points, {d:,} features{_aside(table)}",
+        "input": f"{table.source}: {size}{_aside(table)}",
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "method": f"{args.method}, {_parameters(estimator)}",
     }

@@ -14,10 +14,11 @@ from heatsketch.cli.reporting import logger
 from heatsketch.io.files import check_target, need
 from heatsketch.io.formats import check_in_place, suffix_of
 from heatsketch.io.reading import MISSING
+from heatsketch.markov.affinities import has_distances
 
 _OPTIONS = (
     *("label", "ids", "key", "features", "exclude", "missing", "standardize"),
-    *("sep", "decimal", "header"),
+    *("sep", "decimal", "header", "graph"),
 )
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "h5py"}
@@ -54,6 +55,14 @@ def _add_features(command: argparse.ArgumentParser) -> None:
     add("--standardize", action="store_true", default=None, help=scale)
 
 
+def add_graph(command: argparse.ArgumentParser) -> None:
+    """Add the option for inputs that hold a graph."""
+    graph = "INPUT holds a graph: an edge list (two columns of names, perhaps one of weights), a "
+    graph += "matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp (default connectivities); "
+    graph += "the default of --filter is then heat"
+    command.add_argument("--graph", nargs="?", const=True, metavar="NAME", help=graph)
+
+
 def _names(text: str) -> list[str]:
     """Read names with commas between; quotes protect commas."""
     return next(csv.reader([text]), [])
@@ -72,12 +81,34 @@ def read_input(args: argparse.Namespace, recorded: Any = None) -> io.Table:
     logger.info("reading %s", args.input)
     if args.standardize and _is_precomputed(vars(args)):
         args.usage_error("--standardize scales features, but INPUT is precomputed; leave it out")
-    return io.read_table(args.input, **{"missing": "error"} | reading(args, recorded))
+    options = reading(args, recorded)
+    if "graph" in options:
+        return _read_graph(args, options)
+    return io.read_table(args.input, **{"missing": "error"} | options)
+
+
+def graph_options(args: argparse.Namespace, recorded: Any = None) -> dict[str, Any]:
+    """Return the options that INPUT sets where it holds a graph, as given or else recorded."""
+    is_graph = "graph" in reading(args, recorded)
+    return {"filter": "heat", "affinity": "precomputed"} if is_graph else {}
+
+
+def _read_graph(args: argparse.Namespace, options: dict[str, Any]) -> io.Table:
+    entry = options.pop("graph")
+    if isinstance(entry, str):
+        if suffix_of(args.input) != ".h5ad":
+            args.usage_error(f"--graph {entry} names an entry of obsp in .h5ad; pass --graph alone")
+        options["key"] = entry
+    unused = sorted({"features", "missing", "standardize"} & set(options))
+    if unused:
+        args.usage_error(f"--{unused[0]} is for points, but INPUT is a graph; leave it out")
+    return io.read_graph(args.input, **options)
 
 
 def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
     """Warn if one column decides all distances, with its name, which estimators do not know."""
-    if not _is_precomputed(options) and options.get("metric", "euclidean") == "euclidean":
+    of_distances = not _is_precomputed(options) and has_distances(options.get("affinity", "knn"))
+    if of_distances and options.get("metric", "euclidean") == "euclidean":
         warn_of_scales(table.values, table.columns)
         warnings.filterwarnings("ignore", r"Feature \d", ScaleWarning)
 

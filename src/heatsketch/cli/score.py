@@ -10,7 +10,7 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.cli.arguments import add_diffusion, number, or_rule, positive
-from heatsketch.cli.files import add_input, read_input, warn_of_units
+from heatsketch.cli.files import add_graph, add_input, graph_options, read_input, warn_of_units
 from heatsketch.cli.provenance import as_written, distance_options, merged, warn_of_other_points
 from heatsketch.cli.reporting import kept, print_json, print_lines
 from heatsketch.comparison.methods import defaults
@@ -23,6 +23,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "score", help="measure how an embedding distorts the diffusion distance"
     )
     add_input(command)
+    add_graph(command)
     add = command.add_argument
     add("embedding", metavar="EMBEDDING", help="file of coordinates, with the rows of INPUT")
     add("--embedding-key", metavar="KEY", help="array of EMBEDDING to read (.npz, .h5ad)")
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> None:
     embedding = _coordinates(args, table, embedding)
     file, F = args.embedding, embedding.values
     warn_of_other_points(embedding.metadata, table.values, file, args.input)
-    recorded = distance_options(embedding.metadata)
+    of_graph = graph_options(args, embedding.metadata.get("reading"))
+    recorded = of_graph | distance_options(embedding.metadata)
     options = merged(recorded, _given(args), file)
     filter, asked = options.get("filter", "power"), options.get("time", "auto")
     time = checked_time(asked, filter)

@@ -10,13 +10,14 @@ its columns; `reading`, the options; `layout`, where the cells of a text are; `n
 texts are numbers; `arrow`, the columns of text and Parquet tables; `refine`, gaps and scales;
 `values`, float arrays and CSR matrices; `files`, atomic writing, limits on size, errors; `child`,
 the process that may die, and `hdf5`, arrays read in it; `metadata`, how an embedding was made.
-`models` keeps fitted models.
+`models` keeps fitted models, `edges` reads graphs.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heatsketch.io.edges import read_graph
     from heatsketch.io.files import write_atomically
     from heatsketch.io.formats import SUFFIXES, read_table, write_table
     from heatsketch.io.metadata import data_hash
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from heatsketch.io.table import ID_NAMES, LABEL_NAMES, Table
 
 _HOMES = {
+    "edges": ("read_graph",),
     "files": ("write_atomically",),
     "formats": ("SUFFIXES", "read_table", "write_table"),
     "metadata": ("data_hash",),
@@ -39,6 +41,7 @@ __all__ = [
     "Table",
     "data_hash",
     "load_model",
+    "read_graph",
     "read_table",
     "save_model",
     "write_atomically",

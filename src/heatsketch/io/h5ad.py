@@ -67,7 +67,7 @@ def parts(path: Path, how: Reading) -> Iterator[Any]:
         extra = _frame(file, path)
         chosen = _label(file, extra, how.ids)
         columns = None
-        if "var" in file and not place.startswith("obsm"):
+        if "var" in file and not place.startswith(("obsm", "obsp")):
             columns = tuple(map(str, _index(file["var"], path)))
         described = [(node.shape, node.dtype) for node in nodes]
         yield _Head(place, columns, extra, chosen, _note(file, place), layout, shape, described)
@@ -91,6 +91,8 @@ def _find_array(file: Any, key: str | None, path: Path) -> str:
     if (group, name) == ("", "X") and "X" in file:
         return "X"
     arrays = {part: list(file[part]) for part in ("obsm", "layers") if part in file}
+    if "obsp" in file and group == "obsp":  # by its full name only: it holds graphs, not points
+        arrays = {"obsp": list(file["obsp"])}
     for part in [group] if group else arrays:
         if name in arrays.get(part, []):
             return f"{part}/{name}"

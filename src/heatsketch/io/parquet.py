@@ -16,11 +16,7 @@ KEEPS_METADATA = True
 def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
     refuse_key(how.key, path)
-    pa, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
-    with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path) as file:
-        facts = file.metadata
-        check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
-        table = file.read()
+    table = read_columns(path)
     index = [name for name in _pandas_index(table.schema) if name in table.column_names]
     values, chosen, notes = features(table, how, path, "row {}".format, ids=tuple(index))
     used = set(chosen)
@@ -29,6 +25,15 @@ def read(path: Path, how: Reading) -> Table:
     chosen_label = choose_label(extra, (*how.ids, *how.exclude, *index))
     note = (table.schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
     return Table(values, chosen, extra, chosen_label, str(path), decoded(note), notes)
+
+
+def read_columns(path: Path) -> Any:
+    """Read all columns as they are, into an Arrow table."""
+    pa, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
+    with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path) as file:
+        facts = file.metadata
+        check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
+        return file.read()
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from gzip import GzipFile
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,17 @@ def read(path: Path, how: Reading) -> Table:
     }
     label = choose_label(extra, ids + how.exclude)
     return Table(values, chosen, extra, label, str(path), notes=notes)
+
+
+def read_cells(path: Path, how: Reading) -> Any:
+    """Read all cells as text without blanks around it, into an Arrow table; also the first row."""
+    refuse_key(how.key, path)
+    need("pyarrow", path)
+    layout, data = find_layout(contents(path), path, replace(how, header=False))
+    refuse_repeated(layout.names, path)
+    table = _parse(path, data, layout, how, as_text=layout.names)
+    pc = need("pyarrow.compute", path)
+    return table.from_arrays([pc.utf8_trim_whitespace(c) for c in table.columns], layout.names)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:

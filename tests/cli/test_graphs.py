@@ -1,0 +1,216 @@
+"""heatsketch embed --graph: what it reads, writes and refuses."""
+
+import gzip
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from scipy import sparse
+from scipy.io import mmwrite
+
+import heatsketch as hs
+from heatsketch import io
+from heatsketch.cli import main
+
+G = nx.les_miserables_graph()
+EDGES = [(u, v, w) for u, v, w in G.edges(data="weight")]
+MATRIX = hs.graph(G)
+
+
+def csv(path, sep=",", header="source,target,weight", edges=EDGES):
+    lines = [header.replace(",", sep)] if header else []
+    path.write_text("\n".join([*lines, *(sep.join(map(str, edge)) for edge in edges)]) + "\n")
+    return path
+
+
+def gz(path):
+    text = csv(path.with_suffix("")).read_bytes()
+    path.write_bytes(gzip.compress(text))
+    return path
+
+
+def parquet(path):
+    columns = dict(zip(("from", "to", "weight"), zip(*EDGES, strict=True), strict=True))
+    pyarrow.parquet.write_table(pa.table({k: list(v) for k, v in columns.items()}), path)
+    return path
+
+
+def h5ad(path):
+    import anndata as ad
+
+    A = ad.AnnData(np.zeros((77, 1), np.float32))
+    A.obs_names = MATRIX.names.tolist()
+    A.obs["kind"] = ["x", "y"] * 38 + ["x"]
+    A.obsp["connectivities"] = MATRIX.matrix
+    A.obsp["distances"] = MATRIX.matrix
+    A.obsp["other"] = 2 * MATRIX.matrix
+    A.write_h5ad(path)
+    return path
+
+
+FILES = {
+    "edges.csv": csv,
+    "edges.tsv": lambda path: csv(path, "\t", header=""),
+    "edges.txt": lambda path: csv(path, " ", header=""),
+    "edges.csv.gz": gz,
+    "edges.parquet": parquet,
+}
+MATRICES = {
+    "graph.mtx": lambda path: mmwrite(path, MATRIX.matrix),
+    "graph.npz": lambda path: sparse.save_npz(path, MATRIX.matrix),
+    "graph.npy": lambda path: np.save(path, MATRIX.matrix.toarray()),
+    "graph.h5ad": h5ad,
+}
+
+
+def ordered(table, names):
+    """Return the matrix with its nodes in the order of some names."""
+    place = {name: i for i, name in enumerate(table.extra["id"].tolist())}
+    order = [place[name] for name in names]
+    return table.values.toarray()[np.ix_(order, order)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_edge_list_is_the_graph_with_its_names(name, tmp_path):
+    FILES[name](tmp_path / name)
+    table = io.read_graph(tmp_path / name)
+    np.testing.assert_array_equal(ordered(table, MATRIX.names.tolist()), MATRIX.matrix.toarray())
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_matrix_is_the_graph(name, tmp_path):
+    MATRICES[name](tmp_path / name)
+    table = io.read_graph(tmp_path / name)
+    np.testing.assert_array_equal(table.values.toarray(), MATRIX.matrix.toarray())
+
+
+@pytest.mark.parametrize("output", ["out.csv", "out.npz", "out.parquet", "out.h5ad"])
+def test_the_embedding_has_one_row_for_each_node_and_score_confirms_it(output, tmp_path, capsys):
+    edges, out = csv(tmp_path / "edges.csv"), tmp_path / output
+    assert main(["embed", str(edges), "--graph", "-o", str(out), "--method", "heat-sketch"]) == 0
+    assert "77 nodes, 254 edges" in capsys.readouterr().out
+    found = io.formats.read_embedding(out)
+    assert found.metadata["parameters"]["affinity"] == "precomputed"
+    assert found.metadata["parameters"]["filter"] == "heat"
+    table = io.read_graph(edges)
+    assert found.extra["id"].tolist() == table.extra["id"].tolist()
+    sketch = hs.HeatSketch(affinity="precomputed", filter="heat", random_state=0)
+    values = found.values[:, -32:]
+    np.testing.assert_allclose(values, sketch.fit_transform(hs.Graph(table.values)), rtol=1e-12)
+    assert main(["score", str(edges), str(out), "--json"]) == 0
+    said = capsys.readouterr()
+    assert '"filter": "heat"' in said.out
+    assert "was not made from" not in said.err
+
+
+def test_an_entry_of_obsp(tmp_path, capsys):
+    path, out = h5ad(tmp_path / "graph.h5ad"), tmp_path / "out.h5ad"
+    assert main(["embed", str(path), "--graph", "other", "-o", str(out)]) == 0
+    both = io.read_table(out, key="obsm/X_heatsketch")
+    made = hs.HeatEmbedding(affinity="precomputed", filter="heat", random_state=0)
+    np.testing.assert_allclose(both.values, made.fit_transform(2 * MATRIX.matrix), rtol=1e-9)
+    with pytest.raises(ValueError, match=r"obsp/distances of .* holds distances, not weights"):
+        io.read_graph(path, key="distances")
+    with pytest.raises(ValueError, match="did you mean 'connectivities'"):
+        io.read_graph(path, key="conectivities")
+    again = ["embed", str(out), "--graph", "--in-place"]
+    assert main(again) == 1
+    assert "has an entry 'X_heatsketch' in obsm already" in capsys.readouterr().err
+    assert main([*again, "--force"]) == 0
+    table = io.read_graph(path, label="kind")
+    assert (table.label, table.extra["index"][0]) == ("kind", "Napoleon")
+
+
+def test_nodes_without_edges_and_components_are_named_in_what_is_said(tmp_path, capsys):
+    A = sparse.block_diag([np.ones((4, 4)), np.ones((3, 3)), np.zeros((1, 1))])
+    mmwrite(tmp_path / "g.mtx", A)
+    out = tmp_path / "o.csv"
+    assert main(["embed", str(tmp_path / "g.mtx"), "--graph", "-o", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "1 node(s) without edges stay where they are" in said.out
+    assert "More edges would connect them" in said.err
+    assert io.read_table(out).values.shape == (8, 2)
+
+
+def text(lines, name="e.csv"):
+    def write(folder):
+        (folder / name).write_text(lines)
+        return folder / name
+
+    return write
+
+
+MTX = "%%MatrixMarket matrix coordinate real general\n"
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (text("a\nb\n"), "has 1 column(s) (x0); an edge list has two of names"),
+        (text("a,b,1,2020\nb,c,1,2021\n"), "leave others out with exclude (--exclude)"),
+        (text("a,b,1\nb,c,two\n"), "the weight of edge 1 of"),
+        (text("a,b,1\nb,c,-2\n"), "edge ('b', 'c') has the weight -2; pass non-negative"),
+        (text("a,b,nan\nb,c,1\n"), "contain NaN: that of edge ('a', 'b')"),
+        (text("b,a,1\nb,,1\n"), "edge 1 of"),
+        (text("b,a,+1\nb,c,\n"), "the weight of edge 1 of"),
+        (text("a,b\nc,d\n"), "(a, b) may be a header or an edge; pass header=True (--header)"),
+        (text("source,target\n"), "has no edges"),
+        (text("", "g.mtx"), "cannot be read"),
+        (text(f"{MTX}3 4 1\n1 2 5\n", "g.mtx"), "holds a table (3, 4); a graph is a matrix (n, n)"),
+        (text(f"{MTX}3 3 1\n1 9 5\n", "g.mtx"), "out of bounds"),
+        (text(f"{MTX}3 3 2\n1 2 5\n", "g.mtx"), "Truncated"),
+        (text(f"{MTX}900000000000 900000000000 1\n1 2 5\n", "g.mtx"), "would unpack"),
+        (text(f"{MTX}12 12 2\\n1 1 8.6\\0\\0\\0\\n1 2 9\\n", "g.mtx"), "cannot be read"),
+        (text(f"{MTX}2 2 1\n1 2 -5\n", "g.mtx"), "Negative values"),
+        (text("x", "g.gml"), "is not a file of a graph; choose from .csv"),
+    ],
+)
+def test_what_is_refused(write, message, tmp_path, capsys):
+    path = write(tmp_path)
+    assert main(["embed", str(path), "--graph", "-o", str(tmp_path / "o.npz")]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "o.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--graph", "--affinity", "knn"], "--affinity is about points, but INPUT is a graph"),
+        (["--graph", "--standardize"], "--standardize is for points, but INPUT is a graph"),
+        (["--graph", "--method", "pca"], "--graph is not an option of pca; it belongs to heat-emb"),
+        (["--graph", "other"], "--graph other names an entry of obsp in .h5ad; pass --graph alone"),
+    ],
+)
+def test_options_that_do_not_go_with_a_graph(options, message, tmp_path, capsys):
+    edges = csv(tmp_path / "edges.csv")
+    assert main(["embed", str(edges), "-o", str(tmp_path / "o.npz"), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ("a,b\nb,c\n", "abc"),  # b is a node: no header
+        ("from,b\nb,from\n", ["from", "b"]),  # so is this one
+        ("source,target\na,b\n", "ab"),
+        ("one,two,weight\na,b,1\n", "ab"),
+        ("# FromNodeId\tToNodeId\n3\t1\n1\t007\n", ["3", "1", "007"]),
+        ("a, b\n b,c \n", "abc"),
+        ("1;2;0,5\n2;3;1,5\n", "123"),
+    ],
+)
+def test_the_first_row_is_a_header_or_an_edge(lines, names, tmp_path):
+    path = text(lines)(tmp_path)
+    found = io.read_graph(path, decimal="," if ";" in lines else ".").extra["id"]
+    assert found.tolist() == list(names)
+
+
+def test_columns_by_name_are_left_out(tmp_path):
+    edges = [(*edge, "1862") for edge in EDGES]
+    path = csv(tmp_path / "dated.csv", header="source,target,weight,year", edges=edges)
+    table = io.read_graph(path, exclude="year")
+    np.testing.assert_array_equal(ordered(table, MATRIX.names.tolist()), MATRIX.matrix.toarray())
+    table = io.read_graph(path, exclude=["year", "weight"])
+    assert set(table.values.data.tolist()) == {1.0}
