@@ -30,6 +30,7 @@ LAYERS = (
         "plot",
         "comparison",
         "__init__",
+        "anndata",
         "experiments",
         "cli",
         "__main__",

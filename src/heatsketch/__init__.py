@@ -41,7 +41,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME_OF, "classical", "datasets", "metrics", "uncertainty"])
+__all__ = sorted([*_HOME_OF, "anndata", "classical", "datasets", "metrics", "uncertainty"])
 
 
 def __getattr__(name: str) -> Any:

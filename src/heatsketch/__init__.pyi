@@ -1,6 +1,6 @@
 """The public names, for type checkers; `__init__.py` imports them when they are first used."""
 
-from heatsketch import classical, datasets, metrics, uncertainty
+from heatsketch import anndata, classical, datasets, metrics, uncertainty
 from heatsketch._checks import (
     CertificateError,
     ConvergenceWarning,
@@ -78,6 +78,7 @@ __all__ = [
     "ScaleWarning",
     "Scaled",
     "Sparse",
+    "anndata",
     "bistochastic_normalize",
     "classical",
     "columns_for",

@@ -1,0 +1,294 @@
+"""heatsketch.anndata: the same numbers as the estimators give, where scanpy looks for them."""
+
+import warnings
+
+import anndata as ad
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+
+import heatsketch as hs
+
+N, GENES = 90, 60
+RNG = np.random.default_rng(3)
+CENTRES = np.repeat(RNG.normal(size=(3, GENES)) * 0.5, N // 3, axis=0)
+COUNTS = RNG.poisson(np.exp(CENTRES / 2)).astype(np.float32)
+
+
+def cells(genes=GENES, pca=True, form=np.asarray):
+    adata = ad.AnnData(form(COUNTS[:, :genes]))
+    adata.obs["kind"] = pd.Categorical(np.repeat(["a", "b", "c"], N // 3))
+    adata.layers["logs"] = form(np.log1p(COUNTS[:, :genes]))
+    if pca:
+        adata.obsm["X_pca"] = np.linalg.svd(COUNTS - COUNTS.mean(0))[0][:, :12] * 10
+    nearest = NearestNeighbors(n_neighbors=9).fit(adata.obsm.get("X_pca", COUNTS))
+    adata.obsp["distances"] = nearest.kneighbors_graph(mode="distance")
+    W = nearest.kneighbors_graph(mode="connectivity")
+    adata.obsp["connectivities"] = sparse.csr_matrix(W.maximum(W.T))
+    return adata
+
+
+FUNCTIONS = {
+    "heat": (hs.anndata.heat_embedding, hs.HeatEmbedding, 2),
+    "heat_sketch": (hs.anndata.heat_sketch, hs.HeatSketch, 32),
+    "diffusion_map": (hs.anndata.diffusion_map, hs.DiffusionMap, 15),
+}
+every_function = pytest.mark.parametrize("key", FUNCTIONS)
+
+
+@every_function
+def test_it_is_the_estimator_on_the_principal_components(key, tmp_path):
+    function, make, k = FUNCTIONS[key]
+    adata = cells()
+    assert function(adata) is None
+    model = make(k, random_state=0).fit(adata.obsm["X_pca"])
+    assert_array_equal(adata.obsm[f"X_{key}"], model.embedding_)
+    assert adata.obsm[f"X_{key}"].shape == (N, k)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    said = ad.read_h5ad(tmp_path / "cells.h5ad").uns[key]
+    assert said["method"] == make.__name__
+    assert said["version"] == hs.__version__
+    assert said["params"]["n_neighbors"] == 15
+    assert said["time"] == getattr(model, "time_", model.time)
+    if key == "heat":
+        assert said["distortion"]["log_L"] == model.distortion_.log_L
+        assert said["distortion"]["within"]["1.5"] == model.distortion_.within[1.5]
+    if key == "diffusion_map":
+        assert_array_equal(said["eigenvalues"], model.eigenvalues_)
+
+
+def read_by(adata, **where):
+    """Return what a sketch is of: its coordinates tell inputs from each other."""
+    hs.anndata.heat_sketch(adata, 4, **where)
+    return adata.obsm["X_heat_sketch"]
+
+
+def sketch(X):
+    return hs.HeatSketch(4, random_state=0).fit_transform(X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_the_representation_is_the_one_that_scanpy_takes(form):
+    few, many = cells(50, form=form), cells(form=form)
+    pca = many.obsm["X_pca"]
+    assert_array_equal(read_by(few), sketch(few.X))
+    assert_array_equal(read_by(many), sketch(pca))
+    assert_array_equal(read_by(many, n_pcs=5), sketch(pca[:, :5]))
+    assert_array_equal(read_by(many, n_pcs=0), sketch(many.X))
+    assert_array_equal(read_by(many, use_rep="X"), sketch(many.X))
+    assert_array_equal(read_by(few, use_rep="X_pca", n_pcs=3), sketch(pca[:, :3]))
+    assert_array_equal(read_by(many, layer="logs"), sketch(many.layers["logs"]))
+    many.obsm["frame"] = pd.DataFrame(pca, index=many.obs_names)
+    assert_array_equal(read_by(many, use_rep="frame"), sketch(pca))
+    with pytest.warns(UserWarning, match="no X_pca.* all 60 genes.*sc.pp.pca"):
+        assert_array_equal(read_by(cells(pca=False, form=form)), sketch(many.X))
+
+
+@every_function
+def test_a_graph_of_the_cells_is_used_as_it_is(key):
+    function, make, k = FUNCTIONS[key]
+    adata = cells()
+    function(adata, obsp="connectivities", filter="heat")
+    options = {"affinity": "precomputed", "filter": "heat", "random_state": 0}
+    by_hand = make(k, **options).fit_transform(adata.obsp["connectivities"])
+    assert_array_equal(adata.obsm[f"X_{key}"], by_hand)
+    assert adata.uns[key]["params"]["obsp"] == "connectivities"
+
+
+@every_function
+def test_distances_that_are_there_are_the_neighbours(key):
+    function, make, k = FUNCTIONS[key]
+    adata = cells()
+    function(adata, obsp="distances")
+    known = {"neighbors": adata.obsp["distances"], "n_neighbors": 9, "random_state": 0}
+    assert_array_equal(adata.obsm[f"X_{key}"], make(k, **known).fit_transform(adata.obsm["X_pca"]))
+    assert adata.uns[key]["params"]["n_neighbors"] == 9
+
+
+def test_neighbours_are_the_nearest_cells(tmp_path):
+    adata = cells()
+    assert hs.anndata.neighbors(adata, 7, key_added="near") is None
+    said = adata.uns["near"]
+    assert said["connectivities_key"] == "near_connectivities"
+    assert said["params"]["n_neighbors"] == 7
+    near = NearestNeighbors(n_neighbors=7).fit(adata.obsm["X_pca"])
+    expected = near.kneighbors_graph(mode="distance")
+    found = adata.obsp["near_distances"]
+    assert_allclose(found.toarray(), expected.toarray(), rtol=1e-5)
+    W = adata.obsp["near_connectivities"].toarray()
+    assert_array_equal(W, W.T)
+    assert_array_equal(np.diag(W), 0)
+    assert_array_equal(W > 0, (expected.maximum(expected.T)).toarray() > 0)
+    scales = np.sort(expected.data.reshape(N, 7), axis=1)[:, 7 // 2 - 1]
+    i, j = np.nonzero(expected.toarray())
+    gauss = np.exp(-(expected.toarray()[i, j] ** 2) / (scales[i] * scales[j]))
+    assert_allclose(W[i, j], gauss, rtol=1e-4)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    hs.anndata.heat_embedding(adata, obsp="near_connectivities", filter="heat")
+
+
+@pytest.mark.parametrize("metric", ["cosine", "correlation"])
+def test_neighbours_in_a_metric(metric):
+    adata = cells()
+    hs.anndata.neighbors(adata, 5, metric=metric)
+    near = NearestNeighbors(n_neighbors=5, metric=metric).fit(adata.obsm["X_pca"])
+    expected = np.sqrt(2 * near.kneighbors_graph(mode="distance").toarray())
+    assert_allclose(adata.obsp["distances"].toarray(), expected, rtol=1e-4)
+
+
+def test_equal_cells_have_rows_of_their_own():
+    adata = cells()
+    adata.obsm["X_pca"][10:14] = adata.obsm["X_pca"][9]
+    hs.anndata.neighbors(adata, 3)
+    W = adata.obsp["connectivities"]
+    assert W.shape == (N, N)
+    assert_array_equal(W[9:14][:, 9:14].toarray(), 1 - np.eye(5))
+    assert_array_equal(W[9].toarray()[0, 14:], W[12].toarray()[0, 14:])
+    assert_array_equal(np.diff(adata.obsp["distances"].indptr), 3)
+    assert adata.obsp["distances"].diagonal().sum() == 0
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_a_backed_object(form, tmp_path):
+    adata = cells(form=form)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = ad.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    for where in ({}, {"use_rep": "X"}, {"obsp": "connectivities"}, {"layer": "logs"}):
+        assert_array_equal(read_by(backed, **where), read_by(adata, **where))
+    copied = hs.anndata.heat_sketch(backed, 4, use_rep="X", copy=True)
+    assert not copied.isbacked
+    assert_array_equal(copied.obsm["X_heat_sketch"], read_by(adata, use_rep="X"))
+    small = hs.memory.memory_budget(1e3)
+    with small, pytest.raises(MemoryError, match=r"numbers of the file.*pass use_rep"):
+        hs.anndata.heat_sketch(backed, 4, use_rep="X")
+    backed.file.close()
+
+
+def test_a_copy_leaves_the_original_as_it_is():
+    adata = cells()
+    for function in (*(f for f, _, _ in FUNCTIONS.values()), hs.anndata.neighbors):
+        copied = function(adata, copy=True)
+        assert set(copied.uns)
+        assert not set(adata.uns)
+        assert set(adata.obsm) == {"X_pca"}
+        assert set(adata.obsp) == {"distances", "connectivities"}
+
+
+@pytest.mark.filterwarnings("ignore::anndata.ImplicitModificationWarning")
+def test_a_view_becomes_an_object_of_its_own():
+    adata = cells()
+    some = adata[::2]
+    hs.anndata.heat_sketch(some, 4)
+    assert_array_equal(some.obsm["X_heat_sketch"], sketch(adata.obsm["X_pca"][::2]))
+    assert "X_heat_sketch" not in adata.obsm
+
+
+def test_pseudotime_is_that_of_the_estimator_in_obs(tmp_path):
+    adata = cells()
+    late = hs.DiffusionMap(random_state=0).fit(adata.obsm["X_pca"]).pseudotime(4).value
+    adata.uns["iroot"] = 4
+    hs.anndata.pseudotime(adata)
+    assert_allclose(adata.obs["heat_pseudotime"], late, rtol=1e-9)
+    adata.obs_names = [f"cell {i}" for i in range(N)]
+    for root in (4, "cell 4", ["cell 4"], np.arange(N) == 4):
+        hs.anndata.pseudotime(adata, root, key_added="again")
+        assert_allclose(adata.obs["again"], late, rtol=1e-9)
+    hs.anndata.pseudotime(adata, ["cell 4", "cell 6"], time=1, obsp="connectivities")
+    model = hs.DiffusionMap(affinity="precomputed").fit(adata.obsp["connectivities"])
+    assert_allclose(adata.obs["heat_pseudotime"], model.pseudotime([4, 6], time=1).value, rtol=1e-9)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    said = ad.read_h5ad(tmp_path / "cells.h5ad").uns["heat_pseudotime"]
+    assert (said["time"], said["root"].tolist()) == (1, [4, 6])
+    with pytest.raises(ValueError, match="root='cell x' is the name of 0 cells; pass one of obs_n"):
+        hs.anndata.pseudotime(adata, "cell x")
+    del adata.uns["iroot"]
+    with pytest.raises(ValueError, match=r"There is no root; .*uns\[\"iroot\"\]"):
+        hs.anndata.pseudotime(adata)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"use_rep": "X_pcb"}, "adata.obsm has no 'X_pcb'.*did you mean 'X_pca'"),
+        ({"obsp": "weights"}, "adata.obsp has no 'weights'; choose from .*connectivities"),
+        ({"layer": "log"}, "adata.layers has no 'log'.*did you mean 'logs'"),
+        ({"n_pcs": 20}, "n_pcs=20 but X_pca has 12 columns; pass n_pcs <= 12"),
+        ({"use_rep": "X_pca", "obsp": "connectivities"}, "pass one of them"),
+        ({"use_rep": "X_pca", "layer": "logs"}, "pass one"),
+        ({"n_pcs": -1}, "n_pcs=-1"),
+    ],
+)
+def test_what_is_refused(where, message):
+    with pytest.raises(ValueError, match=message):
+        hs.anndata.heat_embedding(cells(), **where)
+
+
+def test_points_are_no_anndata():
+    with pytest.raises(TypeError, match="of type ndarray; pass an AnnData, or its points to an"):
+        hs.anndata.heat_embedding(COUNTS)
+
+
+# With scanpy
+
+
+@pytest.fixture(scope="module")
+def blood():
+    sc = pytest.importorskip("scanpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sc.datasets.pbmc68k_reduced()
+
+
+def test_neighbours_of_scanpy_give_what_the_same_graph_gives_by_hand(blood):
+    sc = pytest.importorskip("scanpy")
+    adata = blood.copy()
+    sc.pp.neighbors(adata, n_neighbors=12)
+    hs.anndata.heat_embedding(adata, obsp="connectivities", key_added="graph")
+    hs.anndata.heat_embedding(adata, obsp="distances", key_added="near")
+    graph = sparse.csr_matrix(adata.obsp["connectivities"], dtype=float)
+    near = sparse.csr_matrix(adata.obsp["distances"])
+    by_hand = hs.HeatEmbedding(affinity="precomputed", random_state=0).fit_transform(graph)
+    assert_allclose(adata.obsm["X_graph"], by_hand, rtol=1e-12)
+    model = hs.HeatEmbedding(neighbors=near, n_neighbors=11, random_state=0)
+    assert_allclose(adata.obsm["X_near"], model.fit_transform(adata.obsm["X_pca"]), rtol=1e-12)
+
+
+def test_the_diffusion_map_is_that_of_scanpy(blood):
+    sc = pytest.importorskip("scanpy")
+    adata = blood.copy()
+    sc.pp.neighbors(adata)
+    sc.tl.diffmap(adata, n_comps=6)
+    hs.anndata.diffusion_map(adata, 5, obsp="connectivities", normalization="symmetric")
+    theirs, ours = adata.obsm["X_diffmap"][:, 1:], adata.obsm["X_diffusion_map"]
+    cosines = np.abs((theirs * ours).sum(axis=0))
+    cosines /= np.linalg.norm(theirs, axis=0) * np.linalg.norm(ours, axis=0)
+    assert_allclose(cosines, 1, atol=1e-4)
+    values = adata.uns["diffusion_map"]["eigenvalues"]
+    assert_allclose(adata.uns["diffmap_evals"][1:], values, rtol=1e-4)
+
+
+def test_pseudotime_of_one_step_is_that_of_scanpy(blood):
+    sc = pytest.importorskip("scanpy")
+    adata = blood.copy()
+    adata.uns["iroot"] = 7
+    sc.pp.neighbors(adata)
+    sc.tl.diffmap(adata)
+    sc.tl.dpt(adata)
+    options = {"time": 1, "obsp": "connectivities"}
+    hs.anndata.pseudotime(adata, **options)
+    both = adata.obs[["dpt_pseudotime", "heat_pseudotime"]]
+    assert both.corr("spearman").iloc[0, 1] > 0.9
+
+
+def test_tools_of_scanpy_run_on_our_neighbours(blood):
+    sc = pytest.importorskip("scanpy")
+    adata = blood.copy()
+    hs.anndata.neighbors(adata)
+    sc.tl.umap(adata)
+    assert adata.obsm["X_umap"].shape == (700, 2)
+    sc.tl.diffmap(adata)
+    hs.anndata.heat_embedding(adata)
+    sc.pl.embedding(adata, "heat", color="bulk_labels", show=False)
