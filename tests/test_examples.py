@@ -52,6 +52,22 @@ def test_example_runs_and_says_a_few_lines(name, tmp_path):
     assert 1 <= len(result.stdout.splitlines()) <= 3
 
 
+def test_graphs_draws_where_it_is_told(tmp_path):
+    result = run(tmp_path, EXAMPLES / "graphs.py", "here.png")
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == 3
+    assert (tmp_path / "here.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_cells_runs_where_scanpy_is(tmp_path):
+    pytest.importorskip("scanpy")
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / "cells.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.slow
 def test_digits_draws_where_it_is_told(tmp_path):
     pytest.importorskip("matplotlib")
