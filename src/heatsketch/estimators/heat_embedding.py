@@ -95,9 +95,9 @@ random_state, memory
     -----
     New points are mapped exactly as the training points: y(x) = Σ_j a(x, x_j) H_j, with the same H.
     The rows that the map is learned from are chosen by their values, not by their order: other
-    orders differ by rounding and by ties between neighbours. At the time chosen this moves points by
-    some hundredths of their size (digits 6 %, a roll 2 %); at a time at which two dimensions keep
-    few distances another map may be as good, and be found.
+    orders differ by rounding and by ties between neighbours. At the time chosen this moves points
+    by some hundredths of their size (digits 6 %, a roll 2 %); at a time at which two dimensions
+    keep few distances another map may be as good, and be found.
 
     Nothing diffuses between the components of a graph. In the Markov and the bistochastic form each
     has a map of its own, which keeps the distances within it, and they stand side by side in rows,
