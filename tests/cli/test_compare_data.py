@@ -103,6 +103,23 @@ def test_other_points_are_samples(files, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_other_is_read_in_the_units_of_input(files, capsys):
+    """Standardised by itself, a data set that is moved and stretched would be the same one."""
+    folder, first, _, X, _ = files
+    moved = write(folder / "moved.csv", 5 + 3 * X, [f"q{i}" for i in range(40)])
+    units = (X.mean(axis=0), X.std(axis=0))
+    found = hs.uncertainty.sample_discrepancy(
+        *((P - units[0]) / units[1] for P in (X, 5 + 3 * X)),
+        time=4,
+        n_components=16,
+        n_neighbors=6,
+        rng=0,
+    )
+    lines = said(capsys, first, moved, "--standardize")
+    assert lines["discrepancy"].startswith(f"{found.value:.4g} (")
+    assert float(lines["p-value"].split(",")[0]) < 0.05
+
+
 def test_what_cannot_be_compared_is_an_error(files, capsys):
     folder, first, second, _, _ = files
     np.save(folder / "wide.npy", cloud(40, 5))

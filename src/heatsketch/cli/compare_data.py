@@ -12,16 +12,25 @@ import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch._typing import Array
 from heatsketch.cli.arguments import add_diffusion, number, positive
-from heatsketch.cli.files import add_force, add_input, check_output, check_plot, read_input
+from heatsketch.cli.files import (
+    add_force,
+    add_input,
+    check_output,
+    check_plot,
+    read_input,
+    reading,
+)
 from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.comparison.methods import defaults
 from heatsketch.io.files import write_atomically
+from heatsketch.io.formats import read_like
 from heatsketch.io.table import is_id
 from heatsketch.uncertainty import sample_discrepancy
 
 COLUMNS = ("id", "discrepancy", "low", "high")
 SAMPLE_COLUMNS = ("file", "id", "discrepancy")
 SUFFIXES = (".csv", ".tsv", ".txt")
+FEATURE_OPTIONS = ("features", "exclude", "standardize")
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -57,12 +66,7 @@ def run(args: argparse.Namespace) -> None:
         check_output(args, args.output, SUFFIXES)
     check_plot(args)
     first = read_input(args)
-    second = read_input(argparse.Namespace(**vars(args) | {"input": args.other}))
-    if first.columns != second.columns:
-        raise ValueError(
-            f"{first.source} and {second.source} have different features; name those of both with "
-            "--features."
-        )
+    second = _read_other(args, first)
     ids = [_ids(args, table) for table in (first, second)]
     lines, rows, picture = (
         _same_points(args, first, second, ids)
@@ -80,6 +84,21 @@ def run(args: argparse.Namespace) -> None:
         plot.scatter(Y, values, title=title, path=args.plot)
     written = ", ".join(str(path) for path in (args.output, args.plot) if path)
     print_lines(lines | ({"written": written} if written else {}))
+
+
+def _read_other(args: argparse.Namespace, first: io.Table) -> io.Table:
+    """Read OTHER in the units of INPUT: in units of its own a shift of all points would vanish."""
+    second = read_input(argparse.Namespace(**vars(args) | {"input": args.other}))
+    if first.columns != second.columns:
+        raise ValueError(
+            f"{first.source} and {second.source} have different features; name those of both with "
+            "--features."
+        )
+    if not args.standardize and args.missing != "median":
+        return second
+    options = reading(args)
+    how = {name: options[name] for name in options if name not in FEATURE_OPTIONS}
+    return read_like(args.other, first.learned, **how)
 
 
 def _same_points(
