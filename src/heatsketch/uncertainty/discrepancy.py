@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,9 +52,9 @@ class Discrepancy:
 
     value: float
     standard_error: float
-    per_point: Array
+    per_point: Array = field(repr=False)
     size: float
-    ids: Array | None
+    ids: Array | None = field(repr=False)
     p_value: float | None
     n_components: int
     square: float
