@@ -123,6 +123,7 @@ def test_an_entry_of_obsp(tmp_path, capsys):
     assert (table.label, table.extra["index"][0]) == ("kind", "Napoleon")
 
 
+@pytest.mark.filterwarnings("default::UserWarning")
 def test_nodes_without_edges_and_components_are_named_in_what_is_said(tmp_path, capsys):
     A = sparse.block_diag([np.ones((4, 4)), np.ones((3, 3)), np.zeros((1, 1))])
     mmwrite(tmp_path / "g.mtx", A)

@@ -131,6 +131,7 @@ def test_equidistant_points_come_to_stand_on_a_line_at_equal_steps():
     assert_allclose(steps, steps.mean(), rtol=0.01)
 
 
+@pytest.mark.filterwarnings("ignore:1 component.s. of the graph are bipartite")
 @pytest.mark.parametrize("time", [600, 601])
 def test_on_an_even_cycle_a_long_walk_knows_the_parity_alone(time):
     # cos(2πj/n)^t vanishes but for j = 0, the trivial direction, and n/2: λ = -1, ψ = ±1.

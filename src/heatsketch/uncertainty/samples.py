@@ -129,13 +129,15 @@ def sample_discrepancy(
     two samples in a sketch of one graph on all points, which does not know the labels; `p_value` is
     the share of the labellings, the given one included, with a larger or equal one. It is exact for
     independent points (not for cells of few donors, or frames of one film), at any number of them.
+    It sees what walks of this time keep: where curves that differ are so near to each other that
+    they share neighbours, a smaller time, or more points, sees more.
 
     Cost: three graphs, t products by each, and `n_permutations` sums of (n + m) k numbers.
 
     Examples
     --------
     >>> import heatsketch as hs
-    >>> (X, _), (Z, _) = (hs.datasets.circle(100, rng=seed) for seed in (0, 1))
+    >>> (X, _), (Z, _) = (hs.datasets.circle(300, rng=seed) for seed in (0, 1))
     >>> same = hs.uncertainty.sample_discrepancy(X, Z, rng=0)
     >>> other = hs.uncertainty.sample_discrepancy(X, Z * [1, 0.6], rng=0)
     >>> same.value < other.value, same.p_value > 0.01 >= other.p_value
