@@ -31,6 +31,7 @@ LAYERS = (
         "comparison",
         "__init__",
         "anndata",
+        "reports",
         "experiments",
         "cli",
         "__main__",

@@ -29,6 +29,7 @@ _HOMES = {
         *("Affine", "Deflated", "Dense", "Graph", "Kernel", "LinearMap", "LowRank", "Scaled"),
         *("Sparse", "graph"),
     ),
+    "reports.writer": ("report",),
     "scales.bandwidth": ("ksum",),
     "scales.connecting_scale": ("connecting_epsilon",),
     "scales.density": ("density_estimate",),

@@ -38,6 +38,7 @@ from heatsketch.operators import (
     Sparse,
     graph,
 )
+from heatsketch.reports.writer import report
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.scales.connecting_scale import connecting_epsilon
 from heatsketch.scales.density import density_estimate
@@ -101,6 +102,7 @@ __all__ = [
     "load_model",
     "markov_normalize",
     "metrics",
+    "report",
     "save_model",
     "sketch",
     "sketch_interval",

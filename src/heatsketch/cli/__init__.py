@@ -1,4 +1,4 @@
-"""The command line: embed a file, compare methods, score an embedding, choose a bandwidth, …
+"""The command line: embed a file, show it in a page, compare methods, score an embedding, …
 
 One module per command: `add` declares its arguments, `run` does its work. They share `arguments`
 (the options of the methods), `files` (input and output) and `reporting` (what is printed). Only
@@ -23,6 +23,7 @@ COMMANDS = {
     "embed": "embed a file of points",
     "transform": "place the points of a file by a model that embed has kept",
     "info": "say what a model in a file is",
+    "report": "embed a file of points, and show it in an interactive page of HTML",
     "compare": "compare several methods on the same points, in a table and a picture",
     "compare-data": "say how much the diffusions on two files of points differ, and where",
     "score": "measure how an embedding distorts the diffusion distance",
@@ -58,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args, unknown = _parser(argv).parse_known_args(argv)
         if unknown:
             args.refuse(unknown)
+        args.words = argv
         return _run(args)
     except SystemExit as stop:  # argparse ends --help, --version and wrong usage this way
         return stop.code if isinstance(stop.code, int) else 2

@@ -39,18 +39,16 @@ from heatsketch.cli.files import (
 )
 from heatsketch.cli.models import save
 from heatsketch.cli.provenance import record
-from heatsketch.cli.reporting import kept, logger, print_lines
+from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
 from heatsketch.io.files import check_target, listed
 from heatsketch.io.formats import DEFAULT_KEY, STDOUT, check_key
 from heatsketch.isometry.learn import OBJECTIVES
 from heatsketch.metrics import knn_accuracy
 from heatsketch.operators import Graph
+from heatsketch.reports.summary import parameters, summary
 
 TITLE_PARAMETERS = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
-# A sketch is right on average whatever its columns hold; that would take as long as it took itself.
-EXPLAINING = ("heat-embedding", "diffusion-map")
-PROBES = 8  # for more than 2,048 points
 AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
 
@@ -63,6 +61,23 @@ def add(commands: Any) -> argparse.ArgumentParser:
     written = "file to write the embedding to; - for .csv on standard output"
     add("-o", "--output", type=Path, metavar="FILE", help=written)
     add("--in-place", action="store_true", help="add the embedding to INPUT, which is .h5ad")
+    add_method(command)
+    model = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
+    add("--save-model", type=Path, metavar="FILE", help=model)
+    add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
+    add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
+    add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
+    add_columns(command)
+    add("--dry-run", action="store_true", help="print the memory that the run needs, and stop")
+    limit = "refuse to start a run that needs more memory"
+    add("--memory-budget", type=_gigabytes, metavar="GB", help=limit)
+    add_force(command)
+    return command
+
+
+def add_method(command: argparse.ArgumentParser) -> None:
+    """Add the choice of a method, and the options of all methods."""
+    add = command.add_argument
     method = f"how to embed the points (default {DEFAULT_METHOD})"
     add("--method", choices=ESTIMATORS, default=DEFAULT_METHOD, help=method)
     add_option(command, "n_components", type=or_rule(number), metavar="K")
@@ -79,22 +94,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_option(command, "max_features", type=positive, metavar="R")
     add_diffusion(command)
     add_classical(command)
-    model = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
-    add("--save-model", type=Path, metavar="FILE", help=model)
-    add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
-    add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
-    add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
-    add_columns(command)
-    add("--dry-run", action="store_true", help="print the memory that the run needs, and stop")
-    limit = "refuse to start a run that needs more memory"
-    add("--memory-budget", type=_gigabytes, metavar="GB", help=limit)
-    add_force(command)
-    return command
 
 
 def run(args: argparse.Namespace) -> None:
     """Embed the points, write and draw the result, print a summary."""
-    options = _method_options(args)
+    options = method_options(args)
+    _check_embed(args, options)
     if args.dry_run:
         if args.method not in memory.PREDICTED_METHODS:
             known = ", ".join(memory.PREDICTED_METHODS)
@@ -120,11 +125,11 @@ def run(args: argparse.Namespace) -> None:
         warn_of_units(vars(args), table)
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
-        Y = _embed(estimator, table, is_graph=args.graph is not None)
+        Y = embedded(estimator, table, is_graph=args.graph is not None)
     written, said = with_columns(args, table, estimator, root)
     seconds = time.monotonic() - start
     _write(args, written, estimator, Y)
-    lines = _summary(args, table, estimator, Y) | said
+    lines = described(args, table, estimator, Y) | said
     lines["seconds"] = f"{seconds:.1f}"
     files = (args.output, args.plot, args.plot_time, args.save_model)
     lines["written"] = ", ".join(str(path) for path in files if path)
@@ -141,7 +146,7 @@ def _check_model(args: argparse.Namespace) -> None:
     check_target(args.save_model, force=args.force, source=args.input)
 
 
-def _embed(estimator: Any, table: io.Table, *, is_graph: bool) -> Array:
+def embedded(estimator: Any, table: io.Table, *, is_graph: bool) -> Array:
     """Return the embedding (n, k); methods that are fitted to labels map unlabelled rows, too."""
     if is_graph:
         return np.asarray(estimator.fit_transform(Graph(table.values)))
@@ -184,7 +189,7 @@ def _gigabytes(text: str) -> float:
     return size * memory.GB
 
 
-def _method_options(args: argparse.Namespace) -> dict[str, Any]:
+def method_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the method's options that were given, or end with a usage error."""
     given = vars(args).items()
     # TSNE has a parameter `method`, which is not this command's option.
@@ -212,11 +217,15 @@ def _method_options(args: argparse.Namespace) -> dict[str, Any]:
         if value in RULE_WORDS and value not in RULES_OF_METHOD.get(args.method, {}).get(name, ()):
             able = [m for m, words in RULES_OF_METHOD.items() if value in words.get(name, ())]
             args.usage_error(f"{flag(name)} {value} belongs to {', '.join(able)}; pass a number")
+    return options
+
+
+def _check_embed(args: argparse.Namespace, options: dict[str, Any]) -> None:
+    """End with a usage error for what this command cannot do with the method."""
     check_columns(args)
     chooses = args.method == "heat-embedding" and options.get("time", "auto") == "auto"
     if args.plot_time is not None and not chooses:
         args.usage_error("--plot-time belongs to heat-embedding --time auto; leave it out")
-    return options
 
 
 def _write(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> None:
@@ -260,7 +269,10 @@ def _title(args: argparse.Namespace, table: io.Table, estimator: Any) -> str:
     return f"{Path(table.source).name}: {', '.join([args.method, *said])}"
 
 
-def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array) -> dict[str, str]:
+def described(
+    args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
+) -> dict[str, str]:
+    """Return what is printed of an embedding."""
     n, d = table.values.shape
     size = f"{n:,} points, {d:,} features"
     if args.graph is not None:
@@ -268,17 +280,9 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
     lines = {
         "input": f"{table.source}: {size}{_aside(table)}",
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
-        "method": f"{args.method}, {_parameters(estimator)}",
+        "method": f"{args.method}, {parameters(estimator)}",
     }
-    if isinstance(getattr(estimator, "time", None), str):
-        lines["time"] = str(estimator.time_)
-    if hasattr(estimator, "epsilon_"):
-        lines["bandwidth"] = _bandwidth(estimator.epsilon_)
-    lines |= _model(getattr(estimator, "diagnostics_", {}))
-    if getattr(estimator, "distortion_", None) is not None:
-        lines["distances"] = _kept(estimator.distortion_)
-    if args.method in EXPLAINING:
-        lines["explained"] = _explained(estimator)
+    lines |= summary(estimator)
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     known = np.empty(0, int) if groups is None else np.flatnonzero(groups[0] >= 0)
     if groups is not None and len(known) > 1 and n <= AGREEMENT_MAX_POINTS:
@@ -291,64 +295,6 @@ def _summary(args: argparse.Namespace, table: io.Table, estimator: Any, Y: Array
     return lines
 
 
-def _explained(estimator: Any) -> str:
-    """Say how much of the diffusion the coordinates hold, at each of the times."""
-    times = np.atleast_1d(estimator.time_)
-    # A share that was asked for is told as it was found.
-    fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": PROBES}
-    try:
-        found = [
-            estimator.explained_diffusion_variance(index=index, **fewer)
-            for index in range(len(times))
-        ]
-    except ValueError as error:  # a time beyond the digits of float32: the embedding is right
-        return f"not known: {error}"
-    k = estimator.embedding_.shape[1] // len(times)
-    words = [share.describe() for share in found]
-    if len(times) > 1:
-        words = [f"at time {t:g} {share}" for t, share in zip(times, words, strict=True)]
-    return f"{', '.join(words)}, by {k} coordinates"
-
-
-def _model(facts: dict[str, Any]) -> dict[str, str]:
-    """Describe the graph or the mixture of the points, or list the other numbers known."""
-    if "mixture_components" in facts:
-        error = facts["distance_error"] / facts["typical_distance"]
-        words = f"{facts['mixture_components']} Gaussians, {facts['n_features']} coordinates"
-        kept = f"within {100 * error:.2g} % of their root mean square"
-        if facts["time_error"] > 0:  # not in closed form
-            kept += f" (estimated); steps known to {100 * facts['time_error']:.2g} %"
-        return {"mixture": words, "distances": kept}
-    if "isolated" not in facts:
-        numbers = {k: v for k, v in facts.items() if isinstance(v, int | float)}
-        return {"found": ", ".join(f"{k} {v:.4g}" for k, v in numbers.items())} if numbers else {}
-    components = facts.get("components", "unknown number of")
-    text = f"{components} connected component(s), {facts['isolated']} isolated point(s)"
-    if "layout" in facts:
-        text += f"; {facts['layout']}: gaps between them mean nothing"
-    return {"graph": text}
-
-
 def _aside(table: io.Table) -> str:
     """Name the columns that are not features, so that a feature among them is noticed."""
     return f" (passed through: {listed(table.extra)})" if table.extra else ""
-
-
-def _kept(distortion: Any) -> str:
-    """Say how well distances are kept, among all points and among those held out."""
-    held_out, line = distortion.held_out_log_L, kept(distortion)
-    return line if math.isnan(held_out) else f"{line}, {held_out:.2f} for points not learned from"
-
-
-def _parameters(estimator: Any) -> str:
-    values = estimator.get_params()
-    return ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
-
-
-def _bandwidth(epsilon: float | Array) -> str:
-    if np.ndim(epsilon) == 0:
-        return "of the given affinity" if np.isnan(epsilon) else f"epsilon {epsilon:.6g}"
-    return (
-        f"local scales from {np.min(epsilon):.4g} to {np.max(epsilon):.4g}, "
-        f"median {np.median(epsilon):.4g}"
-    )

@@ -93,12 +93,6 @@ def print_lines(lines: dict[str, str], stream: TextIO | None = None) -> None:
         print(f"{name:<12} {text}", file=stream)
 
 
-def kept(distortion: Any) -> str:
-    """Say how well an embedding keeps distances: the same line wherever it is measured."""
-    line: str = distortion.describe().removeprefix("distances ")
-    return f"{line}; log L {distortion.log_L:.2f}"
-
-
 def print_json(facts: dict[str, Any]) -> None:
     """Print facts as JSON."""
     print(json.dumps(_plain(facts), indent=2, allow_nan=False))

@@ -12,9 +12,10 @@ from heatsketch import io
 from heatsketch.cli.arguments import add_diffusion, number, or_rule, positive
 from heatsketch.cli.files import add_graph, add_input, graph_options, read_input, warn_of_units
 from heatsketch.cli.provenance import as_written, distance_options, merged, warn_of_other_points
-from heatsketch.cli.reporting import kept, print_json, print_lines
+from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.comparison.methods import defaults
 from heatsketch.comparison.times import checked_time, chosen_time
+from heatsketch.reports.summary import kept
 
 
 def add(commands: Any) -> argparse.ArgumentParser:

@@ -132,13 +132,24 @@ def _strip(x: Array, codes: Array | None) -> Array:
 
 def _principal(F: Array) -> tuple[Array, tuple[str, str]]:
     """Project on the two orthogonal directions of largest variance."""
+    axes, shares = principal_axes(F, 2)
+    names = [principal_name(j, share) for j, share in enumerate(shares)]
+    return (F - F.mean(axis=0, dtype=np.float64)) @ axes, (names[0], names[1])
+
+
+def principal_axes(F: Array, count: int) -> tuple[Array, Array]:
+    """Return the directions (k, count) of largest variance, and the share of each."""
     centred = F.astype(np.float64) - F.mean(axis=0, dtype=np.float64)
     variances, axes = np.linalg.eigh(centred.T @ centred)
-    axes = fix_signs(axes[:, [-1, -2]])  # (k, 2)
+    leading = np.arange(-1, -1 - count, -1)
     variances = np.maximum(variances, 0.0)  # one may be negative by rounding
-    shares = variances[[-1, -2]] / max(variances.sum(), np.finfo(np.float64).tiny)
-    names = [f"principal axis {j + 1} ({100 * share:.0f} %)" for j, share in enumerate(shares)]
-    return centred @ axes, (names[0], names[1])
+    shares = variances[leading] / max(variances.sum(), np.finfo(np.float64).tiny)
+    return fix_signs(axes[:, leading]), shares
+
+
+def principal_name(j: int, share: float) -> str:
+    """Return the name of a principal axis, from 0."""
+    return f"principal axis {j + 1} ({100 * share:.0f} %)"
 
 
 def _points(ax: Any, view: Array, colours: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,268 @@
+"""What a report says of an embedding: plain numbers and text, without any drawing."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch import __version__
+from heatsketch._checks import logger
+from heatsketch._typing import Array
+from heatsketch.metrics import Distortion, diffusion_distortion
+from heatsketch.operators.properties import component_labels
+from heatsketch.plot.scatter import ORDER_SEED, principal_axes, principal_name
+from heatsketch.reports.columns import column, feature_columns, packed, texts
+from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times
+from heatsketch.reports.summary import explained, kept, parameters, summary
+from heatsketch.scales.bandwidth import ksum
+from heatsketch.spectral.heat_trace import heat_trace
+
+MOST_POINTS = 20_000  # of more points a random sample is shown
+CONFIDENCE, COMPONENT = "neighbor_confidence", "component"
+_TRACE_TIMES = 2.0 ** np.arange(11)
+
+
+def collect(
+    est: Any,
+    X: Any = None,
+    *,
+    labels: Mapping[str, Any] | None = None,
+    ids: Mapping[str, Any] | None = None,
+    features: Sequence[str] | None = None,
+    times: Sequence[Any] | None = None,
+    title: str = "",
+    lines: Mapping[str, str] | None = None,
+    command: str = "",
+) -> dict[str, Any]:
+    """Return the facts of a report on a fitted estimator: a tree of text, numbers and `packed`.
+
+    The parameters are those of `report`, with `labels` and `ids` as mappings of names to columns;
+    `features` are names of the columns of X, `lines` stand in place of `summary`.
+    """
+    check_is_fitted(est)
+    _check_one_time(est)
+    Y = est.embedding_
+    distortion = _distortion_of(est)
+    shown = _shown(len(Y), distortion)
+    moved = frames(est, slider_times(est, times), shown)
+    of_points = [*_own_columns(est, shown), *feature_columns(X, _names(est, X, features), shown)]
+    given = [column(str(name), values, shown) for name, values in (labels or {}).items()]
+    known_ids = {str(name): texts(values, shown) for name, values in (ids or {}).items()}
+    return {
+        "title": title or type(est).__name__,
+        "n_points": len(Y),
+        "n_coordinates": Y.shape[1],
+        "shown": None if len(shown) == len(Y) else packed(shown, "i4"),
+        "lines": dict(lines or _lines(est, distortion)),
+        "axes": _axis_names(est),
+        "frames": _frame_facts(moved),
+        "ids": known_ids,
+        "columns": given + of_points,
+        "distortion": None if distortion is None else _distortion_facts(distortion, shown),
+        "ksum": _ksum_facts(est, X),
+        "scales": _scale_facts(est),
+        "explained": _explained_facts(est),
+        "parameters": {name: repr(value) for name, value in est.get_params(deep=False).items()},
+        "versions": versions(),
+        "command": command or _command(est),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the numbers depend on."""
+    return {
+        "heatsketch": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "platform": f"{sys.platform} {platform.machine()}",
+    }
+
+
+def _check_one_time(est: Any) -> None:
+    time: Any = getattr(est, "time_", getattr(est, "time", None))
+    times = np.size(time)
+    if times > 1:
+        raise ValueError(
+            f"est has the coordinates of {times} times side by side; fit it with one time, the "
+            "report moves through others."
+        )
+
+
+def _lines(est: Any, distortion: Distortion | None) -> dict[str, str]:
+    lines = {
+        "input": f"{len(est.embedding_):,} points",
+        "method": f"{type(est).__name__}, {parameters(est)}",
+    }
+    lines |= summary(est)
+    if distortion is not None and "distances" not in lines:
+        lines["distances"] = kept(distortion)
+    return lines
+
+
+def _distortion_of(est: Any) -> Distortion | None:
+    """Return how the embedding keeps the distances of its diffusion, as `score` measures it."""
+    if hasattr(est, "distortion_"):
+        known: Distortion | None = est.distortion_
+        return known
+    diffusion = getattr(est, "diffusion_", None)
+    if diffusion is None or diffusion.diagnostics["flat"]:
+        return None
+    time = getattr(est, "time_", est.time)
+    if time < 1 and est.filter == "power":
+        return None  # there is no such distance
+    logger.info("how distances are kept")
+    log_scale = est.diagnostics_["log_scale"]
+    return diffusion_distortion(
+        est.embedding_, diffusion, time, filter=est.filter, log_scale=log_scale
+    )
+
+
+def _shown(n: int, distortion: Distortion | None) -> Array:
+    """Return the points that are shown, ascending: all, or a sample with the worst pairs."""
+    if n <= MOST_POINTS:
+        return np.arange(n)
+    worst = [] if distortion is None else [p.ravel() for p in distortion.worst_pairs.values()]
+    named = np.unique(np.concatenate(worst)) if worst else np.empty(0, int)
+    others = np.setdiff1d(np.random.default_rng(ORDER_SEED).permutation(n), named)
+    others = np.random.default_rng(ORDER_SEED).permutation(others)[: MOST_POINTS - len(named)]
+    return np.sort(np.concatenate([named, others]))
+
+
+def _own_columns(est: Any, shown: Array) -> list[dict[str, Any]]:
+    """Return what the estimator knows of each point: its component, how certain neighbours are."""
+    found = []
+    if hasattr(type(est), "neighbor_confidence_"):
+        found.append(column(CONFIDENCE, est.neighbor_confidence_, shown))
+    diffusion = getattr(est, "diffusion_", None)
+    if diffusion is not None and diffusion.diagnostics.get("components", 1) > 1:
+        labels = component_labels(diffusion.operator)
+        if labels is not None:
+            found.append(
+                column(COMPONENT, _words_of_components(diffusion.of_inputs(labels)), shown)
+            )
+    return found
+
+
+def _words_of_components(labels: Array) -> Array:
+    """Return a name for each component, the largest first; points alone are named as such."""
+    sizes = np.bincount(labels)
+    rank = np.empty(len(sizes), int)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    digits = len(str(len(sizes)))
+    names = [
+        "isolated" if size == 1 else f"{place + 1:0{digits}d} ({size:,} points)"
+        for place, size in zip(rank, sizes, strict=True)
+    ]
+    return np.array(names, dtype=object)[labels]
+
+
+def _names(est: Any, X: Any, given: Sequence[str] | None) -> Sequence[Any]:
+    """Return the names of the columns of X."""
+    if given is not None or X is None:
+        return given or ()
+    names = getattr(X, "columns", getattr(est, "feature_names_in_", None))
+    width = np.shape(X)[1] if np.ndim(X) == 2 else 0
+    return [f"x{j}" for j in range(width)] if names is None else list(names)
+
+
+def _axis_names(est: Any) -> list[str]:
+    Y = np.asarray(est.embedding_, dtype=float)
+    if Y.shape[1] <= MOST_DIMENSIONS:
+        return [str(name) for name in est.get_feature_names_out()]
+    _, shares = principal_axes(Y, MOST_DIMENSIONS)
+    return [principal_name(j, share) for j, share in enumerate(shares)]
+
+
+def _frame_facts(moved: Any) -> dict[str, Any]:
+    return {
+        "times": [None if t is None else float(t) for t in moved.times],
+        "positions": packed(moved.positions, "f4"),
+        "sizes": moved.sizes.tolist(),
+        "chosen": moved.chosen,
+        "kept": None if moved.kept is None else moved.kept.tolist(),
+    }
+
+
+def _distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
+    place = {int(point): at for at, point in enumerate(shown)}
+    edges, counts = found.histogram
+    return {
+        "line": kept(found),
+        "looked_at": found.looked_at,
+        "edges": edges.tolist(),
+        "counts": counts.tolist(),
+        "within": {f"{factor:g}": share for factor, share in found.within.items()},
+        "worst": {
+            end: [[place[i], place[j]] for i, j in pairs.tolist()]
+            for end, pairs in found.worst_pairs.items()
+        },
+        "ratios": {"expansion": found.expansion, "contraction": found.contraction},
+        "median": found.median,
+    }
+
+
+def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
+    """Return the Ksum curve of the points, with the bandwidth that the estimator has."""
+    metric = getattr(est, "metric", None)
+    precomputed = "precomputed" in (metric, getattr(est, "affinity", None))
+    if X is None or metric is None or precomputed:
+        return None
+    logger.info("the Ksum test")
+    found = ksum(X, metric=metric)
+    used: Any = getattr(est, "epsilon_", np.nan)
+    epsilon = float(used) if np.ndim(used) == 0 else None  # else a scale for each point
+    return {**found._asdict(), "used": epsilon}
+
+
+def _scale_facts(est: Any) -> dict[str, Any] | None:
+    """Return the shares by which a time was chosen, and how many directions are left at times."""
+    diffusion = getattr(est, "diffusion_", None)
+    if diffusion is None or diffusion.diagnostics["flat"]:
+        return None
+    curve = getattr(est, "time_curve_", None)
+    times = _TRACE_TIMES if curve is None else np.asarray(curve.times, dtype=float)
+    trace = heat_trace(diffusion, times, rng=0)
+    low, high = trace.effective_rank_interval
+    shares = None if curve is None else {"values": curve.shares, "wanted": curve.share}
+    return {
+        "times": times,
+        "time": getattr(est, "time_", est.time),
+        "shares": shares,
+        "factor": None if curve is None else curve.factor,
+        "effective_rank": trace.effective_rank,
+        "low": low,
+        "high": high,
+        "n_coordinates": est.embedding_.shape[1],
+        "components": diffusion.diagnostics.get("components", 1),
+    }
+
+
+def _explained_facts(est: Any) -> dict[str, Any] | None:
+    diffusion = getattr(est, "diffusion_", None)
+    if diffusion is None or diffusion.diagnostics["flat"]:
+        return None
+    try:
+        found = explained(est)
+    except ValueError:  # a time beyond the digits of float32, as `summary` says
+        return None
+    return {
+        "line": found.describe(),
+        "ratio": found.ratio,
+        "cumulative": found.cumulative,
+        "low": found.cumulative_low,
+        "high": found.cumulative_high,
+    }
+
+
+def _command(est: Any) -> str:
+    """Return the line of Python that makes the estimator again."""
+    return f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " ")

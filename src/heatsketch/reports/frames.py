@@ -1,0 +1,240 @@
+"""The points of an embedding at other diffusion times, so that they can be moved through them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import orthogonal_procrustes
+from sklearn.base import clone
+
+from heatsketch._checks import logger
+from heatsketch._typing import Array
+from heatsketch.isometry.losses import stress
+from heatsketch.isometry.pairs import dilations, random_pairs
+from heatsketch.isometry.problem import Basis, Problem
+from heatsketch.markov.rows import N_LEADING, leading_pairs
+from heatsketch.metrics.distances import rows_within_pieces
+from heatsketch.neighbors import pair_distances
+from heatsketch.plot.scatter import principal_axes
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block
+from heatsketch.spectral.dense import all_eigenpairs
+
+MOST_DIMENSIONS = 3
+_DOUBLINGS = 4  # of the time, on either side
+_ROWS, _PAIRS, _ITERATIONS = 1_000, 16_000, 60  # that a map is fitted to
+_LEAST_ROWS = 32  # of a component whose map is fitted, and not only followed
+_DIRECTIONS, _RANK = 256, 64
+_LEFT = 1e-3  # weight of a direction next to the first, from which on it counts
+_LEFT_OUT = 1e-2  # weight of the first direction that is not known, up to which it does not
+_SKETCH_COLUMNS = 128
+_DOT = 1e-12  # size of a component next to the largest, below which it is a dot
+
+
+class Frames(NamedTuple):
+    """Positions of points at several times, each on the scale at which the mean square is 1.
+
+    Attributes
+    ----------
+    times : list of numbers
+        Ascending.
+    positions : array (T, m, d)
+        d is 1 to 3.
+    sizes : array (T,)
+        What positions are multiplied by to have diffusion distances: the root mean square radius
+        (of components side by side: within these).
+    chosen : int
+        The index of the time of the embedding, at which it stands as it is (of more than three
+        coordinates on its principal axes).
+    kept : array (T,) or None
+        Of a learned map: the share of the distances of a sample that are within `factor` of the
+        median.
+    """
+
+    times: list[Any]
+    positions: Array
+    sizes: Array
+    chosen: int
+    kept: Array | None = None
+
+
+def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
+    """Return the times of the slider, that of the embedding among them; one if it has no other."""
+    own = getattr(est, "time_", getattr(est, "time", None))
+    diffusion = getattr(est, "diffusion_", None)
+    if diffusion is None or diffusion.diagnostics["flat"] or own is None:
+        return [own]
+    if times is not None:
+        return sorted({*times, own})
+    curve = getattr(est, "time_curve_", None)
+    if curve is not None:
+        at = int(np.flatnonzero(curve.times == own)[0])
+        return [t.item() for t in curve.times[max(0, at - _DOUBLINGS) : at + _DOUBLINGS + 1]]
+    if own == 0:
+        return [0, *(2**j for j in range(_DOUBLINGS + 1))]
+    found = [own * 2.0**j for j in range(-_DOUBLINGS, _DOUBLINGS + 1)]
+    if est.filter == "power" and float(own).is_integer():
+        return [int(t) for t in found if t.is_integer()]
+    return [t for t in found if t >= min(own, 1)]
+
+
+def frames(est: Any, times: Sequence[Any], shown: Array) -> Frames:
+    """Return positions of the points `shown` (m,) at the times, of which one is the embedding's.
+
+    Of a sketch and a diffusion map the same random numbers, eigenvectors and axes are used at all
+    times. A learned map is followed from time to time: each one is found from that of the time
+    beside it, and turned to it.
+    """
+    own = getattr(est, "time_", getattr(est, "time", None))
+    at = list(times).index(own)
+    if len(times) == 1:
+        return _still(est, shown)
+    if hasattr(est, "projection_"):
+        return _followed(est, list(times), at, shown)
+    return _of_several_times(est, list(times), at, shown)
+
+
+def _still(est: Any, shown: Array) -> Frames:
+    Y = np.asarray(est.embedding_, dtype=float)
+    view = _centred(Y @ _axes(Y))[None, shown]
+    size = _size(view[0])
+    return Frames([getattr(est, "time_", None)], view / size, np.array([size]), 0)
+
+
+def _of_several_times(est: Any, times: list[Any], at: int, shown: Array) -> Frames:
+    """Fit a copy at all times, which takes the same random numbers."""
+    given = est.embedding_
+    k = given.shape[1]
+    fixed = {"affinity": "precomputed", "neighbors": None, "metric": "euclidean"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sizes at other times do not matter
+        copy = clone(est).set_params(**fixed, time=times, n_components=k).fit(est.diffusion_)
+    blocks = copy.embedding_.astype(float).reshape(len(given), len(times), k)
+    blocks[:, at] = given
+    axes = _axes(blocks[:, at])
+    views = [_centred(blocks[:, t] @ axes)[shown] for t in range(len(times))]
+    scales = np.exp(np.asarray(copy.diagnostics_["log_scale"]))
+    scales[at] = math.exp(est.diagnostics_["log_scale"])
+    sizes = np.array([_size(view) for view in views])
+    positions = np.stack([view / size for view, size in zip(views, sizes, strict=True)])
+    return Frames(times, positions, sizes * scales, at)
+
+
+class _Rows:
+    """Coordinates of points at any time, whose distances are diffusion distances."""
+
+    def __init__(self, est: Any, shown: Array) -> None:
+        compared = rows_within_pieces(est.diffusion_, est.time_, est.filter)
+        self._est, self._shown, self.labels = est, shown, compared.labels
+        self._operator = compared.rows.operator
+        self._known = self._operator.n <= SPECTRAL_LIMIT
+        self._pairs = (
+            all_eigenpairs(self._operator)
+            if self._known
+            else leading_pairs(self._operator, N_LEADING)
+        )
+
+    def at(self, time: Any) -> Block:
+        """Return the coordinates (m, r), divided by e^log_scale, the first ones largest."""
+        rows = self._est.diffusion_.rows(time, filter=self._est.filter)
+        rows = replace(rows, operator=self._operator)
+        values, vectors = self._pairs
+        size = np.abs(rows.filter.scaled(values)[0])
+        used = np.argsort(-size, kind="stable")[:_DIRECTIONS]
+        used = used[size[used] > _LEFT * size.max()]
+        block, left_out = rows.leading((values[used], vectors[:, used]))
+        if not self._known and left_out > _LEFT_OUT:
+            block = rows.sketch(_SKETCH_COLUMNS, 0)
+        return Block(block.values[self._shown].astype(float), block.log_scale)
+
+
+def _followed(est: Any, times: list[Any], at: int, shown: Array) -> Frames:
+    rows = _Rows(est, shown)
+    labels = np.zeros(len(shown), int) if rows.labels is None else rows.labels[shown]
+    parts = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    Y = np.asarray(est.embedding_[shown], dtype=float)
+    centres = np.zeros_like(Y)
+    for part in parts:
+        centres[part] = Y[part].mean(axis=0)
+    inner = {at: Y - centres}
+    kept = {at: _kept_of(est, inner[at], parts, rows.at(times[at]).values)}
+    log_scales = {at: float(est.diagnostics_["log_scale"])}
+    for step in (1, -1):
+        for t in range(at + step, len(times) if step > 0 else -1, step):
+            logger.info("the points at time %g", times[t])
+            block = rows.at(times[t])
+            inner[t], kept[t] = _next(inner[t - step], parts, block.values, est.factor)
+            log_scales[t] = block.log_scale
+    order = range(len(times))
+    sizes = np.array([_size(inner[t]) for t in order])
+    centres = (centres - centres.mean(axis=0)) / sizes[at]
+    positions = np.stack([inner[t] / sizes[t] + centres for t in order])
+    sizes = sizes * np.exp([log_scales[t] for t in order])
+    return Frames(times, positions, sizes, at, np.array([kept[t] for t in order]))
+
+
+def _next(before: Array, parts: list[Array], F: Array, factor: float) -> tuple[Array, float]:
+    """Follow the maps of the parts to the coordinates F (m, r) of another time."""
+    Y, kept, weights = np.zeros_like(before), [], []
+    size = np.abs(F).max(initial=0.0)
+    for part in parts:
+        if np.ptp(F[part], axis=0).max(initial=0.0) <= _DOT * size:
+            continue
+        Y[part], share = _follow(before[part], F[part], factor)
+        kept.append(share)
+        weights.append(len(part) * (len(part) - 1))
+    return Y, float(np.average(kept, weights=weights)) if kept else 1.0
+
+
+def _follow(before: Array, F: Array, factor: float) -> tuple[Array, float]:
+    """Return the image (p, k) of F (p, r) by the map found from that of the time beside it."""
+    some = np.random.default_rng(0).permutation(len(F))[:_ROWS]
+    basis = Basis.of(F[some], _RANK)
+    Z = (F - F[some].mean(axis=0)) @ basis.axes
+    Q = np.linalg.lstsq(Z[some], before[some], rcond=None)[0]
+    i, j, D = _pairs_of(F[some])
+    if len(some) >= _LEAST_ROWS and Q.any():
+        Q = Problem.of(Z[some], i, j, D).descend(Q, stress, _ITERATIONS)
+    Y = _centred(Z @ Q)
+    if Y.any() and before.any():
+        Y = Y @ orthogonal_procrustes(Y, before)[0]
+    found = dilations(Y[some], i, j, D)
+    return Y / math.exp(float(np.median(found.values))), found.share(factor)
+
+
+def _kept_of(est: Any, Y: Array, parts: list[Array], F: Array) -> float:
+    """Return the share of the distances that the embedding keeps, as `_follow` measures it."""
+    kept, weights = [], []
+    for part in parts:
+        some = part[np.random.default_rng(0).permutation(len(part))[:_ROWS]]
+        if len(part) > 1 and np.ptp(F[some], axis=0).any() and Y[some].any():
+            kept.append(dilations(Y[some], *_pairs_of(F[some])).share(est.factor))
+            weights.append(len(part) * (len(part) - 1))
+    return float(np.average(kept, weights=weights)) if kept else 1.0
+
+
+def _pairs_of(F: Array) -> tuple[Array, Array, Array]:
+    """Return pairs i, j of rows that differ, and their distances."""
+    i, j = random_pairs(len(F), _PAIRS)
+    D = pair_distances(F, F, i, j)
+    apart = _DOT * D.max(initial=0.0) < D
+    return i[apart], j[apart], D[apart]
+
+
+def _axes(Y: Array) -> Array:
+    """Return the axes (k, d) of the picture: of more than three coordinates the principal ones."""
+    k = Y.shape[1]
+    return np.eye(k) if k <= MOST_DIMENSIONS else principal_axes(Y, MOST_DIMENSIONS)[0]
+
+
+def _centred(Y: Array) -> Array:
+    return Y - Y.mean(axis=0)
+
+
+def _size(Y: Array) -> float:
+    """Return the root mean square radius, 1 if all points are in one place."""
+    return float(np.sqrt(np.mean(np.sum(Y**2, axis=1)))) or 1.0

@@ -1,0 +1,478 @@
+// The page: facts in, text and drawings out. Nothing from the facts is ever read as HTML.
+
+const facts = JSON.parse(document.getElementById("facts").textContent);
+const element = (id) => document.getElementById(id);
+const KINDS = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
+const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
+  [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
+const LISTED = 200; // rows of a selection in the table; the file has all
+
+function unpack({ kind, data }) {
+  const text = atob(data), bytes = new Uint8Array(text.length);
+  for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
+  return new KINDS[kind](bytes.buffer);
+}
+
+function say(parent, tag, text) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+function pairs(list, entries) {
+  for (const [name, value] of entries) {
+    say(list, "dt", name);
+    say(list, "dd", value);
+  }
+}
+
+// Columns ------------------------------------------------------------------------------------
+
+const columns = facts.columns.map((column) => {
+  const values = unpack(column.type === "number" ? column.values : column.codes);
+  const text = column.type === "number"
+    ? (k) => (Number.isNaN(values[k]) ? "missing" : String(Number(values[k].toPrecision(6))))
+    : (k) => (values[k] < 0 ? "missing" : column.names[values[k]]);
+  return { ...column, values, text };
+});
+const idNames = Object.keys(facts.ids);
+const rows = facts.shown ? unpack(facts.shown) : null;
+const rowOf = (k) => (rows ? rows[k] : k);
+const nameOf = (k) => (idNames.length ? facts.ids[idNames[0]][k] : String(rowOf(k)));
+
+function ramp(share) {
+  const at = share * (VIRIDIS.length - 1), low = Math.min(Math.floor(at), VIRIDIS.length - 2);
+  return VIRIDIS[low].map((c, j) => Math.round(c + (VIRIDIS[low + 1][j] - c) * (at - low)));
+}
+
+const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
+
+function range(values) {
+  let low = Infinity, high = -Infinity;
+  for (const x of values) if (Number.isFinite(x)) [low, high] = [Math.min(low, x), Math.max(high, x)];
+  return [low, high];
+}
+
+// The picture --------------------------------------------------------------------------------
+
+const { times, sizes, kept, chosen } = facts.frames;
+const [, n, d] = facts.frames.positions.shape;
+const frames = (() => {
+  const flat = unpack(facts.frames.positions), lane = (k) => ((k * 0.6180339887) % 1) * 0.7 - 0.35;
+  return times.map((_, t) => {
+    const frame = new Float32Array(3 * n);
+    for (let k = 0; k < n; k++) {
+      for (let j = 0; j < d; j++) frame[3 * k + j] = flat[(t * n + k) * d + j];
+      if (d === 1) frame[3 * k + 1] = lane(k); // points of a line side by side
+    }
+    return frame;
+  });
+})();
+const scatter = new Scatter(element("points"), frames, d);
+scatter.now = chosen;
+scatter.fit();
+const alpha = Math.round(255 * Math.min(0.95, Math.max(0.45, 1.5 - 0.2 * Math.log10(n))));
+let selected = new Set(), only = null, pair = null, path = [], hovered = -1;
+
+function recolour() {
+  const column = columns[element("colour").value];
+  const colours = new Uint8Array(4 * n), states = new Float32Array(n).fill(PLAIN);
+  const plain = rgb("#3b6ea8"), missing = rgb((column && column.missing) || "#c9c9c9");
+  const [low, high] = column && column.type === "number" ? range(column.values) : [0, 1];
+  const palette = column && column.colours ? column.colours.map(rgb) : [];
+  for (let k = 0; k < n; k++) {
+    let colour = plain;
+    if (column && column.type === "number")
+      colour = Number.isFinite(column.values[k]) ? ramp((column.values[k] - low) / (high - low || 1)) : missing;
+    else if (column) {
+      const group = column.values[k] < 0 ? -1 : column.groups[column.values[k]];
+      colour = group < 0 ? missing : palette[group];
+      if (only !== null && group !== only) states[k] = FADED;
+    }
+    colours.set([...colour, alpha], 4 * k);
+    if (selected.size && states[k] !== FADED) states[k] = selected.has(k) ? LIT : FADED;
+  }
+  scatter.paint(colours, states);
+}
+
+function drawLegend() {
+  const legend = element("legend"), column = columns[element("colour").value];
+  legend.replaceChildren();
+  if (!column) return;
+  if (column.type === "number") {
+    const [low, high] = range(column.values);
+    say(legend, "span", short(low));
+    const bar = say(legend, "canvas"), pen = bar.getContext("2d");
+    bar.width = 100;
+    bar.height = 1;
+    for (let x = 0; x < 100; x++) {
+      pen.fillStyle = `rgb(${ramp(x / 99)})`;
+      pen.fillRect(x, 0, 1, 1);
+    }
+    say(legend, "span", short(high));
+    return;
+  }
+  column.legend.forEach((name, group) => {
+    const button = say(legend, "button");
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(only === group));
+    const dot = svg(button, "svg", { viewBox: "0 0 10 10", class: "dot" });
+    svg(dot, "circle", { cx: 5, cy: 5, r: 5, fill: column.colours[group] });
+    say(button, "span", name);
+    button.addEventListener("click", () => {
+      only = only === group ? null : group;
+      drawLegend();
+      recolour();
+    });
+  });
+}
+
+// What stands over the points: the lasso, worst pairs, the point asked for, the scale.
+scatter.after = () => {
+  const canvas = element("overlay"), ratio = window.devicePixelRatio || 1, pen = canvas.getContext("2d");
+  const { width, height } = scatter, style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  if (canvas.width !== scatter.canvas.width || canvas.height !== scatter.canvas.height)
+    [canvas.width, canvas.height] = [scatter.canvas.width, scatter.canvas.height];
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  const wanted = element("worst").getAttribute("aria-pressed") === "true";
+  const place = wanted || pair || hovered >= 0 ? scatter.onScreen() : null;
+  const ring = (k, r) => {
+    pen.beginPath();
+    pen.arc(place[2 * k], place[2 * k + 1], r, 0, 7);
+    pen.stroke();
+  };
+  for (const [end, name] of [["expansion", "--stretched"], ["contraction", "--shrunk"]]) {
+    pen.strokeStyle = colour(name);
+    for (const found of (facts.distortion && facts.distortion.worst[end]) || []) {
+      const mine = pair && pair[0] === found[0] && pair[1] === found[1];
+      if (!wanted && !mine) continue;
+      pen.lineWidth = mine ? 3 : 1.5;
+      pen.setLineDash(end === "contraction" ? [4, 3] : []);
+      pen.beginPath();
+      found.forEach((k) => pen.lineTo(place[2 * k], place[2 * k + 1]));
+      pen.stroke();
+      pen.setLineDash([]);
+      found.forEach((k) => ring(k, mine ? 9 : 6));
+    }
+  }
+  pen.strokeStyle = pen.fillStyle = colour("--ink");
+  pen.lineWidth = 1.5;
+  if (hovered >= 0) ring(hovered, 8);
+  if (path.length) {
+    pen.beginPath();
+    path.forEach(([x, y]) => pen.lineTo(x, y));
+    pen.stroke();
+  }
+  const [i, j, part] = scatter.between, size = Math.exp(Math.log(sizes[i]) * (1 - part) + Math.log(sizes[j]) * part);
+  const most = (0.25 * width * size) / scatter.zoom, ten = 10 ** Math.floor(Math.log10(most));
+  const length = ten * [5, 2, 1].find((f) => f * ten <= most), pixels = (length / size) * scatter.zoom;
+  if (Number.isFinite(pixels)) {
+    pen.fillRect(12, height - 14, pixels, 2);
+    pen.font = "12px system-ui, sans-serif";
+    pen.fillText(short(length), 12, height - 19);
+  }
+};
+
+// Time ---------------------------------------------------------------------------------------
+
+function moveTo(at) {
+  scatter.now = Math.min(times.length - 1, Math.max(0, at));
+  element("slider").value = scatter.now;
+  const [i, j, part] = scatter.between, still = part < 1e-6 ? i : part > 1 - 1e-6 ? j : -1;
+  let text = still >= 0 ? `time ${short(times[still])}` : `between ${short(times[i])} and ${short(times[j])}`;
+  if (still === chosen) text += ", that of the embedding";
+  if (still >= 0 && kept) text += `: ${Math.round(100 * kept[still])} % of distances kept within ${facts.scales.factor || ""}`.replace(/ within $/, "");
+  element("now").value = text;
+  scatter.redraw();
+}
+
+let playing = null;
+function play(wanted) {
+  playing = wanted ? { since: performance.now(), from: scatter.now >= times.length - 1 ? 0 : scatter.now } : null;
+  element("play").textContent = wanted ? "❚❚" : "▶";
+  element("play").setAttribute("aria-label", wanted ? "stop" : "move through the times");
+  if (wanted) requestAnimationFrame(advance);
+}
+
+function advance(now) {
+  if (!playing) return;
+  const u = playing.from + Math.max(0, now - playing.since) / 1200, whole = Math.floor(u), x = u - whole;
+  moveTo(whole + x * x * (3 - 2 * x)); // slow at the times, faster between
+  if (u >= times.length - 1) play(false);
+  else requestAnimationFrame(advance);
+}
+
+// Pointer: hover, move, turn, zoom, lasso -------------------------------------------------------
+
+const stage = element("stage"), pointers = new Map();
+let drag = null;
+const at = (event) => {
+  const box = scatter.canvas.getBoundingClientRect();
+  return [event.clientX - box.left, event.clientY - box.top];
+};
+
+function hover(x, y) {
+  const tip = element("tip"), k = scatter.nearest(x, y, 14);
+  if (k !== hovered) {
+    hovered = k;
+    scatter.redraw();
+  }
+  tip.hidden = k < 0;
+  if (k < 0) return;
+  tip.replaceChildren();
+  const line = (name, value) => {
+    const row = say(tip, "div");
+    say(row, "b", name);
+    row.append(` ${value}`);
+  };
+  if (!idNames.length) line("row", String(rowOf(k)));
+  for (const name of idNames) line(name, facts.ids[name][k]);
+  columns.slice(0, 10).forEach((column) => line(column.name, column.text(k)));
+  if (columns.length > 10) say(tip, "div", `and ${columns.length - 10} more`);
+  tip.style.left = `${x > scatter.width / 2 ? Math.max(0, x - tip.offsetWidth - 14) : x + 14}px`;
+  tip.style.top = `${Math.max(0, Math.min(y + 14, scatter.height - tip.offsetHeight))}px`;
+}
+
+stage.addEventListener("pointerdown", (event) => {
+  if (event.button > 0) return;
+  stage.setPointerCapture(event.pointerId);
+  pointers.set(event.pointerId, at(event));
+  const circling = event.shiftKey || element("lasso").getAttribute("aria-pressed") === "true";
+  drag = { from: at(event), kind: circling ? "lasso" : scatter.deep && !event.ctrlKey ? "turn" : "move" };
+  path = circling ? [at(event)] : [];
+});
+
+stage.addEventListener("pointermove", (event) => {
+  const [x, y] = at(event);
+  if (!pointers.has(event.pointerId)) return hover(x, y);
+  const before = pointers.get(event.pointerId);
+  pointers.set(event.pointerId, [x, y]);
+  if (pointers.size === 2) { // two fingers zoom
+    const [[ax, ay], [bx, by]] = [...pointers.values()];
+    const gap = Math.hypot(ax - bx, ay - by);
+    if (drag && drag.gap) scatter.zoomAt((ax + bx) / 2, (ay + by) / 2, gap / drag.gap);
+    drag = { kind: "zoom", gap };
+    path = [];
+    return;
+  }
+  const [dx, dy] = [x - before[0], y - before[1]];
+  if (drag.kind === "lasso") path.push([x, y]);
+  else if (drag.kind === "turn") {
+    scatter.angles[0] += dx / 150;
+    scatter.angles[1] += dy / 150;
+  } else if (drag.kind === "move") {
+    scatter.centre[0] -= dx / scatter.zoom;
+    scatter.centre[1] += dy / scatter.zoom;
+  }
+  scatter.redraw();
+});
+
+for (const kind of ["pointerup", "pointercancel"])
+  stage.addEventListener(kind, (event) => {
+    if (!pointers.delete(event.pointerId) || pointers.size) return;
+    if (drag.kind === "lasso" && path.length > 2) select(scatter.inside(path));
+    else if (drag.kind !== "zoom") hover(...at(event)); // a tap on a screen without a mouse
+    path = [];
+    scatter.redraw();
+  });
+
+stage.addEventListener("pointerleave", () => {
+  hovered = -1;
+  element("tip").hidden = true;
+  scatter.redraw();
+});
+stage.addEventListener("wheel", (event) => {
+  event.preventDefault();
+  scatter.zoomAt(...at(event), Math.exp(-event.deltaY / 500));
+}, { passive: false });
+stage.addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: -0.1, ArrowRight: 0.1 }[event.key], zoom = { "+": 1.2, "-": 1 / 1.2 }[event.key];
+  if (step && times.length > 1) moveTo(scatter.now + step);
+  if (zoom) scatter.zoomAt(scatter.width / 2, scatter.height / 2, zoom);
+  if (event.key === "Escape") select([]);
+  if (step || zoom) event.preventDefault();
+});
+
+// Selection ------------------------------------------------------------------------------------
+
+const heads = () => ["row", ...idNames, ...columns.map((column) => column.name)];
+const cells = (k) => [String(rowOf(k)), ...idNames.map((name) => facts.ids[name][k]), ...columns.map((column) => column.text(k))];
+
+function select(found) {
+  selected = new Set(found);
+  element("selection").hidden = !selected.size;
+  element("count").textContent = `${found.length.toLocaleString("en")} of ${n.toLocaleString("en")} points` +
+    (found.length > LISTED ? `, the first ${LISTED} here` : "");
+  const table = element("selected");
+  table.replaceChildren();
+  const head = say(table, "tr");
+  heads().forEach((name) => say(head, "th", name));
+  found.slice(0, LISTED).forEach((k) => {
+    const row = say(table, "tr");
+    cells(k).forEach((text) => say(row, "td", text));
+  });
+  recolour();
+}
+
+function table() { // the selection as CSV (RFC 4180)
+  const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  return [heads(), ...[...selected].map(cells)].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+}
+
+function save() {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([table()], { type: "text/csv;charset=utf-8" }));
+  link.download = "selected.csv";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+// The cards ------------------------------------------------------------------------------------
+
+function card(id, line, note) {
+  const found = element(id);
+  found.hidden = false;
+  for (const [name, text] of [[".line", line], [".note", note]])
+    if (text) found.querySelector(name).textContent = text;
+  return [...found.querySelectorAll(".chart")];
+}
+
+function showDistances({ line, looked_at, edges, counts, worst, median, ratios }) {
+  const total = counts.reduce((a, b) => a + b, 0) || 1, [place] = card("distances", line, `Compared: ${looked_at}.`);
+  const share = counts.map((count) => (100 * count) / total);
+  chart(place, {
+    x: { low: edges[0], high: edges[edges.length - 1], log: true, label: "distance in the picture / diffusion distance, median 1", ticks: [0.125, 0.25, 0.5, 1, 2, 4, 8] },
+    y: { low: 0, high: Math.max(...share) * 1.05, label: "pairs (%)" },
+    bars: share.map((y, k) => [edges[k], edges[k + 1], y]),
+    upright: [{ x: 1 }],
+  });
+  const list = element("pairs");
+  for (const [end, word] of [["expansion", "stretched"], ["contraction", "shrunk"]])
+    worst[end].forEach((found, place) => {
+      const button = say(say(list, "li"), "button"), ratio = ratios[end] / median;
+      const size = place === 0 && Number.isFinite(ratio) && ratio > 0 ? ` × ${short(ratio)}` : "";
+      button.type = "button";
+      button.textContent = `${found.map(nameOf).join(" – ")} ${word}${size}`;
+      button.addEventListener("click", () => {
+        pair = pair === found ? null : found;
+        scatter.redraw();
+      });
+    });
+}
+
+function showScales(found) {
+  const t = found.times, x = { low: t[0], high: t[t.length - 1], log: true, label: "diffusion time" };
+  const note = "Above, what few coordinates keep of the distances; below, e^entropy of the heat kernel: how many directions are left.";
+  const [above, below] = card("scales", "", found.shares ? note : note.slice(note.indexOf("e^")));
+  const now = found.time >= t[0] && found.time <= t[t.length - 1] ? [{ x: found.time, text: `time ${short(found.time)}` }] : [];
+  if (found.shares) {
+    const y = found.shares.values.map((share) => 100 * share);
+    chart(above, {
+      x, y: { low: 0, high: 104, label: `kept within ${found.factor} (%)` }, lines: [{ x: t, y }],
+      dots: t.map((time, k) => ({ x: time, y: y[k], best: time === found.time })),
+      level: [{ y: 100 * found.shares.wanted, text: "wanted" }], upright: now,
+    });
+  }
+  const k = found.n_coordinates, [low, high] = [Math.min(1, ...found.low), Math.max(...found.high, k + 2)];
+  const level = [{ y: k + 1, text: `${k} coordinates and the trivial one` }];
+  if (found.components > 1) level.push({ y: found.components, text: `${found.components} components` });
+  chart(below, {
+    x, y: { low: Math.max(low, 0.9), high: 1.2 * high, log: true, label: "effective rank" },
+    bands: [{ x: t, low: found.low, high: found.high }], lines: [{ x: t, y: found.effective_rank }], level, upright: now,
+  });
+}
+
+function showExplained({ line, ratio, cumulative, low, high }) {
+  const [place] = card("explained", line), hundred = (values) => values.map((share) => 100 * share);
+  const x = ratio.map((_, k) => k + 1), whole = x.length < 6 ? x : undefined;
+  chart(place, {
+    x: { low: 0.4, high: x.length + 0.6, label: "coordinates", ticks: whole },
+    y: { low: 0, high: 104, label: "%" },
+    bars: x.map((k) => [k - 0.4, k + 0.4, 100 * ratio[k - 1]]),
+    bands: x.length > 1 ? [{ x, low: hundred(low), high: hundred(high) }] : [],
+    lines: [{ x, y: hundred(cumulative) }],
+    dots: x.map((k) => ({ x: k, y: 100 * cumulative[k - 1] })),
+  });
+}
+
+function showKsum(found) {
+  const between = ([low, high]) => (low === null ? "" : ` (95 %: ${short(low)} to ${short(high)})`);
+  const line = `Ksum: ε ${short(found.epsilon)}${between(found.epsilon_interval)}, dimension ${short(found.dimension)}${between(found.dimension_interval)}`;
+  const note = found.used === null
+    ? "The embedding has a bandwidth for each pair of points, not this one."
+    : `The embedding was made with ε ${short(found.used)}.`;
+  const [place] = card("ksum", line, note), x = found.epsilons, y = found.slopes;
+  const sure = found.slope_errors.every((error) => error !== null);
+  const upright = [{ x: found.epsilon, text: `ε ${short(found.epsilon)}` }];
+  if (found.used !== null && found.used >= x[0] && found.used <= x[x.length - 1] && Math.abs(Math.log(found.used / found.epsilon)) > 0.01)
+    upright.push({ x: found.used, text: "used" });
+  chart(place, {
+    x: { low: x[0], high: x[x.length - 1], log: true, label: "bandwidth ε" },
+    y: { low: Math.min(0, ...y), high: 1.2 * Math.max(found.dimension / 2, ...y), label: "slope d log S / d log ε" },
+    bands: sure ? [{ x, low: y.map((s, k) => s - 1.96 * found.slope_errors[k]), high: y.map((s, k) => s + 1.96 * found.slope_errors[k]) }] : [],
+    lines: [{ x, y }], dots: [{ x: found.epsilon, y: found.dimension / 2, best: true }], upright,
+  });
+}
+
+// Start ----------------------------------------------------------------------------------------
+
+function start() {
+  const press = (id, action) => element(id).addEventListener("click", () => {
+    const on = element(id).getAttribute("aria-pressed") !== "true";
+    element(id).setAttribute("aria-pressed", String(on));
+    action(on);
+  });
+  element("title").textContent = facts.title;
+  const points = (count) => count.toLocaleString("en");
+  element("subtitle").textContent = rows
+    ? `${points(n)} of ${points(facts.n_points)} points are shown, a random sample and the worst pairs; all figures are those of all points.`
+    : `${points(n)} points, all shown.`;
+  element("hint").textContent = `${facts.axes.join(", ")}. Drag to ${d > 2 ? "turn or " : ""}move, wheel or two fingers to zoom` +
+    (times.length > 1 ? "; each time has a scale of its own (the bar is in units of diffusion distance), and between times points move on straight lines." : ".");
+  const choice = element("colour");
+  columns.forEach((column, k) => (say(choice, "option", column.name).value = k));
+  say(choice, "option", "none").value = -1;
+  choice.addEventListener("change", () => {
+    only = null;
+    drawLegend();
+    recolour();
+  });
+  element("space").disabled = d < 3;
+  element("space").title = d < 3 ? "needs three coordinates" : "turn the first three coordinates";
+  press("space", (on) => {
+    scatter.deep = on;
+    scatter.fit();
+  });
+  press("lasso", (on) => (stage.style.cursor = on ? "crosshair" : ""));
+  element("worst").disabled = !facts.distortion;
+  press("worst", () => scatter.redraw());
+  element("fit").addEventListener("click", () => scatter.fit());
+  element("save").addEventListener("click", save);
+  element("clear").addEventListener("click", () => select([]));
+  if (times.length > 1) {
+    element("time").hidden = false;
+    element("slider").max = times.length - 1;
+    element("slider").addEventListener("input", (event) => {
+      play(false);
+      moveTo(Number(event.target.value));
+    });
+    element("play").addEventListener("click", () => play(!playing));
+    moveTo(chosen);
+  }
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => scatter.redraw());
+  pairs(element("lines"), Object.entries(facts.lines));
+  pairs(element("parameters"), Object.entries(facts.parameters));
+  pairs(element("versions"), Object.entries(facts.versions));
+  element("command").textContent = facts.command;
+  if (facts.distortion) showDistances(facts.distortion);
+  if (facts.scales) showScales(facts.scales);
+  if (facts.explained) showExplained(facts.explained);
+  if (facts.ksum) showKsum(facts.ksum);
+  drawLegend();
+  recolour();
+}
+
+start();

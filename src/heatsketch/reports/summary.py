@@ -1,0 +1,105 @@
+"""What is said of a fitted estimator, in lines: the same on the command line and in reports."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from heatsketch._typing import Array
+
+# A sketch is right on average whatever its columns hold; that would take as long as it took itself.
+_EXPLAINING = ("HeatEmbedding", "DiffusionMap")
+_PROBES = 8  # for more than 2,048 points
+
+
+def summary(estimator: Any) -> dict[str, str]:
+    """Return names and texts: the time chosen, the graph, how distances are kept, what is explained.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> from heatsketch.reports.summary import summary
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> summary(hs.HeatSketch(random_state=0).fit(X))["graph"]
+    '1 connected component(s), 0 isolated point(s)'
+    """
+    lines = {}
+    if isinstance(getattr(estimator, "time", None), str):
+        lines["time"] = str(estimator.time_)
+    if hasattr(estimator, "epsilon_"):
+        lines["bandwidth"] = _bandwidth(estimator.epsilon_)
+    lines |= _model(getattr(estimator, "diagnostics_", {}))
+    if getattr(estimator, "distortion_", None) is not None:
+        lines["distances"] = _kept_by_map(estimator.distortion_)
+    if type(estimator).__name__ in _EXPLAINING:
+        lines["explained"] = _explained(estimator)
+    return lines
+
+
+def parameters(estimator: Any) -> str:
+    """Return the parameters that are not None: "n_components=2, time='auto', ..."."""
+    values = estimator.get_params()
+    return ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None)
+
+
+def kept(distortion: Any) -> str:
+    """Say how well an embedding keeps distances: the same line wherever it is measured."""
+    line: str = distortion.describe().removeprefix("distances ")
+    return f"{line}; log L {distortion.log_L:.2f}"
+
+
+def explained(estimator: Any, index: int = 0) -> Any:
+    """Return the diffusion variance explained, as it is told of an embedding."""
+    # A share that was asked for is told as it was found.
+    fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
+    return estimator.explained_diffusion_variance(index=index, **fewer)
+
+
+def _explained(estimator: Any) -> str:
+    """Say how much of the diffusion the coordinates hold, at each of the times."""
+    times = np.atleast_1d(estimator.time_)
+    try:
+        found = [explained(estimator, index) for index in range(len(times))]
+    except ValueError as error:  # a time beyond the digits of float32: the embedding is right
+        return f"not known: {error}"
+    k = estimator.embedding_.shape[1] // len(times)
+    words = [share.describe() for share in found]
+    if len(times) > 1:
+        words = [f"at time {t:g} {share}" for t, share in zip(times, words, strict=True)]
+    return f"{', '.join(words)}, by {k} coordinates"
+
+
+def _model(facts: dict[str, Any]) -> dict[str, str]:
+    """Describe the graph or the mixture of the points, or list the other numbers known."""
+    if "mixture_components" in facts:
+        error = facts["distance_error"] / facts["typical_distance"]
+        words = f"{facts['mixture_components']} Gaussians, {facts['n_features']} coordinates"
+        kept = f"within {100 * error:.2g} % of their root mean square"
+        if facts["time_error"] > 0:  # not in closed form
+            kept += f" (estimated); steps known to {100 * facts['time_error']:.2g} %"
+        return {"mixture": words, "distances": kept}
+    if "isolated" not in facts:
+        numbers = {k: v for k, v in facts.items() if isinstance(v, int | float)}
+        return {"found": ", ".join(f"{k} {v:.4g}" for k, v in numbers.items())} if numbers else {}
+    components = facts.get("components", "unknown number of")
+    text = f"{components} connected component(s), {facts['isolated']} isolated point(s)"
+    if "layout" in facts:
+        text += f"; {facts['layout']}: gaps between them mean nothing"
+    return {"graph": text}
+
+
+def _kept_by_map(distortion: Any) -> str:
+    """Say how well distances are kept, among all points and among those held out."""
+    held_out, line = distortion.held_out_log_L, kept(distortion)
+    return line if math.isnan(held_out) else f"{line}, {held_out:.2f} for points not learned from"
+
+
+def _bandwidth(epsilon: float | Array) -> str:
+    if np.ndim(epsilon) == 0:
+        return "of the given affinity" if np.isnan(epsilon) else f"epsilon {epsilon:.6g}"
+    return (
+        f"local scales from {np.min(epsilon):.4g} to {np.max(epsilon):.4g}, "
+        f"median {np.median(epsilon):.4g}"
+    )

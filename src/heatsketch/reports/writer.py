@@ -1,0 +1,200 @@
+"""One file of HTML from the facts of a report."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import html
+import importlib.resources
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heatsketch._typing import Array
+from heatsketch.io.files import write_atomically
+from heatsketch.reports.facts import collect
+
+SUFFIXES = (".html", ".htm")
+_SCRIPTS = ("scatter.js", "charts.js", "report.js")
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report: one page of HTML that needs no other file, no network and no server.
+
+    Attributes
+    ----------
+    facts : dict
+        What the page shows, as numbers and text.
+    """
+
+    facts: dict[str, Any]
+
+    @property
+    def html(self) -> str:
+        """The page."""
+        return page(self.facts)
+
+    def save(self, path: str | Path, *, force: bool = True) -> None:
+        """Write the page to a file, .html; at every moment it has all of the old or the new."""
+        check_suffix(path)
+        text = self.html
+        write_atomically(path, lambda draft: draft.write_text(text, "utf-8"), force=force)
+
+    def __repr__(self) -> str:
+        """Describe the report without its numbers."""
+        return f"Report({self.facts['title']!r}, {self.facts['n_points']:,} points)"
+
+
+def report(
+    est: Any,
+    X: Any = None,
+    *,
+    labels: Any = None,
+    ids: Any = None,
+    path: str | Path | None = None,
+    times: Sequence[float] | None = None,
+    title: str = "",
+) -> Report:
+    """Show an embedding in one page of HTML, to be looked at in any browser, offline.
+
+    The points can be zoomed, turned (of three and more coordinates), coloured by any column, asked
+    for their ids, and circled to list them and save the list. A slider moves them through diffusion
+    times: sketches and diffusion maps use the same random numbers, eigenvectors and axes at all
+    times; the map of a `HeatEmbedding` is followed from time to time, turned to the one before.
+    Each time has a scale of its own, and between times points move on straight lines. Beside it:
+    how distances are kept, with the worst pairs, the Ksum test, what scales there are, the
+    diffusion variance explained, the components of the graph, parameters and versions.
+
+    Parameters
+    ----------
+    est : fitted estimator
+        With the coordinates of one time. Methods without a diffusion have no slider.
+    X : array, DataFrame or sparse matrix (n, d), optional
+        The points: for the Ksum test and, up to 50 columns of a dense X, as colours.
+    labels : array (n,), or mapping or DataFrame of columns (n,), optional
+        Colours, the first one at the start; categories and numbers are told apart as by
+        `plot.categories`.
+    ids : array (n,), or mapping of columns, optional
+        What the points are called; by default their numbers from 0.
+    path : path, optional
+        File to write, .html; an existing one is replaced.
+    times : sequence of numbers, optional
+        Diffusion times of the slider, beside that of the embedding; by default some smaller and
+        larger by powers of two.
+    title : str, optional
+
+    Returns
+    -------
+    Report
+        `.html`, `.facts` and `.save(path)`.
+
+    Raises
+    ------
+    ValueError
+        An estimator of several times; columns that do not fit its points; a suffix that is not
+        .html.
+
+    Notes
+    -----
+    Of more than 20,000 points a random sample is shown, with the ends of the worst pairs; all
+    figures are still those of all points. Cost: mostly the frames of the slider, each some
+    products or a quick map, and the error of distances as `diffusion_distortion`. A page has
+    about 16 bytes for each point and time.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> found = hs.report(hs.DiffusionMap(2, 8).fit(X), labels=angle)
+    >>> found.facts["frames"]["times"]
+    [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
+    >>> found.html.startswith("<!doctype html>")
+    True
+    """
+    if path is not None:
+        check_suffix(path)
+    n = len(est.embedding_) if hasattr(est, "embedding_") else 0
+    facts = collect(
+        est,
+        X,
+        labels=_columns_of(labels, "label", n),
+        ids=_columns_of(ids, "id", n),
+        times=times,
+        title=title,
+    )
+    found = Report(facts)
+    if path is not None:
+        found.save(path)
+    return found
+
+
+def check_suffix(path: str | Path) -> None:
+    """Raise unless a file is to be HTML."""
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path} has the suffix of another format; pass a name ending in .html.")
+
+
+def page(facts: dict[str, Any]) -> str:
+    """Return the page (text of HTML) that shows facts.
+
+    The facts stand in it as JSON in which no tag can begin or end; the script writes them as text.
+    """
+    style, script = _file("report.css"), "".join(map(_file, _SCRIPTS))
+    text = json.dumps(_plain(facts), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    parts = {
+        "title": html.escape(facts["title"]),
+        "style": style,
+        "style_hash": _hash(style),
+        "facts": text.replace("<", "\\u003c").replace("\u2028", "\\u2028"),
+        "script": script,
+        "script_hash": _hash(script),
+    }
+    before, *others = _file("report.html").split("{{")
+    pieces = [before]
+    for other in others:
+        name, _, rest = other.partition("}}")
+        pieces += [parts[name], rest]
+    return "".join(pieces)
+
+
+def _hash(text: str) -> str:
+    """Return the name by which the page allows this text, and no other, to run."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@functools.cache
+def _file(name: str) -> str:
+    return importlib.resources.files("heatsketch.reports").joinpath(name).read_text("utf-8")
+
+
+def _columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
+    """Return columns (n,) by name, or raise."""
+    if values is None:
+        return {}
+    by_name = isinstance(values, Mapping) or hasattr(values, "columns")
+    pairs = values.items() if by_name else [(getattr(values, "name", None) or name, values)]
+    columns = {str(key): np.asarray(column) for key, column in pairs}
+    for key, column in columns.items():
+        if column.shape != (n,):
+            raise ValueError(
+                f"{name}s has a column {key!r} of shape {column.shape} but the embedding has {n} "
+                f"rows; pass shape ({n},)."
+            )
+    return columns
+
+
+def _plain(value: Any) -> Any:
+    """Return plain numbers and lists, with None for NaN and infinities, which JSON lacks."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

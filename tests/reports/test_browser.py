@@ -1,0 +1,289 @@
+"""Reports in a real browser: Chromium without a window, where there is one.
+
+Asks for playwright, and for a Chromium: the one that playwright installs, one on the path, or that
+of the variable HEATSKETCH_CHROMIUM.
+"""
+
+import csv
+import io
+import os
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+
+sync_api = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.slow
+
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>"
+DRIVER = "GL Driver Message"  # warnings of the software that stands in for a graphics card
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        known = [os.environ.get("HEATSKETCH_CHROMIUM"), *map(shutil.which, NAMES)]
+        own = playwright.chromium.executable_path
+        path = next((p for p in [*known, own] if p and Path(p).exists()), None)
+        if path is None:
+            pytest.skip("there is no Chromium")
+        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def roll():
+    X, sheet = hs.datasets.swiss_roll(400, rng=0)
+    return X, sheet[:, 0]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory, roll):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    model = hs.HeatEmbedding(3, share=0.7, random_state=0).fit(roll[0])
+    names = np.array([f"{HOSTILE} {row}" for row in range(400)], dtype=object)
+    kinds = np.array([HOSTILE, "b", "c", None], dtype=object)[np.arange(400) % 4]
+    labels = {HOSTILE: kinds, "sheet": roll[1]}
+    hs.report(model, roll[0], labels=labels, ids={HOSTILE: names}, title=HOSTILE, path=path)
+    return path
+
+
+@pytest.fixture
+def page(browser, file):
+    yield from _opened(browser, file)
+
+
+def _opened(browser, file, **kwargs):
+    context = browser.new_context(accept_downloads=True, **kwargs)
+    page = context.new_page()
+    page.faults, page.requests = [], []
+    page.on("console", lambda message: page.faults.append(message.text))
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.on("request", lambda request: page.requests.append(request.url))
+    page.goto(file.as_uri())
+    until(page, "facts.command === element('command').textContent")
+    yield page
+    faults = [fault for fault in page.faults if DRIVER not in fault]
+    assert faults == []
+    assert [url for url in page.requests if not url.startswith(("file:", "blob:"))] == []
+    assert page.evaluate("window.hacked") is None
+    context.close()
+
+
+def until(page, words, seconds=30):
+    """Wait for what is to become true. (The page does not let playwright's own way of it run.)"""
+    end = time.monotonic() + seconds
+    while not page.evaluate(words):
+        assert time.monotonic() < end, words
+        time.sleep(0.05)
+
+
+def place_of(page, k):
+    """Return where a point is on the page."""
+    x, y = page.evaluate(f"[...scatter.onScreen().subarray({2 * k}, {2 * k + 2})]")
+    box = page.locator("#points").bounding_box()
+    return box["x"] + x, box["y"] + y
+
+
+def pixels(page):
+    """Return how many pixels of the picture are drawn, and a sum of where they are."""
+    return page.evaluate("""() => {
+      scatter.draw();
+      const gl = scatter.gl, w = gl.drawingBufferWidth, h = gl.drawingBufferHeight;
+      const bytes = new Uint8Array(4 * w * h);
+      gl.readPixels(0, 0, w, h, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
+      let count = 0, sum = 0;
+      for (let k = 0; k < w * h; k++) if (bytes[4 * k + 3] > 100) { count++; sum += k % 9973; }
+      return [count, sum];
+    }""")
+
+
+def test_points_are_drawn_and_the_slider_moves_them(page):
+    assert page.evaluate("scatter.gl !== null")
+    page.evaluate("moveTo(0.5)")
+    count, first = pixels(page)
+    assert count > 400
+    before = page.evaluate("[...scatter.onScreen()]")
+    for wanted in (0, page.evaluate("times.length - 1")):
+        page.evaluate(f"element('slider').value = {wanted}")
+        page.dispatch_event("#slider", "input")
+        assert page.evaluate("scatter.now") == wanted
+        assert page.evaluate("[...scatter.onScreen()]") != before
+        count, moved = pixels(page)
+        assert count > 400
+        assert moved != first
+
+
+def test_between_two_times_points_are_between(page):
+    ends = [page.evaluate(f"moveTo({t}), [...scatter.turned()]") for t in (0, 1)]
+    middle = page.evaluate("moveTo(0.25), [...scatter.turned()]")
+    expected = 0.75 * np.array(ends[0]) + 0.25 * np.array(ends[1])
+    np.testing.assert_allclose(middle, expected, atol=1e-5)
+    assert "between" in page.inner_text("#now")
+
+
+def test_play_goes_through_the_times_and_stops(page):
+    page.evaluate("moveTo(times.length - 1.3)")
+    page.click("#play")
+    until(page, "scatter.now === times.length - 1 && playing === null")
+
+
+@pytest.mark.parametrize("k", [0, 57, 399])
+def test_hover_names_the_point(page, k):
+    page.mouse.move(*place_of(page, k))
+    tip = page.inner_text("#tip")
+    nearest = page.evaluate("hovered")
+    assert f"{HOSTILE} {nearest}" in tip
+    (x, y), (at_x, at_y) = place_of(page, k), place_of(page, nearest)
+    assert abs(x - at_x) + abs(y - at_y) < 1  # itself, or one in the same place
+
+
+def test_hostile_names_stay_text(page):
+    assert page.inner_text("#title") == HOSTILE
+    assert page.locator("#colour option").first.inner_text() == HOSTILE
+    assert HOSTILE in page.inner_text("#legend")
+    assert page.locator("script").count() == 2
+    assert page.locator("img").count() == 0
+
+
+def test_a_lasso_lists_points_and_saves_them(page, roll):
+    page.click("#lasso")
+    box = page.locator("#points").bounding_box()
+    corners = [
+        (2, 2),
+        (box["width"] / 2, 2),
+        (box["width"] / 2, box["height"] - 2),
+        (2, box["height"] - 2),
+    ]
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.mouse.down()
+    for x, y in corners[1:]:
+        page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.up()
+    half = page.evaluate("scatter.width / 2")
+    P = np.array(page.evaluate("[...scatter.onScreen()]")).reshape(-1, 2)
+    inside = np.flatnonzero(P[:, 0] < half)
+    assert 0 < len(inside) < 400
+    assert page.inner_text("#count").startswith(f"{len(inside)} of 400 points")
+    with page.expect_download() as download:
+        page.click("#save")
+    text = Path(download.value.path()).read_text("utf-8")
+    head, *rows = csv.reader(io.StringIO(text))
+    assert head == ["row", HOSTILE, HOSTILE, "sheet", "x0", "x1", "x2"]
+    assert [int(row[0]) for row in rows] == inside.tolist()
+    assert [row[1] for row in rows] == [f"{HOSTILE} {k}" for k in inside]
+    np.testing.assert_allclose([float(row[3]) for row in rows], roll[1][inside], rtol=1e-5)
+    page.click("#clear")
+    assert page.evaluate("selected.size") == 0
+
+
+def test_colours_follow_the_column(page):
+    for name, expected in (("sheet", 0), ("none", 0), (HOSTILE, 4)):
+        page.select_option("#colour", label=name)
+        distinct = page.evaluate("""() => {
+          const found = new Set();
+          for (let k = 0; k < n; k++) found.add(String(scatter.colours.subarray(4 * k, 4 * k + 3)));
+          return found.size;
+        }""")
+        assert distinct == expected if expected else distinct > 100 if name == "sheet" else 1
+
+
+def test_a_category_alone_and_worst_pairs(page):
+    page.locator("#legend button").nth(1).click()
+    assert page.evaluate("scatter.states.filter((s) => s !== FADED).length") == 100
+    page.click("#worst")
+    page.locator("#pairs button").first.click()
+    worst = page.evaluate("facts.distortion.worst.expansion[0]")
+    assert page.evaluate("pair") == worst
+
+
+def test_three_dimensions_turn(page):
+    flat = page.evaluate("[...scatter.turned()]")
+    page.click("#space")
+    before = page.evaluate("[...scatter.turned()]")
+    assert before != flat
+    box = page.locator("#points").bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 290, box["y"] + 240)
+    page.mouse.up()
+    assert page.evaluate("[...scatter.turned()]") != before
+    m = np.array(page.evaluate("scatter.matrix")).reshape(3, 3)
+    np.testing.assert_allclose(m @ m.T, np.eye(3), atol=1e-12)
+    assert np.linalg.det(m) == pytest.approx(1)
+    count, _ = pixels(page)
+    assert count > 400
+
+
+def test_zoom_keeps_the_point_below_the_pointer(page):
+    x, y = place_of(page, 7)
+    page.mouse.move(x, y)
+    page.mouse.wheel(0, -300)
+    again = place_of(page, 7)
+    np.testing.assert_allclose(again, (x, y), atol=1)  # the pointer stands on whole pixels
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_the_page_without_scrolling_sideways(browser, file, scheme):
+    phone = {"width": 360, "height": 740}
+    for page in _opened(browser, file, viewport=phone, color_scheme=scheme, has_touch=True):
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        ink, paper = page.evaluate("""() => {
+          const style = getComputedStyle(document.body);
+          return [style.color, style.backgroundColor].map((c) => Number(c.match(/\\d+/)[0]));
+        }""")
+        assert (ink < paper) == (scheme == "light")
+
+
+def test_without_webgl_points_are_squares(browser, file):
+    context = browser.new_context()
+    page = context.new_page()
+    page.add_init_script("""
+      const usual = HTMLCanvasElement.prototype.getContext;
+      HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+        return kind === "webgl2" ? null : usual.call(this, kind, ...rest);
+      };""")
+    page.goto(file.as_uri())
+    page.wait_for_timeout(300)
+    drawn = page.evaluate("""() => {
+      const { width, height } = scatter.canvas;
+      const bytes = scatter.flat.getImageData(0, 0, width, height).data;
+      return bytes.filter((x, k) => k % 4 === 3 && x > 0).length;
+    }""")
+    assert drawn > 400
+    context.close()
+
+
+def test_ten_thousand_points_open_quickly(browser, tmp_path, capsys):
+    """The figures are printed; the bounds are those below which something is wrong."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10_000, 3))
+    path = tmp_path / "many.html"
+    model = hs.DiffusionMap(2, 8, random_state=0).fit(X)
+    hs.report(model, labels=rng.integers(0, 10, 10_000), times=[2, 4, 16, 32], path=path)
+    started = time.monotonic()
+    for page in _opened(browser, path):
+        seconds = time.monotonic() - started
+        rate = page.evaluate("""() => new Promise((done) => {
+          let frames = 0;
+          const start = performance.now();
+          const step = () => {
+            moveTo(((performance.now() - start) / 1000) % (times.length - 1));
+            frames++;
+            const passed = performance.now() - start;
+            if (passed > 2000) done((1000 * frames) / passed);
+            else requestAnimationFrame(step);
+          };
+          step();
+        })""")
+    with capsys.disabled():
+        print(f"\n10,000 points: open after {seconds:.2f} s, {rate:.0f} frames a second")
+    assert path.stat().st_size < 15e6
+    assert seconds < 30
+    assert rate > 5

@@ -1,0 +1,285 @@
+"""Reports: their facts are those of the estimator, and nothing in them is read as HTML."""
+
+import html.parser
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch import cli
+from heatsketch.metrics import diffusion_distortion
+from heatsketch.reports import facts as facts_module
+from heatsketch.reports.columns import column, packed, unpacked
+from heatsketch.reports.frames import slider_times
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<!--<script>",
+    "-->",
+    "<img src=x onerror=alert(3)>",
+    "\"'&lt;\\u003c\\",
+    "{{script}}",
+    "line\u2028end\u2029 é 漢 \x00\x1b \U0001f600",
+    "=1+1",
+    "__proto__",
+)
+
+
+@pytest.fixture(scope="module")
+def roll():
+    X, sheet = hs.datasets.swiss_roll(300, rng=0)
+    return X, sheet[:, 0]
+
+
+@pytest.fixture(scope="module")
+def embedded(roll):
+    return hs.HeatEmbedding(2, random_state=0).fit(roll[0])
+
+
+@pytest.fixture(scope="module")
+def found(roll, embedded):
+    return hs.report(embedded, roll[0], labels=roll[1]).facts
+
+
+class Page(html.parser.HTMLParser):
+    """The elements and texts of a page as a browser reads them."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.texts = [], {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        if self.tags:
+            name = self.tags[-1][1].get("id", self.tags[-1][0])
+            self.texts[name] = self.texts.get(name, "") + data
+
+
+def test_facts_are_those_of_the_estimator(roll, embedded, found):
+    assert found["lines"]["time"] == str(embedded.time_)
+    assert found["distortion"]["line"].startswith(
+        embedded.distortion_.describe().removeprefix("distances ")
+    )
+    np.testing.assert_array_equal(found["scales"]["shares"]["values"], embedded.time_curve_.shares)
+    trace = hs.heat_trace(embedded.diffusion_, embedded.time_curve_.times)
+    np.testing.assert_array_equal(found["scales"]["effective_rank"], trace.effective_rank)
+    explained = embedded.explained_diffusion_variance()
+    np.testing.assert_array_equal(found["explained"]["cumulative"], explained.cumulative)
+    assert found["ksum"]["epsilon"] == hs.ksum(roll[0]).epsilon
+    assert found["parameters"]["n_neighbors"] == "15"
+    assert found["versions"]["heatsketch"] == hs.__version__
+    assert sum(found["distortion"]["counts"]) == embedded.distortion_.n_pairs
+
+
+def test_the_embedding_stands_as_it_is_at_its_time(embedded, found):
+    moved = found["frames"]
+    assert moved["times"][moved["chosen"]] == embedded.time_
+    Y = embedded.embedding_ - embedded.embedding_.mean(axis=0)
+    at_chosen = unpacked(moved["positions"])[moved["chosen"]] * moved["sizes"][moved["chosen"]]
+    np.testing.assert_allclose(at_chosen, Y, atol=1e-5 * np.abs(Y).max())
+
+
+def test_frames_have_one_scale_and_are_turned_to_their_neighbours(found):
+    P = unpacked(found["frames"]["positions"]).astype(float)
+    np.testing.assert_allclose(np.mean(np.sum(P**2, axis=2), axis=1), 1, rtol=1e-5)
+    for before, after in itertools.pairwise(P):
+        # Procrustes: the best orthogonal map between neighbours is the identity.
+        product = before.T @ after
+        assert np.trace(product) == pytest.approx(np.linalg.norm(product, "nuc"), rel=1e-5)
+
+
+def test_at_other_times_the_map_keeps_the_distances_of_these_times(embedded, found):
+    moved = found["frames"]
+    at = moved["chosen"]
+    for t in (at - 1, at + 1):
+        Y = unpacked(moved["positions"])[t] * moved["sizes"][t]
+        q = diffusion_distortion(Y, embedded.diffusion_, moved["times"][t])
+        assert q.within[1.5] == pytest.approx(moved["kept"][t], abs=0.03)
+        assert q.median == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("make", [hs.DiffusionMap, hs.HeatSketch])
+def test_the_same_random_numbers_and_axes_at_all_times(make, k, roll):
+    X = roll[0]
+    model = make(k, 8, random_state=3).fit(X)
+    moved = hs.report(model, times=[2, 32]).facts["frames"]
+    assert moved["times"] == [2, 8, 32]
+    P = unpacked(moved["positions"]) * np.array(moved["sizes"])[:, None, None]
+    Y = model.embedding_ - model.embedding_.mean(axis=0)
+    axes = np.linalg.lstsq(Y, P[1], rcond=None)[0]  # (k, d)
+    np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-4)
+    for t, time in enumerate((2, 8, 32)):
+        other = make(k, time, random_state=3).fit(X).embedding_
+        other = (other - other.mean(axis=0)) @ axes
+        np.testing.assert_allclose(P[t], other, atol=1e-4 * np.abs(other).max())
+
+
+def test_components_keep_their_places():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(60, 3)), 100 + rng.normal(size=(40, 3)), [[500.0, 0, 0]]])
+    with pytest.warns(hs.DisconnectedWarning):
+        model = hs.HeatEmbedding(2, 4, affinity="radius", epsilon=4.0).fit(X)
+    facts = hs.report(model).facts
+    P = unpacked(facts["frames"]["positions"])
+    centres = np.array([[frame[:60].mean(0), frame[60:100].mean(0), frame[100]] for frame in P])
+    np.testing.assert_allclose(centres, np.broadcast_to(centres[0], centres.shape), atol=1e-4)
+    (components,) = [c for c in facts["columns"] if c["name"] == "component"]
+    assert components["names"] == ["1 (60 points)", "2 (40 points)", "isolated"]
+    assert unpacked(components["codes"]).tolist() == [0] * 60 + [1] * 40 + [2]
+
+
+def test_times_of_the_slider(embedded, roll):
+    assert embedded.time_ in slider_times(embedded)
+    assert set(slider_times(embedded)) <= set(embedded.time_curve_.times)
+    model = hs.DiffusionMap(2, 8).fit(roll[0])
+    assert slider_times(model) == [1, 2, 4, 8, 16, 32, 64, 128]
+    heat = hs.DiffusionMap(2, 0.5, filter="heat").fit(roll[0])
+    assert slider_times(heat) == [0.5, 1, 2, 4, 8]
+    assert slider_times(hs.classical.PCA(2).fit(roll[0])) == [None]
+
+
+def test_methods_without_a_diffusion_have_a_report(roll):
+    facts = hs.report(hs.classical.PCA(3).fit(roll[0]), roll[0]).facts
+    assert facts["frames"]["times"] == [None]
+    assert facts["distortion"] is facts["scales"] is facts["explained"] is None
+    assert [column["name"] for column in facts["columns"]] == ["x0", "x1", "x2"]
+
+
+def test_certainty_of_neighbours_is_a_column(roll):
+    model = hs.HeatSketch(16, random_state=0).fit(roll[0])
+    (confidence,) = hs.report(model).facts["columns"]
+    assert confidence["name"] == "neighbor_confidence"
+    np.testing.assert_allclose(
+        unpacked(confidence["values"]), model.neighbor_confidence_, rtol=1e-6
+    )
+
+
+def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedded):
+    monkeypatch.setattr(facts_module, "MOST_POINTS", 50)
+    facts = hs.report(embedded, labels=roll[1]).facts
+    shown = unpacked(facts["shown"])
+    assert len(shown) == len(set(shown.tolist())) == 50
+    assert facts["n_points"] == 300
+    np.testing.assert_allclose(unpacked(facts["columns"][0]["values"]), roll[1][shown], rtol=1e-6)
+    for end, pairs in embedded.distortion_.worst_pairs.items():
+        assert shown[np.array(facts["distortion"]["worst"][end])].tolist() == pairs.tolist()
+    Y = embedded.embedding_ - embedded.embedding_.mean(axis=0)
+    P = unpacked(facts["frames"]["positions"])[facts["frames"]["chosen"]]
+    P = P * facts["frames"]["sizes"][facts["frames"]["chosen"]]
+    moved = P - (Y[shown] - Y[shown].mean(axis=0))
+    np.testing.assert_allclose(moved, 0, atol=1e-5 * np.abs(Y).max())
+
+
+def test_the_histogram_counts_every_pair():
+    ratios = np.array([0.001, 0.9, 1.0, 1.0, 1.1, 5.0, 100.0])
+    i, j = np.arange(7) * 2, np.arange(7) * 2 + 1
+    F = np.zeros((14, 1))
+    F[j, 0] = ratios
+    edges, counts = hs.distortion(F, np.ones(7), pairs=(i, j)).histogram
+    assert counts.sum() == 7
+    assert counts[0] == counts[-1] == 1
+    inside = np.histogram(ratios, edges)[0]
+    np.testing.assert_array_equal(counts[1:-1], inside[1:-1])
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u1"])
+def test_arrays_survive(kind):
+    values = np.arange(24).reshape(2, 3, 4)
+    again = unpacked(json.loads(json.dumps(packed(values, kind))))
+    assert again.shape == values.shape
+    np.testing.assert_array_equal(again, values)
+
+
+def test_numbers_beyond_single_precision_are_kept_in_double():
+    stamp = 1_700_000_000 + np.append(np.arange(30) / 4, np.nan)
+    values = unpacked(column("time", stamp, np.arange(31))["values"])
+    np.testing.assert_array_equal(values, stamp)
+
+
+def test_hostile_names_stay_text(tmp_path, roll):
+    X = roll[0]
+    names = np.resize(np.array(HOSTILE, dtype=object), len(X))
+    labels = dict.fromkeys(HOSTILE, names)
+    model = hs.DiffusionMap(2, 4).fit(X)
+    path = tmp_path / "report.html"
+    found = hs.report(model, labels=labels, ids={HOSTILE[1]: names}, title=HOSTILE[1], path=path)
+    page = Page(path.read_text("utf-8"))
+    scripts = [attributes for tag, attributes in page.tags if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "facts"}, {}]
+    assert not any(tag == "img" or "onerror" in attributes for tag, attributes in page.tags)
+    facts = json.loads(page.texts["facts"])
+    assert facts == json.loads(json.dumps(facts))
+    assert facts["title"] == page.texts["title"].strip() == HOSTILE[1]
+    assert [column["name"] for column in facts["columns"]] == list(HOSTILE)
+    assert facts["ids"][HOSTILE[1]] == names.tolist()
+    assert facts["columns"][0]["names"] == sorted(HOSTILE)
+    assert found.facts["title"] == HOSTILE[1]
+
+
+def test_the_page_reaches_for_nothing_and_runs_its_own_script_only(embedded):
+    text = hs.report(embedded).html
+    assert not re.search(r"\b(src|href)\s*=\s*[\"']?(https?:)?//", text)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    for name in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert name not in text
+
+
+def test_the_same_model_has_the_same_page(roll, embedded):
+    again = hs.HeatEmbedding(2, random_state=0).fit(roll[0])
+    assert hs.report(embedded, roll[0]).html == hs.report(again, roll[0]).html
+
+
+def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
+    with pytest.raises(ValueError, match=r"ending in \.html"):
+        hs.report(embedded, path=tmp_path / "report.pdf")
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        hs.report(embedded, labels=[1, 2, 3])
+    several = hs.HeatSketch(4, [2, 4], random_state=0).fit(roll[0])
+    with pytest.raises(ValueError, match="fit it with one time"):
+        hs.report(several)
+
+
+def test_the_command_prints_what_embed_prints(tmp_path, roll, capsys):
+    pytest.importorskip("pyarrow")
+    source = tmp_path / "roll.csv"
+    np.savetxt(
+        source,
+        np.column_stack([roll[0], roll[1] > 60]),
+        header="x,y,z,class",
+        delimiter=",",
+        comments="",
+    )
+    page, table = tmp_path / "report.html", tmp_path / "out.csv"
+    assert cli.main(["embed", str(source), "-o", str(table), "-q"]) == 0
+    printed = capsys.readouterr().out
+    words = ["report", str(source), "-o", str(page), "-q"]
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out.split("\nseconds")[0] == printed.split("\nseconds")[0]
+    facts = json.loads(Page(page.read_text("utf-8")).texts["facts"])
+    for name, text in facts["lines"].items():
+        assert f"{name:<12} {text}\n" in printed
+    assert facts["command"] == "heatsketch " + " ".join(words)
+    assert [column["name"] for column in facts["columns"]] == ["class", "x", "y", "z"]
+    assert cli.main(words) == 1  # it exists
+    assert "--force" in capsys.readouterr().err
+    assert cli.main([*words, "--force", "--method", "pca"]) == 0
+    assert cli.main(["report", str(source), "-o", str(tmp_path / "report.txt")]) == 2
+
+
+@pytest.mark.slow
+def test_the_page_of_the_digits_is_small(tmp_path):
+    X, labels = hs.datasets.digits()
+    path = tmp_path / "digits.html"
+    hs.report(hs.HeatEmbedding(random_state=0).fit(X), labels=labels, path=path)
+    assert path.stat().st_size < 1e6
