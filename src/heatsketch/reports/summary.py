@@ -15,7 +15,7 @@ _PROBES = 8  # for more than 2,048 points
 
 
 def summary(estimator: Any) -> dict[str, str]:
-    """Return names and texts: the time chosen, the graph, how distances are kept, what is explained.
+    """Return names and texts: time, bandwidth, graph, how distances are kept, what is explained.
 
     Examples
     --------
