@@ -49,9 +49,17 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     'log'
     """
     check_picture(path)
+    figure, ax = new_axes(width=6.4, height=4.2)
+    draw_ksum(ax, result)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def draw_ksum(ax: Any, result: Any) -> None:
+    """Draw the result of a Ksum test."""
     epsilons, slopes = np.asarray(result.epsilons), np.asarray(result.slopes)
     top = result.dimension / 2
-    figure, ax = new_axes(width=6.4, height=4.2)
     ax.set_xscale("log")
     ax.plot(epsilons, slopes, color=MAIN_COLOUR, linewidth=2)
     if np.isfinite(result.dimension_interval).all():
@@ -74,9 +82,6 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     doubled = ax.secondary_yaxis("right", functions=(lambda s: 2 * s, lambda d: d / 2))
     doubled.set_ylabel("dimension")
     doubled.tick_params(labelsize=8, color="#888888")
-    if path is not None:
-        save(figure, path)
-    return figure
 
 
 def _between(interval: tuple[float, float]) -> str:

@@ -48,18 +48,28 @@ def scales(
     ['pairs (%)', 'effective rank']
     """
     check_picture(path)
-    curve = check_curve(embedding)
-    trace = heat_trace(embedding.diffusion_, curve.times, rng=0) if trace is None else trace
+    trace = trace_of(embedding) if trace is None else trace
     figure = new_figure(6.4, 6.4)
     above, below = figure.subplots(2, 1, sharex=True)
+    draw_scales(above, below, embedding, trace)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def trace_of(embedding: Any) -> HeatTrace:
+    """Return the heat trace at the times from which an embedding chose its own."""
+    return heat_trace(embedding.diffusion_, check_curve(embedding).times, rng=0)
+
+
+def draw_scales(above: Any, below: Any, embedding: Any, trace: HeatTrace) -> None:
+    """Draw what is kept and how many directions are left on two axes."""
+    curve = check_curve(embedding)
     _draw_shares(above, curve)
     _draw_ranks(below, trace, embedding)
     for ax in (above, below):
         ax.axvline(curve.time, color=CHOSEN_COLOUR, linewidth=1)
     below.set_xticks(curve.times, [f"{t:g}" for t in curve.times], rotation=45)
-    if path is not None:
-        save(figure, path)
-    return figure
 
 
 def check_curve(embedding: Any) -> Any:
@@ -122,6 +132,14 @@ def explained_variance(
     """
     check_picture(path)
     figure, ax = new_axes(width=6.4, height=4.2)
+    draw_explained(ax, result, share)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def draw_explained(ax: Any, result: Any, share: float | None = None) -> None:
+    """Draw the shares that coordinates hold, each and together."""
     count = np.arange(1, len(result.ratio) + 1)
     low, high = 100 * result.cumulative_low, 100 * result.cumulative_high
     ax.bar(count, 100 * result.ratio, color="#c9c9c9", label="each")
@@ -133,6 +151,3 @@ def explained_variance(
     ax.legend(frameon=False, fontsize=8)
     style_axes(ax, f"{len(count)} coordinates hold {result.describe()}", ("coordinates", "%"))
     ax.xaxis.get_major_locator().set_params(integer=True)
-    if path is not None:
-        save(figure, path)
-    return figure

@@ -17,6 +17,8 @@ MAX_WRITTEN_LETTERS = 13  # a longer name would hide a fifth of the points; the 
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
 ORDER_SEED = 2_718_281_828  # not a likely seed of the data: equal seeds would show as structure
 
+Groups = tuple[Array, tuple[str, ...]]  # codes (n,), -1 for none, and names
+
 _MIN_DRAWN_SIZE = 1e-30  # of coordinates; axes of equal scale compute its square
 
 
@@ -76,13 +78,8 @@ def scatter(
     'three points'
     """
     check_picture(path)
-    F = np.asarray(check_points(F, "F", min_rows=1))  # (n, k)
-    labels = None if labels is None else check_labels(labels, len(F))
-    groups = None if labels is None else categories(labels)
-    if groups is not None:
-        groups = largest(*groups)
-    view, axis_names = _view(F, names, None if groups is None else groups[0])
-    view, axis_names = _rescaled(view, axis_names)
+    F, labels, groups = labelled(F, labels)
+    view, axis_names = view_of(F, names, None if groups is None else groups[0])
     figure, ax = new_axes() if ax is None else (ax.figure, ax)
     if labels is None:
         _points(ax, view, [MAIN_COLOUR] * len(view))
@@ -100,6 +97,14 @@ def scatter(
     return figure
 
 
+def labelled(F: Any, labels: Any) -> tuple[Array, Array | None, Groups | None]:
+    """Return F (n, k), labels as numbers if they are, and their categories, at most 20."""
+    F = np.asarray(check_points(F, "F", min_rows=1))  # (n, k)
+    labels = None if labels is None else check_labels(labels, len(F))
+    groups = None if labels is None else categories(labels)
+    return F, labels, None if groups is None else largest(*groups)
+
+
 def _rescaled(view: Array, names: tuple[str, str]) -> tuple[Array, tuple[str, str]]:
     """Divide coordinates by a power of ten where axes of equal scale would over- or underflow."""
     size = float(np.max(np.abs(view), initial=0.0))
@@ -109,10 +114,16 @@ def _rescaled(view: Array, names: tuple[str, str]) -> tuple[Array, tuple[str, st
     return view / 10.0**power, (f"{names[0]} / 1e{power}", f"{names[1]} / 1e{power}")
 
 
-def _view(
+def view_of(
     F: Array, names: Sequence[str] | None, codes: Array | None
 ) -> tuple[Array, tuple[str, str]]:
     """Return the points of the picture (n, 2) and the names of its axes."""
+    return _rescaled(*_view(F, names, codes))
+
+
+def _view(
+    F: Array, names: Sequence[str] | None, codes: Array | None
+) -> tuple[Array, tuple[str, str]]:
     k = F.shape[1]
     if names is not None and len(names) != k:
         raise ValueError(f"names has {len(names)} entries but F has {k} columns; pass {k} names.")
@@ -176,6 +187,11 @@ def _draw_numbers(figure: Any, ax: Any, view: Array, values: Array, legend: bool
     drawn = _points(ax, view[present], values[present], cmap="viridis")
     if not legend:
         return
+    draw_scale(figure, ax, drawn)
+
+
+def draw_scale(figure: Any, ax: Any, drawn: Any) -> None:
+    """Explain the colours of numbers by a bar."""
     bar = figure.colorbar(drawn, ax=ax, shrink=0.8, pad=0.02)
     bar.solids.set_alpha(1.0)
     bar.outline.set_visible(False)
@@ -190,10 +206,11 @@ def _draw_categories(
     if written and len(names) <= MAX_WRITTEN_NAMES:
         _write_names(ax, view, codes, names)
     if legend:
-        _legend(ax, colours, (*names, "no label") if np.any(codes < 0) else names)
+        draw_legend(ax, colours, (*names, "no label") if np.any(codes < 0) else names)
 
 
-def _legend(ax: Any, colours: Sequence[str], names: tuple[str, ...]) -> None:
+def draw_legend(ax: Any, colours: Sequence[str], names: tuple[str, ...]) -> None:
+    """Explain the colours of categories beside the axes; any text is a name."""
     from matplotlib.lines import Line2D
 
     handles = [

@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch import __version__
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.metrics import Distortion, diffusion_distortion
+from heatsketch.metrics import Distortion
 from heatsketch.operators.properties import component_labels
+from heatsketch.plot.displays import distortion_of
 from heatsketch.plot.scatter import ORDER_SEED, principal_axes, principal_name
 from heatsketch.reports.columns import column, feature_columns, packed, texts
 from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times
@@ -49,7 +50,7 @@ def collect(
     check_is_fitted(est)
     _check_one_time(est)
     Y = est.embedding_
-    distortion = _distortion_of(est)
+    distortion = distortion_of(est)
     shown = _shown(len(Y), distortion)
     moved = frames(est, slider_times(est, times), shown)
     of_points = [*_own_columns(est, shown), *feature_columns(X, _names(est, X, features), shown)]
@@ -106,24 +107,6 @@ def _lines(est: Any, distortion: Distortion | None) -> dict[str, str]:
     if distortion is not None and "distances" not in lines:
         lines["distances"] = kept(distortion)
     return lines
-
-
-def _distortion_of(est: Any) -> Distortion | None:
-    """Return how the embedding keeps the distances of its diffusion, as `score` measures it."""
-    if hasattr(est, "distortion_"):
-        known: Distortion | None = est.distortion_
-        return known
-    diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None or diffusion.diagnostics["flat"]:
-        return None
-    time = getattr(est, "time_", est.time)
-    if time < 1 and est.filter == "power":
-        return None  # there is no such distance
-    logger.info("how distances are kept")
-    log_scale = est.diagnostics_["log_scale"]
-    return diffusion_distortion(
-        est.embedding_, diffusion, time, filter=est.filter, log_scale=log_scale
-    )
 
 
 def _shown(n: int, distortion: Distortion | None) -> Array:

@@ -1,0 +1,145 @@
+"""Displays: what they draw is what the estimators hold."""
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch import plot
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def roll():
+    return hs.datasets.swiss_roll(300, rng=0)[0]
+
+
+@pytest.fixture(scope="module")
+def model(roll):
+    return hs.HeatEmbedding(2, random_state=0).fit(roll)
+
+
+def test_each_display_draws_on_the_axes_given(roll, model):
+    for make, arguments in (
+        (plot.EmbeddingDisplay, ()),
+        (plot.KsumDisplay, (roll,)),
+        (plot.SpectrumDisplay, ()),
+        (plot.DistortionDisplay, ()),
+    ):
+        ax = plot.new_figure(4, 3).add_subplot()
+        display = make.from_estimator(model, *arguments, ax=ax)
+        assert display.ax_ is ax
+        assert display.figure_ is ax.figure
+        again = display.plot()
+        assert again is display
+        assert display.ax_ is not ax
+        display.figure_.canvas.draw()
+    pair = plot.new_figure(4, 6).subplots(2, 1)
+    display = plot.ScalesDisplay.from_estimator(model, ax=pair)
+    assert display.ax_.tolist() == pair.tolist()
+    with pytest.raises(ValueError, match="pass two"):
+        display.plot(pair[0])
+
+
+def test_the_functions_draw_what_the_displays_draw(roll, model):
+    result = hs.ksum(roll)
+    lines = [
+        ax.lines[0].get_xydata()
+        for ax in (plot.ksum_curve(result).axes[0], plot.KsumDisplay(result).plot().ax_)
+    ]
+    np.testing.assert_array_equal(*lines)
+    above, below = plot.ScalesDisplay(model).plot().ax_
+    for drawn, known in zip((above, below), plot.scales(model).axes, strict=True):
+        np.testing.assert_array_equal(drawn.lines[0].get_xydata(), known.lines[0].get_xydata())
+
+
+def test_a_spectrum_shows_shares_and_eigenvalues(roll):
+    model = hs.DiffusionMap(6, 8).fit(roll)
+    ax = plot.SpectrumDisplay.from_estimator(model, share=0.9).ax_
+    explained = model.explained_diffusion_variance()
+    shares = {tuple(np.round(line.get_ydata(), 9)) for line in ax.lines}
+    assert tuple(np.round(100 * explained.cumulative, 9)) in shares
+    assert tuple(np.round(100 * model.eigenvalues_, 9)) in shares
+
+
+def test_a_distortion_shows_every_pair_once(model):
+    display = plot.DistortionDisplay.from_estimator(model)
+    (stairs,) = display.ax_.patches
+    assert stairs.get_data().values.sum() == pytest.approx(100)
+    edges, counts = model.distortion_.histogram
+    np.testing.assert_array_equal(stairs.get_data().edges, edges)
+    within = 100 * counts[(edges[:-1] >= 2**-1 - 1e-9) & (edges[1:] <= 2 + 1e-9)].sum()
+    assert within / counts.sum() == pytest.approx(100 * model.distortion_.within[2.0], abs=1e-9)
+
+
+def test_methods_without_diffusion_distances_have_no_distortion(roll):
+    with pytest.raises(ValueError, match="no diffusion distances"):
+        plot.DistortionDisplay.from_estimator(hs.classical.PCA(2).fit(roll))
+
+
+def test_new_points_can_be_drawn(roll, model):
+    display = plot.EmbeddingDisplay.from_estimator(model, roll[:10], title="ten")
+    offsets = display.ax_.collections[0].get_offsets()
+    expected = model.transform(roll[:10])
+    np.testing.assert_allclose(sorted(offsets[:, 0]), sorted(expected[:, 0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("labels", ["none", "groups", "numbers", "gaps"])
+def test_density_counts_every_point_in_its_cell(labels):
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(2_000, 2))
+    given = {
+        "none": None,
+        "groups": np.where(F[:, 0] > 0, "right", "left"),
+        "numbers": F[:, 0],
+        "gaps": np.where(F[:, 1] > 0, F[:, 0], np.nan),
+    }[labels]
+    ax = plot.density(F, given).axes[0]
+    (image,) = ax.images
+    pixels, (x0, x1, y0, y1) = np.asarray(image.get_array()), image.get_extent()
+    assert (x0, x1) == pytest.approx((F[:, 0].min(), F[:, 0].max()))
+    assert (y0, y1) == pytest.approx((F[:, 1].min(), F[:, 1].max()))
+    rows, columns = pixels.shape[:2]
+    inside = np.clip(F, (x0, y0), (x1, y1))  # the last one is outside by rounding
+    counts, _, _ = np.histogram2d(*inside.T, (columns, rows), [(x0, x1), (y0, y1)])
+    np.testing.assert_array_equal(pixels[..., 3] > 0, counts.T > 0)
+    if labels == "groups":  # two colours, one on each side
+        left, right = (
+            pixels[:, side][pixels[:, side][..., 3] > 0][:, :3]
+            for side in (slice(0, columns // 3), slice(2 * columns // 3, None))
+        )
+        assert len(np.unique(left, axis=0)) == len(np.unique(right, axis=0)) == 1
+        assert not np.allclose(left[0], right[0])
+
+
+def test_density_of_one_place_and_of_a_line():
+    for F in (np.ones((5, 2)), np.column_stack([np.arange(5.0), np.zeros(5)])):
+        plot.density(F).canvas.draw()
+
+
+def test_many_points_are_drawn_by_their_density(monkeypatch):
+    F = np.random.default_rng(0).normal(size=(1_000, 2))
+    assert not plot.EmbeddingDisplay(F).plot().ax_.images
+    monkeypatch.setattr(plot.displays, "DENSITY_FROM", 999)
+    assert plot.EmbeddingDisplay(F).plot().ax_.images
+    assert not plot.EmbeddingDisplay(F).plot(kind="points").ax_.images
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_space_keeps_one_scale_for_all_axes(k):
+    F = np.random.default_rng(0).normal(size=(200, k)) * np.arange(k, 0, -1)
+    labels = np.arange(200) % 3
+    display = plot.EmbeddingDisplay(F, labels=labels).plot(kind="3d")
+    drawn = np.column_stack(display.ax_.collections[0]._offsets3d)
+    if k == 3:
+        np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(F, axis=0))
+    ratio = np.ptp(drawn, axis=0) / display.ax_._box_aspect
+    np.testing.assert_allclose(ratio, ratio[0])
+    display.figure_.canvas.draw()
+    with pytest.raises(ValueError, match="three"):
+        plot.EmbeddingDisplay(F[:, :2]).plot(kind="3d")
+
+
+def test_wrong_kinds_are_named():
+    with pytest.raises(ValueError, match="density"):
+        plot.EmbeddingDisplay(np.eye(3)).plot(kind="2d")
