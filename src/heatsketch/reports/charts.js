@@ -59,10 +59,11 @@ function chart(parent, what) {
     svg(root, "path", { class: "line", d: `M${x.map((t, k) => `${X(t)} ${Y(y[k])}`).join("L")}` });
   for (const { x, y, best } of what.dots || [])
     svg(root, "circle", { class: best ? "best" : "spot", cx: X(x), cy: Y(y), r: best ? 5 : 2.5 });
-  for (const { y, text } of what.level || []) {
+  (what.level || []).forEach(({ y, text }, place) => {
     svg(root, "path", { class: "dotted", d: `M${LEFT} ${Y(y)}H${WIDTH - RIGHT}` });
-    if (text) svg(root, "text", { x: WIDTH - RIGHT, y: Y(y) - 3, "text-anchor": "end" }, text);
-  }
+    const side = place ? { x: LEFT + 4 } : { x: WIDTH - RIGHT, "text-anchor": "end" };
+    if (text) svg(root, "text", { ...side, y: Y(y) - 3 }, text);
+  });
   for (const { x, text } of what.upright || []) {
     svg(root, "path", { class: "chosen", d: `M${X(x)} ${TOP}V${bottom}` });
     const right = across.to(x) > 0.6;

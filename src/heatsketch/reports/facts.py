@@ -194,13 +194,16 @@ def _distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
 
 
 def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
-    """Return the Ksum curve of the points, with the bandwidth that the estimator has."""
+    """Return the Ksum curve of the points, with the bandwidth of the estimator, or why not."""
     metric = getattr(est, "metric", None)
     precomputed = "precomputed" in (metric, getattr(est, "affinity", None))
     if X is None or metric is None or precomputed:
         return None
     logger.info("the Ksum test")
-    found = ksum(X, metric=metric)
+    try:
+        found = ksum(X, metric=metric)
+    except ValueError as error:  # points that an estimator can do with
+        return {"why_not": str(error)}
     used: Any = getattr(est, "epsilon_", np.nan)
     epsilon = float(used) if np.ndim(used) == 0 else None  # else a scale for each point
     return {**found._asdict(), "used": epsilon}

@@ -64,7 +64,7 @@ class Frames(NamedTuple):
 
 def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
     """Return the times of the slider, that of the embedding among them; one if it has no other."""
-    own = getattr(est, "time_", getattr(est, "time", None))
+    own = _time_of(est)
     diffusion = getattr(est, "diffusion_", None)
     if diffusion is None or diffusion.diagnostics["flat"] or own is None:
         return [own]
@@ -89,8 +89,7 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> Frames:
     times. A learned map is followed from time to time: each one is found from that of the time
     beside it, and turned to it.
     """
-    own = getattr(est, "time_", getattr(est, "time", None))
-    at = list(times).index(own)
+    at = list(times).index(_time_of(est))
     if len(times) == 1:
         return _still(est, shown)
     if hasattr(est, "projection_"):
@@ -98,11 +97,15 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> Frames:
     return _of_several_times(est, list(times), at, shown)
 
 
+def _time_of(est: Any) -> Any:
+    return getattr(est, "time_", getattr(est, "time", None))
+
+
 def _still(est: Any, shown: Array) -> Frames:
     Y = np.asarray(est.embedding_, dtype=float)
     view = _centred(Y @ _axes(Y))[None, shown]
     size = _size(view[0])
-    return Frames([getattr(est, "time_", None)], view / size, np.array([size]), 0)
+    return Frames([_time_of(est)], view / size, np.array([size]), 0)
 
 
 def _of_several_times(est: Any, times: list[Any], at: int, shown: Array) -> Frames:

@@ -365,8 +365,9 @@ function showDistances({ line, looked_at, edges, counts, worst, median, ratios }
 
 function showScales(found) {
   const t = found.times, x = { low: t[0], high: t[t.length - 1], log: true, label: "diffusion time" };
-  const note = "Above, what few coordinates keep of the distances; below, e^entropy of the heat kernel: how many directions are left.";
-  const [above, below] = card("scales", "", found.shares ? note : note.slice(note.indexOf("e^")));
+  const note = "how many directions are left at a time, the effective rank of the heat kernel.";
+  const kept = "what the coordinates keep of the distances";
+  const [above, below] = card("scales", "", found.shares ? `Above, ${kept}; below, ${note}` : `H${note.slice(1)}`);
   const now = found.time >= t[0] && found.time <= t[t.length - 1] ? [{ x: found.time, text: `time ${short(found.time)}` }] : [];
   if (found.shares) {
     const y = found.shares.values.map((share) => 100 * share);
@@ -399,6 +400,7 @@ function showExplained({ line, ratio, cumulative, low, high }) {
 }
 
 function showKsum(found) {
+  if (found.why_not) return card("ksum", `There is no Ksum test: ${found.why_not}`);
   const between = ([low, high]) => (low === null ? "" : ` (95 %: ${short(low)} to ${short(high)})`);
   const line = `Ksum: ε ${short(found.epsilon)}${between(found.epsilon_interval)}, dimension ${short(found.dimension)}${between(found.dimension_interval)}`;
   const note = found.used === null

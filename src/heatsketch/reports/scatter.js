@@ -204,7 +204,7 @@ class Scatter {
   }
 
   get size() { // of a point, in pixels
-    return Math.min(11, Math.max(2.5, 300 / Math.sqrt(this.n)));
+    return Math.min(11, Math.max(3, 370 / Math.sqrt(this.n)));
   }
 
   draw() {
