@@ -162,7 +162,8 @@ def test_points_without_a_ksum_test_have_a_report(scale, roll):
 
 
 def test_points_that_do_not_differ_have_a_report():
-    model = hs.HeatEmbedding(2, affinity="precomputed").fit(np.ones((12, 12)))
+    with pytest.warns(hs.ScaleWarning):
+        model = hs.HeatEmbedding(2, affinity="precomputed").fit(np.ones((12, 12)))
     facts = hs.report(model).facts
     assert not unpacked(facts["frames"]["positions"]).any()
     assert facts["distortion"] is facts["scales"] is facts["explained"] is None
@@ -289,6 +290,20 @@ def test_the_command_prints_what_embed_prints(tmp_path, roll, capsys):
     assert "--force" in capsys.readouterr().err
     assert cli.main([*words, "--force", "--method", "pca"]) == 0
     assert cli.main(["report", str(source), "-o", str(tmp_path / "report.txt")]) == 2
+
+
+def test_a_graph_has_a_report(tmp_path):
+    pytest.importorskip("pyarrow")
+    source, page = tmp_path / "edges.csv", tmp_path / "report.html"
+    edges = [f"n{i},n{(i + step) % 40}" for i in range(40) for step in (1, 2)]
+    source.write_text("\n".join(["source,target", *edges]), "utf-8")
+    words = ["report", source, "-o", page, "--graph", "--method", "diffusion-map"]
+    assert cli.main([str(word) for word in [*words, "-q"]]) == 0
+    facts = json.loads(Page(page.read_text("utf-8")).texts["facts"])
+    assert facts["lines"]["input"].startswith(f"{source}: 40 nodes, 80 edges")
+    assert facts["ksum"] is None
+    (names,) = facts["ids"].values()
+    assert sorted(names) == sorted(f"n{i}" for i in range(40))
 
 
 @pytest.mark.slow

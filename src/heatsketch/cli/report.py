@@ -9,7 +9,14 @@ from typing import Any
 from heatsketch import io
 from heatsketch.cli.arguments import number
 from heatsketch.cli.embed import add_method, described, embedded, method_options
-from heatsketch.cli.files import add_force, add_input, check_output, read_input, warn_of_units
+from heatsketch.cli.files import (
+    add_force,
+    add_graph,
+    add_input,
+    check_output,
+    read_input,
+    warn_of_units,
+)
 from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, needs_labels
 from heatsketch.io.table import is_id
@@ -23,6 +30,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "report", help="embed a file of points, and show it in an interactive page of HTML"
     )
     add_input(command)
+    add_graph(command)
     written = "file to write: .html, which any browser shows, offline"
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=written)
     add_method(command)
@@ -41,12 +49,13 @@ def run(args: argparse.Namespace) -> None:
     if not needs_labels(estimator):
         warn_of_units(vars(args), table)
     start = time.monotonic()
-    Y = embedded(estimator, table)
+    Y = embedded(estimator, table, is_graph=args.graph is not None)
     lines = described(args, table, estimator, Y)
     ids, labels = _columns(args, table)
+    has_points = args.graph is None and "precomputed" not in options.values()
     facts = collect(
         estimator,
-        table.values,
+        table.values if has_points else None,
         labels=labels,
         ids=ids,
         features=table.columns,
