@@ -11,7 +11,7 @@ void main() {
   bool faded = state < 0.5, lit = state > 1.5;
   float z = clamp(0.5 - 0.12 * p.z, 0.02, 0.98);
   gl_Position = vec4(p.xy * scale + shift, deep * (lit ? z - 0.02 : faded ? z + 0.02 : z), 1.0);
-  gl_PointSize = size * (lit ? 1.7 : 1.0) * (1.0 + deep * 0.25 * clamp(p.z, -2.0, 2.0) / 2.0);
+  gl_PointSize = size * (lit ? 1.25 : 1.0) * (1.0 + deep * 0.25 * clamp(p.z, -2.0, 2.0) / 2.0);
   paint = faded ? vec4(colour.rgb, 0.08) : vec4(colour.rgb, lit ? 1.0 : colour.a);
 }`;
 const FRAGMENT = `#version 300 es
