@@ -12,6 +12,7 @@ from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS
 from heatsketch.markov.rows import Eigenpairs
 from heatsketch.metrics.all_pairs import all_distances
 from heatsketch.metrics.distances import Pairs, check_pairs, rows_within_pieces
+from heatsketch.metrics.histograms import NONE, histogram
 from heatsketch.metrics.some_pairs import candidate_pairs, counts, sampled_distances, scaled
 from heatsketch.neighbors import pair_distances
 from heatsketch.spectral.apply import Block
@@ -21,7 +22,6 @@ FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _ROUNDING = 1e-12  # of the largest coordinate: points as near as that count as equal
 _DESCRIBED_SHARE, _DESCRIBED_FACTOR = 0.99, 2.0
 _N_WORST = 5  # pairs that are named at each end
-_HISTOGRAM_EDGES = 2.0 ** np.linspace(-3, 3, 61)  # of ratios next to their median
 
 
 class Distortion(NamedTuple):
@@ -69,7 +69,7 @@ class Distortion(NamedTuple):
     worst_factor: float
     looked_at: str = "all pairs"
     held_out_log_L: float = math.nan
-    histogram: tuple[Array, Array] = (_HISTOGRAM_EDGES, np.zeros(len(_HISTOGRAM_EDGES) - 1, int))
+    histogram: tuple[Array, Array] = NONE
 
     def describe(self) -> str:
         """Describe in one line how well distances are kept.
@@ -352,7 +352,7 @@ def _summary(
         within={factor: _share_within(typical, middle, factor) for factor in FACTORS},
         worst_factor=math.inf if math.isinf(log_L) else max(high / middle, middle / low),
         looked_at=looked_at,
-        histogram=_histogram(typical, middle),
+        histogram=histogram(typical, middle),
     )
 
 
@@ -371,15 +371,6 @@ def _quantiles(ratio: Array, middle: float) -> dict[float, float]:
     levels = np.quantile(ratio, LEVELS) if len(ratio) else np.full(len(LEVELS), math.nan)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return dict(zip(LEVELS, (levels / middle).tolist(), strict=True))
-
-
-def _histogram(ratio: Array, middle: float) -> tuple[Array, Array]:
-    """Count ratios, ascending, between the edges times their median."""
-    edges = _HISTOGRAM_EDGES
-    if not middle > 0:
-        return edges, np.zeros(len(edges) - 1, int)
-    inner = np.searchsorted(ratio, edges[1:-1] * middle)
-    return edges, np.diff(inner, prepend=0, append=len(ratio))
 
 
 def _share_within(ratio: Array, middle: float, factor: float) -> float:
