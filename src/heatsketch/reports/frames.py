@@ -23,6 +23,7 @@ from heatsketch.neighbors import pair_distances
 from heatsketch.plot.scatter import principal_axes
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block
 from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.filters import FILTERS
 
 MOST_DIMENSIONS = 3
 _DOUBLINGS = 4  # of the time, on either side
@@ -94,7 +95,12 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> Frames:
         return _still(est, shown)
     if hasattr(est, "projection_"):
         return _followed(est, list(times), at, shown)
-    return _of_several_times(est, list(times), at, shown)
+    blocks, log_scales = (
+        _by_eigenvalues(est, times, at)
+        if hasattr(est, "eigenvalues_")
+        else _of_a_copy(est, list(times), at)
+    )
+    return _on_the_same_axes(blocks, log_scales, list(times), at, shown)
 
 
 def _time_of(est: Any) -> Any:
@@ -108,8 +114,21 @@ def _still(est: Any, shown: Array) -> Frames:
     return Frames([_time_of(est)], view / size, np.array([size]), 0)
 
 
-def _of_several_times(est: Any, times: list[Any], at: int, shown: Array) -> Frames:
-    """Fit a copy at all times, which takes the same random numbers."""
+def _by_eigenvalues(est: Any, times: Sequence[Any], at: int) -> tuple[Array, Array]:
+    """Return the coordinates at all times (n, T, k), each divided by e^log_scale, and these (T,).
+
+    Those of an eigenvector change by a factor of its eigenvalue, whatever the last step is.
+    """
+    found = [FILTERS[est.filter].step_weights(t, est.eigenvalues_) for t in times]
+    weights = np.array([weight for weight, _ in found])  # (T, k)
+    own = np.where(weights[at] == 0, 1.0, weights[at])
+    blocks = est.embedding_[:, None, :].astype(float) * (weights / own)
+    log_scales = np.array([log_scale for _, log_scale in found])
+    return blocks, log_scales - log_scales[at] + est.diagnostics_["log_scale"]
+
+
+def _of_a_copy(est: Any, times: list[Any], at: int) -> tuple[Array, Array]:
+    """Fit a copy at all times, which takes the same random numbers; as `_by_eigenvalues`."""
     given = est.embedding_
     k = given.shape[1]
     fixed = {"affinity": "precomputed", "neighbors": None, "metric": "euclidean"}
@@ -118,13 +137,19 @@ def _of_several_times(est: Any, times: list[Any], at: int, shown: Array) -> Fram
         copy = clone(est).set_params(**fixed, time=times, n_components=k).fit(est.diffusion_)
     blocks = copy.embedding_.astype(float).reshape(len(given), len(times), k)
     blocks[:, at] = given
+    log_scales = np.asarray(copy.diagnostics_["log_scale"], dtype=float)
+    log_scales[at] = est.diagnostics_["log_scale"]
+    return blocks, log_scales
+
+
+def _on_the_same_axes(
+    blocks: Array, log_scales: Array, times: list[Any], at: int, shown: Array
+) -> Frames:
     axes = _axes(blocks[:, at])
     views = [_centred(blocks[:, t] @ axes)[shown] for t in range(len(times))]
-    scales = np.exp(np.asarray(copy.diagnostics_["log_scale"]))
-    scales[at] = math.exp(est.diagnostics_["log_scale"])
     sizes = np.array([_size(view) for view in views])
     positions = np.stack([view / size for view, size in zip(views, sizes, strict=True)])
-    return Frames(times, positions, sizes * scales, at)
+    return Frames(times, positions, _true_sizes(sizes, log_scales), at)
 
 
 class _Rows:
@@ -176,7 +201,7 @@ def _followed(est: Any, times: list[Any], at: int, shown: Array) -> Frames:
     sizes = np.array([_size(inner[t]) for t in order])
     centres = (centres - centres.mean(axis=0)) / sizes[at]
     positions = np.stack([inner[t] / sizes[t] + centres for t in order])
-    sizes = sizes * np.exp([log_scales[t] for t in order])
+    sizes = _true_sizes(sizes, np.array([log_scales[t] for t in order]))
     return Frames(times, positions, sizes, at, np.array([kept[t] for t in order]))
 
 
@@ -236,6 +261,12 @@ def _axes(Y: Array) -> Array:
 
 def _centred(Y: Array) -> Array:
     return Y - Y.mean(axis=0)
+
+
+def _true_sizes(sizes: Array, log_scales: Array) -> Array:
+    """Return sizes e^log_scale; beyond the range of numbers they are not told."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(sizes * np.exp(log_scales))
 
 
 def _size(Y: Array) -> float:
