@@ -7,6 +7,8 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
 from heatsketch import cli
@@ -169,6 +171,18 @@ def test_points_that_do_not_differ_have_a_report():
     assert facts["distortion"] is facts["scales"] is facts["explained"] is None
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_data_frames(library, roll):
+    frames = pytest.importorskip(library)
+    X = frames.DataFrame({name: roll[0][:, j] for j, name in enumerate("abc")})
+    labels = frames.DataFrame({"sheet": roll[1], "half": [bool(x > 60) for x in roll[1]]})
+    model = hs.DiffusionMap(2, 8).fit(X)
+    facts = hs.report(model, X, labels=labels, ids=labels["sheet"]).facts
+    assert [column["name"] for column in facts["columns"]] == ["sheet", "half", "a", "b", "c"]
+    assert list(facts["ids"]) == ["sheet"]
+    np.testing.assert_allclose(unpacked(facts["columns"][2]["values"]), roll[0][:, 0], rtol=1e-6)
+
+
 def test_certainty_of_neighbours_is_a_column(roll):
     model = hs.HeatSketch(16, random_state=0).fit(roll[0])
     (confidence,) = hs.report(model).facts["columns"]
@@ -260,6 +274,17 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
         hs.report(embedded, path=tmp_path / "report.pdf")
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         hs.report(embedded, labels=[1, 2, 3])
+    with pytest.raises(ValueError, match="fitted to 300"):
+        hs.report(embedded, roll[0][:10])
+    with pytest.raises(ValueError, match="leave it out"):
+        hs.report(hs.classical.PCA(2).fit(roll[0]), times=[1, 2])
+    for times in ([0.5], [0], [-1]):
+        with pytest.raises(ValueError, match="time"):
+            hs.report(embedded, times=times)
+    with pytest.raises(TypeError, match="of heatsketch"):
+        hs.report(PCA(2).fit(roll[0]))
+    with pytest.raises(NotFittedError):
+        hs.report(hs.HeatEmbedding(2))
     several = hs.HeatSketch(4, [2, 4], random_state=0).fit(roll[0])
     with pytest.raises(ValueError, match="fit it with one time"):
         hs.report(several)

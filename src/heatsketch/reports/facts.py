@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import __version__
 from heatsketch._checks import logger
@@ -47,7 +46,6 @@ def collect(
     The parameters are those of `report`, with `labels` and `ids` as mappings of names to columns;
     `features` are names of the columns of X, `lines` stand in place of `summary`.
     """
-    check_is_fitted(est)
     _check_one_time(est)
     Y = est.embedding_
     distortion = distortion_of(est)

@@ -67,10 +67,16 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
     """Return the times of the slider, that of the embedding among them; one if it has no other."""
     own = _time_of(est)
     diffusion = getattr(est, "diffusion_", None)
+    if diffusion is None and times is not None:
+        raise ValueError(
+            f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
+        )
     if diffusion is None or diffusion.diagnostics["flat"] or own is None:
         return [own]
     if times is not None:
-        return sorted({*times, own})
+        whole = not hasattr(est, "eigenvalues_")  # else a time counts products
+        checked = [FILTERS[est.filter].check_time(t, whole=whole) for t in times]
+        return sorted({own, *(int(t) if t.is_integer() else t for t in map(float, checked))})
     curve = getattr(est, "time_curve_", None)
     if curve is not None:
         at = int(np.flatnonzero(curve.times == own)[0])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
 from heatsketch.io.files import write_atomically
@@ -97,8 +98,10 @@ def report(
     Raises
     ------
     ValueError
-        An estimator of several times; columns that do not fit its points; a suffix that is not
-        .html.
+        An estimator of several times; columns that do not fit its points; times that its filter
+        does not have, or times without a diffusion; a suffix that is not .html.
+    TypeError
+        An estimator of another library.
 
     Notes
     -----
@@ -119,7 +122,17 @@ def report(
     """
     if path is not None:
         check_suffix(path)
-    n = len(est.embedding_) if hasattr(est, "embedding_") else 0
+    check_is_fitted(est)
+    if not hasattr(est, "embedding_"):
+        raise TypeError(
+            f"est is of type {type(est).__name__}, which has no embedding_; pass an estimator of "
+            "heatsketch."
+        )
+    n = len(est.embedding_)
+    if X is not None and np.shape(X)[0] != n:
+        raise ValueError(
+            f"X has {np.shape(X)[0]} rows but est was fitted to {n}; pass the same points."
+        )
     facts = collect(
         est,
         X,
@@ -177,9 +190,11 @@ def _columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
     """Return columns (n,) by name, or raise."""
     if values is None:
         return {}
-    by_name = isinstance(values, Mapping) or hasattr(values, "columns")
-    pairs = values.items() if by_name else [(getattr(values, "name", None) or name, values)]
-    columns = {str(key): np.asarray(column) for key, column in pairs}
+    names = getattr(values, "columns", values if isinstance(values, Mapping) else None)
+    if names is None:
+        columns = {str(getattr(values, "name", None) or name): np.asarray(values)}
+    else:
+        columns = {str(key): np.asarray(values[key]) for key in names}
     for key, column in columns.items():
         if column.shape != (n,):
             raise ValueError(
