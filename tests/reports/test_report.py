@@ -26,6 +26,7 @@ HOSTILE = (
     "\"'&lt;\\u003c\\",
     "{{script}}",
     "line\u2028end\u2029 é 漢 \x00\x1b \U0001f600",
+    "half a pair \ud800",
     "=1+1",
     "__proto__",
 )

@@ -61,7 +61,7 @@ def collect(
         "shown": None if len(shown) == len(Y) else packed(shown, "i4"),
         "lines": dict(lines or _lines(est, distortion)),
         "axes": _axis_names(est),
-        "frames": _frame_facts(moved),
+        "frames": _frame_facts(moved) | {"factor": getattr(est, "factor", None)},
         "ids": known_ids,
         "columns": given + of_points,
         "distortion": None if distortion is None else _distortion_facts(distortion, shown),

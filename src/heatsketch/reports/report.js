@@ -184,7 +184,7 @@ function moveTo(at) {
   const [i, j, part] = scatter.between, still = part < 1e-6 ? i : part > 1 - 1e-6 ? j : -1;
   let text = still >= 0 ? `time ${short(times[still])}` : `between ${short(times[i])} and ${short(times[j])}`;
   if (still === chosen) text += ", that of the embedding";
-  if (still >= 0 && kept) text += `: ${Math.round(100 * kept[still])} % of distances kept within ${facts.scales.factor || ""}`.replace(/ within $/, "");
+  if (still >= 0 && kept) text += `: ${Math.round(100 * kept[still])} % of distances kept within a factor ${facts.frames.factor}`;
   element("now").value = text;
   scatter.redraw();
 }

@@ -44,8 +44,9 @@ class Report:
     def save(self, path: str | Path, *, force: bool = True) -> None:
         """Write the page to a file, .html; at every moment it has all of the old or the new."""
         check_suffix(path)
-        text = self.html
-        write_atomically(path, lambda draft: draft.write_text(text, "utf-8"), force=force)
+        # Half a pair of surrogates, which UTF-8 does not have, is the escape that JSON has for it.
+        content = self.html.encode("utf-8", "backslashreplace")
+        write_atomically(path, lambda draft: draft.write_bytes(content), force=force)
 
     def __repr__(self) -> str:
         """Describe the report without its numbers."""
