@@ -16,7 +16,7 @@ import pytest
 LAYERS = (
     (
         *("_version", "_typing", "_words", "_array", "_ids"),
-        *("_checks", "_compile", "_budget", "_reading"),
+        *("_checks", "_compile", "_budget", "_reading", "_progress"),
     ),
     ("operators",),
     ("spectral",),
@@ -25,6 +25,7 @@ LAYERS = (
     ("metrics", "uncertainty"),
     ("memory", "estimators", "classical"),
     (
+        "_environment",
         "datasets",
         "io",
         "plot",

@@ -14,6 +14,8 @@ from heatsketch._version import __version__ as __version__
 
 _HOMES = {
     "_checks": ("CertificateError", "ConvergenceWarning", "DisconnectedWarning", "ScaleWarning"),
+    "_environment": ("show_versions",),
+    "_progress": ("progress",),
     "comparison": ("compare",),
     "estimators": ("DiffusionMap", "HeatEmbedding", "HeatSketch"),
     "estimators.initialization": ("initialization",),

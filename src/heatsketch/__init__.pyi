@@ -7,6 +7,8 @@ from heatsketch._checks import (
     DisconnectedWarning,
     ScaleWarning,
 )
+from heatsketch._environment import show_versions
+from heatsketch._progress import progress
 from heatsketch.comparison import compare
 from heatsketch.estimators import (
     DiffusionMap,
@@ -102,8 +104,10 @@ __all__ = [
     "load_model",
     "markov_normalize",
     "metrics",
+    "progress",
     "report",
     "save_model",
+    "show_versions",
     "sketch",
     "sketch_interval",
     "symmetric_normalize",

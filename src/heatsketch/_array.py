@@ -6,9 +6,9 @@ import functools
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from scipy import sparse
 from scipy.special import ndtri
 from threadpoolctl import ThreadpoolController
 
+from heatsketch._progress import Stage
 from heatsketch._typing import Array, Points, Rng
 
 ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
@@ -31,21 +32,26 @@ def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
     return (slice(start, min(start + tile, n)) for start in range(0, n, tile))
 
 
-def for_each_tile(work: Callable[[slice], None], n: int, tile: int = ROW_TILE) -> None:
+def for_each_tile(
+    work: Callable[[slice], None],
+    n: int,
+    tile: int = ROW_TILE,
+    stage: Stage | None = None,
+) -> None:
     """Call `work(rows)` on every row tile, in parallel; each call writes its own rows only.
 
     Tiles are fixed and BLAS runs on one thread inside them, so the result is bitwise the same for
-    any number of threads.
+    any number of threads. An error or an interrupt ends the work of all threads after their tile.
+    `stage` is told the rows that are done.
     """
     tiles = list(row_tiles(n, tile))
     with single_threaded_blas() as n_threads:
-        if n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False):
-            for rows in tiles:
-                work(rows)
-        else:
-            share = -(-len(tiles) // (_SHARES_PER_THREAD * n_threads))
-            shares = [tiles[i : i + share] for i in range(0, len(tiles), share)]
-            list(_pool(n_threads).map(functools.partial(_run, work), shares))
+        alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
+        done = _in_turn(work, tiles) if alone else _in_threads(work, tiles, n_threads)
+        with closing(done), stage or nullcontext():
+            for count in done:
+                if stage is not None:
+                    stage.advance(count)
 
 
 def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
@@ -62,13 +68,36 @@ def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = R
 _inside = threading.local()  # whether this thread works on a tile, whose own tiles it then runs
 
 
-def _run(work: Callable[[slice], None], tiles: list[slice]) -> None:
-    _inside.tile = True
+def _in_turn(work: Callable[[slice], None], tiles: list[slice]) -> Generator[int, None, None]:
+    """Work on the tiles, and yield the number of rows of each when it is done."""
+    for rows in tiles:
+        work(rows)
+        yield rows.stop - rows.start
+
+
+def _in_threads(
+    work: Callable[[slice], None], tiles: list[slice], n_threads: int
+) -> Generator[int, None, None]:
+    """Work on shares of the tiles in parallel, and yield the rows of each share when it is done."""
+    size = -(-len(tiles) // (_SHARES_PER_THREAD * n_threads))
+    stopped = threading.Event()
+
+    def run(tiles: list[slice]) -> int:
+        _inside.tile = True
+        try:
+            for rows in tiles:
+                if stopped.is_set():  # nobody waits for the result
+                    break
+                work(rows)
+        finally:
+            _inside.tile = False
+        return tiles[-1].stop - tiles[0].start
+
+    shares = [tiles[i : i + size] for i in range(0, len(tiles), size)]
     try:
-        for rows in tiles:
-            work(rows)
+        yield from _pool(n_threads).map(run, shares)
     finally:
-        _inside.tile = False
+        stopped.set()
 
 
 @functools.cache

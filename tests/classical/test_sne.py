@@ -431,7 +431,7 @@ def test_progress_is_logged(X, caplog):
     with caplog.at_level(logging.INFO, logger="heatsketch"):
         model = TSNE(perplexity=8, n_iter=300).fit(X)
     last = [r.getMessage() for r in caplog.records if "step 300:" in r.getMessage()]
-    assert last == [f"step 300: divergence {model.kl_divergence_:.4f}"]
+    assert last == [f"descent: step 300: divergence {model.kl_divergence_:.4f}"]
 
 
 @estimator_checks(

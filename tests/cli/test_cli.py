@@ -1,9 +1,7 @@
 import csv
 import json
-import logging
 import runpy
 import sys
-import time
 import warnings
 from functools import partial
 
@@ -12,7 +10,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import cli, memory
-from heatsketch.cli import arguments, files, reporting
+from heatsketch.cli import arguments, files
 from heatsketch.io import read_table
 from problems.clouds import even_circle
 
@@ -311,37 +309,6 @@ def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, tmp_path
     assert capsys.readouterr().err == "heatsketch: warning: two groups\n" + error
     exit_code("embed", clouds, "-o", tmp_path / "out.csv", "-q")
     assert capsys.readouterr().err == error
-
-
-def run_with_records(monkeypatch, *steps):
-    """Log each text after its pause, as the library would, with a delay of 0.2 s."""
-    monkeypatch.setattr(reporting.Progress.__init__, "__defaults__", (0.2,))
-    with reporting.report_to_stderr(quiet=False):
-        for pause, text in steps:
-            time.sleep(pause)
-            logging.getLogger("heatsketch").info(text)
-    time.sleep(0.25)
-
-
-def test_short_runs_show_no_progress(monkeypatch, capsys):
-    run_with_records(monkeypatch, (0, "one"), (0, "two"))
-    assert capsys.readouterr().err == ""
-
-
-def test_long_runs_show_the_current_stage_first(monkeypatch, capsys):
-    run_with_records(monkeypatch, (0, "one"), (0, "two"), (0.3, "three"))
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split("] ")[1] for line in lines] == ["two", "three"]
-    seconds = [float(line[1:].split(" s]")[0]) for line in lines]
-    assert 0.1 <= seconds[0] < seconds[1]
-
-
-def test_reporting_leaves_the_logger_as_it_was():
-    logger = logging.getLogger("heatsketch")
-    before = (logger.level, list(logger.handlers), warnings.showwarning)
-    with reporting.report_to_stderr(quiet=False):
-        assert logger.isEnabledFor(logging.INFO)
-    assert (logger.level, list(logger.handlers), warnings.showwarning) == before
 
 
 def score(capsys, *arguments):

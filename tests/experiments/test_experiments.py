@@ -452,7 +452,7 @@ def test_wrong_usage_is_named(given, message, tmp_path, capsys):
 
 
 def test_interrupting_the_command_says_what_is_kept(small, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("heatsketch.cli.reporting.Progress.__init__.__defaults__", (0.0,))
+    monkeypatch.setattr("heatsketch._progress._DELAY", 0.0)
 
     def stop(task):
         raise KeyboardInterrupt

@@ -89,6 +89,19 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
 
 
+class _ShowVersions(argparse.Action):
+    """Print the versions that results depend on, and end."""
+
+    def __init__(self, *, version: str, **rest: Any) -> None:
+        super().__init__(nargs=0, default=argparse.SUPPRESS, **rest)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from heatsketch._environment import show_versions
+
+        show_versions()
+        parser.exit()
+
+
 def _run(args: argparse.Namespace) -> int:
     """Run a command and return its exit code; report its errors."""
     from heatsketch.cli.reporting import describe, report_to_stderr, say  # slow to import
@@ -115,7 +128,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         ".xlsx, .h5ad, .zarr), from standard input (-), a folder of MNIST IDX files, or a built-in "
         "set by its name ('heatsketch datasets' lists them).",
     )
-    parser.add_argument("--version", action="version", version=f"heatsketch {__version__}")
+    version: Any = _ShowVersions if "--verbose" in argv else "version"
+    parser.add_argument("--version", action=version, version=f"heatsketch {__version__}")
+    verbose = "with --version: the versions of all that results depend on, for a report of a fault"
+    parser.add_argument("--verbose", action="store_true", help=verbose)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     asked = next((argument for argument in argv if not argument.startswith("-")), None)
     for name, help in COMMANDS.items():

@@ -1,18 +1,15 @@
 """What is printed: progress, warnings and errors on stderr, results on stdout."""
 
 import json
-import logging
 import sys
-import threading
-import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TextIO
 
 import numpy as np
 
-from heatsketch._checks import logger
+from heatsketch._progress import progress
 
 _EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
 
@@ -35,56 +32,20 @@ def describe(error: Exception) -> str:
 @contextmanager
 def report_to_stderr(*, quiet: bool) -> Iterator[None]:
     """Send the library's log records and warnings to stderr, as lines, while the block runs."""
-    level, progress = logger.level, None if quiet else Progress()
-    if progress is not None:
-        logger.addHandler(progress)
-        logger.setLevel(logging.INFO)
-    try:
-        with warnings.catch_warnings():
-            if quiet:
-                warnings.simplefilter("ignore")
-            warnings.showwarning = _show_warning
-            yield
-    finally:
-        if progress is not None:
-            logger.removeHandler(progress)
-            logger.setLevel(level)
-            progress.close()
+    with (
+        nullcontext() if quiet else progress() as shown,
+        warnings.catch_warnings(),
+    ):
+        if quiet:
+            warnings.simplefilter("ignore")
 
+        def show(message: Warning | str, *_: Any, **__: Any) -> None:
+            if shown is not None:
+                shown.end_line()
+            say(f"warning: {' '.join(str(message).split())}")
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    say(f"warning: {' '.join(str(message).split())}")
-
-
-class Progress(logging.Handler):
-    """Write one line per log record, but nothing for a run that ends within `delay` seconds."""
-
-    def __init__(self, delay: float = 2.0) -> None:
-        super().__init__(logging.INFO)
-        self.start, self.delay = time.monotonic(), delay
-        self.latest: str | None = None
-        self.timer = threading.Timer(delay, self._write_latest)
-        self.timer.daemon = True
-        self.timer.start()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the record for the timer, or write it if the delay is over."""
-        self.latest = record.getMessage()
-        if time.monotonic() - self.start >= self.delay:
-            self._write_latest()
-
-    def close(self) -> None:
-        """Stop the timer."""
-        self.timer.cancel()
-        self.latest = None
-        super().close()
-
-    def _write_latest(self) -> None:
-        with self.lock or threading.RLock():
-            if self.latest is not None:
-                seconds = time.monotonic() - self.start
-                print(f"[{seconds:5.1f} s] {self.latest}", file=sys.stderr, flush=True)
-                self.latest = None
+        warnings.showwarning = show
+        yield
 
 
 def print_lines(lines: dict[str, str], stream: TextIO | None = None) -> None:

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from heatsketch._array import Frame
 from heatsketch._checks import check_number, check_points, logger
+from heatsketch._progress import track
 from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import ESTIMATORS, defaults, fitting, needs_labels
 from heatsketch.comparison.references import References
@@ -102,7 +103,8 @@ def compare(
     chosen = chosen_time(diffusion, time, n_components=n_components)
     references = References.of(X, diffusion, sample, n_neighbors, index, chosen, random_state)
     rows, embeddings = [], {}
-    for place, (name, estimator) in enumerate(estimators.items()):
+    named = track(estimators.items(), "comparison", len(estimators), "methods")
+    for place, (name, estimator) in enumerate(named):
         logger.info("method %d of %d: %s", place + 1, len(estimators), name)
         try:
             runs, used, peak = _runs(estimator, X, codes, index, seeds, random_state)

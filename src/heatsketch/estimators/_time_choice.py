@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._array import single_threaded_blas
-from heatsketch._checks import logger
+from heatsketch._progress import report
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import Both, LogDistortion, Loss, stress
 from heatsketch.isometry.pairs import dilations, random_pairs
@@ -110,7 +110,8 @@ class TimeChoice:
             shares[t] = self._share(t, self._of_pairs(t), complete)
             if not complete and shares[t] >= self.share - SHARE_ERROR:
                 shares[t] = self._share(t, self._with_rest(t), True)
-            logger.info("time %d: %.0f %% within a factor %g", t, 100 * shares[t], self.factor)
+            words = "%.0f %% within a factor %g at time %d"
+            report("choice of the time", words, 100 * shares[t], self.factor, t)
             if shares[t] < self.share - (_HOPELESS if complete else SHARE_ERROR):
                 break
         tried = sorted(shares)

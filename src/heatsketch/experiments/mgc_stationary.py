@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import erf
 
-from heatsketch._checks import logger
+from heatsketch._progress import report
 from heatsketch._typing import Array
 from heatsketch.mixture import MixtureKernel
 
@@ -65,7 +65,7 @@ def stationary_example(
     for n in points:
         found = []
         for draw in range(draws):
-            logger.info("mgc-1: %d points, draw %d of %d", n, draw + 1, draws)
+            report("mgc-1", "%d points, draw %d of %d", n, draw + 1, draws)
             rng = random(seed, STATIONARY, n, draw)
             X = two_squares(n, rng)
             kernel = MixtureKernel.from_sklearn(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heatsketch._checks import check_choice, check_number, logger
+from heatsketch._progress import report
 from heatsketch.experiments import pictures, store
 from heatsketch.experiments.figures import FIGURE_METHODS, FIGURES, Figure
 from heatsketch.experiments.schedule import Clock, keys_of, missing_tasks, run_tasks
@@ -151,7 +152,8 @@ class _Run:
 def _report_progress(name: str, number: int, total: int, clock: Clock) -> None:
     if clock.is_report_due():
         remaining = clock.remaining()
-        logger.info("figure %s: %d of %d tasks done; about %s left", name, number, total, remaining)
+        message = "%d of %d tasks done; about %s left"
+        report(f"figure {name}", message, number, total, remaining)
 
 
 def _check_methods(methods: Sequence[str] | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
+from heatsketch._progress import in_words
 from heatsketch.experiments import trials
 from heatsketch.experiments.figures import MDS_METHODS, OUR_METHODS, PAPER_METHODS, Figure
 from heatsketch.experiments.summary import trials_of
@@ -79,7 +80,7 @@ class Clock:
         """Return the remaining time: measured for kinds of tasks that were done, else guessed."""
         seconds = sum(count * self._seconds(*kind) for kind, count in self._remaining.items())
         seconds /= self._jobs
-        return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+        return in_words(seconds)
 
     def is_report_due(self, interval: float = 5.0) -> bool:
         """Say whether the last report was at least `interval` seconds ago; if so, note this one."""

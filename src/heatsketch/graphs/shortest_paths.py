@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from heatsketch._array import for_each_tile, row_tiles
-from heatsketch._checks import logger
+from heatsketch._array import for_each_tile
+from heatsketch._progress import Stage
 from heatsketch._typing import Array
-
-_SOURCES_PER_LOG_LINE = 256
 
 
 def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
@@ -39,20 +35,14 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
     graph, order = _renumbered(graph)
     first, n = np.argsort(order)[sources], graph.shape[0]
     lengths = np.empty((len(sources), n))
-    started = time.perf_counter()
-    for block in row_tiles(len(sources), _SOURCES_PER_LOG_LINE):
 
-        def work(one: slice, start: int = block.start) -> None:
-            for s in range(start + one.start, start + one.stop):
-                d = np.full(n, np.inf)
-                lower(graph.indptr, graph.indices, graph.data, first[s], d)
-                lengths[s, order] = d
+    def work(one: slice) -> None:
+        for s in range(one.start, one.stop):
+            d = np.full(n, np.inf)
+            lower(graph.indptr, graph.indices, graph.data, first[s], d)
+            lengths[s, order] = d
 
-        for_each_tile(work, block.stop - block.start, 1)
-        seconds = time.perf_counter() - started
-        logger.info(
-            "shortest paths from %d of %d points: %.1f s", block.stop, len(sources), seconds
-        )
+    for_each_tile(work, len(sources), 1, Stage("shortest paths", len(sources), "starts"))
     return lengths
 
 

@@ -14,6 +14,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 
+from heatsketch._progress import Stage
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import LogDistortion, Loss, stress
 
@@ -93,6 +94,9 @@ class Descents(ABC):
 
     variances: Array  # (R, R), the scatter of the coordinates of all rows
     history: list[dict[str, Any]] = field(default_factory=list, kw_only=True)
+    stage: Stage = field(
+        default_factory=lambda: Stage("learning the map", None, "steps"), kw_only=True
+    )
 
     @property
     @abstractmethod
@@ -129,6 +133,7 @@ class Descents(ABC):
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": max_iter},
+            callback=lambda _: self.stage.advance(),
         )
         record = {"loss": str(getattr(loss, "__name__", loss)), "pairs": self.count}
         record |= {"objective": float(found.fun), "iterations": int(found.nit)}

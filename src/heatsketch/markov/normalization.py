@@ -17,6 +17,7 @@ from heatsketch._checks import (
     logger,
     name_rows,
 )
+from heatsketch._progress import track
 from heatsketch._typing import Array
 from heatsketch.markov.given import as_affinity, taken
 from heatsketch.operators import Operator
@@ -293,7 +294,7 @@ def _balance(K: Operator, w: Array, t: Array, tol: float, max_iter: int) -> tupl
     Kt = K @ t
     energy, omega = _energy(w, t, Kt), _DAMPING
     slack = 1e-11 * K.n  # rounding of the energy; below it only the residual can tell
-    for iteration in range(max_iter):
+    for iteration in track(range(max_iter), "bistochastic scaling", None, "iterations"):
         r = t * Kt / w
         if np.abs(r - 1).max() <= tol:
             return t, iteration
@@ -350,10 +351,9 @@ def _check_support(K: Operator, inputs: Array | None) -> None:
 
 
 def _raise_no_scaling(rows: Array) -> None:
-    rows = np.sort(rows)
     raise ValueError(
-        f"No bistochastic scaling exists: K has no total support at rows {name_rows(rows)}; give "
-        "K_ii > 0 to every point (self-loops)."
+        "No bistochastic scaling exists: K has no total support at rows "
+        f"{name_rows(np.sort(rows))}; give K_ii > 0 to every point (self-loops)."
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heatsketch._array import for_each_tile
+from heatsketch._progress import Stage
 from heatsketch._typing import Array
 from heatsketch.neighbors.rows import pair_distances
 from heatsketch.operators.kernel import squared_norms
@@ -70,5 +71,6 @@ class Blocks:
             indices[rows] = np.take_along_axis(chosen, order, axis=1)
             proved[rows] |= (distances[rows, -1] < np.sqrt(beyond)) & (norms[rows] < _LARGEST)
 
-        for_each_tile(work, m, max(16, _TILE_ENTRIES // n))
+        stage = Stage("nearest neighbours", m, "points")
+        for_each_tile(work, m, max(16, _TILE_ENTRIES // n), stage)
         return Candidates(distances, indices, np.flatnonzero(~proved))

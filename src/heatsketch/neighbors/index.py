@@ -13,6 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points
+from heatsketch._progress import Stage
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.blocks import Blocks
 from heatsketch.neighbors.found import Neighbors, Recall
@@ -310,7 +311,8 @@ class NeighborIndex:
             # The tree sums squares in another order; recompute.
             distances[rows] = self._distances(x[rows], indices[rows])
 
-        for_each_tile(work, len(x), _TREE_TILE_ROWS)
+        stage = Stage("nearest neighbours", len(x), "points")
+        for_each_tile(work, len(x), _TREE_TILE_ROWS, stage)
         return distances, indices
 
     def _sort_by_distance(self, distances: Array, indices: Array) -> tuple[Array, Array]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import logger
+from heatsketch._progress import Stage
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.centroids import near_most, squares_less_own, train_centroids
@@ -132,7 +133,8 @@ class InvertedLists:
             framed = self._in_frame(x[rows])
             cells[rows] = kernels.nearest_cell(framed, *self._centroids, _COARSE_N_PROBE)
 
-        for_each_tile(work, len(x), _TILE_QUERIES)
+        stage = Stage("cells of the points", len(x), "points")
+        for_each_tile(work, len(x), _TILE_QUERIES, stage)
         return cells
 
     def _in_frame(self, x: Array) -> Array:
@@ -150,7 +152,7 @@ class InvertedLists:
             rows = order[positions]
             distances[rows], indices[rows] = self._nearest(x[rows], cells[rows], probes)
 
-        for_each_tile(work, len(x), _TILE_QUERIES)
+        for_each_tile(work, len(x), _TILE_QUERIES, Stage("nearest neighbours", len(x), "points"))
         return distances, indices
 
     def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:

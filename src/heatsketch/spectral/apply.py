@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.fft import dct
 
-from heatsketch._checks import logger
+from heatsketch._progress import track
 from heatsketch._typing import Array
 from heatsketch.operators.base import Affine, Operator, as_deflated
 from heatsketch.spectral.chebyshev import (
@@ -270,8 +269,7 @@ def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Bloc
     done: dict[int, Block] = {}
     log_scale, deflated = 0.0, as_deflated(A)
     last = max(steps.values(), default=0)
-    progress = _Progress(last)
-    for p in range(last + 1):
+    for p in track(range(last + 1), "products", last, "products"):
         if p > 0:
             X = deflated.multiply_projected(X) if p > 1 else deflated @ X
             peak = float(max(np.max(X, initial=0.0), -np.min(X, initial=0.0)))
@@ -279,7 +277,6 @@ def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Bloc
                 shift = math.frexp(peak)[1]
                 X = np.ldexp(X, -shift)
                 log_scale += shift * math.log(2.0)
-            progress.step(p)
         done.update({i: Block(X, log_scale, 0.0) for i, wanted in steps.items() if wanted == p})
     return done
 
@@ -306,15 +303,14 @@ def _by_chebyshev(
     check_degree(filters[0], degree, A)
     sums = [A.dtype.type(c[0]) * X for c in series]
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
-    progress = _Progress(degree)
     previous = X
-    for j, T in enumerate(recurrence(A, X, scale, shift, degree), start=1):
+    terms = track(recurrence(A, X, scale, shift, degree), "products", degree, "products")
+    for j, T in enumerate(terms, start=1):
         if j % 2 == 0 or j == degree:  # two at a time: half the traffic of the sums
             first, new = (j - 1, [previous, T]) if j % 2 == 0 else (j, [T])
             active = [(s, c) for s, c in zip(sums, series, strict=True) if first < len(c)]
             add_multiples([(s, c[first : j + 1]) for s, c in active], new)
         previous = T
-        progress.step(j)
     shares = [_share(f, interval, inside or interval) for f in filters]
     errors = [own / share if share else None for own, share in zip(tolerances, shares, strict=True)]
     return [Block(*found) for found in zip(sums, log_scales, errors, strict=True)]
@@ -341,15 +337,3 @@ def check_degree(f: Filter, degree: int, A: Operator) -> None:
             f"{f} takes {degree} products, more than {A.dtype} has digits for; pass a "
             "smaller time" + (", or the operator in float64." if eps > 1e-10 else ".")
         )
-
-
-class _Progress:
-    """Log every two seconds how many products are done."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.last = total, time.monotonic()
-
-    def step(self, done: int) -> None:
-        if time.monotonic() - self.last > 2.0:
-            self.last = time.monotonic()
-            logger.info("product %d of %d", done, self.total)

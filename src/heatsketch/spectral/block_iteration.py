@@ -9,7 +9,7 @@ from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
 from heatsketch._array import for_each_tile, single_threaded_blas
-from heatsketch._checks import logger
+from heatsketch._progress import report, track
 from heatsketch._typing import Array
 from heatsketch.operators.base import Deflated, Operator
 from heatsketch.spectral.chebyshev import LANCZOS_STEPS, spectrum_ends, three_term
@@ -62,7 +62,7 @@ def subspace_iteration(
         bound = limit(np.append(values, ritz))
         rest = image[:, :left] - X[:, :left] * ritz[:left].astype(A.dtype)
         residuals = np.linalg.norm(rest, axis=0)
-        logger.info("eigenpairs: residual %.1e after %d products", residuals.max(), products)
+        report("eigenpairs", "residual %.1e after %d products", residuals.max(), products)
         done = bool(residuals.max() <= bound)
         if done or products >= max_products:
             return np.append(values, ritz), np.hstack([locked, X]), done
@@ -154,7 +154,7 @@ def _amplify(
     sigma = first = half / (top - middle)
     three_term(image, first / half, X, -middle * first / half)
     previous, current = X, image
-    for _ in range(1, degree):
+    for _ in track(range(1, degree), "eigenpairs", degree, "products to the next residual"):
         following = 1 / (2 / first - sigma)
         step, image = 2 * following / half, A.multiply_projected(A.project_in_place(current))
         three_term(image, step, current, -middle * step, previous, -sigma * following)

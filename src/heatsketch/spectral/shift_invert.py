@@ -12,6 +12,7 @@ from scipy.sparse.linalg import splu
 
 from heatsketch._array import random_block, row_tiles, single_threaded_blas
 from heatsketch._checks import logger
+from heatsketch._progress import report
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, Operator, as_deflated, inverse_permutation
 from heatsketch.operators.components import between_components, components_of_matrix
@@ -133,7 +134,7 @@ def _krylov(
         H[m - p : m, :m] = Q[m - p : m] @ AQ[:m].T
         if m >= 3 * k and (m // p) % max(1, k // 20) == 0:
             values, vectors, residuals = _ritz_pairs(H[:m, :m], Q[:m], AQ[:m], k)
-            logger.info("eigenpairs: residual %.1e after %d solutions", residuals.max(), m)
+            report("eigenpairs", "residual %.1e after %d solutions", residuals.max(), m)
             if (residuals <= np.maximum(tol * (top - values), floor)).all():
                 return values, vectors
         X = factors.solve(X)

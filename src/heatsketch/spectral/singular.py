@@ -15,6 +15,7 @@ from scipy.sparse.linalg import splu
 from heatsketch import _budget
 from heatsketch._array import random_block, single_threaded_blas
 from heatsketch._checks import logger
+from heatsketch._progress import report
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, check_block
 from heatsketch.operators.sparse import multiply
@@ -331,7 +332,7 @@ def _krylov(
         theta, S = np.linalg.eigh(H)
         theta, S = theta[::-1][:k], S[:, ::-1][-len(beside) :, :k]
         change = float((np.linalg.norm(beside @ S, axis=0) / theta).max())
-        logger.info("step %d may change 1/σ² by %.1e", step, change)
+        report("singular vectors", "step %d may change 1/σ² by %.1e", step, change)
         if change <= tol or Q.shape[1] + 2 * current.shape[1] > n:
             break
         Q = np.hstack([Q, current])

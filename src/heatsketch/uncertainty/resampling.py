@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import norm, t
 
 from heatsketch._checks import check_level, check_number, check_points
+from heatsketch._progress import track
 from heatsketch._typing import Array, Rng
 
 Statistic = Callable[[Array], Any]
@@ -204,7 +205,10 @@ def _interval(
 ) -> ResampledInterval:
     """Return value ± scale √(s² + bias²); of text only how often it is the same."""
     value = np.asarray(statistic(F))
-    drawn = [_of_shape(np.asarray(statistic(Y)), value) for Y in resamples]
+    drawn = [
+        _of_shape(np.asarray(statistic(Y)), value)
+        for Y in track(resamples, "interval", None, "resamples")
+    ]
     agreement = np.mean([sample == value for sample in drawn], axis=0)
     if value.dtype.kind not in "fiub":
         return ResampledInterval(value[()], None, None, agreement[()], None)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heatsketch._checks import ConvergenceWarning, logger
+from heatsketch._checks import ConvergenceWarning
+from heatsketch._progress import report
 from heatsketch._typing import Array
 from heatsketch.classical.sne.objectives import Objective
 
@@ -109,7 +110,8 @@ class _Descent:
                 continue
             terms = objective.terms(self.Yt)
             cost = phase.cost(objective, self.Yt, terms)
-            logger.info("step %d: divergence %.4f", self.steps, sum(terms) + objective.constant)
+            divergence = sum(terms) + objective.constant
+            report("descent", "step %d: divergence %.4f", self.steps, divergence)
             if cost <= lowest + _ALLOWED_RISE * objective.point_weight * self.Yt.shape[1]:
                 lowest, kept, lowered = cost, self.Yt.copy(), True
             else:
