@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import heatsketch as hs
+from heatsketch import _array
 from heatsketch._array import (
     RANDOM_TILE,
     ROW_TILE,
@@ -433,3 +434,42 @@ def test_the_order_looks_random(kind: str, columns: bool) -> None:
     assert abs(first.mean() - 0.5) < 5 * deviation
     steps = np.abs(np.diff(content_order(X, columns))) / n
     assert abs(steps.mean() - 1 / 3) < 5 * np.sqrt(1 / 15 / n)  # steps that meet are correlated
+
+
+# A BLAS that does not say how many threads it has
+
+
+@pytest.fixture
+def _unknown_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = ThreadpoolController().select(user_api="none")
+    monkeypatch.setattr(_array, "_blas", lambda: none)
+    for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(_array.os, "cpu_count", lambda: 6)
+
+
+@pytest.mark.usefixtures("_unknown_blas")
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, 6),
+        ({"VECLIB_MAXIMUM_THREADS": "1", "OMP_NUM_THREADS": "3"}, 1),
+        ({"VECLIB_MAXIMUM_THREADS": "", "OMP_NUM_THREADS": "3"}, 3),
+        ({"OMP_NUM_THREADS": "all"}, 6),
+    ],
+)
+def test_threads_beside_an_unknown_blas(
+    environment: dict[str, str], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread alone would be left of Accelerate, the BLAS of macOS."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with _array.single_threaded_blas() as n_threads:
+        assert n_threads == expected
+
+
+@pytest.mark.usefixtures("_unknown_blas")
+def test_tiles_beside_an_unknown_blas_run_in_threads() -> None:
+    names = set()
+    for_each_tile(lambda rows: names.add(threading.current_thread().name), 64, 1)
+    assert all(name.startswith("heatsketch") for name in names)

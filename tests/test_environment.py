@@ -23,7 +23,7 @@ def test_versions_say_what_results_depend_on():
     assert lines["numpy"] == np.__version__
     assert sys.executable in lines["python"]
     assert re.search(r"\d", lines["BLAS"])
-    assert re.match(r"\d+ of BLAS", lines["threads"])
+    assert re.match(r"\d+ of compiled loops", lines["threads"])
 
 
 def test_optional_libraries_are_listed_or_missing(monkeypatch):

@@ -127,7 +127,8 @@ def single_threaded_blas() -> Iterator[int]:
     global _nesting, _limiter, _threads_outside
     with _lock:
         if _nesting == 0:
-            _threads_outside = max((lib["num_threads"] for lib in _blas().info()), default=1)
+            known = (library["num_threads"] for library in _blas().info())
+            _threads_outside = max(known, default=0) or _threads_allowed()
             _let_any_thread_set_limits()
             _limiter = _blas().limit(limits=1)
         _nesting += 1
@@ -140,6 +141,12 @@ def single_threaded_blas() -> Iterator[int]:
                 _let_any_thread_set_limits()
                 _limiter.restore_original_limits()
                 _let_any_thread_set_limits()
+
+
+def _threads_allowed() -> int:
+    """Return the number of threads where BLAS does not say it, as Accelerate on macOS."""
+    asked = (os.environ.get(name, "") for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"))
+    return next((int(n) for n in asked if n.isdecimal() and int(n)), os.cpu_count() or 1)
 
 
 def _let_any_thread_set_limits() -> None:

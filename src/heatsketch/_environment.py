@@ -68,13 +68,13 @@ def _threads() -> dict[str, str]:
     import scipy.linalg  # noqa: F401  # has a BLAS of its own
     from threadpoolctl import threadpool_info
 
+    from heatsketch._array import single_threaded_blas
+
     found = [library for library in threadpool_info() if library["user_api"] == "blas"]
     names = dict.fromkeys(
         f"{blas['internal_api']} {blas['version']} ({blas.get('architecture', 'unknown')})"
         for blas in found
     )
-    threads = max((blas["num_threads"] for blas in found), default=1)
-    return {
-        "BLAS": ", ".join(names) or "not recognised, so that heatsketch runs on one thread",
-        "threads": f"{threads} of BLAS and of compiled loops; {os.cpu_count()} processors",
-    }
+    with single_threaded_blas() as threads:
+        count = f"{threads} of compiled loops, as of BLAS; {os.cpu_count()} processors"
+    return {"BLAS": ", ".join(names) or "not recognised", "threads": count}

@@ -67,7 +67,7 @@ class Stage:
             self._log(self._text(now - self._start))
 
     def _text(self, seconds: float) -> str:
-        rate = self.done / seconds
+        rate = max(1, self.done) / max(seconds, 1e-3)  # some clocks have steps of 15 ms
         speed = f"{rate:,.0f} per second" if rate >= 1 else f"{in_words(1 / rate)} each"
         if self.total is None:
             return f"{self.done:,} {self.unit}, {speed}"

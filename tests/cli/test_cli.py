@@ -1,6 +1,8 @@
 import csv
 import json
+import os
 import runpy
+import subprocess
 import sys
 import warnings
 from functools import partial
@@ -272,6 +274,18 @@ def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, capsys):
     assert exit_code("embed", path, "-o", tmp_path / "out.csv", "--debug") == 1
     assert "Traceback" in capsys.readouterr().err
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("arguments", [["embed", "--help"], ["datasets"], ["ksum", "digits"]])
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_letters_that_a_pipe_cannot_hold_stop_nothing(arguments, encoding):
+    """Windows gives pipes its own encoding, which lacks λ."""
+    done = subprocess.run(
+        [sys.executable, "-m", "heatsketch", *arguments],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_unexpected_errors_are_named_with_their_type(clouds, tmp_path, monkeypatch, capsys):

@@ -55,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     1
     """
     argv = sys.argv[1:] if argv is None else list(argv)
+    if hasattr(sys.stdout, "reconfigure"):  # λ in a pipe of Windows becomes ? (as in stderr)
+        sys.stdout.reconfigure(errors="replace")
     try:
         args, unknown = _parser(argv).parse_known_args(argv)
         if unknown:

@@ -2,6 +2,7 @@
 
 import gc
 import math
+import mmap
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +12,6 @@ from typing import Self, TypeVar
 Result = TypeVar("Result")
 
 _MEMORY_FILE = Path("/proc/self/statm")  # of Linux, in pages
-_PAGE_BYTES = 4096
 _INTERVAL_SECONDS = 0.005
 
 
@@ -47,7 +47,7 @@ class PeakMemory:
 def resident() -> float:
     """Return the resident memory of the process in bytes, NaN if the system does not report it."""
     try:
-        return float(_MEMORY_FILE.read_text().split()[1]) * _PAGE_BYTES
+        return float(_MEMORY_FILE.read_text().split()[1]) * mmap.PAGESIZE
     except (OSError, IndexError, ValueError):
         return math.nan
 
