@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from heatsketch import io
-from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.cli.points import names_of, rows_of
+from heatsketch.cli.reporting import logger
 from heatsketch.comparison.methods import ESTIMATORS
 
 CONFIDENCE = "neighbor_confidence"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from heatsketch import io, memory, plot
-from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.cli.added_columns import add_columns, check_columns, colours, root_of, with_columns
 from heatsketch.cli.arguments import (
@@ -40,7 +39,7 @@ from heatsketch.cli.files import (
 )
 from heatsketch.cli.models import save
 from heatsketch.cli.provenance import record
-from heatsketch.cli.reporting import print_lines
+from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
 from heatsketch.io.files import check_target, listed
 from heatsketch.io.formats import DEFAULT_KEY, STDOUT, check_key

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch import io, plot
-from heatsketch._checks import ScaleWarning, logger, warn_of_scales
+from heatsketch._checks import ScaleWarning, warn_of_scales
+from heatsketch.cli.reporting import logger
 from heatsketch.io.files import check_target, need
 from heatsketch.io.formats import check_in_place, suffix_of
 from heatsketch.io.reading import MISSING

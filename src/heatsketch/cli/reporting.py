@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from heatsketch._checks import logger as logger  # of the commands, too
 from heatsketch._progress import progress
 
 _EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
