@@ -385,6 +385,15 @@ def test_33_one_feature_decides(affinity: Any, make: Any) -> None:
     rows_match(given, embed(make, X[:, 2:3], **affinity), 1e-9)
 
 
+@every_estimator
+def test_33_the_feature_is_named_as_its_column(make: Any) -> None:
+    data = pd.DataFrame(X * [1, 1, 1e12, 1], columns=["length", "width", "mass", "age"])
+    with pytest.warns(hs.ScaleWarning, match="Feature 'mass' carries 100 %"):
+        make(2, random_state=0).fit(data)
+    with pytest.warns(hs.ScaleWarning, match="Feature 2 carries 100 %"):
+        make(2, random_state=0).fit(data.to_numpy())
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e200, 1e-200])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_33_the_warning_is_for_unequal_scales_only(form: Any, scale: float) -> None:

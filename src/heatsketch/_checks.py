@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -230,11 +232,24 @@ def _read(name: str, X: Any, **form: Any) -> Array:
 
 _DOMINANT = 0.95  # share of the variance from which one feature decides all distances
 
+feature_names: ContextVar[Sequence[Any] | None] = ContextVar("feature_names", default=None)
 
-def warn_of_scales(X: Any, names: Sequence[str] | None = None) -> None:
+
+@contextmanager
+def features_named(names: Sequence[Any] | None) -> Iterator[None]:
+    """Let warnings within the block call features by names, where they are known."""
+    token = feature_names.set(feature_names.get() if names is None else names)
+    try:
+        yield
+    finally:
+        feature_names.reset(token)
+
+
+def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
     """Warn when one feature holds so much of the variance that it decides all distances.
 
-    The mean squared distance of two rows is twice the sum of the variances of the columns.
+    The mean squared distance of two rows is twice the sum of the variances of the columns. Without
+    `names` those of `features_named` are used.
     """
     highest, lowest = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(X):
@@ -246,7 +261,9 @@ def warn_of_scales(X: Any, names: Sequence[str] | None = None) -> None:
     variances = _variances(X, np.asarray(lowest, dtype=np.float64), widest)
     top, total = int(variances.argmax()), float(variances.sum())
     if total > 0 and variances[top] >= _DOMINANT * total:
-        name = f"Feature {top}" if names is None else f"Feature {str(names[top])!r}"
+        names = feature_names.get() if names is None else names
+        known = names is not None and len(names) == len(variances)
+        name = f"Feature {str(names[top])!r}" if known else f"Feature {top}"  # type: ignore[index]
         share = 100 * variances[top] / total
         warnings.warn(
             f"{name} carries {share:.4g} % of the variance of the {len(variances)} features, so "

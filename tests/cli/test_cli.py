@@ -247,6 +247,8 @@ def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
         (["--plot-time", "t.png", "--time", "8"], "belongs to heat-embedding --time auto"),
         (["--time", "1,auto"], "auto cannot be combined"),
         (["--time", "soon"], "'soon' is neither a number nor auto"),
+        (["--epsilon", "auto"], "--epsilon auto belongs to mixture-diffusion"),
+        (["--epsilon", "edges"], "--epsilon edges belongs to laplacian-eigenmap"),
         (["--epsilon", "wide"], "'wide' is neither a number nor self-tuning"),
         (["--plot", "out.jpg"], "out.jpg"),
         (["-o", "out.xlsx"], "out.xlsx has no known suffix"),

@@ -33,6 +33,21 @@ def test_it_writes_what_the_estimator_gives_and_says_how_good_it_is(clouds, tmp_
     assert f"within {100 * error:.2g} %" in said["distances"]
 
 
+@pytest.mark.parametrize(
+    ("method", "rule", "make"),
+    [
+        ("mixture-diffusion", "auto", hs.MixtureDiffusion),
+        ("laplacian-eigenmap", "edges", hs.classical.LaplacianEigenmap),
+    ],
+)
+def test_rules_of_one_method_for_epsilon(clouds, tmp_path, method, rule, make):
+    """They are the defaults there, and can be given all the same."""
+    options = ["--method", method, "--n-components", 2, "--epsilon", rule]
+    assert exit_code("embed", clouds, "-o", tmp_path / "out.npy", *options) == 0
+    expected = make(2, epsilon=rule, random_state=0).fit_transform(np.load(clouds))
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
+
+
 def test_a_picture_needs_no_graph(clouds, tmp_path):
     pytest.importorskip("matplotlib")
     options = ["--method", "mixture-diffusion", "--mixture", 1, "--plot", tmp_path / "out.png"]

@@ -55,6 +55,19 @@ def test_score_confirms_what_embed_printed(points, tmp_path, capsys, graph, suff
     assert warned == ""
 
 
+def test_embeddings_of_time_0_are_scored_at_a_time_that_is_given(points, tmp_path, capsys):
+    """Eigenvectors alone: at time 0 itself no distance says anything of the data."""
+    out = tmp_path / "map.npz"
+    printed(capsys, "embed", points, "-o", out, "--method", "diffusion-map", "--time", 0)
+    assert run("score", points, out) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "was made at time 0" in line
+    assert "pass --time" in line
+    found, warned = printed(capsys, "score", points, out, "--time", 4)
+    assert found["time"] == "4 (given)"
+    assert "time 4 instead of 0" in warned
+
+
 def test_score_confirms_what_embed_printed_of_points_with_duplicates(tmp_path, capsys):
     X = cloud(90, 3, seed=1)
     np.save(tmp_path / "points.npy", np.vstack([X[:20], X]))

@@ -4,6 +4,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
@@ -90,6 +91,9 @@ def test_one_feature_that_chooses_the_components_is_warned_of():
     model = hs.MixtureDiffusion(mixture=1, random_state=0)
     with pytest.warns(ScaleWarning, match="Feature 3 carries"):
         model.fit(X * np.where(np.arange(12) == 3, 1e3, 1.0))
+    named = pd.DataFrame(X * np.where(np.arange(12) == 3, 1e3, 1.0)).add_prefix("column ")
+    with pytest.warns(ScaleWarning, match="Feature 'column 3' carries"):
+        model.fit(named)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit((X * np.where(np.arange(12) == 3, 1e3, 1.0))[:, :10])  # none is left out

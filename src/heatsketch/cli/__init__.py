@@ -6,6 +6,7 @@ the module of the command that is asked for is imported: --version and --help wa
 """
 
 import argparse
+import contextvars
 import importlib
 import os
 import re
@@ -110,7 +111,7 @@ def _run(args: argparse.Namespace) -> int:
 
     try:
         with report_to_stderr(quiet=args.quiet):
-            args.run(args)
+            contextvars.copy_context().run(args.run, args)  # what it sets ends with it
         sys.stdout.flush()
     except BrokenPipeError:
         raise

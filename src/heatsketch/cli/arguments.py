@@ -12,16 +12,17 @@ from heatsketch.scales import bandwidth
 from heatsketch.spectral.filters import FILTERS
 
 DEFAULT_METHOD = next(iter(ESTIMATORS))
-RULE_WORDS = ("auto", "gap")  # stand for a rule in place of a number
+RULE_WORDS = ("auto", "gap")  # of counts and times: stand for a rule in place of a number
 RULES_OF_METHOD: dict[str, dict[str, tuple[str, ...]]] = {
     "heat-embedding": {"time": ("auto",)},
     "diffusion-map": {"n_components": ("auto",), "time": RULE_WORDS},
-    "mixture-diffusion": {"n_components": ("auto",)},
+    "mixture-diffusion": {"n_components": ("auto",), "epsilon": ("auto",)},
+    "laplacian-eigenmap": {"epsilon": ("edges",)},
     "heat-sketch": {"n_components": ("auto",)},
     "tsne": {"learning_rate": ("auto",)},
     "sne": {"learning_rate": ("auto",)},
 }
-EPSILON_RULES = ("self-tuning", *bandwidth.RULES)
+EPSILON_RULES = ("self-tuning", *bandwidth.RULES, "auto", "edges")
 
 _HELP = {
     "n_components": "number of coordinates",
@@ -40,7 +41,8 @@ _HELP = {
     "a sketch with n-components auto, for 95 of 100 seeds) of itself",
     "max_features": "largest number of coordinates that the tolerance may take",
     "filter": "function of an eigenvalue λ at time t: λ^t (power) or exp(-t (1 - λ)) (heat)",
-    "epsilon": f"bandwidth of the affinity: a number or one of {', '.join(EPSILON_RULES)}",
+    "epsilon": f"bandwidth of the affinity: a number or one of {', '.join(EPSILON_RULES)} (auto of "
+    "mixture-diffusion, edges of laplacian-eigenmap)",
     "affinity": "pairs of points that have an affinity: nearest neighbours (knn), the same "
     "weighted so that alpha 1 removes the effect of the density (variable), all (dense), those "
     "within a radius (radius); of rows of counts, steps to a column and back (bipartite) or "
@@ -122,6 +124,11 @@ def add_seed(command: argparse.ArgumentParser) -> None:
     """Add the seed."""
     seed = "seed of the random numbers (default 0)"
     command.add_argument("--random-state", type=int, default=0, metavar="S", help=seed)
+
+
+def methods_with_rule(name: str, word: Any) -> list[str]:
+    """Return the methods whose parameter takes this word for a rule; [] if it stands for none."""
+    return [method for method, words in RULES_OF_METHOD.items() if word in words.get(name, ())]
 
 
 def flag(name: str) -> str:

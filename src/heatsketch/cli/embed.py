@@ -14,13 +14,12 @@ from heatsketch._typing import Array
 from heatsketch.cli.added_columns import add_columns, check_columns, colours, root_of, with_columns
 from heatsketch.cli.arguments import (
     DEFAULT_METHOD,
-    RULE_WORDS,
-    RULES_OF_METHOD,
     add_classical,
     add_diffusion,
     add_option,
     flag,
     methods_with,
+    methods_with_rule,
     number,
     or_rule,
     positive,
@@ -214,8 +213,8 @@ def method_options(args: argparse.Namespace) -> dict[str, Any]:
             args.usage_error(
                 f"{flag(name)} {value}: shares belong to diffusion-map; pass an integer"
             )
-        if value in RULE_WORDS and value not in RULES_OF_METHOD.get(args.method, {}).get(name, ()):
-            able = [m for m, words in RULES_OF_METHOD.items() if value in words.get(name, ())]
+        able = methods_with_rule(name, value)
+        if able and args.method not in able:
             args.usage_error(f"{flag(name)} {value} belongs to {', '.join(able)}; pass a number")
     return options
 

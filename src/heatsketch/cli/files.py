@@ -3,13 +3,12 @@
 import argparse
 import csv
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from heatsketch import io, plot
-from heatsketch._checks import ScaleWarning, warn_of_scales
+from heatsketch._checks import feature_names, warn_of_scales
 from heatsketch.cli.reporting import logger
 from heatsketch.io.files import check_target, need
 from heatsketch.io.formats import check_in_place, suffix_of
@@ -106,11 +105,14 @@ def _read_graph(args: argparse.Namespace, options: dict[str, Any]) -> io.Table:
 
 
 def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
-    """Warn if one column decides all distances, with its name, which estimators do not know."""
+    """Warn if one column decides all distances; the rest of the command has the names of columns.
+
+    That is also of methods that warn of nothing; what these say again is printed once.
+    """
+    feature_names.set(table.columns)
     of_distances = not _is_precomputed(options) and has_distances(options.get("affinity", "knn"))
     if of_distances and options.get("metric", "euclidean") == "euclidean":
-        warn_of_scales(table.values, table.columns)
-        warnings.filterwarnings("ignore", r"Feature \d", ScaleWarning)
+        warn_of_scales(table.values)
 
 
 def _is_precomputed(options: dict[str, Any]) -> bool:

@@ -40,10 +40,15 @@ def report_to_stderr(*, quiet: bool) -> Iterator[None]:
         if quiet:
             warnings.simplefilter("ignore")
 
+        said: set[str] = set()
+
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            if shown is not None:
-                shown.end_line()
-            say(f"warning: {' '.join(str(message).split())}")
+            text = " ".join(str(message).split())
+            if text not in said:
+                if shown is not None:
+                    shown.end_line()
+                say(f"warning: {text}")
+            said.add(text)
 
         warnings.showwarning = show
         yield

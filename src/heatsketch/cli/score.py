@@ -52,6 +52,11 @@ def run(args: argparse.Namespace) -> None:
     recorded = of_graph | distance_options(embedding.metadata)
     options = merged(recorded, _given(args), file)
     filter, asked = options.get("filter", "power"), options.get("time", "auto")
+    if asked == 0 and recorded.get("time") == 0 and not hasattr(args, "time"):
+        raise ValueError(
+            f"{file} was made at time 0, before any diffusion, when all points are equally far "
+            "whatever the data; pass --time with that of the distances to compare with."
+        )
     time = checked_time(asked, filter)
     warn_of_units(options, table)
     diffusion = _diffusion(options, table)

@@ -18,6 +18,7 @@ from heatsketch._checks import (
     check_choice,
     check_level,
     check_number,
+    features_named,
     logger,
 )
 from heatsketch._ids import check_ids, numbers_at, numbers_of
@@ -349,16 +350,17 @@ class DiffusionEstimator(Embedder):
                 )
             return Diffusion.from_affinity(X, **common)
         build = check_memory(self.memory).cache(_diffusion_of)
-        diffusion: Diffusion = build(
-            X,
-            metric=self.metric,
-            affinity=self.affinity,
-            epsilon=self.epsilon,
-            n_neighbors=self.n_neighbors,
-            neighbors=self.neighbors,
-            cut=self.cut,
-            **common,
-        )
+        with features_named(getattr(self, "feature_names_in_", None)):
+            diffusion: Diffusion = build(
+                X,
+                metric=self.metric,
+                affinity=self.affinity,
+                epsilon=self.epsilon,
+                n_neighbors=self.n_neighbors,
+                neighbors=self.neighbors,
+                cut=self.cut,
+                **common,
+            )
         return diffusion
 
     def _placed(self, X: Any) -> Array:

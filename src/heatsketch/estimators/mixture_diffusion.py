@@ -260,7 +260,7 @@ class MixtureDiffusion(Embedder):
         if self.epsilon == "auto" and not own:
             self.whitening_ = Whitening.of(sample, seed)
             if X.shape[1] > self.whitening_.n_directions:
-                warn_of_scales(X)
+                warn_of_scales(X, getattr(self, "feature_names_in_", None))
         z = self._coordinates(X)
         if isinstance(self.epsilon, str):
             rule = "median" if self.epsilon == "auto" else self.epsilon
