@@ -8,15 +8,15 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
-from threadpoolctl import ThreadpoolController
 
+from heatsketch._blas import single_threaded_blas as single_threaded_blas
 from heatsketch._progress import Stage
 from heatsketch._typing import Array, Points, Rng
 
@@ -108,57 +108,6 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
-
-
-@functools.cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
-
-
-_lock = threading.Lock()
-_nesting = 0
-_limiter = None
-_threads_outside = 1
-
-
-@contextmanager
-def single_threaded_blas() -> Iterator[int]:
-    """Limit BLAS to one thread and yield how many it had; several threads may enter."""
-    global _nesting, _limiter, _threads_outside
-    with _lock:
-        if _nesting == 0:
-            known = (library["num_threads"] for library in _blas().info())
-            _threads_outside = max(known, default=0) or _threads_allowed()
-            _let_any_thread_set_limits()
-            _limiter = _blas().limit(limits=1)
-        _nesting += 1
-    try:
-        yield _threads_outside
-    finally:
-        with _lock:
-            _nesting -= 1
-            if _nesting == 0 and _limiter is not None:
-                _let_any_thread_set_limits()
-                _limiter.restore_original_limits()
-                _let_any_thread_set_limits()
-
-
-def _threads_allowed() -> int:
-    """Return the number of threads where BLAS does not say it, as Accelerate on macOS."""
-    asked = (os.environ.get(name, "") for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"))
-    return next((int(n) for n in asked if n.isdecimal() and int(n)), os.cpu_count() or 1)
-
-
-def _let_any_thread_set_limits() -> None:
-    """Let every thread change the limit, not only the one that set it first.
-
-    OpenBLAS has one limit for the process. From threadpoolctl 3.8 on, changes by other threads than
-    the first are ignored silently; here the last thread to leave need not be the first to enter.
-    """
-    for library in _blas().lib_controllers:
-        clear = getattr(library, "clear_controlling_thread", None)
-        if clear is not None:
-            clear(force=True)
 
 
 def random_block(

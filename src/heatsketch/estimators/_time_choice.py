@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._array import single_threaded_blas
+from heatsketch._blas import single_threaded_blas
 from heatsketch._progress import report
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import Both, LogDistortion, Loss, stress

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._array import single_threaded_blas
+from heatsketch._blas import single_threaded_blas
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import Both, LogDistortion, Missed, stress

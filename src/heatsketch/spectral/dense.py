@@ -7,7 +7,7 @@ import sys
 import numpy as np
 from scipy.linalg import eigh as dense_eigh
 
-from heatsketch._array import single_threaded_blas
+from heatsketch._blas import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator, as_deflated
 
