@@ -1,10 +1,6 @@
-import csv
 import json
-import os
 import runpy
-import subprocess
 import sys
-import warnings
 from functools import partial
 
 import numpy as np
@@ -12,36 +8,13 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import cli, memory
-from heatsketch.cli import arguments, files
+from heatsketch.cli import arguments
 from heatsketch.io import read_table
-from problems.clouds import even_circle
 
 # Ours become lines, which tests read.
 pytestmark = pytest.mark.filterwarnings("default::UserWarning")
 
 pytest.importorskip("pyarrow")
-
-
-@pytest.fixture
-def clouds(tmp_path):
-    """A CSV file of three well separated groups of 20 points, with an id and a group column."""
-    rng = np.random.default_rng(0)
-    path = tmp_path / "clouds.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "x", "y", "z", "group"])
-        for row in range(60):
-            centre = 4 * np.eye(3)[row % 3]
-            writer.writerow([f"p{row}", *(centre + rng.normal(size=3)), "abc"[row % 3]])
-    return path
-
-
-@pytest.fixture
-def circle(tmp_path):
-    """A file of 80 points on a circle, so that the graph is connected."""
-    path = tmp_path / "circle.npy"
-    np.save(path, even_circle(80))
-    return path
 
 
 def points_of(path):
@@ -191,227 +164,6 @@ def test_plot_is_written_beside_the_embedding(clouds, tmp_path, capsys):
     assert exit_code("embed", clouds, "-o", out, "--plot", picture) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert str(picture) in capsys.readouterr().out
-
-
-@pytest.fixture
-def no_computing(monkeypatch):
-    def refuse(*_, **__):
-        pytest.fail("computed before checking")
-
-    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", refuse)
-
-
-@pytest.mark.usefixtures("no_computing")
-def test_existing_files_stop_the_run_before_it_computes(clouds, tmp_path, capsys):
-    out, picture = tmp_path / "out.csv", tmp_path / "out.png"
-    out.write_text("old")
-    assert exit_code("embed", clouds, "-o", out) == 1
-    assert "--force" in capsys.readouterr().err
-    picture.write_text("old")
-    assert exit_code("embed", clouds, "-o", tmp_path / "new.csv", "--plot", picture) == 1
-    assert out.read_text() == picture.read_text() == "old"
-
-
-@pytest.mark.usefixtures("no_computing")
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [
-        ("missing/out.csv", "does not exist; create it"),
-        ("clouds.csv", "is also the input"),
-        ("folder.csv", "is a folder"),
-    ],
-)
-def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, message, capsys):
-    (tmp_path / "folder.csv").mkdir()
-    before = clouds.read_bytes()
-    assert exit_code("embed", clouds, "-o", tmp_path / output, "--force") == 1
-    assert message in capsys.readouterr().err
-    assert clouds.read_bytes() == before
-
-
-@pytest.mark.usefixtures("no_computing")
-def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(files.WRITERS, ".h5ad", "no_such_module")
-    assert exit_code("embed", clouds, "-o", tmp_path / "out.h5ad") == 1
-    assert 'pip install "heatsketch[io]"' in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("no_computing")
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--kind", "gaussian", "--method", "diffusion-map"], "belongs to heat-sketch"),
-        (["--delta", "0.1"], "belongs to diffusion-map"),
-        (["--method", "heat-sketch", "--time", "auto"], "--time auto belongs to heat-embedding"),
-        (["--n-components", "auto"], "--n-components auto belongs to diffusion-map"),
-        (["--plot-time", "t.png", "--time", "8"], "belongs to heat-embedding --time auto"),
-        (["--time", "1,auto"], "auto cannot be combined"),
-        (["--time", "soon"], "'soon' is neither a number nor auto"),
-        (["--epsilon", "auto"], "--epsilon auto belongs to mixture-diffusion"),
-        (["--epsilon", "edges"], "--epsilon edges belongs to laplacian-eigenmap"),
-        (["--epsilon", "wide"], "'wide' is neither a number nor self-tuning"),
-        (["--plot", "out.jpg"], "out.jpg"),
-        (["-o", "out.xlsx"], "out.xlsx has no known suffix"),
-        (["--method", "heat-skech"], "did you mean 'heat-sketch'?"),
-        (["--n-neighbours", "5"], "--n-neighbours 5; did you mean '--n-neighbors'?"),
-        (["--in-place"], "leave out --output"),
-        (["--affinity", "precomputed", "--standardize"], "INPUT is precomputed"),
-        (["--normalization", "row"], "invalid choice"),
-    ],
-)
-def test_wrong_usage_is_named(clouds, tmp_path, given, message, capsys):
-    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv", *given) == 2
-    (line,) = capsys.readouterr().err.splitlines()  # the usage would hide it
-    assert line.startswith("heatsketch: error: ")
-    assert message in line
-
-
-def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, capsys):
-    path = tmp_path / "holes.csv"
-    path.write_text("a,b\n1,2\n3,nan\n4,5\n" + "6,7\n" * 20)
-    assert exit_code("embed", path, "-o", tmp_path / "out.csv") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("heatsketch: error: ")
-    assert "NaN" in line
-    assert exit_code("embed", path, "-o", tmp_path / "out.csv", "--debug") == 1
-    assert "Traceback" in capsys.readouterr().err
-    assert not (tmp_path / "out.csv").exists()
-
-
-@pytest.mark.parametrize("arguments", [["embed", "--help"], ["datasets"], ["ksum", "digits"]])
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_letters_that_a_pipe_cannot_hold_stop_nothing(arguments, encoding):
-    """Windows gives pipes its own encoding, which lacks λ."""
-    done = subprocess.run(
-        [sys.executable, "-m", "heatsketch", *arguments],
-        env=os.environ | {"PYTHONIOENCODING": encoding},
-        capture_output=True,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_unexpected_errors_are_named_with_their_type(clouds, tmp_path, monkeypatch, capsys):
-    def fail(*_):
-        raise KeyError("left")
-
-    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", fail)
-    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 1
-    assert "KeyError: 'left' (--debug" in capsys.readouterr().err
-
-
-def test_interrupting_leaves_nothing_half_written(clouds, tmp_path, monkeypatch, capsys):
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", stop)
-    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 130
-    assert capsys.readouterr().err.startswith("heatsketch: interrupted")
-    assert list(tmp_path.iterdir()) == [clouds]
-
-
-@pytest.fixture
-def warned(monkeypatch):
-    def compute(self, X):
-        warnings.warn("two\n groups", hs.DisconnectedWarning, stacklevel=2)
-        raise ValueError("stop here")
-
-    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", compute)
-
-
-@pytest.mark.usefixtures("warned")
-def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, tmp_path, capsys):
-    exit_code("embed", clouds, "-o", tmp_path / "out.csv")
-    error = "heatsketch: error: stop here\n"
-    assert capsys.readouterr().err == "heatsketch: warning: two groups\n" + error
-    exit_code("embed", clouds, "-o", tmp_path / "out.csv", "-q")
-    assert capsys.readouterr().err == error
-
-
-def score(capsys, *arguments):
-    capsys.readouterr()
-    assert exit_code("score", *arguments, "--json") == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_a_complete_diffusion_map_has_no_distortion(circle, tmp_path, capsys):
-    out = tmp_path / "out.npy"
-    graph = ("--affinity", "dense", "--epsilon", 0.1, "--time", 4)
-    options = ("--method", "diffusion-map", "--n-components", 40)
-    assert exit_code("embed", circle, "-o", out, *options, *graph) == 0
-    facts = score(capsys, circle, out, *graph)
-    # Eigenvalues are about exp(-0.025 m²), m = 1, 2, ...: of what m > 20 adds nothing is left.
-    assert facts["log_L"] < 1e-4
-    assert facts["pairs"] == 80 * 79 // 2
-    assert facts["all_pairs"]
-    other_time = score(capsys, circle, out, *graph[:4], "--time", 40)
-    assert other_time["log_L"] > 0.01
-
-
-def test_a_precomputed_affinity_scores_like_its_points(circle, tmp_path, capsys):
-    X = np.load(circle)
-    np.save(tmp_path / "K.npy", hs.gaussian_affinity(X, epsilon=0.1))
-    given = score(capsys, tmp_path / "K.npy", circle, "--affinity", "precomputed")
-    made = score(capsys, circle, circle, "--affinity", "dense", "--epsilon", 0.1)
-    assert given["log_L"] == pytest.approx(made["log_L"], rel=1e-6)
-
-
-def test_score_does_not_depend_on_the_scale_of_the_embedding(circle, tmp_path, capsys):
-    X = np.load(circle)
-    np.save(tmp_path / "a.npy", X)
-    np.save(tmp_path / "b.npy", 100 * X)
-    first, second = (score(capsys, circle, tmp_path / f"{name}.npy") for name in "ab")
-    assert first["log_L"] == pytest.approx(second["log_L"], rel=1e-9)
-    assert second["log_L"] > 0
-
-
-def test_score_ignores_id_and_label_columns_of_the_embedding(clouds, tmp_path, capsys):
-    exit_code("embed", clouds, "-o", tmp_path / "out.csv", "--label", "z", "-q")
-    exit_code("embed", clouds, "-o", tmp_path / "out.npy", "--label", "z", "-q")
-    with_columns = score(capsys, clouds, tmp_path / "out.csv", "--label", "z", "-q")
-    without = score(capsys, clouds, tmp_path / "out.npy", "--label", "z", "-q")
-    assert with_columns["log_L"] == pytest.approx(without["log_L"], rel=1e-6)
-
-
-def test_an_embedding_in_h5ad_is_found_by_its_key(circle, tmp_path, capsys):
-    pytest.importorskip("h5py")
-    assert exit_code("embed", circle, "-o", tmp_path / "a.npy") == 0
-    assert exit_code("embed", circle, "-o", tmp_path / "a.h5ad") == 0
-    assert exit_code("embed", circle, "-o", tmp_path / "b.h5ad", "--output-key", "mine") == 0
-    expected = score(capsys, circle, tmp_path / "a.npy")
-    assert score(capsys, circle, tmp_path / "a.h5ad") == expected
-    assert score(capsys, circle, tmp_path / "b.h5ad", "--embedding-key", "obsm/mine") == expected
-
-
-def test_score_of_other_rows_is_refused(circle, clouds, capsys):
-    assert exit_code("score", circle, clouds) == 1
-    assert "has 60 rows but" in capsys.readouterr().err
-
-
-def test_score_in_words_says_which_pairs(circle, capsys):
-    assert exit_code("score", circle, circle, "--pairs", 50) == 0  # few points: all pairs anyway
-    assert "3,160 pairs among all 80 points" in capsys.readouterr().out
-
-
-@pytest.fixture
-def torn_circle(tmp_path):
-    """Files of 2,100 points on a circle, and of the same with two opposite ones in one place."""
-    X = even_circle(2100)
-    Y = X.copy()
-    Y[3] = Y[1053]
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "Y.npy", Y)
-    return tmp_path / "X.npy", tmp_path / "Y.npy"
-
-
-def test_score_of_many_points_finds_a_collision_and_says_where_it_looked(torn_circle, capsys):
-    facts = score(capsys, *torn_circle, "--time", 4, "--pairs", 5000)
-    assert facts["log_L"] is None  # infinite
-    assert sorted(facts["worst_pairs"]["contraction"][0]) == [3, 1053]
-    assert 5032 < facts["pairs"] <= 5064
-    assert not facts["all_pairs"]
-    assert "10,500 nearest in the embedding" in facts["looked_at"]
-    assert exit_code("score", *torn_circle, "--time", 4, "--pairs", 5000) == 0
-    assert f"{facts['looked_at']} (seed 0)" in capsys.readouterr().out
 
 
 @pytest.fixture

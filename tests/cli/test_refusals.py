@@ -1,0 +1,155 @@
+"""What the command line refuses, and how it says so."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import heatsketch as hs
+from heatsketch import cli
+from heatsketch.cli import files
+
+# Ours become lines, which tests read.
+pytestmark = pytest.mark.filterwarnings("default::UserWarning")
+
+pytest.importorskip("pyarrow")
+
+
+def exit_code(*arguments):
+    return cli.main([str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def no_computing(monkeypatch):
+    def refuse(*_, **__):
+        pytest.fail("computed before checking")
+
+    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", refuse)
+
+
+@pytest.mark.usefixtures("no_computing")
+def test_existing_files_stop_the_run_before_it_computes(clouds, tmp_path, capsys):
+    out, picture = tmp_path / "out.csv", tmp_path / "out.png"
+    out.write_text("old")
+    assert exit_code("embed", clouds, "-o", out) == 1
+    assert "--force" in capsys.readouterr().err
+    picture.write_text("old")
+    assert exit_code("embed", clouds, "-o", tmp_path / "new.csv", "--plot", picture) == 1
+    assert out.read_text() == picture.read_text() == "old"
+
+
+@pytest.mark.usefixtures("no_computing")
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("missing/out.csv", "does not exist; create it"),
+        ("clouds.csv", "is also the input"),
+        ("folder.csv", "is a folder"),
+    ],
+)
+def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, message, capsys):
+    (tmp_path / "folder.csv").mkdir()
+    before = clouds.read_bytes()
+    assert exit_code("embed", clouds, "-o", tmp_path / output, "--force") == 1
+    assert message in capsys.readouterr().err
+    assert clouds.read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_computing")
+def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(files.WRITERS, ".h5ad", "no_such_module")
+    assert exit_code("embed", clouds, "-o", tmp_path / "out.h5ad") == 1
+    assert 'pip install "heatsketch[io]"' in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_computing")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--kind", "gaussian", "--method", "diffusion-map"], "belongs to heat-sketch"),
+        (["--delta", "0.1"], "belongs to diffusion-map"),
+        (["--method", "heat-sketch", "--time", "auto"], "--time auto belongs to heat-embedding"),
+        (["--n-components", "auto"], "--n-components auto belongs to diffusion-map"),
+        (["--plot-time", "t.png", "--time", "8"], "belongs to heat-embedding --time auto"),
+        (["--time", "1,auto"], "auto cannot be combined"),
+        (["--time", "soon"], "'soon' is neither a number nor auto"),
+        (["--epsilon", "auto"], "--epsilon auto belongs to mixture-diffusion"),
+        (["--epsilon", "edges"], "--epsilon edges belongs to laplacian-eigenmap"),
+        (["--epsilon", "wide"], "'wide' is neither a number nor self-tuning"),
+        (["--plot", "out.jpg"], "out.jpg"),
+        (["-o", "out.xlsx"], "out.xlsx has no known suffix"),
+        (["--method", "heat-skech"], "did you mean 'heat-sketch'?"),
+        (["--n-neighbours", "5"], "--n-neighbours 5; did you mean '--n-neighbors'?"),
+        (["--in-place"], "leave out --output"),
+        (["--affinity", "precomputed", "--standardize"], "INPUT is precomputed"),
+        (["--normalization", "row"], "invalid choice"),
+    ],
+)
+def test_wrong_usage_is_named(clouds, tmp_path, given, message, capsys):
+    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv", *given) == 2
+    (line,) = capsys.readouterr().err.splitlines()  # the usage would hide it
+    assert line.startswith("heatsketch: error: ")
+    assert message in line
+
+
+def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, capsys):
+    path = tmp_path / "holes.csv"
+    path.write_text("a,b\n1,2\n3,nan\n4,5\n" + "6,7\n" * 20)
+    assert exit_code("embed", path, "-o", tmp_path / "out.csv") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("heatsketch: error: ")
+    assert "NaN" in line
+    assert exit_code("embed", path, "-o", tmp_path / "out.csv", "--debug") == 1
+    assert "Traceback" in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("arguments", [["embed", "--help"], ["datasets"], ["ksum", "digits", "-q"]])
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_letters_that_a_pipe_cannot_hold_stop_nothing(arguments, encoding):
+    """Windows gives pipes its own encoding, which lacks λ."""
+    done = subprocess.run(
+        [sys.executable, "-m", "heatsketch", *arguments],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_unexpected_errors_are_named_with_their_type(clouds, tmp_path, monkeypatch, capsys):
+    def fail(*_):
+        raise KeyError("left")
+
+    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", fail)
+    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 1
+    assert "KeyError: 'left' (--debug" in capsys.readouterr().err
+
+
+def test_interrupting_leaves_nothing_half_written(clouds, tmp_path, monkeypatch, capsys):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", stop)
+    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 130
+    assert capsys.readouterr().err.startswith("heatsketch: interrupted")
+    assert list(tmp_path.iterdir()) == [clouds]
+
+
+@pytest.fixture
+def warned(monkeypatch):
+    def compute(self, X):
+        warnings.warn("two\n groups", hs.DisconnectedWarning, stacklevel=2)
+        raise ValueError("stop here")
+
+    monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", compute)
+
+
+@pytest.mark.usefixtures("warned")
+def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, tmp_path, capsys):
+    exit_code("embed", clouds, "-o", tmp_path / "out.csv")
+    error = "heatsketch: error: stop here\n"
+    assert capsys.readouterr().err == "heatsketch: warning: two groups\n" + error
+    exit_code("embed", clouds, "-o", tmp_path / "out.csv", "-q")
+    assert capsys.readouterr().err == error

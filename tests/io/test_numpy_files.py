@@ -1,0 +1,191 @@
+"""NumPy files: .npy and .npz, dense and sparse, hostile and damaged."""
+
+import io as streams
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from heatsketch import io
+
+# NumPy files
+
+
+@pytest.mark.parametrize(
+    ("dtype", "want"),
+    [
+        ("f4", "f4"),
+        (">f4", "f4"),
+        ("f8", "f8"),
+        (">f8", "f8"),
+        ("f2", "f8"),
+        ("u1", "f8"),
+        ("i8", "f8"),
+        ("?", "f8"),
+    ],
+)
+def test_npy_becomes_native_floats(tmp_path, dtype, want):
+    X = np.array([[0, 1], [1, 1], [0, 0]], dtype=dtype)
+    np.save(tmp_path / "t.npy", X)
+    values = io.read_table(tmp_path / "t.npy").values
+    assert values.dtype == np.dtype(want)
+    np.testing.assert_array_equal(values, X)
+
+
+def test_npy_is_mapped_not_loaded(tmp_path):
+    np.save(tmp_path / "t.npy", np.eye(3))
+    values = io.read_table(tmp_path / "t.npy").values
+    assert isinstance(values, np.memmap)
+    assert not values.flags.writeable
+
+
+def npy(shape, descr="<f8", content=b"", version=1):
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    size = struct.pack("<H" if version == 1 else "<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + size + text + content
+
+
+HOSTILE_NPY = {
+    "claims more than it holds": (npy((10**6, 100)), "claims 800,000,"),
+    "claims more than integers hold": (npy((2**62, 2**62)), "claims"),
+    "negative": (npy((-1, 3)), "claims the shape"),
+    "cut in the header": (npy((2, 2))[:20], "no valid .npy header"),
+    "no header": (b"not numpy", "no valid .npy header"),
+    "empty": (b"", "no valid .npy header"),
+    "code in the header": (npy("__import__('os').getcwd()"), "no valid .npy header"),
+    "unknown version": (npy((1, 1), version=3, content=b"0" * 8), "no valid .npy header"),
+    "pickle": (npy((1, 1), "|O", b"cos\nsystem\n(S'x'\ntR."), "object array"),
+    "text": (npy((1, 1), "<U2", b"\0" * 8), "dtype <U2"),
+    "complex": (npy((1, 1), "<c8", b"\0" * 8), "dtype complex64"),
+    "one-dimensional": (npy((2,), content=b"\0" * 16), r"shape \(2,\)"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_NPY)
+def test_hostile_npy_is_refused(tmp_path, case):
+    content, words = HOSTILE_NPY[case]
+    (tmp_path / "t.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        io.read_table(tmp_path / "t.npy")
+    assert "t.npy" in str(caught.value)
+
+
+@given(place=st.integers(0, 127), byte=st.integers(0, 255))
+def test_npy_with_one_wrong_byte_is_read_or_refused(tmp_path_factory, place, byte):
+    buffer = streams.BytesIO()
+    np.save(buffer, np.eye(2))
+    content = bytearray(buffer.getvalue())
+    content[place] = byte
+    path = tmp_path_factory.mktemp("byte") / "t.npy"
+    path.write_bytes(content)
+    try:
+        assert io.read_table(path).values.size <= 32
+    except ValueError as error:
+        assert "t.npy" in str(error)  # noqa: PT017
+
+
+def test_npz_prefers_x_and_passes_vectors_through(tmp_path):
+    X = np.arange(6.0).reshape(3, 2)
+    np.savez(
+        tmp_path / "t.npz",
+        Z=X + 1,
+        X=X,
+        y=[1, 2, 1],
+        names=["a", "b", "c"],
+        other=[1, 2],
+        columns=["p", "q"],
+        info=np.array({"a": 1}, dtype=object),
+    )
+    table = io.read_table(tmp_path / "t.npz")
+    np.testing.assert_array_equal(table.values, X)
+    assert table.columns == ("p", "q")
+    assert {name: column.tolist() for name, column in table.extra.items()} == {
+        "y": [1, 2, 1],
+        "names": ["a", "b", "c"],
+    }
+    np.testing.assert_array_equal(io.read_table(tmp_path / "t.npz", key="Z").values, X + 1)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "key", "words"),
+    [
+        ({"P": np.eye(2), "Q": np.eye(2)}, None, "2 2-d arrays.*P, Q"),
+        ({"v": np.zeros(2)}, None, r"0 2-d arrays.*v \(2,\)"),
+        ({"P": np.eye(2)}, "Q", "no array 'Q'; choose from P"),
+        ({"X": np.zeros(3)}, None, r"X in .* has shape \(3,\)"),
+        ({"X": np.eye(2), "label": np.array([1, "a"], object)}, None, "label in .*object array"),
+        ({"X": np.array([["a", "b"]])}, None, "X in .* has dtype"),
+    ],
+)
+def test_bad_npz_is_explained(tmp_path, arrays, key, words):
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(ValueError, match=words):
+        io.read_table(tmp_path / "t.npz", key=key)
+
+
+def zipped(path, members, **options):
+    with zipfile.ZipFile(path, "w", **options) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def test_npz_that_claims_more_than_it_holds_is_refused(tmp_path):
+    zipped(tmp_path / "t.npz", {"X.npy": npy((10**9, 10**9))})
+    with pytest.raises(ValueError, match=r"X in .* claims"):
+        io.read_table(tmp_path / "t.npz")
+
+
+def test_npz_bomb_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(io.files, "_FREE_BYTES", 2**20)
+    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((2**10, 2**10)))
+    with pytest.raises(ValueError, match="would unpack"):
+        io.read_table(tmp_path / "t.npz")
+
+
+def test_damaged_zip_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "t.npz", X=np.random.default_rng(0).standard_normal((50, 2)))
+    whole = (tmp_path / "t.npz").read_bytes()
+    broken = [b"", b"PK\x03\x04", whole[:-30], whole[:300] + b"\xff" * 30 + whole[330:]]
+    for content in broken:
+        (tmp_path / "t.npz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"t\.npz"):
+            io.read_table(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_sparse_npz_is_read_as_csr(tmp_path, kind, dtype):
+    X = np.array([[0, 2, 0], [1, 0, 0]], dtype=dtype)
+    sparse.save_npz(tmp_path / "t.npz", kind(X))
+    values = io.read_table(tmp_path / "t.npz").values
+    assert values.format == "csr"
+    assert values.dtype == (np.float32 if dtype == np.float32 else np.float64)
+    np.testing.assert_array_equal(values.toarray(), X)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"indices": [0, 999]},
+        {"indices": [0, -1]},
+        {"indptr": [0, 5, 2]},
+        {"indptr": [0, 1]},
+        {"data": [1.0]},
+        {"data": ["a", "b"]},
+        {"shape": [10**15, 10**15]},
+        {"shape": [-2, 2]},
+        {"shape": [2, 2, 2]},
+        {"shape": [2.5, np.nan]},
+        {"format": "evil"},
+    ],
+)
+def test_sparse_npz_with_wild_indices_is_refused(tmp_path, layout, change):
+    parts = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 2]}
+    np.savez(tmp_path / "t.npz", **{"format": layout, **parts, **change})
+    with pytest.raises(ValueError, match=r"t\.npz"):
+        io.read_table(tmp_path / "t.npz")

@@ -1,0 +1,320 @@
+"""The distortion of rows, and of diffusion distances, over all pairs or some."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import chi2
+
+import heatsketch as hs
+from heatsketch import Diffusion, diffusion_distance, distortion
+from heatsketch.metrics import diffusion_distortion, row_distortion
+from heatsketch.metrics import distortions as metrics
+from heatsketch.metrics.distances import compared_rows
+from heatsketch.metrics.some_pairs import sampled_distances
+from problems.clouds import cloud
+
+
+def symmetric(n=40, epsilon=0.5):
+    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, 2), epsilon))
+
+
+# The distortion of rows
+
+
+def same(one, other):
+    """Assert that two distortions agree."""
+    for name in ("log_L", "expansion", "contraction", "median", "worst_factor"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12)
+    assert one.within == other.within
+    for level, value in one.quantiles.items():
+        assert value == pytest.approx(other.quantiles[level], rel=1e-12)
+    assert one.n_pairs == other.n_pairs
+    for end, worst in one.worst_pairs.items():
+        np.testing.assert_array_equal(worst, other.worst_pairs[end])
+
+
+def test_of_few_rows_all_pairs_are_looked_at():
+    F, Y = cloud(30, 4), cloud(30, 2, seed=1)
+    same(row_distortion(Y, F), distortion(Y, pdist(F)))
+    assert row_distortion(Y, F).looked_at == "all pairs"
+    same(row_distortion(Y[:, :1], F), row_distortion(Y[:, 0], F))
+
+
+def test_rounding_of_equal_rows_says_nothing():
+    F = cloud(30, 4)
+    Y = F[:, :3]
+    clean = row_distortion(Y, F)
+    noise = 1e-16 * np.random.default_rng(3).normal(size=(10, 4))
+    twice = row_distortion(np.vstack([Y, Y[:10]]), np.vstack([F, F[:10] + noise]))
+    assert twice.log_L == pytest.approx(clean.log_L, rel=1e-12)
+    assert twice.n_pairs == 40 * 39 // 2 - 10
+    # What the embedding parts counts, and what it joins.
+    assert row_distortion([[0.0], [1.0], [3.0]], [[0.0], [0.0], [1.0]]).log_L == math.inf
+    assert row_distortion([[0.0], [0.0], [3.0]], [[0.0], [1.0], [3.0]]).log_L == math.inf
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Six hundred points that count as many, and neighbours looked for around all of them."""
+    monkeypatch.setattr(metrics, "ALL_PAIRS_UP_TO", 100)
+    return cloud(600, 3)
+
+
+def test_a_collision_of_far_points_is_found(many):
+    Y = many.copy()
+    far = np.argmax(np.linalg.norm(many - many[7], axis=1))
+    Y[7] = Y[far] + 1e-7
+    found = row_distortion(Y, many, n_pairs=10)
+    assert sorted(found.worst_pairs["contraction"][0]) == sorted([7, far])
+    ratio = np.linalg.norm(Y[7] - Y[far]) / np.linalg.norm(many[7] - many[far])
+    assert found.contraction == pytest.approx(ratio, rel=1e-6)
+    Y[7] = Y[far]
+    assert row_distortion(Y, many, n_pairs=10).log_L == math.inf
+
+
+@pytest.mark.parametrize("columns", [3, 20])
+def test_a_collision_is_found_in_any_number_of_dimensions(many, columns):
+    Y = np.hstack([many, np.zeros((600, columns - 3))])
+    far = np.argmax(np.linalg.norm(many - many[7], axis=1))
+    Y[7] = Y[far]
+    assert row_distortion(Y, many, n_pairs=10).log_L == math.inf
+
+
+def test_near_points_that_are_torn_apart_are_found(many):
+    F = many.copy()
+    F[7] = F[3] + 1e-6
+    found = row_distortion(many, F, n_pairs=10)
+    assert sorted(found.worst_pairs["expansion"][0]) == [3, 7]
+    ratio = np.linalg.norm(many[7] - many[3]) / np.linalg.norm(F[7] - F[3])
+    assert found.expansion == pytest.approx(ratio, rel=1e-6)
+
+
+def test_pairs_used_are_looked_at_and_do_not_change_what_is_typical(many):
+    Y = many.copy()
+    Y[7] *= 50  # neither before nor after among the neighbours of point 3
+    plain = row_distortion(Y, many, n_pairs=10)
+    with_it = row_distortion(Y, many, n_pairs=10, used=(np.array([3]), np.array([7])))
+    assert with_it.n_pairs == plain.n_pairs + 1
+    assert with_it.expansion >= np.linalg.norm(Y[7] - Y[3]) / np.linalg.norm(many[7] - many[3])
+    assert with_it.quantiles == plain.quantiles
+    assert with_it.within == plain.within
+    assert with_it.looked_at.endswith(" + 1 used for fitting")
+    with pytest.raises(ValueError, match="out of range"):
+        row_distortion(Y, many, used=(np.array([3]), np.array([600])))
+
+
+def test_it_says_which_pairs_it_looked_at(many):
+    found = row_distortion(2 * many, many, n_pairs=1234)
+    assert found.looked_at == (
+        "1,234 random pairs + 3,000 nearest in the input + 3,000 nearest in the embedding"
+    )
+    assert found.n_pairs == 7234
+    assert found.log_L < 1e-12
+    assert found.median == pytest.approx(2, rel=1e-14)
+
+
+@pytest.mark.statistical
+def test_random_pairs_stand_for_all(many):
+    """The share of 20,000 random pairs is within 5 standard deviations: 1.8 % at most.
+
+    False alarm 6e-7 a share. Neighbours, were they to count among them, would move shares by more.
+    """
+    scale = np.array([1.0, 0.2, 0.1])
+    Y = many * scale
+    whole = distortion(Y, pdist(many))
+    found = row_distortion(Y, many, n_pairs=20_000)
+    for factor, share in whole.within.items():
+        assert found.within[factor] == pytest.approx(share, abs=0.018)
+    rounding = 1 + 1e-14  # the same pair, summed in another order
+    assert whole.contraction <= found.contraction * rounding
+    assert found.expansion <= whole.expansion * rounding
+
+
+def test_random_pairs_come_from_the_seed(many):
+    Y = many[:, :2]
+    one, again, other = (row_distortion(Y, many, n_pairs=100, rng=rng) for rng in (0, 0, 1))
+    assert one.quantiles == again.quantiles
+    assert one.quantiles != other.quantiles
+
+
+def test_where_random_pairs_are_all_equal_points_others_say_what_is_typical(many):
+    F = np.zeros((600, 2))
+    F[300] = 3.0, 4.0
+    found = row_distortion(2 * F, F, n_pairs=1)
+    assert (found.log_L, found.median, found.within[1.05]) == (0, 2, 1)
+
+
+@pytest.mark.parametrize("limit", [100, 1000], ids=["some pairs", "all pairs"])
+@pytest.mark.parametrize(("f", "y"), [(1e150, 1e-150), (1e-150, 1e150), (1e300, 1), (1e-300, 1)])
+def test_rows_may_have_any_scale(many, monkeypatch, limit, f, y):
+    monkeypatch.setattr(metrics, "ALL_PAIRS_UP_TO", limit)
+    F, Y = many[:200], many[:200, :2]
+    plain, scaled = row_distortion(Y, F), row_distortion(y * Y, f * F)
+    assert scaled.log_L == pytest.approx(plain.log_L, rel=1e-12)
+    assert scaled.expansion == pytest.approx(plain.expansion * (y / f), rel=1e-12)
+    assert scaled.within == pytest.approx(plain.within)
+
+
+def test_rows_must_fit():
+    with pytest.raises(ValueError, match="Y has 3 rows and F has 4"):
+        row_distortion(np.eye(3), np.eye(4))
+    with pytest.raises(ValueError, match="finite embedding"):
+        row_distortion(np.full((3, 2), np.nan), np.eye(3))
+    with pytest.raises(ValueError, match="No pair has a distance"):
+        row_distortion(np.ones((3, 2)), np.ones((3, 2)))
+
+
+# The distortion of diffusion distances
+
+
+def test_of_few_points_all_diffusion_distances_are_looked_at():
+    A, F = symmetric(), cloud(40, 2, seed=1)
+    found = diffusion_distortion(F, A, 4)
+    same(found, distortion(F, diffusion_distance(A, 4)))
+    assert found.looked_at == "all pairs"
+    heat = diffusion_distortion(F, A, 2.5, filter="heat")
+    same(heat, distortion(F, diffusion_distance(A, 2.5, filter="heat")))
+    same(diffusion_distortion(F, A, 4, n_pairs=5), found)
+
+
+@pytest.fixture(scope="module")
+def roll():
+    """A curve of 400 points, its diffusion, a faithful embedding, and all distances."""
+    s = np.linspace(0, 1, 400)
+    X = np.column_stack([np.cos(3 * s), np.sin(3 * s), s**2])
+    A = Diffusion.from_points(X, n_neighbors=12)
+    F = hs.DiffusionMap(30, 4, n_neighbors=12).fit(X).embedding_
+    return A, F, squareform(diffusion_distance(A, 4))
+
+
+def sampled(F, A, n_pairs=50, **options):
+    """Take more than 200 points for too many for all pairs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "ALL_PAIRS_UP_TO", 200)
+        return diffusion_distortion(F, A, 4, n_pairs=n_pairs, **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_extremes_of_a_sample_lie_within_the_true_ones(roll, seed):
+    A, _, D = roll
+    F = cloud(400, 3, seed=seed)
+    whole, found = diffusion_distortion(F, A, 4), sampled(F, A, rng=seed)
+    tiny = 1e-9
+    assert whole.contraction * (1 - tiny) <= found.contraction < found.median
+    assert found.median < found.expansion <= whole.expansion * (1 + tiny)
+    for end, value in (("contraction", found.contraction), ("expansion", found.expansion)):
+        i, j = found.worst_pairs[end][0]
+        assert np.linalg.norm(F[i] - F[j]) / D[i, j] == pytest.approx(value, rel=1e-9)
+
+
+def test_a_planted_collision_of_diffusion_is_found(roll):
+    A, F, D = roll
+    far = int(D[7].argmax())
+    F = F.copy()
+    F[7] = F[far] + 1e-7 * D[7, far]
+    found = sampled(F, A)
+    assert sorted(found.worst_pairs["contraction"][0]) == sorted([7, far])
+    want = np.linalg.norm(F[7] - F[far]) / D[7, far]
+    assert found.contraction == pytest.approx(want, rel=1e-9)
+    F[7] = F[far]
+    assert sampled(F, A).log_L == math.inf
+
+
+def test_a_planted_tear_of_diffusion_is_found(roll):
+    A, F, D = roll
+    near = int(np.where(D[7] > 0, D[7], np.inf).argmin())
+    F = F.copy()
+    F[7] += 100 * D.max()
+    found = sampled(F, A)
+    assert sorted(found.worst_pairs["expansion"][0]) == sorted([7, near])
+    want = np.linalg.norm(F[7] - F[near]) / D[7, near]
+    assert found.expansion == pytest.approx(want, rel=1e-9)
+
+
+def test_extremes_do_not_change_what_is_typical(roll):
+    A, F, _ = roll
+    torn = F.copy()
+    i, j = drawn_pairs(A, F, 50)
+    others = np.setdiff1d(np.arange(400), np.concatenate([i, j]))
+    torn[others[0]] += 1e3 * np.ptp(F)
+    assert sampled(torn, A).quantiles == pytest.approx(sampled(F, A).quantiles, rel=1e-6)
+    assert sampled(torn, A).log_L > sampled(F, A).log_L + 1
+
+
+def drawn_pairs(A, F, n_pairs):
+    """The random pairs of the sample of seed 0."""
+    rows = compared_rows(A, 4, "power")
+    i, j, *_ = sampled_distances(F, rows, n_pairs, np.random.default_rng(0))
+    return i[:n_pairs], j[:n_pairs]
+
+
+@pytest.mark.statistical
+def test_random_pairs_have_distances_within_the_error_of_the_sketch(roll):
+    """128 D_sketch² / D² is chi-square of 128 degrees: the bounds fail with probability 1e-6."""
+    A, F, D = roll
+    i, j, distances, _ = sampled_distances(
+        F, compared_rows(A, 4, "power"), 300, np.random.default_rng(0)
+    )
+    found, want = distances.unscaled(), D[i, j]
+    low, high = np.sqrt(chi2.ppf([5e-7 / 300, 1 - 5e-7 / 300], 128) / 128)
+    ratio = found[:300] / want[:300]
+    assert low < ratio.min()
+    assert ratio.max() < high
+    np.testing.assert_allclose(found[300:], want[300:], rtol=1e-9)
+    assert 32 < len(found) - 300 <= 64
+
+
+def test_at_long_times_distances_are_those_of_eigenpairs(roll):
+    A, F, _ = roll
+    D = squareform(diffusion_distance(A, 4000))
+    i, j, distances, looked_at = sampled_distances(
+        F, compared_rows(A, 4000, "power"), 300, np.random.default_rng(0)
+    )
+    assert looked_at.startswith("300 random pairs by 64 eigenpairs + the 64 of most extreme ratio")
+    np.testing.assert_allclose(distances.unscaled(), D[i, j], rtol=1e-4)
+
+
+def test_walks_that_alternate_have_no_leading_eigenpairs():
+    """A path has the eigenvalues ±cos: those near -1 count as much as those near 1."""
+    path = sparse.diags([1.0, 1.0], [-1, 1], (400, 400), format="csr")
+    A, F = Diffusion.from_graph(path), cloud(400, 2, seed=1)
+    i, j, distances, looked_at = sampled_distances(
+        F, compared_rows(A, 1000, "power"), 10, np.random.default_rng(0)
+    )
+    assert "in a sketch of 128 columns" in looked_at
+    want = diffusion_distance(A, 1000, pairs=(i, j))[10:]
+    np.testing.assert_allclose(distances.unscaled()[10:], want, rtol=1e-8)
+
+
+def test_it_says_which_diffusion_distances_it_looked_at(roll):
+    A, F, _ = roll
+    found = sampled(F, A)
+    assert found.looked_at == (
+        "50 random pairs in a sketch of 128 columns + the 64 of most extreme ratio, exactly, "
+        "chosen from 50 random pairs + 4,800 nearest in diffusion + 2,000 nearest in the embedding"
+    )
+    assert found.n_pairs == 114
+    assert sampled(F, A).contraction == found.contraction
+    assert sampled(F, A, rng=1).quantiles != found.quantiles
+
+
+def test_duplicates_in_place_say_nothing_and_apart_everything():
+    s = np.linspace(0, 1, 300)
+    X = np.column_stack([np.cos(3 * s), np.sin(3 * s)])
+    X = np.vstack([X, X[:4]])
+    A, F = Diffusion.from_points(X, n_neighbors=12), X.copy()
+    assert np.isfinite(sampled(F, A).log_L)
+    F[301] += 0.1
+    found = sampled(F, A)
+    assert found.expansion == math.inf
+    assert sorted(found.worst_pairs["expansion"][0]) == [1, 301]
+
+
+def test_an_embedding_of_other_points_is_refused():
+    with pytest.raises(ValueError, match="F has 39 rows but A has 40 points"):
+        diffusion_distortion(cloud(39, 2), symmetric(), 2)
+    with pytest.raises(ValueError, match="n_pairs=0 is out of range"):
+        diffusion_distortion(cloud(40, 2), symmetric(), 2, n_pairs=0)
