@@ -262,11 +262,13 @@ def test_an_error_ends_the_work_of_all_threads():
 
 
 SHOWING_ALL = """
+import signal
 import sys
 from heatsketch import _progress
 from heatsketch.cli import main
 
 _progress._DELAY = _progress._SECONDS = 0.0
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 sys.exit(main(sys.argv[1:]))
 """
 

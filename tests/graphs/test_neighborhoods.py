@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch._array import Frame
-from heatsketch.graphs import shortest_paths as paths
 from heatsketch.graphs.links import links_of_pairs, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
@@ -268,12 +267,13 @@ def test_paths_from_some_vertices_are_rows_of_all():
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_paths_are_the_same_for_any_number_of_threads_and_blocks(threads, monkeypatch):
+def test_paths_are_the_same_for_any_number_of_threads_and_blocks(threads):
     graph = symmetric(graph_of(X, n_neighbors=6)[0])
     expected = shortest_paths(graph, np.arange(90))
-    monkeypatch.setattr(paths, "_SOURCES_PER_LOG_LINE", 17)
     with threadpool_limits(threads):
         assert_array_equal(shortest_paths(graph, np.arange(90)), expected)
+        for sources in np.split(np.arange(90), range(17, 90, 17)):
+            assert_array_equal(shortest_paths(graph, sources), expected[sources])
 
 
 def test_vertices_without_a_path_are_infinitely_far():
