@@ -1,4 +1,7 @@
-"""Find wines with one falsified measurement, and which measurement it is.
+"""Anomalies, from a mixture
+=========================
+
+Find wines with one falsified measurement, and which measurement it is.
 
 Every falsified value is in the range of its feature; only together with the others it is unusual.
 """

@@ -1,4 +1,7 @@
-"""Sketch the diffusion on a circle, and compare with the exact diffusion distances."""
+"""A circle, and the law of the error
+==================================
+
+Sketch the diffusion on a circle, and compare with the exact diffusion distances."""
 
 import numpy as np
 from scipy.spatial.distance import pdist

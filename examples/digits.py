@@ -1,4 +1,7 @@
-"""Embed handwritten digits, classify them by their neighbours, and draw them.
+"""Handwritten digits
+==================
+
+Embed handwritten digits, classify them by their neighbours, and draw them.
 
 Run `python digits.py [picture.png]`.
 """

@@ -1,4 +1,7 @@
-"""How many coordinates of a diffusion map? As many as explain nine tenths of its variance.
+"""How many coordinates?
+=====================
+
+How many coordinates of a diffusion map? As many as explain nine tenths of its variance.
 
 λ^2t of an eigenvector, divided by the sum over all of them, is the share of the squared diffusion
 distances that it holds. It depends on the time: at small times digits take hundreds of coordinates,

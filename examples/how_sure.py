@@ -1,4 +1,7 @@
-"""How sure is a distance? Three errors of one distance between two handwritten digits.
+"""How sure is a distance?
+=======================
+
+How sure is a distance? Three errors of one distance between two handwritten digits.
 
 The sketch has few columns, the data are one sample of many: `distance`, `sketch_interval` and
 `data_interval` say what each may change. More columns make the first error smaller, more digits the

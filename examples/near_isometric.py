@@ -1,4 +1,7 @@
-"""A torus with one short circle in three dimensions: learned directions keep all its distances.
+"""A map that keeps distances
+==========================
+
+A torus with one short circle in three dimensions: learned directions keep all its distances.
 
 In three dimensions eigenvectors lose the short circle and random directions lose some pairs by
 chance. `HeatEmbedding` minimises the largest change of a distance, and measures it also on points

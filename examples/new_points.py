@@ -1,4 +1,7 @@
-"""Fit a model to half of the digits, map the other half, and compare distances with closed form.
+"""New points from a small file
+============================
+
+Fit a model to half of the digits, map the other half, and compare distances with closed form.
 
 The model is a Gaussian mixture and some pivots in a small file. The error of the coordinates of
 each new point is known, and bounds the error of every distance.

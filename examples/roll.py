@@ -1,4 +1,7 @@
-"""Embed a rolled-up strip, 144.5 long and 6 wide, by four methods, and see what each keeps.
+"""A roll, by four methods
+=======================
+
+Embed a rolled-up strip, 144.5 long and 6 wide, by four methods, and see what each keeps.
 
 Isomap unrolls it. The first coordinate of a diffusion map is the slowest vibration of a strip with
 free ends, cos(πs/L) of the arc length s. PCA sees a spiral.

@@ -1,4 +1,7 @@
-"""A torus with one short circle: the diffusion map loses it, the heat sketch does not.
+"""A torus in few dimensions
+=========================
+
+A torus with one short circle: the diffusion map loses it, the heat sketch does not.
 
 The points are (cos u, sin u, 3.5 cos v, 3.5 sin v). Heat is slow along the long circle v, so the
 first eigenvectors are cos v, sin v, cos 2v, sin 2v, …, and cos u comes late: with few of them,

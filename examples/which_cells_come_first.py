@@ -1,4 +1,7 @@
-"""Which cells come first? Pseudotime from a root, on a tree of cells whose time is known.
+"""Which cells come first?
+=======================
+
+Which cells come first? Pseudotime from a root, on a tree of cells whose time is known.
 
 One stem and two branches in 20 dimensions, 3,000 cells. `pseudotime` is the distance from the first
 cell, summed over all steps of the diffusion from the eighth on: it follows the branches to their

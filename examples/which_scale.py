@@ -1,4 +1,7 @@
-"""Which diffusion time? How many directions are left at each, and what dimension do they have?
+"""Which scale?
+============
+
+Which diffusion time? How many directions are left at each, and what dimension do they have?
 
 A torus of 3,000 random points: at small times there are as many directions as points, at large
 ones two circles, then nothing. In between the heat trace falls like t^(-d/2) with d = 2, and a

@@ -40,6 +40,7 @@ def slow(name):
     "name",
     [
         "circle",
+        "molecule",
         *map(
             slow, ["anomalies", "how_many_coordinates", "how_sure", "new_points", "roll", "torus"]
         ),

@@ -1,0 +1,80 @@
+"""The documentation site: pages in Markdown, a gallery of examples, a reference from docstrings.
+
+CONTRIBUTING.md has the command that builds it. Nothing is fetched.
+"""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+import heatsketch  # noqa: E402
+
+project = "heatsketch"
+author = "The heatsketch developers"
+release = version = heatsketch.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "plain_docstrings",
+]
+nitpicky = True
+default_role = "code"
+exclude_patterns = ["_build", "_ext", "gallery/**/*.ipynb", "gallery/**/*.py"]
+templates_path = ["_templates"]
+
+html_theme = "furo"
+html_title = "heatsketch"
+html_show_sourcelink = False
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say types, with shapes
+numpydoc_show_class_members = False  # the template of classes lists them
+numpydoc_class_members_toctree = False
+
+# Sources that are cited: checked by `sphinx-build -b linkcheck`, which needs a network.
+linkcheck_timeout = 20
+
+
+def picture_argument(gallery_conf, script_vars):
+    """Return the argument that tells a script of the gallery where its picture goes."""
+    return [PICTURE]
+
+
+def scrape_picture(block, block_vars, gallery_conf, **kwargs):
+    """Take the picture that a script has written: the library has no current figure."""
+    from sphinx_gallery.scrapers import figure_rst
+
+    written = Path(block_vars["src_file"]).parent / PICTURE
+    if not written.exists():
+        return ""
+    target = Path(next(block_vars["image_path_iterator"]))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written.replace(target)
+    return figure_rst([str(target)], gallery_conf["src_dir"])
+
+
+PICTURE = "picture-of-the-gallery.png"
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "reset_argv": picture_argument,
+    "image_scrapers": (scrape_picture,),
+    "min_reported_time": 1e9,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "abort_on_example_error": True,
+    "within_subsection_order": "FileNameSortKey",
+}
+# Functions are pickled with the configuration by name only.
+suppress_warnings = ["config.cache"]

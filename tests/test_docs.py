@@ -1,0 +1,91 @@
+"""The pages of the site: their code runs, their links lead somewhere, every name has its place."""
+
+import importlib
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("explanation/*.md")])
+WITH_CODE = [
+    page
+    for page in PAGES
+    if page.parent != DOCS and "```python" in page.read_text(encoding="utf-8")
+]
+QUICK = {"diffusion-distance", "sketch"}
+PUBLIC = (
+    "heatsketch",
+    *(f"heatsketch.{room}" for room in ("classical", "comparison", "datasets", "experiments")),
+    *(f"heatsketch.{room}" for room in ("io", "metrics", "mixture", "plot", "uncertainty")),
+)
+ALSO_PUBLIC = {"heatsketch.neighbors.NeighborIndex"}
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+def text_of(page):
+    """Return a page without its code."""
+    return re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def anchors_of(page):
+    """Return the anchors that MyST gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = [re.sub(r"[^\w\- ]", "", title.lower()) for title in titles]
+    return {title.strip().replace(" ", "-") for title in plain}
+
+
+def source_of(target):
+    """Return the file that a page of the site is made from: the gallery from examples."""
+    if target.parent == DOCS / "gallery":
+        name = "GALLERY_HEADER.rst" if target.stem == "index" else f"{target.stem}.py"
+        return ROOT / "examples" / name
+    return target
+
+
+def public_names():
+    """Return the full name of every class and function that is public, each once."""
+    found = {}
+    for module in map(importlib.import_module, PUBLIC):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value) and not isinstance(value, types.ModuleType):
+                found.setdefault(id(value), f"{module.__name__}.{name}")
+    return set(found.values()) | ALSO_PUBLIC
+
+
+def slow_unless_quick(page):
+    return pytest.param(page, id=page.stem, marks=() if page.stem in QUICK else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("page", map(slow_unless_quick, WITH_CODE))
+def test_code_of_a_page_runs_from_top_to_bottom(page, capsys):
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_of_a_page_lead_somewhere(page):
+    for target, anchor in LINK.findall(text_of(page)):
+        if "://" in target:
+            continue
+        file = source_of((page.parent / target).resolve() if target else page)
+        assert file.exists(), target
+        if anchor:
+            assert anchor in anchors_of(file), f"{target}#{anchor}"
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = re.findall(r"^([\w/-]+)$", (DOCS / "index.md").read_text("utf-8"), re.MULTILINE)
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"}
+    assert pages == set(listed) - {"gallery/index", "reference"}
+
+
+def test_every_public_name_is_in_the_reference_once():
+    page = (DOCS / "reference.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (heatsketch\.[\w.]+)$", page, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == public_names()
