@@ -4,6 +4,7 @@ CONTRIBUTING.md has the command that builds it. Nothing is fetched.
 """
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -66,7 +67,7 @@ PICTURE = "picture-of-the-gallery.png"
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "gallery",
-    "filename_pattern": r"\.py$",
+    "filename_pattern": r"\.py$" if find_spec("scanpy") else r"/(?!cells)\w+\.py$",
     "reset_argv": picture_argument,
     "image_scrapers": (scrape_picture,),
     "min_reported_time": 1e9,

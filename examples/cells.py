@@ -1,4 +1,7 @@
-"""Embed the 700 blood cells that ship inside scanpy, and name each by its neighbours.
+"""Cells, in an AnnData object
+===========================
+
+Embed the 700 blood cells that ship inside scanpy, and name each by its neighbours.
 
 Run `python cells.py [picture.png]`; needs scanpy.
 """

@@ -1,4 +1,7 @@
-"""Draw three graphs that ship with networkx, beside its spectral layout, and find two factions.
+"""Graphs of any library
+=====================
+
+Draw three graphs that ship with networkx, beside its spectral layout, and find two factions.
 
 Run `python graphs.py [picture.png]`; needs networkx.
 """

@@ -1,4 +1,7 @@
-"""What changed between two measurements of the same points, and where? Nothing is aligned.
+"""What changed, and where?
+========================
+
+What changed between two measurements of the same points, and where? Nothing is aligned.
 
 Points of a square are measured twice; the second time those in a small disc have an error. The
 discrepancy of the two diffusions is found with its error bar, point by point, and the disc is seen.

@@ -18,8 +18,11 @@ WITH_CODE = [
 QUICK = {"diffusion-distance", "sketch"}
 PUBLIC = (
     "heatsketch",
-    *(f"heatsketch.{room}" for room in ("classical", "comparison", "datasets", "experiments")),
-    *(f"heatsketch.{room}" for room in ("io", "metrics", "mixture", "plot", "uncertainty")),
+    *(f"heatsketch.{room}" for room in ("anndata", "classical", "comparison", "datasets")),
+    *(
+        f"heatsketch.{room}"
+        for room in ("experiments", "io", "metrics", "mixture", "plot", "uncertainty")
+    ),
 )
 ALSO_PUBLIC = {"heatsketch.neighbors.NeighborIndex"}
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -60,7 +63,7 @@ def slow_unless_quick(page):
     return pytest.param(page, id=page.stem, marks=() if page.stem in QUICK else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("page", map(slow_unless_quick, WITH_CODE))
+@pytest.mark.parametrize("page", [slow_unless_quick(page) for page in WITH_CODE])
 def test_code_of_a_page_runs_from_top_to_bottom(page, capsys):
     names = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
