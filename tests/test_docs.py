@@ -16,14 +16,8 @@ WITH_CODE = [
     if page.parent != DOCS and "```python" in page.read_text(encoding="utf-8")
 ]
 QUICK = {"diffusion-distance", "sketch"}
-PUBLIC = (
-    "heatsketch",
-    *(f"heatsketch.{room}" for room in ("anndata", "classical", "comparison", "datasets")),
-    *(
-        f"heatsketch.{room}"
-        for room in ("experiments", "io", "metrics", "mixture", "plot", "uncertainty")
-    ),
-)
+ROOMS = "anndata classical comparison datasets experiments io metrics mixture plot uncertainty"
+PUBLIC = ("heatsketch", *(f"heatsketch.{room}" for room in ROOMS.split()))
 ALSO_PUBLIC = {"heatsketch.neighbors.NeighborIndex"}
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 

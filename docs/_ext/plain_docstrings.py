@@ -88,9 +88,8 @@ def _marks(text):
 def public_names():
     """Return the full name of what a short name in a docstring stands for."""
     names = {}
-    for full in re.findall(
-        r"^   (heatsketch\.[\w.]+)$", REFERENCE.read_text("utf-8"), re.MULTILINE
-    ):
+    page = REFERENCE.read_text(encoding="utf-8")
+    for full in re.findall(r"^   (heatsketch\.[\w.]+)$", page, re.MULTILINE):
         parts = full.split(".")
         for start in range(len(parts)):
             names.setdefault(".".join(parts[start:]), full)

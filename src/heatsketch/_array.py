@@ -207,6 +207,16 @@ def _field_product(x: Array, y: Array) -> Array:
 def data_hash(values: Any) -> str:
     """Return the SHA-256 of points (n, d), array or CSR matrix: of shape, type and numbers.
 
+    Parameters
+    ----------
+    values : array or CSR matrix (n, d)
+        Points.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits; equal for arrays of the same values in another order of memory.
+
     Examples
     --------
     >>> import numpy as np

@@ -114,6 +114,11 @@ def heat_sketch(
     AnnData or None
         ``obsm["X_heat_sketch"]`` (n, k), which may be `use_rep` of other tools.
 
+    Raises
+    ------
+    TypeError, ValueError
+        As in `heat_embedding`.
+
     Examples
     --------
     >>> import anndata, numpy as np, heatsketch as hs
@@ -151,6 +156,11 @@ def diffusion_map(
     -------
     AnnData or None
         ``obsm["X_diffusion_map"]`` (n, k), and the eigenvalues in ``uns``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `heat_embedding`.
 
     Examples
     --------
@@ -253,6 +263,11 @@ def neighbors(
     Returns
     -------
     AnnData or None
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `heat_embedding`; n_neighbors out of range.
 
     Examples
     --------

@@ -58,6 +58,11 @@ def pacman(n_images: int = 200, size: int = 65) -> tuple[Array, Array]:
     angle : array (n,), in [0, 2π)
         Where the mouth points, counter-clockwise from the right.
 
+    Raises
+    ------
+    ValueError
+        A number out of range.
+
     Examples
     --------
     >>> import numpy as np

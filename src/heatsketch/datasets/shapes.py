@@ -28,6 +28,11 @@ def circle(n: int = 300, *, equispaced: bool = False, rng: Seed = None) -> tuple
     X : array (n, 2)
     angle : array (n,), in [0, 2π)
 
+    Raises
+    ------
+    ValueError
+        A number out of range.
+
     Examples
     --------
     >>> from heatsketch import datasets
@@ -61,6 +66,11 @@ def stretched_torus(n: int = 500, *, r: float = 3.5, rng: Seed = None) -> tuple[
     X : array (n, 4)
     coordinates : array (n, 2)
         The angles (u, v), in [0, 2π).
+
+    Raises
+    ------
+    ValueError
+        A number out of range.
 
     Examples
     --------
@@ -101,6 +111,11 @@ def klein_bottle(
     coordinates : array (n, 2)
         The angles (u, v), in [0, 2π).
 
+    Raises
+    ------
+    ValueError
+        A number out of range.
+
     Examples
     --------
     >>> from heatsketch import datasets
@@ -133,6 +148,11 @@ def circle_with_outliers(n: int = 200, *, rng: Seed = None) -> tuple[Array, Arra
     X : array (n, 2)
     angle : array (n,)
         In [0, 2π); NaN for the two outliers, which lie on no angle of the circle.
+
+    Raises
+    ------
+    ValueError
+        A number out of range.
 
     Examples
     --------
@@ -175,6 +195,11 @@ def gaussian_clouds(
     X : array (n, dim)
     label : array of int (n,)
         The cloud of each point, in increasing order.
+
+    Raises
+    ------
+    ValueError
+        A number out of range. There are at most as many clouds as dimensions.
 
     Examples
     --------
@@ -221,6 +246,11 @@ def swiss_roll(
     X : array (n, 3)
     coordinates : array (n, 2)
         Arc length along the spiral from x = 6 (0 to 144.5), and y: the unrolled strip.
+
+    Raises
+    ------
+    ValueError
+        A number out of range.
 
     Examples
     --------

@@ -58,8 +58,8 @@ class DiffusionMap(DiffusionEstimator):
         of the notes (§9.6), the graph has (3/5)^d of the entries, and 1 - λ is too small by the
         factor F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1),
         0.95 on a surface, 0.80 in six dimensions.
-    affinity, epsilon, n_neighbors, neighbors, metric, normalization, alpha, tol, max_iter,
-    random_state, memory
+    affinity, epsilon, n_neighbors, neighbors, metric, normalization, alpha, tol, max_iter, \
+random_state, memory
         As in `HeatSketch`; for coordinates that do not depend on the density of the sample pass
         ``affinity="variable"`` (``alpha=1`` alone does not do it). `tol` also bounds the residuals
         of the eigenpairs (6e-6 at best for float32 data of more than 16,384 points, which are

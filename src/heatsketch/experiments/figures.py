@@ -13,16 +13,36 @@ MDS_TRIALS = 10  # SMACOF takes up to half a second for each embedding of 500 po
 
 @dataclass(frozen=True)
 class Setting:
-    """Data and parameters of trials, which several figures may show."""
+    """Data and parameters of trials, which several figures may show.
 
-    name: str  # part of the name of the file of results
-    number: int  # part of the seed of every trial, so that settings have different points
-    points: str  # set of `heatsketch.datasets.DATASETS`
-    n: int  # points drawn for a trial
-    epsilon: float  # bandwidth of exp(-|x - y|² / ε), in squared units of the data
-    powers: tuple[int, ...]  # powers p of the normalised kernel, one if there are several sizes
-    sizes: tuple[int, ...]  # dimensions k of the embeddings, one if there are several powers
-    distance: str = "diffusion"  # log L compares with D^(p) of the own kernel, or "euclidean"
+    Attributes
+    ----------
+    name : str
+        Part of the name of the file of results.
+    number : int
+        Part of the seed of every trial, so that settings have different points.
+    points : str
+        Set of `heatsketch.datasets.DATASETS`.
+    n : int
+        Points drawn for a trial.
+    epsilon : float
+        Bandwidth of exp(-|x - y|² / ε), in squared units of the data.
+    powers : tuple of int
+        Powers p of the normalised kernel, one if there are several sizes.
+    sizes : tuple of int
+        Dimensions k of the embeddings, one if there are several powers.
+    distance : str
+        Log L compares with D^(p) of the own kernel, or "euclidean".
+    """
+
+    name: str
+    number: int
+    points: str
+    n: int
+    epsilon: float
+    powers: tuple[int, ...]
+    sizes: tuple[int, ...]
+    distance: str = "diffusion"
 
     @property
     def axis(self) -> str:
@@ -37,14 +57,30 @@ class Setting:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the paper."""
+    """A figure of the paper.
+
+    Attributes
+    ----------
+    title : str
+        Above the picture.
+    setting : Setting
+        Data and parameters.
+    methods : tuple of str
+        Shown, in this order.
+    trials : int
+        The number in the paper; for a scatter, the number of samples shown.
+    scatter : bool
+        Draw embeddings in the plane instead of log L.
+    outliers : bool
+        Whether a scatter shows the two outliers.
+    """
 
     title: str
     setting: Setting
-    methods: tuple[str, ...]  # shown, in this order
-    trials: int  # the number in the paper; for a scatter, the number of samples shown
-    scatter: bool = False  # draw embeddings in the plane instead of log L
-    outliers: bool = True  # whether a scatter shows the two outliers
+    methods: tuple[str, ...]
+    trials: int
+    scatter: bool = False
+    outliers: bool = True
 
 
 def _doubling(largest: int) -> tuple[int, ...]:

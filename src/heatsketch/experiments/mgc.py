@@ -42,6 +42,11 @@ def reproduce_mgc(
         Where to write; made if it does not exist.
     seed : int >= 0, default 0
 
+    Returns
+    -------
+    list of StationaryRow or list of TruncationRow
+        The rows of the table, of Example I or of Example II.
+
     Raises
     ------
     ValueError

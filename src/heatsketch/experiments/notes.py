@@ -14,14 +14,30 @@ from heatsketch.plot import check_picture
 
 
 class NotesFigure(NamedTuple):
-    """A figure: how it is made, and what it shows."""
+    """A figure: how it is made, and what it shows.
+
+    Attributes
+    ----------
+    title : str
+        Above the picture.
+    run : function
+        (seed, **sizes) -> (rows, panels).
+    draw : function
+        (panels, title, path).
+    sizes : dict
+        Parameters of `run`: numbers of points and the like.
+    says : str
+        What the notes say about it.
+    seen : str
+        What is seen here, with quantities of the rows in braces.
+    """
 
     title: str
-    run: Callable[..., tuple[list[NotesRow], Any]]  # (seed, **sizes) -> (rows, panels)
-    draw: Callable[..., None]  # (panels, title, path)
+    run: Callable[..., tuple[list[NotesRow], Any]]
+    draw: Callable[..., None]
     sizes: dict[str, Any]
-    says: str  # what the notes say about it
-    seen: str  # what is seen here, with quantities of the rows in braces
+    says: str
+    seen: str
 
     def describe(self, rows: Sequence[NotesRow]) -> str:
         """Return what is seen, with the numbers of the rows."""
@@ -167,6 +183,11 @@ def reproduce_notes(
     mnist : folder or None, default None
         IDX files for "notes-5"; None downloads the digits from OpenML.
     seed : int >= 0, default 0
+
+    Returns
+    -------
+    list of NotesRow
+        The rows of the table.
 
     Raises
     ------

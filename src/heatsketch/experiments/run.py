@@ -47,6 +47,11 @@ def reproduce(
         Some of "DMS", "DMB", "GPS", "GPB", "GPSBS", "GPSBB", "ours", "CMDS", "SMACOF", by default
         all that the figure shows.
 
+    Returns
+    -------
+    list of Row
+        The rows of the tables: a method at a number of dimensions or a time.
+
     Raises
     ------
     ValueError

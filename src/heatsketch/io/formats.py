@@ -323,7 +323,8 @@ def write_table(
     ('a', 'b')
     """
     if str(path) == STDOUT:
-        return _print_table(embedding, names, table)
+        _print_table(embedding, names, table)
+        return
     path = Path(path)
     form = _format_of(path, FORMATS)
     if in_place:

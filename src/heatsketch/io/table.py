@@ -25,16 +25,36 @@ _MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Points with names of the features, ids and labels."""
+    """Points with names of the features, ids and labels.
 
-    values: Any  # (n, d) array or CSR matrix, float32 or float64; may be a read-only memory map
-    columns: tuple[str, ...]  # names of the d features
-    extra: dict[str, Array]  # ids and labels, each (n,), in file order, unchanged
-    label: str | None  # the column of `extra` for colours
-    source: str  # path or built-in name
-    metadata: dict[str, Any] = field(default_factory=dict)  # how the values were made, if known
-    notes: tuple[str, ...] = ()  # what reading changed: rows left out, gaps filled, standardised
-    learned: Any = None  # `refine.Learned`: what other rows of the same kind need
+    Attributes
+    ----------
+    values : object
+        (n, d) array or CSR matrix, float32 or float64; may be a read-only memory map.
+    columns : tuple of str
+        Names of the d features.
+    extra : dict
+        Ids and labels, each (n,), in file order, unchanged.
+    label : str or None
+        The column of `extra` for colours.
+    source : str
+        Path or built-in name.
+    metadata : dict
+        How the values were made, if known.
+    notes : tuple of str
+        What reading changed: rows left out, gaps filled, standardised.
+    learned : object
+        `refine.Learned`: what other rows of the same kind need.
+    """
+
+    values: Any
+    columns: tuple[str, ...]
+    extra: dict[str, Array]
+    label: str | None
+    source: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    learned: Any = None
 
 
 def is_id(name: str) -> bool:

@@ -133,6 +133,7 @@ class Diffusion:
         Returns
         -------
         Diffusion
+            Cost: the neighbour search; of "dense" n² d operations for each product.
 
         Raises
         ------

@@ -144,6 +144,10 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
     ValueError
         As in `symmetric_normalize`.
 
+    Notes
+    -----
+    Cost: two passes over the entries of K, and as many floats for the result.
+
     Examples
     --------
     >>> import numpy as np, heatsketch as hs

@@ -6,10 +6,10 @@ from heatsketch.metrics.distortions import (
     diffusion_distortion,
     distortion,
     row_distortion,
-    share_within,
 )
 from heatsketch.metrics.neighborhoods import Estimate, continuity, knn_accuracy, trustworthiness
 from heatsketch.metrics.ranks import random_pairs, rank_correlation, stability
+from heatsketch.metrics.shares import share_within
 from heatsketch.spectral.sketch_laws import (
     DifferenceLaw,
     SketchErrorBound,

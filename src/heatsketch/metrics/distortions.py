@@ -101,6 +101,11 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     pairs : (i, j) of index arrays (m,), optional
         The pairs whose distances D holds; by default all.
 
+    Returns
+    -------
+    Distortion
+        log L, the shares of pairs within some factors, the worst pairs.
+
     Raises
     ------
     ValueError
@@ -159,6 +164,16 @@ def row_distortion(
         For the random pairs.
     n_pairs : int, default 500,000
         Random pairs.
+
+    Returns
+    -------
+    Distortion
+        As of `distortion`.
+
+    Raises
+    ------
+    ValueError
+        Y and F have different lengths, or `used` or `n_pairs` is out of range.
 
     Notes
     -----
@@ -233,6 +248,11 @@ def diffusion_distortion(
         The embedding is F e^log_scale: at times at which that is beyond the range of numbers,
         estimators have it in `diagnostics_["log_scale"]`.
 
+    Returns
+    -------
+    Distortion
+        As of `distortion`.
+
     Raises
     ------
     ValueError
@@ -281,31 +301,6 @@ def diffusion_distortion(
 def _over(distances: Block, log_scale: float) -> Array:
     """Return distances / e^log_scale."""
     return distances._replace(log_scale=distances.log_scale - log_scale).unscaled()
-
-
-def share_within(Y: Array, F: Array, factor: float) -> float:
-    """Return the share of all pairs whose ratio |y_i - y_j| / |f_i - f_j| is typical.
-
-    Parameters
-    ----------
-    Y, F : arrays (n, k) and (n, r)
-    factor : float >= 1
-        Typical is what lies within this factor of the median, up or down.
-
-    Examples
-    --------
-    >>> from heatsketch.metrics import share_within
-    >>> share_within([[0.0], [1.0], [4.0]], [[0.0], [1.0], [2.0]], factor=1.25)
-    0.3333333333333333
-    """
-    after, before = pdist(np.asarray(Y, dtype=float)), pdist(np.asarray(F, dtype=float))
-    kept = (after > 0) | (before > 0)
-    with np.errstate(divide="ignore"):
-        ratio = after[kept] / before[kept]
-    middle = np.median(ratio)
-    if middle == 0:  # most pairs coincide
-        return 0.0
-    return float(np.mean((ratio <= factor * middle) & (ratio * factor >= middle)))
 
 
 def _summary(

@@ -75,8 +75,9 @@ def random_pairs(n: int, count: int, rng: Rng = 0) -> tuple[Array, Array]:
 
     Returns
     -------
-    (i, j) : index arrays (m,), i < j
-        m = min(count, n (n - 1) / 2). All pairs come in the order of SciPy's `pdist`.
+    tuple of index arrays (m,)
+        i and j, i < j; m = min(count, n (n - 1) / 2). All pairs come in the order
+        of SciPy's `pdist`.
 
     Raises
     ------
@@ -85,7 +86,8 @@ def random_pairs(n: int, count: int, rng: Rng = 0) -> tuple[Array, Array]:
 
     Notes
     -----
-    Memory: up to 50 numbers for each pair drawn, if these are more than a fiftieth of all pairs.
+    Cost: up to 50 numbers of memory for each pair drawn, if these are more than a fiftieth of all
+    pairs.
 
     Examples
     --------

@@ -31,8 +31,24 @@ def largest_in_ball(A: Any, b: Any, radius: float) -> BallMaximum:
     Parameters
     ----------
     A : array (r, m)
+            Linear part.
     b : array (r,)
+            Constant part.
     radius : float >= 0
+
+    Returns
+    -------
+    BallMaximum
+        `value`, the largest |A x + b|², and a `point` x where it is.
+
+    Raises
+    ------
+    ValueError
+        The radius is negative.
+
+    Notes
+    -----
+    Cost: the eigenvectors of AᵀA, m³ operations.
 
     Examples
     --------

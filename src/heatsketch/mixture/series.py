@@ -172,10 +172,23 @@ class TaylorMap(SeriesMap):
     gamma function and s_j the largest |ĉ_j(x)|² over the ball; it needs neither ν_min nor the
     number of components. `paper_bounds` and `paper_order` are the bounds of the paper.
 
+    Parameters
+    ----------
+    order : int, optional
+        l; by default the smallest order whose bound meets the tolerance.
+    radius : float, optional
+        Radius of the domain, a ball about the middle of the points; by default it contains them.
+    max_features : int, default 4,000
+        Largest number of coordinates.
+
     Raises
     ------
     ValueError
         The covariances differ; more than `max_features` coordinates are needed.
+
+    Notes
+    -----
+    Cost of `transform`: C(m + l, l) operations for each point and component.
 
     Examples
     --------
@@ -232,6 +245,19 @@ class HermiteMap(SeriesMap):
     The bound is rigorous, but not sharp: for every r > 1 with r² |B| < 1 the tail of a component is
     at most r^(-2(l+1)) Σ_α r^(2|α|) f_α², a Gaussian integral in closed form whose maximum over the
     ball is again a trust-region problem.
+
+    Parameters
+    ----------
+    order : int, optional
+        l; by default the smallest order whose bound meets the tolerance.
+    radius : float, optional
+        Radius of the domain, a ball about the middle of the points; by default it contains them.
+    max_features : int, default 4,000
+        Largest number of coordinates.
+
+    Notes
+    -----
+    Cost of `transform`: C(m + l, l) m operations for each point and component.
 
     Examples
     --------

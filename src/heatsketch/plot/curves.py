@@ -99,6 +99,18 @@ def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
     path
         As in `ksum_curve`, which has the same result and errors.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If the suffix of `path` is unknown.
+
     Examples
     --------
     >>> import heatsketch as hs

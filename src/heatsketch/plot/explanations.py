@@ -39,6 +39,18 @@ def scales(
     path
         As in `ksum_curve`, which has the same result and errors.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels with the same times.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If the suffix of `path` is unknown, or `embedding` chose no time.
+
     Examples
     --------
     >>> import heatsketch as hs
@@ -120,6 +132,18 @@ def explained_variance(
         As in `ksum_curve`, which has the same result and errors.
     share : float, optional
         A share to mark.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If the suffix of `path` is unknown.
 
     Examples
     --------

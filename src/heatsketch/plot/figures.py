@@ -14,6 +14,11 @@ GREY_LINE = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
 def check_picture(path: str | Path | None) -> None:
     """Raise if a picture cannot be drawn to a path, or, for None, without a file.
 
+    Parameters
+    ----------
+    path : path or None
+        The file that is to be written.
+
     Raises
     ------
     ValueError
@@ -35,7 +40,25 @@ def check_picture(path: str | Path | None) -> None:
 
 
 def new_figure(width: float, height: float, dpi: int = 160) -> Any:
-    """Return an empty figure, of a size in inches, that is not in pyplot's global list."""
+    """Return an empty figure, of a size in inches, that is not in pyplot's global list.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+    dpi : int, default 160
+        Pixels per inch.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Empty.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -62,6 +85,21 @@ def style_axes(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
 
 
 def save(figure: Any, path: str | Path) -> None:
-    """Write a figure to a file in the format of its suffix; no partial file is ever visible."""
+    """Write a figure to a file in the format of its suffix; no partial file is ever visible.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+        What is written.
+    path : path
+        .png, .pdf or .svg; an existing file is replaced.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is another one.
+    OSError
+        If the file cannot be written.
+    """
     suffix = Path(path).suffix.lower()[1:]
     write_atomically(path, lambda draft: figure.savefig(draft, format=suffix), force=True)

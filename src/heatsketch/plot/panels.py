@@ -37,6 +37,13 @@ def panels(
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        As of `scatter`.
+
     Examples
     --------
     >>> import numpy as np

@@ -124,7 +124,13 @@ def _distances(D: Any) -> Array:
 
 
 class DifferenceLaw(NamedTuple):
-    """Mean and variance of Σ |y_i - z_i|² for two sketches with the same G."""
+    """Mean and variance of Σ |y_i - z_i|² for two sketches with the same G.
+
+    Attributes
+    ----------
+    mean, variance : float
+        Of the sum over all points, in squared units of the distance.
+    """
 
     mean: float
     variance: float

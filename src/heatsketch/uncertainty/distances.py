@@ -16,7 +16,13 @@ SCALES = ("distance", "squared", "log")
 
 
 class Interval(NamedTuple):
-    """An estimate and the ends of its confidence interval: numbers, or arrays of one shape."""
+    """An estimate and the ends of its confidence interval: numbers, or arrays of one shape.
+
+    Attributes
+    ----------
+    value, low, high : float or array
+        The estimate, and the ends of the interval.
+    """
 
     value: Any
     low: Any

@@ -90,6 +90,10 @@ def columns_for(
     ValueError
         A value out of range; more than a million columns.
 
+    Notes
+    -----
+    Cost: some values of a distribution function; no data are needed.
+
     Examples
     --------
     >>> import heatsketch as hs

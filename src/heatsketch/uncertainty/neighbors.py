@@ -39,6 +39,13 @@ def neighbor_confidence(
     array (n,)
         From 0 to 1.
 
+    Raises
+    ------
+    TypeError
+        `est` has no independent columns.
+    ValueError
+        A number out of range.
+
     Notes
     -----
     In a resample the nearest are looked for among the 10 `n_neighbors` nearest of the sketch

@@ -84,6 +84,17 @@ def load_model(path: str | Path) -> Any:
 
     Nothing in the file is executed, and only classes on a fixed list are made.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        Fitted, with the parameters and attributes that it had, less what
+        `save_model` leaves out.
+
     Raises
     ------
     FileNotFoundError

@@ -1,0 +1,93 @@
+"""Every public name says its parameters, results, errors, cost and source, with an example."""
+
+import dataclasses
+import importlib
+import inspect
+import re
+
+import pytest
+
+from test_docs import public_names
+
+numpydoc = pytest.importorskip("numpydoc.validate")
+
+# Of numpydoc's checks: the form of sections, one line that says what it is, every parameter and
+# every result, and an example.
+FORM = {
+    *("GL05", "GL06", "GL07", "GL08", "GL09", "GL10", "SS01", "SS03", "SS04", "SS05", "SS06"),
+    *("PR01", "PR02", "PR05", "PR06", "PR10", "RT01", "RT02", "RT05", "EX01"),
+}
+WITHOUT_COST = ("anndata", "datasets", "experiments", "io", "plot", "load_model")
+WITHOUT_EXAMPLE = {
+    "experiments.reproduce_mgc",
+    "mixture.FeatureMap",
+    "plot.new_figure",
+    "plot.save",
+}
+NEVER_RAISES = {"datasets.digits", "io.data_hash", "plot.categories"}
+
+
+def object_of(name):
+    module, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(module), last)
+
+
+def short(name):
+    return name.removeprefix("heatsketch.")
+
+
+def is_record(value):
+    """Say if a class is a record of fields, which its Attributes explain."""
+    return inspect.isclass(value) and (dataclasses.is_dataclass(value) or hasattr(value, "_fields"))
+
+
+def is_said_by_name(value):
+    return inspect.isclass(value) and issubclass(value, Exception)
+
+
+NAMES = [name for name in sorted(public_names()) if not is_said_by_name(object_of(name))]
+FUNCTIONS = [name for name in NAMES if not inspect.isclass(object_of(name))]
+RECORDS = [name for name in NAMES if is_record(object_of(name))]
+WORKING = [
+    name
+    for name in NAMES
+    if name not in RECORDS
+    and short(name).split(".")[0] not in WITHOUT_COST
+    and short(name) not in WITHOUT_EXAMPLE
+]
+
+
+def sections_of(name):
+    """Return title -> text of the sections of a docstring."""
+    pieces = re.split(r"^(\w[\w ]*)\n-{3,}$", inspect.getdoc(object_of(name)) or "", flags=re.M)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numpydoc_finds_nothing_missing(name):
+    left_out = {"PR01", "EX01"} if name in RECORDS else set()
+    left_out |= {"EX01"} if short(name) in WITHOUT_EXAMPLE else set()
+    found = numpydoc.validate(name)["errors"]
+    assert [f"{code} {says}" for code, says in found if code in FORM - left_out] == []
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_says_what_it_raises(name):
+    if short(name) not in NEVER_RAISES:
+        assert re.search(r"\w+(Error|Warning)", sections_of(name).get("Raises", ""))
+
+
+@pytest.mark.parametrize("name", WORKING)
+def test_work_has_a_cost(name):
+    assert re.search(r"\bcosts?\b|\bmemory\b", inspect.getdoc(object_of(name)), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_explains_its_fields(name):
+    value = object_of(name)
+    fields = getattr(value, "_fields", None) or [
+        field.name for field in dataclasses.fields(value) if field.init
+    ]
+    public = [field for field in fields if not field.startswith("_")]
+    text = inspect.getdoc(value)
+    assert [field for field in public if not re.search(rf"\b{field}\b", text)] == []
