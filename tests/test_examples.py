@@ -42,9 +42,9 @@ def slow(name):
         "circle",
         "molecule",
         *map(
-            slow, ["anomalies", "how_many_coordinates", "how_sure", "new_points", "roll", "torus"]
+            slow, ["anomalies", "how_many_coordinates", "how_sure", "near_isometric", "new_points"]
         ),
-        *map(slow, ["what_changed", "which_cells_come_first", "which_scale"]),
+        *map(slow, ["roll", "torus", "what_changed", "which_cells_come_first", "which_scale"]),
     ],
 )
 def test_example_runs_and_says_a_few_lines(name, tmp_path):
