@@ -36,13 +36,27 @@ def density(
 ) -> Any:
     """Draw how many points lie in each cell of the plane; millions take a second.
 
-    The view is that of `scatter`, which has the same parameters. The more points, on a logarithmic
+    The view is that of `scatter`. The more points, on a logarithmic
     scale, the stronger the colour; it is the mean of the colours of the labels in the cell, or the
     colour of the mean of the numbers.
+
+    Parameters
+    ----------
+    F : array (n, k)
+        The embedding.
+    labels, title, names, legend
+        As of `scatter`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError, ImportError
+        As of `scatter`.
 
     Examples
     --------
@@ -87,7 +101,14 @@ def space(
 ) -> Any:
     """Draw an embedding in three dimensions, all on one scale; of more, on its principal axes.
 
-    The parameters are those of `scatter`; `ax` has ``projection="3d"``.
+    Parameters
+    ----------
+    F : array (n, k)
+        The embedding, k >= 3.
+    labels, title, names, legend
+        As of `scatter`.
+    ax : matplotlib Axes, optional
+        Where to draw, with ``projection="3d"``; a new figure by default.
 
     Returns
     -------
