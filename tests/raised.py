@@ -9,8 +9,6 @@ import ast
 import sys
 from pathlib import Path
 
-from coverage import CoverageData
-
 SOURCES = Path(__file__).parents[1] / "src" / "heatsketch"
 NOT_MESSAGES = {"AssertionError", "NotImplementedError", "AttributeError"}
 
@@ -25,6 +23,8 @@ def raises(path):
 
 
 def main():
+    from coverage import CoverageData  # with pytest-cov
+
     data = CoverageData(".coverage")
     data.read()
     seen = missed = 0
