@@ -203,6 +203,15 @@ def test_given_distances_to_neighbours_give_the_same():
     assert_allclose(other.operator.matrix.toarray(), one.operator.matrix.toarray(), rtol=1e-7)
 
 
+def test_given_distances_are_those_that_count():
+    X, Z = cloud(80, 3, seed=1), cloud(80, 3, seed=2)
+    given = kneighbors_graph(Z, 12, mode="distance")
+    found = hs.diffusion(X, affinity="variable", n_neighbors=12, neighbors=given)
+    expected = hs.diffusion(Z, affinity="variable", n_neighbors=12)
+    one = np.eye(80)
+    assert_allclose(found.operator @ one, expected.operator @ one, atol=1e-12)
+
+
 def test_many_points_in_single_precision_are_computed_in_double():
     """1 - λ has few digits in single precision where steps wait."""
     X, functions = uneven_circle(17_000, 0)

@@ -7,6 +7,7 @@ from scipy.special import ive
 from scipy.stats import binom
 
 import heatsketch as hs
+from heatsketch.spectral.heat_trace import _variance
 from problems.counting import Counting
 from problems.spectra import PROBLEMS, lazy_torus, lazy_torus_eigenvalues, problem
 
@@ -164,3 +165,13 @@ def test_eigenpairs_of_other_points_are_refused():
     spectrum = hs.eigh(np.eye(5), 2)
     with pytest.raises(ValueError, match="vectors of 5 points but A has 2112"):
         hs.heat_trace(torus_operator(), [1.0], spectrum=spectrum)
+
+
+def test_the_variance_is_that_of_all_eigenvalues_however_small():
+    """2/k Σ ((x + s) e^-x)², of Gaussian probes, from its three moments."""
+    x, k = np.random.default_rng(5).uniform(5, 30, (1, 40)), 16
+    f = np.exp(-x)
+    moments = [((x**j) * f**2).sum(axis=1) for j in (0, 1, 2)]
+    for shift in (-7.0, 0.0, 2.5):
+        law = 2 / k * (((x + shift) * f) ** 2).sum(axis=1)
+        np.testing.assert_allclose(_variance(*moments, np.array([shift]), k), law, rtol=1e-6)
