@@ -28,6 +28,7 @@ LAYERS = (
         "_environment",
         "datasets",
         "io",
+        "distributed",
         "plot",
         "comparison",
         "__init__",

@@ -44,7 +44,9 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME_OF, "anndata", "classical", "datasets", "metrics", "uncertainty"])
+__all__ = sorted(
+    [*_HOME_OF, "anndata", "classical", "datasets", "distributed", "metrics", "uncertainty"]
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """The public names, for type checkers; `__init__.py` imports them when they are first used."""
 
-from heatsketch import anndata, classical, datasets, metrics, uncertainty
+from heatsketch import anndata, classical, datasets, distributed, metrics, uncertainty
 from heatsketch._checks import (
     CertificateError,
     ConvergenceWarning,
@@ -94,6 +94,7 @@ __all__ = [
     "diffusion_discrepancy",
     "diffusion_distance",
     "distortion",
+    "distributed",
     "eigh",
     "gaussian_affinity",
     "graph",

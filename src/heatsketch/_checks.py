@@ -125,8 +125,12 @@ def check_finite(
     name: str,
     columns: Sequence[str] | None = None,
     remedy: str = "drop or impute them",
+    first_row: int = 0,
 ) -> None:
-    """Raise if X (n, d), dense or sparse, holds NaN or infinity; the message says where."""
+    """Raise if X (n, d), dense or sparse, holds NaN or infinity; the message says where.
+
+    `first_row` is the number of the first row, where X is a block of a larger table.
+    """
     first: tuple[int, int, float] | None = None
     count = 0
     for start in range(0, X.shape[0], 4096):
@@ -138,7 +142,7 @@ def check_finite(
         rows, cols, values = _not_finite(block)
         count += len(rows)
         if first is None and len(rows):
-            first = (start + int(rows[0]), int(cols[0]), float(values[0]))
+            first = (first_row + start + int(rows[0]), int(cols[0]), float(values[0]))
     if first is None:
         return
     what = "NaN" if np.isnan(first[2]) else "infinity"

@@ -29,6 +29,7 @@ __all__ = [
     "in_words",
     "less_memory",
     "memory_budget",
+    "most_points",
     "options_of",
     "predict",
     "require",
@@ -254,6 +255,40 @@ def check(n: int, d: int, *, budget: float | None = None, **options: Any) -> Pre
             f"({stage}), but only {in_words(limit)} is available; {less_memory(n, d, **options)}"
         )
     return predicted
+
+
+def most_points(n: int, d: int, *, budget: float | None = None, **options: Any) -> int:
+    """Return how many of n points a fit may take, with the points, in half of the budget.
+
+    The other half is for what is not counted by `predict`, and for other programs.
+
+    Parameters
+    ----------
+    n, d, options
+        As of `predict`.
+    budget : float, optional
+        Bytes, as of `check`.
+
+    Returns
+    -------
+    int
+        From 0 to n; a sixteenth at most is left unused.
+
+    Examples
+    --------
+    >>> from heatsketch import memory
+    >>> options = {"method": "heat-sketch", "n_components": 8, "budget": 1e9}
+    >>> memory.most_points(1000, 3, **options), memory.most_points(10**8, 3, **options) < 10**6
+    (1000, True)
+    """
+    limit, itemsize = limit_of(budget) / 2, np.dtype(options.get("dtype", np.float64)).itemsize
+
+    def fits(count: int) -> bool:
+        return predict(count, d, **options).peak + float(count) * d * itemsize <= limit
+
+    while n > 0 and not fits(n):
+        n -= max(1, n // 16)
+    return n
 
 
 def less_memory(n: int, d: int, **options: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from heatsketch import io, memory, plot
 from heatsketch._typing import Array
+from heatsketch.cli import streams
 from heatsketch.cli.added_columns import add_columns, check_columns, colours, root_of, with_columns
 from heatsketch.cli.arguments import (
     DEFAULT_METHOD,
@@ -67,6 +68,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
     add_columns(command)
+    streams.add(command)
     add("--dry-run", action="store_true", help="print the memory that the run needs, and stop")
     limit = "refuse to start a run that needs more memory"
     add("--memory-budget", type=_gigabytes, metavar="GB", help=limit)
@@ -113,6 +115,10 @@ def run(args: argparse.Namespace) -> None:
         args.usage_error(
             "the following arguments are required: -o/--output, or --in-place for an .h5ad file"
         )
+    start = time.monotonic()
+    if streams.takes(args, options):
+        _print(args, streams.run(args, options), time.monotonic() - start)
+        return
     check_output(args, args.output)
     check_key(args.output, args.input, args.output_key or DEFAULT_KEY, force=args.force)
     check_plot(args)
@@ -128,7 +134,11 @@ def run(args: argparse.Namespace) -> None:
     written, said = with_columns(args, table, estimator, root)
     seconds = time.monotonic() - start
     _write(args, written, estimator, Y)
-    lines = described(args, table, estimator, Y) | said
+    _print(args, described(args, table, estimator, Y) | said, seconds)
+
+
+def _print(args: argparse.Namespace, lines: dict[str, str], seconds: float) -> None:
+    """Print the summary."""
     lines["seconds"] = f"{seconds:.1f}"
     files = (args.output, args.plot, args.plot_time, args.save_model)
     lines["written"] = ", ".join(str(path) for path in files if path)

@@ -9,7 +9,7 @@ from heatsketch.cli.files import reading
 from heatsketch.cli.reporting import logger
 from heatsketch.io.formats import read_like, suffix_of
 from heatsketch.io.models import Stored, write_model
-from heatsketch.io.refine import Learned
+from heatsketch.io.refine import Learned, reading_record
 
 _OF_THE_FORMAT = ("key", "sep", "decimal", "header")  # how files of one suffix are read
 
@@ -18,16 +18,8 @@ def save(
     path: Path, estimator: Any, table: io.Table, options: dict[str, Any], *, force: bool
 ) -> None:
     """Write a model that was fitted to a table, and what other tables need to be read like it."""
-    learned = table.learned
-    known = {
-        "columns": list(learned.columns),
-        "medians": learned.medians,
-        "mean": learned.mean,
-        "scale": learned.scale,
-        "suffix": suffix_of(table.source),
-        "options": options,
-    }
-    write_model(estimator, path, known, force=force)
+    record = reading_record(table, suffix_of(table.source), options)
+    write_model(estimator, path, record, force=force)
 
 
 def read_new(args: argparse.Namespace, stored: Stored) -> io.Table:

@@ -17,6 +17,8 @@ DAMAGE = (OSError, EOFError, KeyError, RuntimeError, TypeError, zipfile.BadZipFi
 # The extra of the package that installs a library; those of the others are in "io".
 EXTRAS = {"openpyxl": "xlsx", "zarr": "zarr", "anndata": "anndata"}
 
+DRAFT = ".heatsketch-"  # with which names of files begin that are not complete
+
 _FREE_BYTES = 2**30  # that every file may unpack to
 _MAX_UNPACKED_RATIO = 200  # of larger contents to the size of the file
 
@@ -54,7 +56,7 @@ def write_atomically(
     """
     target = Path(path).resolve()
     check_target(path, force=force)
-    draft = target.with_name(f".heatsketch-{secrets.token_hex(6)}{target.suffix}")
+    draft = target.with_name(f"{DRAFT}{secrets.token_hex(6)}{target.suffix}")
     try:
         draft.touch(exist_ok=False)
         write(draft)

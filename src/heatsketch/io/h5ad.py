@@ -12,9 +12,10 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
+from heatsketch.io.blocks import Blocks, stamp
 from heatsketch.io.child import from_child
 from heatsketch.io.files import DAMAGE, blame, listed, need
-from heatsketch.io.hdf5 import array, check_array, check_structure, gathered, slabs
+from heatsketch.io.hdf5 import array, check_array, check_structure, gathered, row_slabs, slabs
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Names, Table, choose_label, default_names, is_id, objects
@@ -73,6 +74,48 @@ def parts(path: Path, how: Reading) -> Iterator[Any]:
         yield _Head(place, columns, extra, chosen, _note(file, place), layout, shape, described)
         for node in nodes:
             yield from slabs(node)
+
+
+def blocks(path: Path, how: Reading) -> Blocks:
+    """Return the points by blocks, without ids and labels; each pass is a child process."""
+    need("h5py", path)
+    with closing(from_child(path, _shape, path, how.key)) as items:
+        columns, shape, dtype = next(items)
+    first = as_float(np.empty((0, *shape[1:]), dtype), str(path))
+    columns = default_names(first) if columns is None else columns
+
+    def pieces(start: int) -> Iterator[Table]:
+        with closing(from_child(path, _rows, path, how.key, start)) as items:
+            for values in items:
+                yield Table(as_float(values, str(path)), columns, {}, None, str(path))
+
+    return Blocks(shape[0], columns, first.dtype, str(path), lambda: stamp(path), pieces)
+
+
+def _shape(path: Path, key: str | None) -> Iterator[Any]:
+    """Yield names of the columns, or None, shape and dtype of a dense array; in the child."""
+    with _opened(path) as file:
+        place, node = _dense(file, key, path)
+        named = "var" in file and not place.startswith(("obsm", "obsp"))
+        columns = tuple(map(str, _index(file["var"], path))) if named else None
+        yield columns, node.shape, node.dtype
+
+
+def _rows(path: Path, key: str | None, start: int) -> Iterator[Array]:
+    """Yield the rows of a dense array from one on; in the child."""
+    with _opened(path) as file:
+        yield from row_slabs(_dense(file, key, path)[1], start)
+
+
+def _dense(file: Any, key: str | None, path: Path) -> tuple[str, Any]:
+    place = _find_array(file, key, path)
+    layout, _, nodes = _nodes(file[place], f"{place} in {path}")
+    if layout != "dense":
+        raise ValueError(
+            f"{place} in {path} is sparse, and only dense arrays are read by blocks; choose "
+            "obsm/X_pca or another by key (--key)."
+        )
+    return place, nodes[0]
 
 
 @contextmanager

@@ -78,12 +78,19 @@ def slabs(node: Any) -> Iterator[Array]:
     """Read an array by blocks of rows that hold whole chunks."""
     if node.ndim == 0:
         yield _readable(node)[()]
-        return
+    else:
+        yield from row_slabs(node, 0)
+
+
+def row_slabs(node: Any, first: int) -> Iterator[Array]:
+    """Read the rows of an array from one on, by blocks that hold whole chunks but for the first."""
     chunk = node.chunks[0] if node.chunks else 1
     row = max(1, math.prod(node.shape[1:]) * node.dtype.itemsize)
     step = max(1, _SLAB_BYTES // (row * chunk)) * chunk
-    for start in range(0, node.shape[0], step):
-        yield _readable(node)[start : start + step]
+    while first < node.shape[0]:
+        stop = (first // step + 1) * step
+        yield _readable(node)[first:stop]
+        first = stop
 
 
 def gathered(items: Iterator[Array], shape: tuple[int, ...], dtype: np.dtype) -> Array:

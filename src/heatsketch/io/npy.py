@@ -2,12 +2,14 @@
 
 import math
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from heatsketch._typing import Array
+from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
@@ -18,13 +20,40 @@ KEEPS_METADATA = False
 def read(path: Path, how: Reading) -> Table:
     """Read the points; the file has no names, ids or labels."""
     refuse_key(how.key, path)
+    values = as_float(_mapped(path), str(path))
+    return Table(values, default_names(values), {}, None, str(path))
+
+
+def blocks(path: Path, how: Reading) -> Blocks:
+    """Return the points by blocks, read rather than mapped: pages of a map count as memory."""
+    refuse_key(how.key, path)
+    whole = _mapped(path)
+    first = as_float(whole[:0], str(path))
+    columns, in_rows = default_names(whole), whole.flags.c_contiguous
+    row, rows = whole.dtype.itemsize * whole.shape[1], rows_in(PIECE_BYTES, whole.shape[1])
+
+    def pieces(start: int) -> Iterator[Table]:
+        with path.open("rb") as stream:
+            for at in range(start, len(whole), rows):
+                count = min(rows, len(whole) - at)
+                if in_rows:
+                    stream.seek(whole.offset + at * row)
+                    values = np.frombuffer(stream.read(count * row), whole.dtype)
+                    values = values.reshape(count, whole.shape[1])
+                else:
+                    values = np.array(whole[at : at + count])
+                yield Table(as_float(values, str(path)), columns, {}, None, str(path))
+
+    return Blocks(len(whole), columns, first.dtype, str(path), lambda: stamp(path), pieces)
+
+
+def _mapped(path: Path) -> Any:
     with path.open("rb") as stream:
         size = claimed_size(stream, path)
     held = path.stat().st_size
     if size > held:
         raise ValueError(f"{path} claims {size:,} bytes but holds {held:,}; it is truncated.")
-    values = as_float(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
-    return Table(values, default_names(values), {}, None, str(path))
+    return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:

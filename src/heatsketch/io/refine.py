@@ -54,6 +54,19 @@ def refined(table: Table, how: Reading, known: Learned | None = None) -> Table:
     return replace(table, learned=Learned(table.columns, medians, mean, scale))
 
 
+def reading_record(table: Table, suffix: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what other tables need to be read like this one, to be kept with a model of it."""
+    learned = table.learned
+    return {
+        "columns": list(learned.columns),
+        "medians": learned.medians,
+        "mean": learned.mean,
+        "scale": learned.scale,
+        "suffix": suffix,
+        "options": options,
+    }
+
+
 def standardized(values: Any) -> Any:
     """Return columns of mean 0 and variance 1; sparse ones are scaled, but not centred.
 

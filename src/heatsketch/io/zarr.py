@@ -1,5 +1,6 @@
 """.zarr folders: a single array, a group of arrays, or a store of AnnData; they are read only."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
+from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp_of_folder
 from heatsketch.io.files import blame, check_budget, listed, need
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, choose_label, default_names, objects, refuse_key, require
@@ -32,6 +34,51 @@ def read(path: Path, how: Reading) -> Table:
     if "obs" in node:
         return _of_anndata(path, how)
     return _plain(node[_choice(arrays, how.key, path)], path)
+
+
+def blocks(path: Path, how: Reading) -> Blocks:
+    """Return the points of one array by blocks; of AnnData without ids and labels."""
+    zarr = need("zarr", path)
+    _refuse_pickles(path)
+    with blame(path, *_ANY):
+        array = zarr.open(str(path), mode="r")
+        if not isinstance(array, zarr.Array):
+            arrays = _arrays(array, zarr.Array)
+            array = array[
+                _dense(arrays, how.key or "X", path)
+                if "obs" in array
+                else _choice(arrays, how.key, path)
+            ]
+        elif how.key is not None:
+            refuse_key(how.key, path)
+    first = as_float(np.asarray(array[:1]), str(path))
+    chunk = max(1, int(array.chunks[0]))
+    rows = max(1, rows_in(PIECE_BYTES, array.shape[1]) // chunk) * chunk
+
+    def pieces(start: int) -> Iterator[Table]:
+        at = start
+        while at < array.shape[0]:
+            stop = (at // rows + 1) * rows  # whole chunks, but for the first
+            with blame(path, *_ANY):
+                values = as_float(np.asarray(array[at:stop]), str(path))
+            yield Table(values, default_names(values), {}, None, str(path))
+            at = stop
+
+    columns = default_names(first)
+    return Blocks(
+        array.shape[0], columns, first.dtype, str(path), lambda: stamp_of_folder(path), pieces
+    )
+
+
+def _dense(arrays: dict[str, Any], key: str, path: Path) -> str:
+    """Return the place in a store of AnnData of the array that a key means."""
+    places = [p for p in (key, f"obsm/{key}", f"layers/{key}") if p in arrays]
+    if not places:
+        raise ValueError(
+            f"{path} has no dense array {key!r}, and only these are read by blocks; choose one by "
+            f"key (--key) from {listed(name for name in arrays if name.startswith('obsm/'))}."
+        )
+    return places[0]
 
 
 def _refuse_pickles(path: Path) -> None:

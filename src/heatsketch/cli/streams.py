@@ -1,0 +1,104 @@
+"""heatsketch embed of a file larger than memory: a sample is fitted, all points are mapped."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from heatsketch import distributed, memory
+from heatsketch.cli.arguments import integer_from
+from heatsketch.cli.files import reading
+from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch.distributed.stream import LEAST_POINTS, size
+from heatsketch.io.formats import suffix_of
+from heatsketch.io.reading import Reading
+from heatsketch.io.sources import BLOCK_FORMATS, open_blocks, parts_of
+from heatsketch.reports.summary import parameters, summary
+
+_WHOLE_ONLY = (  # options that look at all points at once
+    *("plot", "plot_time", "in_place", "output_key", "pseudotime", "graph"),
+    "intervals",
+)
+_READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is asked for
+_LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is said
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Add the options of files larger than memory."""
+    fitted = "fit a uniform sample of so many points and map all others by it, block by block: for "
+    fitted += (
+        ".npy, .parquet, .h5ad, .zarr and folders of .npy or .parquet parts (default: as many "
+    )
+    fitted += "as fit in half of the memory)"
+    command.add_argument("--fit-points", type=integer_from(LEAST_POINTS), metavar="N", help=fitted)
+    resume = "go on with such a run that was killed, from the folder OUTPUT.partial"
+    command.add_argument("--resume", action="store_true", help=resume)
+
+
+def takes(args: argparse.Namespace, options: dict[str, Any]) -> bool:
+    """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
+    path = Path(args.input)
+    is_folder, asked = bool(parts_of(path)), args.fit_points is not None or args.resume
+    able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
+    if not able or args.graph is not None or "precomputed" in options.values():
+        if asked:
+            name = "resume" if args.resume else "fit-points"
+            kinds = ", ".join(BLOCK_FORMATS)
+            args.usage_error(
+                f"--{name} is for points in {kinds} or a folder of parts; leave it out"
+            )
+        return False
+    if is_folder or args.resume:
+        return True
+    if asked:
+        return open_blocks(path, _how(args)).n > args.fit_points
+    if args.memory_budget is not None:  # what needs more is to be refused
+        return False
+    is_large = _size(path) >= _READ_WHOLE_BYTES
+    return is_large and args.method in memory.PREDICTED_METHODS and _exceeds_memory(args, options)
+
+
+def _exceeds_memory(args: argparse.Namespace, options: dict[str, Any]) -> bool:
+    """Say whether memory holds a sample that is of use, but not all points."""
+    try:
+        points = open_blocks(Path(args.input), _how(args))
+    except (ValueError, ImportError):
+        return False  # it is read whole, which has messages of its own
+    fitted = size(points, ESTIMATORS[args.method](**options))
+    return _LEAST_SAMPLE <= fitted < points.n
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
+
+
+def _how(args: argparse.Namespace) -> Reading:
+    return Reading.of(**{"missing": "error"} | reading(args))
+
+
+def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
+    """Embed by blocks; return the lines of the summary."""
+    given = [name for name in _WHOLE_ONLY if getattr(args, name) not in (None, False)]
+    if given:
+        args.usage_error(
+            f"--{given[0].replace('_', '-')} needs all points at once, but they are read by "
+            "blocks; leave it out, or pass fewer points"
+        )
+    with memory.memory_budget(args.memory_budget):
+        done = distributed.embed(
+            args.input,
+            args.output,
+            ESTIMATORS[args.method](**options),
+            fit_points=args.fit_points,
+            resume=args.resume,
+            force=args.force,
+            model=args.save_model,
+            **reading(args),
+        )
+    d = done.estimator.n_features_in_
+    return {
+        "input": f"{args.input}: {done.n:,} points, {d:,} features, read by blocks",
+        "sample": done.describe(),
+        "method": f"{args.method}, {parameters(done.estimator)}",
+        **summary(done.estimator),
+    }

@@ -1,0 +1,81 @@
+"""Blocks of coordinates, and their output: one .npy or .parquet file, or a folder of .npy parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heatsketch._typing import Array
+from heatsketch.distributed.state import State
+from heatsketch.io import parquet
+from heatsketch.io.files import check_target, need, write_atomically
+from heatsketch.io.formats import suffix_of
+from heatsketch.io.metadata import encoded, write_beside
+from heatsketch.io.table import Names, Table
+
+SUFFIXES = (".npy", ".parquet", "")  # the last of a folder
+
+
+def check_output(path: Path, source: Any, *, force: bool, is_own: bool = False) -> str:
+    """Return the suffix of the blocks of an output, or raise if it could not be written.
+
+    `is_own` says that it was written by the run that goes on.
+    """
+    suffix = suffix_of(path)
+    if suffix not in SUFFIXES:
+        raise ValueError(
+            f"{path} cannot be written by blocks; name a .npy or .parquet file, or a folder "
+            "(without a suffix)."
+        )
+    if not suffix and path.exists() and not is_own:
+        raise FileExistsError(f"{path} exists; name a folder that does not exist yet.")
+    if not is_own:
+        check_target(path, force=force, source=source if isinstance(source, str | Path) else "")
+    if suffix == ".parquet":
+        need("pyarrow", path)
+    return suffix or ".npy"
+
+
+def writer_of(suffix: str, Y: Array, names: Names, table: Table) -> Callable[[Path], None]:
+    """Return what writes a block of coordinates, in .parquet with the ids and labels."""
+
+    def write(draft: Path) -> None:
+        if suffix == ".parquet":
+            parquet.write(draft, Y, names, table, "", "")
+        else:
+            np.save(draft, Y, allow_pickle=False)
+
+    return write
+
+
+def assemble(output: Path, state: State, metadata: dict[str, Any]) -> None:
+    """Write the output from all blocks (n, k), of which one at a time is held."""
+    parts, suffix = sorted(state.parts.glob(f"part-*{state.suffix}")), suffix_of(output)
+    whole = state.whole(suffix) if suffix else state.parts
+
+    def write(draft: Path) -> None:
+        if suffix == ".parquet":
+            parquet.write_parts(draft, parts, encoded(metadata))
+        else:
+            _write_npy(draft, parts)
+
+    if suffix and not state.is_whole:
+        write_atomically(whole, write, force=True)
+    state.tell_whole()
+    if whole.exists():
+        whole.replace(output)
+    if suffix == ".npy":
+        write_beside(output, metadata)
+
+
+def _write_npy(draft: Path, parts: list[Path]) -> None:
+    blocks = [np.load(part, mmap_mode="r") for part in parts]
+    shape = sum(len(block) for block in blocks), blocks[0].shape[1]
+    header = {"descr": np.lib.format.dtype_to_descr(blocks[0].dtype), "fortran_order": False}
+    with draft.open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header | {"shape": shape})
+        for part in parts:
+            stream.write(np.load(part).data)

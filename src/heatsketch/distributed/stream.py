@@ -1,0 +1,329 @@
+"""Embed a source by blocks of rows: fit a sample, map every row by it, put the blocks together."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import shutil
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from heatsketch import memory
+from heatsketch._checks import check_number, logger
+from heatsketch._progress import Stage
+from heatsketch._typing import Array
+from heatsketch._version import __version__
+from heatsketch.distributed.output import assemble, check_output, writer_of
+from heatsketch.distributed.sample import Sample, gather, half_discrepancy
+from heatsketch.distributed.state import State
+from heatsketch.io.blocks import Blocks
+from heatsketch.io.files import check_target, write_atomically
+from heatsketch.io.formats import suffix_of
+from heatsketch.io.models import read_facts, read_model, write_model
+from heatsketch.io.reading import Reading
+from heatsketch.io.refine import Learned, reading_record, refined
+from heatsketch.io.sources import open_blocks
+from heatsketch.io.table import Table
+
+BLOCK_ROWS = 2**16
+LEAST_POINTS = 100  # of a sample
+
+
+@dataclass(frozen=True, eq=False)
+class Streamed:
+    """What was fitted and written.
+
+    Attributes
+    ----------
+    estimator : the fitted estimator
+    n : int
+        Points of the source, all of which are in the output.
+    fit_points : int
+        Points of the sample.
+    discrepancy : float or None
+        How much distances differ between fits of two halves of the sample, see `embed`; None if
+        all points were fitted.
+    output : path
+    """
+
+    estimator: Any
+    n: int
+    fit_points: int
+    discrepancy: float | None
+    output: Path
+
+    def describe(self) -> str:
+        """Say in one line what the sample is, and what it costs."""
+        if self.discrepancy is None:
+            return f"all {self.n:,} points were fitted"
+        return (
+            f"{self.fit_points:,} of {self.n:,} points were fitted; distances of other points "
+            f"differ by {100 * self.discrepancy:.2g} % between fits of two halves of them"
+        )
+
+
+def embed(
+    source: Any,
+    output: str | Path,
+    estimator: Any,
+    *,
+    fit_points: int | None = None,
+    resume: bool = False,
+    force: bool = False,
+    model: str | Path | None = None,
+    block_rows: int = BLOCK_ROWS,
+    **reading: Any,
+) -> Streamed:
+    """Embed more points than memory holds: fit a sample, map all of them block by block.
+
+    The source is read twice, by blocks of rows: once to look at every number and to draw the
+    sample, once to map every row by `transform`, which depends on that row alone. Rows keep their
+    order. The sample is uniform, without repetition, and depends on the number of rows and
+    `random_state` alone, not on blocks or formats.
+
+    Parameters
+    ----------
+    source : str, path or array (n, d)
+        A .npy, .parquet, .h5ad (dense) or .zarr file, a folder of .npy or .parquet parts, which are
+        read in the order of their names and numbers, or an array that has slices: `numpy.memmap`,
+        or one of zarr, h5py or dask.
+    output : str or path
+        A .npy file, a .parquet file (with the other columns of a .parquet source; one row group a
+        block), or, without a suffix, a folder of .npy parts. It appears when it is complete.
+    estimator : estimator with `transform`
+        As for `fit`; it is cloned. `HeatSketch`, `HeatEmbedding`, `DiffusionMap`, ...
+    fit_points : int >= 100, optional
+        Size of the sample; by default as many as fit in half of the memory there is
+        (`memory.most_points`). If there are no more points than this, all are fitted, and the
+        output is `embedding_`.
+    resume : bool, default False
+        Go on with a run that was killed, from the folder OUTPUT.partial. The bits are those of a
+        run without a break.
+    force : bool, default False
+        Replace the output, and begin again where there is a run that was not completed.
+    model : str or path, optional
+        Keep the fitted model in this file, too, for `load_model` and ``heatsketch transform``.
+    block_rows : int, default 65,536
+        Rows that are mapped at a time.
+    **reading
+        `key`, `features`, `exclude`, `label`, `ids`, `standardize` (by the sample) of
+        `io.read_table`.
+
+    Returns
+    -------
+    Streamed
+
+    Raises
+    ------
+    ValueError
+        A number that is not finite, with its row; a source that is not read by blocks; another
+        source, or other options, than those of the run that is resumed.
+    FileExistsError
+        The output exists, or a run that was not completed.
+
+    Notes
+    -----
+    What the sample costs is measured: each of two halves of it is fitted by itself, and both map
+    1,000 points outside of it. `discrepancy` is the root mean square difference of their distances
+    in the two embeddings, relative to the root mean square distance. It is about samples of half
+    the size, and holds the random columns of a `HeatSketch`, too. Cost: two fits of half the size.
+
+    Cost: memory of the fit and of some blocks; the time of the fit, twice, and of `transform` for
+    all rows; on disk the output twice.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, heatsketch as hs
+    >>> X, angle = hs.datasets.circle(3000, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/big.npy", X)
+    ...     sketch = hs.HeatSketch(4, random_state=0)
+    ...     done = hs.distributed.embed(
+    ...         f"{folder}/big.npy", f"{folder}/out.npy", sketch, fit_points=500
+    ...     )
+    ...     Y = np.load(f"{folder}/out.npy")
+    >>> Y.shape, np.allclose(Y[:9], done.estimator.transform(X[:9]))
+    ((3000, 4), True)
+    """
+    how = _reading(reading)
+    points = open_blocks(source, how)
+    output = Path(output)
+    rows = check_number(block_rows, "block_rows", low=1, integer=True)
+    told = _told(points, estimator, fit_points, rows, how)
+    is_own = resume and State.of(output).is_whole
+    suffix = check_output(output, source, force=force, is_own=is_own)
+    if model is not None:
+        check_target(model, force=force)
+    state = State.begin(output, suffix, told, resume=resume, force=force)
+    try:
+        fitted, learned, facts = _fitted(points, estimator, fit_points, how, state, rows)
+    except BaseException:
+        if state.fitted is None:  # nothing to go on with
+            state.remove()
+        raise
+    _map(points, fitted, learned, how, state, rows)
+    if points.stamp() != told["content"]["stamp"]:
+        raise ValueError(f"{points.source} changed while it was read; begin again with force=True.")
+    columns = [str(name) for name in fitted.get_feature_names_out()]
+    metadata = {"version": __version__, "model": read_facts(state.model), "columns": columns}
+    assemble(output, state, metadata | {"stream": facts, "reading": told["reading"]})
+    if model is not None:
+        write_atomically(model, lambda draft: shutil.copyfile(state.model, draft), force=force)
+    state.remove()
+    return Streamed(fitted, points.n, facts["fit_points"], facts["discrepancy"], output)
+
+
+def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading: Any) -> Any:
+    """Fit an estimator to a uniform sample of a source larger than memory, and return it.
+
+    Parameters
+    ----------
+    source, estimator, fit_points, **reading
+        As of `embed`.
+
+    Returns
+    -------
+    estimator
+        Fitted; its `transform` maps blocks of the source, such as those of
+        ``dask.array.map_blocks``.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(3000, rng=0)
+    >>> model = hs.distributed.fit(X, hs.HeatSketch(4, random_state=0), fit_points=500)
+    >>> model.embedding_.shape, model.transform(X[:10]).shape
+    ((500, 4), (10, 4))
+    """
+    how = _reading(reading)
+    points = open_blocks(source, how)
+    sample = Sample.draw(points.n, size(points, estimator, fit_points), _seed(estimator))
+    (table,) = gather(points, how, [sample.rows], BLOCK_ROWS)
+    return clone(estimator).fit(refined(table, how).values)
+
+
+def _reading(options: dict[str, Any]) -> Reading:
+    how = Reading.of(**{"missing": "error"} | options)
+    if how.missing != "error":
+        raise ValueError(
+            f"missing={how.missing!r} but points that are read by blocks may have no gaps; drop or "
+            "impute them first."
+        )
+    return how
+
+
+def _seed(estimator: Any) -> int:
+    """Return the seed by which rows are drawn: that of the estimator, if it is an integer."""
+    seed = getattr(estimator, "random_state", 0)
+    return int(seed) if isinstance(seed, numbers.Integral) else 0
+
+
+def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
+    """Return how many points are fitted."""
+    if fit_points is not None:
+        least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
+        return min(least, points.n)
+    options = _prediction(points, estimator)
+    if options is None:
+        return points.n
+    d = len(points.columns)
+    found = memory.most_points(points.n, d, **options)
+    if found < min(points.n, LEAST_POINTS):
+        memory.check(points.n, d, **options)
+    return found
+
+
+def _prediction(points: Blocks, estimator: Any) -> dict[str, Any] | None:
+    """Return the options of `memory.predict`, or None for methods that it does not know."""
+    method = getattr(estimator, "_method", None)
+    if method not in memory.PREDICTED_METHODS:
+        return None
+    shape = np.empty((0, len(points.columns)), points.dtype)
+    return memory.options_of(shape, method, estimator.get_params(deep=False))
+
+
+def _told(
+    points: Blocks, estimator: Any, fit_points: int | None, rows: int, how: Reading
+) -> dict[str, Any]:
+    """Return what a run is about: what must be the same when it goes on."""
+    plain = (type(None), bool, int, float, str, list, tuple, np.generic)
+    parameters = {
+        name: value if isinstance(value, plain) else f"<{type(value).__name__}>"
+        for name, value in estimator.get_params(deep=False).items()
+    }
+    return {
+        "heatsketch": __version__,
+        "input": points.source,
+        "content": {"rows": points.n, "columns": points.columns, "stamp": points.stamp()},
+        "method": type(estimator).__name__,
+        **parameters,
+        "fit_points": fit_points,
+        "block_rows": rows,
+        "reading": how.as_record(),
+    }
+
+
+def _fitted(
+    points: Blocks,
+    estimator: Any,
+    fit_points: int | None,
+    how: Reading,
+    state: State,
+    rows: int,
+) -> tuple[Any, Learned, dict[str, Any]]:
+    """Return the model, what was learned of the columns, and facts: those kept, if there are."""
+    facts = state.fitted
+    if facts is not None:
+        stored = read_model(state.model)
+        known = stored.reading
+        learned = Learned(tuple(known["columns"]), None, known["mean"], known["scale"])
+        return stored.model, learned, facts
+    count, seed = size(points, estimator, fit_points), _seed(estimator)
+    sample = Sample.draw(points.n, count, seed)
+    logger.info("reading %s points, of which %s are fitted", f"{points.n:,}", f"{count:,}")
+    table, other = gather(points, how, [sample.rows, sample.held_out], rows)
+    table = refined(table, how)
+    other = refined(other, how, table.learned)
+    found = None
+    if count < points.n:
+        logger.info("fitting two halves of the sample")
+        found = half_discrepancy(estimator, table.values, sample.half, other.values)
+    model = clone(estimator).fit(table.values)
+    facts = {"points": points.n, "fit_points": count, "seed": seed, "discrepancy": found}
+    record = reading_record(table, suffix_of(table.source), how.as_record())
+    state.keep_fit(lambda path: write_model(model, path, record, force=True), facts)
+    return model, table.learned, facts
+
+
+def _map(
+    points: Blocks, model: Any, learned: Learned, how: Reading, state: State, rows: int
+) -> None:
+    """Map the blocks that are not mapped yet."""
+    count = math.ceil(points.n / rows)
+    names = tuple(str(name) for name in model.get_feature_names_out())
+    first = next((i for i in range(count) if not state.part(i).exists()), count)
+    if first == count:
+        return
+    with Stage("mapping", points.n - first * rows, "points") as progress:
+        for number, raw in enumerate(points.tables(rows, first * rows), first):
+            if not state.part(number).exists():
+                table = refined(raw, how, learned)
+                Y = _transformed(model, table, number * rows)
+                state.keep_part(number, writer_of(state.suffix, Y, names, table))
+            progress.advance(raw.values.shape[0])
+
+
+def _transformed(model: Any, table: Table, start: int) -> Array:
+    """Map a block; warnings that name rows say from which row on they count."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Y = np.asarray(model.transform(table.values))
+    for warning in caught:
+        text = f"from row {start:,} on: {warning.message}"
+        warnings.warn(text, warning.category, stacklevel=4)
+    return Y

@@ -1,0 +1,142 @@
+"""Points by blocks of rows, of sources larger than memory; the same for all of them.
+
+Each format that can be read so has a function `blocks`, which returns this record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch.io.table import Names, Table, default_names
+from heatsketch.io.values import as_float
+
+PIECE_BYTES = 2**24  # that are read at a time
+_STAMPED_BYTES = 2**20  # of a file, that are hashed
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A source of points, of which no more than a few blocks are held."""
+
+    n: int
+    columns: Names
+    dtype: np.dtype  # float32 or float64
+    source: str
+    stamp: Callable[[], dict[str, Any]]  # by which a changed source is noticed, as JSON
+    pieces: Callable[[int], Iterator[Table]]  # from a row on, of any sizes
+
+    def tables(self, rows: int, start: int = 0) -> Iterator[Table]:
+        """Yield tables of so many rows, the last of fewer, from the row `start` on."""
+        return _of_size(self.pieces(start), rows)
+
+
+def of_array(X: Any, name: str = "X") -> Blocks:
+    """Return an array (n, d) of NumPy, zarr, h5py or dask by blocks: whatever has slices."""
+    n, d = X.shape
+    rows = rows_in(PIECE_BYTES, d)
+
+    def pieces(start: int) -> Iterator[Table]:
+        for at in range(start, n, rows):
+            values = X[at : at + rows]
+            values = values if sparse.issparse(values) else as_float(np.asarray(values), name)
+            yield Table(values, columns, {}, None, name)
+
+    columns = default_names(X)
+    single = np.dtype(X.dtype).newbyteorder("=") == np.float32
+    dtype = np.dtype(np.float32 if single else np.float64)
+    return Blocks(n, columns, dtype, name, lambda: _stamp_of_array(X), pieces)
+
+
+def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
+    """Return the points of several sources, one after the other."""
+    first = parts[0]
+    for part in parts[1:]:
+        if part.columns != first.columns or part.dtype != first.dtype:
+            raise ValueError(
+                f"{part.source} has {len(part.columns)} features of {part.dtype} but "
+                f"{first.source} has {len(first.columns)} of {first.dtype}, or others by name; "
+                "write all parts alike."
+            )
+
+    def pieces(start: int) -> Iterator[Table]:
+        for part in parts:
+            if start < part.n:
+                yield from part.pieces(start)
+            start = max(0, start - part.n)
+
+    def stamps() -> dict[str, Any]:
+        return {Path(part.source).name: part.stamp() for part in parts}
+
+    n = sum(part.n for part in parts)
+    return Blocks(n, first.columns, first.dtype, str(folder), stamps, pieces)
+
+
+def rows_in(size: int, d: int) -> int:
+    """Return how many rows of d numbers take so many bytes."""
+    return max(1, size // (8 * max(1, d)))
+
+
+def stamp(path: Path) -> dict[str, Any]:
+    """Return size, time and the hash of the beginning of a file."""
+    facts = path.stat()
+    with path.open("rb") as stream:
+        digest = hashlib.sha256(stream.read(_STAMPED_BYTES)).hexdigest()
+    return {"bytes": facts.st_size, "changed": facts.st_mtime_ns, "sha256": digest}
+
+
+def stamp_of_folder(path: Path) -> dict[str, Any]:
+    """Return what says whether any file of a folder has changed."""
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    facts = [(str(f.relative_to(path)), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    return {"files": len(files), "sha256": hashlib.sha256(repr(facts).encode()).hexdigest()}
+
+
+def _stamp_of_array(X: Any) -> dict[str, Any]:
+    ends = [X[:1], X[X.shape[0] // 2 :][:1], X[-1:]]
+    held = b"".join(
+        (end.toarray() if sparse.issparse(end) else np.asarray(end)).tobytes() for end in ends
+    )
+    shape = [int(size) for size in X.shape]
+    return {"shape": shape, "dtype": str(X.dtype), "sha256": hashlib.sha256(held).hexdigest()}
+
+
+def _of_size(pieces: Iterable[Table], rows: int) -> Iterator[Table]:
+    """Cut tables of any sizes into tables of one size."""
+    held: list[Table] = []
+    count = 0
+    for piece in pieces:
+        at = 0
+        while at < piece.values.shape[0]:
+            part = _rows(piece, at, at + rows - count)
+            held.append(part)
+            at += part.values.shape[0]
+            count += part.values.shape[0]
+            if count == rows:
+                yield joined(held)
+                held, count = [], 0
+    if held:
+        yield joined(held)
+
+
+def _rows(table: Table, start: int, stop: int) -> Table:
+    extra = {name: column[start:stop] for name, column in table.extra.items()}
+    return replace(table, values=table.values[start:stop], extra=extra)
+
+
+def joined(tables: list[Table]) -> Table:
+    """Return the rows of several tables, one after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    stack = sparse.vstack if sparse.issparse(tables[0].values) else np.concatenate
+    extra = {name: np.concatenate([t.extra[name] for t in tables]) for name in tables[0].extra}
+    values = stack([table.values for table in tables])
+    if sparse.issparse(values):
+        values = sparse.csr_matrix(values)
+    return replace(tables[0], values=values, extra=extra)

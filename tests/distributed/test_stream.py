@@ -1,0 +1,337 @@
+"""Embedding by blocks: the rows of `transform`, in order, whatever the format or the blocks."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch.distributed import embed, fit, stream
+from heatsketch.distributed.sample import Sample, half_discrepancy
+from heatsketch.io.reading import Reading
+from heatsketch.io.sources import open_blocks
+
+N, D, SAMPLE, ROWS = 1500, 4, 300, 128
+SKETCH = hs.HeatSketch(3, random_state=0)
+
+
+def points(n=N):
+    """Two clusters of unequal width and a curve, in no order."""
+    rng = np.random.default_rng(5)
+    t = rng.uniform(0, 6, n)
+    X = np.stack([np.cos(t), np.sin(2 * t), t, 0 * t], axis=1) + 0.1 * rng.standard_normal((n, D))
+    X[rng.random(n) < 0.3] += [5, 0, 0, 3]
+    return X.astype(np.float32)
+
+
+X = points()
+pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+
+
+def as_npy(folder, values=X):
+    np.save(folder / "x.npy", values)
+    return folder / "x.npy"
+
+
+def as_fortran(folder):
+    np.save(folder / "f.npy", np.asfortranarray(X))
+    return folder / "f.npy"
+
+
+def as_parquet(folder, values=X):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    names = [f"gene {j}" for j in range(D)]
+    columns = dict(zip(names, values.T, strict=True))
+    # Gaps in an id only in some row groups: their types differ.
+    ids = [None if i < 600 else f"cell {i}" for i in range(len(values))]
+    parquet.write_table(pa.table({"id": ids, **columns}), folder / "x.parquet", row_group_size=350)
+    return folder / "x.parquet"
+
+
+def as_zarr(folder):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.open(str(folder / "x.zarr"), mode="w", shape=X.shape, chunks=(97, 3), dtype="f4")
+    array[:] = X
+    return folder / "x.zarr"
+
+
+def as_h5ad(folder):
+    anndata = pytest.importorskip("anndata")
+    data = anndata.AnnData(np.zeros((N, 2), np.float32), obsm={"X_pca": X})
+    data.write_h5ad(folder / "x.h5ad")
+    return folder / "x.h5ad"
+
+
+def as_parts(folder):
+    parts = folder / "points"
+    parts.mkdir()
+    for number, part in enumerate(np.array_split(X, 12)):  # part-10 comes after part-2
+        np.save(parts / f"part-{number}.npy", part)
+    return parts
+
+
+def as_array(folder):
+    return np.load(as_npy(folder), mmap_mode="r")
+
+
+def read(path):
+    if path.is_dir():
+        return np.concatenate([np.load(part) for part in sorted(path.iterdir())])
+    if path.suffix == ".npy":
+        return np.load(path)
+    return np.asarray(hs.io.read_table(path).values)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """The rows of the whole table, by the model of the sample."""
+    return fit(X, SKETCH, fit_points=SAMPLE).transform(X)
+
+
+SOURCES = [as_npy, as_fortran, as_parquet, as_zarr, as_h5ad, as_parts, as_array]
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_every_source_gives_the_rows_of_transform_in_order(make, tmp_path, expected):
+    key = {"key": "X_pca"} if make is as_h5ad else {}
+    done = embed(
+        make(tmp_path), tmp_path / "out.npy", SKETCH, fit_points=SAMPLE, block_rows=ROWS, **key
+    )
+    assert (done.n, done.fit_points) == (N, SAMPLE)
+    assert np.array_equal(np.load(done.output), expected)
+    assert {path.name for path in tmp_path.iterdir()} & {"out.npy.partial"} == set()
+
+
+@pytest.mark.parametrize("name", ["out.npy", "out.parquet", "out"])
+def test_every_output_holds_the_same_rows(name, tmp_path, expected):
+    pytest.importorskip("pyarrow")
+    source = as_parquet(tmp_path)
+    done = embed(source, tmp_path / name, SKETCH, fit_points=SAMPLE, block_rows=ROWS)
+    Y = read(done.output)
+    assert Y.dtype == np.float32
+    assert np.array_equal(Y, expected)
+    if name == "out.parquet":
+        table = hs.io.read_table(done.output)
+        assert table.extra["id"][[0, 599, 600, N - 1]].tolist() == [
+            None,
+            None,
+            "cell 600",
+            "cell 1499",
+        ]
+        assert table.metadata["stream"]["fit_points"] == SAMPLE
+
+
+def test_rows_do_not_depend_on_the_blocks(tmp_path, expected):
+    for rows in (1, 700, N, 10 * N):
+        small = X[:40] if rows == 1 else X
+        out = tmp_path / f"{rows}.npy"
+        embed(as_npy(tmp_path, small), out, SKETCH, fit_points=SAMPLE, block_rows=rows)
+        whole = expected if rows > 1 else hs.HeatSketch(3, random_state=0).fit_transform(small)
+        np.testing.assert_allclose(np.load(out), whole, rtol=1e-5, atol=1e-7)
+
+
+def test_the_sample_depends_on_the_number_of_rows_and_the_seed_alone(tmp_path):
+    models = [
+        embed(
+            as_npy(tmp_path), tmp_path / f"{rows}.npy", SKETCH, fit_points=SAMPLE, block_rows=rows
+        ).estimator
+        for rows in (77, 512)
+    ]
+    assert np.array_equal(models[0].embedding_, models[1].embedding_)
+    assert not np.array_equal(Sample.draw(N, 50, 0).rows, Sample.draw(N, 50, 1).rows)
+
+
+@pytest.mark.statistical
+def test_samples_are_uniform_and_so_are_their_halves():
+    """Counts of 20 rows in 4,000 samples of 6: each within 5.5 standard deviations, 1e-6 in all."""
+    trials, n, size = 4000, 20, 6
+    counts, halves = np.zeros(n), np.zeros(n)
+    for seed in range(trials):
+        drawn = Sample.draw(n, size, seed)
+        assert (np.diff(drawn.rows) > 0).all()
+        assert len(np.intersect1d(drawn.rows, drawn.held_out)) == 0
+        counts[drawn.rows] += 1
+        halves[drawn.rows[drawn.half]] += 1
+    for found, share in ((counts, size / n), (halves, size / 2 / n)):
+        assert np.abs(found - trials * share).max() < 5.5 * np.sqrt(trials * share * (1 - share))
+
+
+def test_columns_are_standardised_by_the_sample(tmp_path):
+    source = as_npy(tmp_path, X * np.float32([1, 100, 1, 1]))
+    done = embed(source, tmp_path / "out.npy", SKETCH, fit_points=SAMPLE, standardize=True)
+    rows = np.sort(Sample.draw(N, SAMPLE, 0).rows)
+    values = np.load(source)
+    scaled = (values - values[rows].mean(axis=0)) / values[rows].std(axis=0)
+    Y = done.estimator.transform(scaled.astype(np.float32))
+    np.testing.assert_allclose(np.load(done.output), Y, rtol=1e-3, atol=1e-4)
+
+
+def test_a_bad_number_is_named_by_its_row_and_nothing_is_left(tmp_path):
+    values = X.copy()
+    values[7 * ROWS + 5, 2] = np.inf
+    with pytest.raises(ValueError, match=rf"infinity.* first in row {7 * ROWS + 5}, column 'x2'"):
+        embed(
+            as_npy(tmp_path, values), tmp_path / "o.npy", SKETCH, fit_points=SAMPLE, block_rows=ROWS
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+class Break(Exception):
+    """In place of a kill, within this process."""
+
+
+@pytest.mark.parametrize("name", ["out.npy", "out.parquet", "out"])
+def test_a_run_that_stopped_goes_on_to_the_same_bytes(name, tmp_path, monkeypatch):
+    source, calls = as_parquet(tmp_path), []
+    whole, broken = tmp_path / f"whole-{name}", tmp_path / name
+    options = {"fit_points": SAMPLE, "block_rows": ROWS}
+    embed(source, whole, SKETCH, **options)
+    mapped = stream._transformed
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 5:
+            raise Break
+        return mapped(*args)
+
+    monkeypatch.setattr(stream, "_transformed", interrupted)
+    with pytest.raises(Break):
+        embed(source, broken, SKETCH, **options)
+    assert not broken.exists()
+    with pytest.raises(FileExistsError, match="--resume"):
+        embed(source, broken, SKETCH, **options)
+    embed(source, broken, SKETCH, resume=True, **options)
+    assert len(calls) == 5 + -(-N // ROWS) - 4  # four blocks are not mapped again
+    files = [broken] if broken.is_file() else sorted(broken.iterdir())
+    originals = [whole] if whole.is_file() else sorted(whole.iterdir())
+    assert [f.read_bytes() for f in files] == [f.read_bytes() for f in originals]
+
+
+def test_another_run_is_not_gone_on_with(tmp_path, monkeypatch):
+    source, out = as_npy(tmp_path), tmp_path / "out.npy"
+
+    def stop(*_):
+        raise Break
+
+    mapped = stream._transformed
+    monkeypatch.setattr(stream, "_transformed", stop)
+    with pytest.raises(Break):
+        embed(source, out, SKETCH, fit_points=SAMPLE)
+    monkeypatch.setattr(stream, "_transformed", mapped)
+    with pytest.raises(ValueError, match="time was 8, is 4"):
+        embed(source, out, hs.HeatSketch(3, time=4, random_state=0), fit_points=SAMPLE, resume=True)
+    with pytest.raises(ValueError, match="fit_points was 300, is 301"):
+        embed(source, out, SKETCH, fit_points=301, resume=True)
+    np.save(source, X + np.float32(1))
+    with pytest.raises(ValueError, match="content was"):
+        embed(source, out, SKETCH, fit_points=SAMPLE, resume=True)
+    done = embed(source, out, SKETCH, fit_points=SAMPLE, force=True)  # begins again
+    assert np.array_equal(np.load(out), done.estimator.transform(X + np.float32(1)))
+
+
+_RUN = """
+import sys, heatsketch as hs
+hs.distributed.embed(
+    sys.argv[1], sys.argv[2], hs.HeatSketch(3, random_state=0),
+    fit_points=300, block_rows=30, resume=True,
+)
+"""
+
+
+def test_a_run_that_is_killed_at_random_goes_on_to_the_same_bytes(tmp_path):
+    source, out = as_npy(tmp_path), tmp_path / "out.npy"
+    embed(source, tmp_path / "whole.npy", SKETCH, fit_points=SAMPLE, block_rows=30)
+    moments = np.sort(np.random.default_rng().integers(1, N // 30 - 10, size=3))
+    for wanted in moments:
+        process = subprocess.Popen([sys.executable, "-c", _RUN, str(source), str(out)])
+        parts = Path(f"{out}.partial", "parts")
+        while process.poll() is None and len(list(parts.glob("part-*"))) < wanted:
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+    embed(source, out, SKETCH, fit_points=SAMPLE, block_rows=30, resume=True)
+    assert out.read_bytes() == (tmp_path / "whole.npy").read_bytes(), moments
+    assert not Path(f"{out}.partial").exists()
+
+
+def test_outputs_that_exist_are_kept(tmp_path):
+    source, out = as_npy(tmp_path), tmp_path / "out.npy"
+    out.write_text("mine")
+    for given in ({}, {"resume": True}):
+        with pytest.raises(FileExistsError, match="--force"):
+            embed(source, out, SKETCH, fit_points=SAMPLE, **given)
+    assert out.read_text() == "mine"
+    with pytest.raises(ValueError, match="cannot be written by blocks"):
+        embed(source, tmp_path / "out.csv", SKETCH, fit_points=SAMPLE)
+    assert not Path(f"{out}.partial").exists()
+
+
+def test_halves_of_one_law_differ_less_the_larger_they_are():
+    """On a circle, whose distances have one scale: halves of 200 and of 3,200 points."""
+    found = []
+    for n in (400, 6400):
+        X, _ = hs.datasets.circle(n + 200, rng=3)
+        model = hs.DiffusionMap(2, affinity="dense", epsilon=0.1, random_state=0)
+        half = np.arange(n) % 2 == 0
+        found.append(half_discrepancy(model, X[:n], half, X[n:]))
+    assert 0 < found[1] < 0.5 * found[0]
+    assert half_discrepancy(model, X[:n], half, X[:5]) is None
+
+
+def test_few_points_are_all_fitted(tmp_path):
+    done = embed(as_npy(tmp_path), tmp_path / "out.npy", SKETCH)
+    assert done.discrepancy is None
+    assert done.fit_points == N
+    whole = hs.HeatSketch(3, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(np.load(done.output), whole, rtol=1e-5, atol=1e-7)
+
+
+def test_blocks_may_begin_anywhere(tmp_path):
+    for make in SOURCES[:-1]:
+        folder = tmp_path / make.__name__
+        folder.mkdir()
+        key = {"key": "X_pca"} if make is as_h5ad else {}
+        blocks = open_blocks(make(folder), Reading.of(**key))
+        for start in (0, 349, 350, 1001, N - 1, N):
+            tables = list(blocks.tables(100, start))
+            rows = np.concatenate([t.values for t in tables] or [np.empty((0, D))])
+            assert np.array_equal(rows, X[start:])
+            assert all(len(t.values) == 100 for t in tables[:-1])
+
+
+def test_parts_that_do_not_match_are_refused(tmp_path):
+    parts = as_parts(tmp_path)
+    np.save(parts / "part-12.npy", X[:5, :2])
+    with pytest.raises(ValueError, match="write all parts alike"):
+        embed(parts, tmp_path / "out.npy", SKETCH)
+
+
+_MEASURED = """
+import resource, sys
+import heatsketch as hs
+model = hs.HeatSketch(2, random_state=0)
+hs.distributed.fit(hs.datasets.circle(3000, rng=0)[0], model, fit_points=500)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+hs.distributed.embed(sys.argv[1], sys.argv[2], model, fit_points=5000, block_rows=16384)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """A file of 240 MB takes less than 120 MB: a fit of 5,000 points, and some blocks of 6 MB."""
+    values = np.random.default_rng(0).standard_normal((600_000, 100)).astype(np.float32)
+    source = as_npy(tmp_path, values)
+    run = subprocess.run(
+        [sys.executable, "-c", _MEASURED, str(source), str(tmp_path / "out.npy")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(run.stdout) / 1024 < 120
+    assert np.load(tmp_path / "out.npy", mmap_mode="r").shape == (600_000, 2)
