@@ -16,7 +16,8 @@ WITH_CODE = [
     if (page.parent != DOCS or page.stem == "methods") and "```python" in page.read_text("utf-8")
 ]
 QUICK = {"diffusion-distance", "sketch"}
-ROOMS = "anndata classical comparison datasets experiments io metrics mixture plot uncertainty"
+ROOMS = "anndata classical comparison datasets distributed experiments io metrics mixture plot "
+ROOMS += "uncertainty"
 PUBLIC = ("heatsketch", *(f"heatsketch.{room}" for room in ROOMS.split()))
 ALSO_PUBLIC = {"heatsketch.neighbors.NeighborIndex"}
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
