@@ -189,6 +189,7 @@ def test_a_notebook_is_written_like_a_terminal(monkeypatch):
 
 
 @pytest.mark.usefixtures("at_once")
+@pytest.mark.filterwarnings("default::UserWarning")
 def test_a_warning_begins_on_a_line_of_its_own(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
