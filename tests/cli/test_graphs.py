@@ -215,3 +215,17 @@ def test_columns_by_name_are_left_out(tmp_path):
     np.testing.assert_array_equal(ordered(table, MATRIX.names.tolist()), MATRIX.matrix.toarray())
     table = io.read_graph(path, exclude=["year", "weight"])
     assert set(table.values.data.tolist()) == {1.0}
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_edges_that_are_taken_as_points_are_warned_of(tmp_path, capsys):
+    csv(tmp_path / "edges.csv")
+    arguments = ("embed", str(tmp_path / "edges.csv"), "-o", str(tmp_path / "o.csv"))
+    assert main([*arguments]) == 0
+    said = capsys.readouterr().err
+    assert "looks like the edges of a graph, for 'source' and 'target' hold" in said
+    assert "--graph" in said
+    people = [(f"p{i}", f"town {i % 7}", float(i)) for i in range(40)]
+    csv(tmp_path / "people.csv", header="name,town,age", edges=people)
+    assert main(["embed", str(tmp_path / "people.csv"), "-o", str(tmp_path / "p.csv")]) == 0
+    assert "edges of a graph" not in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import argparse
 import csv
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,25 @@ def read_input(args: argparse.Namespace, recorded: Any = None) -> io.Table:
     options = reading(args, recorded)
     if "graph" in options:
         return _read_graph(args, options)
-    return io.read_table(args.input, **{"missing": "error"} | options)
+    table = io.read_table(args.input, **{"missing": "error"} | options)
+    _warn_of_edges(table)
+    return table
+
+
+def _warn_of_edges(table: io.Table) -> None:
+    """Warn of a table that is an edge list: two columns of the same names, and one of numbers."""
+    named = {name: column for name, column in table.extra.items() if column.dtype.kind in "OU"}
+    if table.values.shape[1] != 1 or len(named) != 2:
+        return
+    tails, heads = (set(column.tolist()) for column in named.values())
+    if 2 * len(tails & heads) >= min(len(tails), len(heads)):
+        tail, head = named
+        warnings.warn(
+            f"{table.source} looks like the edges of a graph, for {tail!r} and {head!r} hold the "
+            "same names; its rows are taken as points with one feature. Pass --graph to embed the "
+            "nodes.",
+            stacklevel=2,
+        )
 
 
 def graph_options(args: argparse.Namespace, recorded: Any = None) -> dict[str, Any]:
