@@ -192,6 +192,17 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
         Fitted; its `transform` maps blocks of the source, such as those of
         ``dask.array.map_blocks``.
 
+    Raises
+    ------
+    ValueError
+        A number that is not finite, with its row; a source that is not read by blocks.
+    MemoryError
+        There is no memory for a sample.
+
+    Notes
+    -----
+    Cost: one reading of the source, and the fit of the sample.
+
     Examples
     --------
     >>> import heatsketch as hs
