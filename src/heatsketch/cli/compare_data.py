@@ -1,7 +1,6 @@
 """heatsketch compare-data: how much the diffusions on two files of points differ, and where."""
 
 import argparse
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,14 @@ from heatsketch.cli.files import (
     read_input,
     reading,
 )
+from heatsketch.cli.points import ROW_SUFFIXES, ids_of, write_rows
 from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.comparison.methods import defaults
-from heatsketch.io.files import write_atomically
 from heatsketch.io.formats import read_like
-from heatsketch.io.table import is_id
 from heatsketch.uncertainty import sample_discrepancy
 
 COLUMNS = ("id", "discrepancy", "low", "high")
 SAMPLE_COLUMNS = ("file", "id", "discrepancy")
-SUFFIXES = (".csv", ".tsv", ".txt")
 FEATURE_OPTIONS = ("features", "exclude", "standardize")
 
 
@@ -63,18 +60,19 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Compare the files; print the discrepancy, write that of each point, draw it."""
     if args.output is not None:
-        check_output(args, args.output, SUFFIXES)
+        check_output(args, args.output, ROW_SUFFIXES)
     check_plot(args)
     first = read_input(args)
     second = _read_other(args, first)
-    ids = [_ids(args, table) for table in (first, second)]
+    found = (ids_of(args, table) for table in (first, second))
+    ids = [None if own is None else np.array(own) for own in found]
     lines, rows, picture = (
         _same_points(args, first, second, ids)
         if args.same_rows or _have_common(ids)
         else _samples(args, first, second, ids)
     )
     if args.output is not None:
-        _write(args, rows)
+        write_rows(args.output, rows, force=args.force)
     if args.plot is not None:
         logger.info("embedding the points for the picture")
         points, values, title = picture
@@ -176,14 +174,6 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in vars(args).items() if name in shared}
 
 
-def _ids(args: argparse.Namespace, table: io.Table) -> Array | None:
-    """Return the ids of the points as text, by the first column of ids; None without one."""
-    wanted = args.id or [name for name in table.extra if is_id(name)]
-    if not wanted:
-        return None
-    return np.array([str(name).strip() for name in table.extra[wanted[0]].tolist()])
-
-
 def _have_common(ids: list[Array | None]) -> bool:
     """Say whether both files have ids, and at least two the same."""
     first, second = ids
@@ -200,13 +190,3 @@ def _rows_of(ids: Array | None, some: Array) -> Array:
 
 def _text(value: float) -> str:
     return f"{value:.6g}"
-
-
-def _write(args: argparse.Namespace, rows: list[Any]) -> None:
-    separator = "," if args.output.suffix.lower() == ".csv" else "\t"
-
-    def write(draft: Path) -> None:
-        with draft.open("w", encoding="utf-8", newline="") as stream:
-            csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
-
-    write_atomically(args.output, write, force=args.force)

@@ -1,11 +1,8 @@
 """heatsketch distances: diffusion distances of some points, with their error bars."""
 
 import argparse
-import csv
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +10,10 @@ import heatsketch as hs
 from heatsketch._typing import Array
 from heatsketch.cli.arguments import add_diffusion, add_option, number, or_rule
 from heatsketch.cli.files import add_force, add_input, check_output, read_input, warn_of_units
-from heatsketch.cli.points import names_of, rows_of
+from heatsketch.cli.points import ROW_SUFFIXES, names_of, rows_of, write_rows
 from heatsketch.comparison.methods import defaults
-from heatsketch.io.files import write_atomically
 
 COLUMNS = ("from", "to", "distance", "low", "high")
-SUFFIXES = (".csv", ".tsv", ".txt")
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -53,7 +48,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Sketch the points; write or print the distances of the pairs."""
     if args.output is not None:
-        check_output(args, args.output, SUFFIXES)
+        check_output(args, args.output, ROW_SUFFIXES)
     table = read_input(args)
     names = names_of(args, table)
     i, j = _pairs(args, names)
@@ -64,24 +59,10 @@ def run(args: argparse.Namespace) -> None:
     pairs = ((names[a], names[b]) for a, b in zip(i, j, strict=True))
     numbers = zip(*((f"{x:.6g}" for x in column) for column in found), strict=True)
     rows = [(*pair, *row) for pair, row in zip(pairs, numbers, strict=True)]
-    if args.output is None:
-        _write(sys.stdout, rows, ",")
-        return
-    separator = "," if args.output.suffix.lower() == ".csv" else "\t"
-
-    def write(draft: Path) -> None:
-        with draft.open("w", encoding="utf-8", newline="") as stream:
-            _write(stream, rows, separator)
-
-    write_atomically(args.output, write, force=args.force)
+    write_rows(args.output, [COLUMNS, *rows], force=args.force)
 
 
 _PARAMETERS = defaults(hs.HeatSketch)
-
-
-def _write(stream: TextIO, rows: Sequence[Sequence[str]], separator: str) -> None:
-    writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
-    writer.writerows([COLUMNS, *rows])
 
 
 def _pairs(args: argparse.Namespace, names: list[str]) -> tuple[Array, Array]:

@@ -17,9 +17,9 @@ from heatsketch.cli.files import (
     read_input,
     warn_of_units,
 )
+from heatsketch.cli.points import id_columns
 from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, needs_labels
-from heatsketch.io.table import is_id
 from heatsketch.reports.facts import collect
 from heatsketch.reports.writer import SUFFIXES, Report
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _columns(args: argparse.Namespace, table: io.Table) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the ids and the other columns, the label first."""
-    named = args.id or [name for name in table.extra if is_id(name)]
+    named = id_columns(args, table)
     ids = {name: table.extra[name] for name in named if name in table.extra}
     others = [name for name in table.extra if name not in ids and name != table.label]
     first = [] if table.label is None or table.label in ids else [table.label]
