@@ -70,6 +70,12 @@ def check_number(
     return value
 
 
+def check_in_range(indices: Any, name: str, n: int) -> None:
+    """Raise unless all of these integers, an array, are indices of n points."""
+    if indices.size and not 0 <= indices.min() <= indices.max() < n:
+        raise ValueError(f"{name} has indices out of range; pass 0 <= index < {n}.")
+
+
 def check_level(level: Any) -> float:
     """Return a confidence level, or raise."""
     return float(check_number(level, "level", low=0, high=1, open_low=True, open_high=True))

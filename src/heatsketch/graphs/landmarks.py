@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from heatsketch._array import for_each_tile, seed_entropy
-from heatsketch._checks import check_choice
+from heatsketch._checks import check_choice, check_in_range
 from heatsketch._typing import Array, Rng
 
 RULES = ("maxmin", "random")
@@ -80,8 +80,7 @@ def check_indices(landmarks: Any, n: int) -> Array:
             f"landmarks has shape {indices.shape} and dtype {indices.dtype}; pass a rule by "
             "its name, or row indices of X, integers (l,)."
         )
-    if not (indices.min() >= 0 and indices.max() < n):
-        raise ValueError(f"landmarks has indices out of range; pass 0 <= index < {n}.")
+    check_in_range(indices, "landmarks", n)
     if len(np.unique(indices)) < len(indices):
         raise ValueError("landmarks holds a row index more than once; pass each once.")
     return indices

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from heatsketch._array import row_tiles
+from heatsketch._checks import check_in_range
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.pieces import inner, pieces
@@ -226,6 +227,6 @@ def check_pairs(pairs: Any, n: int) -> tuple[Array, Array]:
     i, j = (np.asarray(side) for side in pairs)
     if i.ndim != 1 or i.shape != j.shape or i.dtype.kind not in "iu" or j.dtype.kind not in "iu":
         raise ValueError(f"pairs has shapes {i.shape} and {j.shape}; pass two index arrays (m,).")
-    if len(i) and not (min(i.min(), j.min()) >= 0 and max(i.max(), j.max()) < n):
-        raise ValueError(f"pairs has indices out of range; pass 0 <= index < {n}.")
+    for side in (i, j):
+        check_in_range(side, "pairs", n)
     return i, j

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_level, check_points
+from heatsketch._checks import check_choice, check_in_range, check_level, check_points
 from heatsketch._typing import Array
 from heatsketch.neighbors import pair_distances
 from heatsketch.spectral.sketch import KINDS
@@ -116,8 +116,7 @@ def _indices(values: Any, name: str, n: int) -> Array:
     values = np.asarray(values)
     if values.dtype.kind not in "iu":
         raise TypeError(f"{name} is of dtype {values.dtype}; pass indices of points, integers.")
-    if values.size and not 0 <= values.min() <= values.max() < n:
-        raise ValueError(f"{name} has indices out of range; pass 0 <= index < {n}.")
+    check_in_range(values, name, n)
     return values
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_level
+from heatsketch._checks import check_in_range, check_level
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.coordinates import COLUMNS_AT_A_TIME, Remaining
 from heatsketch.markov.diffusion import Diffusion
@@ -95,8 +95,9 @@ def _rows_of(root: Any, n: int) -> Array:
         )
     if found.size == 0:
         raise ValueError("root has no points; pass the index of a point, indices, or a mask.")
-    if found.ndim > 1 or not 0 <= found.min() <= found.max() < n:
-        raise ValueError(f"root has indices out of range; pass 0 <= index < {n}.")
+    if found.ndim > 1:
+        raise ValueError(f"root has shape {found.shape}; pass an index, indices (r,), or a mask.")
+    check_in_range(found, "root", n)
     return found
 
 
