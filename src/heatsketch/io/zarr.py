@@ -12,7 +12,7 @@ from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp_of_folder
 from heatsketch.io.files import blame, check_budget, listed, need
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, choose_label, default_names, objects, refuse_key, require
-from heatsketch.io.values import as_float
+from heatsketch.io.values import as_csr, as_float
 
 KEEPS_METADATA = True  # none are written
 _ANY = (Exception,)  # zarr and anndata have errors of many kinds, some of their own
@@ -124,7 +124,7 @@ def _of_anndata(path: Path, how: Reading) -> Table:
     key = how.key or "X"
     place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in parts), key)
     require([place], parts, path, "array")
-    values = _matrix(parts[place], f"{place} in {path}")
+    values = _matrix(parts[place], place, path)
     in_genes = place == "X" or place.startswith("layers/")
     columns = tuple(map(str, data.var_names)) if in_genes else default_names(values)
     extra = {str(data.obs.index.name or "index"): objects(list(map(str, data.obs_names)))}
@@ -135,11 +135,12 @@ def _of_anndata(path: Path, how: Reading) -> Table:
     return Table(values, columns, extra, label, str(path))
 
 
-def _matrix(values: Any, what: str) -> Any:
+def _matrix(values: Any, place: str, path: Path) -> Any:
+    """Return points as floats; anndata builds sparse ones without a look at their indices."""
     if not sparse.issparse(values):
-        return as_float(np.asarray(values), what)
-    matrix = sparse.csr_matrix(values)
-    return matrix if matrix.dtype == np.float32 else matrix.astype(np.float64)
+        return as_float(np.asarray(values), f"{place} in {path}")
+    layout, shape = values.format, np.array(values.shape)
+    return as_csr(values.data, values.indices, values.indptr, shape, layout, path)
 
 
 def _column(column: Any) -> Array:
