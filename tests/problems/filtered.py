@@ -1,0 +1,36 @@
+"""Filters of an operator by its eigenpairs, and blocks to compare with."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+import heatsketch as hs
+from heatsketch.spectral.apply import Block
+from heatsketch.spectral.filters import Filter
+
+
+def by_eigh(filters: Sequence[Filter], matrix: np.ndarray, X: np.ndarray) -> list[np.ndarray]:
+    lam, V = np.linalg.eigh(matrix)
+    return [V @ (f(lam)[:, None] * (V.T @ X)) for f in filters]
+
+
+def multiplied(block: Block) -> np.ndarray:
+    return block.values * math.exp(block.log_scale)
+
+
+def cloud_operator(n: int = 120) -> hs.Scaled:
+    points = np.random.default_rng(0).standard_normal((n, 2))
+    return hs.symmetric_normalize(hs.Kernel(points, 0.5))
+
+
+def random_block(n: int, k: int = 3) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((n, k))
+
+
+def relative_error(Y: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(Y - expected) / np.linalg.norm(expected))
+
+
+SOME: list[Filter] = [hs.Power(0), hs.Power(1), hs.Power(7), hs.Power(64)]
+SOME += [hs.Heat(0.0), hs.Heat(0.7), hs.Heat(40.0), hs.Heat(5.0).quotient(), hs.Heat(5.0).moved()]
