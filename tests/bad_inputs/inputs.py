@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 import heatsketch as hs
 from bad_inputs.cases import Case, Refused, Same
 from problems.clouds import cloud
+from problems.spectra import path_graph, star_graph
 
 SELF_TUNING = {"knn": {"affinity": "knn"}, "dense": {"affinity": "dense"}}
 AFFINITIES = {**SELF_TUNING, "radius": {"affinity": "radius", "epsilon": 4.0}}
@@ -423,3 +424,6 @@ BAD_AFFINITIES: dict[str, Case] = {
         "a row of zeros, sparse", sparse.csr_matrix(without(4)), Refused("no affinity", "rows 4")
     ),
 }
+
+STAR = star_graph(6).toarray()
+PATHS = {n: path_graph(n).toarray() for n in (4, 5)}

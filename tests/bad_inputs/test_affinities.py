@@ -15,6 +15,8 @@ from bad_inputs.cases import Case, refused, rows_match, strictly
 from bad_inputs.inputs import (
     BAD_AFFINITIES,
     NORMALIZERS,
+    PATHS,
+    STAR,
     K,
     X,
     altered,
@@ -23,7 +25,6 @@ from bad_inputs.inputs import (
     every_estimator,
     matrix_of,
 )
-from problems.spectra import path_graph, star_graph
 
 
 @pytest.mark.parametrize("door", NORMALIZERS.values(), ids=NORMALIZERS)
@@ -113,10 +114,6 @@ def test_44_an_outlier_whose_weights_underflow_is_named() -> None:
         with warnings.catch_warnings(), refused(ValueError, "1 point(s)", "rows 60", "K_ii > 0"):
             warnings.simplefilter("ignore", hs.DisconnectedWarning)
             door(bad)
-
-
-STAR = star_graph(6).toarray()
-PATHS = {n: path_graph(n).toarray() for n in (4, 5)}
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
