@@ -131,7 +131,7 @@ class Case:
 
 def plain(message: str) -> str:
     """Return a message on one line, without the folder of a file and long lists of numbers."""
-    message = re.sub(r"(?<![\w.])/[\w./-]*/(?=[\w-]+\.?)", "", " ".join(message.split()))
+    message = re.sub(r"(?<![\w.])([A-Za-z]:)?[/\\][\w./\\~-]*[/\\]", "", " ".join(message.split()))
     message = re.sub(r"\[[^\]]{60,}\]", "[…]", message)
     return message if len(message) <= _LONGEST else message[: _LONGEST - 2] + " …"
 

@@ -12,7 +12,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import heatsketch as hs
-from bad_inputs import facts, inputs
+from bad_inputs import facts, files, inputs, messages
 from bad_inputs.cases import Case, Seen, called
 
 PAGE = Path(__file__).parents[2] / "docs" / "bad-inputs.md"
@@ -28,6 +28,11 @@ TABLES: dict[str, tuple[Callable[[Any], Any], dict[str, Case]]] = {
     "parameters": (inputs.fitted_with, inputs.BAD_PARAMETERS),
     "affinities": (hs.Diffusion.from_affinity, inputs.BAD_AFFINITIES),
     "given affinities": (called, facts.GIVEN),
+    "neighbours": (called, messages.NEIGHBORS),
+    "mixtures": (called, messages.MIXTURES),
+    "tables": (called, files.TABLES),
+    "models": (called, files.MODELS),
+    "outputs": (called, files.OUTPUTS),
 }
 
 

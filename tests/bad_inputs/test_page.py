@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bad_inputs.cases import called
-from bad_inputs.page import PAGE, TABLE, TABLES, code, filled, rows
+from bad_inputs.page import PAGE, TABLE, TABLES, code, rows
 
 CALLS = [
     pytest.param(case, id=f"{name}: {key}")
@@ -41,8 +41,3 @@ def test_the_page_has_the_rows_of_the_cases(name):
 
 def test_every_table_of_the_page_has_cases():
     assert set(WRITTEN) == set(TABLES)
-
-
-def test_a_page_that_is_up_to_date_stays_as_it_is():
-    text = PAGE.read_text(encoding="utf-8")
-    assert TABLE.sub("", filled(text)) == TABLE.sub("", text)

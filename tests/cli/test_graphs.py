@@ -1,6 +1,7 @@
 """heatsketch embed --graph: what it reads, writes and refuses."""
 
 import gzip
+import sys
 
 import networkx as nx
 import numpy as np
@@ -143,6 +144,17 @@ def text(lines, name="e.csv"):
     return write
 
 
+def square_not(folder):
+    np.save(folder / "g.npy", np.ones((3, 4)))
+    return folder / "g.npy"
+
+
+def named_by_fractions(folder):
+    names = {"from": [0.5, 1.5], "to": [1.5, 2.5]}
+    pyarrow.parquet.write_table(pa.table(names), folder / "e.parquet")
+    return folder / "e.parquet"
+
+
 MTX = "%%MatrixMarket matrix coordinate real general\n"
 
 
@@ -165,10 +177,22 @@ MTX = "%%MatrixMarket matrix coordinate real general\n"
         (text(f"{MTX}900000000000 900000000000 1\n1 2 5\n", "g.mtx"), "would unpack"),
         (text(f"{MTX}12 12 2\\n1 1 8.6\\0\\0\\0\\n1 2 9\\n", "g.mtx"), "cannot be read"),
         (text(f"{MTX}2 2 1\n1 2 -5\n", "g.mtx"), "Negative values"),
+        (
+            text("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1 1\n", "g.mtx"),
+            "holds complex numbers; a graph has real weights",
+        ),
+        (square_not, "holds a table (3, 4); a graph is a matrix (n, n)"),
+        (
+            named_by_fractions,
+            "e.parquet are named by floating-point numbers; store integers or text",
+        ),
         (text("x", "g.gml"), "is not a file of a graph; choose from .csv"),
     ],
 )
-def test_what_is_refused(write, message, tmp_path, capsys):
+@pytest.mark.parametrize("process", ["child", "here"])
+def test_what_is_refused(write, message, process, tmp_path, capsys, monkeypatch):
+    if process == "here":  # as in a program without an interpreter
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
     path = write(tmp_path)
     assert main(["embed", str(path), "--graph", "-o", str(tmp_path / "o.npz")]) == 1
     assert message in capsys.readouterr().err

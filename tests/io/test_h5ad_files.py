@@ -1,5 +1,7 @@
 """AnnData files: points, keys, copies, and what is refused."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,6 +10,13 @@ from heatsketch import io
 from problems.tables import saved
 
 h5py = pytest.importorskip("h5py")
+
+
+@pytest.fixture(autouse=True, params=["child", "here"])
+def process(request, monkeypatch):
+    """Read in a process of its own, and in this one, as a program without an interpreter does."""
+    if request.param == "here":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
 
 
 # AnnData
@@ -163,9 +172,37 @@ def wild(file):
     file["X/indices"][...] = [0, 10**6, 1]
 
 
+def other_length(file):
+    del file["obs/depth"]
+    file["obs/depth"] = [1.0, 2.0]
+
+
+def no_values(file):
+    del file["X"]
+    file.create_dataset("X", data=h5py.Empty("f8"))
+
+
+def packed_by_a_filter_that_is_missing(file):
+    del file["X"]
+    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plan.set_chunk((3, 2))
+    plan.set_filter(32_100, h5py.h5z.FLAG_OPTIONAL, ())  # of the numbers that are not registered
+    space = h5py.h5s.create_simple((3, 2))
+    h5py.h5d.create(file.id, b"X", h5py.h5t.NATIVE_DOUBLE, space, plan)
+
+
+def chunks_beyond_the_file(file):
+    del file["X"]
+    file.create_dataset("X", (3, 10**5), "i1", chunks=(1, 1))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        (other_length, "is damaged: X does not fit depth"),
+        (no_values, "X in .* is not an array; choose another key"),
+        (packed_by_a_filter_that_is_missing, "compressed by the filter 32100, .*save it with gzip"),
+        (chunks_beyond_the_file, "claims 300,000 chunks in 0 bytes; save it uncompressed"),
         (bad_codes, "codes that no category"),
         (huge, "would unpack"),
         (wild, "damaged sparse matrix"),
@@ -180,6 +217,13 @@ def wild(file):
 def test_damaged_h5ad_is_explained(cells, change, words):
     with pytest.raises(ValueError, match=words):
         io.read_table(hostile(cells, change))
+
+
+def test_a_copy_has_the_points_of_the_file(cells, tmp_path):
+    gap = hostile(cells, lambda file: file["obsm/X_pca"].__setitem__((0, 0), np.nan))
+    table = io.read_table(gap, key="X_pca", missing="drop")
+    with pytest.raises(ValueError, match=r"\.h5ad has 3 points but the embedding 2 rows"):
+        io.write_table(tmp_path / "out.h5ad", np.eye(2), ["a", "b"], table)
 
 
 def test_no_hdf5_is_explained(tmp_path):

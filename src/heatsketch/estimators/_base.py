@@ -376,7 +376,7 @@ class DiffusionEstimator(Embedder):
             rows[tile] = block / product[tile, -1:] if markov else block
             finite = finite and bool(np.isfinite(rows[tile]).all())
         if not finite:
-            raise CertificateError("The embedding is not finite: the affinity is out of range.")
+            raise CertificateError("The embedding is not finite; pass affinities in range.")
         return rows
 
     def __sklearn_tags__(self) -> Any:

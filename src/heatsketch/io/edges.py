@@ -197,7 +197,7 @@ def _numbered(tail: Any, head: Any, path: Path) -> tuple[Array, Array]:
     m = len(tail)
     if m == 0:
         raise ValueError(f"{path} has no edges; pass an edge list with at least one.")
-    both = pa.concat_arrays([_as_names(tail), _as_names(head)])
+    both = pa.concat_arrays([_as_names(column, path) for column in (tail, head)])
     encoded = both.dictionary_encode(null_encoding="encode")
     names = encoded.dictionary.to_pylist()
     numbers = encoded.indices.to_numpy().astype(np.int64).reshape(2, m)
@@ -207,7 +207,7 @@ def _numbered(tail: Any, head: Any, path: Path) -> tuple[Array, Array]:
     return numbers, objects(names)
 
 
-def _as_names(column: Any) -> Any:
+def _as_names(column: Any, path: Path) -> Any:
     import pyarrow as pa
 
     types = pa.types
@@ -216,7 +216,9 @@ def _as_names(column: Any) -> Any:
     if types.is_integer(column.type):
         return column.cast(pa.int64()).cast(pa.string())
     if types.is_floating(column.type):
-        raise ValueError("nodes are named by floating-point numbers; store integers or text.")
+        raise ValueError(
+            f"the nodes of {path} are named by floating-point numbers; store integers or text."
+        )
     return column.cast(pa.string())
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
+from scipy import sparse
 
 from heatsketch._checks import check_points, name_rows
 from heatsketch._typing import Array
@@ -152,11 +153,15 @@ class GivenRows:
 
     def __call__(self, rows: Any) -> Any:
         """Return the affinities to the vertices, checked."""
-        sums = np.asarray(rows.sum(axis=1)).ravel()
-        if rows.min() < 0 or not (sums > 0).all():
+        with np.errstate(over="ignore"):
+            sums = np.asarray(rows.sum(axis=1)).ravel()
+        least = rows.min(axis=1)
+        least = np.asarray(least.todense() if sparse.issparse(least) else least).ravel()
+        bad = np.flatnonzero((least < 0) | ~(sums > 0) | np.isinf(sums))
+        if len(bad):
             raise ValueError(
-                "Affinities of new points must be non-negative with positive row sums (bad rows: "
-                f"{name_rows(np.flatnonzero(~(sums > 0)))}); leave these points out."
+                "Affinities of new points must be non-negative with positive, finite row sums (bad "
+                f"rows: {name_rows(bad)}); leave these points out."
             )
         self.left_out.warn(_logarithm(sums))
         return rows if self.inputs is None else rows[:, self.inputs]
