@@ -22,6 +22,7 @@ from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, needs_labels
 from heatsketch.reports.facts import collect
 from heatsketch.reports.writer import SUFFIXES, Report
+from heatsketch.spectral.found_once import found_once
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -40,6 +41,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     return command
 
 
+@found_once()
 def run(args: argparse.Namespace) -> None:
     """Embed the points, collect the facts, write the page, print what `embed` prints."""
     options = method_options(args)

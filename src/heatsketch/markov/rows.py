@@ -16,6 +16,7 @@ from heatsketch.spectral.apply import Block, apply
 from heatsketch.spectral.chebyshev import spectrum_ends
 from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.found_once import kept
 
 Eigenpairs = tuple[Array, Array]  # values (r,) and vectors (n, r)
 
@@ -23,6 +24,7 @@ N_LEADING = 64  # eigenpairs: those that count at long times
 _TOLERANCE = 1e-4  # of their residuals
 
 
+@kept
 def leading_pairs(A: Deflated, count: int) -> Eigenpairs:
     """Return the leading eigenpairs, the same at every call."""
     found = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)

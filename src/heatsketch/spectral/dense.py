@@ -10,6 +10,7 @@ from scipy.linalg import eigh as dense_eigh
 from heatsketch._blas import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator, as_deflated
+from heatsketch.spectral.found_once import kept
 
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
 _DENSE_RESCUE_LIMIT = 4096  # points up to which the dense matrix is the way out
@@ -32,6 +33,7 @@ def products_like_dense(n: int, block: int) -> int:
     return max(300, n**2 // (200 * block)) if n <= _DENSE_RESCUE_LIMIT else sys.maxsize
 
 
+@kept
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     """Return all eigenvalues, ascending, and eigenvectors; of a deflated operator, the others'."""
@@ -40,6 +42,7 @@ def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     return values[deflated:], vectors[:, deflated:]
 
 
+@kept
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenvalues(A: Operator) -> Array:
     """Return all eigenvalues, ascending; half the cost of `all_eigenpairs`."""

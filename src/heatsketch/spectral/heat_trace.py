@@ -15,7 +15,7 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
 from heatsketch.operators.base import Operator, as_deflated, first_inputs
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
-from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.dense import all_eigenvalues
 from heatsketch.spectral.eigenpairs import Spectrum, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
 from heatsketch.spectral.traces import (
@@ -147,7 +147,7 @@ def heat_trace(
     functions = [_HeatMoment(c * t, j) for t in times for j, c in _MOMENTS]
     known, rest = np.empty(0), None
     if operator.n <= SPECTRAL_LIMIT:
-        known = all_eigenpairs(operator)[0]
+        known = all_eigenvalues(operator)
     else:
         known, vectors = _known_pairs(operator, spectrum, numbering.vertex)
         if vectors.shape[1] < operator.n - operator.V.shape[1]:

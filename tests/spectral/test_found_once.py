@@ -1,0 +1,78 @@
+"""What is found once is what would be found again, and only within the block."""
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch import cli
+from heatsketch.markov import rows
+from heatsketch.markov.rows import leading_pairs
+from heatsketch.operators import Deflated, Dense
+from heatsketch.spectral import dense
+from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.found_once import found_once
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Count the eigenproblems that are solved with vectors, dense and iterated."""
+    calls = []
+
+    def counting(module, name):
+        solve = getattr(module, name)
+
+        def counted_solve(*args, **kwargs):
+            if not kwargs.get("eigvals_only"):
+                calls.append(name)
+            return solve(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, counted_solve)
+
+    counting(dense, "dense_eigh")
+    counting(rows, "eigh")
+    return calls
+
+
+@pytest.fixture
+def operator():
+    X, _ = hs.datasets.circle(50, rng=0)
+    return hs.diffusion(X)
+
+
+def test_outside_of_the_block_nothing_is_kept(operator, counted):
+    for _ in range(2):
+        all_eigenpairs(operator.deflated())
+    assert len(counted) == 2
+
+
+def test_within_the_block_one_answer_for_the_same_operator(operator, counted):
+    with found_once():
+        first = all_eigenpairs(operator.deflated())
+        with found_once():  # the outer block keeps it
+            again = all_eigenpairs(operator.deflated())
+        assert again is first
+    assert len(counted) == 1
+    for found, expected in zip(all_eigenpairs(operator.deflated()), first, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert len(counted) == 2
+
+
+def test_other_operators_directions_and_counts_are_not_the_same(operator, counted):
+    A = operator.deflated()
+    other = Dense(np.diag(np.arange(50.0)))
+    with found_once():
+        values = [all_eigenpairs(B)[0] for B in (A, A.A, other, Deflated(other, np.eye(50)[:, :2]))]
+        pairs = [leading_pairs(A, count)[0] for count in (3, 5, 3)]
+    assert [len(v) for v in values] == [49, 50, 50, 48]
+    assert values[0][-1] < 1 - 1e-3 < values[1][-1]
+    assert [len(v) for v in pairs] == [3, 5, 3]
+    assert counted.count("eigh") == 2
+
+
+@pytest.mark.parametrize(("n", "solver"), [(300, "dense_eigh"), (2_100, "eigh")])
+def test_a_report_finds_its_eigenpairs_once(n, solver, counted, tmp_path):
+    rng = np.random.default_rng(0)
+    data = tmp_path / "points.csv"
+    np.savetxt(data, rng.normal(size=(n, 3)), delimiter=",", header="a,b,c", comments="")
+    cli.main(["report", str(data), "-o", str(tmp_path / "page.html"), "--quiet"])
+    assert counted.count(solver) == 1
