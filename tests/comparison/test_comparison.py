@@ -248,12 +248,13 @@ def test_what_cannot_be_run_is_said_at_once(methods, labels, text):
 
 
 def test_all_is_what_fits():
-    assert set(DEFAULT_METHODS) <= set(fitting(1600, 3)) <= set(ESTIMATORS)
+    assert set(DEFAULT_METHODS) <= set(fitting(1600)) <= set(ESTIMATORS)
     supervised = {name for name, make in ESTIMATORS.items() if needs_labels(make())}
     assert supervised == {"fisher-discriminant", "multiple-discriminant"}
-    assert not supervised & set(fitting(1600, 3))
-    assert set(fitting(1600, 3, 2)) == set(ESTIMATORS)
-    assert "mixture-diffusion" not in fitting(1600, 784)
+    assert not supervised & set(fitting(1600))
+    assert set(fitting(1600, 2)) == set(ESTIMATORS)
+    assert {"isomap", "sne", "mixture-diffusion"} <= set(fitting(10_000))
+    assert set(fitting(10_000)) - set(fitting(10**6)) == {"isomap", "sne", "tsne"}
 
 
 @pytest.mark.skipif(np.isnan(resident()), reason="the system does not say")

@@ -29,7 +29,6 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
 
 # Beyond this number of points the methods take many minutes or many gigabytes.
 _MAX_POINTS = {"metric-mds": 3_000, "isomap": 12_000, "sne": 12_000, "tsne": 200_000}
-_MAX_FEATURES = {"mixture-diffusion": 30}  # the parameters of a Gaussian grow with its square
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, Any]:
@@ -42,8 +41,8 @@ def needs_labels(estimator: Any) -> bool:
     return bool(get_tags(estimator).target_tags.required)
 
 
-def fitting(n: int, d: int, n_classes: int = 0) -> list[str]:
-    """Return the methods that embed n points of d features within minutes.
+def fitting(n: int, n_classes: int = 0) -> list[str]:
+    """Return the methods that embed n points within minutes.
 
     Methods that need labels are among them for at least two classes, Fisher's discriminant for
     exactly two.
@@ -51,14 +50,13 @@ def fitting(n: int, d: int, n_classes: int = 0) -> list[str]:
     Examples
     --------
     >>> from heatsketch.comparison.methods import fitting
-    >>> "isomap" in fitting(1600, 3), "isomap" in fitting(10**6, 3)
+    >>> "isomap" in fitting(1600), "isomap" in fitting(10**6)
     (True, False)
     """
     return [
         name
         for name, make in ESTIMATORS.items()
         if n <= _MAX_POINTS.get(name, n)
-        and d <= _MAX_FEATURES.get(name, d)
         and (n_classes >= 2 or not needs_labels(make()))
         and (n_classes == 2 or name != "fisher-discriminant")
     ]

@@ -158,7 +158,7 @@ def _estimators(
     """Return the estimators by name, made and checked before any of them is run."""
     n_classes = 0 if codes is None else int(codes.max()) + 1
     if isinstance(methods, str):
-        methods = fitting(*shape, n_classes) if methods == "all" else [methods]
+        methods = fitting(shape[0], n_classes) if methods == "all" else [methods]
     if not isinstance(methods, Mapping):
         methods = _named([methods] if hasattr(methods, "fit_transform") else methods)
     if not methods:
