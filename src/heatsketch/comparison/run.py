@@ -103,7 +103,7 @@ def compare(
     codes = None if labels is None else _codes(labels, X.shape[0])
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
     time = checked_time(time)
-    estimators = _estimators(methods, X.shape, codes, options, random_state)
+    estimators = _estimators(methods, X.shape[0], codes, options, random_state)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
     large = X.shape[0] > _LARGE_DATA_POINTS
     sample = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
@@ -150,7 +150,7 @@ def _codes(labels: Any, n: int) -> Array | None:
 
 def _estimators(
     methods: Any,
-    shape: tuple[int, int],
+    n: int,
     codes: Array | None,
     options: dict[str, Any],
     random_state: int,
@@ -158,7 +158,7 @@ def _estimators(
     """Return the estimators by name, made and checked before any of them is run."""
     n_classes = 0 if codes is None else int(codes.max()) + 1
     if isinstance(methods, str):
-        methods = fitting(shape[0], n_classes) if methods == "all" else [methods]
+        methods = fitting(n, n_classes) if methods == "all" else [methods]
     if not isinstance(methods, Mapping):
         methods = _named([methods] if hasattr(methods, "fit_transform") else methods)
     if not methods:
