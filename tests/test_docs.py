@@ -2,20 +2,29 @@
 
 import importlib
 import re
+import shlex
 import types
 from pathlib import Path
 
 import pytest
 
+from heatsketch.cli import _parser
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("explanation/*.md")])
-WITH_CODE = [
-    page
+# Code that readers see, and what it needs or promises, in comments that they do not.
+CODE = re.compile(r"^(?:```|<!-- )python\n(.*?)^(?:```|-->)$", re.DOTALL | re.MULTILINE)
+WITH_CODE = [page for page in PAGES if CODE.search(page.read_text("utf-8"))]
+COMMANDS = {
+    line.strip(): None
     for page in PAGES
-    if (page.parent != DOCS or page.stem == "methods") and "```python" in page.read_text("utf-8")
-]
-QUICK = {"diffusion-distance", "sketch"}
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("heatsketch ")
+}
+QUICK = {"density", "diffusion-distance", "million-points", "sketch", "uncertainty"}
+PEERS = {"scanpy", "umap", "phate", "pydiffmap"}  # installed where the benchmarks run
 ROOMS = "anndata classical comparison datasets distributed experiments io metrics mixture plot "
 ROOMS += "uncertainty"
 PUBLIC = ("heatsketch", *(f"heatsketch.{room}" for room in ROOMS.split()))
@@ -59,10 +68,22 @@ def slow_unless_quick(page):
 
 
 @pytest.mark.parametrize("page", [slow_unless_quick(page) for page in WITH_CODE])
-def test_code_of_a_page_runs_from_top_to_bottom(page, capsys):
+def test_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     names = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(block, names)
+    try:
+        for block in CODE.findall(page.read_text(encoding="utf-8")):
+            exec(block, names)
+    except ModuleNotFoundError as missing:
+        if missing.name not in PEERS:
+            raise
+        pytest.skip(f"{missing.name} is not installed")
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_of_the_pages_are_understood(line):
+    words = shlex.split(line, comments=True)[1:]
+    assert "--version" in words or callable(_parser(words).parse_args(words).run)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
