@@ -1,0 +1,174 @@
+"""The tables "from there to here": both columns run, and do what the page says."""
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn.manifold
+import sklearn.random_projection
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import heatsketch as hs
+from heatsketch.neighbors import NeighborIndex
+
+DOCS = Path(__file__).parents[1] / "docs"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # what peers warn of on few points
+]
+SIDES = {"there": 0, "here": 1}
+
+
+def table_of(page, title=None):
+    """Return the code in the left and in the right column of each row of a table."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    if title:
+        text = text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (?!---)(.*?) \| (.*?) \|", text, re.MULTILINE)[1:]
+    return [tuple(re.findall(r"`([^`]*)`", cell) for cell in row) for row in rows]
+
+
+class Side:
+    """One column: names that it may use, and the call whose parameters it names."""
+
+    def __init__(self, make, **names):
+        self.make, self.names = make, names
+
+    def parameters(self, words):
+        """Return the parameters of a cell such as `knn=5`, or None if it is something else."""
+        if re.match(r"\w+=.", words):
+            return eval(f"dict({words})", self.names)
+        return {words: None} if re.fullmatch(r"[a-z_]+=?", words) else None
+
+    def run(self, cell):
+        """Run a cell: a call is made; parameters are known, and those with a value fitted."""
+        for words in cell:
+            known = inspect.signature(self.make).parameters
+            given = self.parameters(words.rstrip("="))
+            if given is None:
+                value = eval(words, self.names)
+                assert not isinstance(value, np.ndarray) or np.isfinite(value).all()
+            elif given.keys() <= known.keys() and None not in given.values():
+                self.make(**given).fit(self.names["X"])
+            else:
+                assert given.keys() <= known.keys()
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X = hs.datasets.digits()[0][:400]
+    return {"X": X, "X_new": X[:5] + 0.5, "e": 100.0}
+
+
+def here(make, digits, **more):
+    model = hs.HeatEmbedding(random_state=0).fit(digits["X"])
+    return Side(make, hs=hs, model=model, NeighborIndex=NeighborIndex, **digits, **more)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_umap(digits, side):
+    if side == "there":
+        umap = pytest.importorskip("umap")
+        X = digits["X"]
+        near = umap.umap_.nearest_neighbors(X, 15, "euclidean", None, False, 0)
+        reducer = umap.UMAP(random_state=0).fit(X)
+        found = Side(umap.UMAP, umap=umap, reducer=reducer, knn=near, **digits)
+        assert inspect.signature(umap.UMAP).parameters["n_neighbors"].default == 15
+        assert near[0][0, 0] == 0  # the point itself is counted
+    else:
+        found = here(hs.HeatEmbedding, digits)
+        assert inspect.signature(hs.HeatEmbedding).parameters["n_neighbors"].default == 15
+        for metric in ("correlation", "euclidean"):
+            hs.HeatEmbedding(metric=metric).fit(digits["X"])
+    for row in table_of("howto/from-other-libraries.md", "umap-learn"):
+        found.run(row[SIDES[side]])
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_phate(digits, side):
+    if side == "there":
+        phate = pytest.importorskip("phate")
+        op = phate.PHATE(random_state=0, verbose=0)
+        op.fit_transform(digits["X"])
+        found = Side(phate.PHATE, phate=phate, phate_op=op, **digits)
+    else:
+        found = here(hs.HeatEmbedding, digits)
+    for row in table_of("howto/from-other-libraries.md", "PHATE"):
+        found.run(row[SIDES[side]])
+    if side == "there":  # the page names defaults
+        rows = table_of("howto/from-other-libraries.md", "PHATE")
+        given = [found.parameters(words) for left, _ in rows for words in left]
+        named = {k: v for one in given if one for k, v in one.items()}
+        known = inspect.signature(phate.PHATE).parameters
+        assert len(named) == 5
+        assert {name: known[name].default for name in named} == named
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_pydiffmap(digits, side):
+    if side == "there":
+        dm = pytest.importorskip("pydiffmap.diffusion_map")
+        mydmap = dm.DiffusionMap.from_sklearn(n_evecs=2, k=64, epsilon="bgh", alpha=1.0)
+        mydmap.fit_transform(digits["X"])
+        found = Side(dm.DiffusionMap.from_sklearn, dm=dm, mydmap=mydmap, **digits)
+    else:
+        model = hs.DiffusionMap(2, affinity="radius", epsilon="ksum", alpha=1).fit(digits["X"])
+        found = Side(hs.DiffusionMap, hs=hs, model=model, **digits)
+    for row in table_of("howto/from-other-libraries.md", "pydiffmap"):
+        found.run(row[SIDES[side]])
+
+
+def test_the_generator_of_pydiffmap_is_ours():
+    """The same kernel, the same walk: ε is four times as large, and what follows from it."""
+    dm = pytest.importorskip("pydiffmap.diffusion_map")
+    circle, _ = hs.datasets.circle(300, rng=0)
+    mydmap = dm.DiffusionMap.from_sklearn(n_evecs=2, k=300, epsilon=0.01, alpha=1.0)
+    Z = mydmap.fit_transform(circle)
+    model = hs.DiffusionMap(2, time=0, affinity="radius", epsilon=4 * 0.01, alpha=1).fit(circle)
+    np.testing.assert_allclose((model.eigenvalues_ - 1) / 0.01, mydmap.evals, rtol=1e-3)
+    np.testing.assert_allclose(Z * np.sqrt(-mydmap.evals), mydmap.evecs, rtol=1e-6)
+    for ours, theirs in zip(model.embedding_.T, mydmap.evecs.T, strict=True):
+        cosine = ours @ theirs / np.linalg.norm(ours) / np.linalg.norm(theirs)
+        assert abs(cosine) > 1 - 1e-3
+
+
+def test_scikit_learn(digits):
+    modules = vars(sklearn.manifold) | vars(sklearn.random_projection)
+    names = {"make_pipeline": make_pipeline, "StandardScaler": StandardScaler, **digits}
+    there = Side(sklearn.manifold.TSNE, **modules, **names)
+    ours = Side(hs.HeatEmbedding, hs=hs, **names)
+    for left, right in table_of("howto/from-other-libraries.md", "scikit-learn"):
+        for words in left:
+            assert eval(words, there.names) is not None
+        for words in (w for w in right if "=" not in w):
+            assert eval(words, ours.names) is not None
+    for name in ("Isomap", "LocallyLinearEmbedding", "TSNE"):
+        assert hasattr(hs.classical, name)
+
+
+@pytest.fixture
+def cells():
+    """Return the 700 cells that ship inside scanpy, with neighbours and a root."""
+    sc = pytest.importorskip("scanpy")
+    adata = sc.datasets.pbmc68k_reduced()
+    sc.pp.neighbors(adata)
+    sc.tl.diffmap(adata)
+    adata.uns["iroot"] = 0
+    return sc, adata
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_scanpy(cells, side):
+    sc, adata = cells
+    for row in table_of("anndata.md"):
+        eval(row[SIDES[side]][0], {"sc": sc, "hs": hs, "adata": adata})
+    if side == "here":
+        sc.tl.diffmap(adata)  # of the neighbours that the first row has put there
+        assert {"X_heat", "X_diffusion_map", "X_heat_sketch"} <= set(adata.obsm)
+        theirs, ours = adata.obsm["X_diffmap"][:, 1:], adata.obsm["X_diffusion_map"]
+        for a, b in zip(theirs.T, ours.T, strict=False):
+            assert abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) > 1 - 1e-5
+        assert "heat_pseudotime" in adata.obs
