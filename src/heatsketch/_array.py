@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,18 @@ def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = R
 
 
 _inside = threading.local()  # whether this thread works on a tile, whose own tiles it then runs
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Let work on tiles and BLAS take this thread alone, where others work beside it."""
+    outside = getattr(_inside, "tile", False)
+    _inside.tile = True
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _inside.tile = outside
 
 
 def _in_turn(work: Callable[[slice], None], tiles: list[slice]) -> Generator[int, None, None]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.distributed import embed, fit, stream
+from heatsketch.distributed import embed, fit, mapping
 from heatsketch.distributed.sample import Sample, half_discrepancy
 from heatsketch.io.reading import Reading
 from heatsketch.io.sources import open_blocks
@@ -191,7 +191,7 @@ def test_a_run_that_stopped_goes_on_to_the_same_bytes(name, tmp_path, monkeypatc
     whole, broken = tmp_path / f"whole-{name}", tmp_path / name
     options = {"fit_points": SAMPLE, "block_rows": ROWS}
     embed(source, whole, SKETCH, **options)
-    mapped = stream._transformed
+    mapped = mapping._transformed
 
     def interrupted(*args):
         calls.append(args)
@@ -199,7 +199,7 @@ def test_a_run_that_stopped_goes_on_to_the_same_bytes(name, tmp_path, monkeypatc
             raise Break
         return mapped(*args)
 
-    monkeypatch.setattr(stream, "_transformed", interrupted)
+    monkeypatch.setattr(mapping, "_transformed", interrupted)
     with pytest.raises(Break):
         embed(source, broken, SKETCH, **options)
     assert not broken.exists()
@@ -218,11 +218,11 @@ def test_another_run_is_not_gone_on_with(tmp_path, monkeypatch):
     def stop(*_):
         raise Break
 
-    mapped = stream._transformed
-    monkeypatch.setattr(stream, "_transformed", stop)
+    mapped = mapping._transformed
+    monkeypatch.setattr(mapping, "_transformed", stop)
     with pytest.raises(Break):
         embed(source, out, SKETCH, fit_points=SAMPLE)
-    monkeypatch.setattr(stream, "_transformed", mapped)
+    monkeypatch.setattr(mapping, "_transformed", mapped)
     with pytest.raises(ValueError, match="time was 8, is 4"):
         embed(source, out, hs.HeatSketch(3, time=4, random_state=0), fit_points=SAMPLE, resume=True)
     with pytest.raises(ValueError, match="fit_points was 300, is 301"):

@@ -22,7 +22,7 @@ def say(text: str) -> None:
 
 def describe(error: Exception) -> str:
     """Return an error in one line, with its type if that is unexpected."""
-    text = " ".join(str(error).split())
+    text = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
     if isinstance(error, MemoryError):
         return f"out of memory; {text or 'use fewer points or --affinity knn'}"
     if isinstance(error, _EXPECTED_ERRORS) and text:

@@ -32,22 +32,27 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--fit-points", type=integer_from(LEAST_POINTS), metavar="N", help=fitted)
     resume = "go on with such a run that was killed, from the folder OUTPUT.partial"
     command.add_argument("--resume", action="store_true", help=resume)
+    workers = "map the blocks by workers of Dask: local:N starts N processes on this machine; or "
+    workers += "the address of a scheduler (tcp://HOST:PORT) whose workers share the folders of "
+    workers += "INPUT and OUTPUT"
+    command.add_argument("--cluster", metavar="CLUSTER", help=workers)
 
 
 def takes(args: argparse.Namespace, options: dict[str, Any]) -> bool:
     """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
     path = Path(args.input)
-    is_folder, asked = bool(parts_of(path)), args.fit_points is not None or args.resume
+    named = {"resume": args.resume, "cluster": args.cluster, "fit-points": args.fit_points}
+    asked = [name for name, value in named.items() if value]
+    is_folder = bool(parts_of(path))
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
     if not able or args.graph is not None or "precomputed" in options.values():
         if asked:
-            name = "resume" if args.resume else "fit-points"
             kinds = ", ".join(BLOCK_FORMATS)
             args.usage_error(
-                f"--{name} is for points in {kinds} or a folder of parts; leave it out"
+                f"--{asked[0]} is for points in {kinds} or a folder of parts; leave it out"
             )
         return False
-    if is_folder or args.resume:
+    if is_folder or args.resume or args.cluster:
         return True
     if asked:
         return open_blocks(path, _how(args)).n > args.fit_points
@@ -93,6 +98,7 @@ def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
             resume=args.resume,
             force=args.force,
             model=args.save_model,
+            cluster=args.cluster,
             **reading(args),
         )
     d = done.estimator.n_features_in_

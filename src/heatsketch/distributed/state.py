@@ -12,7 +12,7 @@ from typing import Any
 from heatsketch.io.files import DRAFT, write_atomically
 from heatsketch.io.metadata import encoded
 
-_TOLD, _FITTED, _WHOLE = "run.json", "fitted.json", "whole.json"
+_TOLD, _FITTED, _WHOLE, _TOKEN = "run.json", "fitted.json", "whole.json", "token.json"
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,17 @@ class State:
         return self.folder / f"whole{suffix}"
 
     def keep_part(self, number: int, write: Callable[[Path], object]) -> None:
-        """Keep a block."""
-        write_atomically(self.part(number), write)
+        """Keep a block; one that two workers map has the same bytes twice."""
+        write_atomically(self.part(number), write, force=True)
+
+    @property
+    def token(self) -> str | None:
+        """What workers find here if they see this folder, of this run."""
+        return (self._read(_TOKEN) or {}).get("token")
+
+    def keep_token(self, token: str) -> None:
+        """Let workers find this."""
+        self._write(_TOKEN, {"token": token})
 
     @property
     def is_whole(self) -> bool:

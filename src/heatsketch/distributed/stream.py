@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 import shutil
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,20 +13,20 @@ from sklearn.base import clone
 
 from heatsketch import memory
 from heatsketch._checks import check_number, logger
-from heatsketch._progress import Stage
-from heatsketch._typing import Array
 from heatsketch._version import __version__
-from heatsketch.distributed.output import assemble, check_output, writer_of
+from heatsketch.distributed.cluster import connect
+from heatsketch.distributed.mapping import Mapping, here, stored
+from heatsketch.distributed.output import assemble, check_output
 from heatsketch.distributed.sample import Sample, gather, half_discrepancy
 from heatsketch.distributed.state import State
+from heatsketch.distributed.tasks import Job, begin, by_workers
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, write_atomically
 from heatsketch.io.formats import suffix_of
-from heatsketch.io.models import read_facts, read_model, write_model
+from heatsketch.io.models import read_facts, write_model
 from heatsketch.io.reading import Reading
 from heatsketch.io.refine import Learned, reading_record, refined
 from heatsketch.io.sources import open_blocks
-from heatsketch.io.table import Table
 
 BLOCK_ROWS = 2**16
 LEAST_POINTS = 100  # of a sample
@@ -77,6 +75,7 @@ def embed(
     force: bool = False,
     model: str | Path | None = None,
     block_rows: int = BLOCK_ROWS,
+    cluster: Any = None,
     **reading: Any,
 ) -> Streamed:
     """Embed more points than memory holds: fit a sample, map all of them block by block.
@@ -110,6 +109,12 @@ def embed(
         Keep the fitted model in this file, too, for `load_model` and ``heatsketch transform``.
     block_rows : int, default 65,536
         Rows that are mapped at a time.
+    cluster : str or dask.distributed.Client, optional
+        Workers of Dask that map the blocks: "local:4" starts four processes on this machine, which
+        end with the run; or an address ("tcp://10.0.0.1:8786"), or a client. The output has the
+        same bytes. Every worker opens the source itself and writes into OUTPUT.partial, so that
+        both must be in folders that all workers share; the model is fitted here. A source that is
+        no file must then be a Dask array.
     **reading
         `key`, `features`, `exclude`, `label`, `ids`, `standardize` (by the sample) of
         `io.read_table`.
@@ -125,6 +130,12 @@ def embed(
         source, or other options, than those of the run that is resumed.
     FileExistsError
         The output exists, or a run that was not completed.
+    FileNotFoundError
+        A worker does not see the folder of the output, or the source, as this process does.
+    ChildProcessError
+        A block ended every worker that mapped it; the message names it.
+    ConnectionError
+        The cluster does not answer, or has ended; `resume` goes on.
 
     Notes
     -----
@@ -159,14 +170,17 @@ def embed(
     suffix = check_output(output, source, force=force, is_own=is_own)
     if model is not None:
         check_target(model, force=force)
-    state = State.begin(output, suffix, told, resume=resume, force=force)
-    try:
-        fitted, learned, facts = _fitted(points, estimator, fit_points, how, state, rows)
-    except BaseException:
-        if state.fitted is None:  # nothing to go on with
-            state.remove()
-        raise
-    _map(points, fitted, learned, how, state, rows)
+    with connect(cluster) as client:
+        state = State.begin(output, suffix, told, resume=resume, force=force)
+        try:
+            stamp = told["content"]["stamp"]
+            job = None if client is None else begin(client, source, stamp, how, state, rows)
+            fitted, learned, facts = _fitted(points, estimator, fit_points, how, state, rows)
+        except BaseException:
+            if state.fitted is None:  # nothing to go on with
+                state.remove()
+            raise
+        _map(Mapping(points, fitted, learned, how, state, rows), client, job, source)
     if points.stamp() != told["content"]["stamp"]:
         raise ValueError(f"{points.source} changed while it was read; begin again with force=True.")
     columns = [str(name) for name in fitted.get_feature_names_out()]
@@ -290,10 +304,7 @@ def _fitted(
     """Return the model, what was learned of the columns, and facts: those kept, if there are."""
     facts = state.fitted
     if facts is not None:
-        stored = read_model(state.model)
-        known = stored.reading
-        learned = Learned(tuple(known["columns"]), None, known["mean"], known["scale"])
-        return stored.model, learned, facts
+        return *stored(state), facts
     count, seed = size(points, estimator, fit_points), _seed(estimator)
     sample = Sample.draw(points.n, count, seed)
     logger.info("reading %s points, of which %s are fitted", f"{points.n:,}", f"{count:,}")
@@ -311,30 +322,9 @@ def _fitted(
     return model, table.learned, facts
 
 
-def _map(
-    points: Blocks, model: Any, learned: Learned, how: Reading, state: State, rows: int
-) -> None:
-    """Map the blocks that are not mapped yet."""
-    count = math.ceil(points.n / rows)
-    names = tuple(str(name) for name in model.get_feature_names_out())
-    first = next((i for i in range(count) if not state.part(i).exists()), count)
-    if first == count:
-        return
-    with Stage("mapping", points.n - first * rows, "points") as progress:
-        for number, raw in enumerate(points.tables(rows, first * rows), first):
-            if not state.part(number).exists():
-                table = refined(raw, how, learned)
-                Y = _transformed(model, table, number * rows)
-                state.keep_part(number, writer_of(state.suffix, Y, names, table))
-            progress.advance(raw.values.shape[0])
-
-
-def _transformed(model: Any, table: Table, start: int) -> Array:
-    """Map a block; warnings that name rows say from which row on they count."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        Y = np.asarray(model.transform(table.values))
-    for warning in caught:
-        text = f"from row {start:,} on: {warning.message}"
-        warnings.warn(text, warning.category, stacklevel=4)
-    return Y
+def _map(mapping: Mapping, client: Any, job: Job | None, source: Any) -> None:
+    """Map the blocks that are not mapped yet, here or by the workers of a client."""
+    if job is None:
+        here(mapping)
+    else:
+        by_workers(client, mapping, job, source)

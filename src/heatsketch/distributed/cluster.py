@@ -1,0 +1,140 @@
+"""Clients of Dask's workers, which are started here or found at an address."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from heatsketch._budget import limit_of
+
+LOCAL = "local:"
+_WAIT = 30  # seconds for the first worker at an address
+_LEAST_MEMORY = 1e9  # of a worker
+
+
+@contextmanager
+def connect(cluster: Any) -> Iterator[Any]:
+    """Yield the client of a cluster, which is the current one within the block.
+
+    Parameters
+    ----------
+    cluster : None, str or dask.distributed.Client
+        "local:4": four processes of one thread each, started on this machine, which listen on
+        127.0.0.1 alone and end with the block. An address: "tcp://10.0.0.1:8786". A client is left
+        open. None: nothing is started, and None is yielded.
+
+    Raises
+    ------
+    ImportError
+        Dask is not installed.
+    ValueError
+        `cluster` is something else.
+    ConnectionError
+        Nobody answers at the address, or there are no workers.
+    """
+    if cluster is None:
+        yield None
+        return
+    with _client(cluster) as client, client.as_current():
+        _wait_for_workers(client)
+        yield client
+
+
+def _client(cluster: Any) -> AbstractContextManager[Any]:
+    distributed = _distributed()
+    if isinstance(cluster, distributed.Client):
+        return nullcontext(cluster)
+    if isinstance(cluster, str):
+        count = cluster.removeprefix(LOCAL)
+        if cluster.startswith(LOCAL) and count.isdecimal() and int(count):
+            return _local(distributed, int(count))
+        if "://" in cluster:
+            return _at(distributed, cluster)
+    raise ValueError(
+        f"cluster={cluster!r} is unknown; pass 'local:4' for four processes on this machine, an "
+        "address such as 'tcp://10.0.0.1:8786', or a dask.distributed.Client."
+    )
+
+
+def _distributed() -> Any:
+    try:
+        return importlib.import_module("dask.distributed")
+    except ImportError as error:
+        raise ImportError('clusters need Dask; pip install "heatsketch[dask]"') from error
+
+
+@contextmanager
+def _local(distributed: Any, count: int) -> Iterator[Any]:
+    try:
+        cluster = distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # a port that no other has
+            memory_limit=max(limit_of(None) / count, _LEAST_MEMORY),
+            silence_logs=logging.ERROR,
+        )
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"{count} processes could not be started ({error}); if a script calls this, put the "
+            "call under: if __name__ == '__main__':"
+        ) from error
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+@contextmanager
+def _at(distributed: Any, address: str) -> Iterator[Any]:
+    try:
+        client = distributed.Client(address, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ConnectionError(
+            f"no scheduler of Dask answers at {address} ({error}); start one there (dask "
+            "scheduler), and workers."
+        ) from error
+    with client:
+        yield client
+
+
+def _wait_for_workers(client: Any) -> None:
+    try:
+        client.wait_for_workers(1, timeout=_WAIT)
+    except TimeoutError:
+        raise ConnectionError(
+            f"the cluster at {client.scheduler.address} has no workers; start some (dask worker)."
+        ) from None
+
+
+def results(futures: list[Any], name: Callable[[int], str]) -> Iterator[Any]:
+    """Yield the results of tasks as they are complete; the others are released at the end.
+
+    Raises
+    ------
+    ChildProcessError
+        A task has ended every worker that ran it: `name` says what the i-th one is.
+    ConnectionError
+        The scheduler has gone.
+    """
+    distributed = _distributed()
+    try:
+        for future in distributed.as_completed(futures):
+            yield future.result()
+    except distributed.KilledWorker as error:
+        failed = next(i for i, future in enumerate(futures) if future.status == "error")
+        raise ChildProcessError(
+            f"{name(failed)} ended {error.allowed_failures + 1} workers that ran it, the last at "
+            f"{error.last_worker.address}: too little memory, or a fault in a library; look into "
+            "the log of the worker."
+        ) from error
+    except distributed.CancelledError as error:
+        raise ConnectionError(
+            f"the tasks were cancelled, or the scheduler has ended ({error}); start it again."
+        ) from error
+    finally:
+        for future in futures:
+            future.release()
