@@ -1,42 +1,395 @@
 """Blocks mapped by workers of Dask: the same bytes, whatever becomes of the workers."""
 
+import contextlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.distributed import embed
+from heatsketch.distributed import embed, mapping, tasks
+from heatsketch.distributed.cluster import connect
+from heatsketch.distributed.state import State
 
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("dask.distributed")
+psutil = pytest.importorskip("psutil")
 
-N, D, SAMPLE, ROWS = 1500, 4, 300, 128
+N, D, SAMPLE, ROWS = 1500, 4, 300, 100
+BLOCKS = N // ROWS
 SKETCH = hs.HeatSketch(3, random_state=0)
 OPTIONS = {"fit_points": SAMPLE, "block_rows": ROWS}
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 
 
+def points():
+    """A curve and a cluster, in no order."""
+    rng = np.random.default_rng(5)
+    t = rng.uniform(0, 6, N)
+    X = np.stack([np.cos(t), np.sin(2 * t), t, 0 * t], axis=1) + 0.1 * rng.standard_normal((N, D))
+    X[rng.random(N) < 0.3] += [5, 0, 0, 3]
+    return X.astype(np.float32)
+
+
 @pytest.fixture(scope="module")
 def client():
-    from heatsketch.distributed.cluster import connect
-
     with connect("local:2") as client:
         yield client
 
 
 @pytest.fixture
 def source(tmp_path):
-    """A curve and a cluster in a file, in no order."""
-    rng = np.random.default_rng(5)
-    t = rng.uniform(0, 6, N)
-    X = np.stack([np.cos(t), np.sin(2 * t), t, 0 * t], axis=1) + 0.1 * rng.standard_normal((N, D))
-    X[rng.random(N) < 0.3] += [5, 0, 0, 3]
-    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    np.save(tmp_path / "x.npy", points())
     return tmp_path / "x.npy"
 
 
-@pytest.mark.parametrize("rows", [N, N // 2 - 1, 128, 1499 // 7, N - 1])
-def test_bytes_are_those_of_one_process(rows, client, source, tmp_path):
-    options = {"fit_points": SAMPLE, "block_rows": rows}
-    outputs = [tmp_path / "one.npy", tmp_path / "two.npy"]
-    for out, cluster in zip(outputs, (None, client), strict=True):
-        embed(source, out, SKETCH, cluster=cluster, **options)
-    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The bytes that one process writes."""
+    folder = tmp_path_factory.mktemp("one")
+    np.save(folder / "x.npy", points())
+    return embed(folder / "x.npy", folder / "out.npy", SKETCH, **OPTIONS).output.read_bytes()
+
+
+def spoil(client, before):
+    """Let every worker, also those to come, call before(mapping, number) ahead of each block."""
+
+    class Spoil(distributed.WorkerPlugin):
+        name = "spoil"
+
+        def setup(self, worker):
+            from heatsketch.distributed.mapping import Mapping
+
+            kept = self.kept = Mapping.keep_block
+
+            def keep_block(own, number, raw):
+                before(own, number)
+                return kept(own, number, raw)
+
+            Mapping.keep_block = keep_block
+
+        def teardown(self, worker):
+            from heatsketch.distributed.mapping import Mapping
+
+            Mapping.keep_block = self.kept
+
+    client.register_plugin(Spoil())
+
+
+@contextlib.contextmanager
+def spoilt(client, before):
+    spoil(client, before)
+    yield
+    client.unregister_worker_plugin("spoil")
+
+
+@contextlib.contextmanager
+def own_cluster(failures=3):
+    """Start two workers of a test; a task may end so many of them, and one more."""
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": failures}),
+        connect("local:2") as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def mapped(monkeypatch):
+    """The numbers of the blocks that this process has mapped."""
+    numbers, keep = [], mapping.Mapping.keep_block
+
+    def keep_block(own, number, raw):
+        numbers.append(number)
+        return keep(own, number, raw)
+
+    monkeypatch.setattr(mapping.Mapping, "keep_block", keep_block)
+    return numbers
+
+
+@pytest.mark.parametrize("rows", [N, N // 2 - 1, 128, 214, N - 1])
+def test_bytes_are_those_of_one_process_whatever_the_blocks(rows, client, source, tmp_path):
+    done = [
+        embed(source, tmp_path / name, SKETCH, cluster=cluster, fit_points=SAMPLE, block_rows=rows)
+        for name, cluster in (("one.npy", None), ("two.npy", client))
+    ]
+    assert done[0].output.read_bytes() == done[1].output.read_bytes()
+    assert done[0].describe() == done[1].describe()
+    assert not State.of(done[1].output).folder.exists()
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out"])
+def test_other_outputs_are_the_same(name, client, source, tmp_path):
+    pytest.importorskip("pyarrow")
+    one, two = tmp_path / f"one-{name}", tmp_path / f"two-{name}"
+    for out, cluster in ((one, None), (two, client)):
+        embed(source, out, SKETCH, cluster=cluster, **OPTIONS)
+    files = [[out] if out.is_file() else sorted(out.iterdir()) for out in (one, two)]
+    assert [f.read_bytes() for f in files[0]] == [f.read_bytes() for f in files[1]]
+
+
+@pytest.mark.parametrize("chunks", [(N, D), (211, 3), ((N - 1, 1), (D,))])
+def test_dask_arrays_are_mapped_where_their_blocks_are(chunks, client, tmp_path, expected):
+    array = da.from_array(points(), chunks=chunks)
+    done = embed(array, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+    assert done.output.read_bytes() == expected
+
+
+def test_a_client_of_threads_is_used_and_left_open(source, tmp_path, expected):
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+    ) as own:
+        done = embed(source, tmp_path / "out.npy", SKETCH, cluster=own, **OPTIONS)
+        assert done.output.read_bytes() == expected
+        assert own.submit(abs, -1).result() == 1
+
+
+def test_an_address_is_found(client, source, tmp_path, expected):
+    address = client.scheduler.address
+    done = embed(source, tmp_path / "out.npy", SKETCH, cluster=address, **OPTIONS)
+    assert done.output.read_bytes() == expected
+
+
+@pytest.mark.parametrize("cluster", ["local:0", "local:", "local:two", "here", 4])
+def test_other_clusters_are_refused_before_anything_is_written(cluster, source, tmp_path):
+    with pytest.raises(ValueError, match=r"pass 'local:4' for four processes"):
+        embed(source, tmp_path / "out.npy", SKETCH, cluster=cluster, **OPTIONS)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_arrays_of_this_process_are_refused(client, tmp_path):
+    with pytest.raises(ValueError, match=r"only this process has.*pass its path"):
+        embed(points(), tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "text"),
+    [
+        ("version", RuntimeError, "has heatsketch 0, but the client has"),
+        ("folder", FileNotFoundError, "does not see the folder of the output"),
+        ("source", FileNotFoundError, "does not see the source /"),
+    ],
+)
+def test_workers_that_see_something_else_are_told(what, error, text, client, source, tmp_path):
+    def differ():
+        tasks.kept = tasks.__version__, State.token, tasks._stamp
+        if what == "version":
+            tasks.__version__ = "0"
+        elif what == "folder":
+            State.token = None
+        else:
+            tasks._stamp = lambda job: None
+
+    def mend():
+        tasks.__version__, State.token, tasks._stamp = tasks.kept
+
+    client.run(differ)
+    try:
+        with pytest.raises(error, match=text):
+            embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+    finally:
+        client.run(mend)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_a_killed_worker_changes_no_byte(tmp_path, source, expected):
+    """Each of two blocks kills the worker that maps it first."""
+
+    def kill_once(own, number):
+        if not own.state.part(number).exists():
+            with (tmp_path / "mapped").open("a") as log:
+                log.write(f"{number}\n")
+        killed = tmp_path / f"killed-{number}"
+        if number in (4, 9) and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with own_cluster() as client:
+        spoil(client, kill_once)
+        done = embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+    assert done.output.read_bytes() == expected
+    assert len((tmp_path / "mapped").read_text().split()) == BLOCKS + 2  # no other is lost
+
+
+@pytest.mark.slow
+def test_a_block_that_kills_workers_is_named(tmp_path, source, expected):
+    def kill(own, number):
+        if number == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    out = tmp_path / "out.npy"
+    with own_cluster(failures=1) as client:
+        spoil(client, kill)
+        with pytest.raises(
+            ChildProcessError, match=r"block 7 \(rows 700 to 799 of .*ended 2 workers"
+        ):
+            embed(source, out, SKETCH, cluster=client, **OPTIONS)
+    assert not out.exists()
+    embed(source, out, SKETCH, resume=True, **OPTIONS)
+    assert out.read_bytes() == expected
+
+
+@pytest.mark.slow
+def test_a_worker_that_leaves_is_not_missed(tmp_path, source, expected):
+    def slowly(own, number):
+        time.sleep(0.05)
+
+    with own_cluster() as client:
+        spoil(client, slowly)
+        parts = State.of(tmp_path / "out.npy").parts
+
+        def retire():
+            while not list(parts.glob("part-*")):
+                time.sleep(0.01)
+            client.retire_workers([sorted(client.scheduler_info()["workers"])[0]])
+
+        retiring = threading.Thread(target=retire)
+        retiring.start()
+        done = embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+        retiring.join()
+    assert done.output.read_bytes() == expected
+
+
+def test_an_error_names_the_block_and_the_others_are_kept(
+    client, source, tmp_path, expected, mapped
+):
+    def fail(own, number):
+        if number == 7:
+            raise OSError(28, "No space left on device")
+
+    out = tmp_path / "out.npy"
+    with spoilt(client, fail), pytest.raises(OSError, match="No space left on device"):
+        embed(source, out, SKETCH, cluster=client, **OPTIONS)
+    left = len(list(State.of(out).parts.glob("part-*")))
+    embed(source, out, SKETCH, resume=True, **OPTIONS)
+    assert 7 in mapped
+    assert BLOCKS - len(mapped) >= left
+    assert out.read_bytes() == expected
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_an_error_within_a_block_says_which(cluster, client, source, tmp_path):
+    """A point that no sample holds, so far away that its coordinates cannot be computed."""
+
+    def refuse():
+        hs.HeatSketch.kept = hs.HeatSketch.transform
+
+        def transform(self, X):
+            if len(X) == ROWS and 70 in set(X[:, 3]):
+                raise ArithmeticError("no coordinates")
+            return hs.HeatSketch.kept(self, X)
+
+        hs.HeatSketch.transform = transform
+
+    def mend():
+        hs.HeatSketch.transform = hs.HeatSketch.kept
+
+    values = points()
+    values[7 * ROWS + 5, 3] = 70
+    np.save(source, values)
+    client.run(refuse) if cluster else refuse()
+    try:
+        where = client if cluster else None
+        with pytest.raises(ArithmeticError, match="no coordinates") as caught:
+            embed(source, tmp_path / "out.npy", SKETCH, cluster=where, **OPTIONS)
+    finally:
+        client.run(mend) if cluster else mend()
+    assert f"(in block 7: 100 rows of {source} from 700 on)" in caught.value.__notes__[0]
+
+
+def test_a_bad_number_is_named_by_its_row(client, source, tmp_path):
+    values = points()
+    values[7 * ROWS + 5, 2] = np.nan
+    np.save(source, values)
+    with pytest.raises(ValueError, match=rf"NaN.* first in row {7 * ROWS + 5}, column 'x2'"):
+        embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_tasks_are_few_and_small(client, source, tmp_path):
+    state = State(tmp_path)
+    job = tasks.Job(str(source), "x" * 500, None, state, 100, "t" * 32)
+    assert len(pickle.dumps(job)) < 2000  # 1,000 blocks: 2 MB
+    for count in (1, 5, 1000, 10_000):
+        cut = list(tasks._tasks(client, list(range(count)), single=False))
+        assert [i for run in cut for i in range(*run)] == list(range(count))
+        assert len(cut) <= min(count, 2 * 64)
+
+
+def test_runs_are_of_neighbours():
+    assert list(mapping.runs([], 3)) == []
+    assert list(mapping.runs([0, 1, 2, 3, 5, 8, 9], 3)) == [(0, 3), (3, 4), (5, 6), (8, 10)]
+
+
+def test_workers_take_one_thread_and_listen_on_this_machine_alone(client, source, tmp_path):
+    def look(own, number):
+        from threadpoolctl import threadpool_info
+
+        found = [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+        (tmp_path / f"threads-{number}").write_text(json.dumps(found))
+
+    with spoilt(client, look):
+        embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+    threads = [json.loads(path.read_text()) for path in tmp_path.glob("threads-*")]
+    assert len(threads) == BLOCKS
+    assert {count for each in threads for count in each} == {1}
+    own = psutil.Process()
+    workers = list(client.run(os.getpid).values())
+    assert len(workers) == 2
+    for process in [own, *map(psutil.Process, workers)]:
+        listening = [c for c in process.net_connections() if c.status == psutil.CONN_LISTEN]
+        assert {c.laddr.ip for c in listening} <= {"127.0.0.1"}
+
+
+_RUN = """
+import sys
+from heatsketch import distributed
+from heatsketch.cli import main
+distributed.embed.__kwdefaults__["block_rows"] = 10
+source, out = sys.argv[1:]
+sys.exit(main(["embed", source, "-o", out, "--method", "heat-sketch", "--n-components", "3",
+               "--fit-points", "300", "--cluster", "local:2", "--resume", "-q"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_process_and_goes_on(
+    sent, source, tmp_path, expected, mapped
+):
+    out = tmp_path / "out.npy"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _RUN, str(source), str(out)],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    state = State.of(out)
+    while process.poll() is None and len(list(state.parts.glob("part-*"))) < 3:
+        time.sleep(0.005)
+    assert process.poll() is None, process.communicate()[1]
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert len(children) >= 2
+    if sent == signal.SIGINT:
+        os.killpg(process.pid, sent)  # as a terminal does
+    else:
+        process.send_signal(sent)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == (130 if sent == signal.SIGINT else -sent), said
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert not out.exists()
+    left = len(list(state.parts.glob("part-*")))
+    given = {"fit_points": SAMPLE, "block_rows": 10, "resume": True}
+    embed(source, out, hs.HeatSketch(3, random_state=0), **given)
+    assert len(mapped) == N // 10 - left
+    assert out.read_bytes() == expected
+    assert list(Path(tmp_path).glob("**/.heatsketch-*")) == []

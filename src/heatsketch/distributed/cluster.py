@@ -124,6 +124,7 @@ def results(futures: list[Any], name: Callable[[int], str]) -> Iterator[Any]:
     try:
         for future in distributed.as_completed(futures):
             yield future.result()
+            future.release()  # or it would be computed again if its worker were lost
     except distributed.KilledWorker as error:
         failed = next(i for i, future in enumerate(futures) if future.status == "error")
         raise ChildProcessError(

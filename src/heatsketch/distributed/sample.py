@@ -1,10 +1,10 @@
-"""Which rows are fitted, and how much it matters that it was these."""
+"""The rows that are fitted, and how much it matters that it was these."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,33 +13,14 @@ from sklearn.base import clone
 
 from heatsketch._checks import check_finite
 from heatsketch._typing import Array
+from heatsketch.estimators._sample import HELD_OUT as HELD_OUT
+from heatsketch.estimators._sample import Sample as Sample
 from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.reading import Reading
 from heatsketch.io.refine import refined
 from heatsketch.io.table import Table
 
-HELD_OUT = 1000  # rows outside of the sample, on which two halves of it are compared
 _LEAST_HELD_OUT = 20
-_STREAM = 19  # random numbers apart from those of the estimator, which has the same seed
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows of a source, drawn uniformly without repetition; what is drawn depends on n alone."""
-
-    rows: Array  # (N,) to be fitted, increasing
-    half: Array  # (N,) which of them are in the first of two halves, drawn at random
-    held_out: Array  # (m,) others, increasing
-
-    @classmethod
-    def draw(cls, n: int, count: int, seed: int) -> Sample:
-        """Draw `count` of n rows, and others to hold out, by a seed."""
-        sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM,))
-        held_out = min(HELD_OUT, n - count)
-        drawn = np.random.default_rng(sequence).choice(n, count + held_out, replace=False)
-        order = np.argsort(drawn[:count])
-        half = np.arange(count) < count // 2
-        return cls(drawn[:count][order], half[order], np.sort(drawn[count:]))
 
 
 def gather(points: Blocks, how: Reading, wanted: list[Array], block_rows: int) -> list[Table]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from heatsketch import memory
 from heatsketch._checks import check_number, logger
 from heatsketch._version import __version__
 from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.mapping import Mapping, here, stored
 from heatsketch.distributed.output import assemble, check_output
-from heatsketch.distributed.sample import Sample, gather, half_discrepancy
+from heatsketch.distributed.sample import gather, half_discrepancy
 from heatsketch.distributed.state import State
 from heatsketch.distributed.tasks import Job, begin, by_workers
+from heatsketch.estimators._sample import LEAST_POINTS as LEAST_POINTS
+from heatsketch.estimators._sample import Sample, most_fitted, seed_of
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, write_atomically
 from heatsketch.io.formats import suffix_of
@@ -29,7 +29,6 @@ from heatsketch.io.refine import Learned, reading_record, refined
 from heatsketch.io.sources import open_blocks
 
 BLOCK_ROWS = 2**16
-LEAST_POINTS = 100  # of a sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +226,7 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     """
     how = _reading(reading)
     points = open_blocks(source, how)
-    sample = Sample.draw(points.n, size(points, estimator, fit_points), _seed(estimator))
+    sample = Sample.draw(points.n, size(points, estimator, fit_points), seed_of(estimator))
     (table,) = gather(points, how, [sample.rows], BLOCK_ROWS)
     return clone(estimator).fit(refined(table, how).values)
 
@@ -242,34 +241,12 @@ def _reading(options: dict[str, Any]) -> Reading:
     return how
 
 
-def _seed(estimator: Any) -> int:
-    """Return the seed by which rows are drawn: that of the estimator, if it is an integer."""
-    seed = getattr(estimator, "random_state", 0)
-    return int(seed) if isinstance(seed, numbers.Integral) else 0
-
-
 def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
     """Return how many points are fitted."""
     if fit_points is not None:
         least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
         return min(least, points.n)
-    options = _prediction(points, estimator)
-    if options is None:
-        return points.n
-    d = len(points.columns)
-    found = memory.most_points(points.n, d, **options)
-    if found < min(points.n, LEAST_POINTS):
-        memory.check(points.n, d, **options)
-    return found
-
-
-def _prediction(points: Blocks, estimator: Any) -> dict[str, Any] | None:
-    """Return the options of `memory.predict`, or None for methods that it does not know."""
-    method = getattr(estimator, "_method", None)
-    if method not in memory.PREDICTED_METHODS:
-        return None
-    shape = np.empty((0, len(points.columns)), points.dtype)
-    return memory.options_of(shape, method, estimator.get_params(deep=False))
+    return most_fitted(estimator, points.n, len(points.columns), points.dtype)
 
 
 def _told(
@@ -305,7 +282,7 @@ def _fitted(
     facts = state.fitted
     if facts is not None:
         return *stored(state), facts
-    count, seed = size(points, estimator, fit_points), _seed(estimator)
+    count, seed = size(points, estimator, fit_points), seed_of(estimator)
     sample = Sample.draw(points.n, count, seed)
     logger.info("reading %s points, of which %s are fitted", f"{points.n:,}", f"{count:,}")
     table, other = gather(points, how, [sample.rows, sample.held_out], rows)

@@ -19,6 +19,7 @@ from heatsketch._version import __version__
 from heatsketch.distributed.cluster import results
 from heatsketch.distributed.mapping import Mapped, Mapping, follow, runs, stored
 from heatsketch.distributed.state import State
+from heatsketch.estimators._unread import is_dask
 from heatsketch.io.blocks import of_array
 from heatsketch.io.reading import Reading
 from heatsketch.io.sources import open_blocks
@@ -74,11 +75,6 @@ def begin(client: Any, source: Any, stamp: Any, how: Reading, state: State, bloc
     state.keep_token(job.token)
     client.run(_check, job)
     return job
-
-
-def is_dask(X: Any) -> bool:
-    """Say whether X is a Dask array."""
-    return hasattr(X, "dask") and hasattr(X, "to_delayed")
 
 
 def _check(job: Job) -> None:

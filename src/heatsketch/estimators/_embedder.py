@@ -6,16 +6,24 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from heatsketch._typing import Array
+from heatsketch.estimators._unread import both, of_any_array
 
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Abstract base: `fit` sets `embedding_` (n, k); `transform`, where it exists, maps any points.
 
-    Coordinates have the precision of the points, float32 or float64.
+    Coordinates have the precision of the points, float32 or float64. Of a Dask array the rows of
+    `transform` are a Dask array; where memory does not hold an array of Dask, zarr or h5py, or the
+    map of a file, a sample is fitted.
     """
 
     embedding_: Array
     _takes_sparse: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let `fit` and `transform` take arrays that are not in memory."""
+        super().__init_subclass__(**options)
+        of_any_array(cls)
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -33,6 +41,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self
         """
 
+    @both
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit on X and return its embedding (n, k)."""
         return self.fit(X, y).embedding_
