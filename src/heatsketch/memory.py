@@ -45,6 +45,7 @@ _COORDINATE_BYTES, _HELD_COORDINATE_BYTES = 10, 7  # during the search, and afte
 _NEIGHBOR_BYTES, _HELD_NEIGHBOR_BYTES = 60, 34  # of each neighbour of a point, likewise
 _GIVEN_ENTRY_BYTES, _GIVEN_SPARSE_ENTRY_BYTES = 16, 36  # while a given affinity is checked
 _TABLE_ENTRY_BYTES, _HELD_TABLE_ENTRY_BYTES = 86, 40  # of a table, its factor and components
+_INDEX_BYTES = 4  # of a stored entry of sparse data
 _SPARSE_SEARCH_BYTES = 2 * 2**30  # tiles while neighbours of sparse points are searched
 _KERNEL_TILE_BYTES = 200e6  # tiles of a kernel that is not stored
 _DENSE_MATRICES = 2  # (n, n) while a dense affinity is built
@@ -265,7 +266,7 @@ def most_points(n: int, d: int, *, budget: float | None = None, **options: Any) 
     Parameters
     ----------
     n, d, options
-        As of `predict`.
+        As of `predict`; `stored` are the entries of all n points.
     budget : float, optional
         Bytes, as of `check`.
 
@@ -282,9 +283,13 @@ def most_points(n: int, d: int, *, budget: float | None = None, **options: Any) 
     (1000, True)
     """
     limit, itemsize = limit_of(budget) / 2, np.dtype(options.get("dtype", np.float64)).itemsize
+    stored, total = options.pop("stored", None), n
+    each = d * itemsize if stored is None else (itemsize + _INDEX_BYTES) * stored / max(1, n)
 
     def fits(count: int) -> bool:
-        return predict(count, d, **options).peak + float(count) * d * itemsize <= limit
+        entries = None if stored is None else stored * count // total
+        peak = predict(count, d, **options, stored=entries).peak
+        return peak + float(count) * each <= limit
 
     while n > 0 and not fits(n):
         n -= max(1, n // 16)

@@ -87,12 +87,13 @@ def embed(
     Parameters
     ----------
     source : str, path or array (n, d)
-        A .npy, .parquet, .h5ad (dense) or .zarr file, a folder of .npy or .parquet parts, which are
-        read in the order of their names and numbers, or an array that has slices: `numpy.memmap`,
-        or one of zarr, h5py or dask.
+        A .npy, .parquet, .h5ad or .zarr file (dense, or sparse and stored by rows), a folder of
+        .npy or .parquet parts, which are read in the order of their names and numbers, or an array
+        that has slices: `numpy.memmap`, or one of zarr, h5py or dask.
     output : str or path
-        A .npy file, a .parquet file (with the other columns of a .parquet source; one row group a
-        block), or, without a suffix, a folder of .npy parts. It appears when it is complete.
+        A .npy file, a .parquet file (with the other columns of a .parquet source, or obs of an
+        AnnData one; one row group a block), or, without a suffix, a folder of .npy parts. It
+        appears when it is complete.
     estimator : estimator with `transform`
         As for `fit`; it is cloned. `HeatSketch`, `HeatEmbedding`, `DiffusionMap`, ...
     fit_points : int >= 100, optional
@@ -246,7 +247,8 @@ def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
     if fit_points is not None:
         least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
         return min(least, points.n)
-    return most_fitted(estimator, points.n, len(points.columns), points.dtype)
+    d = len(points.columns)
+    return most_fitted(estimator, points.n, d, points.dtype, points.stored)
 
 
 def _told(

@@ -41,10 +41,12 @@ def seed_of(estimator: Any) -> int:
     return int(seed) if isinstance(seed, numbers.Integral) else 0
 
 
-def most_fitted(estimator: Any, n: int, d: int, dtype: np.dtype) -> int:
+def most_fitted(
+    estimator: Any, n: int, d: int, dtype: np.dtype, stored: int | None = None
+) -> int:
     """Return how many of n points half of the memory holds, with their fit.
 
-    All of them for methods that `memory` does not know, and for given affinities.
+    Sparse points have so many entries stored. All of them for methods that `memory` does not know, and for given affinities.
 
     Raises
     ------
@@ -56,6 +58,7 @@ def most_fitted(estimator: Any, n: int, d: int, dtype: np.dtype) -> int:
     if method not in memory.PREDICTED_METHODS or parameters.get("affinity") == "precomputed":
         return n
     options = memory.options_of(np.empty((0, d), dtype), method, parameters)
+    options["stored"] = stored
     found = memory.most_points(n, d, **options)
     if found < min(n, LEAST_POINTS):
         memory.check(n, d, **options)

@@ -6,7 +6,7 @@ Each format that can be read so has a function `blocks`, which returns this reco
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._typing import Array
 from heatsketch.io.table import Names, Table, default_names
 from heatsketch.io.values import as_float
 
 PIECE_BYTES = 2**24  # that are read at a time
+_MOST_ROWS = 2**16  # of a sparse array, which may hold next to nothing
 _STAMPED_BYTES = 2**20  # of a file, that are hashed
 
 
@@ -31,6 +33,7 @@ class Blocks:
     source: str
     stamp: Callable[[], dict[str, Any]]  # by which a changed source is noticed, as JSON
     pieces: Callable[[int], Iterator[Table]]  # from a row on, of any sizes
+    stored: int | None = None  # entries of all rows, if they are sparse
 
     def tables(self, rows: int, start: int = 0) -> Iterator[Table]:
         """Yield tables of so many rows, the last of fewer, from the row `start` on."""
@@ -76,6 +79,40 @@ def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
 
     n = sum(part.n for part in parts)
     return Blocks(n, first.columns, first.dtype, str(folder), stamps, pieces)
+
+
+def check_by_rows(layout: str, shape: Sequence[int], nodes: Sequence[Any], what: str) -> None:
+    """Raise unless an array holds one row after the other: it is dense, or CSR."""
+    if layout == "csc":
+        raise ValueError(
+            f"{what} is sparse and stored by columns (csc), so that no rows can be read alone; "
+            "store it by rows (X = X.tocsr(), with anndata), or choose obsm/X_pca or another by "
+            "key (--key)."
+        )
+    data, *pointers = nodes
+    fits = not pointers or (
+        len(shape) == 2
+        and data.ndim == 1
+        and data.shape == pointers[0].shape
+        and pointers[1].shape == (shape[0] + 1,)
+        and all(node.dtype.kind in "iu" for node in pointers)
+    )
+    if not fits:
+        raise ValueError(f"{what} is a damaged sparse matrix; its arrays do not fit each other.")
+
+
+def csr_slabs(nodes: Sequence[Any], start: int) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield data, indices and indptr of some rows of a CSR matrix at a time, from a row on."""
+    data, indices, indptr = nodes
+    n, entries = indptr.shape[0] - 1, PIECE_BYTES // 8
+    while start < n:
+        ends = np.asarray(indptr[start : start + _MOST_ROWS + 1]).astype(np.int64)
+        if ends[0] < 0 or (np.diff(ends) < 0).any() or ends[-1] > data.shape[0]:
+            raise ValueError(f"rows {start:,} and after of a sparse matrix are damaged.")
+        count = max(1, int(np.searchsorted(ends, ends[0] + entries, side="right")) - 1)
+        held = slice(ends[0], ends[count])
+        yield np.asarray(data[held]), np.asarray(indices[held]), ends[: count + 1] - ends[0]
+        start += count
 
 
 def rows_in(size: int, d: int) -> int:

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
-from heatsketch.io.blocks import Blocks, stamp
+from heatsketch.io import obs
+from heatsketch.io.blocks import Blocks, check_by_rows, csr_slabs, stamp
 from heatsketch.io.child import from_child
 from heatsketch.io.files import DAMAGE, blame, listed, need
 from heatsketch.io.hdf5 import array, check_array, check_structure, gathered, row_slabs, slabs
@@ -65,11 +67,9 @@ def parts(path: Path, how: Reading) -> Iterator[Any]:
     with _opened(path) as file:
         place = _find_array(file, how.key, path)
         layout, shape, nodes = _nodes(file[place], f"{place} in {path}")
-        extra = _frame(file, path)
+        extra = obs.frame(file["obs"], path, array) if "obs" in file else {}
         chosen = _label(file, extra, how.ids)
-        columns = None
-        if "var" in file and not place.startswith(("obsm", "obsp")):
-            columns = tuple(map(str, _index(file["var"], path)))
+        columns = _columns(file, place, path)
         described = [(node.shape, node.dtype) for node in nodes]
         yield _Head(place, columns, extra, chosen, _note(file, place), layout, shape, described)
         for node in nodes:
@@ -77,45 +77,62 @@ def parts(path: Path, how: Reading) -> Iterator[Any]:
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
-    """Return the points by blocks, without ids and labels; each pass is a child process."""
+    """Return the points by blocks, with ids and labels; each pass is a child process."""
     need("h5py", path)
-    with closing(from_child(path, _shape, path, how.key)) as items:
-        columns, shape, dtype = next(items)
+    with closing(from_child(path, _facts, path, how.key)) as items:
+        columns, shape, dtype, stored = next(items)
     first = as_float(np.empty((0, *shape[1:]), dtype), str(path))
     columns = default_names(first) if columns is None else columns
 
     def pieces(start: int) -> Iterator[Table]:
         with closing(from_child(path, _rows, path, how.key, start)) as items:
-            for values in items:
-                yield Table(as_float(values, str(path)), columns, {}, None, str(path))
+            for held, extra in items:
+                if stored is None:
+                    values = as_float(held, str(path))
+                else:
+                    data, indices, indptr = held
+                    size = np.array([len(indptr) - 1, shape[1]])
+                    values = as_csr(data, indices, indptr, size, "csr", path)
+                yield Table(values, columns, extra, None, str(path))
 
-    return Blocks(shape[0], columns, first.dtype, str(path), lambda: stamp(path), pieces)
+    changed = partial(stamp, path)
+    return Blocks(shape[0], columns, first.dtype, str(path), changed, pieces, stored)
 
 
-def _shape(path: Path, key: str | None) -> Iterator[Any]:
-    """Yield names of the columns, or None, shape and dtype of a dense array; in the child."""
+def _facts(path: Path, key: str | None) -> Iterator[Any]:
+    """Yield names of the columns or None, shape, dtype, entries if it is sparse; in the child."""
     with _opened(path) as file:
-        place, node = _dense(file, key, path)
-        named = "var" in file and not place.startswith(("obsm", "obsp"))
-        columns = tuple(map(str, _index(file["var"], path))) if named else None
-        yield columns, node.shape, node.dtype
+        place, layout, shape, nodes = _by_rows(file, key, path)
+        if "obs" in file:
+            obs.check_length(file["obs"], shape[0], path)
+        stored = None if layout == "dense" else len(nodes[0])
+        yield _columns(file, place, path), shape, nodes[0].dtype, stored
 
 
-def _rows(path: Path, key: str | None, start: int) -> Iterator[Array]:
-    """Yield the rows of a dense array from one on; in the child."""
+def _rows(path: Path, key: str | None, start: int) -> Iterator[Any]:
+    """Yield rows of an array from one on, of CSR its three arrays, with obs; in the child."""
     with _opened(path) as file:
-        yield from row_slabs(_dense(file, key, path)[1], start)
+        _, layout, _, nodes = _by_rows(file, key, path)
+        dense = layout == "dense"
+        for held in row_slabs(nodes[0], start) if dense else csr_slabs(nodes, start):
+            stop = start + (len(held) if dense else len(held[2]) - 1)
+            rows = slice(start, stop)
+            yield held, (obs.frame(file["obs"], path, array, rows) if "obs" in file else {})
+            start = stop
 
 
-def _dense(file: Any, key: str | None, path: Path) -> tuple[str, Any]:
+def _by_rows(file: Any, key: str | None, path: Path) -> tuple[str, str, tuple[int, ...], list[Any]]:
+    """Return place, layout and shape of an array, and the arrays that hold it, row after row."""
     place = _find_array(file, key, path)
-    layout, _, nodes = _nodes(file[place], f"{place} in {path}")
-    if layout != "dense":
-        raise ValueError(
-            f"{place} in {path} is sparse, and only dense arrays are read by blocks; choose "
-            "obsm/X_pca or another by key (--key)."
-        )
-    return place, nodes[0]
+    layout, shape, nodes = _nodes(file[place], f"{place} in {path}")
+    check_by_rows(layout, shape, nodes, f"{place} in {path}")
+    return place, layout, shape, nodes
+
+
+def _columns(file: Any, place: str, path: Path) -> Names | None:
+    """Return the names of the features, if they are those of var."""
+    named = "var" in file and not place.startswith(("obsm", "obsp"))
+    return obs.names_of(file["var"], path, array) if named else None
 
 
 @contextmanager
@@ -160,72 +177,15 @@ def _nodes(node: Any, what: str) -> tuple[str, tuple[int, ...], list[Any]]:
     return kind, tuple(node.attrs["shape"].tolist()), nodes
 
 
-def _frame(file: Any, path: Path) -> dict[str, Array]:
-    """Read the index and the columns of obs."""
-    if "obs" not in file:
-        return {}
-    obs = file["obs"]
-    index = _index(obs, path)
-    columns = {_index_name(obs): index}
-    for name in obs.attrs.get("column-order", []):
-        decoded = _column(obs[name], f"obs column {name} in {path}")
-        if decoded is not None:
-            columns[str(name)] = decoded
-    return columns
-
-
-def _index(frame: Any, path: Path) -> Array:
-    name = frame.attrs.get("_index")
-    index = None if name is None else _column(frame[name], f"the index of {path}")
-    if index is None:
-        raise ValueError(f"{path} is not of a known AnnData format; save it again with anndata.")
-    return index
-
-
-def _index_name(frame: Any) -> str:
-    name = str(frame.attrs["_index"])
-    return "index" if name == "_index" and "index" not in frame else name
-
-
 def _label(file: Any, extra: dict[str, Array], ids: Names) -> str | None:
     """Return the first categorical column of obs, else the label chosen as for other tables."""
     if not extra:
         return None
-    names = [name for name in extra if name not in (*ids, _index_name(file["obs"]))]
+    names = [name for name in extra if name not in (*ids, obs.index_name(file["obs"]))]
     for name in names:
-        if _kind(file["obs"][name]) == "categorical":
+        if obs.is_categorical(file["obs"][name]):
             return name
     return choose_label({name: extra[name] for name in names}, ids)
-
-
-def _kind(node: Any) -> str:
-    # anndata 0.7 kept the categories in another place, with a reference to it
-    old = "categories" in node.attrs
-    return "categorical" if old else str(node.attrs.get("encoding-type", "array"))
-
-
-def _column(node: Any, what: str) -> Array | None:
-    """Decode one column (n,); None for an encoding that has no plain equivalent."""
-    kind = _kind(node)
-    if kind in ("array", "string-array"):
-        return array(node, what)
-    if kind == "categorical":
-        return _categorical(node, what)
-    if kind.startswith("nullable"):
-        values = array(node["values"], what).astype(object)
-        values[array(node["mask"], what).astype(bool)] = None
-        return values
-    return None
-
-
-def _categorical(node: Any, what: str) -> Array:
-    reference = node.attrs.get("categories")
-    old = reference is not None
-    codes = array(node if old else node["codes"], what)
-    categories = array(node.file[reference] if old else node["categories"], what)
-    if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
-        raise ValueError(f"{what} has codes that no category has; the file is damaged.")
-    return objects([*categories.tolist(), None])[codes]
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
@@ -248,7 +208,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
 def _add_entry(draft: Path, source: Path, name: str, embedding: Array, note: str) -> None:
     """Add an embedding to a copy of a file; in the child process."""
     with _opened(draft, "r+", source) as file:
-        held = len(_index(file["obs"], source)) if "obs" in file else len(embedding)
+        held = len(obs.index(file["obs"], source, array)) if "obs" in file else len(embedding)
         if held != len(embedding):
             raise ValueError(
                 f"{source} has {held} points but the embedding {len(embedding)} rows, since "

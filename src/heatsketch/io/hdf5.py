@@ -68,10 +68,10 @@ def check_array(node: Any, what: str) -> None:
             )
 
 
-def array(node: Any, what: str) -> Array:
-    """Read an array that passes `check_array`."""
+def array(node: Any, what: str, rows: slice = slice(None)) -> Array:
+    """Read an array that passes `check_array`, or some of its rows."""
     check_array(node, what)
-    return _readable(node)[()]
+    return _readable(node)[rows if node.ndim else ()]
 
 
 def slabs(node: Any) -> Iterator[Array]:

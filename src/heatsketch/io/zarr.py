@@ -1,6 +1,7 @@
 """.zarr folders: a single array, a group of arrays, or a store of AnnData; they are read only."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,15 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp_of_folder
+from heatsketch.io import obs
+from heatsketch.io.blocks import (
+    PIECE_BYTES,
+    Blocks,
+    check_by_rows,
+    csr_slabs,
+    rows_in,
+    stamp_of_folder,
+)
 from heatsketch.io.files import blame, check_budget, listed, need
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, choose_label, default_names, objects, refuse_key, require
@@ -37,48 +46,92 @@ def read(path: Path, how: Reading) -> Table:
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
-    """Return the points of one array by blocks; of AnnData without ids and labels."""
+    """Return the points of one array by blocks, those of AnnData with ids and labels."""
+    node = _node_of(path, how)
+    with blame(path, *_ANY):
+        place, layout, shape, nodes = _by_rows(node, how, path)
+        frame = None if not place or "obs" not in node else node["obs"]
+        if frame is not None:
+            obs.check_length(frame, shape[0], path)
+        in_genes = place == "X" or place.startswith("layers/")
+        named = frame is not None and in_genes
+        first = as_float(np.empty((0, *shape[1:]), nodes[0].dtype), str(path))
+        columns = obs.names_of(node["var"], path, _items) if named else default_names(first)
+
+    def pieces(start: int) -> Iterator[Table]:
+        with blame(path, *_ANY):
+            for values in _slabs(nodes, shape, start, path):
+                rows = slice(start, start + values.shape[0])
+                extra = {} if frame is None else obs.frame(frame, path, _items, rows)
+                yield Table(values, columns, extra, None, str(path))
+                start = rows.stop
+
+    stored = None if layout == "dense" else int(nodes[0].shape[0])
+    changed = partial(stamp_of_folder, path)
+    return Blocks(shape[0], columns, first.dtype, str(path), changed, pieces, stored)
+
+
+def _node_of(path: Path, how: Reading) -> Any:
+    """Open an array or a group."""
     zarr = need("zarr", path)
     _refuse_pickles(path)
     with blame(path, *_ANY):
-        array = zarr.open(str(path), mode="r")
-        if not isinstance(array, zarr.Array):
-            arrays = _arrays(array, zarr.Array)
-            array = array[
-                _dense(arrays, how.key or "X", path)
-                if "obs" in array
-                else _choice(arrays, how.key, path)
-            ]
-        elif how.key is not None:
-            refuse_key(how.key, path)
-    first = as_float(np.asarray(array[:1]), str(path))
-    chunk = max(1, int(array.chunks[0]))
-    rows = max(1, rows_in(PIECE_BYTES, array.shape[1]) // chunk) * chunk
-
-    def pieces(start: int) -> Iterator[Table]:
-        at = start
-        while at < array.shape[0]:
-            stop = (at // rows + 1) * rows  # whole chunks, but for the first
-            with blame(path, *_ANY):
-                values = as_float(np.asarray(array[at:stop]), str(path))
-            yield Table(values, default_names(values), {}, None, str(path))
-            at = stop
-
-    columns = default_names(first)
-    return Blocks(
-        array.shape[0], columns, first.dtype, str(path), lambda: stamp_of_folder(path), pieces
-    )
+        node = zarr.open(str(path), mode="r")
+    if isinstance(node, zarr.Array):
+        refuse_key(how.key, path)
+    return node
 
 
-def _dense(arrays: dict[str, Any], key: str, path: Path) -> str:
+def _by_rows(node: Any, how: Reading, path: Path) -> tuple[str, str, tuple[int, ...], list[Any]]:
+    """Return place, layout and shape of an array, and the arrays that hold it, row after row."""
+    zarr = need("zarr", path)
+    place = ""
+    if not isinstance(node, zarr.Array):
+        arrays = _arrays(node, zarr.Array)
+        place = _place(node, how, path) if "obs" in node else _choice(arrays, how.key, path)
+        node = node[place]
+    if isinstance(node, zarr.Array):
+        return place, "dense", node.shape, [node]
+    layout = str(node.attrs.get("encoding-type", "")).removesuffix("_matrix")
+    parts = [node[name] for name in ("data", "indices", "indptr")]
+    shape = tuple(int(size) for size in node.attrs["shape"])
+    check_by_rows(layout, shape, parts, f"{place} in {path}")
+    return place, layout, shape, parts
+
+
+def _place(store: Any, how: Reading, path: Path) -> str:
     """Return the place in a store of AnnData of the array that a key means."""
-    places = [p for p in (key, f"obsm/{key}", f"layers/{key}") if p in arrays]
-    if not places:
-        raise ValueError(
-            f"{path} has no dense array {key!r}, and only these are read by blocks; choose one by "
-            f"key (--key) from {listed(name for name in arrays if name.startswith('obsm/'))}."
-        )
-    return places[0]
+    parts = [name for name in ("X",) if name in store]
+    parts += [
+        f"{part}/{name}" for part in ("obsm", "layers") if part in store for name in store[part]
+    ]
+    key = how.key or "X"
+    place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in parts), key)
+    require([place], parts, path, "array")
+    return place
+
+
+def _slabs(nodes: list[Any], shape: tuple[int, ...], start: int, path: Path) -> Iterator[Any]:
+    """Yield the rows from one on, in whole chunks but for the first."""
+    if len(nodes) > 1:
+        for data, indices, indptr in csr_slabs(nodes, start):
+            size = np.array([len(indptr) - 1, shape[1]])
+            yield as_csr(data, indices, indptr, size, "csr", path)
+        return
+    (array,) = nodes
+    chunk = max(1, int(array.chunks[0]))
+    rows = max(1, rows_in(PIECE_BYTES, shape[1]) // chunk) * chunk
+    while start < shape[0]:
+        stop = (start // rows + 1) * rows
+        values = as_float(np.asarray(array[start:stop]), str(path))
+        yield values
+        start += len(values)
+
+
+def _items(node: Any, what: str, rows: slice) -> Array:
+    """Read some items of a column, text as objects."""
+    items = np.asarray(node[rows])
+    return items.astype(object) if items.dtype.kind in "TU" else items
 
 
 def _refuse_pickles(path: Path) -> None:

@@ -1,0 +1,137 @@
+"""Sources of AnnData by blocks, sparse ones too: the rows of the whole table, with their obs."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import heatsketch as hs
+from heatsketch import io, memory
+from heatsketch.distributed import embed, fit
+from heatsketch.io import blocks
+from heatsketch.io.blocks import csr_slabs, joined
+from heatsketch.io.reading import Reading
+from heatsketch.io.sources import open_blocks
+
+N, D = 700, 40
+SKETCH = hs.HeatSketch(3, random_state=0)
+KINDS = ["h5ad", "zarr"]
+pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+
+
+def counts():
+    """Rows of three kinds; some hold nothing, one holds everything."""
+    rng = np.random.default_rng(1)
+    rates = rng.gamma(0.3, 1.0, (3, D))
+    X = rng.poisson(rates[rng.integers(3, size=N)]).astype(np.float32)
+    X[[5, 6, 7]] = 0
+    X[8] = 1 + np.arange(D)
+    return sparse.csr_matrix(X)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """The same AnnData as .h5ad and as .zarr, with columns of every kind in obs."""
+    anndata, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    pytest.importorskip("zarr")
+    rng = np.random.default_rng(2)
+    X = counts()
+    obs = pd.DataFrame(
+        {
+            "kind": pd.Categorical(rng.choice(["a", "b", None], N)),
+            "whole": pd.array([None, *range(1, N)], dtype="Int64"),
+            "batch": rng.integers(3, size=N),
+            "share": rng.random(N),
+            "note": [f"t{i}" for i in range(N)],
+        },
+        index=[f"cell {i}" for i in range(N)],
+    )
+    layers = {"by columns": X.tocsc(), "twice": (2 * X).tocsr(), "dense": X.toarray()}
+    data = anndata.AnnData(X, obs=obs, layers=layers, obsm={"X_pca": rng.random((N, 4))})
+    folder = tmp_path_factory.mktemp("store")
+    data.write_h5ad(folder / "x.h5ad")
+    data.write_zarr(folder / "x.zarr")
+    return folder
+
+
+def dense(values):
+    return values.toarray() if sparse.issparse(values) else np.asarray(values)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("key", [None, "twice", "layers/dense", "X_pca"])
+def test_blocks_are_the_rows_of_the_whole_table(kind, key, store, monkeypatch):
+    monkeypatch.setattr(blocks, "PIECE_BYTES", 2000)  # some 250 entries, 6 rows
+    monkeypatch.setattr(blocks, "_MOST_ROWS", 11)
+    whole = io.read_table(store / f"x.{kind}", key=key)
+    found = open_blocks(store / f"x.{kind}", Reading.of(key=key))
+    assert (found.n, found.columns, found.dtype) == (N, whole.columns, whole.values.dtype)
+    assert found.stored == (whole.values.nnz if sparse.issparse(whole.values) else None)
+    for start in (0, 8, 333, N - 1):
+        tables = list(found.tables(50, start))
+        assert [t.values.shape[0] for t in tables[:-1]] == [50] * (len(tables) - 1)
+        table = joined(tables)
+        assert sparse.issparse(table.values) == sparse.issparse(whole.values)
+        assert np.array_equal(dense(table.values), dense(whole.values)[start:])
+        assert set(table.extra) == set(whole.extra)
+        for name, column in table.extra.items():
+            assert column.tolist() == whole.extra[name][start:].tolist(), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sparse_source_gives_the_rows_of_transform_with_its_ids(kind, store, tmp_path):
+    pytest.importorskip("pyarrow")
+    source, out = store / f"x.{kind}", tmp_path / "out.parquet"
+    done = embed(source, out, SKETCH, fit_points=200, block_rows=64)
+    expected = fit(counts(), SKETCH, fit_points=200).transform(counts())
+    table = io.read_table(out)
+    assert done.estimator.n_features_in_ == D
+    assert np.array_equal(table.values[:, -3:], expected)
+    assert table.extra["index"].tolist() == [f"cell {i}" for i in range(N)]
+    whole = io.read_table(source)
+    assert table.extra["kind"].tolist() == whole.extra["kind"].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_stored_by_columns_is_not_read_by_rows(kind, store, tmp_path):
+    with pytest.raises(ValueError, match=r"stored by columns \(csc\).* X\.tocsr\(\)"):
+        embed(store / f"x.{kind}", tmp_path / "o.npy", SKETCH, fit_points=200, key="by columns")
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_of_a_sparse_sample_is_that_of_its_entries():
+    options = {"method": "heat-sketch", "n_components": 8, "budget": 40e9}
+    n, d = 10**7, 30_000
+    dense = memory.most_points(n, d, **options)
+    found = memory.most_points(n, d, **options, stored=100 * n)
+    assert dense < found / 20
+    assert found == pytest.approx(memory.most_points(2 * n, d, **options, stored=200 * n), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [[0, 5, 3, 6], [-1, 2, 3, 6], [0, 2, 3, 9], [0, 2, 3, 2**62]],
+    ids=["falls", "below", "beyond", "far beyond"],
+)
+def test_pointers_that_lead_nowhere_are_refused(ends):
+    nodes = [np.ones(6, np.float32), np.zeros(6, np.int32), np.array(ends)]
+    with pytest.raises(ValueError, match="damaged"):
+        list(csr_slabs(nodes, 0))
+
+
+@pytest.mark.parametrize("part", ["indptr", "indices", "obs"])
+def test_a_damaged_file_is_named(part, store, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5ad"
+    path.write_bytes((store / "x.h5ad").read_bytes())
+    with h5py.File(path, "r+") as file:
+        if part == "obs":
+            del file["obs/batch"]
+            file["obs/batch"] = np.arange(N - 1)
+        elif part == "indptr":
+            del file["X/indptr"]
+            file["X/indptr"] = np.zeros(N, np.int32)
+        else:
+            file["X/indices"][3] = D + 1
+    with pytest.raises(ValueError, match=r"x\.h5ad.*damaged"):
+        embed(path, tmp_path / "o.npy", SKETCH, fit_points=200)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.h5ad"]
