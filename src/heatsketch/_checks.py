@@ -32,7 +32,12 @@ class DisconnectedWarning(UserWarning):
 
 
 class ScaleWarning(UserWarning):
-    """A feature, the time or the bandwidth has a scale at which little information remains."""
+    """A feature, the time or the bandwidth has a scale at which little information remains.
+
+    One about rows holds their numbers and what is the matter with them in `about`.
+    """
+
+    about: tuple[Array, str] | None = None
 
 
 def check_number(
@@ -91,10 +96,14 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     return value
 
 
-def name_rows(rows: np.ndarray, limit: int = 5) -> str:
-    """Name the first rows and count the others: "3, 7, 12 and 4 more"."""
+def name_rows(rows: Sequence[int] | Array, limit: int = 5, *, count: int | None = None) -> str:
+    """Name the first rows and count the others: "3, 7, 12 and 4 more"; they may be but the first.
+
+    `count` is the number of all of them, if it is not that of `rows`.
+    """
+    count = len(rows) if count is None else count
     shown = ", ".join(str(int(r)) for r in rows[:limit])
-    return shown if len(rows) <= limit else f"{shown} and {len(rows) - limit} more"
+    return shown if count <= limit else f"{shown} and {count - limit} more"
 
 
 def _range_text(low: float | None, high: float | None, open_low: bool, open_high: bool) -> str:
@@ -103,6 +112,19 @@ def _range_text(low: float | None, high: float | None, open_low: bool, open_high
     above = "" if low is None else f" {'>' if open_low else '>='} {low}"
     below = "" if high is None else f" {'<' if open_high else '<='} {high}"
     return f"{above}{' and' if above and below else ''}{below}"
+
+
+def warn_of_rows(rows: Array, matter: str, *, stacklevel: int) -> None:
+    """Warn that something is the matter with new points (ScaleWarning)."""
+    warning = ScaleWarning(said_of_rows(rows, matter))
+    warning.about = rows, matter
+    warnings.warn(warning, stacklevel=stacklevel + 1)
+
+
+def said_of_rows(rows: Sequence[int] | Array, matter: str, count: int | None = None) -> str:
+    """Say what is the matter with rows, which may be but the first of `count`."""
+    number = len(rows) if count is None else count
+    return f"{number} new point(s) (rows {name_rows(rows, count=count)}) {matter}"
 
 
 def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:

@@ -58,7 +58,7 @@ def test_a_sample_is_taken_where_memory_holds_no_more(big, tmp_path, capsys, mon
     ("source", "given", "code", "words"),
     [
         ("big.npy", ["--plot", "p.png"], 2, "--plot needs all points at once"),
-        ("big.npy", ["--missing", "drop"], 1, "may have no gaps"),
+        ("big.npy", ["--output-key", "a"], 2, "--output-key needs all points at once"),
         ("big.npy", ["-o", "o.csv"], 1, "cannot be written by blocks"),
         ("digits", [], 2, "--fit-points is for points in .npy"),
         ("big.npy", ["--fit-points", "99"], 2, "'99' is not an integer >= 100"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._array import filled
 from heatsketch._budget import require
-from heatsketch._checks import ScaleWarning, check_choice, check_number, logger, name_rows
+from heatsketch._checks import check_choice, check_number, logger, warn_of_rows
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_non_negative, in_units
 from heatsketch.graphs.given_distances import graph_of_distances
@@ -323,10 +322,10 @@ def _warn_of_far(rows: sparse.csr_matrix, longest: float) -> None:
     nearest = np.minimum.reduceat(rows.data, rows.indptr[:-1])
     far = np.flatnonzero(nearest > longest)
     if len(far):
-        warnings.warn(
-            f"{len(far)} new point(s) (rows {name_rows(far)}) are farther from every training "
-            "point than the longest path in the graph; their coordinates are unreliable.",
-            ScaleWarning,
+        warn_of_rows(
+            far,
+            "are farther from every training point than the longest path in the graph; their "
+            "coordinates are unreliable.",
             stacklevel=4,
         )
 

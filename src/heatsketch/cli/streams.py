@@ -104,6 +104,7 @@ def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
     d = done.estimator.n_features_in_
     return {
         "input": f"{args.input}: {done.n:,} points, {d:,} features, read by blocks",
+        **({"changed": "; ".join(done.notes)} if done.notes else {}),
         "sample": done.describe(),
         "method": f"{args.method}, {parameters(done.estimator)}",
         **summary(done.estimator),

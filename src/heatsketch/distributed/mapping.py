@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from heatsketch._progress import Stage
 from heatsketch._typing import Array
 from heatsketch.distributed.output import writer_of
 from heatsketch.distributed.state import State
+from heatsketch.distributed.warned import tell, told
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.models import read_model
 from heatsketch.io.reading import Reading
@@ -25,7 +26,6 @@ class Mapped(NamedTuple):
     """What is told of a block that is kept: no coordinates."""
 
     rows: int
-    warnings: tuple[tuple[type[Warning], str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,32 +52,47 @@ class Mapping:
 
     def keep_block(self, number: int, raw: Table) -> Mapped:
         """Map a block as it was read, and keep it, if it is not kept yet."""
-        told = Mapped(raw.values.shape[0])
+        kept = Mapped(raw.values.shape[0])
         if self.state.part(number).exists():
-            return told
-        start = number * self.block_rows
+            return kept
+        rows = np.arange(kept.rows) + number * self.block_rows
         try:
-            table = refined(raw, self.how, self.learned)
-            Y, caught = _transformed(self.model, table, start)
+            table, rows = _refined(raw, self.how, self.learned, rows)
             names = tuple(str(name) for name in self.model.get_feature_names_out())
+            Y, caught = _transformed(self.model, table, len(names))
+            self.state.keep_warned(number, told(caught, rows))
             self.state.keep_part(number, writer_of(self.state.suffix, Y, names, table))
         except Exception as error:
+            start = number * self.block_rows
             error.add_note(
-                f"(in block {number}: {told.rows:,} rows of {raw.source} from {start:,} on)"
+                f"(in block {number}: {kept.rows:,} rows of {raw.source} from {start:,} on)"
             )
             raise
-        return told._replace(warnings=caught)
+        return kept
 
 
-def _transformed(
-    model: Any, table: Table, start: int
-) -> tuple[Array, tuple[tuple[type[Warning], str], ...]]:
-    """Map a block; what it warns of says from which row on it counts."""
+def _refined(raw: Table, how: Reading, learned: Learned, rows: Array) -> tuple[Table, Array]:
+    """Return a block like the sample, and the numbers of its rows, which it has if some are lost.
+
+    A column of that name keeps it.
+    """
+    name = "row" if "row" not in raw.extra else "row_in_source"
+    table = refined(
+        replace(raw, extra={name: rows} | raw.extra), how, learned, first_row=int(rows[0])
+    )
+    if how.missing == "drop":
+        return table, table.extra[name]
+    return replace(table, extra=raw.extra), rows
+
+
+def _transformed(model: Any, table: Table, width: int) -> tuple[Array, list[Any]]:
+    """Map a block to rows of some width; return what was warned of, too."""
+    if not table.values.shape[0]:  # all had gaps
+        return np.empty((0, width), table.values.dtype), []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Y = np.asarray(model.transform(table.values))
-    said = ((each.category, f"from row {start:,} on: {each.message}") for each in caught)
-    return Y, tuple(said)
+    return Y, caught
 
 
 def here(mapping: Mapping) -> None:
@@ -97,18 +112,19 @@ def runs(numbers: list[int], most: int) -> Iterator[tuple[int, int]]:
 
 
 def follow(done: Iterable[Mapped], missing: list[int], mapping: Mapping) -> None:
-    """Report how far the mapping is, and warn of what each block warns of."""
+    """Report how far the mapping is, and at its end what the blocks of the run warn of."""
     n, size = mapping.points.n, mapping.block_rows
     total = sum(min(n, (i + 1) * size) - i * size for i in missing)
     with Stage("mapping", total, "points") as progress:
         for mapped in done:
-            for category, text in mapped.warnings:
-                warnings.warn(text, category, stacklevel=5)
             progress.advance(mapped.rows)
+    tell(mapping.state.warned, stacklevel=5)
 
 
 def stored(state: State) -> tuple[Any, Learned]:
     """Return the model that a run has kept, and what was learned of the columns."""
     kept = read_model(state.model)
     known = kept.reading
-    return kept.model, Learned(tuple(known["columns"]), None, known["mean"], known["scale"])
+    return kept.model, Learned(
+        tuple(known["columns"]), known["medians"], known["mean"], known["scale"]
+    )

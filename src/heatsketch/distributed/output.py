@@ -54,13 +54,14 @@ def writer_of(suffix: str, Y: Array, names: Names, table: Table) -> Callable[[Pa
 def assemble(output: Path, state: State, metadata: dict[str, Any]) -> None:
     """Write the output from all blocks (n, k), of which one at a time is held."""
     parts, suffix = sorted(state.parts.glob(f"part-*{state.suffix}")), suffix_of(output)
+    held = [part for part in parts if _length(part)] if suffix and not state.is_whole else []
     whole = state.whole(suffix) if suffix else state.parts
 
     def write(draft: Path) -> None:
         if suffix == ".parquet":
-            parquet.write_parts(draft, parts, encoded(metadata))
+            parquet.write_parts(draft, held, encoded(metadata))
         else:
-            _write_npy(draft, parts)
+            _write_npy(draft, held)
 
     if suffix and not state.is_whole:
         write_atomically(whole, write, force=True)
@@ -69,6 +70,13 @@ def assemble(output: Path, state: State, metadata: dict[str, Any]) -> None:
         whole.replace(output)
     if suffix == ".npy":
         write_beside(output, metadata)
+
+
+def _length(part: Path) -> int:
+    """Return the rows of a block, of which there are none if all had gaps."""
+    if part.suffix == ".parquet":
+        return parquet.n_rows(part)
+    return len(np.load(part, mmap_mode="r"))
 
 
 def _write_npy(draft: Path, parts: list[Path]) -> None:

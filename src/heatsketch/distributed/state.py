@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from heatsketch.io.files import DRAFT, write_atomically
 from heatsketch.io.metadata import encoded
 
 _TOLD, _FITTED, _WHOLE, _TOKEN = "run.json", "fitted.json", "whole.json", "token.json"
+_WARNED = "warned-"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,17 @@ class State:
     def keep_token(self, token: str) -> None:
         """Let workers find this."""
         self._write(_TOKEN, {"token": token})
+
+    def keep_warned(self, number: int, warned: list[dict[str, Any]]) -> None:
+        """Keep what is to be warned of a block, before the block, so that it is known later."""
+        if warned:
+            self._write(f"{_WARNED}{number:06d}.json", {"warned": warned})
+
+    @property
+    def warned(self) -> Iterator[dict[str, Any]]:
+        """What is to be warned of all blocks."""
+        for file in sorted(self.folder.glob(f"{_WARNED}*.json")):
+            yield from (self._read(file.name) or {}).get("warned", ())
 
     @property
     def is_whole(self) -> bool:

@@ -24,8 +24,8 @@ from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, write_atomically
 from heatsketch.io.formats import suffix_of
 from heatsketch.io.models import read_facts, write_model
-from heatsketch.io.reading import Reading
-from heatsketch.io.refine import Learned, reading_record, refined
+from heatsketch.io.reading import MISSING, Reading
+from heatsketch.io.refine import Learned, reading_record
 from heatsketch.io.sources import open_blocks
 
 BLOCK_ROWS = 2**16
@@ -39,13 +39,15 @@ class Streamed:
     ----------
     estimator : the fitted estimator
     n : int
-        Points of the source, all of which are in the output.
+        Points of the source, all of which are in the output, but for rows that were left out.
     fit_points : int
         Points of the sample.
     discrepancy : float or None
         How much distances differ between fits of two halves of the sample, see `embed`; None if
         all points were fitted.
     output : path
+    notes : tuple of str
+        What reading changed: rows left out, gaps filled, columns standardised.
     """
 
     estimator: Any
@@ -53,6 +55,7 @@ class Streamed:
     fit_points: int
     discrepancy: float | None
     output: Path
+    notes: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """Say in one line what the sample is, and what it costs."""
@@ -116,8 +119,10 @@ def embed(
         both must be in folders that all workers share; the model is fitted here. A source that is
         no file must then be a Dask array.
     **reading
-        `key`, `features`, `exclude`, `label`, `ids`, `standardize` (by the sample) of
-        `io.read_table`.
+        `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default) and
+        `standardize` of `io.read_table`. Medians, means and scales are those of the sample. With
+        ``missing="drop"`` the rows that stay keep their order, and a .parquet output has their
+        numbers in the source as the column `row` (`row_in_source` if there is one of that name).
 
     Returns
     -------
@@ -189,7 +194,8 @@ def embed(
     if model is not None:
         write_atomically(model, lambda draft: shutil.copyfile(state.model, draft), force=force)
     state.remove()
-    return Streamed(fitted, points.n, facts["fit_points"], facts["discrepancy"], output)
+    notes = tuple(facts["notes"])
+    return Streamed(fitted, points.n, facts["fit_points"], facts["discrepancy"], output, notes)
 
 
 def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading: Any) -> Any:
@@ -228,16 +234,15 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     how = _reading(reading)
     points = open_blocks(source, how)
     sample = Sample.draw(points.n, size(points, estimator, fit_points), seed_of(estimator))
-    (table,) = gather(points, how, [sample.rows], BLOCK_ROWS)
-    return clone(estimator).fit(refined(table, how).values)
+    return clone(estimator).fit(gather(points, how, sample, BLOCK_ROWS).table.values)
 
 
 def _reading(options: dict[str, Any]) -> Reading:
     how = Reading.of(**{"missing": "error"} | options)
-    if how.missing != "error":
+    if how.missing not in MISSING:
         raise ValueError(
-            f"missing={how.missing!r} but points that are read by blocks may have no gaps; drop or "
-            "impute them first."
+            f"missing={how.missing!r} but gaps have no place on a map; pass one of "
+            f"{', '.join(map(repr, MISSING))}."
         )
     return how
 
@@ -287,18 +292,22 @@ def _fitted(
     count, seed = size(points, estimator, fit_points), seed_of(estimator)
     sample = Sample.draw(points.n, count, seed)
     logger.info("reading %s points, of which %s are fitted", f"{points.n:,}", f"{count:,}")
-    table, other = gather(points, how, [sample.rows, sample.held_out], rows)
-    table = refined(table, how)
-    other = refined(other, how, table.learned)
-    found = None
+    found = gather(points, how, sample, rows)
+    values, cost = found.table.values, None
     if count < points.n:
         logger.info("fitting two halves of the sample")
-        found = half_discrepancy(estimator, table.values, sample.half, other.values)
-    model = clone(estimator).fit(table.values)
-    facts = {"points": points.n, "fit_points": count, "seed": seed, "discrepancy": found}
-    record = reading_record(table, suffix_of(table.source), how.as_record())
+        cost = half_discrepancy(estimator, values, found.half, found.held_out.values)
+    model = clone(estimator).fit(values)
+    facts = {
+        "points": points.n,
+        "fit_points": values.shape[0],
+        "seed": seed,
+        "discrepancy": cost,
+        "notes": found.notes,
+    }
+    record = reading_record(found.table, suffix_of(points.source), how.as_record())
     state.keep_fit(lambda path: write_model(model, path, record, force=True), facts)
-    return model, table.learned, facts
+    return model, found.table.learned, facts
 
 
 def _map(mapping: Mapping, client: Any, job: Job | None, source: Any) -> None:

@@ -40,10 +40,10 @@ class Job:
     version: str = __version__
 
     def __call__(self, start: int, stop: int) -> Mapped:
-        """Map a run of blocks and keep them, as a task: told are counts and warnings."""
+        """Map a run of blocks and keep them, as a task: told are counts."""
         with in_one_thread():
             done = list(_opened(self).keep(start, stop))
-        return Mapped(sum(block.rows for block in done), sum((b.warnings for b in done), ()))
+        return Mapped(sum(block.rows for block in done))
 
     def keep_values(self, number: int, values: Array) -> Mapped:
         """Map the rows of one block and keep them, as a task."""

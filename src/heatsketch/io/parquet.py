@@ -94,6 +94,11 @@ def _pandas_index(schema: Any) -> list[str]:
     return [name for name in declared if isinstance(name, str)]
 
 
+def n_rows(path: Path) -> int:
+    """Return the number of rows of a file."""
+    return int(need("pyarrow.parquet", path).read_metadata(path).num_rows)
+
+
 def write_parts(draft: Path, parts: Sequence[Path], note: str) -> None:
     """Write .parquet files with the same columns as the row groups of one.
 

@@ -32,17 +32,24 @@ class Learned:
     scale: Array | None = None
 
 
-def refined(table: Table, how: Reading, known: Learned | None = None) -> Table:
+def refined(
+    table: Table, how: Reading, known: Learned | None = None, *, first_row: int | None = None
+) -> Table:
     """Return the table with the features that are asked for, without gaps, and standardised.
 
-    Medians, means and scales are those `known` from another table, if there is one.
+    Medians, means and scales are those `known` from another table, if there is one. A table that
+    is a block of a larger one says the number of its first row, and may lose all rows.
     """
     table = _with_features(table, how)
     medians = None if known is None else known.medians
     if how.missing == "median" and known is None:
         medians = _medians(table)
     if how.missing != "keep":
-        table = _without_gaps(table, how.missing, medians)
+        table = _without_gaps(table, how.missing, medians, first_row or 0)
+        if not table.values.shape[0] and first_row is None:
+            raise ValueError(
+                f"every row of {table.source} has a gap; pass missing='median' (--missing)."
+            )
     mean = scale = None
     if known is not None:
         mean, scale = known.mean, known.scale
@@ -110,25 +117,41 @@ def _with_features(table: Table, how: Reading) -> Table:
     return replace(table, values=values, columns=tuple(kept))
 
 
-def _without_gaps(table: Table, missing: str, medians: Array | None) -> Table:
+def _without_gaps(table: Table, missing: str, medians: Array | None, first_row: int) -> Table:
     """Leave out the rows with gaps, or put medians in their place, or raise for the first gap."""
-    values, what = table.values, f"from {table.source}"
-    rows = np.flatnonzero(_has_gap(values))
-    if missing != "error" and len(rows):
-        n, where = values.shape[0], name_rows(rows)
-        if missing == "drop":
-            table = _rows_of(table, np.setdiff1d(np.arange(n), rows))
-            note = f"{len(rows)} of {n} rows left out, for they have gaps: {where}"
-        else:
-            table = replace(table, values=_with_medians(values, medians, table))
-            note = f"gaps filled with medians in {len(rows)} of {n} rows: {where}"
-        table = replace(table, notes=(*table.notes, note))
+    values, n = table.values, table.values.shape[0]
+    found = rows_with_gaps(values) if missing != "error" else np.zeros(n, dtype=bool)
     remedy = "for gaps pass missing='drop' or 'median' (--missing), or exclude it (--exclude)"
-    check_finite(table.values, what, table.columns, remedy)
-    return table
+    whole = _zeros_for_gaps(values) if found.any() else values
+    check_finite(whole, f"from {table.source}", table.columns, remedy, first_row)
+    if not found.any():
+        return table
+    note = note_of_gaps(missing, np.flatnonzero(found), n)
+    if missing == "drop":
+        table = _rows_of(table, np.flatnonzero(~found))
+    else:
+        table = replace(table, values=_with_medians(values, medians, table, first_row))
+    return replace(table, notes=(*table.notes, note))
 
 
-def _has_gap(values: Any) -> Array:
+def note_of_gaps(missing: str, rows: Array, n: int, count: int | None = None) -> str:
+    """Say what was done about gaps in rows of n: these are all of them, or the first of `count`."""
+    count = len(rows) if count is None else count
+    where = name_rows(rows, count=count)
+    if missing == "drop":
+        return f"{count} of {n} rows left out, for they have gaps: {where}"
+    return f"gaps filled with medians in {count} of {n} rows: {where}"
+
+
+def _zeros_for_gaps(values: Any) -> Any:
+    if not sparse.issparse(values):
+        return np.where(np.isnan(values), 0, values)
+    filled = values.copy()
+    filled.data[np.isnan(filled.data)] = 0
+    return filled
+
+
+def rows_with_gaps(values: Any) -> Array:
     """Say of each row whether a number is missing, (n,)."""
     found = np.zeros(values.shape[0], dtype=bool)
     for rows in row_tiles(len(found)):
@@ -141,10 +164,6 @@ def _has_gap(values: Any) -> Array:
 
 
 def _rows_of(table: Table, rows: Array) -> Table:
-    if not len(rows):
-        raise ValueError(
-            f"every row of {table.source} has a gap; pass missing='median' (--missing)."
-        )
     extra = {name: column[rows] for name, column in table.extra.items()}
     return replace(table, values=table.values[rows], extra=extra)
 
@@ -164,7 +183,7 @@ def _medians(table: Table) -> Array | None:
     return medians
 
 
-def _with_medians(values: Any, medians: Array | None, table: Table) -> Any:
+def _with_medians(values: Any, medians: Array | None, table: Table, first_row: int) -> Any:
     if sparse.issparse(values):
         raise ValueError(f"{table.source} is sparse and has gaps; pass missing='drop'.")
     if medians is None:
@@ -173,7 +192,7 @@ def _with_medians(values: Any, medians: Array | None, table: Table) -> Any:
             "pass --missing drop, or fit it again with --missing median."
         )
     gaps = np.isnan(values)
-    lost = np.flatnonzero(gaps.all(axis=1))
+    lost = first_row + np.flatnonzero(gaps.all(axis=1))
     if len(lost):
         raise ValueError(
             f"row(s) {name_rows(lost)} of {table.source} hold no number, so that medians would "

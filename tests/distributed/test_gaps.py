@@ -1,0 +1,199 @@
+"""Gaps in sources that are read by blocks: as in a whole table, learned of a sample."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch import io
+from heatsketch.cli import main
+from heatsketch.distributed import embed, fit, mapping
+from heatsketch.distributed.sample import Sample
+from heatsketch.distributed.warned import Rows
+
+N, SAMPLE, ROWS = 900, 250, 64
+SKETCH = hs.HeatSketch(3, random_state=0)
+OPTIONS = {"fit_points": SAMPLE, "block_rows": ROWS}
+pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+
+
+def points():
+    """A roll with gaps in a tenth of the rows, and in all rows of one block."""
+    rng = np.random.default_rng(4)
+    X = hs.datasets.swiss_roll(N, rng=4)[0].astype(np.float32)
+    X[rng.random(N) < 0.1, 1] = np.nan
+    X[2 * ROWS : 3 * ROWS, 2] = np.nan
+    return X
+
+
+X = points()
+GAPS = np.flatnonzero(np.isnan(X).any(axis=1))
+
+
+@pytest.fixture
+def source(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path / "x.npy"
+
+
+def filled(X):
+    """Put the medians of the sample in place of gaps."""
+    medians = np.nanmedian(X[Sample.draw(N, SAMPLE, 0).rows], axis=0)
+    return np.where(np.isnan(X), medians, X).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["o.npy", "o.parquet", "o"])
+def test_medians_are_those_of_the_sample(name, source, tmp_path):
+    pytest.importorskip("pyarrow")
+    done = embed(source, tmp_path / name, SKETCH, missing="median", **OPTIONS)
+    expected = fit(filled(X), SKETCH, fit_points=SAMPLE).transform(filled(X))
+    out = done.output
+    Y = np.concatenate([np.load(p) for p in sorted(out.iterdir())]) if out.is_dir() else None
+    assert np.array_equal(io.read_table(out).values if Y is None else Y, expected)
+    (note,) = done.notes
+    first = ", ".join(map(str, GAPS[:5]))
+    assert note == (
+        f"gaps filled with medians of the sample in {len(GAPS)} of {N} rows: {first} and "
+        f"{len(GAPS) - 5} more"
+    )
+
+
+@pytest.mark.parametrize("name", ["o.npy", "o.parquet", "o"])
+def test_rows_with_gaps_are_dropped_and_the_others_keep_their_order(name, source, tmp_path):
+    pytest.importorskip("pyarrow")
+    done = embed(source, tmp_path / name, SKETCH, missing="drop", **OPTIONS)
+    rows = np.setdiff1d(np.arange(N), GAPS)
+    fitted = np.setdiff1d(Sample.draw(N, SAMPLE, 0).rows, GAPS)
+    assert (done.n, done.fit_points) == (N, len(fitted))
+    expected = hs.HeatSketch(3, random_state=0).fit(X[fitted]).transform(X[rows])
+    if name == "o.parquet":
+        table = io.read_table(done.output, ids="row")
+        assert table.extra["row"].tolist() == rows.tolist()
+        Y = table.values
+    elif name == "o":
+        Y = np.concatenate([np.load(part) for part in sorted(done.output.iterdir())])
+    else:
+        Y = np.load(done.output)
+    assert Y.dtype == np.float32
+    assert np.array_equal(Y, expected)
+    assert done.notes[0].startswith(f"{len(GAPS)} of {N} rows left out, for they have gaps: ")
+
+
+def test_the_discrepancy_with_dropped_rows_is_that_of_a_source_without_them(tmp_path):
+    """Rows beyond the sample and the held-out ones are all that is lost: nothing else changes."""
+    sample = Sample.draw(N, SAMPLE, 0)
+    whole = hs.datasets.swiss_roll(N, rng=4)[0]
+    other = np.setdiff1d(np.arange(N), np.r_[sample.rows, sample.held_out])
+    spoiled = whole.copy()
+    spoiled[other] = np.nan
+    found = [
+        embed(values, tmp_path / name, SKETCH, missing=missing, **OPTIONS).discrepancy
+        for name, values, missing in (("a", whole, "error"), ("b", spoiled, "drop"))
+    ]
+    assert found[0] == found[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("missing", "value", "words"),
+    [
+        ("error", np.nan, "NaN.* first in row 133, column 'x1'"),
+        ("drop", np.inf, "infinity.* first in row 700, column 'x0'"),
+        ("median", np.inf, "infinity.* first in row 700, column 'x0'"),
+        ("median", np.nan, r"row\(s\) 700 of .* hold no number"),
+        ("keep", np.nan, "missing='keep' but gaps have no place"),
+    ],
+)
+def test_what_cannot_be_mended_is_named_by_its_row(missing, value, words, tmp_path):
+    values = hs.datasets.swiss_roll(N, rng=4)[0]
+    values[133, 1] = np.nan
+    values[700] = value
+    with pytest.raises(ValueError, match=words):
+        embed(values, tmp_path / "o.npy", SKETCH, missing=missing, **OPTIONS)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("missing", ["drop", "median"])
+def test_a_run_with_gaps_goes_on_to_the_same_bytes_and_notes(
+    missing, source, tmp_path, monkeypatch
+):
+    whole = embed(source, tmp_path / "whole.npy", SKETCH, missing=missing, **OPTIONS)
+    transformed, calls = mapping._transformed, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 5:
+            raise InterruptedError
+        return transformed(*args)
+
+    monkeypatch.setattr(mapping, "_transformed", interrupted)
+    with pytest.raises(InterruptedError):
+        embed(source, tmp_path / "o.npy", SKETCH, missing=missing, **OPTIONS)
+    done = embed(source, tmp_path / "o.npy", SKETCH, missing=missing, resume=True, **OPTIONS)
+    assert done.output.read_bytes() == whole.output.read_bytes()
+    assert done.notes == whole.notes
+    with pytest.raises(FileExistsError):
+        embed(source, tmp_path / "o.npy", SKETCH, missing=missing, **OPTIONS)
+
+
+def test_columns_with_text_for_gaps_are_filled_like_a_whole_table(tmp_path):
+    """Cells that are not numbers count as missing, in blocks as in the whole."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    values = hs.datasets.swiss_roll(N, rng=4)[0]
+    text = [f"{v:.17g}" for v in values[:, 1]]
+    text[5] = text[850] = "n/a"
+    columns = {"row": np.arange(N) + 7, "a": values[:, 0], "b": text, "c": values[:, 2]}
+    parquet.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=100)
+    source, given = tmp_path / "x.parquet", {"ids": "row", "missing": "drop"}
+    whole = io.read_table(source, **given)
+    assert whole.values.shape == (N - 2, 3)
+    done = embed(source, tmp_path / "o.parquet", SKETCH, **OPTIONS, **given)
+    table = io.read_table(done.output, ids=("row", "row_in_source"))
+    assert np.array_equal(table.values, done.estimator.transform(whole.values))
+    assert np.array_equal(table.extra["row"], whole.extra["row"])
+    assert np.array_equal(table.extra["row_in_source"] + 7, whole.extra["row"])
+
+
+def test_the_command_says_what_became_of_gaps(source, tmp_path, capsys):
+    command = ["embed", str(source), "-o", str(tmp_path / "o.npy"), "--fit-points", str(SAMPLE)]
+    command += ["--method", "heat-sketch", "--n-components", "3", "--missing", "drop"]
+    assert main([*command, "--standardize"]) == 0
+    said = capsys.readouterr().out
+    assert f"{len(GAPS)} of {N} rows left out" in said
+    assert "columns standardised by the sample" in said
+    assert len(np.load(tmp_path / "o.npy")) == N - len(GAPS)
+
+
+def test_far_points_are_warned_of_once_in_a_run(tmp_path, monkeypatch):
+    """Also after a break, with the rows of the blocks before it, and counted in the source."""
+    values = hs.datasets.swiss_roll(N, rng=4)[0]
+    sample = Sample.draw(N, SAMPLE, 0).rows
+    gaps = np.setdiff1d(np.arange(20), sample)[:3]
+    far = np.setdiff1d(np.arange(30, N), sample)[::60]
+    values[gaps] = np.nan
+    values[far] += 1e6
+    transformed, calls = mapping._transformed, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 9:
+            raise InterruptedError
+        return transformed(*args)
+
+    monkeypatch.setattr(mapping, "_transformed", interrupted)
+    np.save(tmp_path / "x.npy", values)
+    source, out = tmp_path / "x.npy", tmp_path / "o.npy"
+    with pytest.raises(InterruptedError):
+        embed(source, out, SKETCH, missing="drop", **OPTIONS)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        embed(source, out, SKETCH, missing="drop", resume=True, **OPTIONS)
+    said = [str(one.message) for one in caught if one.category is hs.ScaleWarning]
+    first = ", ".join(map(str, far[:5]))
+    assert len(said) == 1
+    assert said[0].startswith(f"{len(far)} new point(s) (rows {first} and {len(far) - 5} more) ")
+
+
+def test_rows_of_many_blocks_are_counted_and_the_first_named():
+    rows = Rows().and_of([3, 4]).and_of([]).and_of([70, 71, 72, 73]).and_of([99], 40)
+    assert rows == Rows(46, (3, 4, 70, 71, 72))
