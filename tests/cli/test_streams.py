@@ -1,9 +1,13 @@
 """heatsketch embed of files that are read by blocks."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import heatsketch as hs
+from heatsketch import memory
 from heatsketch.cli import main, streams
 
 METHOD = ("--method", "heat-sketch", "--n-components", "3")
@@ -58,7 +62,9 @@ def test_a_sample_is_taken_where_memory_holds_no_more(big, tmp_path, capsys, mon
     ("source", "given", "code", "words"),
     [
         ("big.npy", ["--plot", "p.png"], 2, "--plot needs all points at once"),
-        ("big.npy", ["--output-key", "a"], 2, "--output-key needs all points at once"),
+        ("big.npy", ["--label", "kind"], 1, "no id or label column 'kind'; choose from x0, x1"),
+        ("big.npy", ["-o", "o.h5ad"], 1, "only a .h5ad source becomes one"),
+        ("big.npy", ["--dry-run", "--plot", "p.png"], 2, "--plot needs all points at once"),
         ("big.npy", ["-o", "o.csv"], 1, "cannot be written by blocks"),
         ("digits", [], 2, "--fit-points is for points in .npy"),
         ("big.npy", ["--fit-points", "99"], 2, "'99' is not an integer >= 100"),
@@ -78,3 +84,53 @@ def test_resume_begins_where_there_is_nothing(big, tmp_path):
     out = tmp_path / "o.npy"
     assert main(["embed", str(big), "-o", str(out), "--resume", *METHOD, "-q"]) == 0
     assert np.load(out).shape == (900, 3)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [("sne", "SNE has no transform"), ("fisher-discriminant", "is fitted to labels")],
+)
+def test_methods_that_map_no_other_points_are_refused(method, words, big, tmp_path, capsys):
+    command = ["embed", str(big), "-o", str(tmp_path / "o.npy"), "--fit-points", "400"]
+    assert main([*command, "--method", method]) != 0
+    assert words in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["big.npy"]
+
+
+def test_a_dry_run_tells_of_the_sample(big, tmp_path, capsys, monkeypatch):
+    command = ["embed", str(big), "--dry-run", *METHOD, "--memory-budget", "5"]
+    assert main([*command, "--fit-points", "400"]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["input"] == f"{big}: 900 points, 3 features, float32, read by blocks"
+    assert lines["sample"].startswith("400 of 900 points would be fitted")
+    needed = memory.predict(400, 3, method="heat-sketch", n_components=3, dtype="f4")
+    assert lines["peak"] == f"{memory.in_words(needed.peak)} beyond the sample"
+    assert lines["available"] == "5.0 GB: enough"
+    assert [path.name for path in tmp_path.iterdir()] == ["big.npy"]
+    monkeypatch.setattr(streams, "_READ_WHOLE_BYTES", 0)
+    monkeypatch.setattr(streams, "_LEAST_SAMPLE", 100)
+    monkeypatch.setattr("heatsketch.memory.most_points", lambda *_, **__: 500)
+    assert main(["embed", str(big), "--dry-run", *METHOD]) == 0  # without being asked
+    assert "500 of 900 points would be fitted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_text_says_how_it_becomes_what_is_read_by_blocks(suffix, tmp_path, capsys, monkeypatch):
+    """The command that the message names is run, and its file embedded."""
+    pytest.importorskip("pyarrow")
+    X = hs.datasets.swiss_roll(500, rng=0)[0]
+    source, delimiter = tmp_path / f"big{suffix}", "," if suffix == ".csv" else "\t"
+    np.savetxt(source, X, delimiter=delimiter, header=delimiter.join("abc"), comments="")
+    monkeypatch.chdir(tmp_path)
+    command = ["embed", source.name, "-o", "o.npy", *METHOD]
+    assert main([*command, "--fit-points", "200"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    monkeypatch.setattr("heatsketch.memory.available", lambda: 1000.0)
+    assert main(command) == 1
+    assert "which is read whole, but only" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    program = said.partition('python -c "')[2].partition('"')[0]
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert main(["embed", "big.parquet", "-o", "o.npy", "--fit-points", "200", *METHOD]) == 0
+    assert np.load("o.npy").shape == (500, 3)

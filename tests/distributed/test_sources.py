@@ -15,7 +15,11 @@ from heatsketch.io.sources import open_blocks
 N, D = 700, 40
 SKETCH = hs.HeatSketch(3, random_state=0)
 KINDS = ["h5ad", "zarr"]
-pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning"),
+    pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning"),  # a row unlike all others
+    pytest.mark.filterwarnings("ignore:Writing zarr v2"),
+]
 
 
 def counts():
@@ -135,3 +139,44 @@ def test_a_damaged_file_is_named(part, store, tmp_path):
     with pytest.raises(ValueError, match=r"x\.h5ad.*damaged"):
         embed(path, tmp_path / "o.npy", SKETCH, fit_points=200)
     assert [file.name for file in tmp_path.iterdir()] == ["x.h5ad"]
+
+
+def test_a_copy_of_the_source_gets_the_coordinates(store, tmp_path):
+    """As `io.write_table` does of the whole, but no more than a block is held."""
+    anndata = pytest.importorskip("anndata")
+    source, out, whole = store / "x.h5ad", tmp_path / "out.h5ad", tmp_path / "whole.h5ad"
+    done = embed(source, out, SKETCH, fit_points=200, block_rows=64, key="X_pca")
+    table = io.read_table(source, key="X_pca")
+    Y = done.estimator.transform(table.values)
+    io.write_table(whole, Y, ["a", "b", "c"], table)
+    found, expected = anndata.read_h5ad(out), anndata.read_h5ad(whole)
+    assert np.array_equal(found.obsm["X_heatsketch"], Y)
+    assert found.obsm["X_heatsketch"].dtype == Y.dtype
+    assert set(found.obsm) == set(expected.obsm) == {"X_heatsketch", "X_pca"}
+    assert (found.X != expected.X).nnz == 0
+    assert found.obs.equals(expected.obs)
+    assert io.read_table(out, key="X_heatsketch").metadata["stream"]["fit_points"] == 200
+    with pytest.raises(FileExistsError, match=r"has an entry 'X_heatsketch' .*--output-key"):
+        embed(out, tmp_path / "again.h5ad", SKETCH, fit_points=200)
+    again = embed(out, tmp_path / "again.h5ad", SKETCH, fit_points=200, output_key="X_two")
+    assert set(anndata.read_h5ad(again.output).obsm) == {"X_heatsketch", "X_pca", "X_two"}
+
+
+def test_a_copy_has_all_rows_and_only_of_its_own_kind(store, tmp_path):
+    out = tmp_path / "o.h5ad"
+    with pytest.raises(ValueError, match=r"leaves out rows, but .* is a copy"):
+        embed(store / "x.h5ad", out, SKETCH, fit_points=200, missing="drop")
+    for source in (store / "x.zarr", counts().toarray()):
+        with pytest.raises(ValueError, match=r"only a \.h5ad source becomes one"):
+            embed(source, out, SKETCH, fit_points=200)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["label", "ids"])
+def test_an_id_or_label_that_is_missing_is_named(option, store, tmp_path):
+    source, given = store / "x.zarr", {option: "bach"}
+    with pytest.raises(ValueError, match=r"no id or label column 'bach'.* 'batch'"):
+        embed(source, tmp_path / "o.parquet", SKETCH, fit_points=200, **given)
+    assert embed(
+        source, tmp_path / "o.npy", SKETCH, fit_points=200, block_rows=500, **{option: "batch"}
+    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from heatsketch import io, memory, plot
 from heatsketch._typing import Array
-from heatsketch.cli import streams
+from heatsketch.cli import dry_run, streams
 from heatsketch.cli.added_columns import add_columns, check_columns, colours, root_of, with_columns
 from heatsketch.cli.arguments import (
     DEFAULT_METHOD,
@@ -40,7 +40,7 @@ from heatsketch.cli.files import (
 from heatsketch.cli.models import save
 from heatsketch.cli.provenance import record
 from heatsketch.cli.reporting import logger, print_lines
-from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
+from heatsketch.comparison.methods import ESTIMATORS, needs_labels
 from heatsketch.io.files import check_target, listed
 from heatsketch.io.formats import DEFAULT_KEY, STDOUT, check_key
 from heatsketch.isometry.learn import OBJECTIVES
@@ -69,7 +69,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
     add_columns(command)
     streams.add(command)
-    add("--dry-run", action="store_true", help="print the memory that the run needs, and stop")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="print the memory that the run needs, and the size of a sample, and stop",
+    )
     limit = "refuse to start a run that needs more memory"
     add("--memory-budget", type=_gigabytes, metavar="GB", help=limit)
     add_force(command)
@@ -105,7 +109,8 @@ def run(args: argparse.Namespace) -> None:
         if args.method not in memory.PREDICTED_METHODS:
             known = ", ".join(memory.PREDICTED_METHODS)
             args.usage_error(f"--dry-run does not know {args.method}; choose from {known}")
-        print_lines(_memory(args, read_input(args), options))
+        by_blocks = streams.takes(args, options)
+        print_lines((dry_run.of_sample if by_blocks else dry_run.of_table)(args, options))
         return
     if args.in_place:
         if args.output is not None:
@@ -170,24 +175,6 @@ def embedded(estimator: Any, table: io.Table, *, is_graph: bool) -> Array:
     known = groups[0] >= 0
     estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
     return np.asarray(estimator.transform(table.values))
-
-
-def _memory(args: argparse.Namespace, table: io.Table, options: dict[str, Any]) -> dict[str, str]:
-    """Say how much memory each stage needs, and whether it is available."""
-    X, parameters = table.values, defaults(ESTIMATORS[args.method]) | options
-    known = memory.options_of(X, args.method, parameters)
-    if known.get("affinity") == "radius":
-        args.usage_error("--dry-run cannot tell from the shape how many points a radius joins")
-    size = memory.predict(*X.shape, **known)
-    limit = memory.available() if args.memory_budget is None else args.memory_budget
-    lines = {"input": f"{table.source}: {X.shape[0]:,} points, {X.shape[1]:,} features, {X.dtype}"}
-    lines |= {name: f"{memory.in_words(held)} at its peak" for name, held in size.stages.items()}
-    lines["peak"] = f"{memory.in_words(size.peak)} beyond the input"
-    verdict = "enough" if size.peak <= limit else "too little"
-    lines["available"] = f"{memory.in_words(limit)}: {verdict}"
-    if size.peak > limit:
-        lines["instead"] = memory.less_memory(*X.shape, **known)
-    return lines
 
 
 def _gigabytes(text: str) -> float:

@@ -9,14 +9,20 @@ from heatsketch.cli.arguments import integer_from
 from heatsketch.cli.files import reading
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.distributed.stream import LEAST_POINTS, size
-from heatsketch.io.formats import suffix_of
+from heatsketch.io.blocks import Blocks
+from heatsketch.io.formats import DEFAULT_KEY, suffix_of
 from heatsketch.io.reading import Reading
-from heatsketch.io.sources import BLOCK_FORMATS, open_blocks, parts_of
+from heatsketch.io.sources import (
+    BLOCK_FORMATS,
+    TEXT_SUFFIXES,
+    conversion,
+    open_blocks,
+    parts_of,
+)
 from heatsketch.reports.summary import parameters, summary
 
 _WHOLE_ONLY = (  # options that look at all points at once
-    *("plot", "plot_time", "in_place", "output_key", "pseudotime", "graph"),
-    "intervals",
+    *("plot", "plot_time", "in_place", "pseudotime", "graph", "intervals"),
 )
 _READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is asked for
 _LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is said
@@ -48,14 +54,19 @@ def takes(args: argparse.Namespace, options: dict[str, Any]) -> bool:
     if not able or args.graph is not None or "precomputed" in options.values():
         if asked:
             kinds = ", ".join(BLOCK_FORMATS)
-            args.usage_error(
-                f"--{asked[0]} is for points in {kinds} or a folder of parts; leave it out"
+            hint = f"; {conversion(path)}" if _is_text(path) else "; leave it out"
+            args.usage_error(f"--{asked[0]} is for points in {kinds} or a folder of parts{hint}")
+        if _is_text(path) and _size(path) > memory.available():
+            held = (
+                f"{path} is text of {memory.in_words(_size(path))}, which is read whole, but only"
             )
+            has = memory.in_words(memory.available())
+            raise MemoryError(f"{held} {has} is available; {conversion(path)}")
         return False
     if is_folder or args.resume or args.cluster:
         return True
     if asked:
-        return open_blocks(path, _how(args)).n > args.fit_points
+        return opened(args).n > args.fit_points
     if args.memory_budget is not None:  # what needs more is to be refused
         return False
     is_large = _size(path) >= _READ_WHOLE_BYTES
@@ -65,7 +76,7 @@ def takes(args: argparse.Namespace, options: dict[str, Any]) -> bool:
 def _exceeds_memory(args: argparse.Namespace, options: dict[str, Any]) -> bool:
     """Say whether memory holds a sample that is of use, but not all points."""
     try:
-        points = open_blocks(Path(args.input), _how(args))
+        points = opened(args)
     except (ValueError, ImportError):
         return False  # it is read whole, which has messages of its own
     fitted = size(points, ESTIMATORS[args.method](**options))
@@ -77,18 +88,28 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _how(args: argparse.Namespace) -> Reading:
-    return Reading.of(**{"missing": "error"} | reading(args))
+def _is_text(path: Path) -> bool:
+    return suffix_of(path).startswith(TEXT_SUFFIXES) and path.is_file()
 
 
-def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
-    """Embed by blocks; return the lines of the summary."""
+def opened(args: argparse.Namespace) -> Blocks:
+    """Return INPUT by blocks."""
+    return open_blocks(Path(args.input), Reading.of(**{"missing": "error"} | reading(args)))
+
+
+def refuse_whole_only(args: argparse.Namespace) -> None:
+    """End with a usage error for options that look at all points at once."""
     given = [name for name in _WHOLE_ONLY if getattr(args, name) not in (None, False)]
     if given:
         args.usage_error(
             f"--{given[0].replace('_', '-')} needs all points at once, but they are read by "
             "blocks; leave it out, or pass fewer points"
         )
+
+
+def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
+    """Embed by blocks; return the lines of the summary."""
+    refuse_whole_only(args)
     with memory.memory_budget(args.memory_budget):
         done = distributed.embed(
             args.input,
@@ -98,6 +119,7 @@ def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
             resume=args.resume,
             force=args.force,
             model=args.save_model,
+            output_key=args.output_key or DEFAULT_KEY,
             cluster=args.cluster,
             **reading(args),
         )

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from heatsketch._checks import check_number, logger
 from heatsketch._version import __version__
 from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.mapping import Mapping, here, stored
-from heatsketch.distributed.output import assemble, check_output
+from heatsketch.distributed.output import Output, assemble, check_output
 from heatsketch.distributed.sample import gather, half_discrepancy
 from heatsketch.distributed.state import State
 from heatsketch.distributed.tasks import Job, begin, by_workers
@@ -22,10 +23,10 @@ from heatsketch.estimators._sample import LEAST_POINTS as LEAST_POINTS
 from heatsketch.estimators._sample import Sample, most_fitted, seed_of
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, write_atomically
-from heatsketch.io.formats import suffix_of
+from heatsketch.io.formats import DEFAULT_KEY, suffix_of
 from heatsketch.io.models import read_facts, write_model
 from heatsketch.io.reading import MISSING, Reading
-from heatsketch.io.refine import Learned, reading_record
+from heatsketch.io.refine import Learned, check_others, reading_record
 from heatsketch.io.sources import open_blocks
 
 BLOCK_ROWS = 2**16
@@ -76,6 +77,7 @@ def embed(
     resume: bool = False,
     force: bool = False,
     model: str | Path | None = None,
+    output_key: str = DEFAULT_KEY,
     block_rows: int = BLOCK_ROWS,
     cluster: Any = None,
     **reading: Any,
@@ -95,8 +97,9 @@ def embed(
         that has slices: `numpy.memmap`, or one of zarr, h5py or dask.
     output : str or path
         A .npy file, a .parquet file (with the other columns of a .parquet source, or obs of an
-        AnnData one; one row group a block), or, without a suffix, a folder of .npy parts. It
-        appears when it is complete.
+        AnnData one; one row group a block), a .h5ad file (of a .h5ad source: a copy of it with the
+        coordinates in obsm), or, without a suffix, a folder of .npy parts. It appears when it is
+        complete.
     estimator : estimator with `transform`
         As for `fit`; it is cloned. `HeatSketch`, `HeatEmbedding`, `DiffusionMap`, ...
     fit_points : int >= 100, optional
@@ -110,6 +113,8 @@ def embed(
         Replace the output, and begin again where there is a run that was not completed.
     model : str or path, optional
         Keep the fitted model in this file, too, for `load_model` and ``heatsketch transform``.
+    output_key : str, default "X_heatsketch"
+        The entry of obsm in a .h5ad output.
     block_rows : int, default 65,536
         Rows that are mapped at a time.
     cluster : str or dask.distributed.Client, optional
@@ -167,16 +172,18 @@ def embed(
     ((3000, 4), True)
     """
     how = _reading(reading)
-    points = open_blocks(source, how)
-    output = Path(output)
+    _check_estimator(estimator)
+    points = _opened(source, how)
+    path = Path(source) if isinstance(source, str | Path) else None
+    target = Output(Path(output), path, output_key)
     rows = check_number(block_rows, "block_rows", low=1, integer=True)
     told = _told(points, estimator, fit_points, rows, how)
-    is_own = resume and State.of(output).is_whole
-    suffix = check_output(output, source, force=force, is_own=is_own)
+    is_own = resume and State.of(target.path).is_whole
+    suffix = check_output(target, how.missing, force=force, is_own=is_own)
     if model is not None:
         check_target(model, force=force)
     with connect(cluster) as client:
-        state = State.begin(output, suffix, told, resume=resume, force=force)
+        state = State.begin(target.path, suffix, told, resume=resume, force=force)
         try:
             stamp = told["content"]["stamp"]
             job = None if client is None else begin(client, source, stamp, how, state, rows)
@@ -190,12 +197,12 @@ def embed(
         raise ValueError(f"{points.source} changed while it was read; begin again with force=True.")
     columns = [str(name) for name in fitted.get_feature_names_out()]
     metadata = {"version": __version__, "model": read_facts(state.model), "columns": columns}
-    assemble(output, state, metadata | {"stream": facts, "reading": told["reading"]})
+    assemble(target, state, metadata | {"stream": facts, "reading": told["reading"]})
     if model is not None:
         write_atomically(model, lambda draft: shutil.copyfile(state.model, draft), force=force)
     state.remove()
     notes = tuple(facts["notes"])
-    return Streamed(fitted, points.n, facts["fit_points"], facts["discrepancy"], output, notes)
+    return Streamed(fitted, points.n, facts["fit_points"], facts["discrepancy"], target.path, notes)
 
 
 def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading: Any) -> Any:
@@ -232,7 +239,8 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     ((500, 4), (10, 4))
     """
     how = _reading(reading)
-    points = open_blocks(source, how)
+    _check_estimator(estimator)
+    points = _opened(source, how)
     sample = Sample.draw(points.n, size(points, estimator, fit_points), seed_of(estimator))
     return clone(estimator).fit(gather(points, how, sample, BLOCK_ROWS).table.values)
 
@@ -245,6 +253,29 @@ def _reading(options: dict[str, Any]) -> Reading:
             f"{', '.join(map(repr, MISSING))}."
         )
     return how
+
+
+def _opened(source: Any, how: Reading) -> Blocks:
+    """Open a source, and look for the ids and labels that are named."""
+    points = open_blocks(source, how)
+    if how.label or how.ids:
+        check_others(next(points.tables(1)), how)
+    return points
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Raise for methods that cannot map other points than those of the sample."""
+    name = type(estimator).__name__
+    if not hasattr(estimator, "transform"):
+        raise TypeError(
+            f"{name} has no transform, by which points outside of the sample are mapped; pass "
+            "another estimator, such as HeatEmbedding."
+        )
+    if get_tags(estimator).target_tags.required:
+        raise TypeError(
+            f"{name} is fitted to labels, which are not read by blocks; fit it to a sample "
+            "(io.read_table) and map blocks by its transform."
+        )
 
 
 def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:

@@ -41,12 +41,11 @@ def seed_of(estimator: Any) -> int:
     return int(seed) if isinstance(seed, numbers.Integral) else 0
 
 
-def most_fitted(
-    estimator: Any, n: int, d: int, dtype: np.dtype, stored: int | None = None
-) -> int:
+def most_fitted(estimator: Any, n: int, d: int, dtype: np.dtype, stored: int | None = None) -> int:
     """Return how many of n points half of the memory holds, with their fit.
 
-    Sparse points have so many entries stored. All of them for methods that `memory` does not know, and for given affinities.
+    Sparse points have so many entries stored. All are fitted by methods that `memory` does not
+    know, and for given affinities.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from heatsketch.io.files import blame, check_target, listed, write_atomically
 from heatsketch.io.layout import STDIN
 from heatsketch.io.metadata import encoded, read_beside, write_beside
 from heatsketch.io.reading import Reading
-from heatsketch.io.refine import Learned, refined
+from heatsketch.io.refine import Learned, check_others, refined
 from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
@@ -180,13 +180,7 @@ def _read(source: str | Path, how: Reading, known: Learned | None = None) -> Tab
         path = Path(source)
         with blame(path, UnicodeError, json.JSONDecodeError):
             table = _read_path(path, how)
-    for name in how.label + how.ids:
-        if name not in table.extra:
-            names = [*table.extra, *table.columns]
-            raise ValueError(
-                f"{source} has no id or label column {name!r}; choose from {listed(names)}"
-                f"{did_you_mean(name, names)}."
-            )
+    check_others(table, how)
     table = refined(table, how, known)
     return replace(table, label=how.label[0]) if how.label else table
 

@@ -1,7 +1,7 @@
 """.h5ad files, the format of AnnData, read and written by h5py alone."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from heatsketch.io.table import Names, Table, choose_label, default_names, is_id
 from heatsketch.io.values import as_csr, as_float
 
 KEEPS_METADATA = True
+_PLAIN = {"encoding-type": "array", "encoding-version": "0.2.0"}
 _ODD = (AttributeError, IndexError, ValueError)  # where one kind of node is found for another
 
 
@@ -197,31 +198,51 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     h5py, source = need("h5py", draft), Path(table.source)
     if source.suffix.lower() == ".h5ad" and source.is_file():
         shutil.copyfile(source, draft)
-        for _ in from_child(source, _add_entry, draft, source, name, embedding, note):
-            pass
+        _add(draft, source, name, [embedding], note)
         return
     with h5py.File(draft, "w") as file:
         _put_points(file, table)
-        _put_entry(file, name, embedding, note)
+        _put_entry(file, name, [embedding], note)
 
 
-def _add_entry(draft: Path, source: Path, name: str, embedding: Array, note: str) -> None:
-    """Add an embedding to a copy of a file; in the child process."""
+def write_parts(draft: Path, parts: Sequence[Path], source: Path, key: str, note: str) -> None:
+    """Write .npy files, one after the other, as an entry of obsm in a copy of a .h5ad file."""
+    shutil.copyfile(source, draft)
+    _add(draft, source, _entry(key), parts, note)
+
+
+def _add(draft: Path, source: Path, name: str, parts: Sequence[Array | Path], note: str) -> None:
+    for _ in from_child(source, _add_entry, draft, source, name, parts, note):
+        pass
+
+
+def _add_entry(
+    draft: Path, source: Path, name: str, parts: Sequence[Array | Path], note: str
+) -> None:
+    """Add the rows of an embedding, or of files of them, to a copy; in the child process."""
+    held = [np.load(part, mmap_mode="r") if isinstance(part, Path) else part for part in parts]
+    n = sum(map(len, held))
     with _opened(draft, "r+", source) as file:
-        held = len(obs.index(file["obs"], source, array)) if "obs" in file else len(embedding)
-        if held != len(embedding):
+        rows = len(obs.index(file["obs"], source, array)) if "obs" in file else n
+        if rows != n:
             raise ValueError(
-                f"{source} has {held} points but the embedding {len(embedding)} rows, since "
+                f"{source} has {rows} points but the embedding {n} rows, since "
                 "others were left out; use missing='median' (--missing) or another format."
             )
-        _put_entry(file, name, embedding, note)
+        _put_entry(file, name, held, note)
 
 
-def _put_entry(file: Any, name: str, embedding: Array, note: str) -> None:
+def _put_entry(file: Any, name: str, parts: Sequence[Array], note: str) -> None:
     obsm = file["obsm"] if "obsm" in file else _put_group(file, "obsm")
     if name in obsm:
         del obsm[name]
-    _put(obsm, name, embedding)
+    shape = sum(map(len, parts)), parts[0].shape[1]
+    node = obsm.create_dataset(name, shape, parts[0].dtype)
+    node.attrs.update(_PLAIN)
+    start = 0
+    for part in parts:
+        node[start : start + len(part)] = part
+        start += len(part)
     _put_note(file, name, note)
 
 
@@ -311,8 +332,7 @@ def _put(group: Any, name: str, array: Array) -> None:
     if text:
         array = array.astype(object)
     node = group.create_dataset(name, data=array, dtype=h5py.string_dtype() if text else None)
-    kind = "string-array" if text else "array"
-    node.attrs.update({"encoding-type": kind, "encoding-version": "0.2.0"})
+    node.attrs.update(_PLAIN | ({"encoding-type": "string-array"} if text else {}))
 
 
 def _put_frame(

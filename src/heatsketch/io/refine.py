@@ -9,6 +9,8 @@ from scipy import sparse
 from heatsketch._array import row_tiles
 from heatsketch._checks import check_finite, name_rows
 from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
+from heatsketch.io.files import listed
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Names, Table, require
 
@@ -59,6 +61,17 @@ def refined(
         values = _standardized(table.values, mean, scale)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=Learned(table.columns, medians, mean, scale))
+
+
+def check_others(table: Table, how: Reading) -> None:
+    """Raise for an id or label that is not a column."""
+    for name in how.label + how.ids:
+        if name not in table.extra:
+            names = [*table.extra, *table.columns]
+            raise ValueError(
+                f"{table.source} has no id or label column {name!r}; choose from {listed(names)}"
+                f"{did_you_mean(name, names)}."
+            )
 
 
 def reading_record(table: Table, suffix: str, options: dict[str, Any]) -> dict[str, Any]:
