@@ -233,6 +233,26 @@ def test_damage_and_later_formats_are_named(tmp_path):
             hs.load_model(path)
 
 
+def test_a_header_made_by_hand_is_looked_at(tmp_path):
+    path = tmp_path / "m"
+    hs.save_model(fitted(), path)
+    header = header_of(path)
+    sealed(path, header | {"facts": ["a list"]})
+    with pytest.raises(ValueError, match="cannot be read: its header does not say what it is"):
+        read_facts(path)
+    sealed(path, header | {"reading": {"$array": 0, "other": 1}})
+    with pytest.raises(ValueError, match=r"cannot be read: its header has \$array beside other"):
+        hs.load_model(path)
+
+
+def test_an_array_that_is_longer_than_it_claims_is_refused(tmp_path):
+    path = tmp_path / "m"
+    hs.save_model(fitted(), path)
+    rewritten(path, {"arrays/0.npy": npy(np.ones(3)) + b"more"})
+    with pytest.raises(ValueError, match=r"array 0 in .*m claims 152 bytes but holds 156"):
+        hs.load_model(path)
+
+
 def test_pickles_are_never_read(tmp_path):
     path = tmp_path / "m"
     hs.save_model(fitted(), path)
@@ -346,4 +366,22 @@ def test_a_header_of_the_first_format_that_does_not_fit_is_refused(tmp_path, cha
     path.write_bytes((FIRST / "MixtureDiffusion.model").read_bytes())
     rewritten(path, {"header.json": json.dumps(header_of(path) | change)})
     with pytest.raises(ValueError, match="cannot be read"):
+        hs.load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda array: array[:, :-1], "its arrays do not fit together"),
+        (lambda array: np.nan * array, "its arrays are not finite"),
+    ],
+)
+def test_arrays_of_the_first_format_that_do_not_fit_are_refused(tmp_path, change, message):
+    path = tmp_path / "m"
+    path.write_bytes((FIRST / "MixtureDiffusion.model").read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith("origin.npy")]
+        origin = np.lib.format.read_array(io.BytesIO(archive.read(name)))
+    rewritten(path, {name: npy(change(origin))})
+    with pytest.raises(ValueError, match=f"cannot be read: {message}"):
         hs.load_model(path)

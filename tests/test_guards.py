@@ -1,0 +1,71 @@
+"""Guards that only another machine, a damaged file, or numbers gone wrong would reach."""
+
+import os
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import heatsketch as hs
+from heatsketch.cli import main
+from heatsketch.estimators._blocks import check_mass
+from heatsketch.experiments import figures, methods, store
+from heatsketch.mixture import lowrank
+from heatsketch.uncertainty import pseudotimes
+from problems.clouds import cloud
+from problems.spectra import cycle_graph
+
+
+def test_a_folder_that_is_not_writable_is_named_before_the_work_begins(
+    tmp_path, monkeypatch, capsys
+):
+    np.save(tmp_path / "x.npy", cloud(30, 3))
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    assert main(["embed", str(tmp_path / "x.npy"), "-o", str(tmp_path / "o.npy")]) == 1
+    said = capsys.readouterr()
+    assert "is not writable; choose another folder" in said.err
+    assert "points" not in said.out
+
+
+def test_columns_that_carry_mass_are_named():
+    measure = np.array([0.1, 0.2, 0.3, 0.4])
+    root = np.sqrt(measure)
+    orthogonal = np.array([root[1], -root[0], 0, 0])
+    check_mass(np.stack([orthogonal, 1e-200 * orthogonal], axis=1), measure)
+    with pytest.raises(hs.CertificateError, match=r"Mass is not conserved: .* in columns 1"):
+        check_mass(np.stack([orthogonal, root], axis=1), measure)
+
+
+def test_methods_that_an_older_scikit_learn_lacks_are_named(monkeypatch):
+    from sklearn import manifold
+
+    monkeypatch.delattr(manifold, "ClassicalMDS", raising=False)
+    with pytest.raises(ImportError, match=r"need scikit-learn 1\.8 or newer; upgrade it, or leave"):
+        methods.smacof(cloud(9, 3), 2)
+
+
+def test_a_store_of_trials_that_is_not_one_is_named(tmp_path):
+    setting = next(iter(figures.FIGURES.values())).setting
+    path = store.path_of(tmp_path, setting)
+    path.write_text("[1]\n")
+    with pytest.raises(ValueError, match=r"line 1, is damaged; delete that line or the file"):
+        store.read(path, setting, 0)
+
+
+def test_an_affinity_of_too_high_a_rank_is_refused(monkeypatch):
+    """Points far apart next to epsilon: the affinity is the identity, of full rank."""
+    monkeypatch.setattr(lowrank, "_MAX_RANK", 8)
+    kernel = hs.MixtureKernel([1.0], [[0.0]], [25.0], epsilon=1e-3)
+    points = np.linspace(-5, 5, 9)[:, None]
+    assert kernel.low_rank(points[:8]).factor.shape == (8, 8)
+    with pytest.raises(ValueError, match="has a rank over 8; pass a larger epsilon or tol"):
+        kernel.low_rank(points)
+
+
+def test_more_components_than_pseudotime_tells_from_each_other(monkeypatch):
+    monkeypatch.setattr(pseudotimes, "_MOST_ENTRIES", 10_000)
+    cycles = sparse.block_diag([cycle_graph(300)] * 7, format="csr")
+    with pytest.warns(hs.DisconnectedWarning):
+        walk = hs.Diffusion.from_affinity(cycles)
+    with pytest.raises(ValueError, match="The graph has 7 components, too many to tell"):
+        pseudotimes.pseudotime(walk, 0)
