@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import heatsketch as hs
 from bad_inputs.cases import Case, Refused
@@ -58,6 +59,11 @@ def sheet_without_rows(folder: Path) -> Any:
 
     openpyxl.Workbook().save(folder / "t.xlsx")
     return io.read_table(folder / "t.xlsx")
+
+
+def sparse_with_a_gap(folder: Path) -> Any:
+    sparse.save_npz(folder / "t.npz", sparse.csr_matrix([[1.0, 0], [np.nan, 2], [0, 3]]))
+    return io.read_table(folder / "t.npz", missing="median")
 
 
 def comparison_in_a_file(folder: Path) -> None:
@@ -155,6 +161,11 @@ TABLES = {
         "a gap in every row, and missing='drop'",
         text("a,b\n1,\n,3\n4,\n", missing="drop"),
         Refused("every row of", "has a gap", "missing='median'"),
+    ),
+    "sparse gaps": Case(
+        "gaps in sparse points, and missing='median'",
+        in_folder(sparse_with_a_gap),
+        Refused("is sparse and has gaps; pass missing='drop'"),
     ),
     "excluded": Case(
         "all columns of an array excluded",

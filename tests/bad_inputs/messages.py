@@ -169,4 +169,9 @@ MIXTURES = {
         lambda: hs.mixture.TaylorMap(max_features=10**9, radius=1e3).fit(KERNEL, tolerance=1e-9),
         Refused("orders; pass a larger one"),
     ),
+    "orders of the paper": Case(
+        "a tolerance for which the bounds in print need too many orders",
+        lambda: hs.mixture.TaylorMap(radius=30.0).fit(KERNEL).paper_order(1e-3, nu_min=1e-150),
+        Refused("more than 1000 orders; pass a larger one"),
+    ),
 }
