@@ -6,23 +6,20 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch import memory
 from heatsketch._array import seed_entropy
 from heatsketch._checks import check_choice, check_number, warn_of_scales
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.estimators._embedder import Embedder
+from heatsketch.estimators._mixture_facts import MixtureFacts
 from heatsketch.estimators._mixture_fit import (
     densities_left_out,
     fitted_map,
-    log_density,
     some,
     typical_distance,
     warn_of_errors,
 )
-from heatsketch.markov.novelty import LeftOut
 from heatsketch.mixture import MixtureKernel, Whitening
 from heatsketch.mixture.fitting import best_mixture, fit_mixture, rescaled
 from heatsketch.mixture.maps import draw
@@ -30,13 +27,12 @@ from heatsketch.mixture.steps import Steps
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 
 _STATIONARY_POINTS = 2000  # drawn from ν, where later steps lead: the map has to hold there, too
-_SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has enough digits
 _COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later times is estimated
 _SCALE_POINTS = 500  # whose distances are looked at at later times
 _ROUNDING = 1e-9  # of a tolerance
 
 
-class MixtureDiffusion(Embedder):
+class MixtureDiffusion(MixtureFacts):
     """Embed data by the diffusion of a Gaussian mixture: a small model that maps any point.
 
     By default the data are whitened: up to ten principal components, each of the same variance, so
@@ -123,7 +119,6 @@ class MixtureDiffusion(Embedder):
     (250, 2)
     """
 
-    _left_out: LeftOut | None
     _not_stored = ("embedding_", "stationary_", "mixture_")  # in files, whose size is without n
 
     def __init__(
@@ -182,66 +177,6 @@ class MixtureDiffusion(Embedder):
             "embed_seconds": clock.perf_counter() - fitted,
         }
         return self
-
-    def transform(self, X: Any) -> Array:
-        """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
-
-        Where there were no training points, the error of distances may exceed the tolerance;
-        `distance_error` bounds it. A warning names points with hardly any density there, next to
-        the training point with the least.
-        """
-        check_is_fitted(self)
-        X = read_points(self, X, reset=False)
-        points = X.astype(np.float64, copy=False)
-        if self._left_out is not None:
-            self._left_out.warn(log_density(points, self.kernel_, self.whitening_))
-        return self._rows_of(self._coordinates(points), X.dtype)
-
-    def novelty(self, X: Any) -> Array:
-        """Say of points (n, m) how new they are next to the training points: (n,), from 0 to 1.
-
-        It is the share of the training points that are less new, by the density that
-        `score_samples` returns: 0.5 for the usual point, above 0.99 for one in a hundred points of
-        the same law, and 1 outside. Each training point is left out: its density is that of the
-        mixture after steps of the fit without a fifth of the points. (A mixture that was fitted
-        before is used as it is.)
-        """
-        check_is_fitted(self)
-        if self._left_out is None:
-            raise ValueError(
-                "The file of this model has no densities of training points, as it was written by "
-                "an earlier version; fit and save the model again."
-            )
-        return self._left_out.share(self.score_samples(X))
-
-    def distance_error(self, X: Any) -> Array:
-        """Return the error of each point, (n,), in units of the distance.
-
-        The distance between two points is too short by at most the sum of their errors, and never
-        too long. At later times of several components the errors are not known.
-
-        Raises
-        ------
-        ValueError
-            `time` > 1 with several components.
-        """
-        check_is_fitted(self)
-        if not self._is_first_step:
-            raise ValueError(
-                f"At time={self.time} of {self.kernel_.n_components} components the error of a "
-                "point is not known; use the estimate diagnostics_['distance_error'] of the fit."
-            )
-        X = read_points(self, X, reset=False)
-        return self._missing(self._coordinates(X.astype(np.float64, copy=False)))
-
-    def score_samples(self, X: Any) -> Array:
-        """Return log ν(x), (n,), the logarithm of the stationary density, in units of the data.
-
-        Where principal components are left out, they have a normal density of their own.
-        """
-        check_is_fitted(self)
-        X = read_points(self, X, reset=False)
-        return log_density(X.astype(np.float64, copy=False), self.kernel_, self.whitening_)
 
     def _check_parameters(self) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
@@ -302,10 +237,6 @@ class MixtureDiffusion(Embedder):
             )
         self.diagnostics_["mixture_components"] = self.kernel_.n_components
 
-    def _coordinates(self, X: Array) -> Array:
-        """Return points (n, m) in the coordinates of the kernel."""
-        return X if self.whitening_ is None else self.whitening_(X)
-
     def _choose_coordinates(self, X: Array, seed: int) -> None:
         typical = typical_distance(self.kernel_, X, seed)
         tolerance = self.tolerance * typical
@@ -337,11 +268,6 @@ class MixtureDiffusion(Embedder):
             left = features.transform(X) @ dropped
             error += 2 * float(np.sqrt(np.square(left).sum(axis=1)).max())
         self.diagnostics_["distance_error"] = error
-
-    @property
-    def _is_first_step(self) -> bool:
-        """Whether the coordinates are those of the map, without further steps."""
-        return bool(self.time == 1 or self.kernel_.n_components == 1)
 
     def _take_steps(self, X: Array, points: Array, seed: int) -> float:
         """Step the coordinates to `time`; return an estimate of the error of their distances."""
@@ -376,25 +302,3 @@ class MixtureDiffusion(Embedder):
         kept, dropped = self.step_matrix_[:, :k], self.step_matrix_[:, k:]
         self.step_matrix_ = np.ascontiguousarray(kept)  # as after a file: strides change bits
         return dropped
-
-    def _rows_of(self, X: Array, dtype: Any) -> Array:
-        # In many dimensions densities may be too small or too large for float32.
-        if (
-            not _SMALLEST_SINGLE_DISTANCE
-            < self.diagnostics_["typical_distance"]
-            < 1 / _SMALLEST_SINGLE_DISTANCE
-        ):
-            dtype = np.float64
-        return (self.features_.transform(X) @ self.step_matrix_).astype(dtype, copy=False)
-
-    def _missing(self, X: Array) -> Array:
-        left = self.features_.residual(X)
-        if self.step_matrix_.shape[1] == self.features_.n_features:
-            return left
-        y = self.features_.transform(X)
-        dropped = y - (y @ self.step_matrix_) @ self.step_matrix_.T
-        return np.sqrt(left**2 + np.square(dropped).sum(axis=1))
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.step_matrix_.shape[1]
