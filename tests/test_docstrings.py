@@ -5,7 +5,10 @@ import importlib
 import inspect
 import re
 
+import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from test_docs import public_names
 
@@ -17,6 +20,7 @@ FORM = {
     *("GL05", "GL06", "GL07", "GL08", "GL09", "GL10", "SS01", "SS03", "SS04", "SS05", "SS06"),
     *("PR01", "PR02", "PR05", "PR06", "PR10", "RT01", "RT02", "RT05", "EX01"),
 }
+IN_ONE_LINE = {"PR01", "RT01", "EX01"}
 WITHOUT_COST = ("anndata", "datasets", "experiments", "io", "plot", "load_model")
 WITHOUT_EXAMPLE = {
     "experiments.reproduce_mgc",
@@ -59,9 +63,28 @@ WORKING = [
 ]
 
 
-def sections_of(name):
+def methods_of(name):
+    """Return the names of public methods that the library itself gives to a class."""
+    found = inspect.getmembers(object_of(name), callable)
+    homes = {m: getattr(value, "__module__", None) or "" for m, value in found if m[0] != "_"}
+    return [method for method, home in homes.items() if home.startswith("heatsketch")]
+
+
+def is_estimator_or_display(name):
+    value = object_of(name)
+    return inspect.isclass(value) and (
+        issubclass(value, BaseEstimator) or value.__name__.endswith("Display")
+    )
+
+
+METHODS = [
+    (name, method) for name in filter(is_estimator_or_display, NAMES) for method in methods_of(name)
+]
+
+
+def sections_of(value):
     """Return title -> text of the sections of a docstring."""
-    pieces = re.split(r"^(\w[\w ]*)\n-{3,}$", inspect.getdoc(object_of(name)) or "", flags=re.M)
+    pieces = re.split(r"^(\w[\w ]*)\n-{3,}$", inspect.getdoc(value) or "", flags=re.M)
     return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
 
@@ -76,7 +99,37 @@ def test_numpydoc_finds_nothing_missing(name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_says_what_it_raises(name):
     if short(name) not in NEVER_RAISES:
-        assert re.search(r"\w+(Error|Warning)", sections_of(name).get("Raises", ""))
+        assert re.search(r"\w+(Error|Warning)", sections_of(object_of(name)).get("Raises", ""))
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS)
+def test_a_method_says_what_it_raises(name, method):
+    value = getattr(object_of(name), method)
+    assert re.search(r"\w+(Error|Warning)", sections_of(value).get("Raises", ""))
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS)
+def test_numpydoc_finds_nothing_wrong_in_a_method(name, method):
+    """Of arguments and results one line says enough: points (n, d), coordinates (n, k)."""
+    found = numpydoc.validate(f"{name}.{method}")["errors"]
+    assert [f"{code} {says}" for code, says in found if code in FORM - IN_ONE_LINE] == []
+
+
+UNFITTED = [
+    (name, method)
+    for name, method in METHODS
+    if issubclass(object_of(name), BaseEstimator)
+    and "NotFittedError" in sections_of(getattr(object_of(name), method)).get("Raises", "")
+]
+
+
+@pytest.mark.parametrize(("name", "method"), UNFITTED)
+def test_before_fit_a_method_raises_what_it_says(name, method):
+    estimator = object_of(name)()
+    call = getattr(estimator, method)
+    wanted = [p for p in inspect.signature(call).parameters.values() if p.default is p.empty]
+    with pytest.raises(NotFittedError):
+        call(*[np.ones((3, 2)) for _ in wanted])
 
 
 @pytest.mark.parametrize("name", WORKING)

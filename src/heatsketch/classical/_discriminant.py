@@ -78,7 +78,13 @@ class Discriminant(Embedding):
         """Return the directions to keep (d, k) in `StandardUnits`; set further attributes."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the directions that separate the classes y (n,), numbers or text, and score X."""
+        """Find the directions that separate the classes y (n,), numbers or text, and score X.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
+        """
         gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
         X = self._read(X, reset=True)
         self.classes_, labels = self._read_labels(y, X)
@@ -93,7 +99,13 @@ class Discriminant(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the scores (m, k) of points (m, d), new or old."""
+        """Return the scores (m, k) of points (m, d), new or old.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
+        """
         check_is_fitted(self)
         return self._score(self._read(X, reset=False))
 

@@ -50,6 +50,12 @@ class MultidimensionalScaling(Embedding):
 
         With ``metric="precomputed"`` X holds the distances (m, l) to the training points of
         `ClassicalMDS`, or to the landmarks of `LandmarkMDS`.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit, or
+            distances to other points.
         """
         check_is_fitted(self)
         return self._place(self._read_either(X, reset=False))

@@ -79,7 +79,13 @@ class ClassicalMDS(MultidimensionalScaling):
         self.metric = metric
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points (n, d), or the distances (n, n) between them."""
+        """Embed points (n, d), or the distances (n, n) between them.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            Bad points or parameters, or too many points; the class says which.
+        """
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_either(X, reset=True)
         n = len(X)

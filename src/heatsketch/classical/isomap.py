@@ -35,7 +35,13 @@ class _PathScaling(Embedding):
     _takes_sparse = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points (n, d), dense or sparse; or, "precomputed", distances or a graph (n, n)."""
+        """Embed points (n, d), dense or sparse; or, "precomputed", distances or a graph (n, n).
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            Bad points or parameters, or too many points; the class says which.
+        """
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         started = time.perf_counter()
         X = self._read_any(X, reset=True)
@@ -65,6 +71,11 @@ class _PathScaling(Embedding):
         """Embed points (m, d), each row independently; warn of points far from all training points.
 
         With ``metric="precomputed"`` X holds the distances to the training points, (m, n).
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
         X = self._read_any(X, reset=False)

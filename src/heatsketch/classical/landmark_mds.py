@@ -97,7 +97,13 @@ class LandmarkMDS(MultidimensionalScaling):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose and scale landmarks; place points (n, d), or distances to landmarks (n, l)."""
+        """Choose and scale landmarks; place points (n, d), or distances to landmarks (n, l).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
+        """
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_either(X, reset=True)
         landmarks = self._distances_between(X) if self._precomputed else self._coordinates(X)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
+from heatsketch.classical._stored import first_least, median_lengths
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
 from heatsketch.graphs.neighborhoods import (
     Neighborhoods,
@@ -162,7 +163,13 @@ class LaplacianEigenmap(Embedding):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Build the graph of points (n, d), dense or sparse; compute its lowest eigenvectors."""
+        """Build the graph of points (n, d), dense or sparse; compute its lowest eigenvectors.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
+        """
         check_choice(self.weights, "weights", WEIGHTS)
         check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_points(X, reset=True)
@@ -180,7 +187,7 @@ class LaplacianEigenmap(Embedding):
         R = top.vectors / np.sqrt(diffusion.measure)[:, None]
         if diffusion.diagnostics["flat"]:
             R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
-        usual = _median_lengths(graph)
+        usual = median_lengths(graph)
         usual[usual == 0] = found.radius or np.inf
         self._rows = _Rows(found, kernel, reach, usual)
         self._novelty = NearNovelty(X, int(self.n_neighbors), found)
@@ -198,6 +205,11 @@ class LaplacianEigenmap(Embedding):
         """Embed points (m, d), each row independently; training points keep their coordinates.
 
         A warning names points that are far from all training points, at the scale of these.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; bad points; a coordinate whose λ is too small to divide by.
         """
         check_is_fitted(self)
         X = self._read_points(X, reset=False)
@@ -214,7 +226,13 @@ class LaplacianEigenmap(Embedding):
         return Y
 
     def novelty(self, X: Any) -> Array:
-        """Say of points (m, d) how new they are next to the training points: as in `HeatSketch`."""
+        """Say of points (m, d) how new they are next to the training points: as in `HeatSketch`.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; bad points.
+        """
         check_is_fitted(self)
         return self._novelty(self._read_points(X, reset=False))
 
@@ -248,7 +266,7 @@ class _Kernel:
             return cls(rule_epsilon(found.points, epsilon))
         if graph.nnz == 0:
             return cls(math.inf)  # there are no edges
-        middle, own = float(np.median(graph.data)) ** 2, _median_lengths(graph)
+        middle, own = float(np.median(graph.data)) ** 2, median_lengths(graph)
         if middle == 0:
             raise ValueError(
                 "epsilon='edges' but most edges have length zero; pass a number, weights='binary', "
@@ -304,7 +322,7 @@ class _Rows:
     def walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""
         starts, counts = distances.indptr[:-1], np.diff(distances.indptr)
-        nearest = distances.indices[_first_least(distances)]
+        nearest = distances.indices[first_least(distances)]
         d = self.kernel.lengths(distances, nearest)
         least = np.repeat(np.minimum.reduceat(d, starts), counts)
         # A common factor of a row cancels; here the largest weight is 1.
@@ -320,21 +338,6 @@ def _advice(found: Neighborhoods, epsilon: float, neighbors: Any, labels: Array)
         return advice_on_neighbors(labels, points, frame, found.n_neighbors, epsilon, neighbors)
     assert found.radius is not None
     return advice_on_radius(points, frame, found.radius, epsilon, neighbors)
-
-
-def _median_lengths(graph: sparse.csr_matrix) -> Array:
-    """Return the median of the stored lengths of each row (n,), 0 where there are none."""
-    counts = np.diff(graph.indptr)
-    row = np.repeat(np.arange(len(counts)), counts)
-    lengths = np.append(graph.data[np.lexsort((graph.data, row))], 0.0)
-    low, high = graph.indptr[:-1] + (counts - 1) // 2, graph.indptr[:-1] + counts // 2
-    return np.where(counts > 0, (lengths[low] + lengths[high]) / 2, 0.0)
-
-
-def _first_least(rows: sparse.csr_matrix) -> Array:
-    """Return the position of the least stored entry of each row (m,)."""
-    counts = np.diff(rows.indptr)
-    return np.lexsort((rows.data, np.repeat(np.arange(len(counts)), counts)))[rows.indptr[:-1]]
 
 
 def _check_radius(graph: sparse.csr_matrix, radius: float, advise: Callable[[Array], str]) -> None:

@@ -143,7 +143,13 @@ class LocallyLinearEmbedding(Embedding):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed the points X, array, DataFrame or sparse matrix (n, d)."""
+        """Embed the points X, array, DataFrame or sparse matrix (n, d).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
+        """
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         reg = check_number(self.reg, "reg", low=0)
         tol = check_number(self.tol, "tol", low=0, open_low=True)
@@ -182,7 +188,13 @@ class LocallyLinearEmbedding(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Embed points (m, d), new or old, as y = Σ_j w_j y_j over training neighbours, (m, k)."""
+        """Embed points (m, d), new or old, as y = Σ_j w_j y_j over training neighbours, (m, k).
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
+        """
         check_is_fitted(self)
         X = self._read_points(X, reset=False)
         found = self._neighborhoods

@@ -100,7 +100,13 @@ class MetricMDS(Embedding):
         self.tol = tol
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points (n, d), or the distances (n, n) between them."""
+        """Embed points (n, d), or the distances (n, n) between them.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            Bad points or parameters, or too many points; the class says which.
+        """
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
         tol = check_number(self.tol, "tol", low=0, open_low=True)
@@ -142,7 +148,14 @@ class MetricMDS(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Place points (m, d), new or old, or their distances (m, n) to the training points."""
+        """Place points (m, d), new or old, or their distances (m, n) to the training points.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit, or
+            distances to other points.
+        """
         check_is_fitted(self)
         X = self._read_either(X, reset=False)
 

@@ -81,7 +81,13 @@ class PCA(Embedding):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the axes of the points X, array, DataFrame or sparse matrix (n, d)."""
+        """Find the axes of the points X, array, DataFrame or sparse matrix (n, d).
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            Bad points or parameters, or too many points; the class says which.
+        """
         X = self._read(X, reset=True)
         n = X.shape[0]
         axes = self._axes = PrincipalAxes.of(X, self._count(*X.shape), self.random_state)
@@ -97,12 +103,25 @@ class PCA(Embedding):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Project points (m, d), dense or sparse, new or old: (x - x̄) W, (m, k)."""
+        """Project points (m, d), dense or sparse, new or old: (x - x̄) W, (m, k).
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
+        """
         check_is_fitted(self)
         return self._axes.project(self._read(X, reset=False))
 
     def inverse_transform(self, Z: Any) -> Array:
-        """Return the points (m, d) with the coordinates Z (m, k): x̄ + Z Wᵀ."""
+        """Return the points (m, d) with the coordinates Z (m, k): x̄ + Z Wᵀ.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; coordinates that are not a finite table of as many columns as
+            components.
+        """
         check_is_fitted(self)
         Z = check_points(as_floats(Z, "Z"), "Z", min_rows=1)
         if Z.shape[1] != len(self.components_):

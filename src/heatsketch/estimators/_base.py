@@ -71,6 +71,18 @@ class DiffusionEstimator(DiffusionFacts):
         sets with the same `random_state` can be compared point by point
         (`diffusion_discrepancy`). In scikit-learn's meta-estimators it is requested by
         ``set_fit_request(ids=True)``.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table of numbers, or too few; an affinity that is
+            negative or not symmetric; parameters out of range, of another type, or that do not
+            go with X.
+        MemoryError
+            The fit needs more memory than there is; the message says how much, and what needs
+            less.
+        CertificateError
+            A result that fails its own check, such as one that is not finite.
         """
         check_choice(self.filter, "filter", tuple(FILTERS))
         check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
@@ -106,7 +118,13 @@ class DiffusionEstimator(DiffusionFacts):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None) -> Array:
-        """Fit on X, with the ids of the points, and return its embedding (n, k); see `fit`."""
+        """Fit on X, with the ids of the points, and return its embedding (n, k); see `fit`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError, CertificateError
+            As `fit`.
+        """
         return self.fit(X, y, ids=ids).embedding_
 
     def transform(self, X: Any) -> Array:
@@ -114,6 +132,12 @@ class DiffusionEstimator(DiffusionFacts):
 
         With ``affinity="precomputed"`` X holds the affinities to the training points, (m, n). A
         warning names points with hardly any affinity to training points, at the scale of these.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit;
+            negative affinities.
         """
         check_is_fitted(self)
         return self._placed(read_points(self, X, reset=False, accept_sparse="csr"))
@@ -129,6 +153,11 @@ class DiffusionEstimator(DiffusionFacts):
 
         Cost: searches for the neighbours of the points, and once for those of these neighbours; the
         first call leaves out up to 2,048 training points.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False, accept_sparse="csr")
@@ -138,6 +167,11 @@ class DiffusionEstimator(DiffusionFacts):
         """Return names of columns: the class and a number, as "diffusionmap0", "diffusionmap1".
 
         Of several times, with the time between them: "heatsketch_t2_0".
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            Before `fit`; `input_features` are not those of the fit.
         """
         check_is_fitted(self)
         times = times_of(self.time)

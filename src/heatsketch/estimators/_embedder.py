@@ -39,11 +39,23 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table of numbers, or too few of them; parameters out of
+            range or of another type.
         """
 
     @both
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit on X and return its embedding (n, k)."""
+        """Fit on X and return its embedding (n, k).
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As `fit`.
+        """
         return self.fit(X, y).embedding_
 
     @property

@@ -50,6 +50,12 @@ class DiffusionFacts(Embedder):
         n_probes : int >= 2, default 64
             Number of random columns; fewer are faster, and the intervals wider.
 
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; a level that is not between 0 and 1; an index that is not of a time;
+            fewer than 2 columns.
+
         Notes
         -----
         Cost: t products with k columns, or √(70 t) for large t; and all eigenvalues of up to 2,048

@@ -32,6 +32,11 @@ class MixtureFacts(Embedder):
         Where there were no training points, the error of distances may exceed the tolerance;
         `distance_error` bounds it. A warning names points with hardly any density there, next to
         the training point with the least.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False)
@@ -48,6 +53,12 @@ class MixtureFacts(Embedder):
         the same law, and 1 outside. Each training point is left out: its density is that of the
         mixture after steps of the fit without a fifth of the points. (A mixture that was fitted
         before is used as it is.)
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            Before `fit`; bad points; a file of an earlier version, without the densities of
+            training points.
         """
         check_is_fitted(self)
         if self._left_out is None:
@@ -81,6 +92,11 @@ class MixtureFacts(Embedder):
         """Return log ν(x), (n,), the logarithm of the stationary density, in units of the data.
 
         Where principal components are left out, they have a normal density of their own.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False)

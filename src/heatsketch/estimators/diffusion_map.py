@@ -185,6 +185,11 @@ random_state, memory
         `.n_components` coordinates come before it, at least one. The residuals bound the errors:
         `.certain` says whether no other gap between these eigenvalues can be as large.
 
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+
         Examples
         --------
         >>> import heatsketch as hs

@@ -179,7 +179,13 @@ random_state, memory
         check_number(self.factor, "factor", low=1, open_low=True)
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Fit the diffusion on the points X, choose the time, learn the map; see `HeatSketch`."""
+        """Fit the diffusion on the points X, choose the time, learn the map; see `HeatSketch`.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError, CertificateError
+            As `HeatSketch`; a time that is neither a number nor "auto".
+        """
         self.time_: Any = 1
         self.projection_: NearIsometricProjection | None = None
         self.distortion_: Distortion | None = None

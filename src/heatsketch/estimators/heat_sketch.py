@@ -218,6 +218,12 @@ default "knn"
         Interval
             `value` (unbiased), `low`, `high`.
 
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; a time that is not one of the fit; pairs of points that there are not;
+            a level that is not between 0 and 1.
+
         Examples
         --------
         >>> import heatsketch as hs
@@ -228,6 +234,7 @@ default "knn"
         >>> bool(found.low < D < found.high)
         True
         """
+        check_is_fitted(self)
         F = self.embedding_[:, self._independent_columns()[self._position_of(time)]]
         return distance_interval(
             F, i, j, level=level, simultaneous=simultaneous, scale=scale, kind=self.kind
@@ -248,6 +255,12 @@ default "knn"
         removed : int or array of int, optional
         ids : array (m,)
             Of the added points: `fit` must have been given ids, too.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; added points that are not a finite table of the features of the fit;
+            ids that are missing or there already; removed rows that there are not.
 
         Examples
         --------
@@ -273,7 +286,13 @@ default "knn"
         return self
 
     def refresh(self) -> Self:
-        """Fit the points that are there now, with their ids: what `fit` would give for them."""
+        """Fit the points that are there now, with their ids: what `fit` would give for them.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As `fit`, of the points that are there.
+        """
         points = self._present_state().points(self.diffusion_, self.metric)
         names = getattr(self, "feature_names_in_", None)
         self.fit(points, ids=self._ids_there())
@@ -297,6 +316,11 @@ default "knn"
             Columns for the estimate.
         time : number, optional
             One of the times, if there are several.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; a time that is not one of the fit; a number of columns out of range.
 
         Notes
         -----

@@ -139,7 +139,14 @@ class NearIsometricProjection(Embedder):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the map of the rows of X (n, r)."""
+        """Learn the map of the rows of X (n, r).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Rows that are not a finite table of numbers, or fewer than two; parameters out of
+            range or of another type; more components than rows have directions.
+        """
         X = read_points(self, X, reset=True)
         self._check_parameters(X.shape[1])
         return self._fit(X, content_order(X))
@@ -189,7 +196,13 @@ class NearIsometricProjection(Embedder):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Map rows (m, r) to (m, k): X Wᵀ."""
+        """Map rows (m, r) to (m, k): X Wᵀ.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; rows that are not a finite table of the columns of the fit.
+        """
         check_is_fitted(self)
         return read_points(self, X, reset=False) @ self.components_.T
 

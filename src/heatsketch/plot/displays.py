@@ -85,6 +85,11 @@ class EmbeddingDisplay:
         """Draw the embedding of a fitted estimator, or of points X (m, d) by it.
 
         `kind` and `ax` are those of `plot`.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError, ImportError
+            Before the fit of the estimator; bad points; what `plot` raises.
         """
         check_is_fitted(estimator)
         Y = estimator.embedding_ if X is None else estimator.transform(X)
@@ -104,6 +109,11 @@ class EmbeddingDisplay:
             "auto" is the first up to 200,000 points.
         legend : bool, default True
             Explain the colours.
+
+        Raises
+        ------
+        ValueError, ImportError
+            A kind that is unknown; no matplotlib.
         """
         check_picture(None)
         check_choice(kind, "kind", _KINDS)
@@ -142,12 +152,24 @@ class KsumDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None) -> Self:
-        """Run the test on points X (n, d) by the metric of an estimator, and draw it."""
+        """Run the test on points X (n, d) by the metric of an estimator, and draw it.
+
+        Raises
+        ------
+        ValueError, TypeError, ImportError
+            Bad points, as by `heatsketch.ksum`; no matplotlib.
+        """
         metric = getattr(estimator, "metric", "euclidean")
         return cls(ksum(X, metric=metric)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the curve on axes, new ones by default."""
+        """Draw the curve on axes, new ones by default.
+
+        Raises
+        ------
+        ImportError
+            No matplotlib.
+        """
         self.figure_, self.ax_ = _axes(ax)
         draw_ksum(self.ax_, self.result)
         return self
@@ -183,12 +205,24 @@ class ScalesDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the scales of a `HeatEmbedding`; `ax` is a pair of axes."""
+        """Draw the scales of a `HeatEmbedding`; `ax` is a pair of axes.
+
+        Raises
+        ------
+        NotFittedError, ValueError, ImportError
+            Before the fit of the estimator; one whose time was given; what `plot` raises.
+        """
         check_is_fitted(estimator)
         return cls(estimator).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on a pair of axes, one above the other by default."""
+        """Draw on a pair of axes, one above the other by default.
+
+        Raises
+        ------
+        ValueError, ImportError
+            Another number of axes than two; no matplotlib.
+        """
         check_picture(None)
         if ax is None:
             ax = new_figure(6.4, 6.4).subplots(2, 1, sharex=True)
@@ -232,13 +266,25 @@ class SpectrumDisplay:
     def from_estimator(
         cls, estimator: Any, *, level: float = 0.95, share: float | None = None, ax: Any = None
     ) -> Self:
-        """Draw the explained diffusion variance of a fitted estimator, with intervals."""
+        """Draw the explained diffusion variance of a fitted estimator, with intervals.
+
+        Raises
+        ------
+        NotFittedError, ImportError
+            Before the fit of the estimator; no matplotlib.
+        """
         check_is_fitted(estimator)
         found = estimator.explained_diffusion_variance(level)
         return cls(found, getattr(estimator, "eigenvalues_", None)).plot(ax, share=share)
 
     def plot(self, ax: Any = None, *, share: float | None = None) -> Self:
-        """Draw on axes, new ones by default; `share` is one to mark."""
+        """Draw on axes, new ones by default; `share` is one to mark.
+
+        Raises
+        ------
+        ImportError
+            No matplotlib.
+        """
         self.figure_, self.ax_ = _axes(ax)
         draw_explained(self.ax_, self.explained, share)
         if self.eigenvalues is not None:
@@ -278,7 +324,13 @@ class DistortionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw how the embedding of a fitted estimator keeps its diffusion distances."""
+        """Draw how the embedding of a fitted estimator keeps its diffusion distances.
+
+        Raises
+        ------
+        NotFittedError, ValueError, ImportError
+            Before the fit of the estimator; one without diffusion distances; no matplotlib.
+        """
         check_is_fitted(estimator)
         found = distortion_of(estimator)
         if found is None:
@@ -289,7 +341,13 @@ class DistortionDisplay:
         return cls(found).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on axes, new ones by default."""
+        """Draw on axes, new ones by default.
+
+        Raises
+        ------
+        ImportError
+            No matplotlib.
+        """
         self.figure_, self.ax_ = _axes(ax)
         edges, counts = self.result.histogram
         shares = 100 * counts / max(counts.sum(), 1)

@@ -45,7 +45,13 @@ class StochasticNeighborEmbedding(Embedding):
         """Raise where the method cannot do what is asked, before anything is computed."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points, array, DataFrame or sparse matrix (n, d), or distances (n, n)."""
+        """Embed points, array, DataFrame or sparse matrix (n, d), or distances (n, n).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
+        """
         started = time.perf_counter()
         X = self._read_either(X, reset=True)
         n, schedule = X.shape[0], self._schedule()

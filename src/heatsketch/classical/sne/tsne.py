@@ -134,6 +134,11 @@ class TSNE(StochasticNeighborEmbedding):
 
         X holds points (m, d), or with ``metric="precomputed"`` their distances (m, n) to the
         training points. Cost: some 30 steps of n (5 k + 3) operations per point.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
         from heatsketch.classical.sne.kernels import place  # compiled loops
