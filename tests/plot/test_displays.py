@@ -143,3 +143,47 @@ def test_space_keeps_one_scale_for_all_axes(k):
 def test_wrong_kinds_are_named():
     with pytest.raises(ValueError, match="density"):
         plot.EmbeddingDisplay(np.eye(3)).plot(kind="2d")
+
+
+def test_both_scales_stand_on_the_same_logarithmic_times(model):
+    """Side by side the two axes share nothing; each has to be told."""
+    for ax in plot.new_figure(8, 3).subplots(1, 2), plot.new_figure(4, 6).subplots(2, 1):
+        display = plot.ScalesDisplay.from_estimator(model, ax=ax)
+        for own in display.ax_:
+            assert own.get_xscale() == "log"
+            assert own.get_xlabel() == "diffusion time"
+            assert own.get_xticks().tolist() == model.time_curve_.times.tolist()
+
+
+@pytest.mark.parametrize("n", [300, 3_000, 30_000])
+def test_as_large_a_share_of_the_density_is_seen_of_few_points_as_of_many(n):
+    """Of uniform points in c² n cells a share 1 - exp(-1/c²) is occupied, whatever n is."""
+    F = np.random.default_rng(0).random((n, 2))
+    image = plot.density(F).axes[0].images[0].get_array()
+    share = np.mean(image[..., 3] > 0)
+    assert share == pytest.approx(-np.expm1(-1 / 2.4**2), abs=0.02)
+
+
+@pytest.mark.parametrize("width", [2.5, 5, 10])
+def test_titles_and_names_of_axes_fit_their_axes(model, width):
+    display = plot.DistortionDisplay.from_estimator(
+        model, ax=plot.new_figure(width, 4).add_subplot()
+    )
+    display.figure_.canvas.draw()
+    own = display.ax_.get_window_extent().width
+    for text in (display.ax_.title, display.ax_.xaxis.label, display.ax_._left_title):
+        assert text.get_window_extent().width < 1.15 * own
+
+
+@pytest.mark.parametrize("width", [3, 4, 8])
+def test_names_on_the_points_do_not_overlap_at_any_size(width):
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(10), 30)
+    F = rng.normal(size=(10, 2))[codes] + 0.05 * rng.normal(size=(300, 2))
+    figure = plot.new_figure(width, width)
+    names = np.array([f"category {code}" for code in codes])
+    plot.scatter(F, names, ax=figure.add_subplot(), legend=False)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert boxes
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])

@@ -21,7 +21,8 @@ from heatsketch.plot.scatter import (
     view_of,
 )
 
-_CELLS = 420  # along the longer side
+_MOST_CELLS, _LEAST_CELLS = 420, 40  # along the longer side
+_CELLS_PER_ROOT = 2.4  # of the number of points: one point fills a cell that can be seen
 _FAINTEST = 0.25  # alpha of a cell with one point
 
 
@@ -160,7 +161,8 @@ class _Cells:
     def __init__(self, view: Array) -> None:
         low, high = view.min(axis=0), view.max(axis=0)
         span = np.maximum(high - low, 1e-3 * (float((high - low).max()) or 1.0))
-        self.shape = np.maximum(1, np.round(_CELLS * span / span.max())).astype(int)
+        cells = np.clip(_CELLS_PER_ROOT * np.sqrt(len(view)), _LEAST_CELLS, _MOST_CELLS)
+        self.shape = np.maximum(1, np.round(cells * span / span.max())).astype(int)
         place = np.floor((view - low) / span * self.shape).astype(np.int64)
         place = np.clip(place, 0, self.shape - 1)
         self._cell = place[:, 0] * self.shape[1] + place[:, 1]

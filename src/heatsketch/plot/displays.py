@@ -227,7 +227,7 @@ class ScalesDisplay:
         if ax is None:
             ax = new_figure(6.4, 6.4).subplots(2, 1, sharex=True)
         if np.size(ax) != 2:
-            raise ValueError(f"ax holds {np.size(ax)} axes; pass two, one above the other.")
+            raise ValueError(f"ax holds {np.size(ax)} axes; pass two, for shares and ranks.")
         self.ax_ = np.asarray(ax)
         self.figure_ = self.ax_.flat[0].figure
         above, below = self.ax_.flat
@@ -290,7 +290,7 @@ class SpectrumDisplay:
         if self.eigenvalues is not None:
             values = 100 * np.asarray(self.eigenvalues)
             count = np.arange(1, len(values) + 1)
-            style = {"color": CHOSEN_COLOUR, "markersize": 4, "label": "eigenvalue λ"}
+            style = {"color": CHOSEN_COLOUR, "markersize": 4, "label": "eigenvalue λ (%)"}
             self.ax_.plot(count, values, "D", **style)
             self.ax_.set_ylim(min(0.0, 1.1 * values.min()), 104)
             self.ax_.legend(frameon=False, fontsize=8)

@@ -81,7 +81,10 @@ def draw_scales(above: Any, below: Any, embedding: Any, trace: HeatTrace) -> Non
     _draw_ranks(below, trace, embedding)
     for ax in (above, below):
         ax.axvline(curve.time, color=CHOSEN_COLOUR, linewidth=1)
-    below.set_xticks(curve.times, [f"{t:g}" for t in curve.times], rotation=45)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(curve.times, [f"{t:g}" for t in curve.times], rotation=45)
+    if not above.get_shared_x_axes().joined(above, below):  # else the times stand below both
+        above.set_xlabel("diffusion time")
 
 
 def check_curve(embedding: Any) -> Any:

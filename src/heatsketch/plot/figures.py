@@ -4,10 +4,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from heatsketch._typing import Array
 from heatsketch.io import write_atomically
 
 SUFFIXES = (".png", ".pdf", ".svg")
 MAIN_COLOUR, CHOSEN_COLOUR = "#3b6ea8", "#d55e00"
+LETTER = 0.066  # inches, the mean width at 10 points
 GREY_LINE = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
 
 
@@ -73,11 +75,18 @@ def new_axes(width: float = 7.6, height: float = 6.0) -> tuple[Any, Any]:
     return figure, figure.add_subplot()
 
 
+def size_in_inches(ax: Any) -> Array:
+    """Return width and height of axes."""
+    size: Array = ax.get_window_extent().size / ax.figure.dpi
+    return size
+
+
 def style_axes(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
-    """Give axes a title, names, and thin grey decoration."""
-    lines = [textwrap.fill(line, 90) for line in title.splitlines()]
+    """Give axes a title, names, and thin grey decoration; long lines are broken at their width."""
+    letters = max(20, int(size_in_inches(ax)[0] / LETTER))
+    lines = [textwrap.fill(line, letters) for line in title.splitlines()]
     ax.set_title("\n".join(lines), fontsize=10, loc="left", parse_math=False)
-    ax.set_xlabel(axis_names[0], parse_math=False)
+    ax.set_xlabel(textwrap.fill(axis_names[0], letters), parse_math=False)
     ax.set_ylabel(axis_names[1], parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8, color="#888888")

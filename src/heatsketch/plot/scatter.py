@@ -8,7 +8,15 @@ import numpy as np
 
 from heatsketch._checks import check_points
 from heatsketch._typing import Array
-from heatsketch.plot.figures import MAIN_COLOUR, check_picture, new_axes, save, style_axes
+from heatsketch.plot.figures import (
+    LETTER,
+    MAIN_COLOUR,
+    check_picture,
+    new_axes,
+    save,
+    size_in_inches,
+    style_axes,
+)
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, check_labels, largest, palette
 from heatsketch.spectral.eigenpairs import fix_signs
 
@@ -236,12 +244,13 @@ def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> 
     from matplotlib import patheffects
 
     halo = patheffects.withStroke(linewidth=3, foreground="white")
-    span = np.ptp(view, axis=0).max()
+    per_inch = float(np.max(np.ptp(view, axis=0) / size_in_inches(ax)))
+    letter = 1.4 * LETTER * per_inch  # bold, in units of the data
     taken: list[tuple[Array, int]] = []
     for code in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
         place, length = np.median(view[codes == code], axis=0), len(names[code])
         if length > MAX_WRITTEN_LETTERS or any(
-            _overlap(place - other, length + more, span) for other, more in taken
+            _overlap(place - other, length + more, letter) for other, more in taken
         ):
             continue
         taken.append((place, length))
@@ -255,9 +264,9 @@ def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> 
         )
 
 
-def _overlap(offset: Array, letters: int, span: float) -> bool:
-    """Say whether two centred names overlap, if a letter takes 1.5 % of the width."""
-    wide, high = 0.015 * span * letters / 2, 0.03 * span
+def _overlap(offset: Array, letters: int, letter: float) -> bool:
+    """Say whether two centred names of so many letters together overlap, a letter twice as high."""
+    wide, high = letter * letters / 2, 2 * letter
     return bool(abs(offset[0]) < wide and abs(offset[1]) < high)
 
 
