@@ -5,7 +5,7 @@
 const VERTEX = `#version 300 es
 in vec3 here, there; in vec4 colour; in float state;
 uniform float part, size; uniform mat3 turn; uniform vec2 scale, shift; uniform float deep;
-out vec4 paint;
+flat out vec4 paint;
 void main() {
   vec3 p = turn * mix(here, there, part);
   bool faded = state < 0.5, lit = state > 1.5;
@@ -16,7 +16,7 @@ void main() {
 }`;
 const FRAGMENT = `#version 300 es
 precision mediump float;
-in vec4 paint; out vec4 pixel;
+flat in vec4 paint; out vec4 pixel;
 void main() {
   float r = length(gl_PointCoord - 0.5);
   if (r > 0.5) discard;
