@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -22,6 +22,7 @@ from heatsketch.io.refine import Learned, note_of_gaps, refined, rows_with_gaps
 from heatsketch.io.table import Names, Table
 
 _LEAST_HELD_OUT = 20
+_GROUPS, _LEAST_COLUMNS = 32, 8  # of random columns: left out together, and fewer tell nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,23 +79,72 @@ def _notes(how: Reading, gaps: Rows, n: int) -> Iterator[str]:
         yield "columns standardised by the sample"
 
 
-def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) -> float | None:
+class Halves(NamedTuple):
+    """How much distances differ between fits of two halves of a sample."""
+
+    whole: float  # √(Σ (D - E)² / Σ (D² + E²)/2) over pairs, from 0 to √2
+    of_points: tuple[float, float] | None  # what is not due to random columns: an interval of 95 %
+
+
+def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) -> Halves | None:
     """Fit each half of a sample by itself; say how much distances of other points then differ.
 
-    Of points x, y outside of both, with distances D and E in the two embeddings:
-    √(Σ (D - E)² / Σ (D² + E²)/2) over all pairs, from 0 to √2. None if there are too few other
-    points. A time that the first half chooses is that of the second.
+    Of points x, y outside of both, with distances D and E in the two embeddings. None if there are
+    too few other points. A time that the first half chooses is that of the second.
     """
     if held_out.shape[0] < _LEAST_HELD_OUT:
         return None
-    model, distances = clone(estimator), []
+    model, maps = clone(estimator), []
     for rows in (np.flatnonzero(half), np.flatnonzero(~half)):
         with warnings.catch_warnings():  # those of the whole sample are enough
             warnings.simplefilter("ignore")
             model.fit(values[rows])
-            distances.append(pdist(np.asarray(model.transform(held_out), dtype=float)))
+            maps.append(np.asarray(model.transform(held_out), dtype=float))
+        columns = _random_columns(model, maps[-1].shape[1])
         chosen = getattr(model, "time_", None)
         model = clone(model) if chosen is None else clone(model).set_params(time=chosen)
-    D, E = distances
-    size = float(np.sum(D**2 + E**2)) / 2
-    return math.sqrt(float(np.sum((D - E) ** 2)) / size) if size > 0 else 0.0
+    Y, Z = maps
+    whole = math.sqrt(_difference(_squares(Y), _squares(Z)))
+    few = columns is None or len(np.unique(columns)) < _LEAST_COLUMNS
+    return Halves(whole, None if columns is None or few else _of_points(Y, Z, columns))
+
+
+def _random_columns(model: Any, width: int) -> Array | None:
+    """Return for each coordinate the random column it is of (width,); None if there are none."""
+    if getattr(model, "_method", None) != "heat-sketch":
+        return None
+    return np.arange(width) % (width // np.size(model.time))  # times are side by side
+
+
+def _of_points(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
+    """Return the discrepancy without random columns, two standard errors to both sides."""
+    square, error = _without_columns(Y, Z, columns)
+    low, high = (math.sqrt(max(0.0, square + side * 2 * error)) for side in (-1, 1))
+    return low, high
+
+
+def _without_columns(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
+    """Return the squared discrepancy that random columns without end would leave, and its error.
+
+    That of k columns is larger by b/k, to first order (b = 1 for one time and Gaussian columns).
+    The jackknife, which leaves out some columns at a time, takes b/k away whatever b is.
+    """
+    D, E = _squares(Y), _squares(Z)
+    count = min(_GROUPS, int(columns.max()) + 1)
+    without = []
+    for group in range(count):
+        own = columns % count == group
+        without.append(_difference(D - _squares(Y[:, own]), E - _squares(Z[:, own])))
+    pseudo = count * _difference(D, E) - (count - 1) * np.array(without)
+    return float(pseudo.mean()), float(pseudo.std(ddof=1)) / math.sqrt(count)
+
+
+def _squares(Y: Array) -> Array:
+    return pdist(Y, "sqeuclidean")
+
+
+def _difference(D: Array, E: Array) -> float:
+    """Return the squared discrepancy of two vectors of squared distances."""
+    D, E = np.maximum(D, 0), np.maximum(E, 0)  # what is left of a difference may be rounding
+    size = float(D.sum() + E.sum()) / 2
+    return float(np.sum((np.sqrt(D) - np.sqrt(E)) ** 2)) / size if size > 0 else 0.0

@@ -46,6 +46,9 @@ class Streamed:
     discrepancy : float or None
         How much distances differ between fits of two halves of the sample, see `embed`; None if
         all points were fitted.
+    of_points : (float, float) or None
+        How much of it is due to the points of the halves, and not to the random columns of a
+        `HeatSketch`: an interval of about 95 %. None for other methods.
     output : path
     notes : tuple of str
         What reading changed: rows left out, gaps filled, columns standardised.
@@ -57,15 +60,24 @@ class Streamed:
     discrepancy: float | None
     output: Path
     notes: tuple[str, ...] = ()
+    of_points: tuple[float, float] | None = None
 
     def describe(self) -> str:
         """Say in one line what the sample is, and what it costs."""
         if self.discrepancy is None:
             return f"all {self.n:,} points were fitted"
-        return (
+        said = (
             f"{self.fit_points:,} of {self.n:,} points were fitted; distances of other points "
-            f"differ by {100 * self.discrepancy:.2g} % between fits of two halves of them"
+            f"differ by {_percent(self.discrepancy)} % between fits of two halves of them"
         )
+        if self.of_points is None:
+            return said
+        low, high = map(_percent, self.of_points)
+        return f"{said} ({low} to {high} % because of the points, the rest by random columns)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}"
 
 
 def embed(
@@ -152,7 +164,9 @@ def embed(
     What the sample costs is measured: each of two halves of it is fitted by itself, and both map
     1,000 points outside of it. `discrepancy` is the root mean square difference of their distances
     in the two embeddings, relative to the root mean square distance. It is about samples of half
-    the size, and holds the random columns of a `HeatSketch`, too. Cost: two fits of half the size.
+    the size. Of a `HeatSketch` it holds the random columns, too, which alone make it 1/√k for k
+    columns; `of_points` is an interval of what is left without them, by a jackknife over the
+    columns. Cost: two fits of half the size.
 
     Cost: memory of the fit and of some blocks; the time of the fit, twice, and of `transform` for
     all rows; on disk the output twice.
@@ -201,8 +215,15 @@ def embed(
     if model is not None:
         write_atomically(model, lambda draft: shutil.copyfile(state.model, draft), force=force)
     state.remove()
-    notes = tuple(facts["notes"])
-    return Streamed(fitted, points.n, facts["fit_points"], facts["discrepancy"], target.path, notes)
+    return Streamed(
+        fitted,
+        points.n,
+        facts["fit_points"],
+        facts["discrepancy"],
+        target.path,
+        tuple(facts["notes"]),
+        None if facts["of_points"] is None else tuple(facts["of_points"]),
+    )
 
 
 def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading: Any) -> Any:
@@ -333,7 +354,8 @@ def _fitted(
         "points": points.n,
         "fit_points": values.shape[0],
         "seed": seed,
-        "discrepancy": cost,
+        "discrepancy": None if cost is None else cost.whole,
+        "of_points": None if cost is None else cost.of_points,
         "notes": found.notes,
     }
     record = reading_record(found.table, suffix_of(points.source), how.as_record())
