@@ -99,6 +99,13 @@ def test_coordinates_of_a_dask_array_are_lazy_and_the_same(chunks):
     assert np.array_equal(Y.compute(), model.transform(small))
 
 
+@pytest.mark.parametrize("dtype", ["f2", ">f4", "f4", "f8", ">f8", "i4", "u1", "?"])
+def test_the_precision_is_known_before(dtype):
+    values = (X * 4).astype(dtype)
+    Y = hs.HeatSketch(4, random_state=0).fit(values).transform(as_dask(values))
+    assert Y.dtype == Y.compute().dtype
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -110,9 +117,9 @@ def test_coordinates_of_a_dask_array_are_lazy_and_the_same(chunks):
     ],
 )
 def test_every_method_that_maps_points_is_lazy(model):
-    values = X.astype(np.float64)
+    values = X[:150].astype(np.float64)
     Y = model.fit_transform(as_dask(values))
-    assert (Y.shape, Y.dtype) == ((N, 2), np.float64)
+    assert (Y.shape, Y.dtype) == ((150, 2), np.float64)
     assert np.array_equal(Y.compute(), model.fit(values).transform(values))
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from heatsketch._progress import Stage
 from heatsketch._typing import Array
+from heatsketch.distributed.caught import caught_warnings
 from heatsketch.distributed.output import writer_of
 from heatsketch.distributed.state import State
 from heatsketch.distributed.warned import tell, told
@@ -20,12 +20,6 @@ from heatsketch.io.models import read_model
 from heatsketch.io.reading import Reading
 from heatsketch.io.refine import Learned, refined
 from heatsketch.io.table import Table
-
-
-class Mapped(NamedTuple):
-    """What is told of a block that is kept: no coordinates."""
-
-    rows: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,18 +38,18 @@ class Mapping:
         count = math.ceil(self.points.n / self.block_rows)
         return [i for i in range(count) if not self.state.part(i).exists()]
 
-    def keep(self, start: int, stop: int) -> Iterator[Mapped]:
-        """Map the blocks from number `start` up to `stop`, read in one pass, and keep each."""
+    def keep(self, start: int, stop: int) -> Iterator[int]:
+        """Keep the blocks from number `start` up to `stop`, read in one pass; yield their rows."""
         tables = self.points.tables(self.block_rows, start * self.block_rows)
         for number, raw in zip(range(start, stop), tables, strict=False):
             yield self.keep_block(number, raw)
 
-    def keep_block(self, number: int, raw: Table) -> Mapped:
-        """Map a block as it was read, and keep it, if it is not kept yet."""
-        kept = Mapped(raw.values.shape[0])
+    def keep_block(self, number: int, raw: Table) -> int:
+        """Map a block as it was read and keep it, if it is not kept yet; return its rows."""
+        count: int = raw.values.shape[0]
         if self.state.part(number).exists():
-            return kept
-        rows = np.arange(kept.rows) + number * self.block_rows
+            return count
+        rows = np.arange(count) + number * self.block_rows
         try:
             table, rows = _refined(raw, self.how, self.learned, rows)
             names = tuple(str(name) for name in self.model.get_feature_names_out())
@@ -64,11 +58,9 @@ class Mapping:
             self.state.keep_part(number, writer_of(self.state.suffix, Y, names, table))
         except Exception as error:
             start = number * self.block_rows
-            error.add_note(
-                f"(in block {number}: {kept.rows:,} rows of {raw.source} from {start:,} on)"
-            )
+            error.add_note(f"(in block {number}: {count:,} rows of {raw.source} from {start:,} on)")
             raise
-        return kept
+        return count
 
 
 def _refined(raw: Table, how: Reading, learned: Learned, rows: Array) -> tuple[Table, Array]:
@@ -89,8 +81,7 @@ def _transformed(model: Any, table: Table, width: int) -> tuple[Array, list[Any]
     """Map a block to rows of some width; return what was warned of, too."""
     if not table.values.shape[0]:  # all had gaps
         return np.empty((0, width), table.values.dtype), []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught_warnings() as caught:
         Y = np.asarray(model.transform(table.values))
     return Y, caught
 
@@ -98,7 +89,7 @@ def _transformed(model: Any, table: Table, width: int) -> tuple[Array, list[Any]
 def here(mapping: Mapping) -> None:
     """Map the blocks that are missing, one after the other in this process."""
     missing = mapping.missing()
-    done = (mapped for run in runs(missing, len(missing)) for mapped in mapping.keep(*run))
+    done = (count for run in runs(missing, len(missing)) for count in mapping.keep(*run))
     follow(done, missing, mapping)
 
 
@@ -111,13 +102,13 @@ def runs(numbers: list[int], most: int) -> Iterator[tuple[int, int]]:
             start = i
 
 
-def follow(done: Iterable[Mapped], missing: list[int], mapping: Mapping) -> None:
+def follow(done: Iterable[int], missing: list[int], mapping: Mapping) -> None:
     """Report how far the mapping is, and at its end what the blocks of the run warn of."""
     n, size = mapping.points.n, mapping.block_rows
     total = sum(min(n, (i + 1) * size) - i * size for i in missing)
     with Stage("mapping", total, "points") as progress:
-        for mapped in done:
-            progress.advance(mapped.rows)
+        for count in done:
+            progress.advance(count)
     tell(mapping.state.warned, stacklevel=5)
 
 

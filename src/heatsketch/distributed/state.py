@@ -25,6 +25,7 @@ class State:
 
     folder: Path
     suffix: str = ""  # of the blocks
+    run: str = ""  # in a worker, which run it works for: another may begin in the folder
 
     @classmethod
     def of(cls, output: Path, suffix: str = "") -> State:
@@ -98,6 +99,8 @@ class State:
 
     def keep_part(self, number: int, write: Callable[[Path], object]) -> None:
         """Keep a block; one that two workers map has the same bytes twice."""
+        if self.run and self.token != self.run:
+            raise FileNotFoundError(f"{self.folder} is no longer that of the run; begin again.")
         write_atomically(self.part(number), write, force=True)
 
     @property

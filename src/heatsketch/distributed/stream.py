@@ -191,15 +191,15 @@ def embed(
     path = Path(source) if isinstance(source, str | Path) else None
     target = Output(Path(output), path, output_key)
     rows = check_number(block_rows, "block_rows", low=1, integer=True)
-    told = _told(points, estimator, fit_points, rows, how)
     is_own = resume and State.of(target.path).is_whole
     suffix = check_output(target, how.missing, force=force, is_own=is_own)
     if model is not None:
         check_target(model, force=force)
     with connect(cluster) as client:
+        told = _told(points, estimator, fit_points, rows, how)
+        stamp = told["content"]["stamp"]
         state = State.begin(target.path, suffix, told, resume=resume, force=force)
         try:
-            stamp = told["content"]["stamp"]
             job = None if client is None else begin(client, source, stamp, how, state, rows)
             fitted, learned, facts = _fitted(points, estimator, fit_points, how, state, rows)
         except BaseException:
@@ -207,8 +207,10 @@ def embed(
                 state.remove()
             raise
         _map(Mapping(points, fitted, learned, how, state, rows), client, job, source)
-    if points.stamp() != told["content"]["stamp"]:
-        raise ValueError(f"{points.source} changed while it was read; begin again with force=True.")
+        if points.stamp() != stamp:
+            raise ValueError(
+                f"{points.source} changed while it was read; begin again with force=True."
+            )
     columns = [str(name) for name in fitted.get_feature_names_out()]
     metadata = {"version": __version__, "model": read_facts(state.model), "columns": columns}
     assemble(target, state, metadata | {"stream": facts, "reading": told["reading"]})

@@ -17,7 +17,7 @@ from heatsketch._array import in_one_thread
 from heatsketch._typing import Array
 from heatsketch._version import __version__
 from heatsketch.distributed.cluster import results
-from heatsketch.distributed.mapping import Mapped, Mapping, follow, runs, stored
+from heatsketch.distributed.mapping import Mapping, follow, runs, stored
 from heatsketch.distributed.state import State
 from heatsketch.estimators._unread import is_dask
 from heatsketch.io.blocks import of_array
@@ -36,17 +36,15 @@ class Job:
     how: Reading
     state: State
     block_rows: int
-    token: str  # that the folder of the run holds
     version: str = __version__
 
-    def __call__(self, start: int, stop: int) -> Mapped:
-        """Map a run of blocks and keep them, as a task: told are counts."""
+    def __call__(self, start: int, stop: int) -> int:
+        """Map a run of blocks and keep them, as a task; return how many rows."""
         with in_one_thread():
-            done = list(_opened(self).keep(start, stop))
-        return Mapped(sum(block.rows for block in done))
+            return sum(_opened(self).keep(start, stop))
 
-    def keep_values(self, number: int, values: Array) -> Mapped:
-        """Map the rows of one block and keep them, as a task."""
+    def keep_values(self, number: int, values: Array) -> int:
+        """Map the rows of one block and keep them, as a task; return how many."""
         (raw,) = of_array(values).tables(max(1, len(values)))
         with in_one_thread():
             return _opened(self).keep_block(number, raw)
@@ -70,9 +68,9 @@ def begin(client: Any, source: Any, stamp: Any, how: Reading, state: State, bloc
             f"X is of type {type(source).__name__}, which only this process has, but a cluster is "
             "to map it; write it to a file (.npy, .zarr) and pass its path, or pass a Dask array."
         )
-    state = State(state.folder.absolute(), state.suffix)
-    job = Job(path, repr(stamp), how, state, block_rows, secrets.token_hex(16))
-    state.keep_token(job.token)
+    state = State(state.folder.absolute(), state.suffix, run=secrets.token_hex(16))
+    state.keep_token(state.run)
+    job = Job(path, repr(stamp), how, state, block_rows)
     client.run(_check, job)
     return job
 
@@ -85,7 +83,7 @@ def _check(job: Job) -> None:
             f"{own} has heatsketch {__version__}, but the client has {job.version}; install the "
             "same version on both."
         )
-    missing = "the folder of the output" if job.state.token != job.token else None
+    missing = "the folder of the output" if job.state.token != job.state.run else None
     if missing is None and job.source is not None and _stamp(job) != job.stamp:
         missing = f"the source {job.source}"
     if missing is not None:

@@ -137,7 +137,8 @@ def _shape(X: Any) -> tuple[int, int]:
 
 def _precision(X: Any) -> np.dtype:
     """Return the type of the coordinates of X."""
-    single = np.dtype(X.dtype).newbyteorder("=") == np.float32
+    dtype = np.dtype(X.dtype)
+    single = dtype.kind == "f" and dtype.itemsize <= 4
     return np.dtype(np.float32 if single else np.float64)
 
 
