@@ -423,8 +423,10 @@ def test_a_killed_scheduler_is_named_and_the_run_goes_on(tmp_path, source, expec
                 time.sleep(0.01)
             scheduler.kill()
 
-        stack.enter_context(dask.config.set({"distributed.comm.timeouts.connect": "3s"}))
-        with connect(address) as client:
+        with (
+            connect(address) as client,
+            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+        ):
             spoil(client, slowly)
             killing = threading.Thread(target=kill)
             killing.start()
@@ -465,8 +467,8 @@ def test_memory_of_workers_does_not_grow_with_the_file(tmp_path):
 @linux
 @pytest.mark.slow
 def test_arrays_that_the_workers_spill_are_mapped(tmp_path):
-    """700 MB in two workers of 500 MB, which also hold the library."""
-    columns, rows, chunks = 250, 25_000, 28
+    """1.4 GB in two workers of 1 GB, which also hold the library."""
+    columns, rows, chunks = 500, 25_000, 28
 
     def made(block_info=None):
         number = block_info[None]["chunk-location"][0]
@@ -476,7 +478,7 @@ def test_arrays_that_the_workers_spill_are_mapped(tmp_path):
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
-            memory_limit="500MB",
+            memory_limit="1GB",
             host="127.0.0.1",
             dashboard_address=None,
             local_directory=str(tmp_path),
@@ -489,7 +491,7 @@ def test_arrays_that_the_workers_spill_are_mapped(tmp_path):
         with client.as_current():
             distributed.wait(held)
         done = embed(
-            held, tmp_path / "out.npy", SKETCH, fit_points=SAMPLE, block_rows=10_000, cluster=client
+            held, tmp_path / "out.npy", SKETCH, fit_points=100, block_rows=10_000, cluster=client
         )
         spilled = client.run(lambda dask_worker: len(dask_worker.data.slow))
     assert sum(spilled.values()) > 0
