@@ -1,14 +1,9 @@
-"""Blocks mapped by workers of Dask: the same bytes, whatever becomes of the workers."""
+"""Blocks mapped by workers of Dask: the same bytes, and what each of them holds."""
 
-import contextlib
 import json
 import os
 import pickle
-import signal
-import subprocess
-import sys
 import threading
-import time
 import warnings
 from pathlib import Path
 
@@ -18,103 +13,26 @@ import pytest
 import heatsketch as hs
 from heatsketch.distributed import embed, mapping, tasks
 from heatsketch.distributed.caught import caught_warnings
-from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.state import State
+from problems.clusters import (
+    BLOCKS,
+    OPTIONS,
+    ROWS,
+    SAMPLE,
+    SKETCH,
+    D,
+    N,
+    own_cluster,
+    points,
+    spoilt,
+)
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("dask.distributed")
 psutil = pytest.importorskip("psutil")
 
-N, D, SAMPLE, ROWS = 1500, 4, 300, 100
-BLOCKS = N // ROWS
-SKETCH = hs.HeatSketch(3, random_state=0)
-OPTIONS = {"fit_points": SAMPLE, "block_rows": ROWS}
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
-
-
-def points():
-    """A curve and a cluster, in no order."""
-    rng = np.random.default_rng(5)
-    t = rng.uniform(0, 6, N)
-    X = np.stack([np.cos(t), np.sin(2 * t), t, 0 * t], axis=1) + 0.1 * rng.standard_normal((N, D))
-    X[rng.random(N) < 0.3] += [5, 0, 0, 3]
-    return X.astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with connect("local:2") as client:
-        yield client
-
-
-@pytest.fixture
-def source(tmp_path):
-    np.save(tmp_path / "x.npy", points())
-    return tmp_path / "x.npy"
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """The bytes that one process writes."""
-    folder = tmp_path_factory.mktemp("one")
-    np.save(folder / "x.npy", points())
-    return embed(folder / "x.npy", folder / "out.npy", SKETCH, **OPTIONS).output.read_bytes()
-
-
-def spoil(client, before):
-    """Let every worker, also those to come, call before(mapping, number) ahead of each block."""
-
-    class Spoil(distributed.WorkerPlugin):
-        name = "spoil"
-
-        def setup(self, worker):
-            from heatsketch.distributed.mapping import Mapping
-
-            kept = self.kept = Mapping.keep_block
-
-            def keep_block(own, number, raw):
-                before(own, number)
-                return kept(own, number, raw)
-
-            Mapping.keep_block = keep_block
-
-        def teardown(self, worker):
-            from heatsketch.distributed.mapping import Mapping
-
-            Mapping.keep_block = self.kept
-
-    client.register_plugin(Spoil())
-
-
-@contextlib.contextmanager
-def spoilt(client, before):
-    spoil(client, before)
-    yield
-    client.unregister_worker_plugin("spoil")
-
-
-@contextlib.contextmanager
-def own_cluster(failures=3):
-    """Start two workers of a test; a task may end so many of them, and one more."""
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": failures}),
-        connect("local:2") as client,
-    ):
-        yield client
-
-
-@pytest.fixture
-def mapped(monkeypatch):
-    """The numbers of the blocks that this process has mapped."""
-    numbers, keep = [], mapping.Mapping.keep_block
-
-    def keep_block(own, number, raw):
-        numbers.append(number)
-        return keep(own, number, raw)
-
-    monkeypatch.setattr(mapping.Mapping, "keep_block", keep_block)
-    return numbers
 
 
 @pytest.mark.parametrize("rows", [N, N // 2 - 1, 128, 214, N - 1])
@@ -201,64 +119,6 @@ def test_workers_that_see_something_else_are_told(what, error, text, client, sou
     finally:
         client.run(mend)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
-
-
-def test_a_killed_worker_changes_no_byte(tmp_path, source, expected):
-    """A block kills the worker that maps it first; the other one maps what is left."""
-
-    def kill_once(own, number):
-        if not own.state.part(number).exists():
-            with (tmp_path / "mapped").open("a") as log:
-                log.write(f"{number}\n")
-        killed = tmp_path / f"killed-{number}"
-        if number == 4 and not killed.exists():
-            killed.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with own_cluster() as client:
-        spoil(client, kill_once)
-        done = embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
-    assert done.output.read_bytes() == expected
-    assert len((tmp_path / "mapped").read_text().split()) == BLOCKS + 1  # no other is lost
-
-
-@pytest.mark.slow
-def test_a_block_that_kills_workers_is_named(tmp_path, source, expected):
-    def kill(own, number):
-        if number == 7:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    out = tmp_path / "out.npy"
-    with own_cluster(failures=1) as client:
-        spoil(client, kill)
-        with pytest.raises(
-            ChildProcessError, match=r"block 7 \(rows 700 to 799 of .*ended 2 workers"
-        ):
-            embed(source, out, SKETCH, cluster=client, **OPTIONS)
-    assert not out.exists()
-    embed(source, out, SKETCH, resume=True, **OPTIONS)
-    assert out.read_bytes() == expected
-
-
-@pytest.mark.slow
-def test_a_worker_that_leaves_is_not_missed(tmp_path, source, expected):
-    def slowly(own, number):
-        time.sleep(0.05)
-
-    with own_cluster() as client:
-        spoil(client, slowly)
-        parts = State.of(tmp_path / "out.npy").parts
-
-        def retire():
-            while not list(parts.glob("part-*")):
-                time.sleep(0.01)
-            client.retire_workers([sorted(client.scheduler_info()["workers"])[0]])
-
-        retiring = threading.Thread(target=retire)
-        retiring.start()
-        done = embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
-        retiring.join()
-    assert done.output.read_bytes() == expected
 
 
 def test_an_error_names_the_block_and_the_others_are_kept(
@@ -394,51 +254,6 @@ def test_workers_take_one_thread_and_listen_on_this_machine_alone(client, source
         assert {c.laddr.ip for c in listening} <= {"127.0.0.1"}
 
 
-@pytest.mark.slow
-def test_a_killed_scheduler_is_named_and_the_run_goes_on(tmp_path, source, expected, mapped):
-    def slowly(own, number):
-        time.sleep(0.2)
-
-    found, out = tmp_path / "scheduler.json", tmp_path / "out.npy"
-    given = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(found)]
-    program = [sys.executable, "-m", "distributed.cli.dask_{}"]
-    with contextlib.ExitStack() as stack:
-
-        def start(name, *options):
-            command = [part.format(name) for part in program]
-            process = subprocess.Popen([*command, *given, *options], stderr=subprocess.DEVNULL)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            return process
-
-        scheduler = start("scheduler", "--port", "0")
-        while not found.exists():
-            time.sleep(0.05)
-        start("worker", "--nthreads", "1", "--no-nanny")
-        address = json.loads(found.read_text())["address"]
-        parts = State.of(out).parts
-
-        def kill():
-            while not list(parts.glob("part-*")):
-                time.sleep(0.01)
-            scheduler.kill()
-
-        with (
-            connect(address) as client,
-            dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
-        ):
-            spoil(client, slowly)
-            killing = threading.Thread(target=kill)
-            killing.start()
-            with pytest.raises(ConnectionError, match="the scheduler has ended"):
-                embed(source, out, SKETCH, cluster=client, **OPTIONS)
-            killing.join()
-    left = len(list(parts.glob("part-*")))
-    embed(source, out, SKETCH, resume=True, **OPTIONS)
-    assert len(mapped) == BLOCKS - left
-    assert out.read_bytes() == expected
-
-
 def peak():
     """Return the most memory that a process has held, in MB."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -500,48 +315,3 @@ def test_arrays_that_the_workers_spill_are_mapped(tmp_path):
         X = np.random.default_rng(number).standard_normal((rows, columns), np.float32)
         some = slice(number * rows, number * rows + 200)
         assert np.array_equal(Y[some], done.estimator.transform(X[:200]))
-
-
-_RUN = """
-import sys
-from heatsketch import distributed
-from heatsketch.cli import main
-distributed.embed.__kwdefaults__["block_rows"] = 10
-source, out = sys.argv[1:]
-sys.exit(main(["embed", source, "-o", out, "--method", "heat-sketch", "--n-components", "3",
-               "--fit-points", "300", "--cluster", "local:2", "--resume", "-q"]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_ended_leaves_no_process_and_goes_on(
-    sent, source, tmp_path, expected, mapped
-):
-    out = tmp_path / "out.npy"
-    process = subprocess.Popen(
-        [sys.executable, "-c", _RUN, str(source), str(out)],
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    state = State.of(out)
-    while process.poll() is None and len(list(state.parts.glob("part-*"))) < 3:
-        time.sleep(0.005)
-    assert process.poll() is None, process.communicate()[1]
-    children = psutil.Process(process.pid).children(recursive=True)
-    assert len(children) >= 2
-    if sent == signal.SIGINT:
-        os.killpg(process.pid, sent)  # as a terminal does
-    else:
-        process.send_signal(sent)
-    said = process.communicate(timeout=60)[1]
-    assert process.returncode == (130 if sent == signal.SIGINT else -sent), said
-    assert psutil.wait_procs(children, timeout=20)[1] == []
-    assert not out.exists()
-    left = len(list(state.parts.glob("part-*")))
-    given = {"fit_points": SAMPLE, "block_rows": 10, "resume": True}
-    embed(source, out, hs.HeatSketch(3, random_state=0), **given)
-    assert len(mapped) == N // 10 - left
-    assert out.read_bytes() == expected
-    assert list(Path(tmp_path).glob("**/.heatsketch-*")) == []
