@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
+from heatsketch.cli import main
 from heatsketch.distributed import embed, mapping, tasks
 from heatsketch.distributed.caught import caught_warnings
 from heatsketch.distributed.state import State
@@ -63,6 +64,12 @@ def test_dask_arrays_are_mapped_where_their_blocks_are(chunks, client, tmp_path,
     assert done.output.read_bytes() == expected
 
 
+def test_lazy_coordinates_are_computed_by_workers(client):
+    model = hs.HeatSketch(3, random_state=0).fit(points()[:SAMPLE])
+    lazy = model.transform(da.from_array(points(), chunks=(211, 3)))
+    assert np.array_equal(client.compute(lazy).result(), model.transform(points()))
+
+
 def test_a_client_of_threads_is_used_and_left_open(source, tmp_path, expected):
     with distributed.Client(
         processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
@@ -83,6 +90,21 @@ def test_other_clusters_are_refused_before_anything_is_written(cluster, source, 
     with pytest.raises(ValueError, match=r"pass 'local:4' for four processes"):
         embed(source, tmp_path / "out.npy", SKETCH, cluster=cluster, **OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_the_command_takes_a_cluster(client, source, tmp_path, expected, capsys):
+    out = tmp_path / "out.npy"
+    command = ["embed", str(source), "-o", str(out), "--method", "heat-sketch"]
+    command += ["--n-components", "3", "--fit-points", "300", "--cluster"]
+    assert main([*command, client.scheduler.address]) == 0
+    assert "300 of 1,500 points were fitted" in capsys.readouterr().out
+    assert out.read_bytes() == expected
+    assert main([*command, "here", "--force"]) == 1
+    assert "cluster='here' is unknown; pass 'local:4'" in capsys.readouterr().err
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    command[1] = str(tmp_path / "x.csv")
+    assert main([*command[:6], "--cluster", "local:2"]) == 2
+    assert "--cluster is for points in .npy" in capsys.readouterr().err
 
 
 def test_arrays_of_this_process_are_refused(client, tmp_path):

@@ -1,8 +1,9 @@
 """Points that no memory holds: a sample is fitted, all others are mapped block by block.
 
 `stream` is the way of a source through it; `sample` chooses rows and measures what a sample costs;
-`state` is the folder by which a run that was killed goes on; `output` puts the blocks together.
-Reading by blocks is `io.blocks`.
+`mapping` maps a run of blocks, in a loop here or as one of the `tasks` of a `cluster`; `state` is
+the folder by which a run that was killed goes on; `output` puts the blocks together. Reading by
+blocks is `io.blocks`.
 """
 
 from heatsketch.distributed.stream import Streamed, embed, fit
