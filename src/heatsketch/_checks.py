@@ -91,7 +91,7 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(
             f"{name}={value!r} is unknown; pass one of {', '.join(map(repr, choices))}"
-            f"{did_you_mean(value, choices)}."
+            f"{did_you_mean(value, choices)}"
         )
     return value
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def did_you_mean(name: Any, known: Iterable[str]) -> str:
-    """Return a suggestion to append to a message: the known name that is most like this one."""
+def did_you_mean(name: Any, known: Iterable[str], end: str = ".") -> str:
+    """Return the end of a sentence: a suggestion, the known name most like this one, or `end`."""
     lower = {one.lower(): one for one in known}
     near = difflib.get_close_matches(str(name).lower(), lower, n=1)
-    return f"; did you mean {lower[near[0]]!r}?" if near else ""
+    return f"; did you mean {lower[near[0]]!r}?" if near else end

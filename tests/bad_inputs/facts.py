@@ -133,6 +133,11 @@ SCALES = {
         lambda: hs.DiffusionMap(60).fit(X),
         Refused("n_components=60", "61 distinct", "got 60", "<= 59"),
     ),
+    "alpha": Case(
+        "alpha 1000",
+        lambda: hs.DiffusionMap(2, alpha=1000).fit(X),
+        Refused("alpha=1000 takes powers of the density out of the range of float64"),
+    ),
     "42-broken": Case(
         "time 1.5 of `HeatSketch` (`DiffusionMap` has λ^1.5)",
         lambda: hs.HeatSketch(2, 1.5).fit(X),

@@ -35,6 +35,7 @@ def test_the_page_has_the_rows_of_the_cases(name):
     for line, (title, seen) in zip(lines, expected, strict=True):
         start = f"| {title} | {seen.what} |"
         assert line.startswith(start)
+        assert "?." not in seen.message
         if seen.own:
             assert without_numbers(code(seen.message)) in without_numbers(line)
 

@@ -100,7 +100,7 @@ def _entry(adata: Any, part: str, name: str) -> Any:
         known = list(entries.keys())
         raise ValueError(
             f"adata.{part} has no {name!r}; choose from {', '.join(known) or 'nothing'}"
-            f"{did_you_mean(name, known)}."
+            f"{did_you_mean(name, known)}"
         )
     return entries[name]
 
@@ -134,7 +134,7 @@ def roots_of(adata: Any, root: Any) -> Any:
         if len(found) != 1:
             raise ValueError(
                 f"root={name!r} is the name of {len(found)} cells; pass one of obs_names, or the "
-                f"number of a cell{did_you_mean(name, known.tolist())}."
+                f"number of a cell{did_you_mean(name, known.tolist())}"
             )
     return np.concatenate(places)
 

@@ -82,13 +82,13 @@ class _Parser(argparse.ArgumentParser):
         """Print the message, without the usage, and end with code 2."""
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if wrong:
-            message += did_you_mean(wrong[1], re.findall(r"[^\s,']+", wrong[2]))
+            message += did_you_mean(wrong[1], re.findall(r"[^\s,']+", wrong[2]), end="")
         self.exit(2, f"heatsketch: error: {message} (see {self.prog} --help)\n")
 
     def refuse(self, arguments: Sequence[str]) -> NoReturn:
         """Raise for arguments that the command does not have."""
         options = [name for action in self._actions for name in action.option_strings]
-        hint = did_you_mean(arguments[0].partition("=")[0], options)
+        hint = did_you_mean(arguments[0].partition("=")[0], options, end="")
         self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
 
 

@@ -197,8 +197,9 @@ def method_names(known: Iterable[str], word: str | None = None) -> Callable[[str
         unknown = [name for name in names if name not in known]
         if unknown:
             choices = ", ".join([*known, *([word] if word else [])])
+            hint = did_you_mean(unknown[0], known, end="")
             raise argparse.ArgumentTypeError(
-                f"no method {unknown[0]!r}; choose from {choices}{did_you_mean(unknown[0], known)}"
+                f"no method {unknown[0]!r}; choose from {choices}{hint}"
             )
         return names
 

@@ -44,7 +44,7 @@ def rows_of(wanted: list[str], names: list[str], source: str) -> Array:
     for name in wanted:
         if name not in row_of:
             hint = did_you_mean(name, names)
-            raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}.")
+            raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}")
         if name in repeated:
             raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
     return np.array([row_of[name] for name in wanted])

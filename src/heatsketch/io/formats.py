@@ -218,7 +218,7 @@ def _read_path(path: Path, how: Reading) -> Table:
         sets = listed(datasets.DATASETS)
         hint = did_you_mean(path, [*datasets.DATASETS, *_neighbours(path)])
         raise FileNotFoundError(
-            f"{path} does not exist and is not a built-in set; the sets are {sets}{hint}."
+            f"{path} does not exist and is not a built-in set; the sets are {sets}{hint}"
         )
     if path.is_dir() and path.suffix.lower() != ".zarr":
         how.refuse_text_options(path)

@@ -161,7 +161,7 @@ def _find_array(file: Any, key: str | None, path: Path) -> str:
     hint = did_you_mean(name, [one for names in arrays.values() for one in names])
     raise ValueError(
         f"{path} has no array {key or 'X'!r}; choose one by key (--key) from {known or 'nothing'}"
-        f"{hint}."
+        f"{hint}"
     )
 
 

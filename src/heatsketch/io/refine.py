@@ -70,7 +70,7 @@ def check_others(table: Table, how: Reading) -> None:
             names = [*table.extra, *table.columns]
             raise ValueError(
                 f"{table.source} has no id or label column {name!r}; choose from {listed(names)}"
-                f"{did_you_mean(name, names)}."
+                f"{did_you_mean(name, names)}"
             )
 
 

@@ -98,7 +98,7 @@ def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str =
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known)
-            raise ValueError(f"{source} has no {what} {name!r}; choose from {listed(known)}{hint}.")
+            raise ValueError(f"{source} has no {what} {name!r}; choose from {listed(known)}{hint}")
 
 
 def refuse_repeated(names: Sequence[str], source: Any) -> None:

@@ -232,8 +232,14 @@ def markov_scaling(K: Operator, alpha: float, inputs: Array | None = None) -> Sc
     alpha = check_number(alpha, "alpha")
     q = K @ np.ones(K.n)
     _check_row_sums(q, inputs)
-    weight = q**-alpha
-    v = weight * (K @ weight)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weight = q**-alpha
+        v = weight * (K @ weight)
+    if not 0 <= alpha <= 1 and not (np.isfinite(v) & (v > 0)).all():
+        raise ValueError(
+            f"alpha={alpha:g} takes powers of the density out of the range of float64; pass one "
+            "closer to 0."
+        )
     _check_row_sums(v, inputs)
     return Scaling(weight / np.sqrt(v), v / v.sum(), q, weight, alpha)
 
