@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,7 @@ def run(source, output, fit_points, columns, resume):
     import heatsketch as hs
     from heatsketch.distributed import stream
 
+    warnings.simplefilter("ignore", hs.DisconnectedWarning)  # clouds are apart
     model = hs.HeatSketch(columns, random_state=0)
     with tempfile.TemporaryDirectory(dir=Path(output).parent) as folder:
         small = np.load(source, mmap_mode="r")[:20_000].copy()
@@ -103,8 +105,8 @@ def run(source, output, fit_points, columns, resume):
     print(json.dumps(told), flush=True)
 
 
-def watched(source, output, options, seconds=np.inf, resume=False):
-    """Stream in a process of its own, killed after so many seconds; return what it told, or None.
+def watched(source, output, options, ends=lambda _: False, resume=False):
+    """Stream in a process of its own, killed when it `ends`; return what it told, or None.
 
     With it the peak of its memory beyond what it held before, in MB.
     """
@@ -115,7 +117,7 @@ def watched(source, output, options, seconds=np.inf, resume=False):
         start, peak = time.monotonic(), 0.0
         while process.poll() is None:
             peak = max(peak, anonymous(process.pid))
-            if time.monotonic() - start > seconds:
+            if ends(time.monotonic() - start):
                 process.kill()
                 process.wait()
                 return None
@@ -145,20 +147,32 @@ def compared(source, output):
     }
 
 
-def killed(source, output, whole, options, seconds):
+def killed(source, output, whole, options, known):
     """Stream once more, killed at random moments and resumed; say whether the bytes are the same.
 
-    The moments are uniform in the seconds that a run without a break took.
+    The moments are uniform in the seconds of the run without a break: in its fit so many seconds
+    after the beginning, in its mapping when so many blocks are kept, and some milliseconds.
     """
-    moments = np.sort(np.random.default_rng().uniform(0, seconds, options.kill))
+    fitting = known["seconds"] - known["map seconds"]
+    rng, parts = np.random.default_rng(), Path(f"{output}.partial", "parts")
     told, times = None, 0
-    for after in np.diff(moments, prepend=0.0):
-        told = watched(source, output, options, after, resume=True)
-        if told is not None:  # this run was faster
+    for moment in np.sort(rng.uniform(0, known["seconds"], options.kill)):
+        share = (moment - fitting) / known["map seconds"]
+        wanted, late = int(share * known["points"] / 65_536), rng.uniform(0, 0.1)
+
+        def ends(seconds, moment=moment, wanted=wanted, late=late):
+            if moment < fitting:
+                return seconds > moment
+            if not parts.is_dir() or len(list(parts.glob("part-*"))) < wanted:
+                return False
+            time.sleep(late)
+            return True
+
+        told = watched(source, output, options, ends, resume=True)
+        if told is not None:  # it was faster
             break
         times += 1
-        blocks = len(list(Path(f"{output}.partial", "parts").glob("part-*")))
-        print(f"killed after {after:.1f} s, with {blocks} blocks kept", flush=True)
+        print(f"killed with {len(list(parts.glob('part-*')))} blocks kept", flush=True)
     if told is None:
         watched(source, output, options, resume=True)
     same = subprocess.run(["cmp", "-s", output, whole], check=False).returncode == 0
@@ -174,7 +188,7 @@ def measure(n, options):
         row |= compared(source, output)
         if options.kill:
             again = f"{folder}/again.npy"
-            row["killed"] = killed(source, again, output, options, row["seconds"])
+            row["killed"] = killed(source, again, output, options, row)
         return row
 
 

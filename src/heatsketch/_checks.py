@@ -114,8 +114,22 @@ def _range_text(low: float | None, high: float | None, open_low: bool, open_high
     return f"{above}{' and' if above and below else ''}{below}"
 
 
+_first_row: ContextVar[int] = ContextVar("first_row", default=0)
+
+
+@contextmanager
+def rows_from(first: int) -> Iterator[None]:
+    """Let warnings within the block count rows from this number on: those of a tile."""
+    token = _first_row.set(_first_row.get() + first)
+    try:
+        yield
+    finally:
+        _first_row.reset(token)
+
+
 def warn_of_rows(rows: Array, matter: str, *, stacklevel: int) -> None:
     """Warn that something is the matter with new points (ScaleWarning)."""
+    rows = rows + _first_row.get()
     warning = ScaleWarning(said_of_rows(rows, matter))
     warning.about = rows, matter
     warnings.warn(warning, stacklevel=stacklevel + 1)

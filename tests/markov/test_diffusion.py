@@ -226,6 +226,19 @@ def test_many_new_points_go_through_in_tiles():
     np.testing.assert_allclose(d.smooth_new(new, H), d.extend(new) @ H, rtol=1e-12)
 
 
+@pytest.mark.parametrize("affinity", ["dense", "knn"])
+def test_far_points_have_their_numbers_whatever_the_tiles(affinity, monkeypatch):
+    monkeypatch.setattr("heatsketch.markov.diffusion._TILE_NEW_POINTS", 8)
+    monkeypatch.setattr("heatsketch.markov.diffusion.ROW_TILE", 8)
+    d = hs.diffusion(cloud(60, 2), affinity=affinity)
+    new = cloud(40, 2)
+    new[[3, 21, 22]] += 1e7
+    with pytest.warns(hs.ScaleWarning) as said:
+        d.smooth_new(new, np.eye(60))
+    assert sorted(row for one in said for row in one.message.about[0]) == [3, 21, 22]
+    assert any("2 new point(s) (rows 21, 22) are too far" in str(one.message) for one in said)
+
+
 def test_a_diffusion_without_a_rule_says_so():
     d = Diffusion(hs.Dense(np.eye(2)), np.full(2, 0.5), None)
     with pytest.raises(ValueError, match="no rule for new points"):

@@ -10,7 +10,8 @@ its columns; `reading`, the options; `layout`, where the cells of a text are; `n
 texts are numbers; `arrow`, the columns of text and Parquet tables; `refine`, gaps and scales;
 `values`, float arrays and CSR matrices; `files`, atomic writing, limits on size, errors; `child`,
 the process that may die, and `hdf5`, arrays read in it; `metadata`, how an embedding was made.
-`models` keeps fitted models, `edges` reads graphs.
+`models` keeps fitted models, `edges` reads graphs. `sources` opens points that are read by
+`blocks`, and `obs` decodes the frames of AnnData, in HDF5 and zarr, whole or by rows.
 """
 
 import importlib

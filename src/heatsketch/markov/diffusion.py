@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import ROW_TILE, row_tiles
-from heatsketch._checks import check_choice, check_number, check_points, warn_of_scales
+from heatsketch._checks import check_choice, check_number, check_points, rows_from, warn_of_scales
 from heatsketch._typing import Array
 from heatsketch.markov import extension
 from heatsketch.markov.affinities import AFFINITIES, affinity_of, has_distances, mixture_affinity
@@ -33,7 +33,7 @@ from heatsketch.scales.connecting_scale import advice
 from heatsketch.spectral.filters import make_filter
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
-_TILE_NEW_POINTS = 2**16  # new points whose sparse rows are computed at a time
+_TILE_NEW_POINTS = 2**16  # whose sparse rows are computed at a time; dense rows take 128 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,11 +384,11 @@ class Diffusion:
     def smooth_new(self, X: Any, H: Array) -> Array:
         """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k)."""
         extend = extension.rule_of(self.extend)
-        # Dense rows have n entries each: at most 128 MB at a time.
         tile = _TILE_NEW_POINTS if extend.is_sparse else max(1, min(ROW_TILE, 2**24 // self.n))
         Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
         for tiled in row_tiles(X.shape[0], tile):
-            Y[tiled] = multiply(extend(X[tiled], H.dtype), H)
+            with rows_from(tiled.start):
+                Y[tiled] = multiply(extend(X[tiled], H.dtype), H)
         return Y
 
 
