@@ -22,7 +22,7 @@ from heatsketch._typing import Array
 from heatsketch.markov.given import as_affinity, taken
 from heatsketch.operators import Operator
 from heatsketch.operators.base import scaled
-from heatsketch.operators.properties import stored_matrix
+from heatsketch.operators.properties import row_sums, stored_matrix
 from heatsketch.operators.sparse import multiply, scale_both_sides
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
@@ -230,7 +230,7 @@ def markov_scaling(K: Operator, alpha: float, inputs: Array | None = None) -> Sc
     `inputs` (n,): the input point at each vertex, for messages; None: they have the same numbers.
     """
     alpha = check_number(alpha, "alpha")
-    q = K @ np.ones(K.n)
+    q = row_sums(K)
     _check_row_sums(q, inputs)
     with np.errstate(over="ignore", invalid="ignore"):
         weight = q**-alpha
@@ -257,7 +257,7 @@ def bistochastic_scaling(
     """
     tol = check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
-    q = K @ np.ones(K.n)
+    q = row_sums(K)
     _check_row_sums(q, inputs)
     _check_support(K, inputs)
     w = _weights(weights, q)
@@ -265,8 +265,11 @@ def bistochastic_scaling(
     residuals = np.abs(t * (K @ t) / w - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
-    worst = np.argsort(-residuals)[: int((residuals > min(tol, _MAX_RESIDUAL)).sum())]
-    named = name_rows(_named(worst, inputs))
+    named = ""
+    if not residual <= min(tol, _MAX_RESIDUAL):
+        residuals = np.asarray(residuals)
+        worst = np.argsort(-residuals)[: int((residuals > min(tol, _MAX_RESIDUAL)).sum())]
+        named = name_rows(_named(worst, inputs))
     if not residual <= _MAX_RESIDUAL:
         raise ValueError(
             f"The bistochastic scaling has row sums off by {residual:.1e} after {iterations} "
@@ -287,7 +290,7 @@ def bistochastic_scaling(
 def _weights(weights: Any, q: Array) -> Array:
     """Return the weights (n,), of mean 1: their unit does not matter."""
     if weights is None:
-        return np.ones(len(q))
+        return np.ones_like(q)
     if isinstance(weights, str):
         check_choice(weights, "weights", ("1/q",))
         weights = 1 / q
@@ -330,8 +333,9 @@ def _named(vertices: Array, inputs: Array | None) -> Array:
 
 
 def _check_row_sums(sums: Array, inputs: Array | None) -> None:
-    bad = _named(np.flatnonzero(~(np.isfinite(sums) & (sums > 0))), inputs)
-    if len(bad):
+    usable = np.isfinite(sums) & (sums > 0)
+    if not usable.all():
+        bad = _named(np.flatnonzero(~np.asarray(usable)), inputs)
         raise ValueError(
             f"{len(bad)} point(s) have no affinity to anything, not even themselves (rows "
             f"{name_rows(bad)}); remove them, add K_ii > 0, or pass a larger epsilon."

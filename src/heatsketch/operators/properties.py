@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
@@ -41,6 +42,13 @@ def is_non_negative(A: Any) -> bool:
 def component_labels(A: Any) -> Array | None:
     """Return the component of each point (n,), numbered from 0, or None where A cannot tell."""
     return None
+
+
+@singledispatch
+def row_sums(A: Any) -> Array:
+    """Return A 1, (n,)."""
+    sums: Array = A @ np.ones(A.n)
+    return sums
 
 
 @singledispatch

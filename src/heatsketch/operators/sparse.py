@@ -94,11 +94,11 @@ class Sparse:
 
 def multiply(matrix: Any, X: Array) -> Array:
     """Return matrix @ X, compiled for a large CSR matrix (m, n) and X (n, k) of its precision."""
-    n = matrix.shape[0]
     if not (sparse.issparse(matrix) and is_large(matrix.shape[1])):
         return matrix @ X
     from heatsketch.operators import csr
 
+    n = matrix.shape[0]
     X = np.ascontiguousarray(X)
     Y = np.empty((n, *X.shape[1:]), X.dtype)
     loop = csr.multiply_vector if X.ndim == 1 or X.shape[1] == 1 else csr.multiply_block

@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
     def log_peak(self) -> float:
         """Return the logarithm of the largest modulus; 0 for a block of zeros."""
-        peak = float(np.max(np.abs(self.values), initial=0.0))
+        peak = _largest(self.values)
         return self.log_scale + math.log(peak) if peak > 0 else 0.0
 
     def unscaled(self) -> Array:
@@ -60,6 +60,11 @@ class Block(NamedTuple):
             )
         half = math.exp(self.log_scale / 2)
         return (self.values * half) * half
+
+
+def _largest(X: Array) -> float:
+    """Return the largest modulus; 0 of an empty block."""
+    return 0.0 if 0 in X.shape else max(float(X.max()), -float(X.min()))
 
 
 def representable(log_peak: float, dtype: Any) -> bool:
@@ -272,7 +277,7 @@ def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Bloc
     for p in track(range(last + 1), "products", last, "products"):
         if p > 0:
             X = deflated.multiply_projected(X) if p > 1 else deflated @ X
-            peak = float(max(np.max(X, initial=0.0), -np.min(X, initial=0.0)))
+            peak = _largest(X)
             if 0.0 < peak < 2.0**-40 or peak > 2.0**40:
                 shift = math.frexp(peak)[1]
                 X = np.ldexp(X, -shift)

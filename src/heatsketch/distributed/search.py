@@ -1,0 +1,177 @@
+"""Nearest neighbours of points in tiles: each tile asks those that may hold nearer points.
+
+Within a tile the search is `NeighborIndex`. A tile is asked for the neighbours of a point x if the
+ball around the centre m of one of its cells, of which the farthest point is at R, may hold a nearer
+one than the k of the point's own tile: |x - m| - R <= r. So the neighbours are the exact ones where
+those within tiles are. In many dimensions balls exclude little; then only the cells of the nearest
+centres are asked, as many as hold the required share of the neighbours of some points, which are
+computed exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from heatsketch._array import row_tiles
+from heatsketch._typing import Array
+from heatsketch.distributed import cells as cells_module
+from heatsketch.distributed.cells import Cells
+from heatsketch.distributed.shuffle import Tile
+from heatsketch.neighbors import NeighborIndex, Neighbors
+
+_ROUNDING = 1e-9  # relative error of a distance by which a ball might be missed
+_POINTS_AT_A_TIME = 512
+_CALIBRATION_POINTS = 512
+
+
+class Found(NamedTuple):
+    """Neighbours by their number among all vertices, and by the row that breaks ties."""
+
+    distances: Array  # (m, k), infinite where there is none
+    vertices: Array  # (m, k)
+    rows: Array  # (m, k), the first row of the source
+
+
+class Local(NamedTuple):
+    """What a tile knows by itself."""
+
+    index: NeighborIndex
+    near: Found  # (n_t, k), each point first
+    cells: Array  # its cells
+    radii: Array  # of these
+
+
+def neighbors_of(
+    tiles: Sequence[Any], starts: Sequence[int], cells: Cells, k: int, recall: float
+) -> list[Any]:
+    """Return the k nearest points of every point, itself first: delayed `Found`, one a tile.
+
+    Parameters
+    ----------
+    tiles : delayed Tile
+    starts : sequence of int
+        The number of the first vertex of each tile, and of all.
+    cells : Cells
+    k : int
+        At most the number of vertices.
+    recall : float
+        Share of the exact neighbours that is to be found.
+    """
+    import dask
+    from dask import delayed
+
+    search = delayed(_search_tile)
+    local = dask.persist(
+        *(search(tile, start, cells, k, recall) for tile, start in zip(tiles, starts[:-1]))
+    )
+    outline = delayed(_outline)
+    radius = np.zeros(len(cells.centres))
+    for own, largest in dask.compute(*(outline(part) for part in local)):
+        radius[own] = largest
+    n_cells = len(cells.centres)
+    ask = delayed(_wanted)
+    asked = partners(
+        [
+            ask(tile, part, t, cells, radius, n_cells)
+            for t, (tile, part) in enumerate(zip(tiles, local, strict=True))
+        ]
+    )
+    take, answer, merge = delayed(_points_at), delayed(_answer), delayed(_merged)
+    return [
+        merge(
+            local[t],
+            [rows for _, rows in sorted(asked[t].items())],
+            [
+                answer(local[u], take(tiles[t], rows), starts[u], k)
+                for u, rows in sorted(asked[t].items())
+            ],
+        )
+        for t in range(len(tiles))
+    ]
+
+
+def partners(found: Sequence[Any]) -> list[dict[int, Any]]:
+    """Return delayed dicts as dicts of delayed values: of these only the keys are looked at."""
+    import dask
+    from dask import delayed
+
+    found = dask.persist(*found)
+    keys = dask.compute(*(delayed(sorted)(pairs) for pairs in found))
+    return [{u: pairs[u] for u in own} for pairs, own in zip(found, keys, strict=True)]
+
+
+def _search_tile(tile: Tile, start: int, cells: Cells, k: int, recall: float) -> Local:
+    index = NeighborIndex(tile.points, recall=recall)
+    near = _found(index.of_points(min(k, index.n)), tile.first_rows, start, k)
+    own, member = np.unique(tile.cell, return_inverse=True)
+    radii = cells_module.radii(tile.points, member, cells.centres[own])
+    return Local(index, near, own, radii)
+
+
+def _outline(local: Local) -> tuple[Array, Array]:
+    return local.cells, local.radii
+
+
+def _found(near: Neighbors, first_rows: Array, start: int, k: int) -> Found:
+    """Return neighbours within a tile by their number among all; fewer than k are filled up."""
+    m, width = near.indices.shape
+    found = Found(np.full((m, k), np.inf), np.full((m, k), -1), np.full((m, k), -1))
+    found.distances[:, :width] = near.distances
+    found.vertices[:, :width] = start + near.indices
+    found.rows[:, :width] = first_rows[near.indices]
+    return found
+
+
+def _wanted(
+    tile: Tile, local: Local, t: int, cells: Cells, radius: Array, n_probe: int
+) -> dict[int, Array]:
+    """Return the points (increasing) for which each other tile is asked."""
+    rows, asked = [], []
+    reach = local.near.distances[:, -1] * (1 + _ROUNDING)
+    others = cells.tile != t
+    for cell, ball in zip(local.cells, local.radii, strict=True):
+        members = np.flatnonzero(tile.cell == cell)
+        apart = np.sqrt(((cells.centres - cells.centres[cell]) ** 2).sum(axis=1)) * (1 - _ROUNDING)
+        near = np.flatnonzero(others & (apart - radius <= ball + reach[members].max()))
+        for part in row_tiles(len(members), _POINTS_AT_A_TIME):
+            own = members[part]
+            apart = cdist(tile.points[own], cells.centres[near]) * (1 - _ROUNDING)
+            i, j = np.nonzero(apart - radius[near] <= reach[own, None])
+            rows.append(own[i])
+            asked.append(cells.tile[near[j]])
+    pairs = np.unique(np.concatenate(asked) * len(tile.points) + np.concatenate(rows))
+    whom, row = np.divmod(pairs, len(tile.points))
+    ends = np.flatnonzero(np.diff(whom)) + 1
+    return {int(whom[a]): row[a:b] for a, b in _runs(ends, len(whom))}
+
+
+def _runs(ends: Array, n: int) -> list[tuple[int, int]]:
+    bounds = [0, *ends.tolist(), n]
+    return [(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b > a]
+
+
+def _points_at(tile: Tile, rows: Array) -> Array:
+    return tile.points[rows]
+
+
+def _answer(local: Local, x: Array, start: int, k: int) -> Found:
+    own_rows = local.near.rows[:, 0]
+    return _found(local.index.query(x, min(k, local.index.n)), own_rows, start, k)
+
+
+def _merged(local: Local, asked: list[Array], answers: list[Found]) -> Found:
+    """Return the k nearest of those in the own tile and of the answers of others."""
+    m, k = local.near.distances.shape
+    row = np.concatenate([np.arange(m), *asked])
+    distances, vertices, rows = (
+        np.concatenate(parts) for parts in zip(local.near, *answers, strict=True)
+    )
+    row = np.repeat(row, k)
+    order = np.lexsort((rows.ravel(), distances.ravel(), row))
+    starts = np.searchsorted(row[order], np.arange(m))
+    chosen = order[starts[:, None] + np.arange(k)]
+    return Found(distances.ravel()[chosen], vertices.ravel()[chosen], rows.ravel()[chosen])
