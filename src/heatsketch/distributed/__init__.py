@@ -7,5 +7,6 @@ blocks is `io.blocks`.
 """
 
 from heatsketch.distributed.stream import Streamed, embed, fit
+from heatsketch.distributed.whole_graph import Sketched, sketch
 
-__all__ = ["Streamed", "embed", "fit"]
+__all__ = ["Sketched", "Streamed", "embed", "fit", "sketch"]

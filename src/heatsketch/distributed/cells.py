@@ -73,8 +73,8 @@ def grouped(cells: Cells, counts: Array, most: int) -> Cells:
             continue
         axis = cells.centres[group].var(axis=0).argmax()
         group = group[np.argsort(cells.centres[group, axis], kind="stable")]
-        middle = np.searchsorted(np.cumsum(counts[group]), below[-1] / 2)
-        at = min(max(1, int(middle)), len(group) - 1)
+        below = np.cumsum(counts[group])
+        at = 1 + int(np.abs(below[:-1] - below[-1] / 2).argmin())
         halves += [group[at:], group[:at]]
     return Cells(cells.frame, cells.centroids, tile)
 

@@ -1,7 +1,8 @@
-"""The affinity of a neighbour graph in tiles: scales by halo, edges that cross to the other side."""
+"""The affinity of a neighbour graph in tiles: scales by halo, crossing edges sent to both ends."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from heatsketch.distributed.search import Found, partners
 from heatsketch.markov.affinity import KthDistances, NeighborRows, check_scales
 from heatsketch.operators.base import index_type
 from heatsketch.operators.components import NEGLIGIBLE
-from heatsketch.operators.dask_tiles import DaskTiles, Halo, blocks_of
+from heatsketch.operators.dask_tiles import DaskTiles, Halo, blocks_of, held
 
 
 class Graph(NamedTuple):
@@ -41,29 +42,29 @@ def affinity(found: Sequence[Any], starts: Sequence[int], order: int, epsilon: A
     from dask import delayed
 
     sizes = tuple(int(size) for size in np.diff(starts))
-    spans = list(zip(starts[:-1], starts[1:], strict=True))
-    rows = dask.persist(*(delayed(_rows)(f, *span) for f, span in zip(found, spans, strict=True)))
+    spans = list(itertools.pairwise(starts))
+    rows = held(*(delayed(_rows)(f, *span) for f, span in zip(found, spans, strict=True)))
     if epsilon is None:
-        scales = dask.persist(*(delayed(_scales)(part, order) for part in rows))
+        scales = held(*(delayed(_scales)(part, order) for part in rows))
         wide = Halo(sizes, _lists(rows, starts)).extended(scales)
-        own = [delayed(_weights)(part, s) for part, s in zip(rows, wide, strict=True)]
+        weighed = [delayed(_weights)(part, s) for part, s in zip(rows, wide, strict=True)]
     else:
-        own = [delayed(_weights)(part, epsilon) for part in rows]
-    own = dask.persist(*own)
+        weighed = [delayed(_weights)(part, epsilon) for part in rows]
+    own = held(*weighed)
     sent = partners([delayed(_sent)(part, starts, t) for t, part in enumerate(own)])
     received: list[list[Any]] = [[] for _ in sizes]
     for outgoing in sent:
         for u, edges in outgoing.items():
             received[u].append(edges)
-    both = dask.persist(
+    both = held(
         *(
-            delayed(_symmetric)(part, *span, edges)
+            delayed(_symmetric)(part, *span, *edges)
             for part, span, edges in zip(own, spans, received, strict=True)
         )
     )
     halo = Halo(sizes, _lists([pair[0] for pair in both], starts))
-    matrices = dask.persist(*(pair[0].matrix for pair in both))
-    own = dask.persist(*(pair[1] for pair in both))
+    matrices = held(*(pair[0].matrix for pair in both))
+    own = held(*(pair[1] for pair in both))
     bound = max(dask.compute(*(delayed(_largest_sum)(part) for part in matrices)))
     return Graph(DaskTiles(matrices, halo, (-bound, bound)), own)
 
@@ -128,7 +129,7 @@ def _sent(rows: _Rows, starts: Sequence[int], t: int) -> dict[int, tuple[Array, 
 
 
 def _symmetric(
-    own: _Rows, start: int, stop: int, received: list[tuple[Array, Array, Array]]
+    own: _Rows, start: int, stop: int, *received: tuple[Array, Array, Array]
 ) -> tuple[_Rows, sparse.csr_matrix]:
     """Return max(K, Kᵀ) of the rows of a tile, and the rows themselves with the same columns."""
     n = stop - start
@@ -141,9 +142,7 @@ def _symmetric(
     order = np.lexsort((column, row))
     row, column, values = row[order], column[order], values[order]
     first = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(column) != 0)])
-    both = _localized(
-        row[first], column[first], np.maximum.reduceat(values, first), start, stop
-    )
+    both = _localized(row[first], column[first], np.maximum.reduceat(values, first), start, stop)
     moved = np.where(inside, edges.col, n + np.searchsorted(both.outside, vertices[edges.col]))
     shape = both.matrix.shape
     kept = sparse.csr_matrix(
@@ -166,16 +165,17 @@ def component_sizes(K: DaskTiles, row_sums: Any) -> Array:
 
     sums = K.halo.extended(blocks_of(row_sums))
     parts = zip(K.rows, sums, strict=True)
-    labels = dask.persist(*(delayed(_labels)(rows, q) for rows, q in parts))
-    first = np.concatenate([[0], np.cumsum(dask.compute(*(delayed(_count)(l) for l in labels)))])
+    labels = held(*(delayed(_labels)(rows, q) for rows, q in parts))
+    counts = dask.compute(*(delayed(_count)(own) for own in labels))
+    first = np.concatenate([[0], np.cumsum(counts)])
     numbered = [delayed(np.add)(own, first[t]) for t, own in enumerate(labels)]
     wide = zip(K.rows, K.halo.extended(numbered), sums, strict=True)
     links = dask.compute(*(delayed(_links)(*part) for part in wide))
     i, j = np.concatenate(links).T
     graph = sparse.csr_matrix((np.ones(len(i), bool), (i, j)), shape=(first[-1], first[-1]))
     joined = connected_components(graph, directed=False)[1]
-    held = np.concatenate(dask.compute(*(delayed(np.bincount)(own) for own in labels)))
-    return np.sort(np.bincount(joined, weights=held).astype(np.int64))[::-1]
+    counts = np.concatenate(dask.compute(*(delayed(np.bincount)(own) for own in labels)))
+    return np.sort(np.bincount(joined, weights=counts).astype(np.int64))[::-1]
 
 
 def _kept(rows: sparse.csr_matrix, sums: Array) -> sparse.coo_matrix:

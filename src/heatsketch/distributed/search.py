@@ -5,11 +5,13 @@ ball around the centre m of one of its cells, of which the farthest point is at 
 one than the k of the point's own tile: |x - m| - R <= r. So the neighbours are the exact ones where
 those within tiles are. In many dimensions balls exclude little; then only the cells of the nearest
 centres are asked, as many as hold the required share of the neighbours of some points, which are
-computed exactly.
+computed exactly (`recall`).
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,12 +22,14 @@ from heatsketch._array import row_tiles
 from heatsketch._typing import Array
 from heatsketch.distributed import cells as cells_module
 from heatsketch.distributed.cells import Cells
+from heatsketch.distributed.recall import Exact
 from heatsketch.distributed.shuffle import Tile
 from heatsketch.neighbors import NeighborIndex, Neighbors
+from heatsketch.operators.dask_tiles import held
 
 _ROUNDING = 1e-9  # relative error of a distance by which a ball might be missed
 _POINTS_AT_A_TIME = 512
-_CALIBRATION_POINTS = 512
+_EXACT_FEATURES = 8  # up to so many dimensions balls exclude most cells, and all others are asked
 
 
 class Found(NamedTuple):
@@ -39,7 +43,7 @@ class Found(NamedTuple):
 class Local(NamedTuple):
     """What a tile knows by itself."""
 
-    index: NeighborIndex
+    search: NeighborIndex
     near: Found  # (n_t, k), each point first
     cells: Array  # its cells
     radii: Array  # of these
@@ -47,8 +51,8 @@ class Local(NamedTuple):
 
 def neighbors_of(
     tiles: Sequence[Any], starts: Sequence[int], cells: Cells, k: int, recall: float
-) -> list[Any]:
-    """Return the k nearest points of every point, itself first: delayed `Found`, one a tile.
+) -> tuple[list[Any], dict[str, float]]:
+    """Return the k nearest points of every point, itself first: `Found`, one a tile; their recall.
 
     Parameters
     ----------
@@ -64,34 +68,54 @@ def neighbors_of(
     import dask
     from dask import delayed
 
+    exact, n_probe = None, len(cells.centres)
+    if recall < 1 and cells.centres.shape[1] > _EXACT_FEATURES:
+        exact = Exact.of(tiles, starts, k)
+        recall = math.sqrt(recall)  # what is lost within tiles, and between them
+        n_probe = exact.n_probe(cells, recall)
     search = delayed(_search_tile)
-    local = dask.persist(
-        *(search(tile, start, cells, k, recall) for tile, start in zip(tiles, starts[:-1]))
+    local = held(
+        *(
+            search(tile, start, cells, k, recall)
+            for tile, start in zip(tiles, starts[:-1], strict=True)
+        )
     )
     outline = delayed(_outline)
     radius = np.zeros(len(cells.centres))
     for own, largest in dask.compute(*(outline(part) for part in local)):
         radius[own] = largest
-    n_cells = len(cells.centres)
     ask = delayed(_wanted)
     asked = partners(
         [
-            ask(tile, part, t, cells, radius, n_cells)
+            ask(tile, part, t, cells, radius, n_probe)
             for t, (tile, part) in enumerate(zip(tiles, local, strict=True))
         ]
     )
     take, answer, merge = delayed(_points_at), delayed(_answer), delayed(_merged)
-    return [
-        merge(
-            local[t],
-            [rows for _, rows in sorted(asked[t].items())],
-            [
-                answer(local[u], take(tiles[t], rows), starts[u], k)
-                for u, rows in sorted(asked[t].items())
-            ],
-        )
-        for t in range(len(tiles))
-    ]
+    merged = []
+    for t, whom in enumerate(asked):
+        others = sorted(whom.items())
+        answers = [answer(local[u], take(tiles[t], rows), starts[u], k) for u, rows in others]
+        merged.append(merge(local[t], *(rows for _, rows in others), *answers))
+    found = list(held(*merged))
+    return found, {} if exact is None else _recall(exact, found, starts)
+
+
+def _recall(exact: Exact, found: Sequence[Any], starts: Sequence[int]) -> dict[str, float]:
+    import dask
+    from dask import delayed
+
+    at = np.searchsorted(exact.vertices, starts)
+    take = delayed(_distances_at)
+    parts = (
+        take(part, exact.vertices[at[t] : at[t + 1]] - starts[t]) for t, part in enumerate(found)
+    )
+    measured = exact.recall(np.concatenate(dask.compute(*parts)))
+    return {"recall": measured.value, "recall_error": measured.error}
+
+
+def _distances_at(found: Found, rows: Array) -> Array:
+    return found.distances[rows]
 
 
 def partners(found: Sequence[Any]) -> list[dict[int, Any]]:
@@ -99,7 +123,7 @@ def partners(found: Sequence[Any]) -> list[dict[int, Any]]:
     import dask
     from dask import delayed
 
-    found = dask.persist(*found)
+    found = held(*found)
     keys = dask.compute(*(delayed(sorted)(pairs) for pairs in found))
     return [{u: pairs[u] for u in own} for pairs, own in zip(found, keys, strict=True)]
 
@@ -129,18 +153,27 @@ def _found(near: Neighbors, first_rows: Array, start: int, k: int) -> Found:
 def _wanted(
     tile: Tile, local: Local, t: int, cells: Cells, radius: Array, n_probe: int
 ) -> dict[int, Array]:
-    """Return the points (increasing) for which each other tile is asked."""
+    """Return the points (increasing) for which each other tile is asked.
+
+    These are the tiles of the `n_probe` cells of the nearest centres, without those whose balls are
+    too far; `radius` (cells,) is that of the balls.
+    """
     rows, asked = [], []
     reach = local.near.distances[:, -1] * (1 + _ROUNDING)
     others = cells.tile != t
     for cell, ball in zip(local.cells, local.radii, strict=True):
         members = np.flatnonzero(tile.cell == cell)
         apart = np.sqrt(((cells.centres - cells.centres[cell]) ** 2).sum(axis=1)) * (1 - _ROUNDING)
-        near = np.flatnonzero(others & (apart - radius <= ball + reach[members].max()))
+        near = np.flatnonzero(apart - radius <= ball + reach[members].max())
         for part in row_tiles(len(members), _POINTS_AT_A_TIME):
             own = members[part]
             apart = cdist(tile.points[own], cells.centres[near]) * (1 - _ROUNDING)
-            i, j = np.nonzero(apart - radius[near] <= reach[own, None])
+            wanted = others[near] & (apart - radius[near] <= reach[own, None])
+            if n_probe < len(near):
+                wanted &= (
+                    apart <= np.partition(apart, n_probe - 1, axis=1)[:, n_probe - 1 : n_probe]
+                )
+            i, j = np.nonzero(wanted)
             rows.append(own[i])
             asked.append(cells.tile[near[j]])
     pairs = np.unique(np.concatenate(asked) * len(tile.points) + np.concatenate(rows))
@@ -151,7 +184,7 @@ def _wanted(
 
 def _runs(ends: Array, n: int) -> list[tuple[int, int]]:
     bounds = [0, *ends.tolist(), n]
-    return [(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b > a]
+    return [(a, b) for a, b in itertools.pairwise(bounds) if b > a]
 
 
 def _points_at(tile: Tile, rows: Array) -> Array:
@@ -160,13 +193,17 @@ def _points_at(tile: Tile, rows: Array) -> Array:
 
 def _answer(local: Local, x: Array, start: int, k: int) -> Found:
     own_rows = local.near.rows[:, 0]
-    return _found(local.index.query(x, min(k, local.index.n)), own_rows, start, k)
+    return _found(local.search.query(x, min(k, local.search.n)), own_rows, start, k)
 
 
-def _merged(local: Local, asked: list[Array], answers: list[Found]) -> Found:
-    """Return the k nearest of those in the own tile and of the answers of others."""
+def _merged(local: Local, *asked: Any) -> Found:
+    """Return the k nearest of those in the own tile and of the answers of others.
+
+    `asked` are the points for which each of the others was asked, then its answers.
+    """
+    rows_asked, answers = asked[: len(asked) // 2], asked[len(asked) // 2 :]
     m, k = local.near.distances.shape
-    row = np.concatenate([np.arange(m), *asked])
+    row = np.concatenate([np.arange(m), *rows_asked])
     distances, vertices, rows = (
         np.concatenate(parts) for parts in zip(local.near, *answers, strict=True)
     )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from heatsketch._array import Frame
 from heatsketch._checks import check_finite
 from heatsketch._typing import Array
 from heatsketch.distributed import cells as cells_module
 from heatsketch.distributed.cells import Cells
 from heatsketch.neighbors import distinct_rows, in_metric
+from heatsketch.operators.dask_tiles import held
 
 
 class Tile(NamedTuple):
@@ -90,7 +93,7 @@ def to_tiles(source: Source, trained: Cells, tile_rows: int) -> tuple[list[Any],
     from dask import delayed
 
     points = source.points()
-    cell = dask.persist(*(delayed(_cells_of_block)(block, trained) for block in points))
+    cell = held(*(delayed(_cells_of_block)(block, trained) for block in points))
     counts = delayed(_bincount)
     parts = dask.compute(*(counts(block, len(trained.centres)) for block in cell))
     cells = cells_module.grouped(trained, np.sum(parts, axis=0), tile_rows)
@@ -99,10 +102,8 @@ def to_tiles(source: Source, trained: Cells, tile_rows: int) -> tuple[list[Any],
         split(block, own, start, cells)
         for block, own, start in zip(points, cell, source.starts[:-1], strict=True)
     ]
-    tiles = [
-        collect([share[t] for share in shares], cells.frame) for t in range(cells.n_tiles)
-    ]
-    return list(dask.persist(*tiles)), cells
+    tiles = [collect(cells.frame, *(share[t] for share in shares)) for t in range(cells.n_tiles)]
+    return list(held(*tiles)), cells
 
 
 def _cells_of_block(block: Array, cells: Cells) -> Array:
@@ -121,7 +122,7 @@ def _split(block: Array, cell: Array, start: int, cells: Cells) -> list[Any]:
     return [(start + rows, block[rows], cell[rows]) for rows in np.split(order, ends)]
 
 
-def _collect(shares: list[Any], frame: Any) -> Tile:
+def _collect(frame: Frame, *shares: Any) -> Tile:
     rows, points, cell = (np.concatenate(parts) for parts in zip(*shares, strict=True))
     points = frame(points)
     first, vertex = distinct_rows(points)
@@ -137,11 +138,9 @@ def to_blocks(
     from heatsketch.operators.dask_tiles import tiled
 
     split, collect = delayed(_split_back), delayed(_collect_back)
-    shares = [
-        split(own, tile, source.starts) for own, tile in zip(values, tiles, strict=True)
-    ]
+    shares = [split(own, tile, source.starts) for own, tile in zip(values, tiles, strict=True)]
     blocks = [
-        collect([share[b] for share in shares], source.starts[b], source.starts[b + 1])
+        collect(source.starts[b], source.starts[b + 1], *(share[b] for share in shares))
         for b in range(len(source.sizes))
     ]
     return tiled(blocks, source.sizes, (k,), dtype)
@@ -151,12 +150,11 @@ def _split_back(values: Array, tile: Tile, starts: Sequence[int]) -> list[Any]:
     """Return rows of the source and their values, for each block."""
     at = np.searchsorted(tile.rows, starts)
     return [
-        (tile.rows[low:high], values[tile.vertex[low:high]])
-        for low, high in zip(at[:-1], at[1:], strict=True)
+        (tile.rows[low:high], values[tile.vertex[low:high]]) for low, high in itertools.pairwise(at)
     ]
 
 
-def _collect_back(shares: list[Any], start: int, stop: int) -> Array:
+def _collect_back(start: int, stop: int, *shares: Any) -> Array:
     values = shares[0][1]
     out = np.empty((stop - start, *values.shape[1:]), values.dtype)
     for rows, part in shares:

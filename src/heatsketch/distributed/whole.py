@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from heatsketch._array import random_block
-from heatsketch._checks import CertificateError, DisconnectedWarning, check_number, name_rows
+from heatsketch._checks import CertificateError, DisconnectedWarning, name_rows
 from heatsketch._ids import numbers_at, numbers_of
 from heatsketch._typing import Array
 from heatsketch.distributed.cells import TRAINING_PER_CELL, number_of_cells, train
@@ -24,14 +22,12 @@ from heatsketch.estimators._blocks import on_scale
 from heatsketch.graphs.neighborhoods import feasible_neighbors
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
-from heatsketch.operators.dask_tiles import DaskTiles, blocks_of, tiled
-from heatsketch.operators.properties import row_sums
+from heatsketch.operators.dask_tiles import DaskTiles, DeflatedTiles, blocks_of, held, tiled
 from heatsketch.operators.sparse import is_large
 from heatsketch.scales.bandwidth import scale_order
 from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import sketch_blocks
 
-TILE_ROWS = 2**17
 _MAX_MEASURE_ERROR = 1e-6
 
 
@@ -44,10 +40,14 @@ class WholeGraph:
     diffusion : Diffusion
         Its operators are `DaskTiles`, its measure a Dask array, of the vertices in tiles.
     tiles : tuple of delayed Tile
+    sizes : tuple of int
+        Vertices of each tile.
+    source : Source
     """
 
     diffusion: Diffusion
     tiles: tuple[Any, ...]
+    sizes: tuple[int, ...]
     source: Source
 
     def of_inputs(self, values: Any) -> Any:
@@ -61,16 +61,16 @@ def embedding_of(source: Source, model: Any, tile_rows: int, recall: float) -> t
     diffusion = graph.diffusion
     times = times_of(model.time)
     filters = [make_filter(model.filter, float(t)).quotient() for t in times]
-    A = diffusion.deflated()
+    root = np.sqrt(diffusion.measure)
+    A = DeflatedTiles(diffusion.operator, root / np.linalg.norm(root))  # type: ignore[arg-type]
     blocks = sketch_blocks(A, filters, _random_columns(graph, model))
     H, log_scales = on_scale(blocks, diffusion.operator.dtype)
-    root = np.sqrt(diffusion.measure)[:, None].astype(H.dtype)
-    product = diffusion.smooth(np.hstack([H, root]))
+    product: Any = diffusion.smooth(np.hstack([H, root[:, None].astype(H.dtype)]))
     markov, width = model.normalization == "markov", H.shape[1]
     rows = product[:, :-1] / product[:, -1:] if markov else product[:, :-1]
-    rows = rows.rechunk((graph.diffusion.operator.halo.sizes, width)).astype(source.dtype)
+    rows = rows.rechunk((graph.sizes, width)).astype(source.dtype)
     log_scale = log_scales if len(times) > 1 else log_scales[0]
-    return graph.of_inputs(rows.persist()), diffusion.diagnostics | {"log_scale": log_scale}
+    return graph.of_inputs(*held(rows)), diffusion.diagnostics | {"log_scale": log_scale}
 
 
 def whole_graph(source: Source, model: Any, tile_rows: int, recall: float) -> WholeGraph:
@@ -88,18 +88,20 @@ def whole_graph(source: Source, model: Any, tile_rows: int, recall: float) -> Wh
             "All distances are zero: every row of X is the same point; pass distinct points."
         )
     k = feasible_neighbors(model.n_neighbors, starts[-1])
-    found = dask.persist(*neighbors_of(tiles, starts, cells, k + 1, recall))
+    found, recall_facts = neighbors_of(tiles, starts, cells, k + 1, recall)
     self_tuning = model.epsilon == "self-tuning"
     epsilon = None if self_tuning else cells.frame.squared(float(model.epsilon))
     built = affinity(found, starts, scale_order(k), epsilon)
     facts = {
         "n_neighbors": k,
         "duplicates": source.n - starts[-1],
+        **recall_facts,
         "tiles": len(tiles),
         **_halo_facts(built.affinity),
     }
     dtype = source.dtype if is_large(source.n) else np.dtype(np.float64)
-    return WholeGraph(_normalized(built, model, dtype, facts), tuple(tiles), source)
+    diffusion = _normalized(built, model, dtype, facts)
+    return WholeGraph(diffusion, tuple(tiles), sizes, source)
 
 
 def _size(tile: Tile) -> int:
@@ -117,7 +119,6 @@ def _halo_facts(K: DaskTiles) -> dict[str, float]:
 
 def _normalized(built: Graph, model: Any, dtype: Any, facts: dict[str, Any]) -> Diffusion:
     """Normalise the affinity, as `Diffusion.from_points` does."""
-    import dask
     from dask import delayed
 
     K = built.affinity
@@ -132,7 +133,7 @@ def _normalized(built: Graph, model: Any, dtype: Any, facts: dict[str, Any]) -> 
     weight = scaling.density_weight
     weights = [None] * len(wide) if weight is None else K.halo.extended(blocks_of(weight))
     step = delayed(_own_rows)
-    rows = dask.persist(
+    rows = held(
         *(
             step(own, left, right, scaling.alpha, dtype)
             for own, left, right in zip(built.own, wide, weights, strict=True)
@@ -177,7 +178,7 @@ def _random_columns(graph: WholeGraph, model: Any) -> Any:
     """Return G (n, k), of which a row depends on the seed and the row of its point alone."""
     from dask import delayed
 
-    k, sizes = model._columns_wanted(), graph.diffusion.operator.halo.sizes
+    k, sizes = model._columns_wanted(), graph.sizes
     draw = delayed(_random_rows)
     blocks = [draw(tile, k, model.kind, model.random_state) for tile in graph.tiles]
     return tiled(blocks, sizes, (k,), np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator, scaled
+from heatsketch.operators.base import Operator, Wrapper, as_deflated, scaled
 from heatsketch.operators.properties import row_sums
 from heatsketch.operators.sparse import multiply, scale_both_sides
 
@@ -38,7 +38,7 @@ class Halo:
 
         take, stack = delayed(_rows_at), delayed(_stacked)
         return [
-            stack(values[t], [take(values[u], rows) for u, rows in sorted(needed.items())])
+            stack(values[t], *(take(values[u], rows) for u, rows in sorted(needed.items())))
             for t, needed in enumerate(self.lists)
         ]
 
@@ -47,7 +47,7 @@ def _rows_at(values: Array, rows: Array) -> Array:
     return values[rows]
 
 
-def _stacked(own: Array, others: list[Array]) -> Array:
+def _stacked(own: Array, *others: Array) -> Array:
     return np.concatenate([own, *others]) if others else own
 
 
@@ -58,7 +58,7 @@ class DaskTiles:
     Products take and give Dask arrays in chunks of these tiles: a task for each tile, and one for
     each pair of tiles of which one has columns at rows of the other. The tiles and the order of all
     sums are fixed, so that a product has the same bits for any number of workers, and when some are
-    lost. A product is begun when it is asked for (`persist`).
+    lost. A product is computed when it is asked for; its tiles stay where they are.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class DaskTiles:
             )
         chunks = (self.halo.sizes, *X.shape[1:])
         X = X if isinstance(X, da.Array) else da.from_array(np.asarray(X), chunks=chunks)
-        return X.rechunk(chunks).astype(self.dtype).persist()
+        return held(X.rechunk(chunks).astype(self.dtype))[0]
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) -> (n, k)."""
@@ -118,7 +118,76 @@ class DaskTiles:
         X = self.asarray(X)
         wide = self.halo.extended(blocks_of(X))
         products = [delayed(multiply)(*pair) for pair in zip(self.rows, wide, strict=True)]
-        return tiled(products, self.halo.sizes, X.shape[1:], self.dtype).persist()
+        return held(tiled(products, self.halo.sizes, X.shape[1:], self.dtype))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class DeflatedTiles(Wrapper):
+    """(I - vvᵀ) A (I - vvᵀ): `Deflated` by one direction that no machine holds.
+
+    Parameters
+    ----------
+    A : DaskTiles
+    v : Dask array (n,)
+        Of length 1.
+    """
+
+    A: DaskTiles
+    v: Any
+
+    @property
+    def spectrum(self) -> tuple[float, float]:
+        """The interval of A, extended to hold the zero along v."""
+        low, high = self.A.spectrum
+        return min(low, 0.0), max(high, 0.0)
+
+    @property
+    def V(self) -> Any:
+        """The direction as a column (n, 1)."""
+        return self.v[:, None]
+
+    def project(self, X: Any) -> Any:
+        """Return (I - vvᵀ) X, a block (n, k); sums over tiles are trees of one shape."""
+        X = self.asarray(X)
+        return held(X - self.V @ (self.V.T @ X))[0]
+
+    def __matmul__(self, X: Any) -> Any:
+        """Multiply a block: (n, k) -> (n, k)."""
+        return self.multiply_projected(self.project(X))
+
+    def multiply_projected(self, X: Any) -> Any:
+        """Multiply a block that is orthogonal to v already."""
+        return self.project(self.A @ X)
+
+
+@as_deflated.register
+def _(A: DeflatedTiles) -> Any:
+    return A
+
+
+def held(*values: Any) -> tuple[Any, ...]:
+    """Compute delayed values and Dask arrays, each where it then stays: on a worker, if there are.
+
+    What they are made of may be released afterwards. Not before: a scheduler that hears of the
+    release first knows nothing of it when the tasks arrive.
+    """
+    import dask
+
+    found = dask.persist(*values)
+    futures = _futures_of(found)
+    if futures:
+        from dask.distributed import wait
+
+        wait(futures)
+    return tuple(found)
+
+
+def _futures_of(values: Any) -> list[Any]:
+    try:
+        from dask.distributed import futures_of
+    except ImportError:  # tasks run here
+        return []
+    return list(futures_of(values))
 
 
 def blocks_of(X: Any) -> list[Any]:
@@ -151,7 +220,7 @@ def _(
 
     dtype, wide = np.dtype(dtype), K.halo.extended(blocks_of(K.asarray(s)))
     scale = dask.delayed(_scale_tile)
-    rows = dask.persist(*(scale(*pair, dtype) for pair in zip(K.rows, wide, strict=True)))
+    rows = held(*(scale(*pair, dtype) for pair in zip(K.rows, wide, strict=True)))
     return DaskTiles(rows, K.halo, spectrum, dtype, leading)
 
 
@@ -160,7 +229,7 @@ def _(A: DaskTiles) -> Any:
     from dask import delayed
 
     sums = [delayed(_sums)(rows) for rows in A.rows]
-    return tiled(sums, A.halo.sizes, (), np.float64).persist()
+    return held(tiled(sums, A.halo.sizes, (), np.float64))[0]
 
 
 def _sums(rows: sparse.csr_matrix) -> Array:

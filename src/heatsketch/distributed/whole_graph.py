@@ -1,0 +1,279 @@
+"""The door to the whole-graph path: a source in, the sketch of all its points out."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from heatsketch._checks import check_number
+from heatsketch._typing import Array
+from heatsketch._version import __version__
+from heatsketch.distributed.cluster import connect
+from heatsketch.distributed.output import assemble, check_output, writer_of
+from heatsketch.distributed.shuffle import Source
+from heatsketch.distributed.state import State
+from heatsketch.distributed.whole import embedding_of
+from heatsketch.estimators.heat_sketch import HeatSketch
+from heatsketch.io.blocks import Blocks
+from heatsketch.io.reading import Reading
+from heatsketch.io.refine import refined
+from heatsketch.io.sources import open_blocks
+from heatsketch.io.table import Table
+
+TILE_ROWS = 2**17
+BLOCK_ROWS = 2**17
+_LEAST_TILE_ROWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Sketched:
+    """The sketch of all points of a source.
+
+    Attributes
+    ----------
+    embedding : Dask array (n, k) or None
+        In the order of the source; None where it was written to `output`.
+    n : int
+        Number of points.
+    diagnostics : dict
+        `n_neighbors`, `duplicates`, `components`, `row_sum_error`, `log_scale` as of `HeatSketch`;
+        `recall` of the neighbours, where their search is not exact; `tiles`, and of a product the
+        rows that travel, as a share of all (`halo`), and the tiles from which a tile has them
+        (`neighboring_tiles`, on average).
+    output : path or None
+    """
+
+    embedding: Any
+    n: int
+    diagnostics: dict[str, Any]
+    output: Path | None
+
+    def describe(self) -> str:
+        """Say in one line what the graph is, and what travels."""
+        facts = self.diagnostics
+        return (
+            f"all {self.n:,} points in one graph of {facts['tiles']:,} tiles; "
+            f"{100 * facts['halo']:.2g} % of the rows travel at each product"
+        )
+
+
+def sketch(
+    source: Any,
+    estimator: HeatSketch,
+    output: str | Path | None = None,
+    *,
+    cluster: Any = None,
+    recall: float = 0.98,
+    tile_rows: int = TILE_ROWS,
+    force: bool = False,
+    **reading: Any,
+) -> Sketched:
+    """Sketch all points of a source on their whole neighbour graph, in tiles on Dask.
+
+    Unlike `embed`, which fits a sample, this is `HeatSketch` of all points: points are sorted into
+    tiles of cells near each other, tiles ask each other for neighbours, and products by the
+    operator are tasks, one a tile, to which rows of other tiles travel as far as they are needed.
+    The result has the same bits for any number of workers, when some of them are lost, and however
+    the source is cut into blocks. It is ``estimator.fit_transform(X, ids=range(n))`` up to
+    rounding, where both find the same neighbours: in up to 8 dimensions, or with a `recall` of 1
+    (and ``neighbors=NeighborIndex(X, recall=1)`` there).
+
+    Parameters
+    ----------
+    source : str, path or array (n, d)
+        As for `embed`: dense points in a file or folder that every worker can read, or an array;
+        with a cluster a file, a folder or a Dask array.
+    estimator : HeatSketch
+        With ``affinity="knn"``, a number or "self-tuning" as `epsilon`, whole times up to some 300,
+        ``filter="power"``, and an integer as `random_state`. It is not changed.
+    output : str or path, optional
+        A .npy or .parquet file, or a folder of .npy parts, one a block; workers write the parts.
+        By default the result is a Dask array.
+    cluster : None, str or dask.distributed.Client
+        As for `embed`; None: tasks run in this process. Without `output` a client, whose workers
+        have the result.
+    recall : float in (0, 1], default 0.98
+        Share of the exact neighbours to be found in more than 8 dimensions; 1: all.
+    tile_rows : int >= 100, default 131,072
+        Points of a tile, at most, unless one cell has more. The random rows of points do not depend
+        on it; the order of sums does.
+    force : bool, default False
+        Replace the output.
+    **reading
+        `key`, `features`, `exclude`, `label`, `ids` of `io.read_table`.
+
+    Returns
+    -------
+    Sketched
+
+    Raises
+    ------
+    ImportError
+        Dask is not installed.
+    ValueError
+        Options of the estimator that only one machine has; a number that is not finite, with its
+        row; all points equal.
+
+    Warns
+    -----
+    DisconnectedWarning
+        The graph falls into components.
+
+    Notes
+    -----
+    Cost: points are read four times; for each product 2 nnz k operations and the rows of halos, see
+    docs/scale.md. Memory of all workers together: some 400 bytes and 40 k bytes a point, and 8 d.
+    Nothing but sums of tiles comes to the client, and the sample from which the cells are found.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(2000, rng=0)
+    >>> done = hs.distributed.sketch(X, hs.HeatSketch(4, random_state=0), tile_rows=500)
+    >>> done.embedding.compute().shape, done.diagnostics["components"]
+    ((2000, 4), 1)
+    """
+    model = _usable(estimator)
+    check_number(recall, "recall", low=0, high=1, open_low=True)
+    rows = check_number(tile_rows, "tile_rows", low=_LEAST_TILE_ROWS, integer=True)
+    if output is None and isinstance(cluster, str):
+        raise ValueError(
+            f"cluster={cluster!r} without output: what its workers hold ends with them; name an "
+            "output, or pass a dask.distributed.Client."
+        )
+    how = Reading.of(**{"missing": "error"} | reading)
+    if how.missing != "error" or how.standardize:
+        raise ValueError(
+            "points in tiles may have no gaps and are not standardised; drop or impute gaps, and "
+            "standardise, first."
+        )
+    suffix = "" if output is None else check_output(Path(output), source, force=force)
+    with connect(cluster) as client, _scheduler(client):
+        points = _source_of(source, how, model.metric, client)
+        embedding, facts = embedding_of(points, model, int(rows), recall)
+        if output is None:
+            return Sketched(embedding, points.n, facts, None)
+        _write(embedding, points, model, Path(output), suffix, force, facts, how)
+    return Sketched(None, points.n, facts, Path(output))
+
+
+def _usable(estimator: Any) -> HeatSketch:
+    """Return a copy of an estimator that can be fitted in tiles, or raise."""
+    if not isinstance(estimator, HeatSketch):
+        raise TypeError(
+            f"estimator is of type {type(estimator).__name__}; pass a HeatSketch, or use "
+            "distributed.embed, which takes any."
+        )
+    own, epsilon = estimator.get_params(deep=False), estimator.epsilon
+    if isinstance(epsilon, numbers.Real):
+        check_number(epsilon, "epsilon", low=0, open_low=True)
+    elif epsilon != "self-tuning":
+        raise ValueError(
+            f"epsilon={epsilon!r} needs all points at once; pass a number, or 'self-tuning'."
+        )
+    for name, value in (("affinity", "knn"), ("filter", "power"), ("neighbors", None)):
+        if own[name] != value:
+            raise ValueError(
+                f"{name}={own[name]!r} is not possible in tiles; pass {name}={value!r}, or use "
+                "distributed.embed."
+            )
+    if not isinstance(estimator.random_state, numbers.Integral):
+        raise TypeError(
+            f"random_state={estimator.random_state!r} does not give all workers the same random "
+            "matrix; pass an integer."
+        )
+    return clone(estimator)
+
+
+@contextmanager
+def _scheduler(client: Any) -> Iterator[None]:
+    """Run tasks one after the other where there is no client: each has threads of its own."""
+    try:
+        import dask
+    except ImportError as error:
+        raise ImportError('tiles need Dask; pip install "heatsketch[dask]"') from error
+    with dask.config.set(scheduler="synchronous") if client is None else nullcontext():
+        yield
+
+
+def _source_of(source: Any, how: Reading, metric: str, client: Any) -> Source:
+    """Return the points by delayed blocks."""
+    import dask.array as da
+    from dask import delayed
+
+    if isinstance(source, da.Array):
+        source = source.rechunk({1: -1})
+        sizes = tuple(int(size) for size in source.chunks[0])
+        dtype = np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
+        blocks = tuple(source.astype(dtype).to_delayed().ravel())
+        return Source(blocks, sizes, source.shape[1], dtype, metric)
+    points = open_blocks(source, how)
+    starts = range(0, points.n, BLOCK_ROWS)
+    sizes = tuple(min(BLOCK_ROWS, points.n - start) for start in starts)
+    if isinstance(source, str | Path):
+        read = delayed(_read)
+        blocks = tuple(read(source, how, start) for start in starts)
+    elif client is not None:
+        raise ValueError(
+            f"source is an array of type {type(source).__name__}, which workers cannot read; pass "
+            "a path that all of them can read, or a Dask array."
+        )
+    else:
+        blocks = tuple(delayed(_block)(points, how, start) for start in starts)
+    return Source(blocks, sizes, len(points.columns), points.dtype, metric)
+
+
+def _read(source: str | Path, how: Reading, start: int) -> Array:
+    return _block(open_blocks(source, how), how, start)
+
+
+def _block(points: Blocks, how: Reading, start: int) -> Array:
+    """Return the values of some rows."""
+    table = next(points.tables(BLOCK_ROWS, start))
+    table = refined(replace(table, extra={}), replace(how, missing="keep"))
+    if not isinstance(table.values, np.ndarray):
+        raise ValueError("the points are sparse, but tiles have dense ones; pass X.toarray().")
+    return table.values
+
+
+def _write(
+    embedding: Any,
+    points: Source,
+    model: HeatSketch,
+    output: Path,
+    suffix: str,
+    force: bool,
+    facts: dict[str, Any],
+    how: Reading,
+) -> None:
+    """Let workers write the blocks, and put them together."""
+    import dask
+    from dask import delayed
+
+    model.embedding_ = embedding  # of which it knows the names of the columns
+    names = tuple(str(name) for name in model.get_feature_names_out())
+    told = {"heatsketch": __version__, "method": "whole graph", "rows": points.n}
+    state = State.begin(output, suffix, told, resume=False, force=force)
+    try:
+        keep = delayed(_keep)
+        blocks = embedding.to_delayed().ravel()
+        dask.compute(*(keep(block, state, i, names) for i, block in enumerate(blocks)))
+        metadata = {"version": __version__, "columns": names, "reading": how.as_record()}
+        parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "memory"}
+        assemble(output, state, metadata | {"whole_graph": facts, "parameters": parameters})
+    finally:
+        state.remove()
+
+
+def _keep(Y: Array, state: State, number: int, names: tuple[str, ...]) -> int:
+    """Write a block; return its rows."""
+    table = Table(np.empty((len(Y), 0)), (), {}, None, "")
+    state.keep_part(number, writer_of(state.suffix, Y, names, table))
+    return len(Y)
