@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from heatsketch._array import Frame
 from heatsketch._typing import Array
@@ -12,6 +13,7 @@ from heatsketch.neighbors.centroids import Centroids, train_centroids
 
 TRAINING_PER_CELL = 32  # points
 CELLS_PER_TILE = 32
+EXACT_FEATURES = 8  # up to so many dimensions every point is in the cell of the nearest centre
 _COARSE_N_PROBE = 3  # coarse cells searched for the nearest fine centroid
 _MIN_POINTS_PER_CELL = 100
 
@@ -28,6 +30,11 @@ class Cells:
     def centres(self) -> Array:
         """The centroids (cells, d)."""
         return self.centroids.fine
+
+    @property
+    def exact(self) -> bool:
+        """Whether every point is in the cell of the nearest centre."""
+        return self.centres.shape[1] <= EXACT_FEATURES
 
     @property
     def n_tiles(self) -> int:
@@ -48,7 +55,10 @@ def train(sample: Array, n_cells: int) -> Cells:
 
 
 def cells_of(points: Array, cells: Cells) -> Array:
-    """Return the cell of each point in the frame, (m,)."""
+    """Return the cell of each point in the frame, (m,): in many dimensions nearly the nearest."""
+    if cells.exact:
+        nearest: Array = cKDTree(cells.centres).query(points)[1]
+        return nearest
     from heatsketch.neighbors import kernels  # compiled loops
 
     x = np.ascontiguousarray(points)

@@ -2,15 +2,15 @@
 
 Within a tile the search is `NeighborIndex`. A tile is asked for the neighbours of a point x if the
 ball around the centre m of one of its cells, of which the farthest point is at R, may hold a nearer
-one than the k of the point's own tile: |x - m| - R <= r. So the neighbours are the exact ones where
-those within tiles are. In many dimensions balls exclude little; then only the cells of the nearest
+one than the k of the point's own tile: |x - m| - R <= r; and, where cells are exact, the half-space
+on the other side of the plane between the centres. So the neighbours are the exact ones where those
+within tiles are. In many dimensions that excludes little; then only the cells of the nearest
 centres are asked, as many as hold the required share of the neighbours of some points, which are
 computed exactly (`recall`).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ from heatsketch.operators.dask_tiles import held
 
 _ROUNDING = 1e-9  # relative error of a distance by which a ball might be missed
 _POINTS_AT_A_TIME = 512
-_EXACT_FEATURES = 8  # up to so many dimensions balls exclude most cells, and all others are asked
 
 
 class Found(NamedTuple):
@@ -69,7 +68,7 @@ def neighbors_of(
     from dask import delayed
 
     exact, n_probe = None, len(cells.centres)
-    if recall < 1 and cells.centres.shape[1] > _EXACT_FEATURES:
+    if recall < 1 and not cells.exact:
         exact = Exact.of(tiles, starts, k)
         recall = math.sqrt(recall)  # what is lost within tiles, and between them
         n_probe = exact.n_probe(cells, recall)
@@ -155,36 +154,44 @@ def _wanted(
 ) -> dict[int, Array]:
     """Return the points (increasing) for which each other tile is asked.
 
-    These are the tiles of the `n_probe` cells of the nearest centres, without those whose balls are
-    too far; `radius` (cells,) is that of the balls.
+    These are the tiles of the `n_probe` cells of the nearest centres, without those that are too
+    far; `radius` (cells,) is that of the balls.
     """
-    rows, asked = [], []
+    asked = [np.empty(0, np.int64)]  # numbers of tile and point in one
     reach = local.near.distances[:, -1] * (1 + _ROUNDING)
-    others = cells.tile != t
+    n, others = len(tile.points), cells.tile != t
     for cell, ball in zip(local.cells, local.radii, strict=True):
         members = np.flatnonzero(tile.cell == cell)
-        apart = np.sqrt(((cells.centres - cells.centres[cell]) ** 2).sum(axis=1)) * (1 - _ROUNDING)
-        near = np.flatnonzero(apart - radius <= ball + reach[members].max())
+        apart = np.sqrt(((cells.centres - cells.centres[cell]) ** 2).sum(axis=1))
+        near = np.flatnonzero(apart * (1 - _ROUNDING) - radius <= ball + reach[members].max())
         for part in row_tiles(len(members), _POINTS_AT_A_TIME):
             own = members[part]
-            apart = cdist(tile.points[own], cells.centres[near]) * (1 - _ROUNDING)
-            wanted = others[near] & (apart - radius[near] <= reach[own, None])
+            away = cdist(tile.points[own], cells.centres[near])
+            wanted = others[near] & (away * (1 - _ROUNDING) - radius[near] <= reach[own, None])
+            if cells.exact:
+                beyond = _beyond_bisector(away, np.searchsorted(near, cell), apart[near])
+                wanted &= beyond <= reach[own, None]
             if n_probe < len(near):
-                wanted &= (
-                    apart <= np.partition(apart, n_probe - 1, axis=1)[:, n_probe - 1 : n_probe]
-                )
+                last = np.partition(away, n_probe - 1, axis=1)[:, n_probe - 1]
+                wanted &= away <= last[:, None]
             i, j = np.nonzero(wanted)
-            rows.append(own[i])
-            asked.append(cells.tile[near[j]])
-    pairs = np.unique(np.concatenate(asked) * len(tile.points) + np.concatenate(rows))
-    whom, row = np.divmod(pairs, len(tile.points))
-    ends = np.flatnonzero(np.diff(whom)) + 1
-    return {int(whom[a]): row[a:b] for a, b in _runs(ends, len(whom))}
+            asked.append(cells.tile[near[j]] * n + own[i])
+    whom, row = np.divmod(np.unique(np.concatenate(asked)), n)
+    return {int(u): row[whom == u] for u in np.unique(whom)}
 
 
-def _runs(ends: Array, n: int) -> list[tuple[int, int]]:
-    bounds = [0, *ends.tolist(), n]
-    return [(a, b) for a, b in itertools.pairwise(bounds) if b > a]
+def _beyond_bisector(away: Array, own: Any, apart: Array) -> Array:
+    """Return how far points are, at least, from those of other cells, (m, cells).
+
+    The points of a cell are nearer to its centre than to the own one, so that they lie beyond the
+    plane in the middle. `away` (m, cells) are the distances from the centres, `apart` (cells,)
+    those of the centres from the own one, which is number `own`.
+    """
+    squares = away**2
+    difference = squares * (1 - _ROUNDING) - squares[:, [own]] * (1 + _ROUNDING)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond: Array = np.nan_to_num(difference / (2 * apart), nan=-np.inf)
+    return beyond
 
 
 def _points_at(tile: Tile, rows: Array) -> Array:
@@ -202,13 +209,13 @@ def _merged(local: Local, *asked: Any) -> Found:
     `asked` are the points for which each of the others was asked, then its answers.
     """
     rows_asked, answers = asked[: len(asked) // 2], asked[len(asked) // 2 :]
-    m, k = local.near.distances.shape
-    row = np.concatenate([np.arange(m), *rows_asked])
-    distances, vertices, rows = (
-        np.concatenate(parts) for parts in zip(local.near, *answers, strict=True)
-    )
-    row = np.repeat(row, k)
-    order = np.lexsort((rows.ravel(), distances.ravel(), row))
-    starts = np.searchsorted(row[order], np.arange(m))
-    chosen = order[starts[:, None] + np.arange(k)]
-    return Found(distances.ravel()[chosen], vertices.ravel()[chosen], rows.ravel()[chosen])
+    nearest = Found(*(values.copy() for values in local.near))
+    k = nearest.distances.shape[1]
+    for rows, answer in zip(rows_asked, answers, strict=True):
+        both = Found(
+            *(np.hstack([own[rows], new]) for own, new in zip(nearest, answer, strict=True))
+        )
+        first = np.lexsort((both.rows, both.distances), axis=1)[:, :k]
+        for own, values in zip(nearest, both, strict=True):
+            own[rows] = np.take_along_axis(values, first, axis=1)
+    return nearest
