@@ -16,7 +16,7 @@ from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch._version import __version__
 from heatsketch.distributed.cluster import connect
-from heatsketch.distributed.output import assemble, check_output, writer_of
+from heatsketch.distributed.output import Output, assemble, check_output, writer_of
 from heatsketch.distributed.shuffle import Source
 from heatsketch.distributed.state import State
 from heatsketch.distributed.whole import embedding_of
@@ -94,7 +94,8 @@ def sketch(
         With ``affinity="knn"``, a number or "self-tuning" as `epsilon`, whole times up to some 300,
         ``filter="power"``, and an integer as `random_state`. It is not changed.
     output : str or path, optional
-        A .npy or .parquet file, or a folder of .npy parts, one a block; workers write the parts.
+        A .npy or .parquet file, a folder of .npy parts, or of a .h5ad source a .h5ad file, as for
+        `embed`; without ids and labels. Workers write the parts of it.
         By default the result is a Dask array.
     cluster : None, str or dask.distributed.Client
         As for `embed`; None: tasks run in this process. Without `output` a client, whose workers
@@ -154,14 +155,17 @@ def sketch(
             "points in tiles may have no gaps and are not standardised; drop or impute gaps, and "
             "standardise, first."
         )
-    suffix = "" if output is None else check_output(Path(output), source, force=force)
+    target, suffix = None, ""
+    if output is not None:
+        target = Output(Path(output), Path(source) if isinstance(source, str | Path) else None)
+        suffix = check_output(target, how.missing, force=force)
     with connect(cluster) as client, _scheduler(client):
         points = _source_of(source, how, model.metric, client)
         embedding, facts = embedding_of(points, model, int(rows), recall)
-        if output is None:
+        if target is None:
             return Sketched(embedding, points.n, facts, None)
-        _write(embedding, points, model, Path(output), suffix, force, facts, how)
-    return Sketched(None, points.n, facts, Path(output))
+        _write(embedding, points, model, target, suffix, force, facts, how)
+    return Sketched(None, points.n, facts, target.path)
 
 
 def _usable(estimator: Any) -> HeatSketch:
@@ -247,7 +251,7 @@ def _write(
     embedding: Any,
     points: Source,
     model: HeatSketch,
-    output: Path,
+    output: Output,
     suffix: str,
     force: bool,
     facts: dict[str, Any],
@@ -260,7 +264,7 @@ def _write(
     model.embedding_ = embedding  # of which it knows the names of the columns
     names = tuple(str(name) for name in model.get_feature_names_out())
     told = {"heatsketch": __version__, "method": "whole graph", "rows": points.n}
-    state = State.begin(output, suffix, told, resume=False, force=force)
+    state = State.begin(output.path, suffix, told, resume=False, force=force)
     try:
         keep = delayed(_keep)
         blocks = embedding.to_delayed().ravel()
