@@ -134,3 +134,16 @@ def test_text_says_how_it_becomes_what_is_read_by_blocks(suffix, tmp_path, capsy
     subprocess.run([sys.executable, "-c", program], check=True)
     assert main(["embed", "big.parquet", "-o", "o.npy", "--fit-points", "200", *METHOD]) == 0
     assert np.load("o.npy").shape == (500, 3)
+
+
+def test_the_whole_graph_is_the_sketch_of_all_points(big, tmp_path, capsys):
+    pytest.importorskip("dask")
+    given = ["-o", str(tmp_path / "o.npy"), "--whole-graph", *METHOD]
+    assert main(["embed", str(big), *given]) == 0
+    assert "all 900 points in one graph" in capsys.readouterr().out
+    X, model = np.load(big), hs.HeatSketch(3, random_state=0)
+    expected = model.fit_transform(X, ids=np.arange(900))
+    np.testing.assert_allclose(np.load(tmp_path / "o.npy"), expected, rtol=1e-5, atol=1e-6)
+    for more in (["--fit-points", "400"], ["--resume"], ["--dry-run"]):
+        assert main(["embed", str(big), *given, "--force", *more]) == 2
+        assert "--whole-graph has none" in capsys.readouterr().err

@@ -23,6 +23,8 @@ def of_table(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str
 def of_sample(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
     """Return what is printed of points that are read by blocks, of which a sample is fitted."""
     streams.refuse_whole_only(args)
+    if args.whole_graph:
+        args.usage_error("--dry-run tells of a sample, of which --whole-graph has none")
     points = streams.opened(args)
     n, d = points.n, len(points.columns)
     known = _options(args, np.empty((0, d), points.dtype), options)

@@ -42,12 +42,16 @@ def add(command: argparse.ArgumentParser) -> None:
     workers += "the address of a scheduler (tcp://HOST:PORT) whose workers share the folders of "
     workers += "INPUT and OUTPUT"
     command.add_argument("--cluster", metavar="CLUSTER", help=workers)
+    whole = "of --method heat-sketch: no sample, but the neighbour graph of all points, in tiles "
+    whole += "that the workers of --cluster hold together (without it this process)"
+    command.add_argument("--whole-graph", action="store_true", help=whole)
 
 
 def takes(args: argparse.Namespace, options: dict[str, Any]) -> bool:
     """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
     path = Path(args.input)
     named = {"resume": args.resume, "cluster": args.cluster, "fit-points": args.fit_points}
+    named["whole-graph"] = args.whole_graph
     asked = [name for name, value in named.items() if value]
     is_folder = bool(parts_of(path))
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
@@ -63,7 +67,7 @@ def takes(args: argparse.Namespace, options: dict[str, Any]) -> bool:
             has = memory.in_words(memory.available())
             raise MemoryError(f"{held} {has} is available; {conversion(path)}")
         return False
-    if is_folder or args.resume or args.cluster:
+    if is_folder or args.resume or args.cluster or args.whole_graph:
         return True
     if asked:
         return opened(args).n > args.fit_points
@@ -110,6 +114,8 @@ def refuse_whole_only(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
     """Embed by blocks; return the lines of the summary."""
     refuse_whole_only(args)
+    if args.whole_graph:
+        return _run_whole(args, options)
     with memory.memory_budget(args.memory_budget):
         done = distributed.embed(
             args.input,
@@ -130,4 +136,26 @@ def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
         "sample": done.describe(),
         "method": f"{args.method}, {parameters(done.estimator)}",
         **summary(done.estimator),
+    }
+
+
+def _run_whole(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
+    """Sketch all points in tiles; return the lines of the summary."""
+    given = [name for name in ("fit_points", "resume", "save_model") if getattr(args, name)]
+    if given:
+        args.usage_error(
+            f"--{given[0].replace('_', '-')} is for a sample, of which --whole-graph has none; "
+            "leave out one of the two"
+        )
+    model = ESTIMATORS[args.method](**options)
+    done = distributed.sketch(
+        args.input, model, args.output, cluster=args.cluster, force=args.force, **reading(args)
+    )
+    facts = done.diagnostics
+    names = ("components", "duplicates", "recall")
+    return {
+        "input": f"{args.input}: {done.n:,} points, in tiles",
+        "graph": done.describe(),
+        "method": f"{args.method}, {parameters(model)}",
+        **{name: f"{facts[name]:.4g}" for name in names if name in facts},
     }
