@@ -1,6 +1,6 @@
 """How many rows travel to a tile at each product: halos of tiles of cells of real data.
 
-Run: python benchmarks/halo.py [--mnist FOLDER] [--points 400000] [--write]
+Run: python benchmarks/halo.py [--mnist FOLDER] [--points 100000] [--write]
 
 The symmetric graph of the 15 nearest neighbours, vertices in tiles of compact groups of cells (as
 `heatsketch.distributed.sketch` makes them), of several sizes. Of each tile: the rows of other tiles
@@ -90,13 +90,13 @@ def data(n, mnist):
         X, _ = hs.datasets.mnist(mnist)
         X = X.astype(np.float64)
         yield "MNIST, 784 dimensions", X
-        yield "MNIST, 50 dimensions", hs.PCA(50).fit_transform(X)
+        yield "MNIST, 50 dimensions", hs.classical.PCA(50).fit_transform(X)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mnist", help="folder of the files of the test digits")
-    parser.add_argument("--points", type=int, default=400_000, help="of made data")
+    parser.add_argument("--points", type=int, default=100_000, help="of made data")
     parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
     args = parser.parse_args()
     rows = []

@@ -128,28 +128,28 @@ class DeflatedTiles(Wrapper):
     Parameters
     ----------
     A : DaskTiles
-    v : Dask array (n,)
-        Of length 1.
+    v : Dask array (n,), optional
+        Of length 1; None: nothing is taken out.
     """
 
     A: DaskTiles
-    v: Any
+    v: Any = None
 
     @property
     def spectrum(self) -> tuple[float, float]:
         """The interval of A, extended to hold the zero along v."""
         low, high = self.A.spectrum
-        return min(low, 0.0), max(high, 0.0)
+        return (low, high) if self.v is None else (min(low, 0.0), max(high, 0.0))
 
     @property
     def V(self) -> Any:
-        """The direction as a column (n, 1)."""
-        return self.v[:, None]
+        """The direction as a column (n, 1), or (n, 0)."""
+        return np.empty((self.n, 0)) if self.v is None else self.v[:, None]
 
     def project(self, X: Any) -> Any:
         """Return (I - vvᵀ) X, a block (n, k); sums over tiles are trees of one shape."""
         X = self.asarray(X)
-        return held(X - self.V @ (self.V.T @ X))[0]
+        return X if self.v is None else held(X - self.V @ (self.V.T @ X))[0]
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) -> (n, k)."""
@@ -163,6 +163,11 @@ class DeflatedTiles(Wrapper):
 @as_deflated.register
 def _(A: DeflatedTiles) -> Any:
     return A
+
+
+@as_deflated.register
+def _(A: DaskTiles) -> Any:
+    return DeflatedTiles(A)
 
 
 def held(*values: Any) -> tuple[Any, ...]:
