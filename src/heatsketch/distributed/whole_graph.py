@@ -130,7 +130,8 @@ def sketch(
     Notes
     -----
     Cost: points are read four times; for each product 2 nnz k operations and the rows of halos, see
-    docs/scale.md. Memory of all workers together: some 400 bytes and 40 k bytes a point, and 8 d.
+    docs/scale.md. Memory of all workers together: 1.4 kB a point with 8 features and 16
+    columns, 32 bytes more for each column.
     Nothing but sums of tiles comes to the client, and the sample from which the cells are found.
 
     Examples
