@@ -68,12 +68,10 @@ def reference():
         {},
         {"normalization": "symmetric"},
         {"normalization": "bistochastic"},
-        {"alpha": 0.0},
+        {"alpha": 0.0, "kind": "rademacher"},
         {"epsilon": 0.05},
         {"time": [1, 2, 6]},
-        {"n_neighbors": 40},
-        {"metric": "cosine"},
-        {"kind": "rademacher"},
+        {"n_neighbors": 40, "metric": "cosine"},
     ],
 )
 def test_distances_are_those_of_one_machine(changed):
@@ -222,3 +220,11 @@ def test_faults_of_the_source_are_named():
         in_tiles(X, cluster="local:2")
     with pytest.raises(TypeError, match=r"embed"):
         in_tiles(X, hs.DiffusionMap())
+
+
+def test_a_tile_with_fewer_points_than_neighbours_asks_all_others():
+    x = points(600, 20, seed=4)
+    model = hs.HeatSketch(4, n_neighbors=110, random_state=0)  # more than a tile has
+    done = in_tiles(x, model, 100, recall=0.3)
+    assert done.diagnostics["recall"] > 0.3
+    assert np.isfinite(done.embedding.compute()).all()

@@ -45,7 +45,8 @@ class Exact(NamedTuple):
             take(tile, vertices[at[t] : at[t + 1]] - starts[t]) for t, tile in enumerate(tiles)
         ]
         points = np.concatenate(dask.compute(*parts))
-        found = dask.compute(*(near(tile, points, k) for tile in tiles))
+        shared = delayed(points, traverse=False)  # sent once
+        found = dask.compute(*(near(tile, shared, k) for tile in tiles))
         distances, cells = (np.hstack(side) for side in zip(*found, strict=True))
         order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         distances, cells = (np.take_along_axis(side, order, axis=1) for side in (distances, cells))

@@ -72,10 +72,10 @@ def neighbors_of(
         exact = Exact.of(tiles, starts, k)
         recall = math.sqrt(recall)  # what is lost within tiles, and between them
         n_probe = exact.n_probe(cells, recall)
-    search = delayed(_search_tile)
+    search, shared = delayed(_search_tile), delayed(cells, traverse=False)  # sent once
     local = held(
         *(
-            search(tile, start, cells, k, recall)
+            search(tile, start, shared, k, recall)
             for tile, start in zip(tiles, starts[:-1], strict=True)
         )
     )
@@ -83,10 +83,10 @@ def neighbors_of(
     radius = np.zeros(len(cells.centres))
     for own, largest in dask.compute(*(outline(part) for part in local)):
         radius[own] = largest
-    ask = delayed(_wanted)
+    ask, balls = delayed(_wanted), delayed(radius, traverse=False)
     asked = partners(
         [
-            ask(tile, part, t, cells, radius, n_probe)
+            ask(tile, part, t, shared, balls, n_probe)
             for t, (tile, part) in enumerate(zip(tiles, local, strict=True))
         ]
     )
@@ -154,8 +154,8 @@ def _wanted(
 ) -> dict[int, Array]:
     """Return the points (increasing) for which each other tile is asked.
 
-    These are the tiles of the `n_probe` cells of the nearest centres, without those that are too
-    far; `radius` (cells,) is that of the balls.
+    These are the tiles of the `n_probe` cells of the nearest centres (of all, where the own tile has
+    too few points), without those that are too far; `radius` (cells,) is that of the balls.
     """
     asked = [np.empty(0, np.int64)]  # numbers of tile and point in one
     reach = local.near.distances[:, -1] * (1 + _ROUNDING)
@@ -173,7 +173,7 @@ def _wanted(
                 wanted &= beyond <= reach[own, None]
             if n_probe < len(near):
                 last = np.partition(away, n_probe - 1, axis=1)[:, n_probe - 1]
-                wanted &= away <= last[:, None]
+                wanted &= (away <= last[:, None]) | np.isinf(reach[own, None])
             i, j = np.nonzero(wanted)
             asked.append(cells.tile[near[j]] * n + own[i])
     whom, row = np.divmod(np.unique(np.concatenate(asked)), n)

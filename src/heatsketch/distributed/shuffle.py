@@ -92,14 +92,15 @@ def to_tiles(source: Source, trained: Cells, tile_rows: int) -> tuple[list[Any],
     import dask
     from dask import delayed
 
-    points = source.points()
-    cell = held(*(delayed(_cells_of_block)(block, trained) for block in points))
+    points, shared = source.points(), delayed(trained, traverse=False)  # sent once
+    cell = held(*(delayed(_cells_of_block)(block, shared) for block in points))
     counts = delayed(_bincount)
     parts = dask.compute(*(counts(block, len(trained.centres)) for block in cell))
     cells = cells_module.grouped(trained, np.sum(parts, axis=0), tile_rows)
     split, collect = delayed(_split), delayed(_collect)
+    shared = delayed(cells, traverse=False)
     shares = [
-        split(block, own, start, cells)
+        split(block, own, start, shared)
         for block, own, start in zip(points, cell, source.starts[:-1], strict=True)
     ]
     tiles = [collect(cells.frame, *(share[t] for share in shares)) for t in range(cells.n_tiles)]
