@@ -154,8 +154,8 @@ def _wanted(
 ) -> dict[int, Array]:
     """Return the points (increasing) for which each other tile is asked.
 
-    These are the tiles of the `n_probe` cells of the nearest centres (of all, where the own tile has
-    too few points), without those that are too far; `radius` (cells,) is that of the balls.
+    These are the tiles of the `n_probe` cells of the nearest centres (of all cells, where the own
+    tile has too few points), without those that are too far; `radius` (cells,) is that of balls.
     """
     asked = [np.empty(0, np.int64)]  # numbers of tile and point in one
     reach = local.near.distances[:, -1] * (1 + _ROUNDING)
