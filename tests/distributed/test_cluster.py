@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 
 import heatsketch as hs
 from heatsketch.cli import main
-from heatsketch.distributed import embed, mapping, tasks
+from heatsketch.distributed import cluster, embed, mapping, tasks
 from heatsketch.distributed.caught import caught_warnings
+from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.state import State
 from problems.clusters import (
     BLOCKS,
@@ -51,8 +53,8 @@ def test_bytes_are_those_of_one_process_whatever_the_blocks(rows, client, source
 def test_other_outputs_are_the_same(name, client, source, tmp_path):
     pytest.importorskip("pyarrow")
     one, two = tmp_path / f"one-{name}", tmp_path / f"two-{name}"
-    for out, cluster in ((one, None), (two, client)):
-        embed(source, out, SKETCH, cluster=cluster, **OPTIONS)
+    for out, where in ((one, None), (two, client)):
+        embed(source, out, SKETCH, cluster=where, **OPTIONS)
     files = [[out] if out.is_file() else sorted(out.iterdir()) for out in (one, two)]
     assert [f.read_bytes() for f in files[0]] == [f.read_bytes() for f in files[1]]
 
@@ -90,6 +92,38 @@ def test_other_clusters_are_refused_before_anything_is_written(cluster, source, 
     with pytest.raises(ValueError, match=r"pass 'local:4' for four processes"):
         embed(source, tmp_path / "out.npy", SKETCH, cluster=cluster, **OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_clusters_that_do_not_answer_are_named(monkeypatch):
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "0.5s"}),
+        pytest.raises(ConnectionError, match=r"no scheduler of Dask answers at tcp://127.0.0.1:9 "),
+        connect("tcp://127.0.0.1:9"),
+    ):
+        pass
+    monkeypatch.setattr(cluster, "_WAIT", 0.1)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty,
+        distributed.Client(empty, set_as_default=False) as client,
+        pytest.raises(ConnectionError, match="has no workers; start some"),
+        connect(client),
+    ):
+        pass
+
+
+def test_processes_that_cannot_start_are_explained(monkeypatch):
+    def fail(**_):
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(distributed, "LocalCluster", fail)
+    with (
+        pytest.raises(RuntimeError, match=r"2 processes could not be started .*__main__"),
+        connect("local:2"),
+    ):
+        pass
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    with pytest.raises(ImportError, match=r'pip install "heatsketch\[dask\]"'), connect("local:2"):
+        pass
 
 
 def test_the_command_takes_a_cluster(client, source, tmp_path, expected, capsys):
