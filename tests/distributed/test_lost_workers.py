@@ -21,6 +21,8 @@ from problems.clusters import BLOCKS, OPTIONS, SAMPLE, SKETCH, N, own_cluster, s
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("dask.distributed")
 psutil = pytest.importorskip("psutil")
+if os.name != "posix":
+    pytest.skip("processes are ended by signals", allow_module_level=True)
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 
 
