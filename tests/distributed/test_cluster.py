@@ -74,7 +74,7 @@ def test_lazy_coordinates_are_computed_by_workers(client):
 
 def test_a_client_of_threads_is_used_and_left_open(source, tmp_path, expected):
     with distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
     ) as own:
         done = embed(source, tmp_path / "out.npy", SKETCH, cluster=own, **OPTIONS)
         assert done.output.read_bytes() == expected
@@ -103,7 +103,9 @@ def test_clusters_that_do_not_answer_are_named(monkeypatch):
         pass
     monkeypatch.setattr(cluster, "_WAIT", 0.1)
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty,
+        distributed.LocalCluster(
+            n_workers=0, processes=False, dashboard_address="127.0.0.1:0"
+        ) as empty,
         distributed.Client(empty, set_as_default=False) as client,
         pytest.raises(ConnectionError, match="has no workers; start some"),
         connect(client),
@@ -351,7 +353,7 @@ def test_arrays_that_the_workers_spill_are_mapped(tmp_path):
             threads_per_worker=1,
             memory_limit="1GB",
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             local_directory=str(tmp_path),
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
