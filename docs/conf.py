@@ -32,6 +32,8 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = "heatsketch"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
