@@ -1,5 +1,7 @@
 """Sources of AnnData by blocks, sparse ones too: the rows of the whole table, with their obs."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -180,3 +182,33 @@ def test_an_id_or_label_that_is_missing_is_named(option, store, tmp_path):
     assert embed(
         source, tmp_path / "o.npy", SKETCH, fit_points=200, block_rows=500, **{option: "batch"}
     )
+
+
+@pytest.mark.parametrize("given", [{}, {"label": "a"}, {"missing": "drop"}])
+def test_a_source_without_rows_is_refused(given, tmp_path):
+    np.save(tmp_path / "x.npy", np.empty((0, 3)))
+    with pytest.raises(ValueError, match=r"x\.npy has no rows; pass at least 2 points"):
+        embed(tmp_path / "x.npy", tmp_path / "o.npy", SKETCH, fit_points=200, **given)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sparse_source_takes_the_memory_of_its_blocks(kind, tmp_path):
+    """20,000,000 entries (160 MB), of which some 1,000,000 are read at a time: at most half."""
+    anndata = pytest.importorskip("anndata")
+    pytest.importorskip("zarr")
+    rng = np.random.default_rng(0)
+    n, each = 400_000, 50
+    indices = np.sort(rng.integers(1000, size=(n, each)) + 1000 * np.arange(each), axis=1)
+    arrays = rng.random(n * each, dtype=np.float32), indices.ravel(), np.arange(n + 1) * each
+    X = sparse.csr_matrix(arrays, shape=(n, 1000 * each))
+    write = getattr(anndata.AnnData(X), f"write_{kind}")
+    write(tmp_path / f"x.{kind}")
+    found = open_blocks(tmp_path / f"x.{kind}", Reading.of())
+    tracemalloc.start()
+    count = sum(table.values.nnz for table in found.tables(4096))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == X.nnz
+    assert peak < 8 * X.nnz / 2

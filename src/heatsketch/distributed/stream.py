@@ -150,6 +150,8 @@ def embed(
     ValueError
         A number that is not finite, with its row; a source that is not read by blocks; another
         source, or other options, than those of the run that is resumed.
+    TypeError
+        An estimator without `transform`, or one that is fitted to labels.
     FileExistsError
         The output exists, or a run that was not completed.
     FileNotFoundError
@@ -246,6 +248,8 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     ------
     ValueError
         A number that is not finite, with its row; a source that is not read by blocks.
+    TypeError
+        An estimator without `transform`, or one that is fitted to labels.
     MemoryError
         There is no memory for a sample.
 
@@ -279,8 +283,10 @@ def _reading(options: dict[str, Any]) -> Reading:
 
 
 def _opened(source: Any, how: Reading) -> Blocks:
-    """Open a source, and look for the ids and labels that are named."""
+    """Open a source, and look for points, and for the ids and labels that are named."""
     points = open_blocks(source, how)
+    if points.n == 0:
+        raise ValueError(f"{points.source} has no rows; pass at least 2 points.")
     if how.label or how.ids:
         check_others(next(points.tables(1)), how)
     return points

@@ -19,6 +19,7 @@ from heatsketch.io.table import Names, Table, default_names
 from heatsketch.io.values import as_float
 
 PIECE_BYTES = 2**24  # that are read at a time
+_ENTRY_BYTES = 16  # of a sparse array, with its index and what it was unpacked from
 _MOST_ROWS = 2**16  # of a sparse array, which may hold next to nothing
 _STAMPED_BYTES = 2**20  # of a file, that are hashed
 
@@ -104,7 +105,7 @@ def check_by_rows(layout: str, shape: Sequence[int], nodes: Sequence[Any], what:
 def csr_slabs(nodes: Sequence[Any], start: int) -> Iterator[tuple[Array, Array, Array]]:
     """Yield data, indices and indptr of some rows of a CSR matrix at a time, from a row on."""
     data, indices, indptr = nodes
-    n, entries = indptr.shape[0] - 1, PIECE_BYTES // 8
+    n, entries = indptr.shape[0] - 1, PIECE_BYTES // _ENTRY_BYTES
     while start < n:
         ends = np.asarray(indptr[start : start + _MOST_ROWS + 1]).astype(np.int64)
         if ends[0] < 0 or (np.diff(ends) < 0).any() or ends[-1] > data.shape[0]:
