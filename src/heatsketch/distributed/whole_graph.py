@@ -59,7 +59,7 @@ class Sketched:
         """Say in one line what the graph is, and what travels."""
         facts = self.diagnostics
         return (
-            f"all {self.n:,} points in one graph of {facts['tiles']:,} tiles; "
+            f"all {self.n:,} points in one graph, tiles: {facts['tiles']:,}; "
             f"{100 * facts['halo']:.2g} % of the rows travel at each product"
         )
 
