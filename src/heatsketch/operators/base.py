@@ -180,14 +180,13 @@ class Deflated(Wrapper):
     V: Array
 
     def __post_init__(self) -> None:
-        V = self.V if hasattr(self.V, "shape") else np.asarray(self.V)
+        V = np.asarray(self.V, dtype=self.A.dtype)
         V = V[:, None] if V.ndim == 1 else V
         if V.shape[0] != self.A.n:
             raise ValueError(
                 f"V has shape {V.shape} but A has {self.A.n} points; pass ({self.A.n}, r)."
             )
-        V = self.A.asarray(V)
-        error = float(abs(V.T @ V - np.eye(V.shape[1])).max()) if V.shape[1] else 0.0
+        error = float(np.max(np.abs(V.T @ V - np.eye(V.shape[1])), initial=0.0))
         if not error <= 1e3 * np.finfo(self.A.dtype).eps:
             raise ValueError(
                 f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
@@ -205,17 +204,11 @@ class Deflated(Wrapper):
     def project(self, X: Array) -> Array:
         """Return (I - VVᵀ) X; X itself where nothing is deflated."""
         X = self.asarray(X)
-        if self.V.shape[1] == 0:
-            return X
-        if isinstance(X, np.ndarray):
-            return self._project(X, np.empty_like(X, order="C"))
-        return X - self.V @ (self.V.T @ X)
+        return self._project(X, np.empty_like(X, order="C")) if self.V.shape[1] else X
 
     def project_in_place(self, X: Array) -> Array:
-        """Return (I - VVᵀ) X of a block of this precision, in its place where NumPy has it."""
-        if isinstance(X, np.ndarray) and self.V.shape[1]:
-            return self._project(X, X)
-        return self.project(X)
+        """Set a block of this precision to (I - VVᵀ) X, and return it."""
+        return self._project(X, X) if self.V.shape[1] else X
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), one product by A and 8 n k r operations."""
