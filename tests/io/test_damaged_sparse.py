@@ -1,5 +1,6 @@
 """Sparse points of a damaged file are refused alike, whatever format holds them."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 from scipy import sparse
 
 from heatsketch import io
+from heatsketch.io.reading import Reading
+from heatsketch.io.sources import open_blocks
 
 N, D = 12, 5
 
@@ -77,3 +80,16 @@ def test_a_damaged_sparse_matrix_is_refused_by_the_name_of_its_file(form, harm, 
     FORMATS[form](tmp_path / f"x.{form}", harm)
     with pytest.raises(ValueError, match=rf"x\.{form} holds a damaged sparse matrix: \w"):
         io.read_table(tmp_path / f"x.{form}")
+
+
+def without_the_last_row(parts):
+    pointers = parts["indptr"][:-1]
+    del parts["indptr"]
+    parts["indptr"] = pointers
+
+
+def test_by_blocks_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "frozen", True, raising=False)  # as without an interpreter to start
+    save_h5ad(tmp_path / "x.h5ad", without_the_last_row)
+    with pytest.raises(ValueError, match=r"is a damaged sparse matrix; its arrays do not fit each"):
+        open_blocks(tmp_path / "x.h5ad", Reading())

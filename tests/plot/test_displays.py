@@ -187,3 +187,9 @@ def test_names_on_the_points_do_not_overlap_at_any_size(width):
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert boxes
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+
+
+def test_two_axes_are_asked_for_two_panels():
+    display = plot.ScalesDisplay.__new__(plot.ScalesDisplay)
+    with pytest.raises(ValueError, match="ax holds 3 axes; pass two, for shares and ranks"):
+        display.plot(np.empty(3, dtype=object))

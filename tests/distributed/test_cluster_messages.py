@@ -1,0 +1,103 @@
+"""What is said where there is no Dask, no scheduler, no worker, or no task any more."""
+
+import sys
+
+import pytest
+
+from heatsketch.distributed import cluster
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("dask.distributed")
+
+
+def opened(where):
+    with cluster._client(where) as client:
+        cluster._wait_for_workers(client)
+
+
+def test_no_dask(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    with pytest.raises(ImportError, match=r'clusters need Dask; pip install "heatsketch\[dask\]"'):
+        opened("local:2")
+
+
+@pytest.mark.parametrize("where", ["local", "local:0", "local:two", "10.0.0.1", 4])
+def test_no_cluster_by_this_name(where):
+    with pytest.raises(ValueError, match=r"cluster=.* is unknown; pass 'local:4' for four proc"):
+        opened(where)
+
+
+def test_processes_that_cannot_start(monkeypatch):
+    """As where a script without a main guard starts itself again."""
+
+    def refuse(**options):
+        raise RuntimeError("before its bootstrapping phase")
+
+    monkeypatch.setattr(distributed, "LocalCluster", refuse)
+    with pytest.raises(RuntimeError, match=r"2 processes could not .* under: if __name__ =="):
+        opened("local:2")
+
+
+def test_no_scheduler():
+    short = {"distributed.comm.timeouts.connect": "200ms"}
+    with dask.config.set(short), pytest.raises(ConnectionError, match="no scheduler of Dask ans"):
+        opened("tcp://127.0.0.1:1")
+
+
+@pytest.fixture
+def empty():
+    """Yield a client of a scheduler without workers, in this process."""
+    quiet = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, **quiet) as own,
+        distributed.Client(own, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def test_no_workers(empty, monkeypatch):
+    monkeypatch.setattr(cluster, "_WAIT", 0.2)
+    with pytest.raises(ConnectionError, match=r"has no workers; start some \(dask worker\)"):
+        opened(empty)
+
+
+def test_a_task_that_is_cancelled(empty):
+    future = empty.submit(abs, -1)
+    empty.cancel([future])
+    with (
+        empty.as_current(),
+        pytest.raises(ConnectionError, match="the tasks were cancelled, or the scheduler has"),
+    ):
+        list(cluster.results([future], str))
+
+
+class Lost:
+    """A future whose workers have died."""
+
+    status = "error"
+
+    def release(self):
+        self.released = True
+
+
+def test_a_task_that_ended_its_workers(monkeypatch):
+    class Worker:
+        address = "tcp://10.0.0.7:4000"
+
+    class Died(distributed.KilledWorker):
+        """As the library raises it, whose arguments differ between versions."""
+
+        last_worker, allowed_failures = Worker, 3
+
+        def __init__(self):
+            pass
+
+    def died(futures):
+        raise Died
+        yield
+
+    monkeypatch.setattr(distributed, "as_completed", died)
+    future = Lost()
+    with pytest.raises(ChildProcessError, match=r"block 0 ended 4 workers .* tcp://10\.0\.0\.7"):
+        list(cluster.results([future], "block {}".format))
+    assert future.released
