@@ -15,7 +15,7 @@ import pytest
 # A room (a folder or a module of the package) may import those before it.
 LAYERS = (
     (
-        *("_version", "_typing", "_words", "_blas", "_array", "_ids"),
+        *("_version", "_typing", "_words", "_blas", "_array", "_blocks", "_ids"),
         *("_checks", "_compile", "_budget", "_reading", "_progress"),
     ),
     ("operators",),
@@ -48,6 +48,7 @@ OPTIONAL = {
 }
 OPERATORS = {
     *("Dense", "Sparse", "Kernel", "LowRank", "LinearMap", "Scaled", "Affine", "Deflated"),
+    *("TorchDense", "TorchKernel", "TorchSparse"),
 }
 FILTERS = {"Power", "Heat"}
 MOST_LINES = 400

@@ -29,7 +29,7 @@ _HOMES = {
     "mixture": ("MixtureKernel",),
     "operators": (
         *("Affine", "Deflated", "Dense", "Graph", "Kernel", "LinearMap", "LowRank", "Scaled"),
-        *("Sparse", "graph"),
+        *("Sparse", "TorchDense", "TorchKernel", "TorchSparse", "graph"),
     ),
     "reports.writer": ("report",),
     "scales.bandwidth": ("ksum",),

@@ -38,6 +38,9 @@ from heatsketch.operators import (
     LowRank,
     Scaled,
     Sparse,
+    TorchDense,
+    TorchKernel,
+    TorchSparse,
     graph,
 )
 from heatsketch.reports.writer import report
@@ -81,6 +84,9 @@ __all__ = [
     "ScaleWarning",
     "Scaled",
     "Sparse",
+    "TorchDense",
+    "TorchKernel",
+    "TorchSparse",
     "anndata",
     "bistochastic_normalize",
     "classical",

@@ -1,6 +1,7 @@
 """Every operator against its dense matrix. A new operator enters all tests by one line."""
 
 import tracemalloc
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
+from heatsketch._blocks import on_host, precision
 from heatsketch.operators import Operator, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.properties import component_labels, diagonal, is_non_negative
@@ -44,6 +46,7 @@ TABLE = sparse.random(N, 90, density=0.1, random_state=4, format="csr")  # wider
 F = RNG.standard_normal((N, 5))
 V = np.linalg.qr(RNG.standard_normal((N, 2)))[0]
 EYE = np.eye(N)
+FAR = POINTS + 1e6 * (np.arange(N) % 2)[:, None]  # differences are taken
 M32, C32, F32 = M.astype(np.float32), C.astype(np.float32), F.astype(np.float32)
 
 
@@ -99,6 +102,38 @@ CASES = {
 }
 
 
+if find_spec("torch"):  # else test_torch_operators says that it is missing
+    KERNEL_32 = hs.TorchKernel(POINTS.astype(np.float32), 0.8)
+    CASES |= {
+        "torch-dense": Case(hs.TorchDense(M), M),
+        "torch-dense-float32": Case(hs.TorchDense(M32), M32.astype(float), 1e-5),
+        "torch-dense-integer": Case(hs.TorchDense(np.diag(np.arange(N))), np.diag(np.arange(N))),
+        "torch-dense-given-interval": Case(hs.TorchDense(EYE, (1.0, 1.0)), EYE),
+        "torch-sparse": Case(hs.TorchSparse(C), C.toarray()),
+        "torch-sparse-float32": Case(hs.TorchSparse(C32), C32.toarray().astype(float), 1e-5),
+        "torch-kernel": Case(hs.TorchKernel(POINTS, 0.8), K),
+        "torch-kernel-float32": Case(KERNEL_32, K, 1e-5),
+        "torch-kernel-wide": Case(hs.TorchKernel(POINTS, 1e6), kernel_matrix(POINTS, 1e6)),
+        "torch-kernel-local": Case(hs.TorchKernel(POINTS, LOCAL), K_LOCAL),
+        "torch-kernel-equal-points": Case(hs.TorchKernel(np.ones((N, 2)), 0.1), np.ones((N, N))),
+        "torch-kernel-far": Case(
+            hs.TorchKernel(FAR, 1.0), hs.Kernel(FAR, 1.0).matrix_rows(slice(N))
+        ),
+        "torch-scaled": Case(hs.Scaled(hs.TorchKernel(POINTS, 0.8), s), s[:, None] * K * s),
+        "torch-affine-float32": Case(hs.Affine(KERNEL_32, -1.0, 1.0), EYE - K, 1e-5),
+        "torch-deflated": Case(hs.Deflated(hs.TorchSparse(C), V), without(C.toarray(), V)),
+        "torch-deflated-float32": Case(
+            hs.Deflated(hs.TorchDense(M32), V.astype(np.float32)),
+            without(M32.astype(float), V),
+            2e-5,
+        ),
+        "torch-all-wrappers": Case(
+            hs.Deflated(hs.Affine(hs.Scaled(hs.TorchDense(M), s), 0.5, 0.5), V),
+            without(s[:, None] * M * s / 2 + EYE / 2, V),
+        ),
+    }
+
+
 @pytest.fixture(params=CASES.values(), ids=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
@@ -142,7 +177,7 @@ def test_members(case: Case) -> None:
     assert A.n == N
     assert A.dtype == (np.float32 if case.rounding > 1e-6 else np.float64)
     block = A.asarray(np.ones((N, 2), dtype=int))
-    assert block.dtype == A.dtype
+    assert precision(block) == A.dtype
     assert block.shape == (N, 2)
     low, high = A.spectrum
     assert isinstance(low, float)
@@ -177,7 +212,7 @@ def test_layout_of_the_block_does_not_matter(case: Case) -> None:
 @given(a=st.floats(-10, 10), b=st.floats(-10, 10), name=st.sampled_from(sorted(CASES)))
 def test_product_is_linear(a: float, b: float, name: str) -> None:
     A, _, rounding = CASES[name]
-    x, y = A.asarray(np.random.default_rng(10).standard_normal((2, N)).T).T
+    x, y = on_host(A.asarray(np.random.default_rng(10).standard_normal((2, N)).T)).T
     number = A.dtype.type
     together = A @ (number(a) * x + number(b) * y)
     size = (abs(a) + abs(b) + 1) * N * max(map(abs, A.spectrum))

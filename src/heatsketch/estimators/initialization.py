@@ -76,7 +76,7 @@ def initialization(
     A = d.deflated()
     G = random_block(A.n, min(k + _EXTRA_COLUMNS, A.n - 1), "gaussian", generator)
     filters = [Power(t) for t in _times(longest)]
-    for block in apply(filters, A, A.project(A.asarray(G)), _TOLERANCE):
+    for block in apply(filters, A, A.project(G), _TOLERANCE):
         Y, sizes = _principal(A.project(block.values), k)
         if sizes[-1] >= _LEAST * sizes[0]:
             break

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from heatsketch._blocks import in_double, is_tensor
 from heatsketch._checks import refuse_masked
 from heatsketch.operators import LinearMap, Operator, as_graph, as_operator
 from heatsketch.operators.properties import stored_matrix
@@ -33,6 +34,10 @@ def as_affinity(K: Any) -> Operator:
         if matrix is not None:
             check_non_negative(matrix)
         return K
+    if is_tensor(K):
+        operator = as_operator(in_double(K), "K")
+        check_non_negative(stored_matrix(operator))
+        return operator
     refuse_masked(K, "K")
     if not sparse.issparse(K):
         K = np.asarray(K)

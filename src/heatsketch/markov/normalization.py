@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
+from heatsketch._blocks import is_tensor
 from heatsketch._checks import (
     ConvergenceWarning,
     check_choice,
@@ -24,6 +25,7 @@ from heatsketch.operators import Operator
 from heatsketch.operators.base import scaled
 from heatsketch.operators.properties import row_sums, stored_matrix
 from heatsketch.operators.sparse import multiply, scale_both_sides
+from heatsketch.operators.torch_sparse import scaled_tensor
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
 _MAX_SCALE = 1e250  # scale of a new point; beyond, its row would not be held
@@ -87,12 +89,12 @@ def symmetric_normalize(K: Any) -> Any:
 
     Parameters
     ----------
-    K : array (n, n), SciPy sparse matrix, graph or operator
+    K : array (n, n), SciPy sparse matrix, tensor of torch, graph or operator
         Symmetric, non-negative, no row all zero.
 
     Returns
     -------
-    array, CSR matrix or Scaled
+    array, CSR matrix, tensor or Scaled
         A, of the same kind as K.
 
     Raises
@@ -179,7 +181,7 @@ def bistochastic_normalize(
 
     Parameters
     ----------
-    K : array (n, n), SciPy sparse matrix, graph or operator
+    K : array (n, n), SciPy sparse matrix, tensor of torch, graph or operator
         Symmetric, non-negative.
     tol : float, 0 < tol <= 1e-3, default 1e-8
         Largest |row sum - 1| accepted, recomputed from the final scaling.
@@ -193,7 +195,7 @@ def bistochastic_normalize(
 
     Returns
     -------
-    array, CSR matrix or Scaled
+    array, CSR matrix, tensor or Scaled
         B, or A with weights, of the same kind as K.
 
     Raises
@@ -385,6 +387,8 @@ def _scale_both_sides(rows: Any, left: Array, right: Array, dtype: Any = np.floa
 
 def _like(K: Any, left: Array, right: Array) -> Any:
     """Return diag(left) K diag(right) in the form and precision of K."""
+    if is_tensor(K):
+        return scaled_tensor(K, left, right)
     K = sparse.csr_matrix(K) if sparse.issparse(K) else np.asarray(K)
     A = _scale_both_sides(K, left, right)
     return A.astype(np.float32) if K.dtype == np.float32 else A

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import random_block
+from heatsketch._blocks import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, spread
 from heatsketch.operators.sparse import multiply
@@ -28,7 +29,7 @@ _TOLERANCE = 1e-4  # of their residuals
 def leading_pairs(A: Deflated, count: int) -> Eigenpairs:
     """Return the leading eigenpairs, the same at every call."""
     found = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)
-    return found.values, A.asarray(found.vectors)
+    return on_host(found.values), np.asarray(on_host(found.vectors), A.dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
+from heatsketch._blocks import is_tensor
 from heatsketch._checks import refuse_masked
 from heatsketch.operators.base import (
     Affine,
@@ -24,6 +25,8 @@ from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.linear_map import LinearMap
 from heatsketch.operators.lowrank import LowRank
 from heatsketch.operators.sparse import Sparse
+from heatsketch.operators.torch_kernel import TorchKernel
+from heatsketch.operators.torch_sparse import TorchDense, TorchSparse
 
 __all__ = [
     "Affine",
@@ -37,6 +40,9 @@ __all__ = [
     "Operator",
     "Scaled",
     "Sparse",
+    "TorchDense",
+    "TorchKernel",
+    "TorchSparse",
     "as_graph",
     "as_operator",
     "graph",
@@ -58,6 +64,8 @@ def as_operator(A: Any, name: str = "A") -> Operator:
         return A
     if isinstance(A, LinearOperator):
         return LinearMap(A)
+    if is_tensor(A):
+        return _of_tensor(A, name)
     found = as_graph(A, name)
     A = A if found is None else found.matrix
     refuse_masked(A, name)
@@ -66,6 +74,13 @@ def as_operator(A: Any, name: str = "A") -> Operator:
         matrix = matrix.astype(np.float64)
     check_symmetric(matrix, name)
     return Sparse(matrix) if issparse(matrix) else Dense(matrix)
+
+
+def _of_tensor(A: Any, name: str) -> Operator:
+    """Return a matrix that is a tensor as an operator on its device."""
+    operator = (TorchDense if str(A.layout) == "torch.strided" else TorchSparse)(A)
+    check_symmetric(operator.on_host.matrix, name)
+    return operator
 
 
 @functools.singledispatch

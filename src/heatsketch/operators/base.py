@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from heatsketch._array import for_each_tile
+from heatsketch._blocks import (
+    for_each_tile_of,
+    in_kind_of,
+    is_tensor,
+    namespace,
+    on_host,
+    sum_over_tiles,
+)
 from heatsketch._typing import Array
-from heatsketch.operators.properties import accuracy, component_labels, diagonal, scaled_graph
+from heatsketch.operators.properties import (
+    accuracy,
+    component_labels,
+    diagonal,
+    on_device,
+    scaled_graph,
+)
 
 _TILE = 2**14  # rows moved at a time
 
@@ -18,6 +32,9 @@ _TILE = 2**14  # rows moved at a time
 @runtime_checkable
 class Operator(Protocol):
     """A symmetric linear map on n points: five members, nothing else.
+
+    Products of a NumPy block are NumPy blocks, wherever they are computed. `asarray` moves a block
+    to the backend of the operator, on which its products then stay.
 
     Attributes
     ----------
@@ -112,7 +129,7 @@ class Scaled(Wrapper):
     leading: Array | None = None
 
     def __post_init__(self) -> None:
-        s = np.asarray(self.s, dtype=self.A.dtype)
+        s = np.asarray(on_host(self.s), dtype=self.A.dtype)
         if s.shape != (self.A.n,):
             raise ValueError(
                 f"s has shape {s.shape} but A has {self.A.n} points; pass ({self.A.n},)."
@@ -125,9 +142,13 @@ class Scaled(Wrapper):
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), at the cost of one product by A."""
-        X = self.asarray(X)
-        s = self.s if X.ndim == 1 else self.s[:, None]
-        return s * (self.A @ (s * X))
+        block = self.asarray(X)
+        s = self._scales if block.ndim == 1 else self._scales[:, None]
+        return in_kind_of(s * (self.A @ (s * block)), X)
+
+    @functools.cached_property
+    def _scales(self) -> Array:
+        return self.A.asarray(self.s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +175,8 @@ class Affine(Wrapper):
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), at the cost of one product by A."""
-        X = self.asarray(X)
-        return self.A.dtype.type(self.scale) * (self.A @ X) + self.A.dtype.type(self.shift) * X
+        block = self.asarray(X)
+        return in_kind_of(float(self.scale) * (self.A @ block) + float(self.shift) * block, X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +201,7 @@ class Deflated(Wrapper):
     V: Array
 
     def __post_init__(self) -> None:
-        V = np.asarray(self.V, dtype=self.A.dtype)
+        V = np.asarray(on_host(self.V), dtype=self.A.dtype)
         V = V[:, None] if V.ndim == 1 else V
         if V.shape[0] != self.A.n:
             raise ValueError(
@@ -203,8 +224,10 @@ class Deflated(Wrapper):
 
     def project(self, X: Array) -> Array:
         """Return (I - VVᵀ) X; X itself where nothing is deflated."""
-        X = self.asarray(X)
-        return self._project(X, np.empty_like(X, order="C")) if self.V.shape[1] else X
+        block = self.asarray(X)
+        if self.V.shape[1]:
+            block = self._project(block, _empty_like(block))
+        return in_kind_of(block, X)
 
     def project_in_place(self, X: Array) -> Array:
         """Set a block of this precision to (I - VVᵀ) X, and return it."""
@@ -220,22 +243,26 @@ class Deflated(Wrapper):
 
     def without(self, V: Array) -> Deflated:
         """Take further directions V (n, r), orthogonal to those deflated already, out of A."""
-        return Deflated(self.A, np.hstack([self.V, V]))
+        return Deflated(self.A, np.hstack([self.V, on_host(V)]))
 
     def _project(self, X: Array, out: Array) -> Array:
         """Write (I - VVᵀ) X to `out`, tile by tile; sums over tiles are taken in their order."""
-        parts = np.empty((-(-self.n // _TILE), self.V.shape[1], *X.shape[1:]), X.dtype)
-
-        def add_up(rows: slice) -> None:
-            parts[rows.start // _TILE] = self.V[rows].T @ X[rows]
+        V = self._directions if is_tensor(X) else self.V
+        share = sum_over_tiles(X, lambda rows: V[rows].T @ X[rows], _TILE)
 
         def subtract(rows: slice) -> None:
-            out[rows] = X[rows] - self.V[rows] @ share
+            out[rows] = X[rows] - V[rows] @ share
 
-        for_each_tile(add_up, self.n, _TILE)
-        share = parts.sum(axis=0)
-        for_each_tile(subtract, self.n, _TILE)
+        for_each_tile_of(X, subtract, _TILE)
         return out
+
+    @functools.cached_property
+    def _directions(self) -> Array:
+        return self.A.asarray(self.V)
+
+
+def _empty_like(X: Array) -> Array:
+    return namespace(X).empty_like(X) if is_tensor(X) else np.empty_like(X, order="C")
 
 
 @functools.singledispatch
@@ -281,6 +308,21 @@ def _(A: Scaled) -> Array | None:
 @component_labels.register(Deflated)
 def _(A: Any) -> Array | None:
     return component_labels(A.A)  # scales are positive
+
+
+@on_device.register
+def _(A: Scaled, device: Any) -> Scaled:
+    return replace(A, A=on_device(A.A, device))
+
+
+@on_device.register
+def _(A: Affine, device: Any) -> Affine:
+    return replace(A, A=on_device(A.A, device))
+
+
+@on_device.register
+def _(A: Deflated, device: Any) -> Deflated:
+    return replace(A, A=on_device(A.A, device))
 
 
 @accuracy.register(Scaled)
@@ -339,6 +381,8 @@ def index_type(n: int) -> type[np.signedinteger]:
 
 def take_rows(X: Array, order: Array) -> Array:
     """Return X[order], on all cores."""
+    if is_tensor(X):
+        return X[order]
     Y = np.empty((len(order), *X.shape[1:]), X.dtype)
 
     def work(rows: slice) -> None:

@@ -136,8 +136,8 @@ class Kernel:
     _frame: Frame = field(init=False, repr=False)
     scaled_points: Points = field(init=False, repr=False)
     scaled_scales: Array = field(init=False, repr=False)
-    _direct: bool = field(init=False, repr=False)
-    _arithmetic: np.dtype = field(init=False, repr=False)
+    takes_differences: bool = field(init=False, repr=False)
+    arithmetic: np.dtype = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         X = check_points(self.points, "points", min_rows=1)
@@ -167,8 +167,8 @@ class Kernel:
         if self.dtype == np.float32 and not sparse_points and single <= SINGLE_EXPONENT_BOUND:
             arithmetic, error = np.dtype(np.float32), single
         object.__setattr__(self, "exponent_error", error)
-        object.__setattr__(self, "_direct", direct)
-        object.__setattr__(self, "_arithmetic", arithmetic)
+        object.__setattr__(self, "takes_differences", direct)
+        object.__setattr__(self, "arithmetic", arithmetic)
 
     def _local_scales(self, frame: Frame) -> Array:
         n = self.points.shape[0]
@@ -218,17 +218,17 @@ class Kernel:
 
     def _block(self, x: Points, s: Array, columns: slice) -> Array:
         y, s_y = self.scaled_points[columns], self.scaled_scales[columns]
-        return gaussian_block(x, y, s, s_y, self._direct)
+        return gaussian_block(x, y, s, s_y, self.takes_differences)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k), in parallel over fixed tiles."""
         X = self.asarray(X)
-        block = np.ascontiguousarray(X.reshape(self.n, -1), dtype=self._arithmetic)
+        block = np.ascontiguousarray(X.reshape(self.n, -1), dtype=self.arithmetic)
         Y = np.empty(block.shape, dtype=self.dtype)
         tile = self._tile()
 
         def work(rows: slice) -> None:
-            buffer = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=self._arithmetic)
+            buffer = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=self.arithmetic)
             part = np.empty_like(block[rows])
             sums = np.zeros(part.shape)  # float64: digits are lost within a tile only
             for columns in row_tiles(self.n, _TILE_COLUMNS):
@@ -240,8 +240,8 @@ class Kernel:
 
     def _tile(self) -> Tile:
         x, s = self.scaled_points, self.scaled_scales
-        if not self._direct and not sparse.issparse(x):
-            return fused_tile(*exponent_factors(x, s, self._arithmetic))
+        if not self.takes_differences and not sparse.issparse(x):
+            return fused_tile(*exponent_factors(x, s, self.arithmetic))
         return lambda rows, columns, buffer: self._block(x[rows], s[rows], columns)
 
 

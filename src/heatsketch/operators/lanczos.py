@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
 from heatsketch._array import random_block, single_threaded_blas
+from heatsketch._blocks import namespace, norms
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator
 
@@ -35,17 +36,16 @@ def spectrum_ends(A: Operator, steps: int = LANCZOS_STEPS) -> tuple[Interval, In
 
 def _ritz_values(A: Operator, steps: int) -> Array:
     """Return the Ritz values, ascending, of Lanczos steps from a random vector."""
-    number = A.dtype.type
     v = A.asarray(random_block(A.n, 1, "gaussian", 0)[:, 0])
-    v, previous = v / np.linalg.norm(v), np.zeros_like(v)
+    v, previous = v / float(norms(v)), namespace(v).zeros_like(v)
     diagonal: list[float] = []
     beside = [0.0]
     for _ in range(steps):
-        following = A @ v - number(beside[-1]) * previous
+        following = A @ v - beside[-1] * previous
         diagonal.append(float(v @ following))
-        following -= number(diagonal[-1]) * v
-        beside.append(float(np.linalg.norm(following)))
+        following -= diagonal[-1] * v
+        beside.append(float(norms(following)))
         if beside[-1] <= 100 * np.finfo(A.dtype).eps * max(*beside, abs(diagonal[0])):
             break  # an invariant subspace
-        v, previous = following / number(beside[-1]), v
+        v, previous = following / beside[-1], v
     return eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])

@@ -64,3 +64,9 @@ def scaled_graph(A: Any) -> tuple[sparse.csr_matrix, Array] | None:
 def accuracy(A: Any) -> dict[str, float]:
     """Return what the products of A lose beyond ordinary rounding, by name."""
     return {}
+
+
+@singledispatch
+def on_device(A: Any, device: Any) -> Any:
+    """Return the operator with its products on a device of torch; A itself where it cannot."""
+    return A

@@ -97,7 +97,8 @@ def _leading(A: Deflated) -> tuple[Array, float]:
     vector at short range only.
     """
     known = A.V[:, 0] if A.V.shape[1] else getattr(A.A, "leading", None)
-    u = A.A.asarray(np.ones(A.n) if known is None else known)
+    u = np.ones(A.n) if known is None else known
+    u = np.asarray(u, A.dtype)
     for _ in range(_SMOOTHING_PRODUCTS if known is None else 1):
         u = A.A @ (u / np.linalg.norm(u))
     u = u / (np.copysign(1, u.sum()) * np.linalg.norm(u))

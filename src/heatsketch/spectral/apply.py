@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.fft import dct
 
+from heatsketch._blocks import in_kind_of, norms, on_host, peak, precision
 from heatsketch._progress import track
 from heatsketch._typing import Array
 from heatsketch.operators.base import Affine, Operator, as_deflated
@@ -44,27 +45,22 @@ class Block(NamedTuple):
 
     def log_peak(self) -> float:
         """Return the logarithm of the largest modulus; 0 for a block of zeros."""
-        peak = _largest(self.values)
-        return self.log_scale + math.log(peak) if peak > 0 else 0.0
+        largest = peak(self.values)
+        return self.log_scale + math.log(largest) if largest > 0 else 0.0
 
     def unscaled(self) -> Array:
         """Multiply out, or raise if the result would lose digits to underflow."""
         if self.log_scale == 0.0:
             return self.values
         log_peak = self.log_peak()
-        if not representable(log_peak, self.values.dtype):
+        if not representable(log_peak, precision(self.values)):
             raise ValueError(
                 f"The time is too large: the result is of size e^{log_peak:.0f}, beyond "
-                f"{self.values.dtype}; pass a smaller time (nothing but the slowest direction is "
-                "left at this one)."
+                f"{precision(self.values)}; pass a smaller time (nothing but the slowest direction "
+                "is left at this one)."
             )
         half = math.exp(self.log_scale / 2)
         return (self.values * half) * half
-
-
-def _largest(X: Array) -> float:
-    """Return the largest modulus; 0 of an empty block."""
-    return 0.0 if 0 in X.shape else max(float(X.max()), -float(X.min()))
 
 
 def representable(log_peak: float, dtype: Any) -> bool:
@@ -98,11 +94,13 @@ def apply(
     Cost: as many products by A as the largest power, or about sqrt(2 t log(2 / tol)) for a large
     time t, sqrt(70 t) to rounding in float64. Memory: X, three blocks of its size, one per filter.
     """
-    X = A.asarray(X)
+    given, X = X, A.asarray(X)
     degrees = [_degree(f, A, tol) for f in filters]
     if _all_eigenpairs_pay(filters, degrees, A, X):
-        return _by_eigenpairs(filters, A, X)
-    return _by_recurrences(filters, degrees, A, X, tol)
+        blocks = _by_eigenpairs(filters, A, X)
+    else:
+        blocks = _by_recurrences(filters, degrees, A, X, tol)
+    return [block._replace(values=in_kind_of(block.values, given)) for block in blocks]
 
 
 def chebyshev_coefficients(
@@ -170,12 +168,12 @@ def _by_recurrences(
 
 
 def _smallest_resolved(X: Array) -> float:
-    return float(np.sqrt(np.finfo(X.dtype).eps))
+    return float(np.sqrt(np.finfo(precision(X)).eps))
 
 
 def _lost_in_rounding(block: Block, X: Array) -> bool:
     """Say whether the result is so small that rounding, relative to the largest f, spoils it."""
-    return float(np.linalg.norm(block.values)) < _smallest_resolved(X) * float(np.linalg.norm(X))
+    return float(norms(block.values)) < _smallest_resolved(X) * float(norms(X))
 
 
 def bounds_of(
@@ -261,12 +259,13 @@ def _all_eigenpairs_pay(
 
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
     lam, V = all_eigenpairs(A)
-    coefficients = V.T @ X
+    coefficients = V.T @ on_host(X)
     blocks = []
     for f in filters:
         weights, log_scale = f.scaled(lam)
         weights = weights if X.ndim == 1 else weights[:, None]
-        blocks.append(Block((V @ (weights * coefficients)).astype(A.dtype), log_scale, 0.0))
+        values = (V @ (weights * coefficients)).astype(A.dtype)
+        blocks.append(Block(A.asarray(values), log_scale, 0.0))
     return blocks
 
 
@@ -277,10 +276,10 @@ def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Bloc
     for p in track(range(last + 1), "products", last, "products"):
         if p > 0:
             X = deflated.multiply_projected(X) if p > 1 else deflated @ X
-            peak = _largest(X)
-            if 0.0 < peak < 2.0**-40 or peak > 2.0**40:
-                shift = math.frexp(peak)[1]
-                X = np.ldexp(X, -shift)
+            largest = peak(X)
+            if 0.0 < largest < 2.0**-40 or largest > 2.0**40:
+                shift = math.frexp(largest)[1]
+                X = (X * 2.0 ** -(shift // 2)) * 2.0 ** -(shift - shift // 2)  # in float32, too
                 log_scale += shift * math.log(2.0)
         done.update({i: Block(X, log_scale, 0.0) for i, wanted in steps.items() if wanted == p})
     return done
@@ -306,7 +305,7 @@ def _by_chebyshev(
     )
     degree = max(len(c) for c in series) - 1
     check_degree(filters[0], degree, A)
-    sums = [A.dtype.type(c[0]) * X for c in series]
+    sums = [float(c[0]) * X for c in series]
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     previous = X
     terms = track(recurrence(A, X, scale, shift, degree), "products", degree, "products")

@@ -8,7 +8,17 @@ import numpy as np
 from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
-from heatsketch._array import for_each_tile, single_threaded_blas
+from heatsketch._array import single_threaded_blas
+from heatsketch._blocks import (
+    copied,
+    for_each_tile_of,
+    in_double,
+    like,
+    namespace,
+    norms,
+    on_host,
+    sum_over_tiles,
+)
 from heatsketch._progress import report, track
 from heatsketch._typing import Array
 from heatsketch.operators.base import Deflated, Operator
@@ -56,16 +66,15 @@ def subspace_iteration(
     X = _orthonormal(A, X)
     image = A @ X
     best, longest = -np.inf, _LONGEST_SECOND
-    locked, values = X[:, :0], np.empty(0)
+    locked, values, beside = X[:, :0], np.empty(0), namespace(X).hstack
     while True:
         ritz, left = _rayleigh_ritz(X, image), k - len(values)
         bound = limit(np.append(values, ritz))
-        rest = image[:, :left] - X[:, :left] * ritz[:left].astype(A.dtype)
-        residuals = np.linalg.norm(rest, axis=0)
+        residuals = norms(image[:, :left] - X[:, :left] * like(ritz[:left], X), axis=0)
         report("eigenpairs", "residual %.1e after %d products", residuals.max(), products)
         done = bool(residuals.max() <= bound)
         if done or products >= max_products:
-            return np.append(values, ritz), np.hstack([locked, X]), done
+            return np.append(values, ritz), beside([locked, X]), done
         low = min(low, float(ritz[-1]))  # below `low` the polynomial grows without bound
         best = max(best, float(ritz[-1]))  # no Ritz value is above its eigenvalue
         cut, top = _cut(best, low, ritz)
@@ -78,11 +87,11 @@ def subspace_iteration(
         n_converged = int(np.argmax(residuals > bound))
         if n_converged and degree > _safe_degree(A, top, low, cut):
             # The converged pairs limit the degree no longer once they are deflated.
-            locked = np.hstack([locked, X[:, :n_converged]])
+            locked = beside([locked, X[:, :n_converged]])
             values = np.append(values, ritz[:n_converged])
             A, X, ritz = (
                 A.without(X[:, :n_converged]),
-                X[:, n_converged:].copy(),
+                copied(X[:, n_converged:]),
                 ritz[n_converged:],
             )
             image, products = A @ X, products + 1
@@ -99,8 +108,8 @@ def in_the_range(
 
     Where X is random and that span is all that A reaches, to rounding, other eigenvalues are 0.
     """
-    ritz, X, image = _ritz(A, A @ X)
-    residuals = np.linalg.norm(image - X * ritz.astype(A.dtype), axis=0)[:k]
+    ritz, X, image = _ritz(A, A @ A.asarray(X))
+    residuals = norms(image - X * like(ritz, X), axis=0)[:k]
     bound = limit(ritz)
     return (ritz, X) if residuals.max() <= bound and ritz[k - 1] >= -bound else None
 
@@ -164,23 +173,20 @@ def _amplify(
 
 def _gram(X: Array, Y: Array) -> Array:
     """Return XᵀY in float64, summed over fixed tiles: the same bits for any number of threads."""
-    parts = np.empty((-(-len(X) // _GRAM_TILE), X.shape[1], Y.shape[1]))
-
-    def work(rows: slice) -> None:
-        parts[rows.start // _GRAM_TILE] = X[rows].astype(float).T @ Y[rows].astype(float)
-
-    for_each_tile(work, len(X), _GRAM_TILE)
-    return parts.sum(axis=0)
+    found: Array = on_host(
+        sum_over_tiles(X, lambda rows: in_double(X[rows]).T @ in_double(Y[rows]), _GRAM_TILE)
+    )
+    return found
 
 
 def _rotate(X: Array, W: Array) -> None:
     """Set X to X W, in place."""
-    W = W.astype(X.dtype)
+    W = like(W, X)
 
     def work(rows: slice) -> None:
         X[rows] = X[rows] @ W
 
-    for_each_tile(work, len(X), _GRAM_TILE)
+    for_each_tile_of(X, work, _GRAM_TILE)
 
 
 def _orthonormal(A: Deflated, X: Array) -> Array:
@@ -202,7 +208,7 @@ def _orthonormal(A: Deflated, X: Array) -> Array:
         if values[0] > 0.1:
             return X
     # What takes the place of a dependent column must not lie along V.
-    return A.asarray(qr(np.hstack([A.V, X]), mode="economic")[0][:, A.V.shape[1] :])
+    return A.asarray(qr(np.hstack([A.V, on_host(X)]), mode="economic")[0][:, A.V.shape[1] :])
 
 
 def _rayleigh_ritz(X: Array, image: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from heatsketch._array import for_each_tile
+from heatsketch._blocks import for_each_tile_of
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator
 from heatsketch.operators.lanczos import LANCZOS_STEPS, Interval, spectrum_ends
@@ -39,15 +39,15 @@ def three_term(
     Y: Array, a: float, X: Array, b: float, previous: Array | None = None, c: float = 0.0
 ) -> None:
     """Set Y to a Y + b X + c previous, in place and tile by tile, so that the cache holds it."""
-    number = Y.dtype.type  # a NumPy scalar of another precision would change that of the block
+    a, b, c = float(a), float(b), float(c)  # NumPy scalars would change the precision of the block
 
     def work(rows: slice) -> None:
-        Y[rows] *= number(a)
-        Y[rows] += number(b) * X[rows]
+        Y[rows] *= a
+        Y[rows] += b * X[rows]
         if previous is not None:
-            Y[rows] += number(c) * previous[rows]
+            Y[rows] += c * previous[rows]
 
-    for_each_tile(work, len(Y))
+    for_each_tile_of(Y, work)
 
 
 def add_multiples(sums: Sequence[tuple[Array, Sequence[float]]], blocks: Sequence[Array]) -> None:
@@ -59,6 +59,6 @@ def add_multiples(sums: Sequence[tuple[Array, Sequence[float]]], blocks: Sequenc
     def work(rows: slice) -> None:
         for total, coefficients in sums:
             for c, T in zip(coefficients, blocks, strict=False):
-                total[rows] += T.dtype.type(c) * T[rows]
+                total[rows] += float(c) * T[rows]
 
-    for_each_tile(work, len(blocks[0]))
+    for_each_tile_of(blocks[0], work)

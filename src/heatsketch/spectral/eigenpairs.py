@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._array import random_block, seed_entropy
+from heatsketch._blocks import is_tensor, like, on_host
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
@@ -117,7 +118,7 @@ def eigh(
     values, vectors = _leading_block(B, k, limit, max_products, seed_entropy(rng))
     if B is not A:
         values, vectors = ritz_pairs(A, vectors[:, :k])
-    values, vectors = values[:k], vectors[:, :k]
+    values, vectors = values[:k], on_host(vectors[:, :k])
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     vectors = fix_signs(numbering.of_points(vectors))
     if residuals.max() > 2 * limit(values):
@@ -126,7 +127,13 @@ def eigh(
             "max_products or read .residuals.",
             stacklevel=2,
         )
-    return Spectrum(values, vectors, residuals)
+    return _on_backend(A, Spectrum(values, vectors, residuals))
+
+
+def _on_backend(A: Operator, found: Spectrum) -> Spectrum:
+    """Return eigenpairs as tensors, in the precision of A, if its blocks are tensors."""
+    block = A.asarray(np.ones(A.n))
+    return Spectrum(*(like(part, block) for part in found)) if is_tensor(block) else found
 
 
 def _in_single_precision(A: Deflated) -> Deflated:
@@ -202,16 +209,16 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
         if guess is None:
             continue
         u = guess / np.linalg.norm(guess)
-        image = A @ A.asarray(u)
+        image = A @ u
         top = float(u @ image)
         close = np.linalg.norm(image - top * u) <= 1e-7 * abs(top)
         if close and top >= A.spectrum[1] * (1 - 1e-6):
-            return A.asarray(u)
-    values, vectors, _ = eigh(A, min(_MAX_COPIES_OF_TOP, A.n), rng=rng)
+            return np.asarray(u, A.dtype)
+    values, vectors, _ = map(on_host, eigh(A, min(_MAX_COPIES_OF_TOP, A.n), rng=rng))
     copies = vectors[:, values >= values[0] - 1e-10 * abs(values[0])]
     u = copies @ copies.sum(axis=0)
     size = np.linalg.norm(u)
-    return A.asarray(u / size if size > 1e-6 else vectors[:, 0])
+    return np.asarray(u / size if size > 1e-6 else vectors[:, 0], A.dtype)
 
 
 def fix_signs(vectors: Array) -> Array:

@@ -129,7 +129,7 @@ def explained_variance(
     square, pieces = Square(f), _rows_of(labels)
     if values is not None and len(values) == A.n - A.V.shape[1]:  # nothing is left out
         return _shares(*square.scaled(values), (0.0, 0.0, 0.0), level, True)
-    Q = _in_each(A.project(A.asarray(Y)), pieces, _orthonormal)
+    Q = _in_each(A.project(Y), pieces, _orthonormal)
     block = _held(A, f, Q, values)
     if A.n <= SPECTRAL_LIMIT:
         lam = all_eigenvalues(A) if everything is None else everything

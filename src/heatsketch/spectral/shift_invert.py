@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from heatsketch._array import random_block, row_tiles, single_threaded_blas
+from heatsketch._blocks import on_host
 from heatsketch._checks import logger
 from heatsketch._progress import report
 from heatsketch._typing import Array, Rng
@@ -47,7 +48,7 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
     if H.shape[1] < k:
         rest = A if H.shape[1] == 0 else A.without(H)
         H = np.hstack([H, _leading(rest, k - H.shape[1], tol, rng)])
-    image = A @ A.asarray(H)
+    image = on_host(A @ A.asarray(H))
     values = np.einsum("ij,ij->j", H, image)
     residuals = np.linalg.norm(image - H * values, axis=0)
     return Spectrum(values, fix_signs(H), residuals)
@@ -55,7 +56,7 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
 
 def _leading(A: Deflated, k: int, tol: float, rng: Rng) -> Array:
     found = None if A.n <= DENSE_LIMIT else inverse_eigenpairs(A, k, tol, rng)
-    return eigh(A, k, tol=tol, rng=rng).vectors if found is None else found[1]
+    return on_host(eigh(A, k, tol=tol, rng=rng).vectors) if found is None else found[1]
 
 
 def _between_components(A: Deflated, k: int) -> Array:
@@ -130,7 +131,7 @@ def _krylov(
     H = np.zeros((columns, columns))  # Q A Qᵀ, its lower half
     for m in range(p, columns + 1, p):
         X = orthonormal(X, Q[: m - p].T, V)[0]
-        Q[m - p : m], AQ[m - p : m] = X.T, (A @ A.asarray(X)).T
+        Q[m - p : m], AQ[m - p : m] = X.T, on_host(A @ A.asarray(X)).T
         H[m - p : m, :m] = Q[m - p : m] @ AQ[:m].T
         if m >= 3 * k and (m // p) % max(1, k // 20) == 0:
             values, vectors, residuals = _ritz_pairs(H[:m, :m], Q[:m], AQ[:m], k)

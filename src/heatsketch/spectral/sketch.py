@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from heatsketch._array import random_block
+from heatsketch._blocks import in_kind_of, on_host
 from heatsketch._checks import check_choice, check_number
 from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._typing import Array, Rng
@@ -132,7 +133,8 @@ def sketch(
     else:
         G = _of_vertices(G, numbering)
     A = without_leading(A) if deflate else A
-    sketches = [numbering.of_points(b.unscaled()) for b in sketch_blocks(A, filters, G, tol)]
+    blocks = sketch_blocks(A, filters, A.asarray(G), tol)
+    sketches = [numbering.of_points(b.unscaled()) for b in blocks]
     return sketches[0] if callable(filter) else sketches
 
 
@@ -149,6 +151,7 @@ def vertex_numbers(ids: Any, numbering: Numbered) -> Array:
 
 def _of_vertices(G: Array, numbering: Numbered) -> Array:
     """Return the rows of G, one for each input point, as rows of the vertices."""
+    G = on_host(G)
     if not np.isfinite(G).all():
         raise ValueError("G contains NaN or infinity; pass finite numbers.")
     if numbering.vertex is None or len(G) != len(numbering.vertex):  # which is refused below
@@ -173,9 +176,9 @@ def sketch_blocks(
     A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
 ) -> list[Block]:
     """Return f(A) G / √k for every filter as scaled blocks; G is projected if A is deflated."""
-    G = A.asarray(G)
-    if G.ndim != 2 or G.shape[1] < 1:
-        raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
-    root, A = A.dtype.type(np.sqrt(G.shape[1])), as_deflated(A)
-    blocks = apply(filters, A, A.project(G), tol)
-    return [Block(A.project(b.values) / root, b.log_scale, b.error) for b in blocks]
+    X = A.asarray(G)
+    if X.ndim != 2 or X.shape[1] < 1:
+        raise ValueError(f"G has shape {tuple(X.shape)}; pass ({A.n}, k) with k >= 1.")
+    root, A = float(np.sqrt(X.shape[1])), as_deflated(A)
+    blocks = apply(filters, A, A.project(X), tol)
+    return [Block(in_kind_of(A.project(b.values) / root, G), b.log_scale, b.error) for b in blocks]

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from heatsketch._array import random_block, row_tiles
+from heatsketch._array import random_block
+from heatsketch._blocks import namespace, on_host, sum_over_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Operator, as_deflated
 from heatsketch.spectral.apply import bounds_of, chebyshev_coefficients, check_degree, tolerance_of
@@ -110,7 +111,7 @@ def estimated_traces(
     n_probes, rng : number of columns, and their seed
     """
     A = as_deflated(A)
-    X = A.asarray(without(A.project(A.asarray(random_block(A.n, n_probes, "gaussian", rng)))))
+    X = A.asarray(without(A.project(random_block(A.n, n_probes, "gaussian", rng))))
     sharpest = max(functions, key=lambda w: w.sharpness(A.spectrum))
     tol = _SHARE_OF_ONE / A.n
     interval, inside = bounds_of([sharpest], 0, A, X, tol)
@@ -171,7 +172,8 @@ def _series(w: Filter, interval: Interval, tol: float) -> Series:
 
 def _column_dots(X: Array, Y: Array) -> Array:
     """Return the products (k,) of columns, summed in float64 and always in the same order."""
-    total = np.zeros(X.shape[1])
-    for rows in row_tiles(len(X)):
-        total += np.sum(X[rows] * Y[rows], axis=0, dtype=float)
-    return total
+    double = namespace(X).float64
+    found: Array = on_host(
+        sum_over_tiles(X, lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=double))
+    )
+    return found

@@ -121,7 +121,8 @@ def _coordinates(rows: DiffusionRows, extra: int, rng: Rng) -> tuple[Block, Bloc
     low = min(spectrum_ends(A)[0][0], 0.0)
     left = Remaining(A.A, A.without(found.vectors).V, low, last + _MARGIN * (1 - last))
     sketch = replace(rows, operator=left).sketch(COLUMNS_AT_A_TIME, rng, _TOLERANCE)
-    return rows.leading((found.values[extra:], A.asarray(found.vectors[:, extra:])))[0], sketch
+    vectors = np.asarray(found.vectors[:, extra:], A.dtype)
+    return rows.leading((found.values[extra:], vectors))[0], sketch
 
 
 def _squares(Y: Array, roots: Array) -> Array:

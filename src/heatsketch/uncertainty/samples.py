@@ -218,7 +218,7 @@ def _at_vertices(d: Diffusion, g: Array) -> Array:
 def _walked(d: Diffusion, g: Array, steps: int, others: Any) -> tuple[Array, Array]:
     """Return P^t g at the points and at others; the last step is the one that new points take."""
     root = np.sqrt(d.measure)[:, None]
-    H = d.operator.asarray(np.hstack([root * _at_vertices(d, g), root]))
+    H = np.hstack([root * _at_vertices(d, g), root]).astype(d.operator.dtype)
     for _ in range(steps - 1):
         H = d.operator @ H
     at_own = d.of_inputs(d.smooth(H))
@@ -236,7 +236,7 @@ def _step_correlation(d: Diffusion, g: Array) -> float:
     stays = diagonal(d.operator)
     stays = np.zeros(d.n) if stays is None else np.asarray(stays, dtype=float)
     squares = np.sum(weighted**2, axis=1)
-    moved = np.sum(weighted * (d.operator @ d.operator.asarray(weighted)), dtype=float)
+    moved = np.sum(weighted * (d.operator @ weighted), dtype=float)
     leaves = float(squares @ (1 - stays))
     return float(moved - squares @ stays) / leaves if leaves > 0 else 0.0
 

@@ -1,0 +1,84 @@
+"""What all operators of tensors share: their device, their blocks, products in full precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from heatsketch._blocks import is_tensor, plain
+
+
+def torch_for(name: str) -> Any:
+    """Return the library torch, or say how to install it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f'{name} needs torch; pip install "heatsketch[torch]"') from error
+    return torch
+
+
+def chosen_device(device: Any, *given: Any) -> Any:
+    """Return the device asked for, else that of the first tensor given, else the processor.
+
+    Raises
+    ------
+    ValueError
+        The device has no float64, in which sums are taken.
+    """
+    import torch
+
+    if device is None:
+        device = next((X.device for X in given if is_tensor(X)), "cpu")
+    device = torch.device(device)
+    if device.type == "mps":
+        raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
+    return device
+
+
+def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
+    """Return a tensor of a precision that NumPy names, on a device; gradients are left behind."""
+    import torch
+
+    if not is_tensor(values):
+        values = torch.from_numpy(plain(values))
+    return values.detach().to(dtype=getattr(torch, np.dtype(dtype).name), device=device)
+
+
+def tensor_block(X: Any, n: int, dtype: np.dtype, device: Any) -> Any:
+    """Return X as a block (n, k) of the given precision on a device, or raise."""
+    X = X if is_tensor(X) else np.asarray(X)
+    if X.ndim not in (1, 2) or X.shape[0] != n:
+        raise ValueError(
+            f"The block has shape {tuple(X.shape)} but the operator has {n} points; pass ({n}, k)."
+        )
+    return as_tensor(X, dtype, device)
+
+
+@contextmanager
+def full_precision(device: Any) -> Iterator[None]:
+    """Multiply float32 in float32, whatever the caller has allowed elsewhere.
+
+    TensorFloat-32 has 10 bits: the exponent |x|² + |y|² - 2xy would be off by a thousandth of |x|².
+    """
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.autocast(torch.device(device).type, enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def floating(dtype: Any) -> np.dtype:
+    """Return float32 for a tensor type of at most 32 bits, else float64, as NumPy names it."""
+    import torch
+
+    if dtype.is_complex:
+        raise ValueError(f"The tensor has dtype {dtype}; pass real numbers.")
+    small = dtype in (torch.float32, torch.float16, torch.bfloat16)
+    return np.dtype(np.float32 if small else np.float64)

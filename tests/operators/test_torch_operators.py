@@ -1,0 +1,279 @@
+"""Operators of tensors: a tensor in gives a tensor out, and the numbers are those of NumPy."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+import heatsketch as hs
+from heatsketch.operators import as_operator
+from heatsketch.operators.properties import component_labels, diagonal, is_non_negative, on_device
+from heatsketch.operators.torch_kernel import TILE_SIDE
+from problems.clouds import cloud, even_circle
+from problems.spectra import circle_eigenvalues, circle_frequencies
+
+torch = pytest.importorskip("torch")
+
+N = 90
+X = cloud(N, 3)
+K = hs.gaussian_affinity(X, 0.8)
+A = hs.symmetric_normalize(K)
+FILTERS = [hs.Power(3), hs.Power(200), hs.Heat(7.5)]
+MADE = {
+    "dense": lambda: torch.from_numpy(A),
+    "sparse": lambda: in_csr(A),
+    "coordinates": lambda: torch.from_numpy(A).to_sparse(),
+    "kernel": lambda: hs.symmetric_normalize(hs.TorchKernel(torch.from_numpy(X), 0.8)),
+}
+every_operator = pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+
+
+def in_csr(matrix):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        return torch.from_numpy(matrix).to_sparse_csr()
+
+
+def assert_same(tensor, array, rounding=1e-12):
+    assert isinstance(tensor, torch.Tensor)
+    np.testing.assert_allclose(tensor.numpy(), array, rtol=0, atol=rounding * np.abs(array).max())
+
+
+def largest_made(work):
+    """Return the largest number of entries of a tensor that is made, or written to, in `work`."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watch(TorchDispatchMode):
+        most = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            made = function(*args, **(kwargs or {}))
+            if isinstance(made, torch.Tensor):
+                self.most = max(self.most, made.numel())
+            return made
+
+    with Watch() as watch:
+        work()
+    return watch.most
+
+
+# Which kind of block comes out
+
+
+@pytest.mark.parametrize("wrap", [lambda A: A, lambda A: hs.Scaled(A, np.full(N, 2.0))])
+@every_operator
+def test_a_block_comes_back_as_it_was_given(make, wrap):
+    B, V = wrap(as_operator(make())), np.random.default_rng(0).normal(size=(N, 4))
+    product = B @ V
+    assert isinstance(product, np.ndarray)
+    assert_same(B @ torch.from_numpy(V), product)
+    assert (B @ torch.from_numpy(V).float()).dtype == torch.float64
+
+
+def test_gradients_are_left_behind():
+    V = torch.ones(N, 2, dtype=torch.float64, requires_grad=True)
+    for B in (hs.TorchDense(torch.from_numpy(A).requires_grad_()), hs.TorchKernel(V, 1.0)):
+        assert not (B @ V).requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_short_floats_are_computed_in_single_precision(dtype):
+    eye = torch.eye(4, dtype=dtype)
+    for B in (hs.TorchDense(eye), hs.TorchSparse(eye), hs.TorchKernel(eye, 1.0)):
+        assert B.dtype == np.float32
+        assert (B @ torch.ones(4)).dtype == torch.float32
+
+
+def test_the_precision_of_products_does_not_depend_on_what_is_allowed_elsewhere():
+    kernel = hs.TorchKernel(X.astype(np.float32), 0.8)
+    before, expected = torch.get_float32_matmul_precision(), kernel @ np.eye(N)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            np.testing.assert_array_equal(kernel @ np.eye(N), expected)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+# The same numbers as NumPy's
+
+
+@pytest.mark.parametrize("d", [1, 50])
+@pytest.mark.parametrize("local", [False, True])
+def test_kernel_products_over_many_tiles(d, local):
+    n = 2 * TILE_SIDE + 300
+    points = cloud(n, d) + 3.0
+    epsilon = np.random.default_rng(1).uniform(1, 2, n) * np.sqrt(d) if local else float(d)
+    G = np.random.default_rng(2).normal(size=(n, 5))
+    scale = np.multiply.outer(epsilon, epsilon) if local else epsilon
+    expected = np.exp(-cdist(points, points, "sqeuclidean") / scale) @ G
+    assert_same(hs.TorchKernel(points, epsilon) @ torch.from_numpy(G), expected)
+    single = hs.TorchKernel(torch.from_numpy(points).float(), epsilon)
+    assert single.dtype == np.float32
+    found = (single @ torch.from_numpy(G)).double()
+    assert_same(found, expected, 1e-5)
+
+
+def test_points_that_float32_cannot_tell_apart_are_computed_in_double():
+    far = np.vstack([X, X + 1e4])
+    kernel = hs.TorchKernel(torch.from_numpy(far).float(), 0.8)
+    assert kernel.kernel.arithmetic == np.float64
+    V = torch.ones(2 * N)
+    expected = hs.Kernel(far.astype(np.float32).astype(float), 0.8) @ np.ones(2 * N)
+    assert_same((kernel @ V).double(), expected, 1e-6)
+
+
+def test_no_more_than_a_tile_is_made():
+    n, k = 3 * TILE_SIDE, 4
+    kernel = hs.TorchKernel(cloud(n, 2), 0.3)
+    most = largest_made(lambda: kernel @ torch.ones(n, k, dtype=torch.float64))
+    assert most == TILE_SIDE**2
+    assert most < n * n / 8
+
+
+@pytest.mark.parametrize("f", FILTERS, ids=str)
+@pytest.mark.parametrize("deflate", [True, False])
+@every_operator
+def test_sketches_are_those_of_the_matrix(make, f, deflate):
+    found = hs.sketch(make(), f, n_components=5, deflate=deflate, rng=3)
+    expected = hs.sketch(A, f, n_components=5, deflate=deflate, rng=3)
+    assert_same(found, expected, 1e-10)
+
+
+def test_a_bank_of_sketches_and_a_given_random_matrix():
+    G = np.random.default_rng(4).normal(size=(N, 3))
+    for given in (G, torch.from_numpy(G)):
+        found = hs.sketch(torch.from_numpy(A), FILTERS, G=given)
+        for one, expected in zip(found, hs.sketch(A, FILTERS, G=G), strict=True):
+            assert_same(one, expected, 1e-10)
+
+
+def test_a_sketch_in_single_precision():
+    found = hs.sketch(torch.from_numpy(A).float(), hs.Power(8), n_components=6, rng=0)
+    assert found.dtype == torch.float32
+    assert_same(found.double(), hs.sketch(A, hs.Power(8), n_components=6, rng=0), 2e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_powers_of_a_small_operator_keep_their_scale(dtype):
+    # 2^-30 A: the power 40 is 2^-1200 times that of A, below the range of either precision.
+    small = hs.TorchDense(torch.from_numpy(A * 2.0**-30).to(dtype))
+    from heatsketch.spectral.apply import apply
+
+    V = np.random.default_rng(5).normal(size=(N, 2))
+    (block,) = apply([hs.Power(40)], small, V)
+    (own,) = apply([hs.Power(40)], hs.Dense(A), V)
+    found = block.values * np.exp(block.log_scale + 1200 * np.log(2.0) - own.log_scale)
+    rounding = 1e-9 if dtype == torch.float64 else 1e-3
+    np.testing.assert_allclose(found, own.values, atol=rounding * np.abs(own.values).max())
+
+
+@every_operator
+def test_eigenpairs_are_tensors(make):
+    found, expected = hs.eigh(make(), 5, rng=0), hs.eigh(A, 5, rng=0)
+    assert_same(found.values, expected.values)
+    assert_same(found.vectors, expected.vectors, 1e-9)
+    assert found.residuals.max() < 1e-12
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_eigenvalues_of_the_circle(dtype):
+    """Even points of the circle: λ_m = I_m(2/ε) / I_0(2/ε), by iterations on the device."""
+    n, epsilon = 1300, 0.25  # more than are solved by the dense matrix
+    points = torch.from_numpy(even_circle(n)).to(dtype)
+    B = hs.symmetric_normalize(hs.TorchKernel(points, epsilon))
+    B = hs.Scaled(hs.TorchKernel(points, epsilon), B.s, B.spectrum)  # in their precision
+    found = hs.eigh(B, 5, rng=0)
+    expected = circle_eigenvalues(circle_frequencies(5), epsilon)
+    assert found.vectors.dtype == dtype
+    assert_same(found.values.double(), expected, 1e-12 if dtype == torch.float64 else 1e-5)
+    assert found.vectors.shape == (n, 5)
+
+
+def test_a_large_graph_has_the_eigenpairs_and_traces_of_the_host():
+    d = hs.Diffusion.from_points(cloud(3000, 2), n_neighbors=10)
+    B = on_device(d.deflated(), "cpu")
+    assert isinstance(B.asarray(np.ones(d.n)), torch.Tensor)
+    found, expected = (hs.eigh(C, 8, rng=0) for C in (B, d.deflated()))
+    assert_same(found.values, expected.values, 1e-7)
+    traces = [hs.heat_trace(C, [30.0], n_probes=4, rng=0).values for C in (B, d.deflated())]
+    np.testing.assert_allclose(*traces, rtol=1e-10)
+
+
+# What is said of them
+
+
+def test_what_operators_of_tensors_say_of_themselves():
+    kernel = hs.TorchKernel(torch.from_numpy(X), 0.8)
+    np.testing.assert_array_equal(diagonal(kernel), np.ones(N))
+    assert is_non_negative(kernel)
+    assert kernel.exponent_error == hs.Kernel(X, 0.8).exponent_error
+    for B in (hs.TorchDense(K), hs.TorchSparse(K)):
+        np.testing.assert_allclose(diagonal(B), np.diag(K))
+        assert is_non_negative(B)
+    for B in (
+        hs.TorchSparse(sparse.block_diag([K, K]).tocsr()),
+        hs.TorchDense(np.kron(np.eye(2), K)),
+    ):
+        np.testing.assert_array_equal(component_labels(B), np.repeat([0, 1], N))
+    assert set(component_labels(hs.TorchKernel(np.vstack([X, X + 1e3]), 0.8))) == {0, 1}
+
+
+@pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
+@every_operator
+def test_they_are_normalised_and_certified(make, normalization):
+    given = make() if make is not MADE["kernel"] else hs.TorchKernel(torch.from_numpy(X), 0.8)
+    expected = A if make is not MADE["kernel"] else K
+    d, own = (hs.Diffusion.from_affinity(B, normalization=normalization) for B in (given, expected))
+    np.testing.assert_allclose(d.measure, own.measure, rtol=1e-9)
+    np.testing.assert_allclose(d.operator @ np.eye(N), own.operator @ np.eye(N), atol=1e-8)
+    assert d.diagnostics["components"] == own.diagnostics["components"]
+
+
+@pytest.mark.parametrize("normalize", [hs.symmetric_normalize, hs.bistochastic_normalize])
+def test_a_normalised_tensor_is_a_tensor(normalize):
+    expected = normalize(K)
+    assert_same(normalize(torch.from_numpy(K)), expected)
+    assert normalize(torch.from_numpy(K).float()).dtype == torch.float32
+    graph = normalize(in_csr(K))
+    assert graph.layout == torch.sparse_csr
+    assert_same(graph.to_dense(), expected)
+
+
+def test_operators_of_the_host_move_to_a_device():
+    operators = {
+        "dense": hs.Dense(A),
+        "sparse": hs.Sparse(sparse.csr_matrix(A)),
+        "kernel": hs.Scaled(hs.Kernel(X, 0.8), np.full(N, 2.0)),
+        "deflated": hs.Deflated(hs.Affine(hs.Dense(A), 0.5, 0.5), np.ones(N) / np.sqrt(N)),
+    }
+    V = np.random.default_rng(6).normal(size=(N, 3))
+    for B in operators.values():
+        moved = on_device(B, "cpu")
+        assert isinstance(moved.asarray(V), torch.Tensor)
+        np.testing.assert_allclose(moved @ V, B @ V, atol=1e-12)
+        assert moved.spectrum == B.spectrum
+    stays = hs.Kernel(sparse.csr_matrix(X), 0.8)
+    assert on_device(stays, "cpu") is stays
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hs.TorchDense(torch.ones(2, 3)), r"\(2, 3\); pass a square"),
+        (lambda: hs.TorchSparse(torch.ones(2, 3)), r"\(2, 3\); pass a square"),
+        (lambda: hs.TorchKernel(sparse.eye(3).tocsr(), 1.0), "use heatsketch.Kernel"),
+        (lambda: hs.TorchKernel(torch.ones(3, 1), 0.0), "epsilon=0.0 is out of range"),
+        (lambda: hs.TorchDense(torch.eye(2), device="mps"), "no float64"),
+        (lambda: as_operator(torch.ones(3, 3).triu()), "not symmetric"),
+        (lambda: as_operator(torch.full((2, 2), np.nan)), "NaN or infinity"),
+        (lambda: as_operator(torch.ones(2, 3)), r"\(2, 3\); pass a square"),
+        (lambda: as_operator(torch.eye(2, dtype=torch.complex64)), "pass real numbers"),
+    ],
+)
+def test_bad_parts_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
