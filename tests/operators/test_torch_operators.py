@@ -1,5 +1,6 @@
 """Operators of tensors: a tensor in gives a tensor out, and the numbers are those of NumPy."""
 
+import doctest
 import warnings
 
 import numpy as np
@@ -277,3 +278,12 @@ def test_operators_of_the_host_move_to_a_device():
 def test_bad_parts_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("kind", [hs.TorchDense, hs.TorchKernel, hs.TorchSparse])
+def test_the_examples_run(kind):
+    """They are marked to be skipped, for where torch is missing."""
+    text = kind.__doc__.replace("  # doctest: +SKIP", "")
+    example = doctest.DocTestParser().get_doctest(text, {}, kind.__name__, None, 0)
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0

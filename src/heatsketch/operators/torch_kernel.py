@@ -65,10 +65,10 @@ class TorchKernel:
     Examples
     --------
     >>> import heatsketch as hs, torch  # doctest: +SKIP
-    >>> K = hs.TorchKernel(torch.tensor([[0.0], [1.0]]).cuda(), epsilon=1.0)  # doctest: +SKIP
-    >>> K @ torch.eye(2).cuda()  # doctest: +SKIP
+    >>> points = torch.tensor([[0.0], [1.0]])  # doctest: +SKIP
+    >>> hs.TorchKernel(points, epsilon=1.0) @ torch.eye(2)  # doctest: +SKIP
     tensor([[1.0000, 0.3679],
-            [0.3679, 1.0000]], device='cuda:0')
+            [0.3679, 1.0000]])
     """
 
     points: Any
