@@ -15,7 +15,7 @@ import pytest
 # A room (a folder or a module of the package) may import those before it.
 LAYERS = (
     (
-        *("_version", "_typing", "_words", "_blas", "_array", "_blocks", "_ids"),
+        *("_version", "_typing", "_words", "_blas", "_tensors", "_array", "_blocks", "_ids"),
         *("_checks", "_compile", "_budget", "_reading", "_progress"),
     ),
     ("operators",),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 
@@ -253,6 +254,7 @@ def is_text(values: Array) -> bool:
 
 def as_floats(X: Any, name: str) -> Any:
     """Return X as a CSR matrix or array of float32 (from float32 or float16) or float64."""
+    X = on_host(X)
     return _as_float_csr(X, name) if sparse.issparse(X) else _as_float_array(X, name)
 
 

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch._blocks import on_host, precision
+from heatsketch._tensors import on_host, precision
 from heatsketch.operators import Operator, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.properties import component_labels, diagonal, is_non_negative

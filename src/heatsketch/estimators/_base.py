@@ -21,6 +21,7 @@ from heatsketch._checks import (
 )
 from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._reading import read_points
+from heatsketch._tensors import on_device_of
 from heatsketch._typing import Array
 from heatsketch.estimators._blocks import check_mass, on_scale, warn_of_halves, with_root
 from heatsketch.estimators._facts import DiffusionFacts, times_of
@@ -221,7 +222,7 @@ class DiffusionEstimator(DiffusionFacts):
                 f"X is of type {type(X).__name__} but the estimator has affinity="
                 f"{self.affinity!r}; pass affinity='precomputed'."
             )
-        X = self._diffuse(X) if is_operator else X
+        given = X = self._diffuse(X) if is_operator else X
         if isinstance(X, Diffusion):
             return X, self._given(X)
         graph = as_graph(X, "X")
@@ -229,7 +230,8 @@ class DiffusionEstimator(DiffusionFacts):
         X = read_points(self, X, reset=True, accept_sparse="csr")
         parameters = self.get_params(deep=False)
         memory.check(*X.shape, **memory.options_of(X, self._method, parameters))
-        return X, self._diffuse(X if graph is None else Graph(X, graph.names))
+        points = on_device_of(X, given) if graph is None else Graph(X, graph.names)
+        return X, self._diffuse(points)
 
     def _given(self, diffusion: Diffusion) -> Diffusion:
         """Use a diffusion in place of points, if it matches the parameters."""
@@ -242,17 +244,12 @@ class DiffusionEstimator(DiffusionFacts):
             )
         self._data_hash = None  # of an earlier fit
         self.n_features_in_ = diffusion.n if diffusion.extend is None else diffusion.extend.width
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         return diffusion
 
     def _diffuse(self, X: Any) -> Diffusion:
-        common: dict[str, Any] = {
-            "normalization": self.normalization,
-            "alpha": self.alpha,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-        }
+        names = ("normalization", "alpha", "tol", "max_iter")
+        common: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.affinity == "precomputed":
             if self.metric != "euclidean":
                 raise ValueError(

@@ -6,6 +6,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from heatsketch._typing import Array
+from heatsketch.estimators._of_tensors import of_tensors, returned
 from heatsketch.estimators._unread import both, of_any_array
 
 
@@ -14,15 +15,17 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     Coordinates have the precision of the points, float32 or float64. Of a Dask array the rows of
     `transform` are a Dask array; where memory does not hold an array of Dask, zarr or h5py, or the
-    map of a file, a sample is fitted.
+    map of a file, a sample is fitted. Of a tensor of torch they are a tensor on its device; what is
+    fitted is made of arrays.
     """
 
     embedding_: Array
     _takes_sparse: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let `fit` and `transform` take arrays that are not in memory."""
+        """Let `fit` and `transform` take arrays that are not in memory, and tensors of torch."""
         super().__init_subclass__(**options)
+        of_tensors(cls)
         of_any_array(cls)
 
     @abstractmethod
@@ -48,6 +51,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
 
     @both
+    @returned
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit on X and return its embedding (n, k).
 

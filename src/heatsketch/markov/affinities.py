@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from heatsketch._typing import Array
@@ -11,7 +12,9 @@ from heatsketch.markov.table import bipartite_affinity, cosine_affinity
 from heatsketch.markov.variable import variable_affinity
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.lowrank import affinity_factor
+from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators import LowRank
+from heatsketch.operators.properties import on_device
 
 TABLE_AFFINITIES = ("bipartite", "cosine")  # of rows of counts, without any distance
 AFFINITIES = ("knn", "dense", "radius", "variable", *TABLE_AFFINITIES)
@@ -23,9 +26,26 @@ def has_distances(affinity: str) -> bool:
 
 
 def affinity_of(
+    X: Any,
+    affinity: str,
+    epsilon: float | str,
+    n_neighbors: int,
+    neighbors: Any,
+    cut: float,
+    device: Any = None,
+) -> Affinity:
+    """Build the affinity that `Diffusion.from_points` describes, with products on a device."""
+    if device is None:
+        return _affinity_of(X, affinity, epsilon, n_neighbors, neighbors, cut)
+    if neighbors is None and affinity in ("knn", "variable"):
+        neighbors = NeighborIndex(X, device=device)
+    built = _affinity_of(X, affinity, epsilon, n_neighbors, neighbors, cut)
+    return replace(built, operator=on_device(built.operator, device))
+
+
+def _affinity_of(
     X: Any, affinity: str, epsilon: float | str, n_neighbors: int, neighbors: Any, cut: float
 ) -> Affinity:
-    """Build the affinity that `Diffusion.from_points` describes."""
     if affinity == "knn":
         return knn_affinity(X, epsilon, n_neighbors, neighbors)
     if affinity == "variable":

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from heatsketch._array import ROW_TILE, row_tiles
 from heatsketch._checks import check_choice, check_number, check_points, rows_from, warn_of_scales
+from heatsketch._tensors import device_of
 from heatsketch._typing import Array
 from heatsketch.markov import extension
 from heatsketch.markov.affinities import AFFINITIES, affinity_of, has_distances, mixture_affinity
@@ -98,7 +99,7 @@ class Diffusion:
 
         Parameters
         ----------
-        X : array or CSR matrix (n, d)
+        X : array or CSR matrix (n, d), or tensor (n, d), on whose device products are then made
         metric : "euclidean", "cosine" or "correlation", default "euclidean"
             The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
             square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means, dense.
@@ -155,15 +156,14 @@ class Diffusion:
         check_number(n_neighbors, "n_neighbors", low=1, integer=True)
         if isinstance(epsilon, str):
             check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
-        X = in_metric(check_points(X), metric)
+        device, X = device_of(X), in_metric(check_points(X), metric)
         if has_distances(affinity):
             warn_of_scales(X)
         started = time.perf_counter()
-        built = affinity_of(X, affinity, epsilon, n_neighbors, neighbors, cut)
+        built = affinity_of(X, affinity, epsilon, n_neighbors, neighbors, cut, device)
         built.diagnostics["affinity_seconds"] = time.perf_counter() - started
         built = replace(built, rows=MetricRows.of(built.rows, X, metric, n_neighbors))
-        # Small problems are computed in float64 whatever the dtype of X; so are steps that wait,
-        # which leave 1 - λ few digits in float32.
+        # Small problems are computed in float64, and steps that wait: 1 - λ has few digits there.
         single = is_large(X.shape[0]) and affinity != "variable"
         dtype = X.dtype if single else np.dtype(np.float64)
         advise = functools.partial(

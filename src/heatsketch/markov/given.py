@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._blocks import in_double, is_tensor
 from heatsketch._checks import refuse_masked
+from heatsketch._tensors import in_double, is_tensor
 from heatsketch.operators import LinearMap, Operator, as_graph, as_operator
 from heatsketch.operators.properties import stored_matrix
 

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from heatsketch._blocks import is_tensor
 from heatsketch._checks import (
     ConvergenceWarning,
     check_choice,
@@ -19,6 +18,7 @@ from heatsketch._checks import (
     name_rows,
 )
 from heatsketch._progress import track
+from heatsketch._tensors import is_tensor
 from heatsketch._typing import Array
 from heatsketch.markov.given import as_affinity, taken
 from heatsketch.operators import Operator

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import random_block
-from heatsketch._blocks import on_host
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, spread
 from heatsketch.operators.sparse import multiply

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from heatsketch._array import for_each_tile
 from heatsketch._progress import Stage
 from heatsketch._typing import Array
 from heatsketch.neighbors.rows import pair_distances
+from heatsketch.neighbors.torch_blocks import TorchBlocks
 from heatsketch.operators.kernel import squared_norms
 
 _TILE_ENTRIES = 2**21  # of a block: 8 MB, and 16 MB of indices
@@ -28,7 +30,7 @@ class Candidates(NamedTuple):
 
 
 class Blocks:
-    """A search over points (n, d), dense, in float32.
+    """A search over points (n, d), dense, in float32; on a device of torch if there is one.
 
     Squared distances |y|² - 2xy + |x|² in float32, less the rounding that |y|² and |x|² allow, are
     bounds from below. They choose k + 4 candidates of each row, whose distances are computed again
@@ -38,8 +40,8 @@ class Blocks:
     rows, such as those with many equally distant points, must be searched in another way.
     """
 
-    def __init__(self, points: Array) -> None:
-        self._points = points
+    def __init__(self, points: Array, device: Any = None) -> None:
+        self._points, self._device = points, device
         # Sums of d products, in any order; less than the smallest normal number is lost.
         self._kept_share = 1 - (points.shape[1] + 16) * _EPS
         with np.errstate(over="ignore", under="ignore"):  # such rows are not proved
@@ -53,24 +55,59 @@ class Blocks:
         distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
         proved = np.full(m, count == n)
         norms = squared_norms(x)
+        choose = self._chooser(x, count)
 
         def work(rows: slice) -> None:
             with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-                block = x[rows].astype(np.float32) @ self._single.T
-                block *= -2
-                block += self._squares
-                chosen = np.argpartition(block, count - 1, axis=1)[:, :count]
-                largest = np.take_along_axis(block, chosen[:, -1:], axis=1)[:, 0]
+                chosen, largest = choose(rows)
                 beyond = largest + self._kept_share * norms[rows] - (d + 16) * _TINY
                 beyond = np.clip(beyond, 0.0, _LARGEST)  # where |y|² overflows, y is farther
-            chosen.sort(axis=1)
-            own = np.repeat(np.arange(rows.start, rows.stop), count)
-            found = pair_distances(x, self._points, own, chosen.ravel()).reshape(chosen.shape)
-            order = np.argsort(found, axis=1, kind="stable")[:, :k]
-            distances[rows] = np.take_along_axis(found, order, axis=1)
-            indices[rows] = np.take_along_axis(chosen, order, axis=1)
+            distances[rows], indices[rows] = self._sorted(x, rows, chosen, k)
             proved[rows] |= (distances[rows, -1] < np.sqrt(beyond)) & (norms[rows] < _LARGEST)
 
-        stage = Stage("nearest neighbours", m, "points")
+        stage = None if self._device else Stage("nearest neighbours", m, "points")
         for_each_tile(work, m, max(16, _TILE_ENTRIES // n), stage)
         return Candidates(distances, indices, np.flatnonzero(~proved))
+
+    def nearest_in_double(self, x: Array, k: int) -> tuple[Array, Array]:
+        """Return the k nearest points of each row of x (m, d) by blocks in float64 on the device.
+
+        Of points that are equally distant to rounding any are taken.
+        """
+        blocks = TorchBlocks(self._points, squared_norms(self._points), self._device)
+        chosen, _ = blocks.smallest(x, min(k + _SPARE, len(self._points)))
+        distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
+
+        def work(rows: slice) -> None:
+            distances[rows], indices[rows] = self._sorted(x, rows, chosen[rows], k)
+
+        for_each_tile(work, len(x))
+        return distances, indices
+
+    def _chooser(self, x: Array, count: int) -> Callable[[slice], tuple[Array, Array]]:
+        """Return what finds candidates of a tile of rows (t, count), and their largest bound (t,).
+
+        A device has found those of all rows before.
+        """
+        if self._device is not None:
+            blocks = TorchBlocks(self._single, self._squares, self._device)
+            chosen, largest = blocks.smallest(x, count)
+            return lambda rows: (chosen[rows], largest[rows])
+
+        def choose(rows: slice) -> tuple[Array, Array]:
+            block = x[rows].astype(np.float32) @ self._single.T
+            block *= -2
+            block += self._squares
+            near = np.argpartition(block, count - 1, axis=1)[:, :count]
+            bound = np.take_along_axis(block, near[:, -1:], axis=1)[:, 0]
+            near.sort(axis=1)
+            return near, bound
+
+        return choose
+
+    def _sorted(self, x: Array, rows: slice, chosen: Array, k: int) -> tuple[Array, Array]:
+        """Return the k nearest of the candidates (t, count), from explicit differences."""
+        own = np.repeat(np.arange(rows.start, rows.stop), chosen.shape[1])
+        found = pair_distances(x, self._points, own, chosen.ravel()).reshape(chosen.shape)
+        order = np.argsort(found, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(found, order, axis=1), np.take_along_axis(chosen, order, axis=1)

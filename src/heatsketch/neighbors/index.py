@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points
 from heatsketch._progress import Stage
+from heatsketch._tensors import device_of, on_host
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.blocks import Blocks
 from heatsketch.neighbors.found import Neighbors, Recall
@@ -58,6 +59,10 @@ class NeighborIndex:
         share the index and need at most this number search once. By default none are kept.
     frame : Frame, optional
         Coordinates in which distances are input_points; by default those of the points.
+    device : str or torch.device, optional
+        Where torch compares all pairs, which is exact but for ties of more than 16,384 points; by
+        default where the points are, if they are a tensor on a device other than the processor.
+        Neighbours are NumPy arrays always.
 
     Notes
     -----
@@ -76,7 +81,8 @@ class NeighborIndex:
     _framed: NeighborIndex | None = None
     _distinct: Distinct | None = None
     _checksum: int | None = None
-    _not_stored = ("_kept", "_framed", "_distinct", "_checksum")  # in files of models
+    device: Any = None
+    _not_stored = ("_kept", "_framed", "_distinct", "_checksum", "device")  # in files of models
 
     def __init__(
         self,
@@ -86,10 +92,12 @@ class NeighborIndex:
         recall: float = 0.98,
         n_neighbors: int = 0,
         frame: Frame | None = None,
+        device: Any = None,
     ) -> None:
         check_number(recall, "recall", low=0, high=1, open_low=True)
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
-        points = in_metric(check_points(points, "points", min_rows=1), metric)
+        self.device = device_of(points) if device is None else device
+        points = in_metric(check_points(on_host(points), "points", min_rows=1), metric)
         self.metric = metric
         self.target_recall = recall
         self._n_kept = min(n_neighbors + 1, points.shape[0]) if n_neighbors else 0  # with itself
@@ -112,7 +120,8 @@ class NeighborIndex:
     def approximate(self) -> bool:
         """Whether neighbours may be missed."""
         dense = not sparse.issparse(self.input_points)
-        return dense and not self._in_tree and self.n > EXACT_POINTS and self.target_recall < 1
+        few = self._in_tree or self.n <= EXACT_POINTS or self.device is not None
+        return dense and not few and self.target_recall < 1
 
     def recall_at(self, k: int) -> Recall:
         """Return the measured share of the k nearest points that is found; 1 where exact."""
@@ -146,7 +155,7 @@ class NeighborIndex:
         `any_tie`: take any of equally distant points, which is faster where many points coincide.
         """
         self._check_count(k)
-        x = in_metric(x, self.metric)
+        x = in_metric(on_host(x), self.metric)
         if self.approximate:
             n_searched = max(k, self._n_kept)
             return self._from_lists(self._lists.query(x, n_searched, self.target_recall), k)
@@ -178,7 +187,8 @@ class NeighborIndex:
 
     def _index_of(self, points: Points, frame: Frame | None) -> NeighborIndex:
         k = max(0, self._n_kept - 1)
-        return NeighborIndex(points, recall=self.target_recall, n_neighbors=k, frame=frame)
+        given: dict[str, Any] = {"recall": self.target_recall, "device": self.device}
+        return NeighborIndex(points, n_neighbors=k, frame=frame, **given)
 
     def _check_unchanged(self) -> None:
         """Raise if the points, which are not copied, have been changed since the first use."""
@@ -209,6 +219,7 @@ class NeighborIndex:
         n_searched = min(k + 1, self.n)  # one more, to see whether the last is a tie
         distances, indices = self._sort_by_distance(*self._nearest(x, n_searched, order))
         tied = np.flatnonzero(distances[:, -1] <= distances[:, k - 1] * (1 + _TIE_TOLERANCE))
+        any_tie = any_tie or self._is_large_on_device
         if n_searched > k and len(tied) and not any_tie:
             self._break_ties(x, tied, Neighbors(distances[:, :k], indices[:, :k]))
         return Neighbors(distances[:, :k].copy(), indices[:, :k].copy())
@@ -258,7 +269,11 @@ class NeighborIndex:
 
     @cached_property
     def _blocks(self) -> Blocks:
-        return Blocks(self.points)
+        return Blocks(self.points, self.device)
+
+    @property
+    def _is_large_on_device(self) -> bool:
+        return self.device is not None and self.n > EXACT_POINTS
 
     @cached_property
     def _block_search(self) -> NearestNeighbors:
@@ -287,7 +302,7 @@ class NeighborIndex:
         return Neighbors(distances[:, :k], indices[:, :k])
 
     def _nearest(self, x: Points, k: int, order: Array | None) -> tuple[Array, Array]:
-        if self._in_tree:
+        if self._in_tree and self.device is None:
             return self._nearest_in_tree(x, k, np.arange(len(x)) if order is None else order)
         if sparse.issparse(self.points):
             return self._nearest_in_double(x, k)
@@ -299,6 +314,8 @@ class NeighborIndex:
 
     def _nearest_in_double(self, x: Points, k: int) -> tuple[Array, Array]:
         """Search blocks of all distances in float64, or a tree where these are too inexact."""
+        if self._is_large_on_device:
+            return self._blocks.nearest_in_double(x, k)
         indices = self._block_search.kneighbors(x, n_neighbors=k, return_distance=False)
         distances = self._distances(x, indices)
         imprecise = self._imprecise_rows(x, distances.max(axis=1))

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._blocks import is_tensor
 from heatsketch._checks import refuse_masked
+from heatsketch._tensors import is_tensor
 from heatsketch.operators.base import (
     Affine,
     Deflated,

@@ -9,14 +9,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from heatsketch._array import for_each_tile
-from heatsketch._blocks import (
-    for_each_tile_of,
-    in_kind_of,
-    is_tensor,
-    namespace,
-    on_host,
-    sum_over_tiles,
-)
+from heatsketch._blocks import for_each_tile_of, sum_over_tiles
+from heatsketch._tensors import in_kind_of, is_tensor, namespace, on_host
 from heatsketch._typing import Array
 from heatsketch.operators.properties import (
     accuracy,
@@ -312,17 +306,22 @@ def _(A: Any) -> Array | None:
 
 @on_device.register
 def _(A: Scaled, device: Any) -> Scaled:
-    return replace(A, A=on_device(A.A, device))
+    return _with_inner(A, on_device(A.A, device))
 
 
 @on_device.register
 def _(A: Affine, device: Any) -> Affine:
-    return replace(A, A=on_device(A.A, device))
+    return _with_inner(A, on_device(A.A, device))
 
 
 @on_device.register
 def _(A: Deflated, device: Any) -> Deflated:
-    return replace(A, A=on_device(A.A, device))
+    return _with_inner(A, on_device(A.A, device))
+
+
+def _with_inner(A: Any, inner: Operator) -> Any:
+    """Return a wrapper of another operator; the same one if nothing changes."""
+    return A if A.A is inner else replace(A, A=inner)
 
 
 @accuracy.register(Scaled)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
 from heatsketch._array import random_block, single_threaded_blas
-from heatsketch._blocks import namespace, norms
+from heatsketch._tensors import namespace, norms
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator
 

@@ -68,5 +68,8 @@ def accuracy(A: Any) -> dict[str, float]:
 
 @singledispatch
 def on_device(A: Any, device: Any) -> Any:
-    """Return the operator with its products on a device of torch; A itself where it cannot."""
+    """Return the operator with its products on a device of torch, None: on the host.
+
+    An operator that knows nothing of devices is returned as it is.
+    """
     return A

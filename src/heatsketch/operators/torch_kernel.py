@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import row_tiles
-from heatsketch._blocks import in_kind_of, on_host
+from heatsketch._tensors import in_kind_of, on_host
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator, Scaled, scaled
 from heatsketch.operators.kernel import Kernel, exponent_factors
@@ -188,4 +188,9 @@ def _(
 def _(K: Kernel, device: Any) -> Operator:
     if sparse.issparse(K.points):
         return K
-    return TorchKernel(K.points, K.epsilon, K.dtype, device)
+    return K if device is None else TorchKernel(K.points, K.epsilon, K.dtype, device)
+
+
+@on_device.register
+def _(K: TorchKernel, device: Any) -> Operator:
+    return on_device(K.kernel, device)

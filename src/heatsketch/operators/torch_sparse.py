@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._blocks import in_kind_of, is_tensor, on_host
+from heatsketch._tensors import in_kind_of, is_tensor, on_host
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator, index_type, scaled
 from heatsketch.operators.components import components_of_matrix
@@ -187,7 +189,8 @@ def csr_tensor(matrix: Any, device: Any) -> Any:
 
     if is_tensor(matrix):
         X = matrix.detach().to(device)
-        X = X if X.layout == torch.sparse_csr else X.to_sparse_csr()
+        with _csr_is_no_news():
+            X = X if X.layout == torch.sparse_csr else X.to_sparse_csr()
         starts, columns, values = X.crow_indices(), X.col_indices(), X.values()
         values = as_tensor(values, floating(values.dtype), device)
     else:
@@ -202,9 +205,16 @@ def csr_tensor(matrix: Any, device: Any) -> Any:
 def _csr(starts: Any, columns: Any, values: Any, shape: tuple[int, ...]) -> Any:
     import torch
 
+    with _csr_is_no_news():
+        return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
+
+
+@contextmanager
+def _csr_is_no_news() -> Iterator[None]:
+    """Keep torch from warning that its CSR tensors are in beta state."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
+        yield
 
 
 def _with_values(matrix: Any, values: Any) -> Any:
@@ -271,10 +281,17 @@ def _scaled_csr(matrix: Any, left: Array, right: Array, dtype: Any) -> Any:
 
 
 @on_device.register
-def _(A: Dense, device: Any) -> TorchDense:
-    return TorchDense(A.matrix, A.spectrum, device)
+def _(A: Dense, device: Any) -> Operator:
+    return A if device is None else TorchDense(A.matrix, A.spectrum, device)
 
 
 @on_device.register
-def _(A: Sparse, device: Any) -> TorchSparse:
-    return TorchSparse(A.matrix, A.spectrum, A.leading, device)
+def _(A: Sparse, device: Any) -> Operator:
+    return A if device is None else TorchSparse(A.matrix, A.spectrum, A.leading, device)
+
+
+@on_device.register(TorchDense)
+@on_device.register(TorchSparse)
+def _(A: Any, device: Any) -> Operator:
+    moved: Operator = on_device(A.on_host, device)
+    return moved

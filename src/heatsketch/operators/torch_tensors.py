@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._blocks import is_tensor, plain
+from heatsketch._tensors import is_tensor, plain
 
 
 def torch_for(name: str) -> Any:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.fft import dct
 
-from heatsketch._blocks import in_kind_of, norms, on_host, peak, precision
 from heatsketch._progress import track
+from heatsketch._tensors import in_kind_of, norms, on_host, peak, precision
 from heatsketch._typing import Array
 from heatsketch.operators.base import Affine, Operator, as_deflated
 from heatsketch.spectral.chebyshev import (

@@ -9,17 +9,9 @@ from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
 from heatsketch._array import single_threaded_blas
-from heatsketch._blocks import (
-    copied,
-    for_each_tile_of,
-    in_double,
-    like,
-    namespace,
-    norms,
-    on_host,
-    sum_over_tiles,
-)
+from heatsketch._blocks import for_each_tile_of, sum_over_tiles
 from heatsketch._progress import report, track
+from heatsketch._tensors import copied, in_double, like, namespace, norms, on_host
 from heatsketch._typing import Array
 from heatsketch.operators.base import Deflated, Operator
 from heatsketch.spectral.chebyshev import LANCZOS_STEPS, spectrum_ends, three_term

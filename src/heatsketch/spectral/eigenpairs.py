@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._array import random_block, seed_entropy
-from heatsketch._blocks import is_tensor, like, on_host
 from heatsketch._checks import check_number
+from heatsketch._tensors import is_tensor, like, on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
 from heatsketch.operators.base import Deflated, Operator, as_deflated
@@ -132,14 +132,20 @@ def eigh(
 
 def _on_backend(A: Operator, found: Spectrum) -> Spectrum:
     """Return eigenpairs as tensors, in the precision of A, if its blocks are tensors."""
-    block = A.asarray(np.ones(A.n))
-    return Spectrum(*(like(part, block) for part in found)) if is_tensor(block) else found
+    if not _has_tensors(A):
+        return found
+    block = A.asarray(found.vectors)
+    return Spectrum(like(found.values, block), block, like(found.residuals, block))
+
+
+def _has_tensors(A: Operator) -> bool:
+    return is_tensor(A.asarray(np.ones(A.n)))
 
 
 def _in_single_precision(A: Deflated) -> Deflated:
     """Return a large stored matrix in float32, whose products take half the time; others as is."""
     graph = scaled_graph(A)
-    if graph is None or not is_large(A.n) or A.dtype == np.float32:
+    if graph is None or not is_large(A.n) or A.dtype == np.float32 or _has_tensors(A):
         return A
     matrix = scale_both_sides(*graph, graph[1], np.float32)
     return Deflated(Sparse(matrix, A.A.spectrum, getattr(A.A, "leading", None)), A.V)

@@ -11,9 +11,9 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from heatsketch._array import random_block, row_tiles, single_threaded_blas
-from heatsketch._blocks import on_host
 from heatsketch._checks import logger
 from heatsketch._progress import report
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Deflated, Operator, as_deflated, inverse_permutation
 from heatsketch.operators.components import between_components, components_of_matrix

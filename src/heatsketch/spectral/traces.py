@@ -11,7 +11,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from heatsketch._array import random_block
-from heatsketch._blocks import namespace, on_host, sum_over_tiles
+from heatsketch._blocks import sum_over_tiles
+from heatsketch._tensors import namespace, on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Operator, as_deflated
 from heatsketch.spectral.apply import bounds_of, chebyshev_coefficients, check_degree, tolerance_of

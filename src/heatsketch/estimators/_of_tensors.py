@@ -1,0 +1,43 @@
+"""Tensors of torch: coordinates come back as tensors; what a fit keeps is on the host."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from heatsketch._tensors import is_tensor, like
+from heatsketch.operators.properties import on_device
+
+
+def of_tensors(cls: type) -> None:
+    """Let the methods of an estimator that are defined in its class take tensors."""
+    for name, rule in (("fit", _kept), ("transform", returned), ("fit_transform", returned)):
+        if name in vars(cls):
+            setattr(cls, name, rule(vars(cls)[name]))
+
+
+def _kept(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def fit(self: Any, X: Any, *args: Any, **given: Any) -> Any:
+        method(self, X, *args, **given)
+        diffusion = self.__dict__.get("diffusion_")
+        if diffusion is not None:
+            operator = on_device(diffusion.operator, None)
+            if operator is not diffusion.operator:  # elsewhere there may be no such device
+                self.diffusion_ = replace(diffusion, operator=operator)
+        return self
+
+    return fit
+
+
+def returned(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let what a method returns be a tensor where it is given one: same device and precision."""
+
+    @functools.wraps(method)
+    def mapped(self: Any, X: Any, *args: Any, **given: Any) -> Any:
+        Y = method(self, X, *args, **given)
+        if not is_tensor(X) or is_tensor(Y):
+            return Y
+        return like(Y, X if X.is_floating_point() else X[:0].double())
+
+    return mapped
