@@ -5,8 +5,8 @@ Run: python benchmarks/gpu.py [--points 1000000] [--device cuda] [--sides 2048 4
 n standard normal points in d dimensions, epsilon = d, a block of k columns, float32.
 
 - "kernel": the exact dense product of `TorchKernel`, for each side of a tile, and of KeOps where it
-  is installed. "matrix products" are the seconds that 2 n² (d + 2 + k) operations take at the rate of
-  a product of two square matrices of float32 (no TensorFloat-32) on the same device: a floor for
+  is installed. "matrix products" are the seconds that 2 n² (d + 2 + k) operations take at the rate
+  of a product of two square matrices of float32 (no TensorFloat-32) on the same device: a floor for
   ways that use such products. docs/howto/gpu.md has a floor for ways that use shorter numbers.
 - "graph": a product by a CSR matrix with 32 entries a row in random places, in the worst order.
 - "neighbours": 15 neighbours of all points among all, exactly.

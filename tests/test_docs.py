@@ -23,8 +23,8 @@ COMMANDS = {
     for line in block.splitlines()
     if line.startswith("heatsketch ")
 }
-QUICK = {"density", "diffusion-distance", "million-points", "sketch", "uncertainty"}
-PEERS = {"scanpy", "umap", "phate", "pydiffmap"}  # installed where the benchmarks run
+QUICK = {"density", "diffusion-distance", "gpu", "million-points", "sketch", "uncertainty"}
+PEERS = {"scanpy", "umap", "phate", "pydiffmap", "torch"}  # where the benchmarks run
 ROOMS = "anndata classical comparison datasets distributed experiments io metrics mixture plot "
 ROOMS += "uncertainty"
 PUBLIC = ("heatsketch", *(f"heatsketch.{room}" for room in ROOMS.split()))
