@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from heatsketch._tensors import is_tensor, plain
+
+_WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 
 
 def torch_for(name: str) -> Any:
@@ -68,7 +70,8 @@ def full_precision(device: Any) -> Iterator[None]:
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        with torch.autocast(torch.device(device).type, enabled=False):
+        kind = torch.device(device).type
+        with torch.autocast(kind, enabled=False) if kind in _WITH_AUTOCAST else nullcontext():
             yield
     finally:
         torch.set_float32_matmul_precision(before)

@@ -1,0 +1,72 @@
+"""Tensors on a device are not mixed with others: "meta", which has shapes alone, stands for one."""
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch._tensors import like
+from heatsketch.neighbors import torch_blocks
+from heatsketch.operators import torch_kernel
+from heatsketch.operators.torch_sparse import csr_tensor, scaled_tensor
+from heatsketch.spectral.block_iteration import _amplify, _rotate
+from heatsketch.spectral.chebyshev import add_multiples, recurrence
+from problems.clouds import cloud
+
+torch = pytest.importorskip("torch")
+
+N = 300
+X = cloud(N, 3)
+FAR = X + 1e7 * (np.arange(N) % 2)[:, None]  # differences are taken
+
+
+@pytest.fixture(autouse=True)
+def one_device(monkeypatch):
+    """Refuse each operation with tensors of two devices, but for copies from one to the other."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class OneDevice(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            given = [*args, *(kwargs or {}).values()]
+            given += [x for part in given if isinstance(part, list | tuple) for x in part]
+            tensors = [x for x in given if isinstance(x, torch.Tensor) and x.ndim]
+            if "copy" not in str(function):
+                assert len({tensor.device for tensor in tensors}) <= 1, function
+            return function(*args, **(kwargs or {}))
+
+    monkeypatch.setattr(torch_kernel, "DEVICE_TILE_SIDE", 128)
+    monkeypatch.setattr(torch_blocks, "_TILE_COLUMNS", 100)
+    with OneDevice():
+        yield
+
+
+def test_two_devices_are_seen():
+    with pytest.raises(AssertionError):
+        torch.ones(2, 2) @ torch.ones(2, 2, device="meta")
+
+
+@pytest.mark.parametrize("points", [X, X.astype(np.float32), FAR], ids=["f8", "f4", "far"])
+@pytest.mark.parametrize("epsilon", [1.0, np.full(N, 1.3)], ids=["one", "local"])
+def test_products_and_recurrences_stay_on_the_device(points, epsilon):
+    K = hs.TorchKernel(points, epsilon, device="meta")
+    A = hs.Deflated(hs.Scaled(hs.Affine(K, 0.5, 0.5), np.ones(N)), np.ones(N) / np.sqrt(N))
+    block = A.asarray(np.ones((N, 4)))
+    assert (block.device.type, block.dtype) == ("meta", getattr(torch, K.dtype.name))
+    projected = A.project(block)
+    terms = list(recurrence(A, projected, 1.0, 0.1, 4))
+    add_multiples([(0.5 * projected, np.array([0.1, 0.2]))], terms[:2])
+    _rotate(block, np.eye(4))
+    filtered = _amplify(A, projected, A @ projected, (0.0, 0.3, 1.0), 4)
+    assert filtered.device.type == like(np.ones(4), block).device.type == "meta"
+
+
+def test_stored_matrices_stay_on_the_device():
+    dense = hs.TorchDense(np.eye(N), (0.0, 1.0), device="meta")
+    assert (dense @ dense.asarray(np.ones((N, 2)))).device.type == "meta"
+    assert scaled_tensor(dense.matrix, np.ones(N), np.ones(N)).device.type == "meta"
+    assert csr_tensor(np.eye(N), "meta").device.type == "meta"
+
+
+def test_the_search_stays_on_the_device():
+    blocks = torch_blocks.TorchBlocks(X.astype(np.float32), (X**2).sum(axis=1), "meta")
+    at, largest = blocks._smallest_of(torch.ones(10, 3, device="meta"), 5)
+    assert at.device.type == largest.device.type == "meta"
