@@ -67,6 +67,13 @@ def plain(values: Any) -> Array:
     return values if shared else values.copy()
 
 
+def returned_for(Y: Any, X: Any) -> Any:
+    """Return Y as a tensor if X is one, on its device and, if it holds floats, in its precision."""
+    if not is_tensor(X) or is_tensor(Y):
+        return Y
+    return like(Y, X if X.is_floating_point() else X[:0].double())
+
+
 def in_kind_of(Y: Any, X: Any) -> Any:
     """Return Y as a NumPy array unless X is a tensor."""
     return Y if is_tensor(X) else on_host(Y)

@@ -106,3 +106,6 @@ def test_gradients_are_left_behind_and_other_methods_take_tensors():
         assert isinstance(Y, torch.Tensor)
         assert not Y.requires_grad
     assert hs.ksum(given).epsilon == hs.ksum(X).epsilon
+    K = hs.gaussian_affinity(given.float(), 3.0)
+    assert (K.dtype, K.requires_grad) == (torch.float32, False)
+    np.testing.assert_allclose(K, hs.gaussian_affinity(X, 3.0), atol=1e-6)

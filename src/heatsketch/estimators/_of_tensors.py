@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from heatsketch._tensors import is_tensor, like
+from heatsketch._tensors import returned_for
 from heatsketch.operators.properties import on_device
 
 
@@ -35,9 +35,6 @@ def returned(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def mapped(self: Any, X: Any, *args: Any, **given: Any) -> Any:
-        Y = method(self, X, *args, **given)
-        if not is_tensor(X) or is_tensor(Y):
-            return Y
-        return like(Y, X if X.is_floating_point() else X[:0].double())
+        return returned_for(method(self, X, *args, **given), X)
 
     return mapped

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points, logger, name_rows
+from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points, warn_of_far_points
 from heatsketch.graphs.neighborhoods import Neighborhoods, feasible_neighbors, neighborhood_graph
@@ -62,7 +63,7 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
 
     Parameters
     ----------
-    X : array or CSR matrix (n, d)
+    X : array, CSR matrix or tensor (n, d)
     epsilon : float > 0 or "ksum", "median", "nearest", default "ksum"
         In squared data units.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
@@ -71,7 +72,8 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     Returns
     -------
     array (n, n), float64
-        Exactly symmetric, with ones on the diagonal.
+        Exactly symmetric, with ones on the diagonal. Of a tensor a tensor like it, computed on the
+        processor.
 
     Raises
     ------
@@ -91,8 +93,10 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     array([[1.    , 0.3679],
            [0.3679, 1.    ]])
     """
-    X = in_metric(check_points(X), metric)
-    return _stored(Kernel(X, resolve_epsilon(X, epsilon), np.dtype(np.float64)))
+    points = in_metric(check_points(X), metric)
+    kernel = Kernel(points, resolve_epsilon(points, epsilon), np.dtype(np.float64))
+    K: Array = returned_for(_stored(kernel), X)
+    return K
 
 
 def resolve_epsilon(X: Any, epsilon: float | str) -> float:
