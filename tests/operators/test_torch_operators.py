@@ -79,6 +79,22 @@ def test_gradients_are_left_behind():
         assert not (B @ V).requires_grad
 
 
+def test_operators_of_the_host_take_tensors_and_give_arrays():
+    V = torch.ones(N, 2, dtype=torch.float64, requires_grad=True)
+    found = hs.Dense(A) @ V
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, A @ np.ones((N, 2)), rtol=1e-13)
+
+
+@every_operator
+def test_distances_are_those_of_the_matrix(make):
+    expected = hs.diffusion_distance(A, time=8)
+    np.testing.assert_allclose(hs.diffusion_distance(make(), time=8), expected, rtol=1e-8)
+    found = hs.distortion(hs.sketch(make(), hs.Power(8), 16, rng=0), expected)
+    own = hs.distortion(hs.sketch(A, hs.Power(8), 16, rng=0), expected)
+    assert found.log_L == pytest.approx(own.log_L, rel=1e-8)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_short_floats_are_computed_in_single_precision(dtype):
     eye = torch.eye(4, dtype=dtype)

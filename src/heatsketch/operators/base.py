@@ -66,7 +66,7 @@ class Operator(Protocol):
 
 def check_block(X: Array, n: int, dtype: np.dtype) -> Array:
     """Return X as a block (n, k) of the given precision, or raise."""
-    X = np.asarray(X, dtype=dtype)
+    X = np.asarray(on_host(X), dtype=dtype)
     if X.ndim not in (1, 2) or X.shape[0] != n:
         raise ValueError(
             f"The block has shape {X.shape} but the operator has {n} points; pass ({n}, k)."
