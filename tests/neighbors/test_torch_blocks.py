@@ -88,6 +88,11 @@ def test_no_more_than_a_block_of_distances_is_made(monkeypatch):
     assert watch.most <= 2**14 < 600**2
 
 
+def test_a_device_without_float64_is_refused():
+    with pytest.raises(ValueError, match="mps.*no float64"):
+        NeighborIndex(cloud(50, 3), device="mps").of_points(2)
+
+
 def test_an_index_keeps_its_device_for_its_frame_and_its_distinct_points():
     points = np.repeat(cloud(50, 3), 2, axis=0)
     found = NeighborIndex(torch.from_numpy(points), device="cpu")

@@ -65,8 +65,11 @@ class Blocks:
             distances[rows], indices[rows] = self._sorted(x, rows, chosen, k)
             proved[rows] |= (distances[rows, -1] < np.sqrt(beyond)) & (norms[rows] < _LARGEST)
 
-        stage = None if self._device else Stage("nearest neighbours", m, "points")
-        for_each_tile(work, m, max(16, _TILE_ENTRIES // n), stage)
+        if self._device is not None:  # which has said how far it was
+            for_each_tile(work, m)
+        else:
+            stage = Stage("nearest neighbours", m, "points")
+            for_each_tile(work, m, max(16, _TILE_ENTRIES // n), stage)
         return Candidates(distances, indices, np.flatnonzero(~proved))
 
     def nearest_in_double(self, x: Array, k: int) -> tuple[Array, Array]:

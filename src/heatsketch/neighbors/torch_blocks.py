@@ -10,7 +10,7 @@ from heatsketch._array import row_tiles
 from heatsketch._progress import Stage
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array
-from heatsketch.operators.torch_tensors import as_tensor, full_precision, torch_for
+from heatsketch.operators.torch_tensors import as_tensor, chosen_device, full_precision, torch_for
 
 TILE_ENTRIES = 2**26  # of a block of distances: 256 MB in float32
 _TILE_COLUMNS = 2**16
@@ -28,9 +28,9 @@ class TorchBlocks:
 
     def __init__(self, points: Array, bounds: Array, device: Any) -> None:
         torch_for("NeighborIndex(device=...)")
-        self._dtype, self._device = points.dtype, device
-        self._points = as_tensor(points, points.dtype, device)
-        self._bounds = as_tensor(bounds, points.dtype, device)
+        self._dtype, self._device = points.dtype, chosen_device(device)
+        self._points = as_tensor(points, points.dtype, self._device)
+        self._bounds = as_tensor(bounds, points.dtype, self._device)
 
     def smallest(self, x: Array, count: int) -> tuple[Array, Array]:
         """Return the points with the smallest w |y|² - 2xy for each row of x, and the largest kept.
