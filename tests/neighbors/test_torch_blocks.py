@@ -89,7 +89,7 @@ def test_no_more_than_a_block_of_distances_is_made(monkeypatch):
 
 
 def test_a_device_without_float64_is_refused():
-    with pytest.raises(ValueError, match="mps.*no float64"):
+    with pytest.raises(ValueError, match=r"mps.*no float64"):
         NeighborIndex(cloud(50, 3), device="mps").of_points(2)
 
 
