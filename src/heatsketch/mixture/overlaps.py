@@ -6,6 +6,7 @@ components. Weights are responsibilities, of which few matter; negligible ones a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from heatsketch.operators.kernel import squared_distances, squared_norms
 _NEGLIGIBLE_WEIGHT = 2.0**-100
 _COMPILED_GAUSSIANS = 4096  # for each point, from which on compiled loops are worth loading numba
 _CACHED_ROWS = 64  # whose exponents stay in the cache until they are summed
-_LOG2_E = float(np.log2(np.e))
+_LOG2_E = math.log2(math.e)
 _GRAM_SQUARED_LENGTH = 4096.0  # up to here the Gram form keeps 12 digits of the exponent
 _CANCELLING_EXPONENT = 30.0  # differences of larger exponentials do not cancel
 

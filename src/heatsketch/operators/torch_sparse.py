@@ -34,8 +34,29 @@ from heatsketch.operators.torch_tensors import (
 )
 
 
+class _Stored:
+    """Abstract base of operators that store a matrix on a device."""
+
+    matrix: Any
+    device: Any
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of products."""
+        return floating(self.matrix.dtype)
+
+    def asarray(self, X: Any) -> Any:
+        """Return X as a tensor (n, k) of this precision on the device."""
+        return tensor_block(X, self.n, self.dtype, self.device)
+
+
 @dataclass(frozen=True, eq=False)
-class TorchDense:
+class TorchDense(_Stored):
     """A stored symmetric matrix (n, n) on a device of torch, float32 or float64.
 
     Cost of a product: 2 n² k operations, in full precision (no TensorFloat-32). A NumPy block is
@@ -79,20 +100,6 @@ class TorchDense:
         if self.spectrum is None:
             _set_interval(self, self.matrix.abs().sum(dim=1))
 
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return int(self.matrix.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of products."""
-        return floating(self.matrix.dtype)
-
-    def asarray(self, X: Any) -> Any:
-        """Return X as a tensor (n, k) of this precision on the device."""
-        return tensor_block(X, self.n, self.dtype, self.device)
-
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) -> (n, k)."""
         with full_precision(self.device):
@@ -105,7 +112,7 @@ class TorchDense:
 
 
 @dataclass(frozen=True, eq=False)
-class TorchSparse:
+class TorchSparse(_Stored):
     """A stored symmetric sparse matrix (n, n) on a device of torch, in CSR form.
 
     Cost of a product: 2 nnz k operations, by the sparse products of the device. A NumPy block is
@@ -154,20 +161,6 @@ class TorchSparse:
         if self.spectrum is None:
             sizes = _with_values(matrix, matrix.values().abs())
             _set_interval(self, sizes @ matrix.values().new_ones(self.n))
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return int(self.matrix.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of products."""
-        return floating(self.matrix.dtype)
-
-    def asarray(self, X: Any) -> Any:
-        """Return X as a tensor (n, k) of this precision on the device."""
-        return tensor_block(X, self.n, self.dtype, self.device)
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) -> (n, k)."""
