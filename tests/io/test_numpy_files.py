@@ -39,7 +39,8 @@ def test_npy_becomes_native_floats(tmp_path, dtype, want):
 def test_npy_is_mapped_not_loaded(tmp_path):
     np.save(tmp_path / "t.npy", np.eye(3))
     values = io.read_table(tmp_path / "t.npy").values
-    assert isinstance(values, np.memmap)
+    assert isinstance(values.base, np.memmap)
+    assert type(values) is np.ndarray  # of which estimators take no sample
     assert not values.flags.writeable
 
 

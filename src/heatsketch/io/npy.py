@@ -20,7 +20,8 @@ KEEPS_METADATA = False
 def read(path: Path, how: Reading) -> Table:
     """Read the points; the file has no names, ids or labels."""
     refuse_key(how.key, path)
-    values = as_float(_mapped(path), str(path))
+    # As a plain array, which estimators fit whole: of a map they may take a sample.
+    values = np.asarray(as_float(_mapped(path), str(path)))
     return Table(values, default_names(values), {}, None, str(path))
 
 
