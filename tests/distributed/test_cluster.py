@@ -292,6 +292,12 @@ def test_runs_are_of_neighbours():
     assert list(mapping.runs([0, 1, 2, 3, 5, 8, 9], 3)) == [(0, 3), (3, 4), (5, 6), (8, 10)]
 
 
+def test_local_workers_keep_freed_memory_for_the_next_block(client):
+    for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
+        kept = client.run(os.environ.get, name).values()
+        assert all(int(size) >= 2**25 for size in kept)  # Dask's own is 2**16
+
+
 def test_workers_take_one_thread_and_listen_on_this_machine_alone(client, source, tmp_path):
     def look(own, number):
         from threadpoolctl import threadpool_info

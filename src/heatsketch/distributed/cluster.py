@@ -14,6 +14,11 @@ LOCAL = "local:"
 _WAIT = 30  # seconds for the first worker at an address
 _LEAST_MEMORY = 1e9  # of a worker
 
+# Dask's workers return freed memory at once, and each block then waits for new pages: twice the
+# CPU seconds. These bytes are kept for the next block (variables of the C library).
+_KEPT = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**25}
+_BEFORE_START = "distributed.nanny.pre-spawn-environ"
+
 
 @contextmanager
 def connect(cluster: Any) -> Iterator[Any]:
@@ -68,17 +73,19 @@ def _distributed() -> Any:
 
 @contextmanager
 def _local(distributed: Any, count: int) -> Iterator[Any]:
+    config = importlib.import_module("dask").config
     try:
-        cluster = distributed.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # a port that no other has
-            memory_limit=max(limit_of(None) / count, _LEAST_MEMORY),
-            silence_logs=logging.ERROR,
-        )
+        with config.set({f"{_BEFORE_START}.{name}": size for name, size in _KEPT.items()}):
+            cluster = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # a port that no other has
+                memory_limit=max(limit_of(None) / count, _LEAST_MEMORY),
+                silence_logs=logging.ERROR,
+            )
     except RuntimeError as error:
         raise RuntimeError(
             f"{count} processes could not be started ({error}); if a script calls this, put the "
