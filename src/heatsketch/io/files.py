@@ -134,15 +134,16 @@ def need(module: str, path: Path) -> Any:
 
 
 @contextmanager
-def blame(path: Path, *errors: type[Exception]) -> Iterator[None]:
-    """Turn errors of a decoder on a damaged file into one line that names the file."""
+def blame(path: Path, *errors: type[Exception], do: str = "") -> Iterator[None]:
+    """Turn errors of a decoder on a damaged file into one line: file, reason, what to do."""
     try:
         yield
     except errors as error:
         if type(error) is ValueError and str(path) in str(error):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{path} cannot be read: {reason}") from error
+        says = f"{reason.rstrip('.')}; {do}." if do else reason
+        raise ValueError(f"{path} cannot be read: {says}") from error
 
 
 def listed(names: Iterable[Any], limit: int = 20) -> str:

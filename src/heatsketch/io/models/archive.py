@@ -24,6 +24,7 @@ _HEADER, _DIGEST = "header.json", "header.sha256"
 _MAX_HEADER_BYTES = 2**24
 _MAX_DEFLATED_BYTES = 2**28  # of an array, so that no archive unpacks to much more than it takes
 _ZEROS = 0.45  # share of zeros from which deflating an array is worth the time
+_WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
 KINDS = "biufUS"  # of numbers and text: nothing that only pickle can read
 
 Header = dict[str, Any]
@@ -56,7 +57,8 @@ def opened(path: str | Path) -> Iterator[tuple[Header, Callable[[Any], Array]]]:
     """
     path = Path(path)
     errors = (*DAMAGE, ValueError, IndexError, AttributeError, ArithmeticError)
-    with path.open("rb") as stream, blame(path, *errors), zipfile.ZipFile(stream) as archive:
+    blamed = blame(path, *errors, do=_WHAT_TO_DO)
+    with path.open("rb") as stream, blamed, zipfile.ZipFile(stream) as archive:
         check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
         header = _read_header(archive, path)
         if header["format"] == FIRST_FORMAT:
