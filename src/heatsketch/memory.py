@@ -9,10 +9,9 @@ from scipy import sparse
 from heatsketch._budget import GB, available, in_words, limit_of, memory_budget, require
 from heatsketch._checks import check_choice, check_number
 from heatsketch.isometry.learn import MAX_ROWS
-from heatsketch.markov.affinities import TABLE_AFFINITIES
+from heatsketch.markov.affinities import AFFINITIES, TABLE_AFFINITIES
 from heatsketch.markov.affinity import STORED_POINTS
 from heatsketch.markov.coordinates import COLUMNS_AT_A_TIME, REMEMBERED_ENTRIES
-from heatsketch.markov.diffusion import AFFINITIES
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.mixture.pivoted import MAX_FIRST_CANDIDATES
 from heatsketch.operators.sparse import is_large

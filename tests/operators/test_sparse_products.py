@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch.operators import numbered
-from heatsketch.operators.base import inverse_permutation, take_rows
+from heatsketch.operators.order import inverse_permutation, take_rows
 from heatsketch.operators.sparse import (
     larger_of_both,
     multiply,

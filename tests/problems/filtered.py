@@ -7,7 +7,7 @@ import numpy as np
 
 import heatsketch as hs
 from heatsketch.spectral.apply import Block
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 
 
 def by_eigh(filters: Sequence[Filter], matrix: np.ndarray, X: np.ndarray) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ import heatsketch as hs
 from heatsketch.operators import Operator
 from heatsketch.spectral import apply as filters
 from heatsketch.spectral.apply import Block, apply
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 from problems.filtered import (
     SOME,
     by_eigh,

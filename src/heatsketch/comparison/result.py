@@ -114,7 +114,13 @@ class Comparison:
         )
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw a panel for each method; return the figure."""
+        """Draw a panel for each method; return the figure.
+
+        Raises
+        ------
+        ImportError, OSError
+            matplotlib is missing; the file cannot be written.
+        """
         notes = {row.method: _note(row) for row in self.rows}
         return panels(self.embeddings, self.labels, notes, path=path)
 

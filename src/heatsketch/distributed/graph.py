@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import connected_components
 from heatsketch._typing import Array
 from heatsketch.distributed.search import Found, partners
 from heatsketch.markov.affinity import KthDistances, NeighborRows, check_scales
-from heatsketch.operators.base import index_type
 from heatsketch.operators.components import NEGLIGIBLE
 from heatsketch.operators.dask_tiles import DaskTiles, Halo, blocks_of, held
+from heatsketch.operators.order import index_type
 
 
 class Graph(NamedTuple):

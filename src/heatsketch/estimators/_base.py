@@ -25,7 +25,8 @@ from heatsketch._tensors import on_device_of
 from heatsketch._typing import Array
 from heatsketch.estimators._blocks import check_mass, on_scale, warn_of_halves, with_root
 from heatsketch.estimators._facts import DiffusionFacts, times_of
-from heatsketch.markov.diffusion import AFFINITIES, NORMALIZATIONS, Diffusion
+from heatsketch.markov.affinities import AFFINITIES
+from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
 from heatsketch.markov.given import taken
 from heatsketch.markov.reweighted import reweighted, times_columns

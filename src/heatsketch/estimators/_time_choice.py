@@ -16,7 +16,7 @@ from heatsketch.isometry.pairs import dilations, random_pairs
 from heatsketch.isometry.problem import SPARE_DIMENSIONS, Basis, Problem
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.neighbors import pair_distances
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 
 CURVE_ROWS = 1_000
 SHARE_ERROR = 0.01  # of a share of the pairs of so many rows

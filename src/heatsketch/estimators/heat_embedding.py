@@ -25,7 +25,8 @@ from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.neighbors import in_metric
 from heatsketch.operators import Deflated
 from heatsketch.spectral.apply import Block
-from heatsketch.spectral.filters import Filter, make_filter
+from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
 SIDE_BY_SIDE = "components side by side"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import Affinity, dense_affinity, knn_affinity, radius_affinity
-from heatsketch.markov.extension import MixtureRows
+from heatsketch.markov.extension import MetricRows, MixtureRows
 from heatsketch.markov.table import bipartite_affinity, cosine_affinity
 from heatsketch.markov.variable import variable_affinity
 from heatsketch.mixture import MixtureKernel
@@ -15,6 +19,8 @@ from heatsketch.mixture.lowrank import affinity_factor
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators import LowRank
 from heatsketch.operators.properties import on_device
+from heatsketch.scales.bandwidth import RULES
+from heatsketch.scales.connecting_scale import advice
 
 TABLE_AFFINITIES = ("bipartite", "cosine")  # of rows of counts, without any distance
 AFFINITIES = ("knn", "dense", "radius", "variable", *TABLE_AFFINITIES)
@@ -23,6 +29,42 @@ AFFINITIES = ("knn", "dense", "radius", "variable", *TABLE_AFFINITIES)
 def has_distances(affinity: str) -> bool:
     """Say whether an affinity is one of distances between points."""
     return affinity not in TABLE_AFFINITIES
+
+
+def check_affinity(affinity: str, epsilon: float | str, n_neighbors: int) -> None:
+    """Raise unless these are parameters of an affinity of points."""
+    check_choice(affinity, "affinity", AFFINITIES)
+    check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+    if isinstance(epsilon, str):
+        check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
+
+
+def affinity_and_advice(
+    X: Any,
+    metric: str,
+    affinity: str,
+    epsilon: float | str,
+    n_neighbors: int,
+    neighbors: Any,
+    cut: float,
+    device: Any,
+) -> tuple[Affinity, Callable[[Array], str]]:
+    """Build the affinity of points in a metric, and what says how to connect its components."""
+    started = time.perf_counter()
+    built = affinity_of(X, affinity, epsilon, n_neighbors, neighbors, cut, device)
+    built.diagnostics["affinity_seconds"] = time.perf_counter() - started
+    built = replace(built, rows=MetricRows.of(built.rows, X, metric, n_neighbors))
+    return built, functools.partial(
+        advice,
+        X=X,
+        metric=metric,
+        affinity=affinity,
+        epsilon=built.epsilon,
+        n_neighbors=n_neighbors,
+        neighbors=neighbors,
+        cut=cut,
+        vertex=built.vertex,
+    )
 
 
 def affinity_of(

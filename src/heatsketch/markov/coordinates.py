@@ -16,7 +16,7 @@ from heatsketch.operators.base import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
 from heatsketch.spectral.chebyshev import spectrum_ends
 from heatsketch.spectral.dense import all_eigenpairs
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 
 _NEGLIGIBLE = 1e-2  # f of the last pair next to f of the first: 1e-4 of a squared distance
 _NEGLIGIBLE_WEIGHT = 1e-12  # of an eigenvector, relative to the largest

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,15 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import ROW_TILE, row_tiles
-from heatsketch._checks import check_choice, check_number, check_points, rows_from, warn_of_scales
+from heatsketch._checks import check_choice, check_points, warn_of_scales
 from heatsketch._tensors import device_of
 from heatsketch._typing import Array
-from heatsketch.markov import extension
-from heatsketch.markov.affinities import AFFINITIES, affinity_of, has_distances, mixture_affinity
+from heatsketch.markov import affinities, extension
 from heatsketch.markov.affinity import Affinity
 from heatsketch.markov.certificates import general_advice, graph_advice, warn_of_distances
-from heatsketch.markov.extension import Extension, GivenRows, MetricRows, ScaledRows
+from heatsketch.markov.extension import Extension, GivenRows, ScaledRows
 from heatsketch.markov.given import as_affinity
 from heatsketch.markov.normalized import normalized
 from heatsketch.markov.rows import DiffusionRows
@@ -29,12 +25,10 @@ from heatsketch.operators import Deflated, Numbered, Operator, as_graph, numbere
 from heatsketch.operators.base import in_near_order, spread
 from heatsketch.operators.given_graph import graph as read_graph
 from heatsketch.operators.sparse import is_large, multiply
-from heatsketch.scales.bandwidth import RULES, WIDE_CUT
-from heatsketch.scales.connecting_scale import advice
+from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import make_filter
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
-_TILE_NEW_POINTS = 2**16  # whose sparse rows are computed at a time; dense rows take 128 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,32 +145,17 @@ class Diffusion:
         >>> np.allclose(d.operator @ np.sqrt(d.measure), np.sqrt(d.measure))
         True
         """
-        check_choice(affinity, "affinity", AFFINITIES)
+        affinities.check_affinity(affinity, epsilon, n_neighbors)
         check_choice(normalization, "normalization", NORMALIZATIONS)
-        check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-        if isinstance(epsilon, str):
-            check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
         device, X = device_of(X), in_metric(check_points(X), metric)
-        if has_distances(affinity):
+        if affinities.has_distances(affinity):
             warn_of_scales(X)
-        started = time.perf_counter()
-        built = affinity_of(X, affinity, epsilon, n_neighbors, neighbors, cut, device)
-        built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-        built = replace(built, rows=MetricRows.of(built.rows, X, metric, n_neighbors))
+        built, advise = affinities.affinity_and_advice(
+            X, metric, affinity, epsilon, n_neighbors, neighbors, cut, device
+        )
         # Small problems are computed in float64, and steps that wait: 1 - λ has few digits there.
         single = is_large(X.shape[0]) and affinity != "variable"
         dtype = X.dtype if single else np.dtype(np.float64)
-        advise = functools.partial(
-            advice,
-            X=X,
-            metric=metric,
-            affinity=affinity,
-            epsilon=built.epsilon,
-            n_neighbors=n_neighbors,
-            neighbors=neighbors,
-            cut=cut,
-            vertex=built.vertex,
-        )
         return cls._normalized(
             built, X.shape[1], normalization, alpha, tol, max_iter, dtype, advise
         )
@@ -205,6 +184,11 @@ class Diffusion:
         advise : callable, optional
             Labels of the components (n,) -> a sentence for the warning that says what would connect
             them, from callers who know how K was computed.
+
+        Raises
+        ------
+        ValueError, TypeError, CertificateError
+            K is not symmetric and non-negative; a parameter out of range; as `from_points`.
 
         Examples
         --------
@@ -246,6 +230,11 @@ class Diffusion:
             where it is.
         normalization, alpha, tol, max_iter
             As in `from_points`, but alpha is 0.
+
+        Raises
+        ------
+        ValueError, TypeError, CertificateError
+            As `heatsketch.graph`, and as `from_affinity` of its matrix.
 
         Examples
         --------
@@ -304,7 +293,7 @@ class Diffusion:
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
         X = check_points(X)
-        built = mixture_affinity(X, kernel, rank_tol)
+        built = affinities.mixture_affinity(X, kernel, rank_tol)
         return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
 
     @classmethod
@@ -358,6 +347,11 @@ class Diffusion:
             New points, of which the rows are wanted; by default the points of the data.
         filter : "power" or "heat", default "power"
 
+        Raises
+        ------
+        ValueError, TypeError
+            A time out of range; new points of another form, or for which there is no rule.
+
         Examples
         --------
         >>> import numpy as np, heatsketch as hs
@@ -378,18 +372,24 @@ class Diffusion:
         return DiffusionRows(A, g, weight, first, self.vertex if X is None else None)
 
     def smooth(self, H: Array) -> Array:
-        """Apply the rows that `extend` returns for the data to H (n, k): one more step of A."""
+        """Apply the rows that `extend` returns for the data to H (n, k): one more step of A.
+
+        Raises
+        ------
+        ValueError
+            H has not one row for each vertex.
+        """
         return self.operator @ H if self.one_sided is None else multiply(self.one_sided, H)
 
     def smooth_new(self, X: Any, H: Array) -> Array:
-        """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k)."""
-        extend = extension.rule_of(self.extend)
-        tile = _TILE_NEW_POINTS if extend.is_sparse else max(1, min(ROW_TILE, 2**24 // self.n))
-        Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
-        for tiled in row_tiles(X.shape[0], tile):
-            with rows_from(tiled.start):
-                Y[tiled] = multiply(extend(X[tiled], H.dtype), H)
-        return Y
+        """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k).
+
+        Raises
+        ------
+        ValueError
+            New points for which there is no rule; H has not one row for each vertex.
+        """
+        return extension.multiply_rows(extension.rule_of(self.extend), X, H)
 
 
 @numbered.register

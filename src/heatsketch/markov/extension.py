@@ -10,7 +10,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_points, name_rows
+from heatsketch._array import ROW_TILE, row_tiles
+from heatsketch._checks import check_points, name_rows, rows_from
 from heatsketch._typing import Array
 from heatsketch.markov.normalization import Scaling
 from heatsketch.markov.novelty import LeftOut, NearNovelty
@@ -19,7 +20,10 @@ from heatsketch.neighbors import in_metric
 from heatsketch.operators import Operator
 from heatsketch.operators.base import first_inputs
 from heatsketch.operators.properties import diagonal
+from heatsketch.operators.sparse import multiply
 
+_SPARSE_TILE = 2**16  # new points whose sparse rows are computed at a time
+_DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
 
 
@@ -60,6 +64,16 @@ def rule_of(extend: Extension | None) -> Extension:
             "This diffusion has no rule for new points; build it from points or an affinity."
         )
     return extend
+
+
+def multiply_rows(extend: Extension, X: Any, H: Array) -> Array:
+    """Apply the rows of new points (m, width) to H (n, k), in tiles: (m, k)."""
+    tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // H.shape[0]))
+    Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
+    for rows in row_tiles(X.shape[0], _SPARSE_TILE if extend.is_sparse else tile):
+        with rows_from(rows.start):
+            Y[rows] = multiply(extend(X[rows], H.dtype), H)
+    return Y
 
 
 @dataclass(frozen=True, eq=False)

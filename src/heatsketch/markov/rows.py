@@ -16,7 +16,7 @@ from heatsketch.operators.sparse import multiply
 from heatsketch.spectral.apply import Block, apply
 from heatsketch.spectral.chebyshev import spectrum_ends
 from heatsketch.spectral.eigenpairs import eigh
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 from heatsketch.spectral.found_once import kept
 
 Eigenpairs = tuple[Array, Array]  # values (r,) and vectors (n, r)

@@ -21,7 +21,8 @@ from heatsketch.operators import numbered
 from heatsketch.operators.base import Deflated, Operator, as_deflated
 from heatsketch.spectral.apply import Block
 from heatsketch.spectral.eigenpairs import leading_vector
-from heatsketch.spectral.filters import Filter, make_filter
+from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import make_filter
 
 Pairs = tuple[Any, Any]
 

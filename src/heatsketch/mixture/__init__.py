@@ -1,6 +1,7 @@
 """Diffusion from a Gaussian mixture in closed form.
 
-`parameters` checks a mixture, `components` prepares it once, `overlaps` has its inner products;
+`parameters` checks a mixture, `components` prepares it once, `given` is a mixture with both, and
+`overlaps` has its inner products;
 `densities`, `distances` and `gradients` are functions of the prepared components, `lowrank` makes
 the affinities of points a product of low rank, and `kernel` has the public class, `MixtureKernel`.
 `maps` is what all feature maps share, `series` has the maps by monomials and Hermite functions,

@@ -1,22 +1,20 @@
 """The measure-based Gaussian correlation (MGC) kernel of a Gaussian mixture, in closed form."""
 
-from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_number, check_points
+from heatsketch._checks import check_choice
 from heatsketch._typing import Array
 from heatsketch.mixture import densities, distances, gradients
-from heatsketch.mixture.components import Components
+from heatsketch.mixture.given import GivenMixture
 from heatsketch.mixture.lowrank import affinity_factor
-from heatsketch.mixture.parameters import checked_weights, dense_floats, full_covariances
 from heatsketch.operators import LowRank
 
 SCORES = ("density", "distance")
 
 
-class MixtureKernel:
+class MixtureKernel(GivenMixture):
     """The MGC kernel k_ε of a Gaussian mixture q, and all that follows from it in closed form.
 
     k_ε(x, y) = ∫ g(r; x, ε/2 I) g(r; y, ε/2 I) q(r) dr with q = Σ a_j g(·; θ_j, Σ_j): the joint
@@ -78,76 +76,15 @@ class MixtureKernel:
            [0.881]])
     """
 
-    def __init__(
-        self,
-        weights: Any,
-        means: Any,
-        covariances: Any,
-        epsilon: float,
-        *,
-        covariance_type: str | None = None,
-        time: int = 1,
-    ) -> None:
-        self.epsilon = check_number(epsilon, "epsilon", low=0, open_low=True)
-        self.time = check_number(time, "time", low=1, integer=True)
-        means = check_points(dense_floats(means, "means"), "means", min_rows=1)
-        weights = checked_weights(weights, len(means))
-        full = full_covariances(covariances, covariance_type, *means.shape)
-        kept = weights > 0
-        self.weights, self.means, self.covariances = weights[kept], means[kept], full[kept]
-        self.n_components, self.n_features = self.means.shape
-        if self.time > 1 and self.n_components > 1:
-            raise ValueError(
-                f"time={time} has a closed form for one component only, but the mixture has "
-                f"{self.n_components}; use MixtureDiffusion(time=...) for later times."
-            )
-        _ = self.components  # raises where densities are beyond float64
-
-    @cached_property
-    def components(self) -> Components:
-        """What all methods compute from."""
-        return Components.of(self.weights, self.means, self.covariances, self.epsilon, self.time)
-
-    @classmethod
-    def from_sklearn(cls, mixture: Any, epsilon: float, *, time: int = 1) -> Self:
-        """Take the mixture from a fitted `GaussianMixture` or `BayesianGaussianMixture`.
-
-        Examples
-        --------
-        >>> import heatsketch as hs, sklearn.mixture
-        >>> X, label = hs.datasets.digits()
-        >>> fitted = sklearn.mixture.GaussianMixture(3, random_state=0).fit(X[:, 18:20])
-        >>> hs.MixtureKernel.from_sklearn(fitted, epsilon=10.0)
-        MixtureKernel(n_components=3, n_features=2, epsilon=10)
-        """
-        missing = [n for n in ("weights_", "means_", "covariances_") if not hasattr(mixture, n)]
-        if missing:
-            raise ValueError(
-                f"{type(mixture).__name__} has no {missing[0]}; pass a fitted GaussianMixture or "
-                "BayesianGaussianMixture."
-            )
-        weights = np.asarray(mixture.weights_, dtype=float)
-        return cls(
-            weights / weights.sum(),  # those of the Bayesian one sum to 1 up to 1e-9
-            mixture.means_,
-            mixture.covariances_,
-            epsilon,
-            covariance_type=mixture.covariance_type,
-            time=time,
-        )
-
-    def __repr__(self) -> str:
-        """Return a short description without the arrays."""
-        later = f", time={self.time}" if self.time > 1 else ""
-        return (
-            f"MixtureKernel(n_components={self.n_components}, n_features={self.n_features}, "
-            f"epsilon={self.epsilon:g}{later})"
-        )
-
     def log_stationary(self, x: Any) -> Array:
         """Return log ν(x), (n,): also where ν itself underflows.
 
         *Diffusion representation*, (3.4).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
 
         Examples
         --------
@@ -162,6 +99,11 @@ class MixtureKernel:
 
         It integrates to 1, and ∫ ν(x) p(x, ·) dx = ν. *Diffusion representation*, (3.4).
 
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+
         Examples
         --------
         >>> import heatsketch as hs
@@ -173,6 +115,11 @@ class MixtureKernel:
     def responsibilities(self, x: Any) -> Array:
         """Return w_j(x) = a_j g(x; θ_j, S_j) / ν(x), (n, K); rows sum to 1.
 
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+
         Examples
         --------
         >>> import heatsketch as hs
@@ -183,12 +130,24 @@ class MixtureKernel:
         return densities.responsibilities(self.components, self.components.checked(x))
 
     def log_kernel(self, x: Any, z: Any) -> Array:
-        """Return log k_ε(x_i, z_j) for all pairs, (n, n')."""
+        """Return log k_ε(x_i, z_j) for all pairs, (n, n').
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+        """
         c = self.components
         return densities.log_kernel(c, c.checked(x), c.checked(z, "z"))
 
     def log_diagonal(self, x: Any) -> Array:
-        """Return log k_ε(x, x), (n,)."""
+        """Return log k_ε(x, x), (n,).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+        """
         return densities.log_diagonal(self.components, self.components.checked(x))
 
     def low_rank(self, x: Any, tol: float = 1e-10) -> LowRank:
@@ -225,6 +184,11 @@ class MixtureKernel:
 
         Symmetric and positive semidefinite. *Diffusion representation*, (2.5) and (3.3).
 
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+
         Examples
         --------
         >>> import heatsketch as hs
@@ -239,6 +203,11 @@ class MixtureKernel:
         Over z it integrates to 1, also for x where k_ε and ν underflow.
         *Diffusion representation*, (2.2).
 
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+
         Examples
         --------
         >>> import heatsketch as hs
@@ -250,7 +219,13 @@ class MixtureKernel:
         return densities.transition_density(c, c.checked(x), c.checked(z, "z"))
 
     def squared_norm(self, x: Any) -> Array:
-        """Return |p(x, ·)|² in L²(dr), (n,): W_xx / ν_x² of the paper."""
+        """Return |p(x, ·)|² in L²(dr), (n,): W_xx / ν_x² of the paper.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+        """
         return distances.squared_norm(self.components, self.components.checked(x))
 
     def squared_distance(self, x: Any, z: Any, *, pairwise: bool = True) -> Array:
@@ -266,6 +241,12 @@ class MixtureKernel:
         z : array (n', m)
         pairwise : bool, default True
             All pairs, (n, n'); False: row by row, (n,), where z has as many rows as x.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture; row by row, x
+            and z of different numbers of rows.
 
         Examples
         --------
@@ -333,6 +314,12 @@ class MixtureKernel:
         array (n, m)
             NaN in rows where x and z are so near that d² is below 1e-10 of the terms whose
             difference it is; at x = z the distance has no gradient.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture; a z of neither
+            one row nor as many as x, or one with kind="density".
 
         Examples
         --------

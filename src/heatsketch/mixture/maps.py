@@ -57,6 +57,13 @@ class FeatureMap(ABC):
         points : array (n, m), optional
             The data, from which the domain and the order of the coordinates follow. By default
             2,000 points drawn from the stationary density.
+
+        Raises
+        ------
+        ValueError, TypeError
+            No ε, or another one than that of the kernel; a tolerance that is not positive, or would
+            take more coordinates than `max_features`; points that are not a finite table (n, m) of
+            the features of the mixture.
         """
         self.kernel = _as_kernel(mixture, epsilon)
         tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
@@ -86,6 +93,11 @@ class FeatureMap(ABC):
 
         Each row depends on its point alone. The first coordinates have the largest share of the
         distances between the points of the fit.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
         """
         return self._by_tiles(self._map, self.kernel.components.checked(x))
 
@@ -97,6 +109,11 @@ class FeatureMap(ABC):
         """Return |p(x, ·) - its projection|, (n,), an error bound for each point.
 
         |d(x, z) - |y(x) - y(z)|| <= residual(x) + residual(z).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
         """
 
     def _order(self, x: Array) -> None:

@@ -66,7 +66,13 @@ class CholeskyMap(FeatureMap):
 
     @classmethod
     def from_arrays(cls, kernel: MixtureKernel, arrays: dict[str, Array], domain: str) -> Self:
-        """Restore a map from its kernel and the arrays that `arrays` returned."""
+        """Restore a map from its kernel and the arrays that `arrays` returned.
+
+        Raises
+        ------
+        KeyError
+            An array is missing.
+        """
         made = cls()
         made.kernel, made.domain = kernel, domain
         for name in _STORED_ARRAYS:
@@ -165,7 +171,13 @@ class CholeskyMap(FeatureMap):
         return self._projections(x)[:, 1:] * np.sqrt(self.kernel.components.density_unit)
 
     def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its projection|, (n,), from |p_x - p_o|² and the coordinates."""
+        """Return |p(x, ·) - its projection|, (n,), from |p_x - p_o|² and the coordinates.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+        """
         c = self.kernel.components
         found = self._by_tiles(self._projections, c.checked(x))
         left = found[:, 0] - np.square(found[:, 1:]).sum(axis=1)

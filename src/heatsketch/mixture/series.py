@@ -154,7 +154,13 @@ class SeriesMap(FeatureMap):
         return np.exp(self._log_scale) * np.einsum("rnk,nk->nr", f, p.weights)
 
     def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its projection|, (n,), from |p|² and the raw coordinates."""
+        """Return |p(x, ·) - its projection|, (n,), from |p|² and the raw coordinates.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture.
+        """
         x = self.kernel.components.checked(x)
         lengths = np.square(self._by_tiles(self._raw, x)).sum(axis=1)
         return np.sqrt(np.maximum(self.kernel.squared_norm(x) - lengths, 0.0))
@@ -234,7 +240,13 @@ class TaylorMap(SeriesMap):
         return paper_bounds(self.reach, order, self._log_norm + 2 * self._log_scale, nu_min)
 
     def paper_order(self, tolerance: float, nu_min: float | None = None) -> int:
-        """Return the l_max of the paper, (5.20)."""
+        """Return the l_max of the paper, (5.20).
+
+        Raises
+        ------
+        ValueError
+            No order that can be computed reaches the tolerance.
+        """
         return paper_order(self.reach, tolerance, self._log_norm + 2 * self._log_scale, nu_min)
 
 

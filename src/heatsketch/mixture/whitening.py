@@ -42,6 +42,11 @@ class Whitening:
         """Return that of points (n, m): at most 10 components, fewer where the others vanish.
 
         Raises ValueError if all points are equal. Cost: a truncated singular value decomposition.
+
+        Raises
+        ------
+        ValueError
+            All points are equal, or their differences are beyond float64.
         """
         n, m = X.shape
         centre = X.mean(axis=0)

@@ -19,8 +19,15 @@ from heatsketch._typing import Array, Points
 from heatsketch.neighbors.blocks import Blocks
 from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.metric import in_metric
-from heatsketch.neighbors.rows import DIFFERENCES_AT_A_TIME, distinct_rows, pair_distances
-from heatsketch.operators.kernel import squared_distances, squared_norms
+from heatsketch.neighbors.rows import (
+    DIFFERENCES_AT_A_TIME,
+    distances_within,
+    distinct_rows,
+    pair_distances,
+    pairs_within,
+    sort_by_distance,
+)
+from heatsketch.operators.kernel import squared_norms
 
 EXACT_POINTS = 16_384  # up to here, computing all distances is as fast as inverted lists
 _MAX_TREE_FEATURES = 8  # with more, a tree visits most of its points
@@ -142,7 +149,13 @@ class NeighborIndex:
         return self._in_own_frame(self.input_points)
 
     def of_points(self, k: int) -> Neighbors:
-        """Return the k nearest points of every point of the index, including itself: (n, k)."""
+        """Return the k nearest points of every point of the index, including itself: (n, k).
+
+        Raises
+        ------
+        ValueError
+            k is more than the number of points.
+        """
         if k > self._n_kept:
             return self._search_points(k)
         if self._kept is None:
@@ -153,6 +166,12 @@ class NeighborIndex:
         """Return the k nearest points of each row of x (m, d).
 
         `any_tie`: take any of equally distant points, which is faster where many points coincide.
+
+        Raises
+        ------
+        ValueError
+            k is more than the number of points; points of another number of features, or that the
+            metric has no direction for.
         """
         self._check_count(k)
         x = in_metric(on_host(x), self.metric)
@@ -165,6 +184,11 @@ class NeighborIndex:
         """Return the index of the same points with distances in a frame; the last one is kept.
 
         Its points, and those of its queries, are as `in_metric` returns them.
+
+        Raises
+        ------
+        ValueError
+            The points, which are not copied, have changed since the first use.
         """
         self._check_unchanged()
         if self._framed is None or not frame.equals(self._framed._frame):
@@ -217,7 +241,7 @@ class NeighborIndex:
     ) -> Neighbors:
         """Return the k nearest points of rows x (m, d) in the frame, visited in an order."""
         n_searched = min(k + 1, self.n)  # one more, to see whether the last is a tie
-        distances, indices = self._sort_by_distance(*self._nearest(x, n_searched, order))
+        distances, indices = sort_by_distance(*self._nearest(x, n_searched, order))
         tied = np.flatnonzero(distances[:, -1] <= distances[:, k - 1] * (1 + _TIE_TOLERANCE))
         any_tie = any_tie or self._is_large_on_device
         if n_searched > k and len(tied) and not any_tie:
@@ -235,7 +259,13 @@ class NeighborIndex:
         return self._within(self.points, radius)
 
     def within(self, x: Points, radius: float) -> sparse.csr_matrix:
-        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
+        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
+
+        Raises
+        ------
+        ValueError
+            Points of another number of features, or that the metric has no direction for.
+        """
         return self._within(self._in_own_frame(in_metric(x, self.metric)), radius)
 
     def _within(self, x: Points, radius: float) -> sparse.csr_matrix:
@@ -248,14 +278,7 @@ class NeighborIndex:
             found[imprecise] = self._ball_tree.radius_neighbors(
                 x[imprecise], larger, return_distance=False
             )
-        counts = [len(indices) for indices in found]
-        columns = np.concatenate([*found, np.empty(0, dtype=np.int64)]).astype(np.int64)
-        rows = np.repeat(np.arange(len(counts)), counts)
-        distances = pair_distances(x, self.points, rows, columns)
-        kept = distances <= radius
-        return sparse.csr_matrix(
-            (distances[kept], (rows[kept], columns[kept])), shape=(x.shape[0], self.n)
-        )
+        return distances_within(x, self.points, found, radius)
 
     def _in_own_frame(self, x: Points) -> Points:
         if self._frame is not None:
@@ -338,14 +361,6 @@ class NeighborIndex:
         for_each_tile(work, len(x), _TREE_TILE_ROWS, stage)
         return distances, indices
 
-    def _sort_by_distance(self, distances: Array, indices: Array) -> tuple[Array, Array]:
-        """Sort by distance, and by index where distances are equal."""
-        rows = np.flatnonzero((distances[:, 1:] <= distances[:, :-1]).any(axis=1))
-        order = np.lexsort((indices[rows], distances[rows]), axis=1)
-        for values in (distances, indices):
-            values[rows] = np.take_along_axis(values[rows], order, axis=1)
-        return distances, indices
-
     def _break_ties(self, x: Points, tied: Array, found: Neighbors) -> None:
         """Of equally distant points take those of lowest index, whichever the search found."""
         k = found.distances.shape[1]
@@ -369,13 +384,7 @@ class NeighborIndex:
             return i, np.concatenate(found).astype(np.int64)
         rounding = 16 * np.finfo(float).eps * (squared_norms(x) + self._largest_square)
         bounds = (radii * (1 + _TIE_TOLERANCE)) ** 2 + rounding
-        pairs = []
-        for tile in row_tiles(x.shape[0], max(1, DIFFERENCES_AT_A_TIME // self.n)):
-            squares = squared_distances(x[tile], self.points, direct=False)
-            i, j = np.nonzero(squares <= bounds[tile, None])
-            pairs.append((i + tile.start, j))
-        i, j = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        return i, j
+        return pairs_within(x, self.points, bounds)
 
     def _distances(self, x: Points, indices: Array) -> Array:
         rows = np.repeat(np.arange(x.shape[0]), indices.shape[1])

@@ -25,8 +25,8 @@ from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.centroids import near_most, squares_less_own, train_centroids
 from heatsketch.neighbors.found import Recall
-from heatsketch.operators.base import index_type
 from heatsketch.operators.kernel import squared_norms
+from heatsketch.operators.order import index_type
 
 _POINTS_PER_CELL = 200  # on average
 _TRAINING_PER_CENTROID = 32  # points

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from heatsketch._array import for_each_tile
 from heatsketch._blocks import for_each_tile_of, sum_over_tiles
 from heatsketch._tensors import in_kind_of, is_tensor, namespace, on_host
 from heatsketch._typing import Array
+from heatsketch.operators.order import take_rows
 from heatsketch.operators.properties import (
     accuracy,
     component_labels,
@@ -90,7 +90,13 @@ class Wrapper:
         return self.A.dtype
 
     def asarray(self, X: Array) -> Array:
-        """Bring a NumPy block (n, k) to the backend of A."""
+        """Bring a NumPy block (n, k) to the backend of A.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return self.A.asarray(X)
 
 
@@ -217,14 +223,26 @@ class Deflated(Wrapper):
         return min(low, 0.0), max(high, 0.0)
 
     def project(self, X: Array) -> Array:
-        """Return (I - VVᵀ) X; X itself where nothing is deflated."""
+        """Return (I - VVᵀ) X; X itself where nothing is deflated.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         block = self.asarray(X)
         if self.V.shape[1]:
             block = self._project(block, _empty_like(block))
         return in_kind_of(block, X)
 
     def project_in_place(self, X: Array) -> Array:
-        """Set a block of this precision to (I - VVᵀ) X, and return it."""
+        """Set a block of this precision to (I - VVᵀ) X, and return it.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return self._project(X, X) if self.V.shape[1] else X
 
     def __matmul__(self, X: Array) -> Array:
@@ -232,11 +250,23 @@ class Deflated(Wrapper):
         return self.multiply_projected(self.project(X))
 
     def multiply_projected(self, X: Array) -> Array:
-        """Multiply a block that is orthogonal to V already, as products by this operator are."""
+        """Multiply a block that is orthogonal to V already, as products by this operator are.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return self.project_in_place(self.A @ X)
 
     def without(self, V: Array) -> Deflated:
-        """Take further directions V (n, r), orthogonal to those deflated already, out of A."""
+        """Take further directions V (n, r), orthogonal to those deflated already, out of A.
+
+        Raises
+        ------
+        ValueError
+            Directions of another number of points, or that are not orthonormal.
+        """
         return Deflated(self.A, np.hstack([self.V, on_host(V)]))
 
     def _project(self, X: Array, out: Array) -> Array:
@@ -364,28 +394,3 @@ def spread(values: Array, vertex: Array | None) -> Array:
 def first_inputs(vertex: Array | None) -> Array | None:
     """Return the first input point at each vertex, (n,); None where they have the same numbers."""
     return None if vertex is None else np.unique(vertex, return_index=True)[1]
-
-
-def inverse_permutation(order: Array) -> Array:
-    """Return p with p[order[i]] = i, (n,), 32-bit if it fits."""
-    inverse = np.empty(len(order), index_type(len(order)))
-    inverse[order] = np.arange(len(order))
-    return inverse
-
-
-def index_type(n: int) -> type[np.signedinteger]:
-    """Return the smallest type in use that numbers n points."""
-    return np.int32 if n < 2**31 else np.int64
-
-
-def take_rows(X: Array, order: Array) -> Array:
-    """Return X[order], on all cores."""
-    if is_tensor(X):
-        return X[order]
-    Y = np.empty((len(order), *X.shape[1:]), X.dtype)
-
-    def work(rows: slice) -> None:
-        Y[rows] = X[order[rows]]
-
-    for_each_tile(work, len(order), _TILE)
-    return Y

@@ -60,7 +60,13 @@ class Dense:
         return self.matrix.dtype
 
     def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision."""
+        """Return X as a NumPy block (n, k) of this precision.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return check_block(X, self.n, self.dtype)
 
     def __matmul__(self, X: Array) -> Array:

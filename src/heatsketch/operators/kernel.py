@@ -193,15 +193,26 @@ class Kernel:
         return (0.0 if np.ndim(self.epsilon) == 0 else -float(self.n)), float(self.n)
 
     def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision."""
+        """Return X as a NumPy block (n, k) of this precision.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return check_block(X, self.n, self.dtype)
 
     def rows(self, X: Array, scales: Array | None = None) -> Array:
         """Return K(x, x_j) for points x in data units, (m, n).
 
         `scales` (m,) are the local scales of the new points, where the kernel has any.
+
+        Raises
+        ------
+        ValueError
+            Points that are not a table (m, d) of the features of the kernel.
         """
-        x = self._frame(X)
+        x = self._in_frame(X)
         if scales is None:
             s = np.full(x.shape[0], self.scaled_scales[0])
         else:
@@ -213,8 +224,23 @@ class Kernel:
         return self._block(self.scaled_points[rows], self.scaled_scales[rows], slice(0, self.n))
 
     def nearest(self, X: Array) -> Array:
-        """Return the index of the point nearest to each row of X, in data units, (m,)."""
-        return squared_distances(self._frame(X), self.scaled_points, direct=False).argmin(axis=1)
+        """Return the index of the point nearest to each row of X, in data units, (m,).
+
+        Raises
+        ------
+        ValueError
+            Points that are not a table (m, d) of the features of the kernel.
+        """
+        return squared_distances(self._in_frame(X), self.scaled_points, direct=False).argmin(axis=1)
+
+    def _in_frame(self, X: Points) -> Points:
+        n_features = self.scaled_points.shape[1]
+        if X.ndim != 2 or X.shape[1] != n_features:
+            raise ValueError(
+                f"The points have shape {X.shape} but those of the kernel have {n_features} "
+                f"features; pass (m, {n_features})."
+            )
+        return self._frame(X)
 
     def _block(self, x: Points, s: Array, columns: slice) -> Array:
         y, s_y = self.scaled_points[columns], self.scaled_scales[columns]

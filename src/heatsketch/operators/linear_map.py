@@ -67,7 +67,13 @@ class LinearMap:
         return np.dtype(np.float32 if single else np.float64)
 
     def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision."""
+        """Return X as a NumPy block (n, k) of this precision.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return check_block(X, self.n, self.dtype)
 
     def __matmul__(self, X: Array) -> Array:

@@ -17,10 +17,10 @@ from heatsketch.operators.base import (
     Scaled,
     check_block,
     in_near_order,
-    inverse_permutation,
     scaled,
 )
 from heatsketch.operators.components import components_of_matrix
+from heatsketch.operators.order import inverse_permutation
 from heatsketch.operators.properties import component_labels, scaled_graph, stored_matrix
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
@@ -84,7 +84,13 @@ class Sparse:
         return self.matrix.dtype
 
     def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision."""
+        """Return X as a NumPy block (n, k) of this precision.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return check_block(X, self.n, self.dtype)
 
     def __matmul__(self, X: Array) -> Array:

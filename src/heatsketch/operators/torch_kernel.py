@@ -106,7 +106,13 @@ class TorchKernel:
         return self.kernel.exponent_error
 
     def asarray(self, X: Any) -> Any:
-        """Return X as a tensor (n, k) of this precision on the device."""
+        """Return X as a tensor (n, k) of this precision on the device.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return tensor_block(X, self.n, self.dtype, self.device)
 
     def __matmul__(self, X: Any) -> Any:

@@ -14,9 +14,10 @@ from scipy import sparse
 
 from heatsketch._tensors import in_kind_of, is_tensor, on_host
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator, index_type, scaled
+from heatsketch.operators.base import Operator, scaled
 from heatsketch.operators.components import components_of_matrix
 from heatsketch.operators.dense import Dense
+from heatsketch.operators.order import index_type
 from heatsketch.operators.properties import (
     component_labels,
     on_device,
@@ -51,7 +52,13 @@ class _Stored:
         return floating(self.matrix.dtype)
 
     def asarray(self, X: Any) -> Any:
-        """Return X as a tensor (n, k) of this precision on the device."""
+        """Return X as a tensor (n, k) of this precision on the device.
+
+        Raises
+        ------
+        ValueError
+            A block that is not of n rows, or of more than two axes.
+        """
         return tensor_block(X, self.n, self.dtype, self.device)
 
 

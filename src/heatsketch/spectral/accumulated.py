@@ -9,7 +9,7 @@ import numpy as np
 
 from heatsketch._typing import Array
 from heatsketch.spectral.chebyshev import Interval
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 
 
 @dataclass(frozen=True)

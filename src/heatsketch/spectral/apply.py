@@ -22,7 +22,7 @@ from heatsketch.spectral.chebyshev import (
 )
 from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.eigenpairs import eigh
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
 _MAX_DEGREE = 2**17

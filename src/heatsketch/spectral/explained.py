@@ -11,7 +11,7 @@ from heatsketch._typing import Array
 from heatsketch.operators.base import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block, apply
 from heatsketch.spectral.dense import all_eigenvalues
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 from heatsketch.spectral.traces import Square, chi_square_interval, estimated_traces
 
 N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most

@@ -17,7 +17,8 @@ from heatsketch.operators.base import Operator, as_deflated, first_inputs
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
 from heatsketch.spectral.dense import all_eigenvalues
 from heatsketch.spectral.eigenpairs import Spectrum, leading_vector
-from heatsketch.spectral.filters import Filter, Heat
+from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import Heat
 from heatsketch.spectral.traces import (
     Traces,
     chi_square_interval,

@@ -16,7 +16,7 @@ from heatsketch.operators import Numbered, numbered
 from heatsketch.operators.base import Deflated, Operator, as_deflated, first_inputs
 from heatsketch.spectral.apply import Block, apply
 from heatsketch.spectral.eigenpairs import leading_vector
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 
 KINDS = ("gaussian", "rademacher", "pairwise")
 MOST_COLUMNS = 10**6  # distances are then within 0.14 %

@@ -12,7 +12,8 @@ from heatsketch._budget import require
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.operators import numbered
-from heatsketch.spectral.filters import Filter, Power
+from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import Power
 from heatsketch.spectral.sketch import sketch
 
 CHAINING = 106.0  # the constant C of Theorem 3.3, see the notes of `sketch_error_bound`

@@ -17,7 +17,7 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators.base import Operator, as_deflated
 from heatsketch.spectral.apply import bounds_of, chebyshev_coefficients, check_degree, tolerance_of
 from heatsketch.spectral.chebyshev import Interval, recurrence
-from heatsketch.spectral.filters import Filter
+from heatsketch.spectral.filter_base import Filter
 
 _SHARE_OF_ONE = 1e-4  # error of a trace by its series, next to one eigenvalue at the top
 _MOST_FOR_KINKS = 512.0  # degree that functions with a kink may take

@@ -15,7 +15,8 @@ from heatsketch._checks import check_choice, check_level, check_number
 from heatsketch._ids import numbers_at, numbers_of
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
-from heatsketch.spectral.filters import FILTERS, Filter, make_filter
+from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks, without_leading
 from heatsketch.spectral.traces import chi_square_interval
 from heatsketch.uncertainty.distances import Interval
@@ -66,6 +67,11 @@ class Discrepancy:
         By the chi-square law with as many degrees of freedom as fit mean and variance
         (Satterthwaite 1946), which are estimated on the low side: 95 % asked for held in 95-96 % of
         sketches of 8 to 256 columns, 90 % in 90-92 %.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A level that is not a number between 0 and 1.
         """
         level = check_level(level)
         if self.exact or not self.square > 0:
@@ -79,6 +85,11 @@ class Discrepancy:
         """Return `per_point` with intervals, each of probability `level`, or all at once.
 
         k per_point² / |row|² is chi-square with k degrees of freedom, exactly.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A level that is not a number between 0 and 1.
         """
         tail = (1 - check_level(level)) / (2 * len(self.per_point) if simultaneous else 2)
         if self.exact:

@@ -57,10 +57,17 @@ class SampleDiscrepancy:
     n_components: int
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Return `value` with the ends of an interval for another field: value e^(±t s / value)."""
+        """Return `value` with the ends of an interval for another field: value e^(±t s / value).
+
+        Raises
+        ------
+        ValueError, TypeError
+            A level that is not a number between 0 and 1.
+        """
+        level = check_level(level)
         if not self.value > 0:
             return Interval(self.value, self.value, self.value)
-        quantile = float(student.ppf((1 + check_level(level)) / 2, self.n_components - 1))
+        quantile = float(student.ppf((1 + level) / 2, self.n_components - 1))
         factor = math.exp(quantile * self.standard_error / self.value)
         return Interval(self.value, self.value / factor, self.value * factor)
 
