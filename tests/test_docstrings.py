@@ -77,9 +77,26 @@ def is_estimator_or_display(name):
     )
 
 
-METHODS = [
-    (name, method) for name in filter(is_estimator_or_display, NAMES) for method in methods_of(name)
-]
+CLASSES = [name for name in NAMES if inspect.isclass(object_of(name))]
+METHODS = [(name, method) for name in CLASSES for method in methods_of(name)]
+# Methods of other classes that take nothing which could be refused, or only what the library made.
+NEVER_RAISING_METHODS = {
+    *("describe", "Diffusion.deflated", "Diffusion.of_inputs", "Kernel.matrix_rows"),
+    *("Filter.degree", "Filter.order", "Filter.sharpness", "Heat.decay_time", "Heat.gap_time"),
+    *("Heat.scaled", "Heat.sharpness", "Power.decay_time", "Power.degree", "Power.gap_time"),
+    *("Power.order", "Power.shares", "Power.sharpness", "NeighborIndex.candidates"),
+    *("NeighborIndex.diagnostics", "NeighborIndex.distinct", "NeighborIndex.holds"),
+    *("NeighborIndex.order", "NeighborIndex.points_within", "NeighborIndex.recall_at"),
+    *("SeriesMap.bound", "TaylorMap.paper_bounds", "Whitening.log_rest", "Whitening.scaled"),
+}
+
+
+def never_raises(name, method):
+    """Say if a method is listed, by itself or as one of the class that defines it."""
+    if is_estimator_or_display(name):
+        return False
+    home = next(base for base in object_of(name).__mro__ if method in vars(base))
+    return bool({method, f"{home.__name__}.{method}"} & NEVER_RAISING_METHODS)
 
 
 def sections_of(value):
@@ -104,8 +121,8 @@ def test_a_function_says_what_it_raises(name):
 
 @pytest.mark.parametrize(("name", "method"), METHODS)
 def test_a_method_says_what_it_raises(name, method):
-    value = getattr(object_of(name), method)
-    assert re.search(r"\w+(Error|Warning)", sections_of(value).get("Raises", ""))
+    said = sections_of(getattr(object_of(name), method)).get("Raises", "")
+    assert bool(re.search(r"\w+(Error|Warning)", said)) != never_raises(name, method)
 
 
 @pytest.mark.parametrize(("name", "method"), METHODS)

@@ -228,8 +228,8 @@ def test_many_new_points_go_through_in_tiles():
 
 @pytest.mark.parametrize("affinity", ["dense", "knn"])
 def test_far_points_have_their_numbers_whatever_the_tiles(affinity, monkeypatch):
-    monkeypatch.setattr("heatsketch.markov.diffusion._TILE_NEW_POINTS", 8)
-    monkeypatch.setattr("heatsketch.markov.diffusion.ROW_TILE", 8)
+    monkeypatch.setattr("heatsketch.markov.extension._SPARSE_TILE", 8)
+    monkeypatch.setattr("heatsketch.markov.extension.ROW_TILE", 8)
     d = hs.diffusion(cloud(60, 2), affinity=affinity)
     new = cloud(40, 2)
     new[[3, 21, 22]] += 1e7
