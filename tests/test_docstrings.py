@@ -135,7 +135,7 @@ def test_numpydoc_finds_nothing_wrong_in_a_method(name, method):
 UNFITTED = [
     (name, method)
     for name, method in METHODS
-    if issubclass(object_of(name), BaseEstimator)
+    if not (name.endswith("Display") or inspect.isabstract(object_of(name)))
     and "NotFittedError" in sections_of(getattr(object_of(name), method)).get("Raises", "")
 ]
 

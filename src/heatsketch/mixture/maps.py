@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from heatsketch._array import filled
 from heatsketch._checks import check_number
@@ -96,10 +97,15 @@ class FeatureMap(ABC):
 
         Raises
         ------
-        ValueError, TypeError
-            Points that are not a finite table (n, m) of the features of the mixture.
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
         """
-        return self._by_tiles(self._map, self.kernel.components.checked(x))
+        return self._by_tiles(self._map, self._checked(x))
+
+    def _checked(self, x: Any) -> Array:
+        if not hasattr(self, "kernel"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted; call fit first.")
+        return self.kernel.components.checked(x)
 
     def _map(self, x: Array) -> Array:
         return (self._raw(x) - self._mean) @ self._rotation
@@ -112,8 +118,8 @@ class FeatureMap(ABC):
 
         Raises
         ------
-        ValueError, TypeError
-            Points that are not a finite table (n, m) of the features of the mixture.
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
         """
 
     def _order(self, x: Array) -> None:

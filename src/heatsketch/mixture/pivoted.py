@@ -175,10 +175,9 @@ class CholeskyMap(FeatureMap):
 
         Raises
         ------
-        ValueError, TypeError
-            Points that are not a finite table (n, m) of the features of the mixture.
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
         """
-        c = self.kernel.components
-        found = self._by_tiles(self._projections, c.checked(x))
+        found = self._by_tiles(self._projections, self._checked(x))
         left = found[:, 0] - np.square(found[:, 1:]).sum(axis=1)
-        return np.sqrt(np.maximum(left, 0.0) * c.density_unit)
+        return np.sqrt(np.maximum(left, 0.0) * self.kernel.components.density_unit)

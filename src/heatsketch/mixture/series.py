@@ -158,10 +158,10 @@ class SeriesMap(FeatureMap):
 
         Raises
         ------
-        ValueError, TypeError
-            Points that are not a finite table (n, m) of the features of the mixture.
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
         """
-        x = self.kernel.components.checked(x)
+        x = self._checked(x)
         lengths = np.square(self._by_tiles(self._raw, x)).sum(axis=1)
         return np.sqrt(np.maximum(self.kernel.squared_norm(x) - lengths, 0.0))
 

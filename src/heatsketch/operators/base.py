@@ -64,13 +64,18 @@ class Operator(Protocol):
         ...
 
 
+def check_shape(X: Array, n: int) -> None:
+    """Raise unless X is a block (n, k) or (n,)."""
+    if X.ndim not in (1, 2) or X.shape[0] != n:
+        raise ValueError(
+            f"The block has shape {tuple(X.shape)} but the operator has {n} points; pass ({n}, k)."
+        )
+
+
 def check_block(X: Array, n: int, dtype: np.dtype) -> Array:
     """Return X as a block (n, k) of the given precision, or raise."""
     X = np.asarray(on_host(X), dtype=dtype)
-    if X.ndim not in (1, 2) or X.shape[0] != n:
-        raise ValueError(
-            f"The block has shape {X.shape} but the operator has {n} points; pass ({n}, k)."
-        )
+    check_shape(X, n)
     return X
 
 
@@ -218,9 +223,7 @@ class Deflated(Wrapper):
     def spectrum(self) -> tuple[float, float]:
         """The interval of A, extended to hold the zeros along V."""
         low, high = self.A.spectrum
-        if self.V.shape[1] == 0:
-            return low, high
-        return min(low, 0.0), max(high, 0.0)
+        return (min(low, 0.0), max(high, 0.0)) if self.V.shape[1] else (low, high)
 
     def project(self, X: Array) -> Array:
         """Return (I - VVᵀ) X; X itself where nothing is deflated.
@@ -271,6 +274,7 @@ class Deflated(Wrapper):
 
     def _project(self, X: Array, out: Array) -> Array:
         """Write (I - VVᵀ) X to `out`, tile by tile; sums over tiles are taken in their order."""
+        check_shape(X, self.n)
         V = self._directions if is_tensor(X) else self.V
         share = sum_over_tiles(X, lambda rows: V[rows].T @ X[rows], _TILE)
 

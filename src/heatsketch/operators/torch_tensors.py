@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._tensors import is_tensor, plain
+from heatsketch.operators.base import check_shape
 
 _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 
@@ -52,10 +53,7 @@ def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
 def tensor_block(X: Any, n: int, dtype: np.dtype, device: Any) -> Any:
     """Return X as a block (n, k) of the given precision on a device, or raise."""
     X = X if is_tensor(X) else np.asarray(X)
-    if X.ndim not in (1, 2) or X.shape[0] != n:
-        raise ValueError(
-            f"The block has shape {tuple(X.shape)} but the operator has {n} points; pass ({n}, k)."
-        )
+    check_shape(X, n)
     return as_tensor(X, dtype, device)
 
 
