@@ -1,14 +1,17 @@
-"""Row tiles of blocks (n, k): arrays go through many, on all threads; a tensor is one."""
+"""Row tiles of blocks (n, k): arrays go through many, on all threads; a tensor is one.
+
+Those of a Dask array are where its workers have them, and are never changed: another array is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from heatsketch._array import ROW_TILE, for_each_tile
-from heatsketch._tensors import is_tensor
+from heatsketch._tensors import is_lazy, is_tensor
 
 
 def for_each_tile_of(X: Any, work: Callable[[slice], None], tile: int = ROW_TILE) -> None:
@@ -20,6 +23,61 @@ def for_each_tile_of(X: Any, work: Callable[[slice], None], tile: int = ROW_TILE
         work(slice(0, len(X)))
     else:
         for_each_tile(work, len(X), tile)
+
+
+Change = Callable[..., None]
+
+
+def changed(works: Sequence[tuple[Any, Change]], *others: Any) -> list[Any]:
+    """Return blocks Y after `work(Y[rows], *(X[rows] for X in others))`, which writes to Y[rows].
+
+    Arrays and tensors are changed in place, tile by tile, so that the cache holds what is in work.
+    Of Dask arrays, all in the same chunks, others are computed, which stay on their workers.
+    """
+    if any(is_lazy(Y) for Y, _ in works):
+        return list(held(*(_in_chunks(Y, work, others) for Y, work in works)))
+
+    def change(rows: slice) -> None:
+        parts = [X[rows] for X in others]
+        for Y, work in works:
+            work(Y[rows], *parts)
+
+    if works:
+        for_each_tile_of(works[0][0], change)
+    return [Y for Y, _ in works]
+
+
+def _in_chunks(Y: Any, work: Change, others: Sequence[Any]) -> Any:
+    return Y.map_blocks(_copied_and_changed, *others, work=work, dtype=Y.dtype, meta=Y._meta)
+
+
+def _copied_and_changed(Y: Any, *others: Any, work: Change) -> Any:
+    return changed([(Y.copy(), work)], *others)[0]
+
+
+def held(*values: Any) -> tuple[Any, ...]:
+    """Compute delayed values and Dask arrays, each where it then stays: on a worker, if there are.
+
+    What they are made of may be released afterwards. Not before: a scheduler that hears of the
+    release first knows nothing of it when the tasks arrive.
+    """
+    import dask
+
+    found = dask.persist(*values)
+    futures = _futures_of(found)
+    if futures:
+        from dask.distributed import wait
+
+        wait(futures)
+    return tuple(found)
+
+
+def _futures_of(values: Any) -> list[Any]:
+    try:
+        from dask.distributed import futures_of
+    except ImportError:  # tasks run here
+        return []
+    return list(futures_of(values))
 
 
 def sum_over_tiles(X: Any, work: Callable[[slice], Any], tile: int = ROW_TILE) -> Any:

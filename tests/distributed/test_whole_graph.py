@@ -12,6 +12,7 @@ from scipy.spatial.distance import pdist
 import heatsketch as hs
 from heatsketch.distributed import sketch
 from heatsketch.neighbors import NeighborIndex
+from heatsketch.spectral.chebyshev import add_multiples, three_term
 
 da = pytest.importorskip("dask.array")
 pytest.importorskip("dask.distributed")
@@ -82,6 +83,36 @@ def test_distances_are_those_of_one_machine(changed):
     Y = done.embedding.compute()
     assert Y.shape == Z.shape
     assert_same_distances(Y, Z)
+
+
+@pytest.mark.parametrize(
+    ("filter", "time", "n"),
+    [
+        ("heat", 3.5, N),  # all eigenpairs
+        ("heat", [2, 3.5, 60], 2100),  # a series for all times
+        ("power", 400, 2100),
+    ],
+)
+def test_series_of_products_are_those_of_one_machine(filter, time, n):
+    model = hs.HeatSketch(**MODEL.get_params() | {"filter": filter, "time": time})
+    x = points(n, seed=6)
+    Y = in_tiles(x, model, 700, chunks=1100).embedding.compute()
+    assert_same_distances(Y, one_machine(x, model))
+
+
+def test_tiles_are_combined_as_arrays_are_but_never_changed():
+    Y, X, T = np.random.default_rng(9).standard_normal((3, 500, 2)).astype(np.float32)
+    blocks = [da.from_array(x.copy(), chunks=(200, 2)).persist() for x in (Y, X, T)]
+    combined = three_term(blocks[0], 1.5, blocks[1], -0.3, blocks[2], -1.0)
+    sums = add_multiples([(blocks[0], [0.1, 0.2]), (blocks[1], [np.float64(2.0)])], blocks[1:])
+    for block, x in zip(blocks, (Y, X, T), strict=True):
+        np.testing.assert_array_equal(block, x)
+    expected = [x.copy() for x in (Y, X)]
+    add_multiples([(expected[0], [0.1, 0.2]), (expected[1], [2.0])], [X, T])
+    assert three_term(Y, 1.5, X, -0.3, T, -1.0) is Y
+    for found, x in zip((combined, *sums), (Y, *expected), strict=True):
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, x)
 
 
 def test_large_single_precision_is_that_of_one_machine():
@@ -199,7 +230,9 @@ def test_a_worker_that_is_killed_changes_no_bit(cluster, reference):
     ("changed", "said"),
     [
         ({"affinity": "dense"}, "affinity='knn'"),
-        ({"filter": "heat"}, "filter='power'"),
+        ({"time": 3.5}, "time=3.5 is not whole"),
+        ({"filter": "resolvent"}, "resolvent"),
+        ({"n_components": 0}, "n_components"),
         ({"epsilon": "ksum"}, "needs all points"),
         ({"random_state": None}, "pass an integer"),
     ],

@@ -10,11 +10,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from heatsketch._blocks import held
 from heatsketch._typing import Array
 from heatsketch.distributed.search import Found, partners
 from heatsketch.markov.affinity import KthDistances, NeighborRows, check_scales
 from heatsketch.operators.components import NEGLIGIBLE
-from heatsketch.operators.dask_tiles import DaskTiles, Halo, blocks_of, held
+from heatsketch.operators.dask_tiles import DaskTiles, Halo, blocks_of
 from heatsketch.operators.order import index_type
 
 

@@ -19,13 +19,13 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from heatsketch._array import row_tiles
+from heatsketch._blocks import held
 from heatsketch._typing import Array
 from heatsketch.distributed import cells as cells_module
 from heatsketch.distributed.cells import Cells
 from heatsketch.distributed.recall import Exact
 from heatsketch.distributed.shuffle import Tile
 from heatsketch.neighbors import NeighborIndex, Neighbors
-from heatsketch.operators.dask_tiles import held
 
 _ROUNDING = 1e-9  # relative error of a distance by which a ball might be missed
 _POINTS_AT_A_TIME = 512

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._array import Frame
+from heatsketch._blocks import held
 from heatsketch._checks import check_finite
 from heatsketch._typing import Array
 from heatsketch.distributed import cells as cells_module
 from heatsketch.distributed.cells import Cells
 from heatsketch.neighbors import distinct_rows, in_metric
-from heatsketch.operators.dask_tiles import held
 
 
 class Tile(NamedTuple):

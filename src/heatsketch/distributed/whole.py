@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._array import random_block
+from heatsketch._blocks import held
 from heatsketch._checks import CertificateError, DisconnectedWarning, name_rows
 from heatsketch._ids import numbers_at, numbers_of
 from heatsketch._typing import Array
@@ -22,7 +23,7 @@ from heatsketch.estimators._blocks import on_scale
 from heatsketch.graphs.neighborhoods import feasible_neighbors
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
-from heatsketch.operators.dask_tiles import DaskTiles, DeflatedTiles, blocks_of, held, tiled
+from heatsketch.operators.dask_tiles import DaskTiles, DeflatedTiles, blocks_of, tiled
 from heatsketch.operators.sparse import is_large
 from heatsketch.scales.bandwidth import scale_order
 from heatsketch.spectral.filters import make_filter

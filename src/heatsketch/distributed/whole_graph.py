@@ -91,8 +91,8 @@ def sketch(
         As for `embed`: dense points in a file or folder that every worker can read, or an array;
         with a cluster a file, a folder or a Dask array.
     estimator : HeatSketch
-        With ``affinity="knn"``, a number or "self-tuning" as `epsilon`, whole times up to some 300,
-        ``filter="power"``, and an integer as `random_state`. It is not changed.
+        With ``affinity="knn"``, a number or "self-tuning" as `epsilon`, and an integer as
+        `random_state`. It is not changed.
     output : str or path, optional
         A .npy or .parquet file, a folder of .npy parts, or of a .h5ad source a .h5ad file, as for
         `embed`; without ids and labels. Workers write the parts of it.
@@ -176,14 +176,16 @@ def _usable(estimator: Any) -> HeatSketch:
             f"estimator is of type {type(estimator).__name__}; pass a HeatSketch, or use "
             "distributed.embed, which takes any."
         )
-    own, epsilon = estimator.get_params(deep=False), estimator.epsilon
+    model, epsilon = clone(estimator), estimator.epsilon
+    model._checked_times()
+    own = model.get_params(deep=False)
     if isinstance(epsilon, numbers.Real):
         check_number(epsilon, "epsilon", low=0, open_low=True)
     elif epsilon != "self-tuning":
         raise ValueError(
             f"epsilon={epsilon!r} needs all points at once; pass a number, or 'self-tuning'."
         )
-    for name, value in (("affinity", "knn"), ("filter", "power"), ("neighbors", None)):
+    for name, value in (("affinity", "knn"), ("neighbors", None)):
         if own[name] != value:
             raise ValueError(
                 f"{name}={own[name]!r} is not possible in tiles; pass {name}={value!r}, or use "
@@ -194,7 +196,7 @@ def _usable(estimator: Any) -> HeatSketch:
             f"random_state={estimator.random_state!r} does not give all workers the same random "
             "matrix; pass an integer."
         )
-    return clone(estimator)
+    return model
 
 
 @contextmanager

@@ -86,11 +86,7 @@ class DiffusionEstimator(DiffusionFacts):
         CertificateError
             A result that fails its own check, such as one that is not finite.
         """
-        check_choice(self.filter, "filter", tuple(FILTERS))
-        check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
-        check_choice(self.normalization, "normalization", NORMALIZATIONS)
-        times = times_of(self.time)
-        self._check_parameters(times)
+        times = self._checked_times()
         X, diffusion = self._read(X)
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
         self.ids_ = None if ids is None else check_ids(ids, numbered(diffusion).n_points)
@@ -118,6 +114,15 @@ class DiffusionEstimator(DiffusionFacts):
         if errors[0] is not None:
             self.diagnostics_["polynomial_error"] = errors if len(times) > 1 else errors[0]
         return self
+
+    def _checked_times(self) -> list[Any]:
+        """Return the diffusion times, after a check of all options."""
+        check_choice(self.filter, "filter", tuple(FILTERS))
+        check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
+        check_choice(self.normalization, "normalization", NORMALIZATIONS)
+        times = times_of(self.time)
+        self._check_parameters(times)
+        return times
 
     def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None) -> Array:
         """Fit on X, with the ids of the points, and return its embedding (n, k); see `fit`.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._blocks import held
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator, Wrapper, as_deflated, scaled
 from heatsketch.operators.properties import row_sums
@@ -168,31 +169,6 @@ def _(A: DeflatedTiles) -> Any:
 @as_deflated.register
 def _(A: DaskTiles) -> Any:
     return DeflatedTiles(A)
-
-
-def held(*values: Any) -> tuple[Any, ...]:
-    """Compute delayed values and Dask arrays, each where it then stays: on a worker, if there are.
-
-    What they are made of may be released afterwards. Not before: a scheduler that hears of the
-    release first knows nothing of it when the tasks arrive.
-    """
-    import dask
-
-    found = dask.persist(*values)
-    futures = _futures_of(found)
-    if futures:
-        from dask.distributed import wait
-
-        wait(futures)
-    return tuple(found)
-
-
-def _futures_of(values: Any) -> list[Any]:
-    try:
-        from dask.distributed import futures_of
-    except ImportError:  # tasks run here
-        return []
-    return list(futures_of(values))
 
 
 def blocks_of(X: Any) -> list[Any]:

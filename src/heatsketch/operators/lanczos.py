@@ -47,5 +47,5 @@ def _ritz_values(A: Operator, steps: int) -> Array:
         beside.append(float(norms(following)))
         if beside[-1] <= 100 * np.finfo(A.dtype).eps * max(*beside, abs(diagonal[0])):
             break  # an invariant subspace
-        v, previous = following / beside[-1], v
+        v, previous = A.asarray(following / beside[-1]), v
     return eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])

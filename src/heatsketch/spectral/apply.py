@@ -259,7 +259,7 @@ def _all_eigenpairs_pay(
 
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
     lam, V = all_eigenpairs(A)
-    coefficients = V.T @ on_host(X)
+    coefficients = V.T @ np.asarray(on_host(X))
     blocks = []
     for f in filters:
         weights, log_scale = f.scaled(lam)
@@ -312,8 +312,10 @@ def _by_chebyshev(
     for j, T in enumerate(terms, start=1):
         if j % 2 == 0 or j == degree:  # two at a time: half the traffic of the sums
             first, new = (j - 1, [previous, T]) if j % 2 == 0 else (j, [T])
-            active = [(s, c) for s, c in zip(sums, series, strict=True) if first < len(c)]
-            add_multiples([(s, c[first : j + 1]) for s, c in active], new)
+            active = [i for i, c in enumerate(series) if first < len(c)]
+            more = add_multiples([(sums[i], series[i][first : j + 1]) for i in active], new)
+            for i, total in zip(active, more, strict=True):
+                sums[i] = total
         previous = T
     shares = [_share(f, interval, inside or interval) for f in filters]
     errors = [own / share if share else None for own, share in zip(tolerances, shares, strict=True)]

@@ -153,12 +153,12 @@ def _amplify(
     low, cut, top = interval
     half, middle = (cut - low) / 2, (cut + low) / 2
     sigma = first = half / (top - middle)
-    three_term(image, first / half, X, -middle * first / half)
+    image = three_term(image, first / half, X, -middle * first / half)
     previous, current = X, image
     for _ in track(range(1, degree), "eigenpairs", degree, "products to the next residual"):
         following = 1 / (2 / first - sigma)
         step, image = 2 * following / half, A.multiply_projected(A.project_in_place(current))
-        three_term(image, step, current, -middle * step, previous, -sigma * following)
+        image = three_term(image, step, current, -middle * step, previous, -sigma * following)
         previous, current, sigma = current, image, following
     return current
 

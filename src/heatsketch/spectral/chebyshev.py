@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 
-from heatsketch._blocks import for_each_tile_of
+from heatsketch._blocks import changed
 from heatsketch._typing import Array
 from heatsketch.operators.base import Operator
 from heatsketch.operators.lanczos import LANCZOS_STEPS, Interval, spectrum_ends
@@ -28,37 +29,42 @@ def recurrence(A: Operator, X: Array, scale: float, shift: float, degree: int) -
     for j in range(1, degree + 1):
         following = A @ current
         if j == 1:
-            three_term(following, scale, X, -shift)
+            following = three_term(following, scale, X, -shift)
         else:
-            three_term(following, 2 * scale, current, -2 * shift, previous, -1.0)
+            following = three_term(following, 2 * scale, current, -2 * shift, previous, -1.0)
         previous, current = current, following
         yield current
 
 
 def three_term(
     Y: Array, a: float, X: Array, b: float, previous: Array | None = None, c: float = 0.0
-) -> None:
-    """Set Y to a Y + b X + c previous, in place and tile by tile, so that the cache holds it."""
-    a, b, c = float(a), float(b), float(c)  # NumPy scalars would change the precision of the block
-
-    def work(rows: slice) -> None:
-        Y[rows] *= a
-        Y[rows] += b * X[rows]
-        if previous is not None:
-            Y[rows] += c * previous[rows]
-
-    for_each_tile_of(Y, work)
+) -> Array:
+    """Return a Y + b X + c previous, in the place of Y where that can be changed."""
+    others, factors = ([X], [b]) if previous is None else ([X, previous], [b, c])
+    # NumPy scalars would change the precision of the block.
+    work = functools.partial(_combine, a=float(a), factors=[float(factor) for factor in factors])
+    return changed([(Y, work)], *others)[0]  # type: ignore[no-any-return]
 
 
-def add_multiples(sums: Sequence[tuple[Array, Sequence[float]]], blocks: Sequence[Array]) -> None:
-    """Add c_1 T_1 + c_2 T_2 + ... to every (total, (c_1, c_2, ...)), tile by tile.
+def _combine(Y: Array, *others: Array, a: float, factors: Sequence[float]) -> None:
+    Y *= a
+    _add(Y, *others, factors=factors)
 
-    A sum is fetched from memory once for all blocks.
+
+def _add(Y: Array, *others: Array, factors: Sequence[float]) -> None:
+    for factor, X in zip(factors, others, strict=False):
+        Y += factor * X
+
+
+def add_multiples(
+    sums: Sequence[tuple[Array, Sequence[float]]], blocks: Sequence[Array]
+) -> list[Array]:
+    """Return total + c_1 T_1 + c_2 T_2 + ... for every (total, (c_1, c_2, ...)).
+
+    Totals are changed in place where they can be; one is fetched from memory once for all blocks.
     """
-
-    def work(rows: slice) -> None:
-        for total, coefficients in sums:
-            for c, T in zip(coefficients, blocks, strict=False):
-                total[rows] += float(c) * T[rows]
-
-    for_each_tile_of(blocks[0], work)
+    works = [
+        (total, functools.partial(_add, factors=[float(factor) for factor in factors]))
+        for total, factors in sums
+    ]
+    return changed(works, *blocks)

@@ -67,7 +67,7 @@ def _matrix(A: Operator) -> Array:
     """Return the matrix in float64, with the deflated directions below everything else."""
     matrix = np.asarray(A @ np.eye(A.n, dtype=A.dtype), dtype=float)
     matrix = (matrix + matrix.T) / 2
-    V = as_deflated(A).V.astype(float)
+    V = np.asarray(as_deflated(A).V, dtype=float)
     if V.shape[1]:
         # The interval that A gives may be so wide that its ends would leave no digits of A.
         size = float(np.abs(matrix).sum(axis=1).max())
