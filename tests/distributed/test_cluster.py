@@ -13,7 +13,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch.cli import main
-from heatsketch.distributed import cluster, embed, mapping, tasks
+from heatsketch.distributed import cluster, embed, mapping, sketch, tasks
 from heatsketch.distributed.caught import caught_warnings
 from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.state import State
@@ -157,7 +157,10 @@ def test_arrays_of_this_process_are_refused(client, tmp_path):
         ("source", FileNotFoundError, "does not see the source /"),
     ],
 )
-def test_workers_that_see_something_else_are_told(what, error, text, client, source, tmp_path):
+@pytest.mark.parametrize("whole", [False, True])
+def test_workers_that_see_something_else_are_told(
+    whole, what, error, text, client, source, tmp_path
+):
     def differ():
         tasks.kept = tasks.__version__, State.token, tasks._stamp
         if what == "version":
@@ -173,7 +176,10 @@ def test_workers_that_see_something_else_are_told(what, error, text, client, sou
     client.run(differ)
     try:
         with pytest.raises(error, match=text):
-            embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+            if whole:
+                sketch(source, SKETCH, tmp_path / "out.npy", cluster=client)
+            else:
+                embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
     finally:
         client.run(mend)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]

@@ -19,6 +19,7 @@ from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.output import Output, assemble, check_output, writer_of
 from heatsketch.distributed.shuffle import Source
 from heatsketch.distributed.state import State
+from heatsketch.distributed.tasks import begin
 from heatsketch.distributed.whole import embedding_of
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.io.blocks import Blocks
@@ -121,6 +122,9 @@ def sketch(
     ValueError
         Options of the estimator that only one machine has; a number that is not finite, with its
         row; all points equal.
+    FileNotFoundError
+        A worker does not see the folder of the output, or the source, as this process does; told
+        before the work begins.
 
     Warns
     -----
@@ -162,10 +166,12 @@ def sketch(
         suffix = check_output(target, how.missing, force=force)
     with connect(cluster) as client, _scheduler(client):
         points = _source_of(source, how, model.metric, client)
-        embedding, facts = embedding_of(points, model, int(rows), recall)
         if target is None:
+            embedding, facts = embedding_of(points, model, int(rows), recall)
             return Sketched(embedding, points.n, facts, None)
-        _write(embedding, points, model, target, suffix, force, facts, how)
+        with _begun(target, suffix, force, source, how, points.n, client) as state:
+            embedding, facts = embedding_of(points, model, int(rows), recall)
+            _write(embedding, model, target, state, facts, how)
     return Sketched(None, points.n, facts, target.path)
 
 
@@ -225,8 +231,8 @@ def _source_of(source: Any, how: Reading, metric: str, client: Any) -> Source:
     starts = range(0, points.n, BLOCK_ROWS)
     sizes = tuple(min(BLOCK_ROWS, points.n - start) for start in starts)
     if isinstance(source, str | Path):
-        read = delayed(_read)
-        blocks = tuple(read(source, how, start) for start in starts)
+        read, path = delayed(_read), str(Path(source).absolute())  # workers may be elsewhere
+        blocks = tuple(read(path, how, start) for start in starts)
     elif client is not None:
         raise ValueError(
             f"source is an array of type {type(source).__name__}, which workers cannot read; pass "
@@ -237,7 +243,7 @@ def _source_of(source: Any, how: Reading, metric: str, client: Any) -> Source:
     return Source(blocks, sizes, len(points.columns), points.dtype, metric)
 
 
-def _read(source: str | Path, how: Reading, start: int) -> Array:
+def _read(source: str, how: Reading, start: int) -> Array:
     return _block(open_blocks(source, how), how, start)
 
 
@@ -250,13 +256,34 @@ def _block(points: Blocks, how: Reading, start: int) -> Array:
     return table.values
 
 
+@contextmanager
+def _begun(
+    output: Output, suffix: str, force: bool, source: Any, how: Reading, n: int, client: Any
+) -> Iterator[State]:
+    """Open the folder of a run, which all workers have seen before they begin; it goes at the end.
+
+    Raises
+    ------
+    FileNotFoundError
+        A worker does not see the folder, or the source, as this process does.
+    """
+    told = {"heatsketch": __version__, "method": "whole graph", "rows": n}
+    state = State.begin(output.path, suffix, told, resume=False, force=force)
+    try:
+        if client is None:
+            yield state
+        else:
+            stamp = open_blocks(source, how).stamp() if isinstance(source, str | Path) else None
+            yield begin(client, source, stamp, how, state, BLOCK_ROWS).state
+    finally:
+        state.remove()
+
+
 def _write(
     embedding: Any,
-    points: Source,
     model: HeatSketch,
     output: Output,
-    suffix: str,
-    force: bool,
+    state: State,
     facts: dict[str, Any],
     how: Reading,
 ) -> None:
@@ -266,17 +293,12 @@ def _write(
 
     model.embedding_ = embedding  # of which it knows the names of the columns
     names = tuple(str(name) for name in model.get_feature_names_out())
-    told = {"heatsketch": __version__, "method": "whole graph", "rows": points.n}
-    state = State.begin(output.path, suffix, told, resume=False, force=force)
-    try:
-        keep = delayed(_keep)
-        blocks = embedding.to_delayed().ravel()
-        dask.compute(*(keep(block, state, i, names) for i, block in enumerate(blocks)))
-        metadata = {"version": __version__, "columns": names, "reading": how.as_record()}
-        parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "memory"}
-        assemble(output, state, metadata | {"whole_graph": facts, "parameters": parameters})
-    finally:
-        state.remove()
+    keep = delayed(_keep)
+    blocks = embedding.to_delayed().ravel()
+    dask.compute(*(keep(block, state, i, names) for i, block in enumerate(blocks)))
+    metadata = {"version": __version__, "columns": names, "reading": how.as_record()}
+    parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "memory"}
+    assemble(output, state, metadata | {"whole_graph": facts, "parameters": parameters})
 
 
 def _keep(Y: Array, state: State, number: int, names: tuple[str, ...]) -> int:
