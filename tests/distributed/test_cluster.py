@@ -157,10 +157,14 @@ def test_arrays_of_this_process_are_refused(client, tmp_path):
         ("source", FileNotFoundError, "does not see the source /"),
     ],
 )
-@pytest.mark.parametrize("whole", [False, True])
-def test_workers_that_see_something_else_are_told(
-    whole, what, error, text, client, source, tmp_path
-):
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x, out, client: embed(x, out, SKETCH, cluster=client, **OPTIONS),
+        lambda x, out, client: sketch(x, SKETCH, out, cluster=client),
+    ],
+)
+def test_workers_that_see_something_else_are_told(run, what, error, text, client, source, tmp_path):
     def differ():
         tasks.kept = tasks.__version__, State.token, tasks._stamp
         if what == "version":
@@ -176,10 +180,7 @@ def test_workers_that_see_something_else_are_told(
     client.run(differ)
     try:
         with pytest.raises(error, match=text):
-            if whole:
-                sketch(source, SKETCH, tmp_path / "out.npy", cluster=client)
-            else:
-                embed(source, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
+            run(source, tmp_path / "out.npy", client)
     finally:
         client.run(mend)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
