@@ -60,16 +60,52 @@ def held(*values: Any) -> tuple[Any, ...]:
 
     What they are made of may be released afterwards. Not before: a scheduler that hears of the
     release first knows nothing of it when the tasks arrive.
+
+    Raises
+    ------
+    ChildProcessError
+        A task has ended every worker that ran it: the message says of which tile it was.
+    ConnectionError
+        The scheduler has gone.
     """
     import dask
 
-    found = dask.persist(*values)
-    futures = _futures_of(found)
-    if futures:
+    found: tuple[Any, ...] = dask.persist(*values)
+    futures = [_futures_of(value) for value in found]
+    if any(futures):
         from dask.distributed import wait
 
         wait(futures)
-    return tuple(found)
+        for i, own in enumerate(futures):
+            for future in own:
+                if future.status in ("error", "cancelled"):
+                    _raise(future, i, len(found))
+    return found
+
+
+def _raise(future: Any, i: int, count: int) -> None:
+    """Raise what a task has ended with, and say which one it was; values are one of each tile."""
+    from dask.distributed import CancelledError, KilledWorker
+    from dask.utils import key_split
+
+    is_chunk = isinstance(future.key, tuple)  # of an array, else the i-th value
+    name = f"tile {future.key[1]}" if is_chunk else f"tile {i} of {count}"
+    name = f"{name} (task {key_split(future.key).strip('_')})"
+    try:
+        future.result()
+    except KilledWorker as error:
+        raise ChildProcessError(
+            f"{name} ended {error.allowed_failures + 1} workers that ran it, the last at "
+            f"{error.last_worker.address}: too little memory, or a fault in a library; look into "
+            "the log of the worker, or pass smaller tiles."
+        ) from error
+    except CancelledError as error:
+        raise ConnectionError(
+            f"the tasks were cancelled, or the scheduler has ended ({error}); start it again."
+        ) from error
+    except Exception as error:
+        error.add_note(f"(in {name})")
+        raise
 
 
 def _futures_of(values: Any) -> list[Any]:
