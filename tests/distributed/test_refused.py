@@ -26,6 +26,26 @@ def test_tiles_are_dense():
     points = open_blocks(sparse.csr_matrix(X), Reading())
     with pytest.raises(ValueError, match=r"sparse, but tiles have dense ones; pass X\.toarray"):
         whole_graph._block(points, Reading(), 0)
+    with pytest.raises(ValueError, match=r"sparse, but tiles have dense ones; pass X\.toarray"):
+        sketch(sparse.csr_matrix(X), SKETCH)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda x: x.map_blocks(sparse.csr_matrix), r"sparse, but tiles .* pass X\.toarray"),
+        (lambda x: x[:, 0], r"has shape \(40,\), but points are rows; pass \(n, d\)"),
+        (lambda x: x[x[:, 0] > 0], r"call compute_chunk_sizes\(\) on it first"),
+        (
+            lambda x: x.map_blocks(lambda block: np.where(block == X[30, 1], np.nan, block)),
+            "row 30, column 1; drop or impute them",
+        ),
+    ],
+)
+def test_dask_arrays_that_tiles_cannot_take(made, said):
+    array = pytest.importorskip("dask.array").from_array(X, chunks=(25, 3))
+    with pytest.raises(ValueError, match=said):
+        sketch(made(array), SKETCH)
 
 
 def test_an_array_of_this_process_is_not_there_for_workers():

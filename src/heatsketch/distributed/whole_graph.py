@@ -222,11 +222,7 @@ def _source_of(source: Any, how: Reading, metric: str, client: Any) -> Source:
     from dask import delayed
 
     if isinstance(source, da.Array):
-        source = source.rechunk({1: -1})
-        sizes = tuple(int(size) for size in source.chunks[0])
-        dtype = np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
-        blocks = tuple(source.astype(dtype).to_delayed().ravel())
-        return Source(blocks, sizes, source.shape[1], dtype, metric)
+        return _source_of_dask(source, metric)
     points = open_blocks(source, how)
     starts = range(0, points.n, BLOCK_ROWS)
     sizes = tuple(min(BLOCK_ROWS, points.n - start) for start in starts)
@@ -243,6 +239,24 @@ def _source_of(source: Any, how: Reading, metric: str, client: Any) -> Source:
     return Source(blocks, sizes, len(points.columns), points.dtype, metric)
 
 
+def _source_of_dask(source: Any, metric: str) -> Source:
+    from dask import delayed
+
+    if source.ndim != 2:
+        raise ValueError(f"source has shape {source.shape}, but points are rows; pass (n, d).")
+    source = source.rechunk({1: -1})
+    if np.isnan(source.chunks[0]).any():
+        raise ValueError(
+            "the Dask array does not know how many rows its blocks have; call "
+            "compute_chunk_sizes() on it first."
+        )
+    sizes = tuple(int(size) for size in source.chunks[0])
+    dtype = np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
+    own = source.astype(dtype).to_delayed().ravel()
+    blocks = tuple(delayed(_dense)(block) for block in own)
+    return Source(blocks, sizes, source.shape[1], dtype, metric)
+
+
 def _read(source: str, how: Reading, start: int) -> Array:
     return _block(open_blocks(source, how), how, start)
 
@@ -251,9 +265,13 @@ def _block(points: Blocks, how: Reading, start: int) -> Array:
     """Return the values of some rows."""
     table = next(points.tables(BLOCK_ROWS, start))
     table = refined(replace(table, extra={}), replace(how, missing="keep"))
-    if not isinstance(table.values, np.ndarray):
+    return _dense(table.values)
+
+
+def _dense(values: Any) -> Array:
+    if not isinstance(values, np.ndarray):
         raise ValueError("the points are sparse, but tiles have dense ones; pass X.toarray().")
-    return table.values
+    return values
 
 
 @contextmanager
