@@ -133,7 +133,7 @@ _RUN = """
 import sys
 from heatsketch import distributed
 from heatsketch.cli import main
-distributed.embed.__kwdefaults__["block_rows"] = 10
+distributed.embed.__kwdefaults__["block_rows"] = 2  # many blocks: the run outlasts the look at it
 source, out = sys.argv[1:]
 sys.exit(main(["embed", source, "-o", out, "--method", "heat-sketch", "--n-components", "3",
                "--fit-points", "300", "--cluster", "local:2", "--resume", "-q"]))
@@ -167,8 +167,8 @@ def test_a_run_that_is_ended_leaves_no_process_and_goes_on(
     assert psutil.wait_procs(children, timeout=20)[1] == []
     assert not out.exists()
     left = len(list(state.parts.glob("part-*")))
-    given = {"fit_points": SAMPLE, "block_rows": 10, "resume": True}
+    given = {"fit_points": SAMPLE, "block_rows": 2, "resume": True}
     embed(source, out, hs.HeatSketch(3, random_state=0), **given)
-    assert len(mapped) == N // 10 - left
+    assert len(mapped) == N // 2 - left
     assert out.read_bytes() == expected
     assert list(Path(tmp_path).glob("**/.heatsketch-*")) == []
