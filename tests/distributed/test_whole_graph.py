@@ -189,6 +189,19 @@ def test_files_are_read_and_written_by_workers(tmp_path, reference):
     np.testing.assert_array_equal(array.embedding.compute(), reference)
 
 
+def test_what_a_killed_run_left_is_named_and_begun_again(tmp_path, reference):
+    np.save(tmp_path / "x.npy", X)
+    left = tmp_path / "y.npy.partial"
+    (left / "parts").mkdir(parents=True)
+    (left / "run.json").write_text("{}")
+    with pytest.raises(FileExistsError, match="not completed; pass force=True") as caught:
+        sketch(tmp_path / "x.npy", MODEL, tmp_path / "y.npy", tile_rows=TILE)
+    assert "resume" not in str(caught.value)
+    sketch(tmp_path / "x.npy", MODEL, tmp_path / "y.npy", tile_rows=TILE, force=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), reference)
+    assert not left.exists()
+
+
 @pytest.fixture(scope="module")
 def cluster():
     from dask.distributed import Client, LocalCluster

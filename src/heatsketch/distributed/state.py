@@ -34,9 +34,11 @@ class State:
 
     @classmethod
     def begin(
-        cls, output: Path, suffix: str, told: dict[str, Any], *, resume: bool, force: bool
+        cls, output: Path, suffix: str, told: dict[str, Any], *, resume: bool | None, force: bool
     ) -> State:
         """Open the folder of an output, new or (with `resume`) that of the same run.
+
+        `resume` is None for runs that cannot go on.
 
         Raises
         ------
@@ -60,9 +62,11 @@ class State:
                     draft.unlink()
                 return state
             if not force:
+                again = "force=True (--force) to begin again."
+                on = "resume=True (--resume) to go on with it, or "
                 raise FileExistsError(
-                    f"{state.folder} holds a run that was not completed; pass resume=True "
-                    "(--resume) to go on with it, or force=True (--force) to begin again."
+                    f"{state.folder} holds a run that was not completed; pass "
+                    f"{'' if resume is None else on}{again}"
                 )
             state.remove()
         state.parts.mkdir(parents=True)

@@ -286,7 +286,7 @@ def _begun(
         A worker does not see the folder, or the source, as this process does.
     """
     told = {"heatsketch": __version__, "method": "whole graph", "rows": n}
-    state = State.begin(output.path, suffix, told, resume=False, force=force)
+    state = State.begin(output.path, suffix, told, resume=None, force=force)
     try:
         if client is None:
             yield state
