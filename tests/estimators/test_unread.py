@@ -120,7 +120,11 @@ def test_every_method_that_maps_points_is_lazy(model):
     values = X[:150].astype(np.float64)
     Y = model.fit_transform(as_dask(values))
     assert (Y.shape, Y.dtype) == ((150, 2), np.float64)
-    assert np.array_equal(Y.compute(), model.fit(values).transform(values))
+    want = model.fit(values).transform(values)
+    if isinstance(model, hs.MixtureDiffusion):  # BLAS rounds a row by the shape of its block
+        np.testing.assert_allclose(Y.compute(), want, rtol=0, atol=1e-12 * np.abs(want).max())
+    else:
+        assert np.array_equal(Y.compute(), want)
 
 
 def test_fit_transform_of_a_sample_has_all_rows(tmp_path):
