@@ -130,7 +130,9 @@ def test_a_killed_scheduler_is_named_and_the_run_goes_on(tmp_path, source, expec
 
 
 _RUN = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in background
 from heatsketch import distributed
 from heatsketch.cli import main
 distributed.embed.__kwdefaults__["block_rows"] = 2  # many blocks: the run outlasts the look at it
