@@ -21,6 +21,7 @@ from heatsketch.distributed.shuffle import Source
 from heatsketch.distributed.state import State
 from heatsketch.distributed.tasks import begin
 from heatsketch.distributed.whole import embedding_of
+from heatsketch.estimators._unread import precision_of, shape_of
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.reading import Reading
@@ -244,17 +245,12 @@ def _source_of_dask(source: Any, metric: str) -> Source:
 
     if source.ndim != 2:
         raise ValueError(f"source has shape {source.shape}, but points are rows; pass (n, d).")
-    source = source.rechunk({1: -1})
-    if np.isnan(source.chunks[0]).any():
-        raise ValueError(
-            "the Dask array does not know how many rows its blocks have; call "
-            "compute_chunk_sizes() on it first."
-        )
+    _, d = shape_of(source)
+    source, dtype = source.rechunk({1: -1}), precision_of(source)
     sizes = tuple(int(size) for size in source.chunks[0])
-    dtype = np.dtype(np.float32 if source.dtype == np.float32 else np.float64)
     own = source.astype(dtype).to_delayed().ravel()
     blocks = tuple(delayed(_dense)(block) for block in own)
-    return Source(blocks, sizes, source.shape[1], dtype, metric)
+    return Source(blocks, sizes, d, dtype, metric)
 
 
 def _read(source: str, how: Reading, start: int) -> Array:

@@ -6,8 +6,15 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from heatsketch._typing import Array
-from heatsketch.estimators._of_tensors import of_tensors, returned
-from heatsketch.estimators._unread import both, of_any_array
+from heatsketch.estimators._of_tensors import kept_on_host, returned
+from heatsketch.estimators._unread import both, lazy, whole_or_sampled
+
+# How methods take tensors of torch, and then arrays that are not in memory.
+_RULES = {
+    "fit": (kept_on_host, whole_or_sampled),
+    "transform": (returned, lazy),
+    "fit_transform": (returned, both),
+}
 
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -25,8 +32,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def __init_subclass__(cls, **options: Any) -> None:
         """Let `fit` and `transform` take arrays that are not in memory, and tensors of torch."""
         super().__init_subclass__(**options)
-        of_tensors(cls)
-        of_any_array(cls)
+        for name, rules in _RULES.items():
+            if name in vars(cls):
+                for rule in rules:
+                    setattr(cls, name, rule(vars(cls)[name]))
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:

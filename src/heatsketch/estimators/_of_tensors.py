@@ -9,14 +9,9 @@ from heatsketch._tensors import returned_for
 from heatsketch.operators.properties import on_device
 
 
-def of_tensors(cls: type) -> None:
-    """Let the methods of an estimator that are defined in its class take tensors."""
-    for name, rule in (("fit", _kept), ("transform", returned), ("fit_transform", returned)):
-        if name in vars(cls):
-            setattr(cls, name, rule(vars(cls)[name]))
+def kept_on_host(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let what a fit keeps be on the host, wherever its products were made."""
 
-
-def _kept(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def fit(self: Any, X: Any, *args: Any, **given: Any) -> Any:
         method(self, X, *args, **given)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._ids import check_ids
+from heatsketch._tensors import is_lazy
 from heatsketch._typing import Array
 from heatsketch.estimators._sample import Sample, most_fitted, seed_of
 
@@ -18,8 +19,8 @@ _PIECE_BYTES = 2**24  # that are read at a time
 
 
 def is_dask(X: Any) -> bool:
-    """Say whether X is a Dask array."""
-    return type(X).__module__.startswith("dask.") and hasattr(X, "map_blocks") and X.ndim == 2
+    """Say whether X is a Dask array (n, d)."""
+    return is_lazy(X) and X.ndim == 2
 
 
 def is_unread(X: Any) -> bool:
@@ -30,20 +31,15 @@ def is_unread(X: Any) -> bool:
     return is_dask(X) or (library in ("zarr", "h5py") and len(getattr(X, "shape", ())) == 2)
 
 
-def of_any_array(cls: type) -> None:
-    """Let the methods of an estimator that are defined in its class take such arrays."""
-    for name, rule in (("fit", _fit), ("transform", _transform), ("fit_transform", both)):
-        if name in vars(cls):
-            setattr(cls, name, rule(vars(cls)[name]))
+def whole_or_sampled(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `fit` of such an array be that of all points, or of a sample that memory holds."""
 
-
-def _fit(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def fit(self: Any, X: Any, *args: Any, **given: Any) -> Any:
         if not is_unread(X):
             return method(self, X, *args, **given)
-        n, d = _shape(X)
-        count = most_fitted(self, n, d, _precision(X))
+        n, d = shape_of(X)
+        count = most_fitted(self, n, d, precision_of(X))
         if count == n:
             return method(self, _whole(X), *args, **given)
         warnings.warn(
@@ -61,7 +57,9 @@ def _fit(method: Callable[..., Any]) -> Callable[..., Any]:
     return fit
 
 
-def _transform(method: Callable[..., Any]) -> Callable[..., Any]:
+def lazy(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `transform` of a Dask array be a Dask array."""
+
     @functools.wraps(method)
     def transform(self: Any, X: Any) -> Any:
         return _lazily(self, X) if is_dask(X) else method(self, X)
@@ -93,7 +91,7 @@ def _lazily(estimator: Any, X: Any) -> Any:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator)
-    _, d = _shape(X)
+    _, d = shape_of(X)
     if d != estimator.n_features_in_:
         raise ValueError(
             f"X has {d} features, but {type(estimator).__name__} is expecting "
@@ -101,7 +99,7 @@ def _lazily(estimator: Any, X: Any) -> Any:
         )
     model = delayed(copy.copy(estimator), pure=False, traverse=False)  # another fit changes nothing
     whole = X.rechunk({1: -1})
-    k, dtype = estimator._n_features_out, _precision(X)
+    k, dtype = estimator._n_features_out, precision_of(X)
     return whole.map_blocks(
         _mapped,
         model=model,
@@ -115,7 +113,7 @@ def _lazily(estimator: Any, X: Any) -> Any:
 def _mapped(block: Any, model: Any = None, width: int = 0, block_info: Any = None) -> Array:
     """Return the coordinates of a chunk."""
     if not block.shape[0]:
-        return np.empty((0, width), _precision(block))
+        return np.empty((0, width), precision_of(block))
     try:
         return np.asarray(model.transform(block))
     except Exception as error:
@@ -124,18 +122,18 @@ def _mapped(block: Any, model: Any = None, width: int = 0, block_info: Any = Non
         raise
 
 
-def _shape(X: Any) -> tuple[int, int]:
+def shape_of(X: Any) -> tuple[int, int]:
     """Return the shape of an array, or raise if it is not known before it is computed."""
     n, d = X.shape
     if n != n or d != d:  # NaN
         raise ValueError(
             f"X is a Dask array of the shape {X.shape}, which is not known yet; call "
-            "X.compute_chunk_sizes() first."
+            "compute_chunk_sizes() on it first."
         )
     return int(n), int(d)
 
 
-def _precision(X: Any) -> np.dtype:
+def precision_of(X: Any) -> np.dtype:
     """Return the type of the coordinates of X."""
     dtype = np.dtype(X.dtype)
     single = dtype.kind == "f" and dtype.itemsize <= 4

@@ -84,7 +84,7 @@ def size_in_inches(ax: Any) -> Array:
 def style_axes(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
     """Give axes a title, names, and thin grey decoration; long lines are broken at their width."""
     letters = max(20, int(size_in_inches(ax)[0] / LETTER))
-    lines = [textwrap.fill(line, letters) for line in title.splitlines()]
+    lines = [textwrap.fill(line, letters, break_on_hyphens=False) for line in title.splitlines()]
     ax.set_title("\n".join(lines), fontsize=10, loc="left", parse_math=False)
     ax.set_xlabel(textwrap.fill(axis_names[0], letters), parse_math=False)
     ax.set_ylabel(axis_names[1], parse_math=False)
