@@ -5,7 +5,8 @@ Those of a Dask array are where its workers have them, and are never changed: an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -85,27 +86,59 @@ def held(*values: Any) -> tuple[Any, ...]:
 
 def _raise(future: Any, i: int, count: int) -> None:
     """Raise what a task has ended with, and say which one it was; values are one of each tile."""
-    from dask.distributed import CancelledError, KilledWorker
     from dask.utils import key_split
 
     is_chunk = isinstance(future.key, tuple)  # of an array, else the i-th value
     name = f"tile {future.key[1]}" if is_chunk else f"tile {i} of {count}"
     name = f"{name} (task {key_split(future.key).strip('_')})"
+    with losses_named(lambda: name):
+        try:
+            future.result()
+        except Exception as error:
+            error.add_note(f"(in {name})")
+            raise
+
+
+@contextmanager
+def losses_named(name: Callable[[], str]) -> Iterator[None]:
+    """Say which task has ended its workers, and that the scheduler has gone.
+
+    A scheduler that goes shows as tasks that are cancelled, or as a connection that is closed or
+    not made, by what the client was waiting for.
+
+    Raises
+    ------
+    ChildProcessError
+        A task has ended every worker that ran it: `name()` says which one.
+    ConnectionError
+        The scheduler has gone.
+    """
+    from dask.distributed import CancelledError, KilledWorker
+
     try:
-        future.result()
+        yield
     except KilledWorker as error:
         raise ChildProcessError(
-            f"{name} ended {error.allowed_failures + 1} workers that ran it, the last at "
+            f"{name()} ended {error.allowed_failures + 1} workers that ran it, the last at "
             f"{error.last_worker.address}: too little memory, or a fault in a library; look into "
-            "the log of the worker, or pass smaller tiles."
+            "the log of the worker, or pass smaller blocks or tiles."
         ) from error
-    except CancelledError as error:
+    except (CancelledError, OSError) as error:
+        if isinstance(error, OSError) and not _is_of_connection(error):
+            raise
         raise ConnectionError(
             f"the tasks were cancelled, or the scheduler has ended ({error}); start it again."
         ) from error
-    except Exception as error:
-        error.add_note(f"(in {name})")
-        raise
+
+
+def _is_of_connection(error: OSError) -> bool:
+    from dask.distributed import Client
+    from distributed.comm import CommClosedError
+
+    if isinstance(error, CommClosedError):
+        return True
+    lost = Client.current().status != "running"
+    return lost and type(error) is OSError  # which Dask raises where nobody answers
 
 
 def _futures_of(values: Any) -> list[Any]:

@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import sys
 import threading
 import warnings
 from pathlib import Path
@@ -13,9 +12,8 @@ import pytest
 
 import heatsketch as hs
 from heatsketch.cli import main
-from heatsketch.distributed import cluster, embed, mapping, sketch, tasks
+from heatsketch.distributed import embed, mapping, sketch, tasks
 from heatsketch.distributed.caught import caught_warnings
-from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.state import State
 from problems.clusters import (
     BLOCKS,
@@ -92,40 +90,6 @@ def test_other_clusters_are_refused_before_anything_is_written(cluster, source, 
     with pytest.raises(ValueError, match=r"pass 'local:4' for four processes"):
         embed(source, tmp_path / "out.npy", SKETCH, cluster=cluster, **OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
-
-
-def test_clusters_that_do_not_answer_are_named(monkeypatch):
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "0.5s"}),
-        pytest.raises(ConnectionError, match=r"no scheduler of Dask answers at tcp://127.0.0.1:9 "),
-        connect("tcp://127.0.0.1:9"),
-    ):
-        pass
-    monkeypatch.setattr(cluster, "_WAIT", 0.1)
-    with (
-        distributed.LocalCluster(
-            n_workers=0, processes=False, dashboard_address="127.0.0.1:0"
-        ) as empty,
-        distributed.Client(empty, set_as_default=False) as client,
-        pytest.raises(ConnectionError, match="has no workers; start some"),
-        connect(client),
-    ):
-        pass
-
-
-def test_processes_that_cannot_start_are_explained(monkeypatch):
-    def fail(**_):
-        raise RuntimeError("Nanny failed to start.")
-
-    monkeypatch.setattr(distributed, "LocalCluster", fail)
-    with (
-        pytest.raises(RuntimeError, match=r"2 processes could not be started .*__main__"),
-        connect("local:2"),
-    ):
-        pass
-    monkeypatch.setitem(sys.modules, "dask.distributed", None)
-    with pytest.raises(ImportError, match=r'pip install "heatsketch\[dask\]"'), connect("local:2"):
-        pass
 
 
 def test_the_command_takes_a_cluster(client, source, tmp_path, expected, capsys):

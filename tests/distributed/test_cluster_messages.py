@@ -4,15 +4,17 @@ import sys
 
 import pytest
 
+from heatsketch._blocks import losses_named
 from heatsketch.distributed import cluster
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("dask.distributed")
+CommClosedError = pytest.importorskip("distributed.comm").CommClosedError
 
 
 def opened(where):
-    with cluster._client(where) as client:
-        cluster._wait_for_workers(client)
+    with cluster.connect(where):
+        pass
 
 
 def test_no_dask(monkeypatch):
@@ -69,6 +71,30 @@ def test_a_task_that_is_cancelled(empty):
         pytest.raises(ConnectionError, match="the tasks were cancelled, or the scheduler has"),
     ):
         list(cluster.results([future], str))
+
+
+def fails(client, error):
+    with client.as_current(), losses_named(lambda: "a task"):
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(CommClosedError("reset"), "running"), (OSError("late"), "connecting")]
+)
+def test_a_scheduler_that_goes_while_it_is_asked(empty, error, status, monkeypatch):
+    monkeypatch.setattr(empty, "status", status)
+    with pytest.raises(ConnectionError, match="or the scheduler has ended"):
+        fails(empty, error)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(FileNotFoundError("x"), "connecting"), (OSError("full"), "running")]
+)
+def test_other_errors_stay_as_they_are(empty, error, status, monkeypatch):
+    monkeypatch.setattr(empty, "status", status)
+    with pytest.raises(OSError, match=str(error)) as caught:
+        fails(empty, error)
+    assert caught.value is error
 
 
 class Lost:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from heatsketch._blocks import losses_named
 from heatsketch._budget import limit_of
 
 LOCAL = "local:"
@@ -38,12 +39,15 @@ def connect(cluster: Any) -> Iterator[Any]:
     ValueError
         `cluster` is something else.
     ConnectionError
-        Nobody answers at the address, or there are no workers.
+        Nobody answers at the address, there are no workers, or the scheduler goes before the block
+        ends.
+    ChildProcessError
+        A task has ended every worker that ran it.
     """
     if cluster is None:
         yield None
         return
-    with _client(cluster) as client, client.as_current():
+    with _client(cluster) as client, client.as_current(), losses_named(lambda: "a task"):
         _wait_for_workers(client)
         yield client
 
@@ -127,22 +131,16 @@ def results(futures: list[Any], name: Callable[[int], str]) -> Iterator[Any]:
     ConnectionError
         The scheduler has gone.
     """
-    distributed = _distributed()
+    done = _distributed().as_completed(futures)
     try:
-        for future in distributed.as_completed(futures):
-            yield future.result()
-            future.release()  # or it would be computed again if its worker were lost
-    except distributed.KilledWorker as error:
-        failed = next(i for i, future in enumerate(futures) if future.status == "error")
-        raise ChildProcessError(
-            f"{name(failed)} ended {error.allowed_failures + 1} workers that ran it, the last at "
-            f"{error.last_worker.address}: too little memory, or a fault in a library; look into "
-            "the log of the worker."
-        ) from error
-    except distributed.CancelledError as error:
-        raise ConnectionError(
-            f"the tasks were cancelled, or the scheduler has ended ({error}); start it again."
-        ) from error
+        with losses_named(lambda: name(_failed(futures))):
+            for future in done:
+                yield future.result()
+                future.release()  # or it would be computed again if its worker were lost
     finally:
         for future in futures:
             future.release()
+
+
+def _failed(futures: list[Any]) -> int:
+    return next(i for i, future in enumerate(futures) if future.status == "error")
