@@ -144,6 +144,6 @@ def test_the_whole_graph_is_the_sketch_of_all_points(big, tmp_path, capsys):
     X, model = np.load(big), hs.HeatSketch(3, random_state=0)
     expected = model.fit_transform(X, ids=np.arange(900))
     np.testing.assert_allclose(np.load(tmp_path / "o.npy"), expected, rtol=1e-5, atol=1e-6)
-    for more in (["--fit-points", "400"], ["--resume"], ["--dry-run"]):
+    for more in (["--fit-points", "400"], ["--save-model", "m"], ["--dry-run"]):
         assert main(["embed", str(big), *given, "--force", *more]) == 2
         assert "--whole-graph has none" in capsys.readouterr().err

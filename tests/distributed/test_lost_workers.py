@@ -1,7 +1,5 @@
 """Workers, schedulers and clients that end before the run does: the output has the same bytes."""
 
-import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +14,7 @@ import heatsketch as hs
 from heatsketch.distributed import embed
 from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.state import State
-from problems.clusters import BLOCKS, OPTIONS, SAMPLE, SKETCH, N, own_cluster, spoil
+from problems.clusters import BLOCKS, OPTIONS, SAMPLE, SKETCH, N, own_cluster, own_scheduler, spoil
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("dask.distributed")
@@ -89,23 +87,8 @@ def test_a_killed_scheduler_is_named_and_the_run_goes_on(tmp_path, source, expec
     def slowly(own, number):
         time.sleep(0.2)
 
-    found, out = tmp_path / "scheduler.json", tmp_path / "out.npy"
-    given = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(found)]
-    program = [sys.executable, "-m", "distributed.cli.dask_{}"]
-    with contextlib.ExitStack() as stack:
-
-        def start(name, *options):
-            command = [part.format(name) for part in program]
-            process = subprocess.Popen([*command, *given, *options], stderr=subprocess.DEVNULL)
-            stack.callback(process.wait)
-            stack.callback(process.kill)
-            return process
-
-        scheduler = start("scheduler", "--port", "0")
-        while not found.exists():
-            time.sleep(0.05)
-        start("worker", "--nthreads", "1", "--no-nanny")
-        address = json.loads(found.read_text())["address"]
+    out = tmp_path / "out.npy"
+    with own_scheduler(tmp_path / "scheduler.json") as (scheduler, address):
         parts = State.of(out).parts
 
         def kill():

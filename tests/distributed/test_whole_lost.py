@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.distributed import search, sketch, whole
+from heatsketch.distributed import search, searched, sketch, whole
 from problems.clusters import own_cluster, points
 
 pytest.importorskip("dask.distributed")
@@ -60,8 +60,9 @@ def test_results_of_early_phases_that_are_lost_are_computed_again(
 
             return run
 
-        for name in ("neighbors_of", "affinity", "sketch_blocks"):
-            monkeypatch.setattr(whole, name, after_a_loss(getattr(whole, name)))
+        phases = (searched, "neighbors_of"), (whole, "affinity"), (whole, "sketch_blocks")
+        for module, name in phases:
+            monkeypatch.setattr(module, name, after_a_loss(getattr(module, name)))
         done = sketch(source, SKETCH, tmp_path / "y.npy", cluster=client, **OPTIONS)
     assert len(set(killed)) == 3
     assert done.output.read_bytes() == expected
@@ -69,7 +70,7 @@ def test_results_of_early_phases_that_are_lost_are_computed_again(
 
 def poison(monkeypatch, failure):
     """Let the search of tile 2 fail, on whatever worker it is tried."""
-    own, phase = search._search_tile, whole.neighbors_of
+    own, phase = search._search_tile, searched.neighbors_of
 
     def run(tiles, starts, *rest):
         def search_tile(tile, start, *more):
@@ -80,7 +81,7 @@ def poison(monkeypatch, failure):
         monkeypatch.setattr(search, "_search_tile", search_tile)
         return phase(tiles, starts, *rest)
 
-    monkeypatch.setattr(whole, "neighbors_of", run)
+    monkeypatch.setattr(searched, "neighbors_of", run)
 
 
 def test_a_tile_that_kills_workers_is_named(source, expected, tmp_path, monkeypatch):

@@ -1,6 +1,10 @@
 """Points that workers of Dask map, and what happens to the workers."""
 
 import contextlib
+import json
+import subprocess
+import sys
+import time
 
 import numpy as np
 
@@ -53,6 +57,41 @@ def spoilt(client, before):
     spoil(client, before)
     yield
     client.unregister_worker_plugin("spoil")
+
+
+def at_tasks(client, do):
+    """Let every worker, also those to come, call do(name of the function) as it begins a task."""
+    from dask import distributed
+    from dask.utils import key_split
+
+    class Tasks(distributed.WorkerPlugin):
+        name = "tasks"
+
+        def transition(self, key, start, finish, **_):
+            if finish == "executing":
+                do(key_split(key))
+
+    client.register_plugin(Tasks())
+
+
+@contextlib.contextmanager
+def own_scheduler(found):
+    """Start a scheduler, which writes to a file, and a worker; yield its process and address."""
+    given = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(found)]
+    with contextlib.ExitStack() as stack:
+
+        def start(name, *options):
+            command = [sys.executable, "-m", f"distributed.cli.dask_{name}", *given, *options]
+            process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        scheduler = start("scheduler", "--port", "0")
+        while not found.exists():
+            time.sleep(0.05)
+        start("worker", "--nthreads", "1", "--no-nanny")
+        yield scheduler, json.loads(found.read_text())["address"]
 
 
 @contextlib.contextmanager

@@ -36,7 +36,8 @@ def add(command: argparse.ArgumentParser) -> None:
     )
     fitted += "as fit in half of the memory)"
     command.add_argument("--fit-points", type=integer_from(LEAST_POINTS), metavar="N", help=fitted)
-    resume = "go on with such a run that was killed, from the folder OUTPUT.partial"
+    resume = "go on with a run by blocks, or of --whole-graph, that was killed, from the folder "
+    resume += "OUTPUT.partial"
     command.add_argument("--resume", action="store_true", help=resume)
     workers = "map the blocks by workers of Dask: local:N starts N processes on this machine; or "
     workers += "the address of a scheduler (tcp://HOST:PORT) whose workers share the folders of "
@@ -141,7 +142,7 @@ def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
 
 def _run_whole(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
     """Sketch all points in tiles; return the lines of the summary."""
-    given = [name for name in ("fit_points", "resume", "save_model") if getattr(args, name)]
+    given = [name for name in ("fit_points", "save_model") if getattr(args, name)]
     if given:
         args.usage_error(
             f"--{given[0].replace('_', '-')} is for a sample, of which --whole-graph has none; "
@@ -149,7 +150,13 @@ def _run_whole(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, s
         )
     model = ESTIMATORS[args.method](**options)
     done = distributed.sketch(
-        args.input, model, args.output, cluster=args.cluster, force=args.force, **reading(args)
+        args.input,
+        model,
+        args.output,
+        cluster=args.cluster,
+        resume=args.resume,
+        force=args.force,
+        **reading(args),
     )
     facts = done.diagnostics
     names = ("components", "duplicates", "recall")

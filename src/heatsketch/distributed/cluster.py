@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib
 import logging
+import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from heatsketch._blocks import losses_named
 from heatsketch._budget import limit_of
+from heatsketch.io.files import listed
 
 LOCAL = "local:"
 _WAIT = 30  # seconds for the first worker at an address
 _LEAST_MEMORY = 1e9  # of a worker
+_PAUSED, _LOOKS = 60.0, 6  # seconds, and looks, at which a worker is paused before that is told
 
 # Dask's workers return freed memory at once, and each block then waits for new pages: twice the
 # CPU seconds. These bytes are kept for the next block (variables of the C library).
@@ -43,13 +47,20 @@ def connect(cluster: Any) -> Iterator[Any]:
         ends.
     ChildProcessError
         A task has ended every worker that ran it.
+
+    Warns
+    -----
+    UserWarning
+        Dask has paused workers for lack of memory, and they have stayed so: a run may wait for them
+        for ever.
     """
     if cluster is None:
         yield None
         return
     with _client(cluster) as client, client.as_current(), losses_named(lambda: "a task"):
         _wait_for_workers(client)
-        yield client
+        with _pauses_told(client):
+            yield client
 
 
 def _client(cluster: Any) -> AbstractContextManager[Any]:
@@ -119,6 +130,38 @@ def _wait_for_workers(client: Any) -> None:
         raise ConnectionError(
             f"the cluster at {client.scheduler.address} has no workers; start some (dask worker)."
         ) from None
+
+
+@contextmanager
+def _pauses_told(client: Any) -> Iterator[None]:
+    """Warn, once within the block, of workers that are paused for some time without a break."""
+    ended = threading.Event()
+    threading.Thread(target=_watch_pauses, args=(client, ended), daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _watch_pauses(client: Any, ended: threading.Event) -> None:
+    looks: dict[str, int] = {}  # in a row, at which a worker was paused
+    while not ended.wait(_PAUSED / _LOOKS):
+        try:
+            workers = client.scheduler_info()["workers"]
+        except Exception:  # what becomes of the cluster is told by the tasks
+            return
+        paused = [name for name, facts in workers.items() if facts["status"] == "paused"]
+        looks = {name: looks.get(name, 0) + 1 for name in paused}
+        stuck = [name for name, count in looks.items() if count >= _LOOKS]
+        if stuck and not ended.is_set():
+            warnings.warn(
+                f"{len(stuck)} of {len(workers)} workers ({listed(stuck, 3)}) are paused by Dask, "
+                f"which begins no task on them: for {_PAUSED:.0f} s their memory has been nearly "
+                "full of what cannot go to disk. If that does not pass, the run will not end: stop "
+                "it, and use workers with more memory (fewer on a machine), or smaller tiles.",
+                stacklevel=1,
+            )
+            return
 
 
 def results(futures: list[Any], name: Callable[[int], str]) -> Iterator[Any]:

@@ -12,8 +12,9 @@ from scipy.sparse.csgraph import connected_components
 
 from heatsketch._blocks import held
 from heatsketch._typing import Array
-from heatsketch.distributed.search import Found, partners
+from heatsketch.distributed.search import partners
 from heatsketch.markov.affinity import KthDistances, NeighborRows, check_scales
+from heatsketch.neighbors import Neighbors
 from heatsketch.operators.components import NEGLIGIBLE
 from heatsketch.operators.dask_tiles import DaskTiles, Halo, blocks_of
 from heatsketch.operators.order import index_type
@@ -33,8 +34,8 @@ class _Rows(NamedTuple):
     outside: Array  # (halo,), increasing
 
 
-def affinity(found: Sequence[Any], starts: Sequence[int], order: int, epsilon: Any) -> Graph:
-    """Return the Gaussian affinity of neighbours, of which each tile has delayed `Found`.
+def affinity(near: Sequence[Any], starts: Sequence[int], order: int, epsilon: Any) -> Graph:
+    """Return the Gaussian affinity of neighbours, of which each tile has delayed `Neighbors`.
 
     `epsilon` is a number in the units of the distances, squared; None for self-tuning scales, the
     distances to the neighbour number `order`.
@@ -44,7 +45,7 @@ def affinity(found: Sequence[Any], starts: Sequence[int], order: int, epsilon: A
 
     sizes = tuple(int(size) for size in np.diff(starts))
     spans = list(itertools.pairwise(starts))
-    rows = held(*(delayed(_rows)(f, *span) for f, span in zip(found, spans, strict=True)))
+    rows = held(*(delayed(_rows)(own, *span) for own, span in zip(near, spans, strict=True)))
     if epsilon is None:
         scales = held(*(delayed(_scales)(part, order) for part in rows))
         wide = Halo(sizes, _lists(rows, starts)).extended(scales)
@@ -70,11 +71,11 @@ def affinity(found: Sequence[Any], starts: Sequence[int], order: int, epsilon: A
     return Graph(DaskTiles(matrices, halo, (-bound, bound)), own)
 
 
-def _rows(found: Found, start: int, stop: int) -> _Rows:
+def _rows(near: Neighbors, start: int, stop: int) -> _Rows:
     """Return the distances to the neighbours with columns of the tile."""
-    m, k = found.distances.shape
+    m, k = near.distances.shape
     row = np.repeat(np.arange(m), k)
-    return _localized(row, found.vertices.ravel(), found.distances.ravel(), start, stop)
+    return _localized(row, near.indices.ravel(), near.distances.ravel(), start, stop)
 
 
 def _localized(row: Array, column: Array, values: Array, start: int, stop: int) -> _Rows:

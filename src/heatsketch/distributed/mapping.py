@@ -35,8 +35,7 @@ class Mapping:
 
     def missing(self) -> list[int]:
         """Return the numbers of the blocks that are not kept yet."""
-        count = math.ceil(self.points.n / self.block_rows)
-        return [i for i in range(count) if not self.state.part(i).exists()]
+        return self.state.missing(math.ceil(self.points.n / self.block_rows))
 
     def keep(self, start: int, stop: int) -> Iterator[int]:
         """Keep the blocks from number `start` up to `stop`, read in one pass; yield their rows."""

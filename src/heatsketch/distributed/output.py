@@ -12,7 +12,7 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.distributed.state import State
 from heatsketch.io import h5ad, parquet
-from heatsketch.io.files import check_target, need, write_atomically
+from heatsketch.io.files import check_target, need
 from heatsketch.io.formats import DEFAULT_KEY, check_key, suffix_of
 from heatsketch.io.metadata import encoded, write_beside
 from heatsketch.io.table import Names, Table
@@ -99,7 +99,7 @@ def assemble(output: Output, state: State, metadata: dict[str, Any]) -> None:
             _write_npy(draft, held)
 
     if suffix and not state.is_whole:
-        write_atomically(whole, write, force=True)
+        state.keep(whole, write)
     state.tell_whole()
     if whole.exists():
         whole.replace(output.path)

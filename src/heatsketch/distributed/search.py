@@ -51,7 +51,9 @@ class Local(NamedTuple):
 def neighbors_of(
     tiles: Sequence[Any], starts: Sequence[int], cells: Cells, k: int, recall: float
 ) -> tuple[list[Any], dict[str, float]]:
-    """Return the k nearest points of every point, itself first: `Found`, one a tile; their recall.
+    """Return the k nearest points of every point, itself first, and their recall.
+
+    One delayed `Neighbors` a tile, with the numbers of vertices among all.
 
     Parameters
     ----------
@@ -113,8 +115,8 @@ def _recall(exact: Exact, found: Sequence[Any], starts: Sequence[int]) -> dict[s
     return {"recall": measured.value, "recall_error": measured.error}
 
 
-def _distances_at(found: Found, rows: Array) -> Array:
-    return found.distances[rows]
+def _distances_at(near: Neighbors, rows: Array) -> Array:
+    return near.distances[rows]
 
 
 def partners(found: Sequence[Any]) -> list[dict[int, Any]]:
@@ -129,7 +131,7 @@ def partners(found: Sequence[Any]) -> list[dict[int, Any]]:
 
 def _search_tile(tile: Tile, start: int, cells: Cells, k: int, recall: float) -> Local:
     index = NeighborIndex(tile.points, recall=recall)
-    near = _found(index.of_points(min(k, index.n)), tile.first_rows, start, k)
+    near = _found(index.of_points(min(k, index.n)), tile.inputs.first_rows, start, k)
     own, member = np.unique(tile.cell, return_inverse=True)
     radii = cells_module.radii(tile.points, member, cells.centres[own])
     return Local(index, near, own, radii)
@@ -203,7 +205,7 @@ def _answer(local: Local, x: Array, start: int, k: int) -> Found:
     return _found(local.search.query(x, min(k, local.search.n)), own_rows, start, k)
 
 
-def _merged(local: Local, *asked: Any) -> Found:
+def _merged(local: Local, *asked: Any) -> Neighbors:
     """Return the k nearest of those in the own tile and of the answers of others.
 
     `asked` are the points for which each of the others was asked, then its answers.
@@ -218,4 +220,4 @@ def _merged(local: Local, *asked: Any) -> Found:
         first = np.lexsort((both.rows, both.distances), axis=1)[:, :k]
         for own, values in zip(nearest, both, strict=True):
             own[rows] = np.take_along_axis(values, first, axis=1)
-    return nearest
+    return Neighbors(nearest.distances, nearest.vertices)

@@ -18,18 +18,29 @@ from heatsketch.distributed.cells import Cells
 from heatsketch.neighbors import distinct_rows, in_metric
 
 
-class Tile(NamedTuple):
-    """The points of some cells; those with equal coordinates share a vertex."""
+class Inputs(NamedTuple):
+    """The rows of the source that a tile has; those with equal coordinates share a vertex."""
 
-    points: Array  # (n_t, d), of the vertices, in the frame, in the order of their first rows
-    cell: Array  # (n_t,)
     rows: Array  # (inputs,), in the source, increasing
     vertex: Array  # (inputs,), of the tile
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+        return int(self.vertex.max()) + 1
 
     @property
     def first_rows(self) -> Array:
         """The first row of the source at each vertex, (n_t,)."""
         return self.rows[np.unique(self.vertex, return_index=True)[1]]
+
+
+class Tile(NamedTuple):
+    """The points of some cells."""
+
+    points: Array  # (n_t, d), of the vertices, in the frame, in the order of their first rows
+    cell: Array  # (n_t,)
+    inputs: Inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +138,11 @@ def _collect(frame: Frame, *shares: Any) -> Tile:
     rows, points, cell = (np.concatenate(parts) for parts in zip(*shares, strict=True))
     points = frame(points)
     first, vertex = distinct_rows(points)
-    return Tile(points[first], cell[first], rows, vertex)
+    return Tile(points[first], cell[first], Inputs(rows, vertex))
 
 
 def to_blocks(
-    values: Sequence[Any], tiles: Sequence[Any], source: Source, k: int, dtype: Any
+    values: Sequence[Any], inputs: Sequence[Any], source: Source, k: int, dtype: Any
 ) -> Any:
     """Return rows of the vertices (n_t, k) as a Dask array (n, k) in the order of the source."""
     from dask import delayed
@@ -139,7 +150,7 @@ def to_blocks(
     from heatsketch.operators.dask_tiles import tiled
 
     split, collect = delayed(_split_back), delayed(_collect_back)
-    shares = [split(own, tile, source.starts) for own, tile in zip(values, tiles, strict=True)]
+    shares = [split(own, rows, source.starts) for own, rows in zip(values, inputs, strict=True)]
     blocks = [
         collect(source.starts[b], source.starts[b + 1], *(share[b] for share in shares))
         for b in range(len(source.sizes))
@@ -147,12 +158,10 @@ def to_blocks(
     return tiled(blocks, source.sizes, (k,), dtype)
 
 
-def _split_back(values: Array, tile: Tile, starts: Sequence[int]) -> list[Any]:
+def _split_back(values: Array, inputs: Inputs, starts: Sequence[int]) -> list[Any]:
     """Return rows of the source and their values, for each block."""
-    at = np.searchsorted(tile.rows, starts)
-    return [
-        (tile.rows[low:high], values[tile.vertex[low:high]]) for low, high in itertools.pairwise(at)
-    ]
+    (rows, vertex), at = inputs, np.searchsorted(inputs.rows, starts)
+    return [(rows[low:high], values[vertex[low:high]]) for low, high in itertools.pairwise(at)]
 
 
 def _collect_back(start: int, stop: int, *shares: Any) -> Array:

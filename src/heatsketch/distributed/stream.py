@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
@@ -17,7 +16,7 @@ from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.mapping import Mapping, here, stored
 from heatsketch.distributed.output import Output, assemble, check_output
 from heatsketch.distributed.sample import gather, half_discrepancy
-from heatsketch.distributed.state import State
+from heatsketch.distributed.state import State, check_unchanged, told_of
 from heatsketch.distributed.tasks import Job, begin, by_workers
 from heatsketch.estimators._sample import LEAST_POINTS as LEAST_POINTS
 from heatsketch.estimators._sample import Sample, most_fitted, seed_of
@@ -198,21 +197,15 @@ def embed(
     if model is not None:
         check_target(model, force=force)
     with connect(cluster) as client:
-        told = _told(points, estimator, fit_points, rows, how)
+        told = told_of(points, estimator, how, fit_points=fit_points, block_rows=rows)
         stamp = told["content"]["stamp"]
         state = State.begin(target.path, suffix, told, resume=resume, force=force)
-        try:
+        with state.removed_if_of_no_use():
             job = None if client is None else begin(client, source, stamp, how, state, rows)
             fitted, learned, facts = _fitted(points, estimator, fit_points, how, state, rows)
-        except BaseException:
-            if state.fitted is None:  # nothing to go on with
-                state.remove()
-            raise
-        _map(Mapping(points, fitted, learned, how, state, rows), client, job, source)
-        if points.stamp() != stamp:
-            raise ValueError(
-                f"{points.source} changed while it was read; begin again with force=True."
-            )
+        if not state.is_whole:  # else the blocks of a folder are no longer here
+            _map(Mapping(points, fitted, learned, how, state, rows), client, job, source)
+        check_unchanged(points, told)
     columns = [str(name) for name in fitted.get_feature_names_out()]
     metadata = {"version": __version__, "model": read_facts(state.model), "columns": columns}
     assemble(target, state, metadata | {"stream": facts, "reading": told["reading"]})
@@ -316,27 +309,6 @@ def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
     return most_fitted(estimator, points.n, d, points.dtype, points.stored)
 
 
-def _told(
-    points: Blocks, estimator: Any, fit_points: int | None, rows: int, how: Reading
-) -> dict[str, Any]:
-    """Return what a run is about: what must be the same when it goes on."""
-    plain = (type(None), bool, int, float, str, list, tuple, np.generic)
-    parameters = {
-        name: value if isinstance(value, plain) else f"<{type(value).__name__}>"
-        for name, value in estimator.get_params(deep=False).items()
-    }
-    return {
-        "heatsketch": __version__,
-        "input": points.source,
-        "content": {"rows": points.n, "columns": points.columns, "stamp": points.stamp()},
-        "method": type(estimator).__name__,
-        **parameters,
-        "fit_points": fit_points,
-        "block_rows": rows,
-        "reading": how.as_record(),
-    }
-
-
 def _fitted(
     points: Blocks,
     estimator: Any,
@@ -367,7 +339,8 @@ def _fitted(
         "notes": found.notes,
     }
     record = reading_record(found.table, suffix_of(points.source), how.as_record())
-    state.keep_fit(lambda path: write_model(model, path, record, force=True), facts)
+    write_model(model, state.model, record, force=True)
+    state.keep_fitted(facts)
     return model, found.table.learned, facts
 
 

@@ -14,13 +14,12 @@ from heatsketch._blocks import held
 from heatsketch._checks import CertificateError, DisconnectedWarning, name_rows
 from heatsketch._ids import numbers_at, numbers_of
 from heatsketch._typing import Array
-from heatsketch.distributed.cells import TRAINING_PER_CELL, number_of_cells, train
 from heatsketch.distributed.graph import Graph, affinity, component_sizes
-from heatsketch.distributed.search import neighbors_of
-from heatsketch.distributed.shuffle import Source, Tile, to_blocks, to_tiles
+from heatsketch.distributed.searched import searched
+from heatsketch.distributed.shuffle import Inputs, Source, to_blocks
+from heatsketch.distributed.state import State
 from heatsketch.estimators._base import times_of
 from heatsketch.estimators._blocks import on_scale
-from heatsketch.graphs.neighborhoods import feasible_neighbors
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.operators.dask_tiles import DaskTiles, DeflatedTiles, blocks_of, tiled
@@ -40,25 +39,33 @@ class WholeGraph:
     ----------
     diffusion : Diffusion
         Its operators are `DaskTiles`, its measure a Dask array, of the vertices in tiles.
-    tiles : tuple of delayed Tile
-    sizes : tuple of int
-        Vertices of each tile.
+    inputs : tuple of delayed Inputs
+        Of each tile.
     source : Source
     """
 
     diffusion: Diffusion
-    tiles: tuple[Any, ...]
-    sizes: tuple[int, ...]
+    inputs: tuple[Any, ...]
     source: Source
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Vertices of each tile."""
+        return self.diffusion.operator.halo.sizes  # type: ignore[attr-defined]
 
     def of_inputs(self, values: Any) -> Any:
         """Return rows of the vertices (n, k), a Dask array, in the order of the source."""
-        return to_blocks(blocks_of(values), self.tiles, self.source, values.shape[1], values.dtype)
+        return to_blocks(blocks_of(values), self.inputs, self.source, values.shape[1], values.dtype)
 
 
-def embedding_of(source: Source, model: Any, tile_rows: int, recall: float) -> tuple[Any, dict]:
-    """Return the heat sketch (n, k) of a source, a Dask array, and diagnostics."""
-    graph = whole_graph(source, model, tile_rows, recall)
+def embedding_of(
+    source: Source, model: Any, tile_rows: int, recall: float, state: State | None = None
+) -> tuple[Any, dict]:
+    """Return the heat sketch (n, k) of a source, a Dask array, and diagnostics.
+
+    A run with a `state` keeps there what it goes on with when it has ended.
+    """
+    graph = whole_graph(source, model, tile_rows, recall, state)
     diffusion = graph.diffusion
     times = times_of(model.time)
     filters = [make_filter(model.filter, float(t)).quotient() for t in times]
@@ -74,39 +81,22 @@ def embedding_of(source: Source, model: Any, tile_rows: int, recall: float) -> t
     return graph.of_inputs(*held(rows)), diffusion.diagnostics | {"log_scale": log_scale}
 
 
-def whole_graph(source: Source, model: Any, tile_rows: int, recall: float) -> WholeGraph:
+def whole_graph(
+    source: Source, model: Any, tile_rows: int, recall: float, state: State | None
+) -> WholeGraph:
     """Build the diffusion of a source as an estimator describes it."""
-    import dask
-
-    n_cells = number_of_cells(source.n, tile_rows)
-    count = min(source.n, TRAINING_PER_CELL * n_cells)
-    rows = np.sort(np.random.default_rng(0).choice(source.n, count, replace=False))
-    tiles, cells = to_tiles(source, train(source.sample(rows), n_cells), tile_rows)
-    sizes = dask.compute(*(dask.delayed(_size)(tile) for tile in tiles))
-    starts = tuple(int(start) for start in np.concatenate([[0], np.cumsum(sizes)]))
-    if starts[-1] < 2:
-        raise ValueError(
-            "All distances are zero: every row of X is the same point; pass distinct points."
-        )
-    k = feasible_neighbors(model.n_neighbors, starts[-1])
-    found, recall_facts = neighbors_of(tiles, starts, cells, k + 1, recall)
-    self_tuning = model.epsilon == "self-tuning"
-    epsilon = None if self_tuning else cells.frame.squared(float(model.epsilon))
-    built = affinity(found, starts, scale_order(k), epsilon)
+    done = searched(source, model, tile_rows, recall, state)
+    order = scale_order(done.n_neighbors)
+    built = affinity(done.near, done.starts, order, done.epsilon)
     facts = {
-        "n_neighbors": k,
-        "duplicates": source.n - starts[-1],
-        **recall_facts,
-        "tiles": len(tiles),
+        "n_neighbors": done.n_neighbors,
+        "duplicates": source.n - done.starts[-1],
+        **done.recall,
+        "tiles": len(done.near),
         **_halo_facts(built.affinity),
     }
     dtype = source.dtype if is_large(source.n) else np.dtype(np.float64)
-    diffusion = _normalized(built, model, dtype, facts)
-    return WholeGraph(diffusion, tuple(tiles), sizes, source)
-
-
-def _size(tile: Tile) -> int:
-    return len(tile.points)
+    return WholeGraph(_normalized(built, model, dtype, facts), done.inputs, source)
 
 
 def _halo_facts(K: DaskTiles) -> dict[str, float]:
@@ -181,11 +171,11 @@ def _random_columns(graph: WholeGraph, model: Any) -> Any:
 
     k, sizes = model._columns_wanted(), graph.sizes
     draw = delayed(_random_rows)
-    blocks = [draw(tile, k, model.kind, model.random_state) for tile in graph.tiles]
+    blocks = [draw(own, k, model.kind, model.random_state) for own in graph.inputs]
     return tiled(blocks, sizes, (k,), np.float64)
 
 
-def _random_rows(tile: Tile, k: int, kind: str, seed: int) -> Array:
-    n = len(tile.points)
-    numbers = numbers_at(numbers_of(tile.rows), tile.vertex, n)
+def _random_rows(inputs: Inputs, k: int, kind: str, seed: int) -> Array:
+    n = inputs.n_vertices
+    numbers = numbers_at(numbers_of(inputs.rows), inputs.vertex, n)
     return random_block(n, k, kind, seed, numbers=numbers)

@@ -18,10 +18,10 @@ from heatsketch._version import __version__
 from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.output import Output, assemble, check_output, writer_of
 from heatsketch.distributed.shuffle import Source
-from heatsketch.distributed.state import State
+from heatsketch.distributed.state import State, check_unchanged, told_of
 from heatsketch.distributed.tasks import begin
 from heatsketch.distributed.whole import embedding_of
-from heatsketch.estimators._unread import precision_of, shape_of
+from heatsketch.estimators._unread import is_dask, precision_of, shape_of
 from heatsketch.estimators.heat_sketch import HeatSketch
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.reading import Reading
@@ -74,6 +74,7 @@ def sketch(
     cluster: Any = None,
     recall: float = 0.98,
     tile_rows: int = TILE_ROWS,
+    resume: bool = False,
     force: bool = False,
     **reading: Any,
 ) -> Sketched:
@@ -107,8 +108,12 @@ def sketch(
     tile_rows : int >= 100, default 131,072
         Points of a tile, at most, unless one cell has more. The random rows of points do not depend
         on it; the order of sums does.
+    resume : bool, default False
+        Go on with a run that was killed, from the folder OUTPUT.partial: with the neighbours, if
+        their search was complete, and the blocks of the output that are written. The bits are those
+        of a run without a break. All else is computed again.
     force : bool, default False
-        Replace the output.
+        Replace the output, and begin again where there is a run that was not completed.
     **reading
         `key`, `features`, `exclude`, `label`, `ids` of `io.read_table`.
 
@@ -122,7 +127,14 @@ def sketch(
         Dask is not installed.
     ValueError
         Options of the estimator that only one machine has; a number that is not finite, with its
-        row; all points equal.
+        row; all points equal; another source, or other options, than those of the run that is
+        resumed; `resume` without an output.
+    FileExistsError
+        The output exists, or a run that was not completed.
+    ChildProcessError
+        A tile ended every worker that had a task of it; the message names it.
+    ConnectionError
+        The cluster does not answer, or has ended; `resume` goes on.
     FileNotFoundError
         A worker does not see the folder of the output, or the source, as this process does; told
         before the work begins.
@@ -138,6 +150,8 @@ def sketch(
     docs/scale.md. Memory of all workers together: 1.4 kB a point with 8 features and 16
     columns, 32 bytes more for each column.
     Nothing but sums of tiles comes to the client, and the sample from which the cells are found.
+    On disk, for an `output`: that twice, and 12 (n_neighbors + 1) + 8 bytes a point for the
+    neighbours (of up to 2³¹ points).
 
     Examples
     --------
@@ -155,6 +169,11 @@ def sketch(
             f"cluster={cluster!r} without output: what its workers hold ends with them; name an "
             "output, or pass a dask.distributed.Client."
         )
+    if output is None and resume:
+        raise ValueError(
+            "resume=True without output: of a run whose result is a Dask array nothing is kept; "
+            "pass the output of the run."
+        )
     how = Reading.of(**{"missing": "error"} | reading)
     if how.missing != "error" or how.standardize:
         raise ValueError(
@@ -164,15 +183,28 @@ def sketch(
     target, suffix = None, ""
     if output is not None:
         target = Output(Path(output), Path(source) if isinstance(source, str | Path) else None)
-        suffix = check_output(target, how.missing, force=force)
+        is_own = resume and State.of(target.path).is_whole
+        suffix = check_output(target, how.missing, force=force, is_own=is_own)
     with connect(cluster) as client, _scheduler(client):
         points = _source_of(source, how, model.metric, client)
         if target is None:
             embedding, facts = embedding_of(points, model, int(rows), recall)
             return Sketched(embedding, points.n, facts, None)
-        with _begun(target, suffix, force, source, how, points.n, client) as state:
-            embedding, facts = embedding_of(points, model, int(rows), recall)
-            _write(embedding, model, target, state, facts, how)
+        seen = open_blocks(source, how)
+        options = {"recall": recall, "tile_rows": rows, "block_rows": _block_rows(source, points)}
+        told = told_of(seen, model, how, **options)
+        state = State.begin(target.path, suffix, told, resume=resume, force=force)
+        with state.removed_if_of_no_use():
+            if client is not None:
+                stamp = told["content"]["stamp"]
+                state = begin(client, source, stamp, how, state, BLOCK_ROWS).state
+            done = _written(points, model, int(rows), recall, state)
+        check_unchanged(seen, told)
+    facts = done["diagnostics"]
+    parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "memory"}
+    metadata = {"version": __version__, "columns": done["columns"], "reading": told["reading"]}
+    assemble(target, state, metadata | {"whole_graph": facts, "parameters": parameters})
+    state.remove()
     return Sketched(None, points.n, facts, target.path)
 
 
@@ -229,14 +261,15 @@ def _source_of(source: Any, how: Reading, metric: str, client: Any) -> Source:
     sizes = tuple(min(BLOCK_ROWS, points.n - start) for start in starts)
     if isinstance(source, str | Path):
         read, path = delayed(_read), str(Path(source).absolute())  # workers may be elsewhere
-        blocks = tuple(read(path, how, start) for start in starts)
+        blocks = tuple(read(path, how, *rows) for rows in zip(starts, sizes, strict=True))
     elif client is not None:
         raise ValueError(
             f"source is an array of type {type(source).__name__}, which workers cannot read; pass "
             "a path that all of them can read, or a Dask array."
         )
     else:
-        blocks = tuple(delayed(_block)(points, how, start) for start in starts)
+        block = delayed(_block)
+        blocks = tuple(block(points, how, *rows) for rows in zip(starts, sizes, strict=True))
     return Source(blocks, sizes, len(points.columns), points.dtype, metric)
 
 
@@ -253,13 +286,13 @@ def _source_of_dask(source: Any, metric: str) -> Source:
     return Source(blocks, sizes, d, dtype, metric)
 
 
-def _read(source: str, how: Reading, start: int) -> Array:
-    return _block(open_blocks(source, how), how, start)
+def _read(source: str, how: Reading, start: int, size: int) -> Array:
+    return _block(open_blocks(source, how), how, start, size)
 
 
-def _block(points: Blocks, how: Reading, start: int) -> Array:
+def _block(points: Blocks, how: Reading, start: int, size: int) -> Array:
     """Return the values of some rows."""
-    table = next(points.tables(BLOCK_ROWS, start))
+    table = next(points.tables(size, start))
     table = refined(replace(table, extra={}), replace(how, missing="keep"))
     return _dense(table.values)
 
@@ -270,49 +303,28 @@ def _dense(values: Any) -> Array:
     return values
 
 
-@contextmanager
-def _begun(
-    output: Output, suffix: str, force: bool, source: Any, how: Reading, n: int, client: Any
-) -> Iterator[State]:
-    """Open the folder of a run, which all workers have seen before they begin; it goes at the end.
-
-    Raises
-    ------
-    FileNotFoundError
-        A worker does not see the folder, or the source, as this process does.
-    """
-    told = {"heatsketch": __version__, "method": "whole graph", "rows": n}
-    state = State.begin(output.path, suffix, told, resume=None, force=force)
-    try:
-        if client is None:
-            yield state
-        else:
-            stamp = open_blocks(source, how).stamp() if isinstance(source, str | Path) else None
-            yield begin(client, source, stamp, how, state, BLOCK_ROWS).state
-    finally:
-        state.remove()
+def _block_rows(source: Any, points: Source) -> int | list[int]:
+    """Return the rows of the blocks that are written: those of a Dask array are its chunks."""
+    return list(points.sizes) if is_dask(source) else BLOCK_ROWS
 
 
-def _write(
-    embedding: Any,
-    model: HeatSketch,
-    output: Output,
-    state: State,
-    facts: dict[str, Any],
-    how: Reading,
-) -> None:
-    """Let workers write the blocks, and put them together."""
+def _written(
+    points: Source, model: Any, tile_rows: int, recall: float, state: State
+) -> dict[str, Any]:
+    """Let workers write the blocks that are missing; return diagnostics and names of columns."""
     import dask
     from dask import delayed
 
+    missing, done = state.missing(len(points.blocks)), state.fitted
+    if done is not None and (state.is_whole or not missing):
+        return done
+    embedding, facts = embedding_of(points, model, tile_rows, recall, state)
     model.embedding_ = embedding  # of which it knows the names of the columns
     names = tuple(str(name) for name in model.get_feature_names_out())
-    keep = delayed(_keep)
-    blocks = embedding.to_delayed().ravel()
-    dask.compute(*(keep(block, state, i, names) for i, block in enumerate(blocks)))
-    metadata = {"version": __version__, "columns": names, "reading": how.as_record()}
-    parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "memory"}
-    assemble(output, state, metadata | {"whole_graph": facts, "parameters": parameters})
+    state.keep_fitted({"diagnostics": facts, "columns": names})
+    keep, blocks = delayed(_keep), embedding.to_delayed().ravel()
+    dask.compute(*(keep(blocks[i], state, i, names) for i in missing))
+    return {"diagnostics": facts, "columns": names}
 
 
 def _keep(Y: Array, state: State, number: int, names: tuple[str, ...]) -> int:

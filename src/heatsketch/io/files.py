@@ -1,8 +1,10 @@
 """What all formats share: atomic writing, limits on size, errors that name the file."""
 
 import csv
+import errno
 import importlib
 import os
+import re
 import secrets
 import zipfile
 import zlib
@@ -42,6 +44,8 @@ def write_atomically(
     ------
     FileExistsError, FileNotFoundError, IsADirectoryError
         If the file exists and `force` is false, its folder does not, or it is a folder.
+    OSError
+        If there is no room for it; the message names it.
 
     Examples
     --------
@@ -63,11 +67,23 @@ def write_atomically(
         _flush(draft, os.O_RDWR)
         check_target(path, force=force)
         draft.replace(target)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and _says_full(error):
+            reason = error.strerror or error
+            raise OSError(
+                error.errno or errno.ENOSPC,
+                f"{path} could not be written ({reason}); make room on the disk, and try again.",
+            ) from error
         raise
     if os.name == "posix":
         _flush(target.parent, os.O_RDONLY)
+
+
+def _says_full(error: OSError) -> bool:
+    """Say whether there is no room on the disk, for this user or in a file; NumPy has no number."""
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return error.errno in full or re.match(r"\d+ requested and \d+ written", str(error)) is not None
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -1,0 +1,143 @@
+"""Runs of the whole graph on a cluster of which something is killed, or is slow."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch.distributed import search, sketch, whole
+from heatsketch.distributed.cluster import connect
+from heatsketch.distributed.state import State
+from problems.clusters import at_tasks, own_cluster, own_scheduler, points
+
+dask = pytest.importorskip("dask")
+pytest.importorskip("dask.distributed")
+psutil = pytest.importorskip("psutil")
+if os.name != "posix":
+    pytest.skip("processes are ended by signals", allow_module_level=True)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning"),
+]
+
+OPTIONS = {"tile_rows": 300}
+SKETCH = hs.HeatSketch(3, time=3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("source")
+    np.save(folder / "x.npy", points())
+    return folder / "x.npy"
+
+
+@pytest.fixture(scope="module")
+def expected(source):
+    """The bytes that one process writes."""
+    sketch(source, SKETCH, source.with_name("one.npy"), **OPTIONS)
+    return source.with_name("one.npy").read_bytes()
+
+
+@pytest.fixture
+def goes_on(source, expected, monkeypatch):
+    """Go on with a run in this process; return whether it searched."""
+
+    def run(out):
+        searched, own = [], search._search_tile
+        monkeypatch.setattr(search, "_search_tile", lambda *a: searched.append(a) or own(*a))
+        sketch(source, SKETCH, out, resume=True, **OPTIONS)
+        assert out.read_bytes() == expected
+        assert not State.of(out).folder.exists()
+        return bool(searched)
+
+    return run
+
+
+_RUN = """
+import importlib, os, signal, sys
+import heatsketch as hs
+source, out, module, name, cluster = sys.argv[1:]
+module = importlib.import_module(f"heatsketch.distributed.{module}")
+if __name__ == "__main__":
+    setattr(module, name, lambda *given: os.kill(os.getpid(), signal.SIGKILL))
+    model = hs.HeatSketch(3, time=3, random_state=0)
+    hs.distributed.sketch(source, model, out, cluster=cluster or None, tile_rows=300)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "cluster", "searches"),
+    [
+        ("search", "_merged", "", True),
+        ("whole", "affinity", "local:2", False),
+        ("output", "_write_npy", "", False),
+    ],
+)
+def test_a_client_that_is_killed(module, name, cluster, searches, source, tmp_path, goes_on):
+    out = tmp_path / "y.npy"
+    command = [sys.executable, "-c", _RUN, str(source), str(out), module, name, cluster]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    assert not out.exists()
+    assert State.of(out).folder.exists()
+    assert goes_on(out) == searches
+
+
+def test_a_scheduler_that_is_killed(source, tmp_path, goes_on, monkeypatch):
+    out = tmp_path / "y.npy"
+    with (
+        own_scheduler(tmp_path / "scheduler.json") as (scheduler, address),
+        connect(address) as client,
+        dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+        monkeypatch.context() as patch,
+    ):
+        own = whole.affinity
+
+        def affinity(*given):
+            scheduler.kill()
+            return own(*given)
+
+        patch.setattr(whole, "affinity", affinity)
+        with pytest.raises(ConnectionError, match="the scheduler has ended"):
+            sketch(source, SKETCH, out, cluster=client, **OPTIONS)
+    assert not goes_on(out)
+
+
+def test_a_worker_that_is_killed_in_a_task_of_each_phase(source, expected, tmp_path):
+    phases = ("_collect", "_search_tile", "_keep_tile", "_symmetric", "multiply", "_keep")
+
+    def kill_once(name):
+        killed = tmp_path / f"killed{name}"
+        if name in phases and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with own_cluster(failures=10) as client:
+        at_tasks(client, kill_once)
+        done = sketch(source, SKETCH, tmp_path / "y.npy", cluster=client, **OPTIONS)
+    assert {path.name for path in tmp_path.glob("killed*")} == {f"killed{name}" for name in phases}
+    assert done.output.read_bytes() == expected
+
+
+def test_a_slow_worker(source, expected, tmp_path):
+    """It answers to nobody for a while at each of its tasks."""
+
+    def sleep(name):
+        slow = tmp_path / "slow"
+        if not slow.exists():
+            slow.write_text(str(os.getpid()))
+        if slow.read_text() == str(os.getpid()):
+            time.sleep(0.02)
+            with (tmp_path / "tasks").open("a") as log:
+                log.write(f"{name}\n")
+
+    with own_cluster() as client:
+        at_tasks(client, sleep)
+        done = sketch(source, SKETCH, tmp_path / "y.npy", cluster=client, **OPTIONS)
+    assert len((tmp_path / "tasks").read_text().split()) > 20
+    assert done.output.read_bytes() == expected
