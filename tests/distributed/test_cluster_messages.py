@@ -1,6 +1,10 @@
 """What is said where there is no Dask, no scheduler, no worker, or no task any more."""
 
+import contextlib
 import sys
+import threading
+import time
+import warnings
 
 import pytest
 
@@ -127,3 +131,61 @@ def test_a_task_that_ended_its_workers(monkeypatch):
     with pytest.raises(ChildProcessError, match=r"block 0 ended 4 workers .* tcp://10\.0\.0\.7"):
         list(cluster.results([future], "block {}".format))
     assert future.released
+
+
+@contextlib.contextmanager
+def one_worker():
+    """Yield a client of one worker, in this process, and the worker."""
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as own,
+        distributed.Client(own, set_as_default=False) as client,
+    ):
+        yield client, own.workers[0]
+
+
+def test_a_worker_that_stays_paused_is_told(monkeypatch):
+    monkeypatch.setattr(cluster, "_PAUSED", 0.3)
+
+    def wait(client, worker):
+        """Wait for a task that nobody begins."""
+        with cluster.connect(client):
+            while worker.status.name != "paused":
+                time.sleep(0.01)
+            waiting = client.submit(abs, -1)
+            time.sleep(1)
+            return waiting.done()
+
+    with one_worker() as (client, worker):
+        worker.memory_manager.memory_pause_fraction = 1e-9  # which the library itself takes
+        with pytest.warns(UserWarning, match=r"1 of 1 workers .* are paused by Dask, .* full of"):
+            assert not wait(client, worker)
+
+
+def test_a_worker_that_pauses_for_a_while_is_not_told_of(monkeypatch):
+    """It pauses again and again, at every other look."""
+    monkeypatch.setattr(cluster, "_PAUSED", 0.2)
+
+    class Client:
+        looks = 0
+
+        def scheduler_info(self):
+            self.looks += 1
+            status = "paused" if self.looks % cluster._LOOKS else "running"
+            return {"workers": {"tcp://10.0.0.7:4000": {"status": status}}}
+
+    client, ended = Client(), threading.Event()
+    threading.Timer(1, ended.set).start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cluster._watch_pauses(client, ended)
+    assert client.looks > 2 * cluster._LOOKS
+
+
+def test_a_scheduler_that_goes_ends_the_looks(monkeypatch):
+    monkeypatch.setattr(cluster, "_PAUSED", 0.01)
+
+    class Client:
+        def scheduler_info(self):
+            raise OSError("no more")
+
+    cluster._watch_pauses(Client(), threading.Event())

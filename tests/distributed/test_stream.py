@@ -11,6 +11,7 @@ import pytest
 import heatsketch as hs
 from heatsketch.distributed import embed, fit, mapping
 from heatsketch.distributed.sample import Sample, half_discrepancy
+from heatsketch.distributed.state import State
 from heatsketch.io.reading import Reading
 from heatsketch.io.sources import open_blocks
 
@@ -210,6 +211,26 @@ def test_a_run_that_stopped_goes_on_to_the_same_bytes(name, tmp_path, monkeypatc
     files = [broken] if broken.is_file() else sorted(broken.iterdir())
     originals = [whole] if whole.is_file() else sorted(whole.iterdir())
     assert [f.read_bytes() for f in files] == [f.read_bytes() for f in originals]
+
+
+@pytest.mark.parametrize("name", ["out.npy", "out"])
+def test_a_run_that_stopped_when_its_output_was_there(name, tmp_path, monkeypatch):
+    """A folder takes the blocks along, so that there are none to map or to put together."""
+    source, out = as_npy(tmp_path), tmp_path / name
+    options = {"fit_points": SAMPLE, "block_rows": ROWS}
+
+    def stop(*_):
+        raise Break
+
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "remove", stop)
+        with pytest.raises(Break):
+            embed(source, out, SKETCH, **options)
+    whole = read(out)
+    monkeypatch.setattr(mapping, "_transformed", stop)
+    embed(source, out, SKETCH, resume=True, **options)
+    assert np.array_equal(read(out), whole)
+    assert not State.of(out).folder.exists()
 
 
 def test_another_run_is_not_gone_on_with(tmp_path, monkeypatch):
