@@ -25,7 +25,7 @@ def test_tiles_have_no_gaps_and_their_own_units(reading):
 def test_tiles_are_dense():
     points = open_blocks(sparse.csr_matrix(X), Reading())
     with pytest.raises(ValueError, match=r"sparse, but tiles have dense ones; pass X\.toarray"):
-        whole_graph._block(points, Reading(), 0)
+        whole_graph._block(points, Reading(), 0, 10)
     with pytest.raises(ValueError, match=r"sparse, but tiles have dense ones; pass X\.toarray"):
         sketch(sparse.csr_matrix(X), SKETCH)
 
