@@ -9,6 +9,7 @@ import pytest
 import heatsketch as hs
 from heatsketch import memory
 from heatsketch.cli import main, streams
+from heatsketch.distributed import searched, whole
 
 METHOD = ("--method", "heat-sketch", "--n-components", "3")
 
@@ -147,3 +148,20 @@ def test_the_whole_graph_is_the_sketch_of_all_points(big, tmp_path, capsys):
     for more in (["--fit-points", "400"], ["--save-model", "m"], ["--dry-run"]):
         assert main(["embed", str(big), *given, "--force", *more]) == 2
         assert "--whole-graph has none" in capsys.readouterr().err
+
+
+def test_a_whole_graph_that_was_interrupted_goes_on(big, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("dask")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    command = ["embed", str(big), "-o", str(tmp_path / "o.npy"), "--whole-graph", *METHOD]
+    with monkeypatch.context() as patch:
+        patch.setattr(whole, "affinity", stop)
+        assert main(command) == 130
+    assert main(command) == 1
+    assert "--resume" in capsys.readouterr().err
+    monkeypatch.setattr(searched, "neighbors_of", stop)
+    assert main([*command, "--resume"]) == 0
+    assert sorted(path.name for path in tmp_path.glob("o.*")) == ["o.npy", "o.npy.json"]
