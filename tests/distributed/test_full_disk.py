@@ -76,10 +76,8 @@ def on(way):
     ("way", "method", "size", "goes_on"),
     [
         ("file system", "embed", 150_000, True),  # full of blocks of the output
-        ("limit", "embed", 150_000, True),
-        ("file system", "sketch", 30_000, False),  # of neighbours
         ("file system", "sketch", 500_000, True),
-        ("limit", "sketch", 100_000, True),
+        ("limit", "sketch", 30_000, False),  # of neighbours
     ],
 )
 def test_a_full_disk(way, method, size, goes_on, tmp_path):

@@ -1,5 +1,6 @@
 """Files are read back as they were written, hostile ones refused, old ones never half replaced."""
 
+import errno
 import os
 import signal
 import struct
@@ -230,6 +231,27 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, old)
         io.write_atomically(path, half, force=True)
     assert leftovers(tmp_path) == ([] if old is None else ["t.txt"])
     assert old is None or path.read_text() == old
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        OSError(errno.EFBIG, "File too large"),
+        OSError("1000 requested and 12 written"),  # as NumPy says it, without a number
+    ],
+)
+def test_a_full_disk_is_named_with_the_file(error, tmp_path):
+    def fail(draft):
+        raise error
+
+    with pytest.raises(
+        OSError, match=r"t\.txt could not be written \(.*make room on the disk"
+    ) as e:
+        io.write_atomically(tmp_path / "t.txt", fail)
+    assert e.value.errno == (error.errno or errno.ENOSPC)
+    assert leftovers(tmp_path) == []
 
 
 def test_draft_is_beside_the_target_with_its_suffix(tmp_path):
