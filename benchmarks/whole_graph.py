@@ -8,9 +8,14 @@ float64. In up to 8 features the neighbours of both are exact. The two run one a
 in a process of its own: seconds, CPU seconds of all threads and processes (without --cluster), and
 the peak of memory beyond what the process held before. Then distances of a million pairs, and of
 the points 2i and 2i + 1 of the curve, which are near neighbours: the largest relative difference.
+
+Between the two a run in tiles that ended when its neighbours were kept is resumed, in one process:
+what keeping them took (CPU seconds, bytes a point), and what the resumed run takes.
 """
 
 import argparse
+import filecmp
+import functools
 import json
 import resource
 import subprocess
@@ -51,6 +56,30 @@ def used():
     return sum(f.ru_utime + f.ru_stime for f in facts), peak / 1024
 
 
+def end_when_neighbours_are_kept(sketch):
+    """Call a run, end it there; return CPU seconds of the keeping, and the bytes that are kept."""
+    from heatsketch.distributed import searched, whole
+
+    own, affinity, took = searched._keep, whole.affinity, {}
+
+    def keep(done, state):
+        start = time.process_time()
+        own(done, state)
+        took["keeping_cpu_seconds"] = time.process_time() - start
+        kept = sum(file.stat().st_size for file in state.folder.glob("tile-*"))
+        took["kept_bytes_a_point"] = kept / done.starts[-1]
+
+    def end(*_):
+        raise KeyboardInterrupt
+
+    searched._keep, whole.affinity = keep, end
+    try:
+        sketch()
+    except KeyboardInterrupt:
+        searched._keep, whole.affinity = own, affinity
+    return took
+
+
 def run(how, folder, tile_rows, cluster):
     """Sketch in this process in one of the two ways; print what it took, as JSON."""
     import heatsketch as hs
@@ -58,13 +87,15 @@ def run(how, folder, tile_rows, cluster):
     model = hs.HeatSketch(COLUMNS, random_state=0)
     warm = np.random.default_rng(0).standard_normal((17_000, 3))
     model.fit(warm)  # compiles
+    given = Path(folder) / "x.npy", model, Path(folder) / f"{how}.npy"
+    sketch = functools.partial(hs.distributed.sketch, *given, tile_rows=tile_rows)
+    kept = end_when_neighbours_are_kept(sketch) if how == "resumed" else {}
     before, start = used(), time.monotonic()
     facts = {}
-    if how == "tiles":
-        source, output = Path(folder) / "x.npy", Path(folder) / "tiles.npy"
-        done = hs.distributed.sketch(
-            source, model, output, cluster=cluster or None, tile_rows=tile_rows
-        )
+    if how == "resumed":
+        sketch(resume=True)
+    elif how == "tiles":
+        done = sketch(cluster=cluster or None)
         facts = {name: done.diagnostics[name] for name in ("tiles", "halo", "neighboring_tiles")}
     else:
         X = np.load(Path(folder) / "x.npy")
@@ -72,7 +103,7 @@ def run(how, folder, tile_rows, cluster):
         np.save(Path(folder) / "one.npy", model.embedding_)
     after = used()
     took = {"seconds": time.monotonic() - start, "cpu_seconds": after[0] - before[0]}
-    print(json.dumps(took | {"peak_mb": after[1] - before[1]} | facts))
+    print(json.dumps(took | {"peak_mb": after[1] - before[1]} | facts | kept))
 
 
 def difference(folder):
@@ -95,18 +126,20 @@ def main():
     parser.add_argument("--tile-rows", type=int, default=2**17)
     parser.add_argument("--cluster", default="")
     parser.add_argument("--folder")
-    parser.add_argument("--run", choices=("tiles", "one"), help=argparse.SUPPRESS)
+    parser.add_argument("--run", choices=("tiles", "resumed", "one"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.run:
         run(args.run, args.folder, args.tile_rows, args.cluster)
         return
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         write(Path(folder) / "x.npy", args.points, args.features)
-        for how in ("tiles", "one"):
+        for how in ("tiles", "resumed", "one"):
             options = ["--run", how, "--folder", folder, "--tile-rows", str(args.tile_rows)]
             command = [sys.executable, __file__, *options, "--cluster", args.cluster]
             found = subprocess.run(command, check=True, capture_output=True, text=True)
             print(how, found.stdout.strip().splitlines()[-1], flush=True)
+        same = filecmp.cmp(*(Path(folder) / f"{name}.npy" for name in ("tiles", "resumed")), False)
+        print(f"the resumed run wrote the same bytes: {same}")
         print(f"largest relative difference of distances: {difference(folder):.1e}")
 
 
