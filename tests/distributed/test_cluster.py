@@ -301,30 +301,31 @@ linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs
 @linux
 @pytest.mark.slow
 def test_memory_of_workers_does_not_grow_with_the_file(tmp_path):
-    """Of files of 50 and 200 MB, blocks of 0.8 MB."""
-    values = np.random.default_rng(0).standard_normal((1_000_000, 50), np.float32)
+    """Of files of 50 and 200 MB, once the 34 MB are held that workers keep for the next block."""
+    values = np.random.default_rng(0).standard_normal((200_000, 250), np.float32)
     found = []
     with own_cluster() as client:
-        for n in (250_000, 1_000_000):
+        for run, n in enumerate((50_000, 50_000, 200_000)):
             np.save(tmp_path / f"{n}.npy", values[:n])
-            where = {"fit_points": 2000, "block_rows": 4096, "cluster": client}
-            embed(tmp_path / f"{n}.npy", tmp_path / f"{n}-out.npy", SKETCH, **where)
+            where = {"fit_points": 300, "block_rows": 1600, "cluster": client}
+            embed(tmp_path / f"{n}.npy", tmp_path / f"out-{run}.npy", SKETCH, **where)
             found.append(client.run(peak))
-    for worker, before in found[0].items():
-        assert found[1][worker] < 1.1 * before
+    for worker, before in found[1].items():
+        assert found[2][worker] < 1.1 * before
 
 
 @linux
 @pytest.mark.slow
 def test_arrays_that_the_workers_spill_are_mapped(tmp_path):
-    """1.4 GB in two workers of 1 GB, which also hold the library."""
-    columns, rows, chunks = 500, 25_000, 28
+    """140 MB in two workers that keep 30 MB each in memory."""
+    columns, rows, chunks = 500, 2_500, 28
 
     def made(block_info=None):
         number = block_info[None]["chunk-location"][0]
         return np.random.default_rng(number).standard_normal((rows, columns), np.float32)
 
     with (
+        dask.config.set({"distributed.worker.memory.target": 0.03}),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -341,7 +342,7 @@ def test_arrays_that_the_workers_spill_are_mapped(tmp_path):
         with client.as_current():
             distributed.wait(held)
         done = embed(
-            held, tmp_path / "out.npy", SKETCH, fit_points=100, block_rows=10_000, cluster=client
+            held, tmp_path / "out.npy", SKETCH, fit_points=100, block_rows=1000, cluster=client
         )
         spilled = client.run(lambda dask_worker: len(dask_worker.data.slow))
     assert sum(spilled.values()) > 0

@@ -342,7 +342,7 @@ def peak():  # ru_maxrss is at least that of the process that started this one
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 model = hs.HeatSketch(2, random_state=0)
-options = {"fit_points": 5000, "block_rows": 16384}
+options = {"fit_points": 500, "block_rows": 4096}
 hs.distributed.embed(sys.argv[1], sys.argv[3], model, **options)
 before = peak()
 hs.distributed.embed(sys.argv[2], sys.argv[4], model, **options)
@@ -354,9 +354,9 @@ print(peak() - before)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs the files of Linux")
 def test_memory_does_not_grow_with_the_file(tmp_path):
     """A file of 240 MB takes at most 24 MB, four blocks, more than one of 24 MB."""
-    values = np.random.default_rng(0).standard_normal((600_000, 100)).astype(np.float32)
+    values = np.random.default_rng(0).standard_normal((150_000, 400), np.float32)
     (tmp_path / "small").mkdir()
-    sources = [as_npy(tmp_path / "small", values[:60_000]), as_npy(tmp_path, values)]
+    sources = [as_npy(tmp_path / "small", values[:15_000]), as_npy(tmp_path, values)]
     outputs = [tmp_path / "small.npy", tmp_path / "out.npy"]
     run = subprocess.run(
         [sys.executable, "-c", _MEASURED, *map(str, sources), *map(str, outputs)],
@@ -365,4 +365,4 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         check=True,
     )
     assert int(run.stdout) / 1024 < 24
-    assert np.load(outputs[1], mmap_mode="r").shape == (600_000, 2)
+    assert np.load(outputs[1], mmap_mode="r").shape == (150_000, 2)
