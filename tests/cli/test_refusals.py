@@ -106,12 +106,16 @@ def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, capsys):
     assert not (tmp_path / "out.csv").exists()
 
 
-@pytest.mark.parametrize("arguments", [["embed", "--help"], ["datasets"], ["ksum", "digits", "-q"]])
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_letters_that_a_pipe_cannot_hold_stop_nothing(arguments, encoding):
+def test_letters_that_a_pipe_cannot_hold_stop_nothing(encoding):
     """Windows gives pipes its own encoding, which lacks λ."""
+    code = """if True:
+        from heatsketch.cli import main
+        for line in ("embed --help", "datasets", "ksum digits -q"):
+            assert main(line.split()) == 0
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "heatsketch", *arguments],
+        [sys.executable, "-c", code],
         env=os.environ | {"PYTHONIOENCODING": encoding},
         capture_output=True,
     )
