@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from heatsketch import datasets, io
+from heatsketch.io import files
 from problems.tables import TEXT, saved, table_of
 
 pytest.importorskip("h5py")
@@ -240,17 +241,20 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, old)
         OSError(errno.EDQUOT, "Disk quota exceeded"),
         OSError(errno.EFBIG, "File too large"),
         OSError("1000 requested and 12 written"),  # as NumPy says it, without a number
+        RuntimeError("Can't decrement id ref count (file write failed: errno = 28, error message"),
     ],
 )
 def test_a_full_disk_is_named_with_the_file(error, tmp_path):
-    def fail(draft):
-        raise error
+    """And not the file that is copied, as one that is damaged."""
 
-    with pytest.raises(
-        OSError, match=r"t\.txt could not be written \(.*make room on the disk"
-    ) as e:
+    def fail(draft):
+        with files.blame(tmp_path / "source.h5ad", *files.DAMAGE):
+            raise error
+
+    with pytest.raises(OSError, match=r"t\.txt could not be written \(.*make room on") as caught:
         io.write_atomically(tmp_path / "t.txt", fail)
-    assert e.value.errno == (error.errno or errno.ENOSPC)
+    assert "source" not in str(caught.value)
+    assert caught.value.errno == (getattr(error, "errno", None) or errno.ENOSPC)
     assert leftovers(tmp_path) == []
 
 

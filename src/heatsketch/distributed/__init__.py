@@ -7,8 +7,8 @@ blocks is `io.blocks`.
 
 Or all points have one graph, in tiles that workers of Dask hold: `whole_graph` is the door, `cells`
 says which points are in a tile, `shuffle` takes them there and results back, `search` finds
-neighbours across tiles (`recall` how many of them), `graph` makes the affinity symmetric, and
-`whole` is the sketch by the operator `DaskTiles`.
+neighbours across tiles (`recall` how many of them), `searched` keeps them, `graph` makes the
+affinity symmetric, and `whole` is the sketch by the operator `DaskTiles`.
 """
 
 from heatsketch.distributed.stream import Streamed, embed, fit

@@ -69,21 +69,26 @@ def write_atomically(
         draft.replace(target)
     except BaseException as error:
         draft.unlink(missing_ok=True)
-        if isinstance(error, OSError) and _says_full(error):
-            reason = error.strerror or error
+        full = _full(error)
+        if full is not None:
             raise OSError(
-                error.errno or errno.ENOSPC,
-                f"{path} could not be written ({reason}); make room on the disk, and try again.",
+                full,
+                f"{path} could not be written ({os.strerror(full)}); make room on the disk, and "
+                "try again.",
             ) from error
         raise
     if os.name == "posix":
         _flush(target.parent, os.O_RDONLY)
 
 
-def _says_full(error: OSError) -> bool:
-    """Say whether there is no room on the disk, for this user or in a file; NumPy has no number."""
-    full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return error.errno in full or re.match(r"\d+ requested and \d+ written", str(error)) is not None
+def _full(error: BaseException) -> int | None:
+    """Return the number of an error which says that there is no room to write; None of others."""
+    number, text = getattr(error, "errno", None), str(error)
+    if number is None and (of_hdf5 := re.search(r"errno = (\d+)", text)):
+        number = int(of_hdf5[1])
+    if number is None and re.match(r"\d+ requested and \d+ written", text):  # NumPy has none
+        number = errno.ENOSPC
+    return number if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else None
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -157,6 +162,9 @@ def blame(path: Path, *errors: type[Exception], do: str = "") -> Iterator[None]:
     except errors as error:
         if type(error) is ValueError and str(path) in str(error):
             raise
+        full = _full(error)
+        if full is not None:  # of the disk, where a file is changed
+            raise OSError(full, os.strerror(full)) from error
         reason = " ".join(str(error).split()) or type(error).__name__
         says = f"{reason.rstrip('.')}; {do}." if do else reason
         raise ValueError(f"{path} cannot be read: {says}") from error
