@@ -6,7 +6,10 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+from problems.clusters import points
 
 pytest.importorskip("dask")
 if os.name != "posix":
@@ -16,11 +19,10 @@ pytestmark = pytest.mark.slow
 _RUN = """
 import json, os, resource, subprocess, sys
 from pathlib import Path
-import numpy as np
 import heatsketch as hs
-from problems.clusters import points
 
-way, method, size, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
+way, method, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+source, folder = map(Path, sys.argv[4:])
 model, options = hs.HeatSketch(32, random_state=0), {"fit_points": 100}
 if method == "sketch":
     options = {"tile_rows": 300}
@@ -39,11 +41,10 @@ def leave(size):
 def run(**more):
     run = getattr(hs.distributed, method)
     if method == "sketch":
-        return run(folder / "x.npy", model, out, **options, **more)
-    return run(folder / "x.npy", out, model, **options, **more)
+        return run(source, model, out, **options, **more)
+    return run(source, out, model, **options, **more)
 
 
-np.save(folder / "x.npy", points())
 out = folder / "y.npy"
 run()
 expected = out.read_bytes()
@@ -81,8 +82,12 @@ def on(way):
     ],
 )
 def test_a_full_disk(way, method, size, goes_on, tmp_path):
+    source, disk = tmp_path / "x.npy", tmp_path / "disk"
+    np.save(source, points())
+    disk.mkdir()
     command = [*on(way), sys.executable, "-W", "ignore", "-c", _RUN, way, method, str(size)]
-    run = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
+    command += [str(source), str(disk)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert "could not be written (" in found["said"]
