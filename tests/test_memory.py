@@ -57,7 +57,7 @@ SHAPES = {  # method, n, d, dtype, parameters
     "many features": ("heat-sketch", 20_000, 60, "float32", {"n_components": 2}),
     "eigenpairs": ("diffusion-map", 20_000, 3, "float64", {"n_components": 16, "tol": 9e-5}),
     "mixture": ("mixture-diffusion", 40_000, 8, "float32", {"mixture": 2, "max_features": 100}),
-    "learned": ("heat-embedding", 6_000, 3, "float64", {"time": 1, "n_sketch": 128}),
+    "learned": ("heat-embedding", 3_000, 3, "float64", {"time": 1, "n_sketch": 128}),
     "learned from all eigenpairs": ("heat-embedding", 1_500, 3, "float64", {"time": 2}),
     "learned in single precision": ("heat-embedding", 30_000, 3, "float32", {"time": 2}),
     "dense": (

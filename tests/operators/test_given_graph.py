@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import igraph
@@ -131,7 +132,9 @@ def test_names_of_any_kind_stay():
 
 
 @pytest.mark.parametrize("make", [hs.HeatSketch, hs.DiffusionMap, hs.HeatEmbedding])
-def test_estimators_take_a_graph_as_its_matrix(make):
+def test_estimators_take_a_graph_as_its_matrix(make, monkeypatch):
+    quick = partial(hs.NearIsometricProjection, n_init=1, max_iter=2)
+    monkeypatch.setattr("heatsketch.estimators.heat_embedding.NearIsometricProjection", quick)
     G = nx.les_miserables_graph()
     matrix = nx.to_scipy_sparse_array(G)
     K = matrix + sparse.eye_array(77) * 0.5

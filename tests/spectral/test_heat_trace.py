@@ -101,7 +101,7 @@ def test_dimension_has_a_plateau_at_that_of_the_torus():
     assert_allclose(found.dimension, 2, rtol=0, atol=0.2)
 
 
-@pytest.mark.parametrize("known", [0, 30])
+@pytest.mark.parametrize("known", [0, pytest.param(30, marks=pytest.mark.slow)])
 def test_intervals_hold_as_often_as_they_say(known):
     """All together, at each time, whether eigenpairs are known or not."""
     A, trials, level, times = torus_operator(), 60, 0.9, [1.0, 8.0, 64.0, 256.0]
