@@ -143,21 +143,39 @@ def test_nothing_is_shown_unless_it_is_asked_for(at_once, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_short_runs_show_nothing(monkeypatch):
-    monkeypatch.setattr(_progress, "_DELAY", 0.2)
+def test_short_runs_show_nothing():
+    """Nor does the timer that they leave behind."""
     stream = io.StringIO()
-    shown(stream, (0, "one", None), (0, "two", None))
-    time.sleep(0.25)
+    with hs.progress(stream):
+        timer = LOGGER.handlers[-1].timer
+        LOGGER.info("one")
+        LOGGER.info("two")
+    timer.join(10)
+    assert not timer.is_alive()
     assert stream.getvalue() == ""
 
 
-def test_long_runs_show_the_current_stage_first(monkeypatch):
-    monkeypatch.setattr(_progress, "_DELAY", 0.2)
-    steps = [(0, "one", None), (0, "two", None), (0.3, "three", None)]
-    lines = shown(io.StringIO(), *steps).splitlines()
-    assert after_stamp(lines) == ["two", "three"]
-    seconds = [float(line[1:].split(" s]")[0]) for line in lines]
-    assert 0.1 <= seconds[0] < seconds[1]
+def test_long_runs_show_the_current_stage_first(clock):
+    """Two are kept for the timer, which another test waits for; the third is after it."""
+    stream = io.StringIO()
+    with hs.progress(stream):
+        LOGGER.info("one")
+        LOGGER.info("two")
+        clock[0] = _progress._DELAY
+        LOGGER.handlers[-1].timer.function()
+        clock[0] += 0.3
+        LOGGER.info("three")
+    lines = stream.getvalue().splitlines()
+    assert lines == ["[  2.0 s] two", "[  2.3 s] three"]
+
+
+def test_what_is_kept_is_shown_after_the_delay(monkeypatch):
+    monkeypatch.setattr(_progress, "_DELAY", 0.1)
+    stream = io.StringIO()
+    with hs.progress(stream):
+        LOGGER.info("one")
+        LOGGER.handlers[-1].timer.join(20)
+    assert after_stamp(stream.getvalue().splitlines()) == ["one"]
 
 
 @pytest.mark.usefixtures("at_once")

@@ -14,6 +14,8 @@ from heatsketch.distributed import cluster
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("dask.distributed")
 CommClosedError = pytest.importorskip("distributed.comm").CommClosedError
+# A port that no other cluster on this machine has.
+QUIET = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
 
 
 def opened(where):
@@ -53,9 +55,8 @@ def test_no_scheduler():
 @pytest.fixture
 def empty():
     """Yield a client of a scheduler without workers, in this process."""
-    quiet = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, **quiet) as own,
+        distributed.LocalCluster(n_workers=0, processes=False, **QUIET) as own,
         distributed.Client(own, set_as_default=False) as client,
     ):
         yield client
@@ -137,7 +138,7 @@ def test_a_task_that_ended_its_workers(monkeypatch):
 def one_worker():
     """Yield a client of one worker, in this process, and the worker."""
     with (
-        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as own,
+        distributed.LocalCluster(n_workers=1, processes=False, **QUIET) as own,
         distributed.Client(own, set_as_default=False) as client,
     ):
         yield client, own.workers[0]
@@ -146,39 +147,42 @@ def one_worker():
 def test_a_worker_that_stays_paused_is_told(monkeypatch):
     monkeypatch.setattr(cluster, "_PAUSED", 0.3)
 
-    def wait(client, worker):
-        """Wait for a task that nobody begins."""
+    def wait(client, worker, told):
+        """Wait for a task that nobody begins, until that is told."""
         with cluster.connect(client):
             while worker.status.name != "paused":
                 time.sleep(0.01)
-            waiting = client.submit(abs, -1)
-            time.sleep(1)
+            waiting, end = client.submit(abs, -1), time.monotonic() + 20
+            while not told.list and time.monotonic() < end:
+                time.sleep(0.01)
             return waiting.done()
 
+    said = r"1 of 1 workers .* are paused by Dask, .* full of"
     with one_worker() as (client, worker):
         worker.memory_manager.memory_pause_fraction = 1e-9  # which the library itself takes
-        with pytest.warns(UserWarning, match=r"1 of 1 workers .* are paused by Dask, .* full of"):
-            assert not wait(client, worker)
+        with pytest.warns(UserWarning, match=said) as told:
+            assert not wait(client, worker, told)
 
 
 def test_a_worker_that_pauses_for_a_while_is_not_told_of(monkeypatch):
     """It pauses again and again, at every other look."""
-    monkeypatch.setattr(cluster, "_PAUSED", 0.2)
+    monkeypatch.setattr(cluster, "_PAUSED", 0.06)
+    ended = threading.Event()
 
     class Client:
         looks = 0
 
         def scheduler_info(self):
             self.looks += 1
+            if self.looks > 3 * cluster._LOOKS:
+                ended.set()
             status = "paused" if self.looks % cluster._LOOKS else "running"
             return {"workers": {"tcp://10.0.0.7:4000": {"status": status}}}
 
-    client, ended = Client(), threading.Event()
-    threading.Timer(1, ended.set).start()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cluster._watch_pauses(client, ended)
-    assert client.looks > 2 * cluster._LOOKS
+        cluster._watch_pauses(Client(), ended)
+    assert ended.is_set()
 
 
 def test_a_scheduler_that_goes_ends_the_looks(monkeypatch):

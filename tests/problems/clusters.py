@@ -88,7 +88,7 @@ def own_scheduler(found):
             return process
 
         scheduler = start("scheduler", "--port", "0")
-        while not found.exists():
+        while not (found.exists() and found.read_text().endswith("}")):  # written whole
             time.sleep(0.05)
         start("worker", "--nthreads", "1", "--no-nanny")
         yield scheduler, json.loads(found.read_text())["address"]
