@@ -21,8 +21,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.spatial import cKDTree
 
 import heatsketch as hs
-from heatsketch.operators.base import in_near_order
-from heatsketch.operators.order import inverse_permutation, take_rows
+from heatsketch.operators.order import in_near_order, inverse_permutation, take_rows
 
 POINTS, SMALL, K, PRODUCTS = 400_000, 5_000, 30, 5
 WIDTHS, TYPES, ORDERS = (8, 32, 64, 128), ("float32", "float64"), ("given", "local")

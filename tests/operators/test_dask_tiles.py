@@ -7,8 +7,9 @@ from scipy import sparse
 import heatsketch as hs
 
 dask = pytest.importorskip("dask")
-from heatsketch.operators.base import as_deflated, scaled  # noqa: E402
+from heatsketch.operators.base import scaled  # noqa: E402
 from heatsketch.operators.dask_tiles import DaskTiles, DeflatedTiles, Halo, blocks_of  # noqa: E402
+from heatsketch.operators.deflated import as_deflated  # noqa: E402
 from heatsketch.operators.properties import row_sums  # noqa: E402
 from heatsketch.spectral.sketch import sketch_blocks  # noqa: E402
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.operators.base import Deflated, as_deflated
+from heatsketch.operators.deflated import Deflated, as_deflated
 from heatsketch.spectral.aggregation import _distant_points, aggregates, coarser
 from problems.spectra import cycle_graph, lazy_torus, path_graph, star_graph
 

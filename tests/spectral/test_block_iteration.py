@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch.operators.base import as_deflated
+from heatsketch.operators.deflated import as_deflated
 from heatsketch.spectral import block_iteration
 from heatsketch.spectral.block_iteration import _orthonormal
 

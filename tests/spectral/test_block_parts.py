@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import linalg, sparse
 
 import heatsketch as hs
-from heatsketch.operators.base import as_deflated
+from heatsketch.operators.deflated import as_deflated
 from heatsketch.spectral.block_iteration import (
     _amplify,
     _cut,

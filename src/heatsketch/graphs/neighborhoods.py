@@ -21,8 +21,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_pairs
 from heatsketch.neighbors import Neighbors, Search, distinct_search, search_of
-from heatsketch.operators.base import first_inputs, spread
-from heatsketch.operators.order import index_type, inverse_permutation
+from heatsketch.operators.order import first_inputs, index_type, inverse_permutation, spread
 from heatsketch.operators.sparse import is_large, larger_of_both, permuted
 
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero

@@ -12,7 +12,7 @@ from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.pieces import inner
 from heatsketch.markov.rows import N_LEADING, leading_pairs
-from heatsketch.operators.base import Deflated
+from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
 from heatsketch.spectral.chebyshev import spectrum_ends
 from heatsketch.spectral.dense import all_eigenpairs

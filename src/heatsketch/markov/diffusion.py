@@ -22,8 +22,8 @@ from heatsketch.markov.rows import DiffusionRows
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import in_metric
 from heatsketch.operators import Deflated, Numbered, Operator, as_graph, numbered
-from heatsketch.operators.base import in_near_order, spread
 from heatsketch.operators.given_graph import graph as read_graph
+from heatsketch.operators.order import in_near_order, spread
 from heatsketch.operators.sparse import is_large, multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import make_filter

@@ -18,7 +18,7 @@ from heatsketch.markov.novelty import LeftOut, NearNovelty
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import in_metric
 from heatsketch.operators import Operator
-from heatsketch.operators.base import first_inputs
+from heatsketch.operators.order import first_inputs
 from heatsketch.operators.properties import diagonal
 from heatsketch.operators.sparse import multiply
 

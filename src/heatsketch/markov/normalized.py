@@ -19,7 +19,7 @@ from heatsketch.markov.certificates import (
 )
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.operators import Operator
-from heatsketch.operators.base import first_inputs
+from heatsketch.operators.order import first_inputs
 from heatsketch.operators.properties import accuracy
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.operators.base import Deflated
 from heatsketch.operators.components import between_components
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.properties import component_labels
 
 _MOST_ENTRIES = 2**25  # of the directions between components: as much as some blocks of columns

@@ -11,7 +11,8 @@ from scipy import sparse
 from heatsketch._array import random_block
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.base import Deflated, spread
+from heatsketch.operators.deflated import Deflated
+from heatsketch.operators.order import spread
 from heatsketch.operators.sparse import multiply
 from heatsketch.spectral.apply import Block, apply
 from heatsketch.spectral.chebyshev import spectrum_ends

@@ -18,7 +18,8 @@ from heatsketch.markov.pieces import inner, pieces
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.neighbors import pair_distances
 from heatsketch.operators import numbered
-from heatsketch.operators.base import Deflated, Operator, as_deflated
+from heatsketch.operators.base import Operator
+from heatsketch.operators.deflated import Deflated, as_deflated
 from heatsketch.spectral.apply import Block
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filter_base import Filter

@@ -14,7 +14,7 @@ from heatsketch.isometry.pairs import nearest_pairs, sampled_pairs, within
 from heatsketch.markov.rows import Eigenpairs
 from heatsketch.metrics.distances import ComparedRows, Pairs
 from heatsketch.neighbors import pair_distances
-from heatsketch.operators.base import first_inputs
+from heatsketch.operators.order import first_inputs
 from heatsketch.spectral.apply import Block
 
 _N_NEIGHBORS, _NEIGHBOR_ROWS = 5, 2_000  # of nearest pairs, and points that they start from

@@ -11,19 +11,14 @@ from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._checks import refuse_masked
 from heatsketch._tensors import is_tensor
-from heatsketch.operators.base import (
-    Affine,
-    Deflated,
-    Numbered,
-    Operator,
-    Scaled,
-    in_near_order,
-)
+from heatsketch.operators.base import Affine, Operator, Scaled
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.dense import Dense
 from heatsketch.operators.given_graph import Graph, as_graph, graph
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.linear_map import LinearMap
 from heatsketch.operators.lowrank import LowRank
+from heatsketch.operators.order import Numbered, in_near_order
 from heatsketch.operators.sparse import Sparse
 from heatsketch.operators.torch_kernel import TorchKernel
 from heatsketch.operators.torch_sparse import TorchDense, TorchSparse

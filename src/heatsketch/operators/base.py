@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from scipy import sparse
 
-from heatsketch._blocks import for_each_tile_of, sum_over_tiles
-from heatsketch._tensors import in_kind_of, is_tensor, namespace, on_host
+from heatsketch._checks import as_floats
+from heatsketch._tensors import in_kind_of
 from heatsketch._typing import Array
-from heatsketch.operators.order import take_rows
 from heatsketch.operators.properties import (
     accuracy,
     component_labels,
@@ -19,8 +19,6 @@ from heatsketch.operators.properties import (
     on_device,
     scaled_graph,
 )
-
-_TILE = 2**14  # rows moved at a time
 
 
 @runtime_checkable
@@ -72,11 +70,33 @@ def check_shape(X: Array, n: int) -> None:
         )
 
 
-def check_block(X: Array, n: int, dtype: np.dtype) -> Array:
-    """Return X as a block (n, k) of the given precision, or raise."""
-    X = np.asarray(on_host(X), dtype=dtype)
-    check_shape(X, n)
-    return X
+def real_array(X: Any, name: str) -> Array:
+    """Return X as an array of float32 or float64, or raise."""
+    if sparse.issparse(X):
+        raise TypeError(f"{name} is a sparse matrix; pass an array, such as its toarray().")
+    found: Array = as_floats(X, name)
+    return found
+
+
+def real_block(X: Any, n: int) -> Array:
+    """Return X as a block (n, k) or (n,) of float32 or float64, or raise."""
+    block = real_array(X, "The block")
+    check_shape(block, n)
+    return block
+
+
+class OnHost:
+    """Abstract base of operators that compute with NumPy arrays."""
+
+    def asarray(self: Operator, X: Array) -> Array:
+        """Return X as a NumPy block (n, k) of this precision.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        return real_block(X, self.n).astype(self.dtype, copy=False)
 
 
 class Wrapper:
@@ -99,8 +119,8 @@ class Wrapper:
 
         Raises
         ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
         """
         return self.A.asarray(X)
 
@@ -134,7 +154,7 @@ class Scaled(Wrapper):
     leading: Array | None = None
 
     def __post_init__(self) -> None:
-        s = np.asarray(on_host(self.s), dtype=self.A.dtype)
+        s = real_array(self.s, "s").astype(self.A.dtype, copy=False)
         if s.shape != (self.A.n,):
             raise ValueError(
                 f"s has shape {s.shape} but A has {self.A.n} points; pass ({self.A.n},)."
@@ -184,126 +204,6 @@ class Affine(Wrapper):
         return in_kind_of(float(self.scale) * (self.A @ block) + float(self.shift) * block, X)
 
 
-@dataclass(frozen=True, eq=False)
-class Deflated(Wrapper):
-    """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
-
-    Parameters
-    ----------
-    A : Operator
-    V : array (n, r) or (n,)
-        Orthonormal directions, usually the trivial eigenvector √π.
-
-    Examples
-    --------
-    >>> import numpy as np, heatsketch as hs
-    >>> A = hs.Deflated(hs.Dense(np.full((2, 2), 0.5)), np.ones(2) / np.sqrt(2))
-    >>> np.allclose(A @ np.array([1.0, 0.0]), 0)
-    True
-    """
-
-    A: Operator
-    V: Array
-
-    def __post_init__(self) -> None:
-        V = np.asarray(on_host(self.V), dtype=self.A.dtype)
-        V = V[:, None] if V.ndim == 1 else V
-        if V.shape[0] != self.A.n:
-            raise ValueError(
-                f"V has shape {V.shape} but A has {self.A.n} points; pass ({self.A.n}, r)."
-            )
-        error = float(np.max(np.abs(V.T @ V - np.eye(V.shape[1])), initial=0.0))
-        if not error <= 1e3 * np.finfo(self.A.dtype).eps:
-            raise ValueError(
-                f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
-            )
-        object.__setattr__(self, "V", V)
-
-    @property
-    def spectrum(self) -> tuple[float, float]:
-        """The interval of A, extended to hold the zeros along V."""
-        low, high = self.A.spectrum
-        return (min(low, 0.0), max(high, 0.0)) if self.V.shape[1] else (low, high)
-
-    def project(self, X: Array) -> Array:
-        """Return (I - VVᵀ) X; X itself where nothing is deflated.
-
-        Raises
-        ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
-        """
-        block = self.asarray(X)
-        if self.V.shape[1]:
-            block = self._project(block, _empty_like(block))
-        return in_kind_of(block, X)
-
-    def project_in_place(self, X: Array) -> Array:
-        """Set a block of this precision to (I - VVᵀ) X, and return it.
-
-        Raises
-        ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
-        """
-        return self._project(X, X) if self.V.shape[1] else X
-
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply a block: (n, k) -> (n, k), one product by A and 8 n k r operations."""
-        return self.multiply_projected(self.project(X))
-
-    def multiply_projected(self, X: Array) -> Array:
-        """Multiply a block that is orthogonal to V already, as products by this operator are.
-
-        Raises
-        ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
-        """
-        return self.project_in_place(self.A @ X)
-
-    def without(self, V: Array) -> Deflated:
-        """Take further directions V (n, r), orthogonal to those deflated already, out of A.
-
-        Raises
-        ------
-        ValueError
-            Directions of another number of points, or that are not orthonormal.
-        """
-        return Deflated(self.A, np.hstack([self.V, on_host(V)]))
-
-    def _project(self, X: Array, out: Array) -> Array:
-        """Write (I - VVᵀ) X to `out`, tile by tile; sums over tiles are taken in their order."""
-        check_shape(X, self.n)
-        V = self._directions if is_tensor(X) else self.V
-        share = sum_over_tiles(X, lambda rows: V[rows].T @ X[rows], _TILE)
-
-        def subtract(rows: slice) -> None:
-            out[rows] = X[rows] - V[rows] @ share
-
-        for_each_tile_of(X, subtract, _TILE)
-        return out
-
-    @functools.cached_property
-    def _directions(self) -> Array:
-        return self.A.asarray(self.V)
-
-
-def _empty_like(X: Array) -> Array:
-    return namespace(X).empty_like(X) if is_tensor(X) else np.empty_like(X, order="C")
-
-
-@functools.singledispatch
-def as_deflated(A: Any) -> Deflated:
-    """Return A as a `Deflated` operator: itself if it is one, else without any directions."""
-    return Deflated(A, np.empty((A.n, 0)))
-
-
-@as_deflated.register
-def _(A: Deflated) -> Deflated:
-    return A
-
-
 @functools.singledispatch
 def scaled(
     K: Any, s: Array, spectrum: tuple[float, float], leading: Array, dtype: Any = np.float64
@@ -321,80 +221,32 @@ def _(A: Scaled) -> Any:
     return None if graph is None else (graph[0], graph[1] * A.s)
 
 
-@scaled_graph.register
-def _(A: Deflated) -> Any:
-    return scaled_graph(A.A)
-
-
 @diagonal.register
 def _(A: Scaled) -> Array | None:
     own = diagonal(A.A)
     return None if own is None else own * A.s**2
 
 
-@component_labels.register(Scaled)
-@component_labels.register(Deflated)
-def _(A: Any) -> Array | None:
+@component_labels.register
+def _(A: Scaled) -> Array | None:
     return component_labels(A.A)  # scales are positive
 
 
 @on_device.register
 def _(A: Scaled, device: Any) -> Scaled:
-    return _with_inner(A, on_device(A.A, device))
+    return with_inner(A, on_device(A.A, device))
 
 
 @on_device.register
 def _(A: Affine, device: Any) -> Affine:
-    return _with_inner(A, on_device(A.A, device))
+    return with_inner(A, on_device(A.A, device))
 
 
-@on_device.register
-def _(A: Deflated, device: Any) -> Deflated:
-    return _with_inner(A, on_device(A.A, device))
-
-
-def _with_inner(A: Any, inner: Operator) -> Any:
+def with_inner(A: Any, inner: Operator) -> Any:
     """Return a wrapper of another operator; the same one if nothing changes."""
     return A if A.A is inner else replace(A, A=inner)
 
 
-@accuracy.register(Scaled)
-@accuracy.register(Deflated)
-def _(A: Any) -> dict[str, float]:
+@accuracy.register
+def _(A: Scaled) -> dict[str, float]:
     return accuracy(A.A)
-
-
-class Numbered(NamedTuple):
-    """An operator on vertices, and which of them the input points are."""
-
-    operator: Operator
-    vertex: Array | None  # (points,); None: they have the same numbers
-
-    @property
-    def n_points(self) -> int:
-        """Number of input points, duplicates included."""
-        return self.operator.n if self.vertex is None else len(self.vertex)
-
-    def of_points(self, values: Array) -> Array:
-        """Return the rows of the vertices as rows of the input points."""
-        return spread(values, self.vertex)
-
-
-@functools.singledispatch
-def in_near_order(A: Any) -> Numbered:
-    """Return an operator with its vertices numbered so that near ones have near numbers.
-
-    That makes the products of large sparse matrices several times faster where the given order is
-    arbitrary; other operators are returned as they are.
-    """
-    return Numbered(A, None)
-
-
-def spread(values: Array, vertex: Array | None) -> Array:
-    """Return the rows of the vertices as rows of the input points at them."""
-    return values if vertex is None else take_rows(values, vertex)
-
-
-def first_inputs(vertex: Array | None) -> Array | None:
-    """Return the first input point at each vertex, (n,); None where they have the same numbers."""
-    return None if vertex is None else np.unique(vertex, return_index=True)[1]

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from heatsketch._blocks import held
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator, Wrapper, as_deflated, scaled
+from heatsketch.operators.base import Operator, Wrapper, scaled
+from heatsketch.operators.deflated import as_deflated
 from heatsketch.operators.properties import row_sums
 from heatsketch.operators.sparse import multiply, scale_both_sides
 

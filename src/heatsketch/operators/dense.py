@@ -8,13 +8,13 @@ import numpy as np
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.base import check_block
+from heatsketch.operators.base import OnHost, real_array
 from heatsketch.operators.components import components_of_links, join_components, strongest_links
 from heatsketch.operators.properties import component_labels, stored_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Dense:
+class Dense(OnHost):
     """A stored symmetric matrix (n, n), float32 or float64.
 
     Cost of a product: 2 n² k operations, n² numbers read. The result is bitwise the same for any
@@ -39,9 +39,7 @@ class Dense:
     spectrum: tuple[float, float] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        matrix = np.asarray(self.matrix)
-        if matrix.dtype not in (np.float32, np.float64):
-            matrix = matrix.astype(np.float64)
+        matrix = real_array(self.matrix, "The matrix")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"The matrix has shape {matrix.shape}; pass a square one (n, n).")
         object.__setattr__(self, "matrix", matrix)
@@ -58,16 +56,6 @@ class Dense:
     def dtype(self) -> np.dtype:
         """Precision of products."""
         return self.matrix.dtype
-
-    def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision.
-
-        Raises
-        ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
-        """
-        return check_block(X, self.n, self.dtype)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k)."""

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from heatsketch._array import Frame, for_each_tile, row_tiles
 from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
-from heatsketch.operators.base import Operator, Scaled, check_block, scaled
+from heatsketch.operators.base import OnHost, Operator, Scaled, scaled
 from heatsketch.operators.properties import accuracy, diagonal, is_non_negative
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form
@@ -95,7 +95,7 @@ def fused_tile(left: Array, right: Array) -> Tile:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class Kernel(OnHost):
     """The Gaussian kernel K_ij = exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j, made in tiles.
 
     Points are scaled by a power of two and centred first. Distances come from the Gram form where
@@ -191,16 +191,6 @@ class Kernel:
     def spectrum(self) -> tuple[float, float]:
         """(0, n): the Gaussian kernel is positive semidefinite; (-n, n) with local scales."""
         return (0.0 if np.ndim(self.epsilon) == 0 else -float(self.n)), float(self.n)
-
-    def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision.
-
-        Raises
-        ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
-        """
-        return check_block(X, self.n, self.dtype)
 
     def rows(self, X: Array, scales: Array | None = None) -> Array:
         """Return K(x, x_j) for points x in data units, (m, n).

@@ -9,12 +9,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._array import random_block
 from heatsketch._typing import Array
-from heatsketch.operators.base import check_block
+from heatsketch.operators.base import OnHost
 from heatsketch.operators.lanczos import spectrum_ends
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMap:
+class LinearMap(OnHost):
     """A symmetric SciPy `LinearOperator` (n, n).
 
     Parameters
@@ -65,16 +65,6 @@ class LinearMap:
         """Precision of products."""
         single = self.products.dtype == np.float32
         return np.dtype(np.float32 if single else np.float64)
-
-    def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision.
-
-        Raises
-        ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
-        """
-        return check_block(X, self.n, self.dtype)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k)."""

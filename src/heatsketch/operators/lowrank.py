@@ -10,14 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.operators.base import check_block
+from heatsketch.operators.base import OnHost, real_array
 from heatsketch.operators.components import components_of_table
 from heatsketch.operators.properties import component_labels, diagonal, is_non_negative
-from heatsketch.operators.sparse import multiply
+from heatsketch.operators.sparse import multiply, real_csr
 
 
 @dataclass(frozen=True, eq=False)
-class LowRank:
+class LowRank(OnHost):
     """F Fᵀ for a stored factor F (n, r): positive semidefinite, never formed.
 
     Cost of a product: 4 n r k operations, of a sparse factor 4 nnz k.
@@ -41,9 +41,7 @@ class LowRank:
 
     def __post_init__(self) -> None:
         is_sparse = sparse.issparse(self.factor)
-        factor = sparse.csr_matrix(self.factor) if is_sparse else np.asarray(self.factor)
-        if factor.dtype not in (np.float32, np.float64):
-            factor = factor.astype(np.float64)
+        factor = real_csr(self.factor) if is_sparse else real_array(self.factor, "The factor")
         if factor.ndim != 2:
             raise ValueError(f"The factor has shape {factor.shape}; pass (n, r).")
         object.__setattr__(self, "factor", factor)
@@ -60,16 +58,6 @@ class LowRank:
     def dtype(self) -> np.dtype:
         """Precision of products."""
         return self.factor.dtype
-
-    def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision.
-
-        Raises
-        ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
-        """
-        return check_block(X, self.n, self.dtype)
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k)."""

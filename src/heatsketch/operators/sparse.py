@@ -11,16 +11,9 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from heatsketch._array import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.operators.base import (
-    Numbered,
-    Operator,
-    Scaled,
-    check_block,
-    in_near_order,
-    scaled,
-)
+from heatsketch.operators.base import OnHost, Operator, Scaled, real_array, scaled
 from heatsketch.operators.components import components_of_matrix
-from heatsketch.operators.order import inverse_permutation
+from heatsketch.operators.order import Numbered, in_near_order, inverse_permutation
 from heatsketch.operators.properties import component_labels, scaled_graph, stored_matrix
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
@@ -33,7 +26,7 @@ def is_large(n: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Sparse:
+class Sparse(OnHost):
     """A stored symmetric sparse matrix (n, n), in CSR form.
 
     Cost of a product: 2 nnz k operations. From 16,384 rows on by compiled loops on all cores, with
@@ -63,11 +56,9 @@ class Sparse:
     leading: Array | None = None
 
     def __post_init__(self) -> None:
-        matrix = sparse.csr_matrix(self.matrix)
+        matrix = real_csr(self.matrix)
         if matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"The matrix has shape {matrix.shape}; pass a square one (n, n).")
-        if matrix.dtype not in (np.float32, np.float64):
-            matrix = matrix.astype(np.float64)
         object.__setattr__(self, "matrix", matrix)
         if self.spectrum is None:
             bound = float(np.max(np.asarray(abs(matrix).sum(axis=1)), initial=0.0))
@@ -83,19 +74,18 @@ class Sparse:
         """Precision of products."""
         return self.matrix.dtype
 
-    def asarray(self, X: Array) -> Array:
-        """Return X as a NumPy block (n, k) of this precision.
-
-        Raises
-        ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
-        """
-        return check_block(X, self.n, self.dtype)
-
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k)."""
         return multiply(self.matrix, self.asarray(X))
+
+
+def real_csr(matrix: Any) -> sparse.csr_matrix:
+    """Return a matrix as CSR of float32 or float64, not copied where it is that, or raise."""
+    matrix = matrix if sparse.issparse(matrix) else real_array(matrix, "The matrix")
+    matrix = sparse.csr_matrix(matrix)
+    if matrix.dtype.kind not in "fiub":
+        raise ValueError(f"The matrix has dtype {matrix.dtype}; pass real numbers.")
+    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
 
 
 def multiply(matrix: Any, X: Array) -> Array:

@@ -110,8 +110,8 @@ class TorchKernel:
 
         Raises
         ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
         """
         return tensor_block(X, self.n, self.dtype, self.device)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,11 +36,34 @@ from heatsketch.operators.torch_tensors import (
 )
 
 
-class _Stored:
+class _Stored(ABC):
     """Abstract base of operators that store a matrix on a device."""
 
     matrix: Any
+    spectrum: tuple[float, float]
     device: Any
+
+    def __post_init__(self) -> None:
+        torch_for(type(self).__name__)
+        device = chosen_device(self.device, self.matrix)
+        matrix = self._moved(device)
+        shape = tuple(matrix.shape)
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise ValueError(f"The matrix has shape {shape}; pass a square one (n, n).")
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "device", device)
+        if self.spectrum is None:
+            sums = self._absolute_row_sums()
+            bound = float(sums.max()) if len(sums) else 0.0
+            object.__setattr__(self, "spectrum", (-bound, bound))
+
+    @abstractmethod
+    def _moved(self, device: Any) -> Any:
+        """Return the matrix that was given, in the form that is stored, on a device."""
+
+    @abstractmethod
+    def _absolute_row_sums(self) -> Any:
+        """Return the sums of the absolute values of the rows of the stored matrix (n,)."""
 
     @property
     def n(self) -> int:
@@ -56,8 +80,8 @@ class _Stored:
 
         Raises
         ------
-        ValueError
-            A block that is not of n rows, or of more than two axes.
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
         """
         return tensor_block(X, self.n, self.dtype, self.device)
 
@@ -96,16 +120,13 @@ class TorchDense(_Stored):
     spectrum: tuple[float, float] = None  # type: ignore[assignment]
     device: Any = None
 
-    def __post_init__(self) -> None:
-        torch_for("TorchDense")
-        device = chosen_device(self.device, self.matrix)
+    def _moved(self, device: Any) -> Any:
         matrix = self.matrix if is_tensor(self.matrix) else Dense(self.matrix, (0.0, 0.0)).matrix
         dtype = floating(matrix.dtype) if is_tensor(matrix) else matrix.dtype
-        _check_square(matrix)
-        object.__setattr__(self, "matrix", as_tensor(matrix, dtype, device))
-        object.__setattr__(self, "device", device)
-        if self.spectrum is None:
-            _set_interval(self, self.matrix.abs().sum(dim=1))
+        return as_tensor(matrix, dtype, device)
+
+    def _absolute_row_sums(self) -> Any:
+        return self.matrix.abs().sum(dim=1)
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) -> (n, k)."""
@@ -157,17 +178,16 @@ class TorchSparse(_Stored):
     device: Any = None
 
     def __post_init__(self) -> None:
-        torch_for("TorchSparse")
-        device = chosen_device(self.device, self.matrix)
-        _check_square(self.matrix)
-        matrix = csr_tensor(self.matrix, device)
-        object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "device", device)
+        super().__post_init__()
         if self.leading is not None:
             object.__setattr__(self, "leading", np.asarray(on_host(self.leading)))
-        if self.spectrum is None:
-            sizes = _with_values(matrix, matrix.values().abs())
-            _set_interval(self, sizes @ matrix.values().new_ones(self.n))
+
+    def _moved(self, device: Any) -> Any:
+        return csr_tensor(self.matrix, device)
+
+    def _absolute_row_sums(self) -> Any:
+        sizes = _with_values(self.matrix, self.matrix.values().abs())
+        return sizes @ self.matrix.values().new_ones(self.n)
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) -> (n, k)."""
@@ -220,16 +240,6 @@ def _csr_is_no_news() -> Iterator[None]:
 def _with_values(matrix: Any, values: Any) -> Any:
     """Return a sparse tensor with the same pattern."""
     return _csr(matrix.crow_indices(), matrix.col_indices(), values, tuple(matrix.shape))
-
-
-def _check_square(matrix: Any) -> None:
-    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"The matrix has shape {tuple(matrix.shape)}; pass a square one (n, n).")
-
-
-def _set_interval(A: Any, row_sums: Any) -> None:
-    bound = float(row_sums.max()) if len(row_sums) else 0.0
-    object.__setattr__(A, "spectrum", (-bound, bound))
 
 
 @stored_matrix.register(TorchDense)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch._tensors import is_tensor, plain
-from heatsketch.operators.base import check_shape
+from heatsketch.operators.base import check_shape, real_block
 
 _WITH_AUTOCAST = ("cpu", "cuda", "xpu")
 
@@ -52,7 +52,9 @@ def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
 
 def tensor_block(X: Any, n: int, dtype: np.dtype, device: Any) -> Any:
     """Return X as a block (n, k) of the given precision on a device, or raise."""
-    X = X if is_tensor(X) else np.asarray(X)
+    if not is_tensor(X):
+        return as_tensor(real_block(X, n), dtype, device)
+    floating(X.dtype)  # refuses complex numbers
     check_shape(X, n)
     return as_tensor(X, dtype, device)
 

@@ -16,9 +16,9 @@ from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
-from heatsketch.operators.base import first_inputs
 from heatsketch.operators.components import NEGLIGIBLE
 from heatsketch.operators.kernel import squared_distances, squared_norms
+from heatsketch.operators.order import first_inputs
 from heatsketch.scales.bandwidth import WIDE_CUT, in_data_units, scale_order
 
 EXACT_POINTS = 4096  # up to here all pairs are used

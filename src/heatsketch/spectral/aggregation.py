@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.operators.base import Deflated
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.properties import scaled_graph
 from heatsketch.operators.sparse import Sparse, scale_both_sides
 

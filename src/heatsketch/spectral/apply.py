@@ -12,7 +12,8 @@ from scipy.fft import dct
 from heatsketch._progress import track
 from heatsketch._tensors import in_kind_of, norms, on_host, peak, precision
 from heatsketch._typing import Array
-from heatsketch.operators.base import Affine, Operator, as_deflated
+from heatsketch.operators.base import Affine, Operator
+from heatsketch.operators.deflated import as_deflated
 from heatsketch.spectral.chebyshev import (
     LANCZOS_STEPS,
     Interval,

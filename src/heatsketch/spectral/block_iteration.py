@@ -13,7 +13,8 @@ from heatsketch._blocks import for_each_tile_of, sum_over_tiles
 from heatsketch._progress import report, track
 from heatsketch._tensors import copied, in_double, like, namespace, norms, on_host
 from heatsketch._typing import Array
-from heatsketch.operators.base import Deflated, Operator
+from heatsketch.operators.base import Operator
+from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.chebyshev import LANCZOS_STEPS, spectrum_ends, three_term
 
 _FIRST_DEGREE = 10  # of the first filter polynomial

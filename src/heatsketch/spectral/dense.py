@@ -9,7 +9,8 @@ from scipy.linalg import eigh as dense_eigh
 
 from heatsketch._blas import single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator, as_deflated
+from heatsketch.operators.base import Operator
+from heatsketch.operators.deflated import as_deflated
 from heatsketch.spectral.found_once import kept
 
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs

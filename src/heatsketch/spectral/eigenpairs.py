@@ -14,7 +14,8 @@ from heatsketch._checks import check_number
 from heatsketch._tensors import is_tensor, like, on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
-from heatsketch.operators.base import Deflated, Operator, as_deflated
+from heatsketch.operators.base import Operator
+from heatsketch.operators.deflated import Deflated, as_deflated
 from heatsketch.operators.properties import scaled_graph
 from heatsketch.operators.sparse import Sparse, is_large, scale_both_sides
 from heatsketch.spectral.aggregation import coarser

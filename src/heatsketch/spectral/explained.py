@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.operators.base import Deflated
+from heatsketch.operators.deflated import Deflated
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block, apply
 from heatsketch.spectral.dense import all_eigenvalues
 from heatsketch.spectral.filter_base import Filter

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from heatsketch.operators.base import as_deflated
+from heatsketch.operators.deflated import as_deflated
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Found = list[tuple[str, Any, tuple[Any, ...], Any]]  # function, operator, the rest, what it found

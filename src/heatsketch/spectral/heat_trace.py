@@ -13,7 +13,9 @@ from scipy.stats import norm
 from heatsketch._checks import check_level, check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
-from heatsketch.operators.base import Operator, as_deflated, first_inputs
+from heatsketch.operators.base import Operator
+from heatsketch.operators.deflated import as_deflated
+from heatsketch.operators.order import first_inputs
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
 from heatsketch.spectral.dense import all_eigenvalues
 from heatsketch.spectral.eigenpairs import Spectrum, leading_vector

@@ -15,8 +15,9 @@ from heatsketch._checks import logger
 from heatsketch._progress import report
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.base import Deflated, Operator, as_deflated
+from heatsketch.operators.base import Operator
 from heatsketch.operators.components import between_components, components_of_matrix
+from heatsketch.operators.deflated import Deflated, as_deflated
 from heatsketch.operators.order import inverse_permutation
 from heatsketch.operators.properties import scaled_graph
 from heatsketch.operators.sparse import scale_both_sides

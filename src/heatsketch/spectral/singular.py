@@ -17,7 +17,8 @@ from heatsketch._array import random_block, single_threaded_blas
 from heatsketch._checks import logger
 from heatsketch._progress import report
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.base import Deflated, check_block
+from heatsketch.operators.base import OnHost
+from heatsketch.operators.deflated import Deflated
 from heatsketch.operators.sparse import multiply
 from heatsketch.spectral.eigenpairs import eigh, fix_signs
 from heatsketch.spectral.linear_algebra import orthonormal
@@ -173,7 +174,7 @@ def _dense(L: sparse.csr_matrix, k: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Gram:
+class _Gram(OnHost):
     """The operator c I - LᵀL: its largest eigenvalues give the smallest singular values of L."""
 
     L: sparse.csr_matrix
@@ -197,9 +198,6 @@ class _Gram:
     @property
     def spectrum(self) -> tuple[float, float]:
         return 0.0, self.bound
-
-    def asarray(self, X: Array) -> Array:
-        return check_block(X, self.n, self.dtype)
 
     def __matmul__(self, X: Array) -> Array:
         X = self.asarray(X)

@@ -13,7 +13,9 @@ from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._tensors import in_kind_of, on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import Numbered, numbered
-from heatsketch.operators.base import Deflated, Operator, as_deflated, first_inputs
+from heatsketch.operators.base import Operator
+from heatsketch.operators.deflated import Deflated, as_deflated
+from heatsketch.operators.order import first_inputs
 from heatsketch.spectral.apply import Block, apply
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filter_base import Filter

@@ -14,7 +14,8 @@ from heatsketch._array import random_block
 from heatsketch._blocks import sum_over_tiles
 from heatsketch._tensors import namespace, on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.base import Operator, as_deflated
+from heatsketch.operators.base import Operator
+from heatsketch.operators.deflated import as_deflated
 from heatsketch.spectral.apply import bounds_of, chebyshev_coefficients, check_degree, tolerance_of
 from heatsketch.spectral.chebyshev import Interval, recurrence
 from heatsketch.spectral.filter_base import Filter
