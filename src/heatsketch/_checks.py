@@ -163,6 +163,19 @@ def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
     return X
 
 
+def check_new_points(X: Any, known: Any, owner: str, name: str = "X", *, min_rows: int = 0) -> Any:
+    """Return rows X (m, d) of the features of the points (n, d) that are known, or raise."""
+    X = check_points(X, name, min_rows=min_rows)
+    if X.shape[1] != known.shape[1]:
+        raise ValueError(
+            f"{name} has {X.shape[1]} columns, but {owner} has {known.shape[1]} features; pass "
+            "points with the same features."
+        )
+    if sparse.issparse(X) and not sparse.issparse(known):
+        raise TypeError(f"{name} is sparse, but {owner} is not; pass {name}.toarray().")
+    return X
+
+
 def check_finite(
     X: Any,
     name: str,

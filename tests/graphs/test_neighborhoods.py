@@ -323,7 +323,7 @@ def test_lists_shared_are_lists_searched_anew(dim, k):
 @pytest.mark.parametrize("lists", [False, True], ids=["exact", "approximate"])
 def test_fewer_neighbours_are_a_prefix_of_more(lists, monkeypatch):
     if lists:
-        monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 100)
+        monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 100)
         monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 10)
     points = np.random.default_rng(2).normal(size=(400, 20))
     index = NeighborIndex(points, n_neighbors=12)
@@ -357,7 +357,7 @@ def test_one_search_serves_all_who_are_given_the_index(monkeypatch):
 @pytest.mark.parametrize("dim", [3, 20, 40], ids=["tree", "blocks", "lists"])
 def test_the_points_and_equal_queries_find_the_same(dim, monkeypatch):
     if dim == 40:
-        monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 100)
+        monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 100)
         monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 10)
     points = np.random.default_rng(dim).normal(size=(400, dim))
     index = NeighborIndex(points, n_neighbors=6)

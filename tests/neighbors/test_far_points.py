@@ -17,7 +17,7 @@ K, N, D = 12, 2500, 16
 @pytest.fixture
 def small_is_large(monkeypatch):
     """Search lists from 300 points on, in cells of 40."""
-    monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 300)
+    monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 300)
     monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 40)
 
 
@@ -207,5 +207,5 @@ def test_far_points_take_no_centroids_from_the_others(size):
 
 def test_proof_of_the_exact_search_survives_far_points():
     X, far = with_outliers(cloud(N, D), 1e6)
-    unproved = NeighborIndex(X)._blocks.nearest(X, 10).unproved
+    unproved = NeighborIndex(X)._exact._blocks.nearest(X, 10).unproved
     assert len(np.setdiff1d(unproved, far)) < 0.02 * N

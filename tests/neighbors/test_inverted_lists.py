@@ -15,7 +15,7 @@ K = 12
 @pytest.fixture(autouse=True)
 def small_is_large(monkeypatch):
     """Search lists from 300 points on, in cells of 20."""
-    monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 300)
+    monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 300)
     monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 20)
 
 

@@ -81,7 +81,7 @@ def test_duplicates_share_a_vertex_of_a_transformers_graph():
 
 
 def test_an_index_says_how_exact_the_search_is(monkeypatch):
-    monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 50)
+    monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 50)
     monkeypatch.setattr("heatsketch.neighbors.inverted_lists._POINTS_PER_CELL", 10)
     wide = np.random.default_rng(1).normal(size=(500, 20))
     default = hs.Diffusion.from_points(wide)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heatsketch.neighbors import NeighborIndex, index, torch_blocks
+from heatsketch.neighbors import NeighborIndex, exact, torch_blocks
 from problems.clouds import cloud
 
 torch = pytest.importorskip("torch")
@@ -52,21 +52,21 @@ def test_points_beyond_float32(scale):
 @pytest.mark.usefixtures("small_tiles")
 def test_many_points_are_compared_on_the_device_alone(monkeypatch):
     """With more points than the host compares, rows that float32 cannot decide go to float64."""
-    monkeypatch.setattr(index, "EXACT_POINTS", 100)
+    monkeypatch.setattr(exact, "EXACT_POINTS", 100)
     points = cloud(400, 20)
     points[:200] += 1e6  # float32 has no digits left for these
     found = NeighborIndex(points, device="cpu")
     assert not found.approximate
-    monkeypatch.setattr(index.NeighborIndex, "_block_search", None)
-    monkeypatch.setattr(index.NeighborIndex, "_ball_tree", None)
+    monkeypatch.setattr(exact.ExactSearch, "_block_search", None)
+    monkeypatch.setattr(exact.ExactSearch, "_ball_tree", None)
     distances = np.linalg.norm(points[:, None] - points, axis=2)
     nearest = found.of_points(5)
     np.testing.assert_allclose(nearest.distances, np.sort(distances, axis=1)[:, :5], rtol=1e-12)
     grid = np.stack(np.meshgrid(*[np.arange(5.0)] * 4), axis=-1).reshape(-1, 4)
-    exact = NeighborIndex(grid, device="cpu").of_points(9)
-    np.testing.assert_array_equal(np.sort(exact.distances, axis=1), exact.distances)
+    found = NeighborIndex(grid, device="cpu").of_points(9)
+    np.testing.assert_array_equal(np.sort(found.distances, axis=1), found.distances)
     expected = np.sort(np.linalg.norm(grid[:, None] - grid, axis=2), axis=1)[:, :9]
-    np.testing.assert_allclose(exact.distances, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.distances, expected, rtol=1e-12)
 
 
 def test_no_more_than_a_block_of_distances_is_made(monkeypatch):

@@ -141,7 +141,7 @@ def test_operators_are_taken_as_they_are(compiled):
 @pytest.fixture
 def large(monkeypatch, compiled):
     """Build every graph as a large one."""
-    monkeypatch.setattr("heatsketch.neighbors.index.EXACT_POINTS", 10)
+    monkeypatch.setattr("heatsketch.neighbors.exact.EXACT_POINTS", 10)
 
 
 def points(d=3, n=600, dtype=float):

@@ -1,7 +1,7 @@
 """Nearest neighbours of points: by a tree, by blocks of all distances, or by inverted lists.
 
-`index` chooses the search and breaks ties; `blocks` is the exact search in many dimensions,
-`inverted_lists` the approximate one, whose recall is measured, `centroids` finds its cells and
+`index` chooses the search; `exact` finds all neighbours and breaks ties, by a tree or by `blocks`,
+`inverted_lists` is the approximate one, whose recall is measured, `centroids` finds its cells and
 `kernels` has its compiled loops; `search` accepts neighbours that the caller passes; `metric` maps
 points so that Euclidean distances are those of another metric; `rows` compares rows of points.
 """
