@@ -295,6 +295,8 @@ class Frame:
     def __call__(self, X: Points) -> Points:
         """Map data (m, d) into the frame, in float64."""
         if sparse.issparse(X):
+            if self.shift is not None:
+                raise ValueError("X is sparse, but the points known are not; pass X.toarray().")
             moved = X.astype(np.float64)  # a copy: the data of the caller do not change
             moved.data = self._moved(moved.data)
             return moved

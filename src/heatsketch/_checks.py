@@ -172,7 +172,7 @@ def check_new_points(X: Any, known: Any, owner: str, name: str = "X", *, min_row
             "points with the same features."
         )
     if sparse.issparse(X) and not sparse.issparse(known):
-        raise TypeError(f"{name} is sparse, but {owner} is not; pass {name}.toarray().")
+        raise ValueError(f"{name} is sparse, but {owner} has dense points; pass {name}.toarray().")
     return X
 
 
@@ -271,24 +271,34 @@ def as_floats(X: Any, name: str) -> Any:
     return _as_float_csr(X, name) if sparse.issparse(X) else _as_float_array(X, name)
 
 
+def real_array(X: Any, name: str) -> Array:
+    """Return X as an array of float32 or float64, or raise."""
+    if sparse.issparse(X):
+        raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
+    found: Array = as_floats(X, name)
+    return found
+
+
 def _as_float_array(X: Any, name: str) -> Array:
     refuse_masked(X, name)
-    array = _read(name, X)
+    array = read_array(X, name)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
     if is_text(array):
         raise ValueError(f"{name} holds text or dates (dtype {array.dtype}); pass numbers.")
     warn_of_rounding(array, name)
     single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return _read(name, array, dtype=np.float32 if single else np.float64)
+    return read_array(array, name, dtype=np.float32 if single else np.float64)
 
 
-def _read(name: str, X: Any, **form: Any) -> Array:
+def read_array(X: Any, name: str, **form: Any) -> Array:
+    """Return np.asarray(X), or raise in words of our own."""
     try:
         return np.asarray(X, **form)
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} cannot be read as numbers: {error}; pass a numeric array.") from error
+        reason = str(error).rstrip(".")
+        raise kind(f"{name} cannot be read as numbers: {reason}; pass a numeric array.") from error
 
 
 _DOMINANT = 0.95  # share of the variance from which one feature decides all distances

@@ -120,8 +120,8 @@ class DiffusionFacts(Embedder):
 
         Raises
         ------
-        ValueError
-            Points of several components, or none; an index or a time out of range.
+        NotFittedError, ValueError
+            Before `fit`; points of several components, or none; an index or a time out of range.
         TypeError
             `root` holds something else.
 

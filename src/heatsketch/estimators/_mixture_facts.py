@@ -76,8 +76,9 @@ class MixtureFacts(Embedder):
 
         Raises
         ------
-        ValueError
-            `time` > 1 with several components.
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit; `time` > 1
+            with several components.
         """
         check_is_fitted(self)
         if not self._is_first_step:

@@ -290,8 +290,8 @@ default "knn"
 
         Raises
         ------
-        ValueError, TypeError, MemoryError
-            As `fit`, of the points that are there.
+        NotFittedError, ValueError, TypeError, MemoryError
+            Before `fit`; as `fit`, of the points that are there.
         """
         points = self._present_state().points(self.diffusion_, self.metric)
         names = getattr(self, "feature_names_in_", None)
@@ -394,6 +394,6 @@ default "knn"
         times = times_of(self.time)
         if time is None and len(times) == 1:
             return 0
-        if time not in times:
+        if not isinstance(time, numbers.Real) or time not in times:
             raise ValueError(f"time={time!r} is not one of the times {times}; pass one of them.")
         return times.index(time)

@@ -31,12 +31,15 @@ def has_distances(affinity: str) -> bool:
     return affinity not in TABLE_AFFINITIES
 
 
-def check_affinity(affinity: str, epsilon: float | str, n_neighbors: int) -> None:
+def check_affinity(affinity: str, epsilon: float | str, n_neighbors: int, cut: float) -> None:
     """Raise unless these are parameters of an affinity of points."""
     check_choice(affinity, "affinity", AFFINITIES)
+    check_number(cut, "cut", low=0, open_low=True)
     check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     if isinstance(epsilon, str):
         check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
+    else:
+        check_number(epsilon, "epsilon", low=0, open_low=True)
 
 
 def affinity_and_advice(

@@ -68,6 +68,8 @@ def rule_of(extend: Extension | None) -> Extension:
 
 def multiply_rows(extend: Extension, X: Any, H: Array) -> Array:
     """Apply the rows of new points (m, width) to H (n, k), in tiles: (m, k)."""
+    if len(getattr(X, "shape", ())) != 2:
+        X = check_points(X, min_rows=0)
     tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // H.shape[0]))
     Y = np.empty((X.shape[0], H.shape[1]), H.dtype)
     for rows in row_tiles(X.shape[0], _SPARSE_TILE if extend.is_sparse else tile):

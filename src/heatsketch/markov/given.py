@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import refuse_masked
+from heatsketch._checks import read_array, refuse_masked
 from heatsketch._tensors import in_double, is_tensor
 from heatsketch.operators import LinearMap, Operator, as_graph, as_operator
 from heatsketch.operators.properties import stored_matrix
@@ -40,7 +40,7 @@ def as_affinity(K: Any) -> Operator:
         return operator
     refuse_masked(K, "K")
     if not sparse.issparse(K):
-        K = np.asarray(K)
+        K = read_array(K, "K")
     if K.dtype.kind in "fiub" and K.dtype != np.float64:
         K = K.astype(np.float64)
     operator = as_operator(K, "K")

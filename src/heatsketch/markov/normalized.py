@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from heatsketch._checks import check_number
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import Affinity
 from heatsketch.markov.certificates import (
@@ -17,7 +18,12 @@ from heatsketch.markov.certificates import (
     check_connectivity,
     general_advice,
 )
-from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
+from heatsketch.markov.normalization import (
+    Scaling,
+    bistochastic_scaling,
+    check_iteration,
+    markov_scaling,
+)
 from heatsketch.operators import Operator
 from heatsketch.operators.order import first_inputs
 from heatsketch.operators.properties import accuracy
@@ -43,6 +49,8 @@ def normalized(
 ) -> Normalized:
     """Normalise an affinity, as `Diffusion.from_points` describes; check what must hold."""
     started = time.perf_counter()
+    check_number(alpha, "alpha")  # also where they are not used
+    check_iteration(tol, max_iter)
     K, inputs = built.operator, first_inputs(built.vertex)
     if normalization == "bistochastic":
         scaling = bistochastic_scaling(K, tol, max_iter, inputs)

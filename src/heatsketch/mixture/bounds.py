@@ -121,6 +121,9 @@ def paper_bounds(s: Any, order: int, log_peak: float, nu_min: float | None = Non
     bound without this division holds, since |h| <= ν.
     """
     s = np.asarray(s, dtype=float)
+    order = check_number(order, "order", low=0, integer=True)
+    if nu_min is not None:
+        nu_min = check_number(nu_min, "nu_min", low=0, open_low=True)
     with np.errstate(divide="ignore", over="ignore"):
         G_b1 = float(np.sum(np.exp((order + 1) * np.log(s) - gammaln(order + 2))))
     G_b2 = float(np.sum(gammainc(order + 1, s)))
@@ -130,6 +133,7 @@ def paper_bounds(s: Any, order: int, log_peak: float, nu_min: float | None = Non
 
 def paper_order(s: Any, tolerance: float, log_peak: float, nu_min: float | None = None) -> int:
     """Return the smallest order l >= 1 with η <= tolerance² / 4, (5.20)."""
+    tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
     for order in range(1, MAX_ORDERS):
         if paper_bounds(s, order, log_peak, nu_min).eta <= tolerance**2 / 4:
             return order

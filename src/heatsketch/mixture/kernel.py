@@ -164,8 +164,9 @@ class MixtureKernel(GivenMixture):
 
         Raises
         ------
-        ValueError
-            More than 4,096 columns are needed; affinities beyond float64.
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture; more than
+            4,096 columns are needed; affinities beyond float64.
 
         Examples
         --------
@@ -278,8 +279,9 @@ class MixtureKernel(GivenMixture):
 
         Raises
         ------
-        ValueError
-            For "distance", if ε is so large that p(x, ·) agrees with ν to ten digits.
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the mixture; for
+            "distance", if ε is so large that p(x, ·) agrees with ν to ten digits.
 
         Examples
         --------

@@ -66,6 +66,7 @@ class FeatureMap(ABC):
             take more coordinates than `max_features`; points that are not a finite table (n, m) of
             the features of the mixture.
         """
+        self.__dict__.pop("_rotation", None)  # of an earlier fit
         self.kernel = _as_kernel(mixture, epsilon)
         tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
         if points is None:
@@ -87,6 +88,7 @@ class FeatureMap(ABC):
     @property
     def n_features(self) -> int:
         """Number of coordinates."""
+        self._check_fitted()
         return self._rotation.shape[1]
 
     def transform(self, x: Any) -> Array:
@@ -102,15 +104,17 @@ class FeatureMap(ABC):
         """
         return self._by_tiles(self._map, self._checked(x))
 
-    def _checked(self, x: Any) -> Array:
-        if not hasattr(self, "kernel"):
+    def _check_fitted(self) -> None:
+        if "_rotation" not in self.__dict__:
             raise NotFittedError(f"This {type(self).__name__} is not fitted; call fit first.")
+
+    def _checked(self, x: Any) -> Array:
+        self._check_fitted()
         return self.kernel.components.checked(x)
 
     def _map(self, x: Array) -> Array:
         return (self._raw(x) - self._mean) @ self._rotation
 
-    @abstractmethod
     def residual(self, x: Any) -> Array:
         """Return |p(x, ·) - its projection|, (n,), an error bound for each point.
 
@@ -121,6 +125,11 @@ class FeatureMap(ABC):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
         """
+        return self._residual(self._checked(x))
+
+    @abstractmethod
+    def _residual(self, x: Array) -> Array:
+        """Return the residuals (n,) of checked points."""
 
     def _order(self, x: Array) -> None:
         """Rotate the coordinates to the principal axes of the points."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import as_floats, check_choice
+from heatsketch._checks import check_choice, real_array
 from heatsketch._typing import Array
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
@@ -12,10 +12,7 @@ COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 def dense_floats(values: Any, name: str) -> Array:
     """Return an array in float64, or raise if the values are not numbers in a dense array."""
-    values = as_floats(values, name)
-    if not isinstance(values, np.ndarray):
-        raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
-    return values.astype(np.float64, copy=False)
+    return real_array(values, name).astype(np.float64, copy=False)
 
 
 def checked_weights(weights: Any, n: int) -> Array:

@@ -2,7 +2,7 @@
 
 import warnings
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -83,6 +83,7 @@ class CholeskyMap(FeatureMap):
     @property
     def arrays(self) -> dict[str, Array]:
         """All arrays of the map except those of its kernel: about r (m + 2 r) numbers."""
+        self._check_fitted()
         arrays = {name.lstrip("_"): getattr(self, name) for name in _STORED_ARRAYS}
         return arrays | {"error_bound": np.array(self.error_bound)}
 
@@ -99,7 +100,7 @@ class CholeskyMap(FeatureMap):
             self._take_pivots(x[chosen], limit)
             missing = np.zeros(0)
             if len(others):
-                missing = self.residual(x[others]) ** 2 / unit
+                missing = self._residual(x[others]) ** 2 / unit
             worst = np.argsort(-missing, kind="stable")[:_ADDED_CANDIDATES]
             worst = worst[missing[worst] > limit]
             if not len(worst) or self._missing > limit:
@@ -170,14 +171,8 @@ class CholeskyMap(FeatureMap):
     def _raw(self, x: Array) -> Array:
         return self._projections(x)[:, 1:] * np.sqrt(self.kernel.components.density_unit)
 
-    def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its projection|, (n,), from |p_x - p_o|² and the coordinates.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        found = self._by_tiles(self._projections, self._checked(x))
+    def _residual(self, x: Array) -> Array:
+        """Return the residuals (n,), from |p_x - p_o|² and the coordinates."""
+        found = self._by_tiles(self._projections, x)
         left = found[:, 0] - np.square(found[:, 1:]).sum(axis=1)
         return np.sqrt(np.maximum(left, 0.0) * self.kernel.components.density_unit)

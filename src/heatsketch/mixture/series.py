@@ -4,7 +4,6 @@ import math
 from abc import abstractmethod
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 from scipy.special import gammainc
@@ -85,7 +84,7 @@ class SeriesMap(FeatureMap):
             self._check_count(self.order_)
         self._indices = multi_indices(c.n_features, self.order_)
         self._plan = _plan(self._indices)
-        self.error_bound = 2 * self.bound(self.order_)
+        self.error_bound = 2 * self._bound(self.order_)
         self.domain = f"the ball of radius {self.radius_:.4g} about the points"
 
     def _set_scale(self) -> None:
@@ -111,13 +110,22 @@ class SeriesMap(FeatureMap):
         """Return a bound on |p(x, ·) - its orders 0, ..., l| for all x in the ball.
 
         It is the largest of the bounds of components, as the weights w_j(x) sum to 1.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; an order that is not an integer >= 0.
         """
+        self._check_fitted()
+        return self._bound(check_number(order, "order", low=0, integer=True))
+
+    def _bound(self, order: int) -> float:
         return float(np.exp(self._log_tails(order).max() / 2 + self._log_scale))
 
     def _smallest_order(self, tolerance: float) -> int:
         for order in range(MAX_ORDERS):
             self._check_count(order, f" for tolerance={tolerance:.3g}")
-            if 2 * self.bound(order) <= tolerance:
+            if 2 * self._bound(order) <= tolerance:
                 return order
         raise ValueError(
             f"tolerance={tolerance:.3g} needs more than {MAX_ORDERS} orders; pass a larger one."
@@ -153,15 +161,8 @@ class SeriesMap(FeatureMap):
             f[target] /= math.sqrt(self._indices[target][i])
         return np.exp(self._log_scale) * np.einsum("rnk,nk->nr", f, p.weights)
 
-    def residual(self, x: Any) -> Array:
-        """Return |p(x, ·) - its projection|, (n,), from |p|² and the raw coordinates.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
-        """
-        x = self._checked(x)
+    def _residual(self, x: Array) -> Array:
+        """Return the residuals (n,), from |p|² and the raw coordinates."""
         lengths = np.square(self._by_tiles(self._raw, x)).sum(axis=1)
         return np.sqrt(np.maximum(self.kernel.squared_norm(x) - lengths, 0.0))
 
@@ -236,7 +237,14 @@ class TaylorMap(SeriesMap):
             return np.log(gammainc(order + 1, self.reach)) + self._log_norm
 
     def paper_bounds(self, order: int, nu_min: float | None = None) -> PaperBounds:
-        """Return G_b1, G_b2 and η of the paper for the same ball and orders 0, ..., l."""
+        """Return G_b1, G_b2 and η of the paper for the same ball and orders 0, ..., l.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; an order that is not an integer >= 0, or a density that is not positive.
+        """
+        self._check_fitted()
         return paper_bounds(self.reach, order, self._log_norm + 2 * self._log_scale, nu_min)
 
     def paper_order(self, tolerance: float, nu_min: float | None = None) -> int:
@@ -244,9 +252,11 @@ class TaylorMap(SeriesMap):
 
         Raises
         ------
-        ValueError
-            No order that can be computed reaches the tolerance.
+        NotFittedError, ValueError, TypeError
+            Before `fit`; a tolerance or density that is not positive; no order that can be computed
+            reaches the tolerance.
         """
+        self._check_fitted()
         return paper_order(self.reach, tolerance, self._log_norm + 2 * self._log_scale, nu_min)
 
 

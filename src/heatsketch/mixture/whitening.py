@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
 
 from heatsketch._array import row_tiles
+from heatsketch._checks import check_new_points, check_number, check_points, real_array
 from heatsketch._typing import Array
 
 MAX_DIRECTIONS = 10  # chosen by experiment: docs/mixture.md
@@ -41,13 +43,16 @@ class Whitening:
     def of(cls, X: Array, seed: int) -> Whitening:
         """Return that of points (n, m): at most 10 components, fewer where the others vanish.
 
-        Raises ValueError if all points are equal. Cost: a truncated singular value decomposition.
+        Cost: a truncated singular value decomposition.
 
         Raises
         ------
-        ValueError
-            All points are equal, or their differences are beyond float64.
+        ValueError, TypeError
+            Points that are not a finite table (n, m); all points are equal, or their differences
+            are beyond float64; a seed that is not an integer >= 0.
         """
+        X = check_points(real_array(X, "X"))
+        seed = check_number(seed, "seed", low=0, high=2**32 - 1, integer=True)
         n, m = X.shape
         centre = X.mean(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -75,12 +80,19 @@ class Whitening:
         return len(self.lengths)
 
     def scaled(self, factor: float) -> Whitening:
-        """Return the map to coordinates that are larger by a factor."""
+        """Return the map to coordinates that are larger by a factor.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A factor that is not a positive number.
+        """
+        factor = check_number(factor, "factor", low=0, open_low=True)
         return replace(self, lengths=self.lengths / factor)
 
     def __call__(self, X: Array) -> Array:
         """Map points (n, m) to (n, q)."""
-        return (X - self.centre) @ self.axes / self.lengths
+        return (self._checked(X) - self.centre) @ self.axes / self.lengths
 
     @property
     def log_volume(self) -> float:
@@ -88,7 +100,14 @@ class Whitening:
         return -float(np.log(self.lengths).sum())
 
     def log_rest(self, X: Array) -> Array:
-        """Return the logarithm of the normal density of what the map leaves out of points, (n,)."""
+        """Return the logarithm of the normal density of what the map leaves out of points, (n,).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table (n, m) of the features of the map.
+        """
+        X = self._checked(X)
         n_rest = X.shape[1] - self.n_directions
         if n_rest == 0:
             return np.zeros(len(X))
@@ -98,3 +117,7 @@ class Whitening:
             left = (x - (x @ self.axes) @ self.axes.T) / self.rest_deviation
             squares[rows] = np.square(left).sum(axis=1)
         return -0.5 * squares - n_rest * (np.log(2 * np.pi) / 2 + np.log(self.rest_deviation))
+
+    def _checked(self, X: Any) -> Array:
+        points: Array = check_new_points(X, self.centre[None], "the map")
+        return points

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import refuse_masked
+from heatsketch._checks import read_array, refuse_masked
 from heatsketch._tensors import is_tensor
 from heatsketch.operators.base import Affine, Operator, Scaled
 from heatsketch.operators.deflated import Deflated
@@ -64,7 +64,7 @@ def as_operator(A: Any, name: str = "A") -> Operator:
     found = as_graph(A, name)
     A = A if found is None else found.matrix
     refuse_masked(A, name)
-    matrix = A if issparse(A) else np.asarray(A)
+    matrix = A if issparse(A) else read_array(A, name)
     if matrix.dtype.kind in "iub":
         matrix = matrix.astype(np.float64)
     check_symmetric(matrix, name)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy import sparse
 
-from heatsketch._checks import as_floats
+from heatsketch._checks import real_array
 from heatsketch._tensors import in_kind_of
 from heatsketch._typing import Array
 from heatsketch.operators.properties import (
@@ -68,14 +67,6 @@ def check_shape(X: Array, n: int) -> None:
         raise ValueError(
             f"The block has shape {tuple(X.shape)} but the operator has {n} points; pass ({n}, k)."
         )
-
-
-def real_array(X: Any, name: str) -> Array:
-    """Return X as an array of float32 or float64, or raise."""
-    if sparse.issparse(X):
-        raise TypeError(f"{name} is a sparse matrix; pass an array, such as its toarray().")
-    found: Array = as_floats(X, name)
-    return found
 
 
 def real_block(X: Any, n: int) -> Array:

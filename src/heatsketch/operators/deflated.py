@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from heatsketch._blocks import for_each_tile_of, sum_over_tiles
+from heatsketch._checks import real_array
 from heatsketch._tensors import in_kind_of, is_tensor, namespace
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator, Wrapper, check_shape, real_array, with_inner
+from heatsketch.operators.base import Operator, Wrapper, check_shape, with_inner
 from heatsketch.operators.properties import accuracy, component_labels, on_device, scaled_graph
 
 _TILE = 2**14  # rows moved at a time
@@ -77,8 +78,13 @@ class Deflated(Wrapper):
         Raises
         ------
         ValueError, TypeError
-            A block that is not of n rows, of more than two axes, or not of real numbers.
+            A block that is not of n rows, of more than two axes, or not an array of floats.
         """
+        if not (is_tensor(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f")):
+            kind = X.dtype if isinstance(X, np.ndarray) else type(X).__name__
+            raise TypeError(
+                f"The block is of type {kind}; pass an array of floats, or `project` it."
+            )
         return self._project(X, X) if self.V.shape[1] else X
 
     def __matmul__(self, X: Array) -> Array:
@@ -100,8 +106,8 @@ class Deflated(Wrapper):
 
         Raises
         ------
-        ValueError
-            Directions of another number of points, or that are not orthonormal.
+        ValueError, TypeError
+            Directions of another number of points, that are not orthonormal, or not numbers.
         """
         return Deflated(self.A, np.hstack([self.V, Deflated(self.A, V).V]))
 

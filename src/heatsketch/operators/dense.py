@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from heatsketch._array import for_each_tile
+from heatsketch._checks import real_array
 from heatsketch._typing import Array
-from heatsketch.operators.base import OnHost, real_array
+from heatsketch.operators.base import OnHost
 from heatsketch.operators.components import components_of_links, join_components, strongest_links
 from heatsketch.operators.properties import component_labels, stored_matrix
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import check_number, refuse_masked
+from heatsketch._checks import check_number, read_array, refuse_masked
 from heatsketch._typing import Array
 
 _LIBRARIES = ("networkx", "igraph", "torch_geometric", "torch")
@@ -151,7 +151,7 @@ def _read(given: Any, weight: Any, n_nodes: int | None = None, names: Any = None
         return _matrix_of(_READERS[library](given, weight))
     refuse_masked(given, "The graph")
     if not sparse.issparse(given):
-        given = np.asarray(given)
+        given = read_array(given, "The graph")
     if _is_edge_index(given, weight, n_nodes):
         weights = None if weight is None or isinstance(weight, str) else _array(weight)
         n = _count(given, n_nodes)

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from heatsketch._array import Frame, for_each_tile, row_tiles
-from heatsketch._checks import check_number, check_points
+from heatsketch._checks import check_new_points, check_number, check_points, real_array
 from heatsketch._typing import Array, Points
 from heatsketch.operators.base import OnHost, Operator, Scaled, scaled
 from heatsketch.operators.properties import accuracy, diagonal, is_non_negative
@@ -175,12 +175,9 @@ class Kernel(OnHost):
         if np.ndim(self.epsilon) == 0:
             epsilon = check_number(self.epsilon, "epsilon", low=0, open_low=True)
             return np.full(n, np.sqrt(frame.squared(epsilon)))
-        s = np.asarray(self.epsilon, dtype=float)
-        if s.shape != (n,) or not (np.isfinite(s).all() and (s > 0).all()):
-            raise ValueError(
-                f"epsilon has shape {s.shape}; pass a positive number or {n} positive local scales."
-            )
-        return np.ldexp(s, -frame.exponent)
+        return np.ldexp(
+            _local_scales(self.epsilon, "epsilon", n, "a positive number or "), -frame.exponent
+        )
 
     @property
     def n(self) -> int:
@@ -199,14 +196,14 @@ class Kernel(OnHost):
 
         Raises
         ------
-        ValueError
-            Points that are not a table (m, d) of the features of the kernel.
+        ValueError, TypeError
+            Points that are not a finite table (m, d) of the features of the kernel.
         """
         x = self._in_frame(X)
         if scales is None:
             s = np.full(x.shape[0], self.scaled_scales[0])
         else:
-            s = np.ldexp(scales, -self._frame.exponent)
+            s = np.ldexp(_local_scales(scales, "scales", x.shape[0]), -self._frame.exponent)
         return self._block(x, s, slice(0, self.n))
 
     def matrix_rows(self, rows: slice) -> Array:
@@ -218,19 +215,13 @@ class Kernel(OnHost):
 
         Raises
         ------
-        ValueError
-            Points that are not a table (m, d) of the features of the kernel.
+        ValueError, TypeError
+            Points that are not a finite table (m, d) of the features of the kernel.
         """
         return squared_distances(self._in_frame(X), self.scaled_points, direct=False).argmin(axis=1)
 
     def _in_frame(self, X: Points) -> Points:
-        n_features = self.scaled_points.shape[1]
-        if X.ndim != 2 or X.shape[1] != n_features:
-            raise ValueError(
-                f"The points have shape {X.shape} but those of the kernel have {n_features} "
-                f"features; pass (m, {n_features})."
-            )
-        return self._frame(X)
+        return self._frame(check_new_points(X, self.points, "the kernel"))
 
     def _block(self, x: Points, s: Array, columns: slice) -> Array:
         y, s_y = self.scaled_points[columns], self.scaled_scales[columns]
@@ -259,6 +250,14 @@ class Kernel(OnHost):
         if not self.takes_differences and not sparse.issparse(x):
             return fused_tile(*exponent_factors(x, s, self.arithmetic))
         return lambda rows, columns, buffer: self._block(x[rows], s[rows], columns)
+
+
+def _local_scales(values: Any, name: str, n: int, also: str = "") -> Array:
+    """Return positive local scales (n,), or raise."""
+    s = real_array(values, name).astype(np.float64, copy=False)
+    if s.shape != (n,) or not (np.isfinite(s).all() and (s > 0).all()):
+        raise ValueError(f"{name} has shape {s.shape}; pass {also}{n} positive local scales.")
+    return s
 
 
 def _precision(dtype: Any) -> np.dtype:

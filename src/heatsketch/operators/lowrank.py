@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from heatsketch._checks import real_array
 from heatsketch._typing import Array
-from heatsketch.operators.base import OnHost, real_array
+from heatsketch.operators.base import OnHost
 from heatsketch.operators.components import components_of_table
 from heatsketch.operators.properties import component_labels, diagonal, is_non_negative
 from heatsketch.operators.sparse import multiply, real_csr

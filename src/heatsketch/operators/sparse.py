@@ -10,8 +10,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from heatsketch._array import for_each_tile
+from heatsketch._checks import real_array
 from heatsketch._typing import Array
-from heatsketch.operators.base import OnHost, Operator, Scaled, real_array, scaled
+from heatsketch.operators.base import OnHost, Operator, Scaled, scaled
 from heatsketch.operators.components import components_of_matrix
 from heatsketch.operators.order import Numbered, in_near_order, inverse_permutation
 from heatsketch.operators.properties import component_labels, scaled_graph, stored_matrix

@@ -137,7 +137,8 @@ class Power(Filter):
         ValueError, TypeError
             A time that is not a finite number in the range of the filter.
         """
-        return cls(time) if float(time).is_integer() else _Modulus(float(time))
+        time = cls.check_time(time)
+        return cls(time) if time.is_integer() else _Modulus(time)
 
     @classmethod
     def step_weights(cls, time: Any, lam: Array) -> tuple[Array, float]:
@@ -145,10 +146,12 @@ class Power(Filter):
 
         Raises
         ------
-        ValueError
-            t is not whole and an eigenvalue is negative, or less than 1 and one is nearly 0.
+        ValueError, TypeError
+            A time that is not a finite number >= 0; t is not whole and an eigenvalue is negative,
+            or less than 1 and one is nearly 0.
         """
-        if not float(time).is_integer() and (lam < 0).any():
+        time = cls.check_time(time)
+        if not time.is_integer() and (lam < 0).any():
             raise ValueError(
                 f"time={time} is not whole and some eigenvalues are negative (the smallest is "
                 f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
@@ -185,8 +188,14 @@ class Power(Filter):
 
     @classmethod
     def shares(cls, time: float, lam: Array) -> Array:
-        """Return |λ / λ_1|^t."""
-        return np.abs(lam / (lam[0] or 1.0)) ** time
+        """Return |λ / λ_1|^t.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A time that is not a finite number >= 0.
+        """
+        return np.abs(lam / (lam[0] or 1.0)) ** cls.check_time(time)
 
     @classmethod
     def decay_time(cls, first: float, last: float, share: float) -> float:
