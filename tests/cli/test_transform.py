@@ -130,6 +130,28 @@ def test_what_does_not_fit_is_named(trained, tmp_path, capsys):
     assert "1 of 5 rows left out" in printed(capsys, *gaps, "--missing", "drop")["changed"]
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_model_from_python_has_no_medians(tmp_path, capsys, named):
+    """Those of the new rows would place a row by the company it comes in."""
+    X, model, out = points(40, seed=1), tmp_path / "a.model", tmp_path / "out.csv"
+    frame = pd.DataFrame(X, columns=NAMES)
+    hs.save_model(hs.classical.PCA().fit(frame if named else X), model)
+    new = pd.DataFrame(points(5, seed=2), columns=NAMES)
+    new.to_csv(tmp_path / "whole.csv", index=False)
+    new.loc[2, "mass"] = np.nan
+    new.to_csv(tmp_path / "gap.csv", index=False)
+    filled = ("-o", out, "--missing", "median")
+    said = refused(capsys, "transform", model, tmp_path / "gap.csv", *filled)
+    assert "not fitted with medians" in said
+    assert "--missing drop, or make it again with embed --missing median --save-model" in said
+    assert not out.exists()
+    printed(capsys, "transform", model, tmp_path / "whole.csv", *filled)
+    kept = ("-o", tmp_path / "kept.csv", "--missing", "drop")
+    printed(capsys, "transform", model, tmp_path / "gap.csv", *kept)
+    wanted = io.read_table(out).values[[0, 1, 3, 4]]
+    assert_array_equal(io.read_table(tmp_path / "kept.csv").values, wanted)
+
+
 def test_a_model_is_not_written_over_anything(trained, tmp_path, capsys):
     _, table, model, _ = trained
     before = model.read_bytes()

@@ -41,9 +41,10 @@ def read_new(args: argparse.Namespace, stored: Stored) -> io.Table:
 
 
 def _read_by_names(args: argparse.Namespace, model: Any) -> io.Table:
-    """Read points for a model that was not fitted to a file: by names of features if it has any."""
-    names = getattr(model, "feature_names_in_", None)
+    """Read points for a model that was not fitted to a file: by names of features if it has any.
+
+    It has no medians, so that gaps cannot be filled; those of the new points are others.
+    """
+    names = getattr(model, "feature_names_in_", ())
     options = {"missing": "error"} | reading(args)
-    if names is None:
-        return io.read_table(args.input, **options)
     return read_like(args.input, Learned(tuple(map(str, names))), **options)

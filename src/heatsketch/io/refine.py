@@ -202,7 +202,7 @@ def _with_medians(values: Any, medians: Array | None, table: Table, first_row: i
     if medians is None:
         raise ValueError(
             f"{table.source} has gaps, but the model was not fitted with medians to fill them; "
-            "pass --missing drop, or fit it again with --missing median."
+            "pass --missing drop, or make it again with embed --missing median --save-model."
         )
     gaps = np.isnan(values)
     lost = first_row + np.flatnonzero(gaps.all(axis=1))
