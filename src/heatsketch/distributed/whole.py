@@ -18,14 +18,13 @@ from heatsketch.distributed.graph import Graph, affinity, component_sizes
 from heatsketch.distributed.searched import searched
 from heatsketch.distributed.shuffle import Inputs, Source, to_blocks
 from heatsketch.distributed.state import State
-from heatsketch.estimators._base import times_of
 from heatsketch.estimators._blocks import on_scale
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.operators.dask_tiles import DaskTiles, DeflatedTiles, blocks_of, tiled
 from heatsketch.operators.sparse import is_large
 from heatsketch.scales.bandwidth import scale_order
-from heatsketch.spectral.filters import make_filter
+from heatsketch.spectral.filters import make_filter, times_of
 from heatsketch.spectral.sketch import sketch_blocks
 
 _MAX_MEASURE_ERROR = 1e-6

@@ -24,7 +24,7 @@ from heatsketch._reading import read_points
 from heatsketch._tensors import on_device_of
 from heatsketch._typing import Array
 from heatsketch.estimators._blocks import check_mass, on_scale, warn_of_halves, with_root
-from heatsketch.estimators._facts import DiffusionFacts, times_of
+from heatsketch.estimators._facts import DiffusionFacts
 from heatsketch.markov.affinities import AFFINITIES
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
@@ -35,7 +35,7 @@ from heatsketch.operators.given_graph import is_graph
 from heatsketch.operators.sparse import multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import Block
-from heatsketch.spectral.filters import FILTERS
+from heatsketch.spectral.filters import FILTERS, times_of
 
 
 class DiffusionEstimator(DiffusionFacts):

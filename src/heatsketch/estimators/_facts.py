@@ -1,6 +1,5 @@
 """What a fitted diffusion says of itself: what its coordinates hold, how late points are."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from heatsketch.estimators._embedder import Embedder
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.operators import Deflated
 from heatsketch.spectral.explained import N_PROBES, ExplainedVariance, explained_variance
-from heatsketch.spectral.filters import FILTERS
+from heatsketch.spectral.filters import FILTERS, times_of
 from heatsketch.uncertainty.distances import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
 
@@ -151,11 +150,3 @@ class DiffusionFacts(Embedder):
     def _filter(self) -> Any:
         """The class of the filter."""
         return FILTERS[self.filter]
-
-
-def times_of(times: Any) -> list[Any]:
-    if isinstance(times, Sequence | np.ndarray) and not isinstance(times, str):
-        if len(times) == 0:
-            raise ValueError("time is an empty sequence; pass one or more times.")
-        return list(times)
-    return [times]

@@ -13,11 +13,11 @@ from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator, times_of
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.estimators._updates import Changes, fitted_points, joined_ids
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.spectral.apply import Block
-from heatsketch.spectral.filters import make_filter
+from heatsketch.spectral.filters import make_filter, times_of
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
 from heatsketch.uncertainty.discrepancy import Discrepancy, summary
 from heatsketch.uncertainty.distances import Interval, distance_interval

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -326,3 +327,12 @@ FILTERS: dict[str, Any] = {"power": Power, "heat": Heat}  # a third one enters h
 def make_filter(filter: str, time: Any) -> Filter:
     """Return the filter of that name at that time."""
     return FILTERS[check_choice(filter, "filter", tuple(FILTERS))](time)
+
+
+def times_of(times: Any) -> list[Any]:
+    """Return the diffusion times of a parameter `time`, which is one or a sequence of them."""
+    if isinstance(times, Sequence | np.ndarray) and not isinstance(times, str):
+        if len(times) == 0:
+            raise ValueError("time is an empty sequence; pass one or more times.")
+        return list(times)
+    return [times]
