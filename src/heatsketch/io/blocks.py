@@ -99,7 +99,9 @@ def check_by_rows(layout: str, shape: Sequence[int], nodes: Sequence[Any], what:
         and all(node.dtype.kind in "iu" for node in pointers)
     )
     if not fits:
-        raise ValueError(f"{what} is a damaged sparse matrix; its arrays do not fit each other.")
+        raise ValueError(
+            f"{what} is a damaged sparse matrix; its arrays do not fit each other: save it again."
+        )
 
 
 def csr_slabs(nodes: Sequence[Any], start: int) -> Iterator[tuple[Array, Array, Array]]:
@@ -109,7 +111,9 @@ def csr_slabs(nodes: Sequence[Any], start: int) -> Iterator[tuple[Array, Array, 
     while start < n:
         ends = np.asarray(indptr[start : start + _MOST_ROWS + 1]).astype(np.int64)
         if ends[0] < 0 or (np.diff(ends) < 0).any() or ends[-1] > data.shape[0]:
-            raise ValueError(f"rows {start:,} and after of a sparse matrix are damaged.")
+            raise ValueError(
+                f"rows {start:,} and after of a sparse matrix are damaged; save it again."
+            )
         count = max(1, int(np.searchsorted(ends, ends[0] + entries, side="right")) - 1)
         held = slice(ends[0], ends[count])
         yield np.asarray(data[held]), np.asarray(indices[held]), ends[: count + 1] - ends[0]

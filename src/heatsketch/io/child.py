@@ -69,7 +69,9 @@ def _answers(process: Any, path: Path) -> Iterator[Any]:
             kind, item = pickle.load(process.stdout)
         except (EOFError, pickle.UnpicklingError) as error:
             reason = _cause_of_death(process.wait())
-            raise ValueError(f"{path} cannot be read: {reason}; the file is damaged.") from error
+            raise ValueError(
+                f"{path} cannot be read: {reason}; the file is damaged, save it again."
+            ) from error
         if kind == "end":
             return
         if kind == "error":
@@ -98,7 +100,9 @@ def serve() -> None:
             answer: tuple[str, Any] = ("end", None)
         except MemoryError:
             reason = "it needs far more memory than a file of its size should"
-            refusal = ValueError(f"{path} cannot be read: {reason}; the file is damaged.")
+            refusal = ValueError(
+                f"{path} cannot be read: {reason}; the file is damaged, save it again."
+            )
             answer = ("error", refusal)
         except Exception as problem:
             answer = ("error", problem)

@@ -94,11 +94,11 @@ def read_graph(
         return _of_h5ad(path, how)
     form = formats.FORMATS.get(suffix)
     if form is text or form is parquet or str(path) == STDIN:
-        with blame(path, ValueError, TypeError):
+        with blame(path, ValueError, TypeError, do=""):
             found = _of_edges(path, how, is_text=form is not parquet)
     else:
         how.refuse_text_options(path)
-        with blame(path, ValueError, TypeError):
+        with blame(path, ValueError, TypeError, do=""):
             found = graph(_matrix(path, how, suffix))
     names = np.arange(found.matrix.shape[0]) if found.names is None else found.names
     return _table(found, {NODE: names}, path)
@@ -119,7 +119,7 @@ def _of_h5ad(path: Path, how: Reading) -> Table:
         )
     how.refuse_text_options(path)
     table = h5ad.read(path, replace(how, key=f"obsp/{name}"))
-    with blame(path, TypeError, ValueError):
+    with blame(path, TypeError, ValueError, do=""):
         found = graph(table.values)
     label = how.label[0] if how.label else table.label
     require((*how.label, *how.ids), table.extra, path)

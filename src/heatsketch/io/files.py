@@ -19,6 +19,9 @@ DAMAGE = (OSError, EOFError, KeyError, RuntimeError, TypeError, zipfile.BadZipFi
 # The extra of the package that installs a library; those of the others are in "io".
 EXTRAS = {"openpyxl": "xlsx", "zarr": "zarr", "anndata": "anndata"}
 
+# What helps where a file is damaged, or is of another format than its suffix says.
+REMEDY = "save it again, or give it the suffix of its format"
+
 DRAFT = ".heatsketch-"  # with which names of files begin that are not complete
 
 _FREE_BYTES = 2**30  # that every file may unpack to
@@ -155,8 +158,11 @@ def need(module: str, path: Path) -> Any:
 
 
 @contextmanager
-def blame(path: Path, *errors: type[Exception], do: str = "") -> Iterator[None]:
-    """Turn errors of a decoder on a damaged file into one line: file, reason, what to do."""
+def blame(path: Path, *errors: type[Exception], do: str = REMEDY) -> Iterator[None]:
+    """Turn errors of a decoder on a damaged file into one line: file, reason, what to do.
+
+    `do` is "" where the errors say it themselves.
+    """
     try:
         yield
     except errors as error:
@@ -166,7 +172,7 @@ def blame(path: Path, *errors: type[Exception], do: str = "") -> Iterator[None]:
         if full is not None:  # of the disk, where a file is changed
             raise OSError(full, os.strerror(full)) from error
         reason = " ".join(str(error).split()) or type(error).__name__
-        says = f"{reason.rstrip('.')}; {do}." if do else reason
+        says = f"{reason.rstrip('. ')}; {do}." if do else reason
         raise ValueError(f"{path} cannot be read: {says}") from error
 
 

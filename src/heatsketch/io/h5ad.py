@@ -59,7 +59,9 @@ def read(path: Path, how: Reading) -> Table:
     columns = default_names(values) if head.columns is None else head.columns
     wrong = [name for name, column in head.extra.items() if len(column) != values.shape[0]]
     if wrong or len(columns) != values.shape[1]:
-        raise ValueError(f"{path} is damaged: {head.place} does not fit {listed(wrong) or 'var'}.")
+        raise ValueError(
+            f"{path} is damaged: {head.place} does not fit {listed(wrong) or 'var'}; save it again."
+        )
     return Table(values, columns, head.extra, head.label, str(path), decoded(head.note))
 
 

@@ -53,7 +53,9 @@ def _mapped(path: Path) -> Any:
         size = claimed_size(stream, path)
     held = path.stat().st_size
     if size > held:
-        raise ValueError(f"{path} claims {size:,} bytes but holds {held:,}; it is truncated.")
+        raise ValueError(
+            f"{path} claims {size:,} bytes but holds {held:,}; it is truncated, save it again."
+        )
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
@@ -73,7 +75,7 @@ def read_header(stream: Any, what: Any) -> tuple[tuple[int, ...], np.dtype]:
     except (ValueError, KeyError, TypeError, SyntaxError, tokenize.TokenError) as error:
         raise ValueError(f"{what} has no valid .npy header; save it with numpy.save.") from error
     if min(shape, default=0) < 0:
-        raise ValueError(f"{what} claims the shape {shape}; it is damaged.")
+        raise ValueError(f"{what} claims the shape {shape}; it is damaged, save it again.")
     return shape, dtype
 
 

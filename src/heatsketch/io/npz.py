@@ -99,7 +99,9 @@ def read_member(archive: zipfile.ZipFile, name: str, path: Path) -> Array:
     with archive.open(member) as stream:
         size = claimed_size(stream, what)
     if size != member.file_size:
-        raise ValueError(f"{what} claims {size:,} bytes but holds {member.file_size:,}.")
+        raise ValueError(
+            f"{what} claims {size:,} bytes but holds {member.file_size:,}; save it again."
+        )
     with archive.open(member) as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
     return np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array

@@ -38,7 +38,9 @@ def check_length(obs: Any, n: int, path: Path) -> None:
         node = obs[name]
         parts = [node] if hasattr(node, "shape") else [node[p] for p in _LONG if p in node]
         if any(part.shape != (n,) for part in parts):
-            raise ValueError(f"{path} is damaged: its {n} points do not fit column {name} of obs.")
+            raise ValueError(
+                f"{path} is damaged: its {n} points do not fit column {name} of obs; save it again."
+            )
 
 
 def _index_of(obs: Any) -> list[str]:
@@ -87,5 +89,7 @@ def _categorical(node: Any, what: str, read: Read, rows: slice) -> Array:
     codes = read(node if old else node["codes"], what, rows)
     categories = read(node.file[reference] if old else node["categories"], what, ALL)
     if codes.size and not -1 <= codes.min() <= codes.max() < len(categories):
-        raise ValueError(f"{what} has codes that no category has; the file is damaged.")
+        raise ValueError(
+            f"{what} has codes that no category has; the file is damaged, save it again."
+        )
     return objects([*categories.tolist(), None])[codes]

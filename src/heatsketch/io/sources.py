@@ -31,7 +31,7 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     if parts:
         return of_parts([open_blocks(part, how) for part in parts], path)
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
+        raise FileNotFoundError(f"{path} does not exist; name a file, or a folder of parts.")
     suffix = suffix_of(path)
     if suffix not in BLOCK_FORMATS:
         raise ValueError(f"{path} is not read by blocks; {conversion(path)}")

@@ -26,6 +26,7 @@ from heatsketch.io.table import (
 )
 
 KEEPS_METADATA = False
+_UNEVEN = "give every row the same number of cells, or name the separator with sep (--sep)"
 _FEWEST_COUNTED = 10  # rows; in fewer, numbers follow each other by chance
 
 
@@ -89,7 +90,7 @@ def _parse(
     """Parse in one block, so that all rows determine the type of a column."""
     pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
     block = min(max(len(data) + 1, 2**20), 2**31 - 1)
-    with blame(path, pa.ArrowException, OSError):
+    with blame(path, pa.ArrowException, OSError, do=_UNEVEN):
         return pacsv.read_csv(
             pa.BufferReader(data),
             read_options=pacsv.ReadOptions(

@@ -34,5 +34,7 @@ def as_csr(
         matrix = kinds[layout]((data, indices, indptr), shape=(rows, columns))
         matrix.check_format(full_check=True)
     except (ValueError, IndexError, TypeError, OverflowError) as error:
-        raise ValueError(f"{path} holds a damaged sparse matrix: {error}.") from error
+        raise ValueError(
+            f"{path} holds a damaged sparse matrix: {error}; save it again."
+        ) from error
     return matrix.tocsr()

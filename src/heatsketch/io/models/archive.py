@@ -66,7 +66,9 @@ def opened(path: str | Path) -> Iterator[tuple[Header, Callable[[Any], Array]]]:
             return
         wanted = {_HEADER, _DIGEST, *(_name(i) for i in range(len(header["arrays"])))}
         if set(archive.namelist()) != wanted:
-            raise ValueError(f"{path} lacks arrays, or has others than its header lists.")
+            raise ValueError(
+                f"{path} lacks arrays, or has others than its header lists; {_WHAT_TO_DO}."
+            )
         yield header, lambda i: _read_array(archive, i, header["arrays"][i], path)
 
 
@@ -114,13 +116,15 @@ def _read_array(archive: zipfile.ZipFile, i: int, about: dict[str, Any], path: P
     with archive.open(member) as stream:
         size = claimed_size(stream, what)
     if size != member.file_size:
-        raise ValueError(f"{what} claims {size:,} bytes but holds {member.file_size:,}.")
+        raise ValueError(
+            f"{what} claims {size:,} bytes but holds {member.file_size:,}; {_WHAT_TO_DO}."
+        )
     with archive.open(member) as stream:
         hashed = _Hashed(stream)
         array = np.lib.format.read_array(hashed, allow_pickle=False)
     said = list(array.shape), array.dtype.str, hashed.digest.hexdigest()
     if said != (about["shape"], about["dtype"], about["sha256"]) or array.dtype.kind not in KINDS:
-        raise ValueError(f"{what} is not the one that was saved; the file is damaged.")
+        raise ValueError(f"{what} is not the one that was saved; {_WHAT_TO_DO}.")
     return array
 
 
@@ -131,7 +135,7 @@ def _read_header(archive: zipfile.ZipFile, path: Path) -> Header:
     try:
         header: Header = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} has a damaged header: {error}.") from error
+        raise ValueError(f"{path} has a damaged header: {error}; {_WHAT_TO_DO}.") from error
     found = header.get("format") if isinstance(header, dict) else None
     if type(found) is not int or found < FIRST_FORMAT:
         raise ValueError(f"{path} does not hold a model; pass a file that save_model wrote.")
@@ -142,5 +146,5 @@ def _read_header(archive: zipfile.ZipFile, path: Path) -> Header:
             f"formats up to {FORMAT}; update heatsketch."
         )
     if found == FORMAT and archive.read(_DIGEST).decode() != hashlib.sha256(text).hexdigest():
-        raise ValueError(f"{path} has a damaged header: its digest is another one.")
+        raise ValueError(f"{path} has a damaged header: its digest is another one; {_WHAT_TO_DO}.")
     return header
