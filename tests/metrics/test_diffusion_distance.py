@@ -202,18 +202,3 @@ def test_bad_filters_are_refused():
         diffusion_distance(symmetric() - np.eye(40), 1.5)
     with pytest.raises(ValueError, match="not symmetric"):
         diffusion_distance(np.triu(np.ones((3, 3))), 2)
-
-
-# The distortion of rows
-
-
-def same(one, other):
-    """Assert that two distortions agree."""
-    for name in ("log_L", "expansion", "contraction", "median", "worst_factor"):
-        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12)
-    assert one.within == other.within
-    for level, value in one.quantiles.items():
-        assert value == pytest.approx(other.quantiles[level], rel=1e-12)
-    assert one.n_pairs == other.n_pairs
-    for end, worst in one.worst_pairs.items():
-        np.testing.assert_array_equal(worst, other.worst_pairs[end])

@@ -14,6 +14,7 @@ from heatsketch.cli.arguments import add_diffusion, number, positive
 from heatsketch.cli.files import (
     add_force,
     add_input,
+    add_plot,
     check_output,
     check_plot,
     read_input,
@@ -45,8 +46,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--same-rows", action="store_true", help=same)
     written = "file for the discrepancy of each point: .csv, .tsv or .txt"
     add("-o", "--output", type=Path, metavar="FILE", help=written)
-    drawn = "draw the points, coloured by their discrepancy: .png, .pdf or .svg"
-    add("--plot", type=Path, metavar="FILE", help=drawn)
+    add_plot(command, "the points, coloured by their discrepancy")
     add("--time", type=number, default=8, metavar="T", help="diffusion time (default 8)")
     columns = "random columns; the error of the discrepancy is at most 1/√(2k) (default 256)"
     add("--n-components", type=positive, default=256, metavar="K", help=columns)

@@ -30,6 +30,7 @@ from heatsketch.cli.files import (
     add_force,
     add_graph,
     add_input,
+    add_plot,
     check_output,
     check_plot,
     graph_options,
@@ -65,7 +66,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     model = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
     add("--save-model", type=Path, metavar="FILE", help=model)
     add("--output-key", metavar="NAME", help="name of the embedding in an .h5ad output")
-    add("--plot", type=Path, metavar="FILE", help="draw the embedding: .png, .pdf or .svg")
+    add_plot(command, "the embedding")
     add("--plot-time", type=Path, metavar="FILE", help="draw how heat-embedding chose the time")
     add_columns(command)
     streams.add(command)

@@ -138,6 +138,17 @@ def _is_precomputed(options: dict[str, Any]) -> bool:
     return "precomputed" in (options.get("affinity"), options.get("metric"))
 
 
+def add_plot(command: argparse.ArgumentParser, what: str) -> None:
+    """Add the file of a picture."""
+    suffixes = f"{', '.join(plot.SUFFIXES[:-1])} or {plot.SUFFIXES[-1]}"
+    command.add_argument("--plot", type=Path, metavar="FILE", help=f"draw {what}: {suffixes}")
+
+
+def add_json(command: argparse.ArgumentParser) -> None:
+    """Add the choice of a result for programs."""
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
 def add_force(command: argparse.ArgumentParser) -> None:
     """Add the permission to replace files."""
     command.add_argument("--force", action="store_true", help="replace files that exist")

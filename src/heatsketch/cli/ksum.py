@@ -1,14 +1,21 @@
 """heatsketch ksum: bandwidth and dimension of a file of points."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from heatsketch import plot
 from heatsketch.cli.arguments import add_metric, add_seed, positive
-from heatsketch.cli.files import add_force, add_input, check_plot, read_input, warn_of_units
+from heatsketch.cli.files import (
+    add_force,
+    add_input,
+    add_json,
+    add_plot,
+    check_plot,
+    read_input,
+    warn_of_units,
+)
 from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.scales.bandwidth import Ksum, ksum
 from heatsketch.scales.dimension import intrinsic_dimension
@@ -24,10 +31,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_seed(command)
     rows = "rows of the kernel matrix that are summed (default: all up to 2,000 points, else 500)"
     command.add_argument("--n-rows", type=positive, metavar="R", help=rows)
-    command.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the slopes: .png, .pdf or .svg"
-    )
-    command.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_plot(command, "the slopes")
+    add_json(command)
     add_force(command)
     return command
 

@@ -1,12 +1,19 @@
 """heatsketch scales: which diffusion time suits a file of points, and why."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from heatsketch import plot
 from heatsketch.cli.arguments import add_diffusion, add_option, methods_with
-from heatsketch.cli.files import add_force, add_input, check_plot, read_input, warn_of_units
+from heatsketch.cli.files import (
+    add_force,
+    add_input,
+    add_json,
+    add_plot,
+    check_plot,
+    read_input,
+    warn_of_units,
+)
 from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.estimators import HeatEmbedding
 from heatsketch.plot.explanations import check_curve
@@ -25,9 +32,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_option(command, "share", type=float)
     add_option(command, "factor", type=float)
     add_diffusion(command)
-    drawn = "draw what is kept and how many directions are left: .png, .pdf or .svg"
-    command.add_argument("--plot", type=Path, metavar="FILE", help=drawn)
-    command.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_plot(command, "what is kept and how many directions are left")
+    add_json(command)
     add_force(command)
     return command
 

@@ -10,7 +10,14 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.cli.arguments import add_diffusion, number, or_rule, positive
-from heatsketch.cli.files import add_graph, add_input, graph_options, read_input, warn_of_units
+from heatsketch.cli.files import (
+    add_graph,
+    add_input,
+    add_json,
+    graph_options,
+    read_input,
+    warn_of_units,
+)
 from heatsketch.cli.provenance import as_written, distance_options, merged, warn_of_other_points
 from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.comparison.methods import defaults
@@ -37,7 +44,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         metavar="N",
         help="number of random pairs beyond 2,048 points, up to which all pairs count",
     )
-    add("--json", action="store_true", help="print the result as JSON")
+    add_json(command)
     return command
 
 

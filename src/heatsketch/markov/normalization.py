@@ -246,12 +246,6 @@ def markov_scaling(K: Operator, alpha: float, inputs: Array | None = None) -> Sc
     return Scaling(weight / np.sqrt(v), v / v.sum(), q, weight, alpha)
 
 
-def check_iteration(tol: Any, max_iter: Any) -> None:
-    """Raise unless these are a tolerance and a number of steps of the bistochastic scaling."""
-    check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
-    check_number(max_iter, "max_iter", low=1, integer=True)
-
-
 def bistochastic_scaling(
     K: Operator,
     tol: float = 1e-8,
@@ -263,7 +257,8 @@ def bistochastic_scaling(
 
     `inputs` as in `markov_scaling`, `weights` as in `bistochastic_normalize`.
     """
-    check_iteration(tol, max_iter)
+    tol = check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
+    max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     q = row_sums(K)
     _check_row_sums(q, inputs)
     _check_support(K, inputs)

@@ -21,7 +21,6 @@ from heatsketch.markov.certificates import (
 from heatsketch.markov.normalization import (
     Scaling,
     bistochastic_scaling,
-    check_iteration,
     markov_scaling,
 )
 from heatsketch.operators import Operator
@@ -49,8 +48,9 @@ def normalized(
 ) -> Normalized:
     """Normalise an affinity, as `Diffusion.from_points` describes; check what must hold."""
     started = time.perf_counter()
-    check_number(alpha, "alpha")  # also where they are not used
-    check_iteration(tol, max_iter)
+    check_number(alpha, "alpha")  # numbers, also where they are not used
+    check_number(tol, "tol", low=0)
+    check_number(max_iter, "max_iter", low=1, integer=True)
     K, inputs = built.operator, first_inputs(built.vertex)
     if normalization == "bistochastic":
         scaling = bistochastic_scaling(K, tol, max_iter, inputs)

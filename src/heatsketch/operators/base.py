@@ -90,6 +90,23 @@ class OnHost:
         return real_block(X, self.n).astype(self.dtype, copy=False)
 
 
+class OfMatrix(OnHost):
+    """Abstract base of operators that are a stored matrix (n, n)."""
+
+    matrix: Any
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Precision of products."""
+        dtype: np.dtype = self.matrix.dtype
+        return dtype
+
+
 class Wrapper:
     """Abstract base of operators made from an operator A: the same points, on the same backend."""
 

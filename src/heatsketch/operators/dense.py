@@ -9,13 +9,13 @@ import numpy as np
 from heatsketch._array import for_each_tile
 from heatsketch._checks import real_array
 from heatsketch._typing import Array
-from heatsketch.operators.base import OnHost
+from heatsketch.operators.base import OfMatrix
 from heatsketch.operators.components import components_of_links, join_components, strongest_links
 from heatsketch.operators.properties import component_labels, stored_matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Dense(OnHost):
+class Dense(OfMatrix):
     """A stored symmetric matrix (n, n), float32 or float64.
 
     Cost of a product: 2 n² k operations, n² numbers read. The result is bitwise the same for any
@@ -47,16 +47,6 @@ class Dense(OnHost):
         if self.spectrum is None:
             bound = float(np.max(np.abs(matrix).sum(axis=1), initial=0.0))
             object.__setattr__(self, "spectrum", (-bound, bound))
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.matrix.shape[0]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of products."""
-        return self.matrix.dtype
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k)."""

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from heatsketch._array import for_each_tile
 from heatsketch._checks import real_array
 from heatsketch._typing import Array
-from heatsketch.operators.base import OnHost, Operator, Scaled, scaled
+from heatsketch.operators.base import OfMatrix, Operator, Scaled, scaled
 from heatsketch.operators.components import components_of_matrix
 from heatsketch.operators.order import Numbered, in_near_order, inverse_permutation
 from heatsketch.operators.properties import component_labels, scaled_graph, stored_matrix
@@ -27,7 +27,7 @@ def is_large(n: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Sparse(OnHost):
+class Sparse(OfMatrix):
     """A stored symmetric sparse matrix (n, n), in CSR form.
 
     Cost of a product: 2 nnz k operations. From 16,384 rows on by compiled loops on all cores, with
@@ -64,16 +64,6 @@ class Sparse(OnHost):
         if self.spectrum is None:
             bound = float(np.max(np.asarray(abs(matrix).sum(axis=1)), initial=0.0))
             object.__setattr__(self, "spectrum", (-bound, bound))
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.matrix.shape[0]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Precision of products."""
-        return self.matrix.dtype
 
     def __matmul__(self, X: Array) -> Array:
         """Multiply a block: (n, k) -> (n, k)."""

@@ -9,9 +9,7 @@ from heatsketch.plot.figures import (
     CHOSEN_COLOUR,
     GREY_LINE,
     MAIN_COLOUR,
-    check_picture,
-    new_axes,
-    save,
+    picture_of,
     style_axes,
 )
 
@@ -48,12 +46,7 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     >>> hs.plot.ksum_curve(hs.ksum(X)).axes[0].get_xscale()
     'log'
     """
-    check_picture(path)
-    figure, ax = new_axes(width=6.4, height=4.2)
-    draw_ksum(ax, result)
-    if path is not None:
-        save(figure, path)
-    return figure
+    return picture_of(lambda ax: draw_ksum(ax, result), path)
 
 
 def draw_ksum(ax: Any, result: Any) -> None:
@@ -119,15 +112,14 @@ def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
     >>> hs.plot.time_curve(embedding.time_curve_).axes[0].get_xlabel()
     'diffusion time'
     """
-    check_picture(path)
-    figure, ax = new_axes(width=6.4, height=4.2)
+    return picture_of(lambda ax: _draw_times(ax, curve), path)
+
+
+def _draw_times(ax: Any, curve: Any) -> None:
     draw_shares(ax, curve)
     ax.set_xticks(curve.times, [f"{t:g}" for t in curve.times])
     title = f"Distances kept within a factor {curve.factor:g}; time {curve.time:g} chosen"
     style_axes(ax, title, ("diffusion time", "pairs (%)"))
-    if path is not None:
-        save(figure, path)
-    return figure
 
 
 def draw_shares(ax: Any, curve: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -17,8 +18,8 @@ from heatsketch.plot.figures import (
     CHOSEN_COLOUR,
     GREY_LINE,
     MAIN_COLOUR,
+    axes_of_a_curve,
     check_picture,
-    new_axes,
     new_figure,
     style_axes,
 )
@@ -126,7 +127,30 @@ class EmbeddingDisplay:
         return self
 
 
-class KsumDisplay:
+class CurveDisplay(ABC):
+    """Abstract base of displays that are one curve, or bars, on axes."""
+
+    figure_: Any
+    ax_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on axes, new ones by default.
+
+        Raises
+        ------
+        ImportError
+            No matplotlib.
+        """
+        self.figure_, self.ax_ = axes_of_a_curve(ax)
+        self._draw(self.ax_)
+        return self
+
+    @abstractmethod
+    def _draw(self, ax: Any) -> None:
+        """Draw on these axes."""
+
+
+class KsumDisplay(CurveDisplay):
     """The curve of the Ksum test, with the bandwidth and the dimension it finds.
 
     Parameters
@@ -162,17 +186,8 @@ class KsumDisplay:
         metric = getattr(estimator, "metric", "euclidean")
         return cls(ksum(X, metric=metric)).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the curve on axes, new ones by default.
-
-        Raises
-        ------
-        ImportError
-            No matplotlib.
-        """
-        self.figure_, self.ax_ = _axes(ax)
-        draw_ksum(self.ax_, self.result)
-        return self
+    def _draw(self, ax: Any) -> None:
+        draw_ksum(ax, self.result)
 
 
 class ScalesDisplay:
@@ -285,7 +300,7 @@ class SpectrumDisplay:
         ImportError
             No matplotlib.
         """
-        self.figure_, self.ax_ = _axes(ax)
+        self.figure_, self.ax_ = axes_of_a_curve(ax)
         draw_explained(self.ax_, self.explained, share)
         if self.eigenvalues is not None:
             values = 100 * np.asarray(self.eigenvalues)
@@ -297,7 +312,7 @@ class SpectrumDisplay:
         return self
 
 
-class DistortionDisplay:
+class DistortionDisplay(CurveDisplay):
     """How an embedding changes distances: how many pairs have which ratio to the median.
 
     Parameters
@@ -340,25 +355,16 @@ class DistortionDisplay:
             )
         return cls(found).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on axes, new ones by default.
-
-        Raises
-        ------
-        ImportError
-            No matplotlib.
-        """
-        self.figure_, self.ax_ = _axes(ax)
+    def _draw(self, ax: Any) -> None:
         edges, counts = self.result.histogram
         shares = 100 * counts / max(counts.sum(), 1)
-        self.ax_.set_xscale("log", base=2)
-        self.ax_.stairs(shares, edges, fill=True, color=MAIN_COLOUR, alpha=0.75)
-        self.ax_.axvline(1, **GREY_LINE)
-        self.ax_.set_xticks([2.0**j for j in range(-3, 4)], ["⅛", "¼", "½", "1", "2", "4", "8"])
+        ax.set_xscale("log", base=2)
+        ax.stairs(shares, edges, fill=True, color=MAIN_COLOUR, alpha=0.75)
+        ax.axvline(1, **GREY_LINE)
+        ax.set_xticks([2.0**j for j in range(-3, 4)], ["⅛", "¼", "½", "1", "2", "4", "8"])
         names = ("distance in the picture / diffusion distance, median 1", "pairs (%)")
-        style_axes(self.ax_, self.result.describe(), names)
-        self.ax_.set_ylim(0, None)
-        return self
+        style_axes(ax, self.result.describe(), names)
+        ax.set_ylim(0, None)
 
 
 def distortion_of(estimator: Any) -> Distortion | None:
@@ -380,9 +386,3 @@ def distortion_of(estimator: Any) -> Distortion | None:
     return diffusion_distortion(
         estimator.embedding_, diffusion, time, filter=estimator.filter, log_scale=log_scale
     )
-
-
-def _axes(ax: Any) -> tuple[Any, Any]:
-    """Return the figure and the axes to draw on."""
-    check_picture(None)
-    return new_axes(width=6.4, height=4.2) if ax is None else (ax.figure, ax)

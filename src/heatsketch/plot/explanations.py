@@ -11,8 +11,8 @@ from heatsketch.plot.figures import (
     GREY_LINE,
     MAIN_COLOUR,
     check_picture,
-    new_axes,
     new_figure,
+    picture_of,
     save,
     style_axes,
 )
@@ -157,12 +157,7 @@ def explained_variance(
     >>> figure.axes[0].get_xlabel()
     'coordinates'
     """
-    check_picture(path)
-    figure, ax = new_axes(width=6.4, height=4.2)
-    draw_explained(ax, result, share)
-    if path is not None:
-        save(figure, path)
-    return figure
+    return picture_of(lambda ax: draw_explained(ax, result, share), path)
 
 
 def draw_explained(ax: Any, result: Any, share: float | None = None) -> None:

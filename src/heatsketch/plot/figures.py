@@ -1,6 +1,7 @@
 """What pictures share: figures outside pyplot's global state, axes, files."""
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,22 @@ def new_axes(width: float = 7.6, height: float = 6.0) -> tuple[Any, Any]:
     """Return a figure and its only axes."""
     figure = new_figure(width, height)
     return figure, figure.add_subplot()
+
+
+def axes_of_a_curve(ax: Any = None) -> tuple[Any, Any]:
+    """Return the figure and the axes to draw a curve on, new ones by default."""
+    check_picture(None)
+    return new_axes(width=6.4, height=4.2) if ax is None else (ax.figure, ax)
+
+
+def picture_of(draw: Callable[[Any], None], path: str | Path | None) -> Any:
+    """Return the figure of a curve that is drawn on axes, written to a file if there is a path."""
+    check_picture(path)
+    figure, ax = axes_of_a_curve()
+    draw(ax)
+    if path is not None:
+        save(figure, path)
+    return figure
 
 
 def size_in_inches(ax: Any) -> Array:

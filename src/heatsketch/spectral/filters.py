@@ -154,7 +154,7 @@ class Power(Filter):
         time = cls.check_time(time)
         if not time.is_integer() and (lam < 0).any():
             raise ValueError(
-                f"time={time} is not whole and some eigenvalues are negative (the smallest is "
+                f"time={time:g} is not whole and some eigenvalues are negative (the smallest is "
                 f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
             )
         if time >= 1:
@@ -162,8 +162,8 @@ class Power(Filter):
         small = float(np.min(np.abs(lam)))
         if small < _SMALLEST_DIVISOR:
             raise ValueError(
-                f"time={time} divides by eigenvalues, of which one is {small:.1e}; pass a smaller "
-                "n_components, or a time of at least 1."
+                f"time={time:g} divides by eigenvalues, of which one is {small:.1e}; pass a "
+                "smaller n_components, or a time of at least 1."
             )
         values, log_scale = cls(time).scaled(lam)
         return values / lam, log_scale
