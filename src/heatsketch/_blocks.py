@@ -5,7 +5,7 @@ Those of a Dask array are where its workers have them, and are never changed: an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +27,7 @@ def for_each_tile_of(X: Any, work: Callable[[slice], None], tile: int = ROW_TILE
 
 
 Change = Callable[..., None]
+_SUSPECTS = 8  # tasks that are named
 
 
 def changed(works: Sequence[tuple[Any, Change]], *others: Any) -> list[Any]:
@@ -77,26 +78,41 @@ def held(*values: Any) -> tuple[Any, ...]:
         from dask.distributed import wait
 
         wait(futures)
-        for i, own in enumerate(futures):
-            for future in own:
-                if future.status in ("error", "cancelled"):
-                    _raise(future, i, len(found))
+        tasks = {future: (i, len(found)) for i, own in enumerate(futures) for future in own}
+        for future in tasks:
+            if future.status in ("error", "cancelled"):
+                _raise(future, tasks)
     return found
 
 
-def _raise(future: Any, i: int, count: int) -> None:
+def _raise(future: Any, tasks: dict[Any, tuple[int, int]]) -> None:
     """Raise what a task has ended with, and say which one it was; values are one of each tile."""
+    with losses_named(lambda: suspects(tasks, lambda task: _name(task, *tasks[task]))):
+        try:
+            future.result()
+        except Exception as error:
+            error.add_note(f"(in {_name(future, *tasks[future])})")
+            raise
+
+
+def _name(future: Any, i: int, count: int) -> str:
     from dask.utils import key_split
 
     is_chunk = isinstance(future.key, tuple)  # of an array, else the i-th value
     name = f"tile {future.key[1]}" if is_chunk else f"tile {i} of {count}"
-    name = f"{name} (task {key_split(future.key).strip('_')})"
-    with losses_named(lambda: name):
-        try:
-            future.result()
-        except Exception as error:
-            error.add_note(f"(in {name})")
-            raise
+    return f"{name} (task {key_split(future.key).strip('_')})"
+
+
+def suspects(futures: Iterable[Any], name: Callable[[Any], str]) -> str:
+    """Name the tasks of which one has ended its workers: Dask blames those that waited there, too.
+
+    Futures without a result are asked what they ended with.
+    """
+    from dask.distributed import KilledWorker
+
+    failed = (future for future in futures if future.status == "error")
+    names = [name(task) for task in failed if isinstance(task.exception(), KilledWorker)]
+    return " or ".join(names[:_SUSPECTS]) + (" or another" if len(names) > _SUSPECTS else "")
 
 
 @contextmanager

@@ -1,10 +1,6 @@
 """What is said where there is no Dask, no scheduler, no worker, or no task any more."""
 
-import contextlib
 import sys
-import threading
-import time
-import warnings
 
 import pytest
 
@@ -102,94 +98,41 @@ def test_other_errors_stay_as_they_are(empty, error, status, monkeypatch):
     assert caught.value is error
 
 
+class Died(distributed.KilledWorker):
+    """As the library raises it, whose arguments differ between versions."""
+
+    class last_worker:
+        address = "tcp://10.0.0.7:4000"
+
+    allowed_failures = 3
+
+    def __init__(self):
+        pass
+
+
 class Lost:
-    """A future whose workers have died."""
+    """A future of which the workers have died, or that has failed by itself."""
 
     status = "error"
+
+    def __init__(self, error):
+        self.error = error
+
+    def exception(self):
+        return self.error
+
+    def result(self):
+        raise self.error
 
     def release(self):
         self.released = True
 
 
-def test_a_task_that_ended_its_workers(monkeypatch):
-    class Worker:
-        address = "tcp://10.0.0.7:4000"
-
-    class Died(distributed.KilledWorker):
-        """As the library raises it, whose arguments differ between versions."""
-
-        last_worker, allowed_failures = Worker, 3
-
-        def __init__(self):
-            pass
-
-    def died(futures):
-        raise Died
-        yield
-
-    monkeypatch.setattr(distributed, "as_completed", died)
-    future = Lost()
-    with pytest.raises(ChildProcessError, match=r"block 0 ended 4 workers .* tcp://10\.0\.0\.7"):
-        list(cluster.results([future], "block {}".format))
-    assert future.released
-
-
-@contextlib.contextmanager
-def one_worker():
-    """Yield a client of one worker, in this process, and the worker."""
-    with (
-        distributed.LocalCluster(n_workers=1, processes=False, **QUIET) as own,
-        distributed.Client(own, set_as_default=False) as client,
-    ):
-        yield client, own.workers[0]
-
-
-def test_a_worker_that_stays_paused_is_told(monkeypatch):
-    monkeypatch.setattr(cluster, "_PAUSED", 0.3)
-
-    def wait(client, worker, told):
-        """Wait for a task that nobody begins, until that is told."""
-        with cluster.connect(client):
-            while worker.status.name != "paused":
-                time.sleep(0.01)
-            waiting, end = client.submit(abs, -1), time.monotonic() + 20
-            while not told.list and time.monotonic() < end:
-                time.sleep(0.01)
-            return waiting.done()
-
-    said = r"1 of 1 workers .* are paused by Dask, .* full of"
-    with one_worker() as (client, worker):
-        worker.memory_manager.memory_pause_fraction = 1e-9  # which the library itself takes
-        with pytest.warns(UserWarning, match=said) as told:
-            assert not wait(client, worker, told)
-
-
-def test_a_worker_that_pauses_for_a_while_is_not_told_of(monkeypatch):
-    """It pauses again and again, at every other look."""
-    monkeypatch.setattr(cluster, "_PAUSED", 0.06)
-    ended = threading.Event()
-
-    class Client:
-        looks = 0
-
-        def scheduler_info(self):
-            self.looks += 1
-            if self.looks > 3 * cluster._LOOKS:
-                ended.set()
-            status = "paused" if self.looks % cluster._LOOKS else "running"
-            return {"workers": {"tcp://10.0.0.7:4000": {"status": status}}}
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cluster._watch_pauses(Client(), ended)
-    assert ended.is_set()
-
-
-def test_a_scheduler_that_goes_ends_the_looks(monkeypatch):
-    monkeypatch.setattr(cluster, "_PAUSED", 0.01)
-
-    class Client:
-        def scheduler_info(self):
-            raise OSError("no more")
-
-    cluster._watch_pauses(Client(), threading.Event())
+def test_tasks_of_which_one_ended_its_workers(monkeypatch):
+    """Dask blames tasks that waited on these workers, too: each is named."""
+    monkeypatch.setattr(distributed, "as_completed", lambda futures: reversed(futures))
+    futures = [Lost(Died()), Lost(KeyError("of its own")), Lost(Died())]
+    said = r"^block 0 or block 2 ended 4 workers .* tcp://10\.0\.0\.7"
+    with pytest.raises(ChildProcessError, match=said):
+        list(cluster.results(futures, "block {}".format))
+    assert all(future.released for future in futures)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from heatsketch._blocks import losses_named
+from heatsketch._blocks import losses_named, suspects
 from heatsketch._budget import limit_of
 from heatsketch.io.files import listed
 
@@ -170,20 +170,17 @@ def results(futures: list[Any], name: Callable[[int], str]) -> Iterator[Any]:
     Raises
     ------
     ChildProcessError
-        A task has ended every worker that ran it: `name` says what the i-th one is.
+        A task has ended every worker that ran it; `name` says what the i-th one is.
     ConnectionError
         The scheduler has gone.
     """
     done = _distributed().as_completed(futures)
+    numbers = {future: i for i, future in enumerate(futures)}
     try:
-        with losses_named(lambda: name(_failed(futures))):
+        with losses_named(lambda: suspects(futures, lambda task: name(numbers[task]))):
             for future in done:
                 yield future.result()
                 future.release()  # or it would be computed again if its worker were lost
     finally:
         for future in futures:
             future.release()
-
-
-def _failed(futures: list[Any]) -> int:
-    return next(i for i, future in enumerate(futures) if future.status == "error")
