@@ -78,6 +78,7 @@ def folder_that_is_there(folder: Path) -> Any:
 
 def another_folder_of_state(folder: Path) -> Any:
     (folder / "out.npy.partial").mkdir()
+    (folder / "out.npy.partial" / "notes.txt").write_text("of another program")
     return embed(table(folder), folder / "out.npy", hs.HeatSketch(2))
 
 
