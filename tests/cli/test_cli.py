@@ -279,6 +279,25 @@ def test_help_states_the_defaults_of_the_methods(capsys):
     assert "(heat-sketch, mixture-diffusion: default 0.1)" in text
 
 
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_begins_with_what_must_be_given_and_ends_with_an_example(command, capsys):
+    assert exit_code(command, "--help") == 0
+    text, _, example = " ".join(capsys.readouterr().out.split()).partition("Example: heatsketch ")
+    usage = text[: text.index(" options: ")]
+    assert not any(f"[--{option}" in usage for option in ("label", "missing", "force", "debug"))
+    words = example.split()
+    assert words[0] == command
+    assert callable(cli._parser(words).parse_args(words).run)
+
+
+def test_help_of_a_command_without_methods_has_its_own_defaults(capsys):
+    for command in ("scales", "score", "distances", "compare-data"):
+        assert exit_code(command, "--help") == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "(default self-tuning)" in text
+        assert "tsne" not in text
+
+
 def test_runs_as_a_module_with_a_version(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["heatsketch", "--version"])
     with pytest.raises(SystemExit) as stop:

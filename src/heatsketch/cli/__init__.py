@@ -35,6 +35,21 @@ COMMANDS = {
     "reproduce": "run the experiments of the papers again",
 }
 
+EXAMPLES = {
+    "embed": "embed table.csv -o map.csv --plot map.png",
+    "transform": "transform table.model new.csv -o new-map.csv",
+    "info": "info table.model",
+    "report": "report table.csv -o report.html --label species --standardize",
+    "compare": "compare digits --methods heat-embedding,pca -o compared",
+    "compare-data": "compare-data before.csv after.csv --plot where.png",
+    "score": "score table.csv map.csv",
+    "distances": "distances table.csv --from sample_7 -o distances.csv",
+    "ksum": "ksum table.csv --plot ksum.png",
+    "scales": "scales table.csv --plot scales.png",
+    "datasets": "datasets swiss_roll -o roll.csv",
+    "reproduce": "reproduce 2a --trials 5 -o figures",
+}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
@@ -75,8 +90,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+class _Help(argparse.HelpFormatter):
+    """Help whose first line is short: it names what must be given, the list below the options."""
+
+    def add_usage(
+        self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
+    ) -> None:
+        """Add the usage, with [OPTION ...] for all that may be left out."""
+        needed = [group for group in groups if group.required]
+        of_groups = [action for group in needed for action in group._group_actions]
+        shown = [action for action in actions if action.required or action in of_groups]
+        if len(shown) < len(actions):
+            shown.insert(0, argparse.Action([], "options", metavar="[OPTION ...]"))
+        super().add_usage(usage, shown, needed, prefix)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, and suggest the word that was meant."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(formatter_class=_Help, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         """Print the message, without the usage, and end with code 2."""
@@ -149,6 +182,9 @@ def _add(commands: Any, name: str) -> None:
     """Add a command with its arguments."""
     module = importlib.import_module(f"heatsketch.cli.{name.replace('-', '_')}")
     command = module.add(commands)
+    said = COMMANDS[name]
+    command.description = f"{said[0].upper()}{said[1:]}."
+    command.epilog = f"Example: heatsketch {EXAMPLES[name]}"
     command.add_argument(
         "-q", "--quiet", action="store_true", help="print no progress and no warnings"
     )

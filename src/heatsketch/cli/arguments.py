@@ -22,6 +22,7 @@ RULES_OF_METHOD: dict[str, dict[str, tuple[str, ...]]] = {
     "tsne": {"learning_rate": ("auto",)},
     "sne": {"learning_rate": ("auto",)},
 }
+Adds = argparse.ArgumentParser | argparse._ArgumentGroup
 EPSILON_RULES = ("self-tuning", *bandwidth.RULES, "auto", "edges")
 
 _HELP = {
@@ -36,7 +37,8 @@ _HELP = {
     "share": "share of the distances that the coordinates must keep, for time auto",
     "factor": "factor by which a kept distance may change, for time auto and objective most",
     "delta": "weight relative to the first below which auto leaves out a coordinate",
-    "mixture": "number of components of the Gaussian mixture",
+    "mixture": "number of components of the Gaussian mixture, instead of that which the Bayesian "
+    "information criterion chooses",
     "tolerance": "largest error of a distance, as a share of the root mean square distance, or (of "
     "a sketch with n-components auto, for 95 of 100 seeds) of itself",
     "max_features": "largest number of coordinates that the tolerance may take",
@@ -68,47 +70,49 @@ _HELP = {
 }
 
 
-def add_diffusion(command: argparse.ArgumentParser) -> None:
-    """Add the options that lead from points to a diffusion."""
-    add_option(command, "metric", choices=(*METRICS, "precomputed"))
-    add_option(command, "filter", choices=tuple(FILTERS))
-    add_option(command, "epsilon", type=_epsilon)
-    add_option(command, "affinity", choices=(*AFFINITIES, "precomputed"))
-    add_option(command, "n_neighbors", type=int, metavar="M")
-    add_option(command, "normalization", choices=("symmetric", "bistochastic", "markov"))
-    add_option(command, "alpha", type=float)
-    add_option(command, "tol", type=float)
-    add_option(command, "max_iter", type=int, metavar="N")
+def add_diffusion(command: argparse.ArgumentParser, *, of: str | None = None) -> None:
+    """Add the options that lead from points to a diffusion; commands without a method say `of`."""
+    group = command.add_argument_group("from points to a diffusion")
+    add_option(group, "metric", of, choices=(*METRICS, "precomputed"))
+    add_option(group, "affinity", of, choices=(*AFFINITIES, "precomputed"))
+    add_option(group, "n_neighbors", of, type=int, metavar="M")
+    add_option(group, "epsilon", of, type=_epsilon)
+    add_option(group, "normalization", of, choices=("symmetric", "bistochastic", "markov"))
+    add_option(group, "alpha", of, type=float)
+    add_option(group, "filter", of, choices=tuple(FILTERS))
+    add_option(group, "tol", of, type=float)
+    add_option(group, "max_iter", of, type=int, metavar="N")
     add_seed(command)
 
 
 def add_classical(command: argparse.ArgumentParser) -> None:
     """Add the options of the classical methods that no diffusion has."""
-    add_option(command, "radius", type=float)
-    add_option(command, "n_landmarks", type=positive, metavar="L")
-    add_option(command, "landmarks", choices=("maxmin", "random"))
-    add_option(command, "shrinkage", type=float)
-    add_option(command, "cut", type=float)
-    add_option(command, "weights", choices=("heat", "binary"))
-    add_option(command, "reg", type=float)
-    add_option(command, "perplexity", type=float)
-    add_option(command, "early_exaggeration", type=float)
-    add_option(command, "learning_rate", type=or_rule(float), metavar="R")
+    group = command.add_argument_group("classical methods")
+    add_option(group, "radius", type=float)
+    add_option(group, "n_landmarks", type=positive, metavar="L")
+    add_option(group, "landmarks", choices=("maxmin", "random"))
+    add_option(group, "shrinkage", type=float)
+    add_option(group, "weights", choices=("heat", "binary"))
+    add_option(group, "reg", type=float)
+    add_option(group, "perplexity", type=float)
+    add_option(group, "early_exaggeration", type=float)
+    add_option(group, "learning_rate", type=or_rule(float), metavar="R")
 
 
-def add_option(command: argparse.ArgumentParser, name: str, **kwargs: Any) -> None:
+def add_option(command: Adds, name: str, of: str | None = None, **kwargs: Any) -> None:
     """Add an option that stays out of the result unless given, so that defaults live in one place.
 
-    The help text reads the defaults from the signatures of the methods.
+    The help text reads the defaults from the signatures of the methods, or of the one it is `of`.
     """
     by_default: dict[str, list[str]] = {}
-    for method in methods_with(name):
+    owners = methods_with(name) if of is None else [of]
+    for method in owners:
         by_default.setdefault(str(defaults(ESTIMATORS[method])[name]), []).append(method)
-    everywhere = len(by_default) == 1 and len(methods_with(name)) == len(ESTIMATORS)
+    alone = len(by_default) == 1 and owners in ([of], list(ESTIMATORS))
     text = ", ".join(
-        f"default {value}" if everywhere else f"{', '.join(owners)}: default {value}"
-        for value, owners in by_default.items()
-    )
+        f"default {value}" if alone else f"{', '.join(methods)}: default {value}"
+        for value, methods in by_default.items()
+    ).replace("default None", "not set")
     kwargs.setdefault("metavar", None if "choices" in kwargs else name[0].upper())
     help = f"{_HELP[name]} ({text})".replace("%", "%%")
     command.add_argument(flag(name), default=argparse.SUPPRESS, help=help, **kwargs)

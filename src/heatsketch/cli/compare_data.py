@@ -52,7 +52,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add("--n-components", type=positive, default=256, metavar="K", help=columns)
     level = "probability with which an interval holds the discrepancy (default 0.95)"
     add("--level", type=float, default=0.95, metavar="P", help=level)
-    add_diffusion(command)
+    add_diffusion(command, of="heat-sketch")
     add_force(command)
     return command
 

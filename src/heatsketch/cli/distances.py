@@ -39,8 +39,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     tolerance = "for n-components auto: relative error of a distance, for 95 of 100 seeds"
     add("--tolerance", type=float, default=0.1, metavar="T", help=f"{tolerance} (default 0.1)")
     add("--time", type=number, default=8, metavar="T", help="diffusion time (default 8)")
-    add_option(command, "kind", choices=("gaussian", "rademacher", "pairwise"))
-    add_diffusion(command)
+    add_option(command, "kind", "heat-sketch", choices=("gaussian", "rademacher", "pairwise"))
+    add_diffusion(command, of="heat-sketch")
     add_force(command)
     return command
 

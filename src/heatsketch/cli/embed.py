@@ -55,9 +55,10 @@ AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer tha
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command."""
-    command: argparse.ArgumentParser = commands.add_parser("embed", help="embed a file of points")
-    add_input(command)
-    add_graph(command)
+    command: argparse.ArgumentParser = commands.add_parser(
+        "embed", help="embed a file of points", usage="%(prog)s -o FILE [OPTION ...] INPUT"
+    )
+    add_graph(add_input(command))
     add = command.add_argument
     written = "file to write the embedding to; - for .csv on standard output"
     add("-o", "--output", type=Path, metavar="FILE", help=written)
@@ -83,22 +84,24 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def add_method(command: argparse.ArgumentParser) -> None:
     """Add the choice of a method, and the options of all methods."""
-    add = command.add_argument
+    group = command.add_argument_group("method")
     method = f"how to embed the points (default {DEFAULT_METHOD})"
-    add("--method", choices=ESTIMATORS, default=DEFAULT_METHOD, help=method)
-    add_option(command, "n_components", type=or_rule(number), metavar="K")
-    add_option(command, "time", type=times, metavar="T[,T...]")
-    add_option(command, "kind", choices=("gaussian", "rademacher", "pairwise"))
-    add_option(command, "n_sketch", type=int, metavar="R")
-    add_option(command, "objective", choices=OBJECTIVES)
-    add_option(command, "n_init", type=positive, metavar="N")
-    add_option(command, "share", type=float)
-    add_option(command, "factor", type=float)
-    add_option(command, "delta", type=float)
-    add_option(command, "mixture", type=positive)
-    add_option(command, "tolerance", type=float)
-    add_option(command, "max_features", type=positive, metavar="R")
+    group.add_argument("--method", choices=ESTIMATORS, default=DEFAULT_METHOD, help=method)
+    add_option(group, "n_components", type=or_rule(number), metavar="K")
+    add_option(group, "time", type=times, metavar="T[,T...]")
     add_diffusion(command)
+    group = command.add_argument_group("finer choices of the diffusion methods")
+    add_option(group, "objective", choices=OBJECTIVES)
+    add_option(group, "share", type=float)
+    add_option(group, "factor", type=float)
+    add_option(group, "n_init", type=positive, metavar="N")
+    add_option(group, "n_sketch", type=int, metavar="R")
+    add_option(group, "kind", choices=("gaussian", "rademacher", "pairwise"))
+    add_option(group, "delta", type=float)
+    add_option(group, "cut", type=float)
+    add_option(group, "mixture", type=positive)
+    add_option(group, "tolerance", type=float)
+    add_option(group, "max_features", type=positive, metavar="R")
     add_classical(command)
 
 

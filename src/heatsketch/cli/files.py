@@ -24,14 +24,14 @@ _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "h5py"}
 
 
-def add_input(command: argparse.ArgumentParser, *, known: bool = False) -> None:
+def add_input(
+    command: argparse.ArgumentParser, *, known: bool = False
+) -> argparse._ArgumentGroup:
     """Add the file of points and how to read it, the features only where they are not `known`."""
-    add = command.add_argument
-    add(
-        "input",
-        metavar="INPUT",
-        help="file of points, folder of MNIST, or built-in set; - for text on standard input",
-    )
+    points = "file of points, folder of MNIST, or built-in set; - for text on standard input"
+    command.add_argument("input", metavar="INPUT", help=points)
+    group = command.add_argument_group("reading INPUT")
+    add = group.add_argument
     for option, text in (("--label", "column of labels"), ("--id", "column of ids")):
         add(option, action="append", metavar="NAME", help=f"{text} (may be repeated)")
     add("--key", help="array or sheet of INPUT to read, or train, test or all of MNIST")
@@ -43,11 +43,12 @@ def add_input(command: argparse.ArgumentParser, *, known: bool = False) -> None:
     header = "whether the first row of text holds the names of the columns (default: seen)"
     add("--header", action=argparse.BooleanOptionalAction, help=header)
     if not known:
-        _add_features(command)
+        _add_features(group)
+    return group
 
 
-def _add_features(command: argparse.ArgumentParser) -> None:
-    add = command.add_argument
+def _add_features(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     names: dict[str, Any] = {"type": _names, "action": "extend", "metavar": "NAME[,NAME...]"}
     add("--features", **names, help="columns that are features (default: all numeric ones)")
     add("--exclude", **names, help="columns that are not features, but passed through")
@@ -55,12 +56,12 @@ def _add_features(command: argparse.ArgumentParser) -> None:
     add("--standardize", action="store_true", default=None, help=scale)
 
 
-def add_graph(command: argparse.ArgumentParser) -> None:
-    """Add the option for inputs that hold a graph."""
+def add_graph(reading: argparse._ArgumentGroup) -> None:
+    """Add the option for inputs that hold a graph to those of reading."""
     graph = "INPUT holds a graph: an edge list (two columns of names, perhaps one of weights), a "
     graph += "matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp (default connectivities); "
     graph += "the default of --filter is then heat"
-    command.add_argument("--graph", nargs="?", const=True, metavar="NAME", help=graph)
+    reading.add_argument("--graph", nargs="?", const=True, metavar="NAME", help=graph)
 
 
 def _names(text: str) -> list[str]:

@@ -30,8 +30,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(
         "report", help="embed a file of points, and show it in an interactive page of HTML"
     )
-    add_input(command)
-    add_graph(command)
+    add_graph(add_input(command))
     written = "file to write: .html, which any browser shows, offline"
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=written)
     add_method(command)

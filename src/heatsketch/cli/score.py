@@ -30,14 +30,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(
         "score", help="measure how an embedding distorts the diffusion distance"
     )
-    add_input(command)
-    add_graph(command)
+    add_graph(add_input(command))
     add = command.add_argument
     add("embedding", metavar="EMBEDDING", help="file of coordinates, with the rows of INPUT")
     add("--embedding-key", metavar="KEY", help="array of EMBEDDING to read (.npz, .h5ad)")
     time = "diffusion time (default: as recorded in EMBEDDING, else auto: as heat-embedding does)"
     add("--time", type=or_rule(number), metavar="T", default=argparse.SUPPRESS, help=time)
-    add_diffusion(command)
+    add_diffusion(command, of="heat-embedding")
     add(
         "--pairs",
         type=positive,

@@ -30,22 +30,23 @@ _LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is s
 
 def add(command: argparse.ArgumentParser) -> None:
     """Add the options of files larger than memory."""
+    add = command.add_argument_group("files larger than memory, and workers of Dask").add_argument
     fitted = "fit a uniform sample of so many points and map all others by it, block by block: for "
     fitted += (
         ".npy, .parquet, .h5ad, .zarr and folders of .npy or .parquet parts (default: as many "
     )
     fitted += "as fit in half of the memory)"
-    command.add_argument("--fit-points", type=integer_from(LEAST_POINTS), metavar="N", help=fitted)
+    add("--fit-points", type=integer_from(LEAST_POINTS), metavar="N", help=fitted)
     resume = "go on with a run by blocks, or of --whole-graph, that was killed, from the folder "
     resume += "OUTPUT.partial"
-    command.add_argument("--resume", action="store_true", help=resume)
+    add("--resume", action="store_true", help=resume)
     workers = "map the blocks by workers of Dask: local:N starts N processes on this machine; or "
     workers += "the address of a scheduler (tcp://HOST:PORT) whose workers share the folders of "
     workers += "INPUT and OUTPUT"
-    command.add_argument("--cluster", metavar="CLUSTER", help=workers)
+    add("--cluster", metavar="CLUSTER", help=workers)
     whole = "of --method heat-sketch: no sample, but the neighbour graph of all points, in tiles "
     whole += "that the workers of --cluster hold together (without it this process)"
-    command.add_argument("--whole-graph", action="store_true", help=whole)
+    add("--whole-graph", action="store_true", help=whole)
 
 
 def takes(args: argparse.Namespace, options: dict[str, Any]) -> bool:
