@@ -229,3 +229,18 @@ def test_a_copy_has_the_points_of_the_file(cells, tmp_path):
 def test_no_hdf5_is_explained(tmp_path):
     with pytest.raises(ValueError, match=r"t\.h5ad cannot be read"):
         io.read_table(saved(tmp_path, "not HDF5", "t.h5ad"))
+
+
+def test_the_format_before_anndata_0_7_is_named(tmp_path):
+    path = tmp_path / "old.h5ad"
+    with h5py.File(path, "w") as file:
+        file["X"] = np.ones((3, 2))
+        file["obs"] = np.array([(b"a",), (b"b",), (b"c",)], dtype=[("index", "S1")])
+        file["obsm"] = np.zeros(3, dtype=[("X_pca", "<f4", (2,))])
+    for key in (None, "X_pca"):
+        with pytest.raises(
+            ValueError, match=r"not in the AnnData format .* since 0\.7; .*write_h5ad"
+        ):
+            io.read_table(path, key=key)
+    with pytest.raises(ValueError, match="not in the AnnData format"):
+        io.h5ad.has_entry(path, "X_pca")

@@ -332,6 +332,35 @@ def test_a_column_that_counts_the_rows_is_noticed(tmp_path):
     assert io.read_table(path, ids="nr").columns == ("x", "y", "z")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_that_number_the_rows_are_noticed_wherever_they_stand(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    columns = {
+        "height": rng.normal(size=40),
+        "time_ps": np.arange(40) * 0.1,
+        "patient_id": 1000.0 + rng.permutation(40),
+        "count": np.sort(rng.integers(0, 10**6, 40)).astype(float),
+        "acid": 1000.0 + rng.permutation(40),
+    }
+    table = io.Table(np.stack(list(columns.values()), axis=1), tuple(columns), {}, None, "made up")
+    path = tmp_path / f"t{suffix}"
+    io.write_table(path, table.values, table.columns, table)
+    with pytest.warns(UserWarning, match="used as a feature") as noticed:
+        io.read_table(path)
+    said = [str(warning.message) for warning in noticed]
+    assert len(said) == 2
+    assert "'time_ps'" in said[0]
+    assert "same step" in said[0]
+    assert "'patient_id'" in said[1]
+    assert io.read_table(path, exclude=["time_ps", "patient_id"]).values.shape == (40, 3)
+    assert io.read_table(path, features=["time_ps"]).values.shape == (40, 1)
+
+
+def test_a_table_without_rows_says_so(tmp_path):
+    with pytest.raises(ValueError, match="has no rows below its header"):
+        io.read_table(saved(tmp_path, "a,b\n"))
+
+
 # Choice of columns
 
 

@@ -51,6 +51,8 @@ def features(
         if column is not None:
             columns[name] = column
             notes.append(note)
+    if not columns and not table.num_rows:
+        raise ValueError(f"{path} has no rows below its header; pass a table with some.")
     if not columns:
         raise ValueError(
             f"{path} has no numeric column to use as a feature; its columns are {listed(names)}."

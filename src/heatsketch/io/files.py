@@ -178,6 +178,6 @@ def blame(path: Path, *errors: type[Exception], do: str = REMEDY) -> Iterator[No
 
 def listed(names: Iterable[Any], limit: int = 20) -> str:
     """Join names, of many only the first: "a, b, c and 4 more"."""
-    names = [str(name) for name in names]
+    names = [str(name) or "''" for name in names]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return (", ".join(names[:limit]) or "nothing") + more

@@ -20,7 +20,7 @@ from heatsketch.io.files import blame, check_target, listed, write_atomically
 from heatsketch.io.layout import STDIN
 from heatsketch.io.metadata import encoded, read_beside, write_beside
 from heatsketch.io.reading import Reading
-from heatsketch.io.refine import Learned, check_others, refined
+from heatsketch.io.refine import Learned, check_others, refined, warn_of_counts
 from heatsketch.io.table import Names, Table, default_names, refuse_key
 from heatsketch.io.values import as_float
 
@@ -213,7 +213,9 @@ def _read_builtin(name: str, key: str | None) -> Table:
 
 def _read_path(path: Path, how: Reading) -> Table:
     if str(path) == STDIN:
-        return text.read(path, how)
+        table = text.read(path, how)
+        warn_of_counts(table, how)
+        return table
     if not path.exists():
         sets = listed(datasets.DATASETS)
         hint = did_you_mean(path, [*datasets.DATASETS, *_neighbours(path)])
@@ -228,6 +230,8 @@ def _read_path(path: Path, how: Reading) -> Table:
     if form not in (text, xlsx):
         how.refuse_text_options(path)
     table = form.read(path, how)
+    if form in (text, parquet, xlsx):
+        warn_of_counts(table, how)
     return table if form.KEEPS_METADATA else replace(table, metadata=read_beside(path))
 
 

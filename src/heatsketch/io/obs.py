@@ -8,6 +8,10 @@ from heatsketch._typing import Array
 from heatsketch.io.table import Names, objects
 
 ALL = slice(None)
+OLD_FORMAT = (
+    "it is not in the AnnData format that anndata writes since 0.7; bring it there by "
+    "anndata.read_h5ad(OLD).write_h5ad(NEW)."
+)
 _LONG = ("codes", "values", "mask")  # arrays of a column that have an item for each row
 Read = Callable[[Any, str, slice], Array]  # some rows of an array, which errors call by this name
 
@@ -28,7 +32,7 @@ def index(obs: Any, path: Path, read: Read, rows: slice = ALL) -> Array:
     name = obs.attrs.get("_index")
     found = None if name is None else _column(obs[name], f"the index of {path}", read, rows)
     if found is None:
-        raise ValueError(f"{path} is not of a known AnnData format; save it again with anndata.")
+        raise ValueError(f"{path} cannot be read: {OLD_FORMAT}")
     return found
 
 

@@ -1,5 +1,7 @@
 """What happens to a table after it is read: choice of features, missing numbers, scales."""
 
+import re
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +15,10 @@ from heatsketch._words import did_you_mean
 from heatsketch.io.files import listed
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Names, Table, require
+
+_FEWEST_COUNTED = 10  # rows; in fewer, numbers follow each other by chance
+_SAME_STEP = 1e-6  # relative; times are written with some digits
+_ID_AT_THE_END = re.compile(r"[\W_](id|ID|Id)$|[a-z](ID|Id)$")  # patient_id, patientId
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +69,31 @@ def refined(
     return replace(table, learned=Learned(table.columns, medians, mean, scale))
 
 
+def warn_of_counts(table: Table, how: Reading) -> None:
+    """Warn of features that number the rows, an index, a time or ids, unless they are asked for."""
+    if how.features or not how.strict or len(table.values) < _FEWEST_COUNTED:
+        return
+    for name, column in zip(table.columns, table.values.T, strict=True):
+        found = _numbering(name, column)
+        if found:
+            warnings.warn(
+                f"column {name!r} of {table.source} {found} and is used as a feature; if it is an "
+                "index, an id or a time, name it with ids (--id) or exclude (--exclude).",
+                stacklevel=5,
+            )
+
+
+def _numbering(name: str, column: Array) -> str:
+    """Say how a column numbers the rows; "" if it does not."""
+    steps = np.diff(column)
+    whole = bool((column == np.floor(column)).all())
+    if steps[0] != 0 and np.allclose(steps, steps[0], rtol=_SAME_STEP, atol=0):
+        return "counts the rows" if whole else "grows by the same step from row to row"
+    if whole and _ID_AT_THE_END.search(name) and len(np.unique(column)) == len(column):
+        return "has the name of an id and another integer in every row"
+    return ""
+
+
 def check_others(table: Table, how: Reading) -> None:
     """Raise for an id or label that is not a column."""
     for name in how.label + how.ids:
@@ -100,6 +131,14 @@ def _mean_and_scale(values: Any) -> tuple[Array | None, Array]:
 
     scaler = StandardScaler(with_mean=not sparse.issparse(values)).fit(values)
     return (scaler.mean_ if scaler.with_mean else None), scaler.scale_
+
+
+def in_units_of_source(table: Table) -> Any:
+    """Return the values (n, d) as they were before they were standardised."""
+    learned, values = table.learned, table.values
+    if learned is None or learned.scale is None or sparse.issparse(values):
+        return values
+    return values * learned.scale + (0 if learned.mean is None else learned.mean)
 
 
 def _standardized(values: Any, mean: Array | None, scale: Array) -> Any:

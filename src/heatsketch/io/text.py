@@ -1,14 +1,11 @@
 """.csv, .tsv and .txt files, and .gz of them."""
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from gzip import GzipFile
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from heatsketch._typing import Array
 from heatsketch.io.arrow import extra_columns, features, with_embedding
@@ -27,7 +24,6 @@ from heatsketch.io.table import (
 
 KEEPS_METADATA = False
 _UNEVEN = "give every row the same number of cells, or name the separator with sep (--sep)"
-_FEWEST_COUNTED = 10  # rows; in fewer, numbers follow each other by chance
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -43,8 +39,6 @@ def read(path: Path, how: Reading) -> Table:
         return f"row {row} (line {line_of(row, data, layout)} of the file)"
 
     values, chosen, notes = features(table, how, path, place)
-    if how.strict and not how.features and chosen[0] == table.column_names[0]:
-        _warn_of_index(table, path)
     used = set(chosen)
     others = [name for name in table.column_names if name not in used]
     # The other columns are read again as text, so that an id 007 stays 007.
@@ -112,21 +106,6 @@ def _is_blank(table: Any, name: str) -> bool:
     """Say whether a column has neither a name nor data: separators at the end of all lines."""
     unnamed = name == "" or re.fullmatch(r"column \d+", name)
     return bool(unnamed) and table[name].null_count == table.num_rows > 0
-
-
-def _warn_of_index(table: Any, path: Path) -> None:
-    """Warn if the first column, which is a feature, counts the rows."""
-    import pyarrow as pa
-
-    name, column = table.column_names[0], table.column(0)
-    if not pa.types.is_integer(column.type) or column.null_count or len(column) < _FEWEST_COUNTED:
-        return
-    if (np.diff(column.to_numpy()) == 1).all():
-        warnings.warn(
-            f"column {name!r} of {path} counts the rows and is used as a feature; if it is an "
-            "index, name it with ids (--id) or exclude (--exclude).",
-            stacklevel=6,
-        )
 
 
 def _extra_column(guess: Any, text: Any, as_written: bool) -> Array:
