@@ -318,6 +318,21 @@ def test_the_command_prints_what_embed_prints(tmp_path, roll, capsys):
     assert cli.main(["report", str(source), "-o", str(tmp_path / "report.txt")]) == 2
 
 
+def test_points_are_told_of_in_the_units_of_their_file(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal([10.0, 5e4], [0.1, 1e4], (60, 2)).round(3)
+    lines = ["mass,salary", *(f"{a:.3f},{b:.3f}" for a, b in X)]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    words = ["report", str(tmp_path / "t.csv"), "-o", str(tmp_path / "t.html"), "--standardize"]
+    assert cli.main([*words, "-q"]) == 0
+    page = Page((tmp_path / "t.html").read_text(encoding="utf-8"))
+    facts = json.loads(page.texts["facts"])
+    shown = [unpacked(facts["columns"][j]["values"]) for j in range(2)]
+    np.testing.assert_allclose(np.stack(shown, axis=1), X, rtol=1e-6)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert facts["ksum"]["epsilon"] == pytest.approx(hs.ksum(scaled).epsilon)
+
+
 def test_a_graph_has_a_report(tmp_path):
     pytest.importorskip("pyarrow")
     source, page = tmp_path / "edges.csv", tmp_path / "report.html"

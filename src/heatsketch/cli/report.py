@@ -20,6 +20,7 @@ from heatsketch.cli.files import (
 from heatsketch.cli.points import id_columns
 from heatsketch.cli.reporting import logger, print_lines
 from heatsketch.comparison.methods import ESTIMATORS, needs_labels
+from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
 from heatsketch.reports.writer import SUFFIXES, Report
 from heatsketch.spectral.found_once import found_once
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> None:
         labels=labels,
         ids=ids,
         features=table.columns,
+        told=in_units_of_source(table),
         times=args.times,
         title=f"{Path(table.source).name}: {args.method}",
         lines=lines,

@@ -38,6 +38,7 @@ def collect(
     labels: Mapping[str, Any] | None = None,
     ids: Mapping[str, Any] | None = None,
     features: Sequence[str] | None = None,
+    told: Any = None,
     times: Sequence[Any] | None = None,
     title: str = "",
     lines: Mapping[str, str] | None = None,
@@ -46,14 +47,16 @@ def collect(
     """Return the facts of a report on a fitted estimator: a tree of text, numbers and `packed`.
 
     The parameters are those of `report`, with `labels` and `ids` as mappings of names to columns;
-    `features` are names of the columns of X, `lines` stand in place of `summary`.
+    `features` are names of the columns of X, `told` is X in the units in which points are told of,
+    if these are others; `lines` stand in place of `summary`.
     """
     _check_one_time(est)
     Y = est.embedding_
     distortion = distortion_of(est)
     shown = _shown(len(Y), distortion)
     moved = frames(est, slider_times(est, times), shown)
-    of_points = [*_own_columns(est, shown), *feature_columns(X, _names(est, X, features), shown)]
+    told, names = X if X is None or told is None else told, _names(est, X, features)
+    of_points = [*_own_columns(est, shown), *feature_columns(told, names, shown)]
     given = [column(str(name), values, shown) for name, values in (labels or {}).items()]
     known_ids = {str(name): texts(values, shown) for name, values in (ids or {}).items()}
     return {
