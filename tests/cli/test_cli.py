@@ -344,3 +344,9 @@ def test_fitting_to_classes_needs_them(circle, clouds, tmp_path, capsys):
     assert exit_code("embed", clouds, "-o", out, "--method", "fisher-discriminant") == 1
     assert "three" in (text := capsys.readouterr().err) or "3 classes" in text
     assert not out.exists()
+
+
+def test_without_arguments_the_commands_are_told(capsys):
+    assert exit_code() == 2
+    told = capsys.readouterr().err
+    assert all(f"\n    {command} " in told for command in cli.COMMANDS if len(command) < 11)

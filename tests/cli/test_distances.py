@@ -151,3 +151,15 @@ def test_the_summary_says_what_the_estimator_does_of_the_share_explained(points,
     model = make(n_neighbors=6, random_state=0).fit(X)
     words = f"{model.explained_diffusion_variance().describe()}, by 2 coordinates"
     assert f"explained    {words}" in capsys.readouterr().out
+
+
+def test_it_is_said_which_distances_these_are(points, capsys):
+    folder, _ = points
+    given = ["distances", str(folder / "points.csv"), "--from", "p3", *OPTIONS]
+    assert cli.main(given) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 31  # the table alone: others may read it
+    for text in ("30 points, 3 features", "at diffusion time 4", "40 columns", "probability 0.95"):
+        assert text in printed.err
+    assert cli.main([*given, "-o", str(folder / "out.csv")]) == 0
+    assert "out.csv" in capsys.readouterr().out

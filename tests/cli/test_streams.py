@@ -165,3 +165,15 @@ def test_a_whole_graph_that_was_interrupted_goes_on(big, tmp_path, monkeypatch, 
     monkeypatch.setattr(searched, "neighbors_of", stop)
     assert main([*command, "--resume"]) == 0
     assert sorted(path.name for path in tmp_path.glob("o.*")) == ["o.npy", "o.npy.json"]
+
+
+def test_points_mapped_by_a_sample_are_scored_at_its_time_with_a_warning(big, tmp_path, capsys):
+    out = tmp_path / "o.npy"
+    given = ["--fit-points", "400", "--time", "3", "--filter", "heat", *METHOD]
+    assert main(["embed", str(big), "-o", str(out), *given]) == 0
+    capsys.readouterr()
+    assert main(["score", str(big), str(out)]) == 0
+    said, warned = capsys.readouterr()
+    assert "time         3 (recorded in the file of the embedding)" in said
+    assert "fitted to 400 other points, or to so many of" in warned
+    assert "among the 900 points" in warned

@@ -220,3 +220,13 @@ def test_a_model_of_the_library_finds_columns_by_the_names_of_its_data_frame(tmp
     hs.save_model(hs.HeatSketch(4, random_state=0).fit(frame.to_numpy()), tmp_path / "n")
     assert run("transform", tmp_path / "n", tmp_path / "new.npy", "-o", tmp_path / "n.npy") == 0
     assert_array_equal(np.load(tmp_path / "n.npy"), model.transform(new))
+
+
+def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(trained, tmp_path, capsys):
+    _, table, model, out = trained
+    again = tmp_path / "again.csv"
+    assert run("transform", model, table, "-o", again, "-q") == 0
+    found, direct = (printed(capsys, "score", table, file) for file in (again, out))
+    assert {**found, "time": ""} == {**direct, "time": ""}
+    assert run("score", table, again) == 0
+    assert "warning" not in capsys.readouterr().err

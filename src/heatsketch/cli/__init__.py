@@ -74,6 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):  # λ in a pipe of Windows becomes ? (as in stderr)
         sys.stdout.reconfigure(errors="replace")
     try:
+        if not argv:
+            _parser(argv).print_help(sys.stderr)
+            return 2
         args, unknown = _parser(argv).parse_known_args(argv)
         if unknown:
             args.refuse(unknown)

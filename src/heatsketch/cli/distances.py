@@ -1,17 +1,21 @@
 """heatsketch distances: diffusion distances of some points, with their error bars."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import heatsketch as hs
+from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli.arguments import add_diffusion, add_option, number, or_rule
 from heatsketch.cli.files import add_force, add_input, check_output, read_input, warn_of_units
 from heatsketch.cli.points import ROW_SUFFIXES, names_of, rows_of, write_rows
+from heatsketch.cli.reporting import print_lines
 from heatsketch.comparison.methods import defaults
+from heatsketch.reports.summary import summary
 
 COLUMNS = ("from", "to", "distance", "low", "high")
 
@@ -60,6 +64,23 @@ def run(args: argparse.Namespace) -> None:
     numbers = zip(*((f"{x:.6g}" for x in column) for column in found), strict=True)
     rows = [(*pair, *row) for pair, row in zip(pairs, numbers, strict=True)]
     write_rows(args.output, [COLUMNS, *rows], force=args.force)
+    if args.output is not None or not args.quiet:
+        _print_what_they_are(args, table, model)
+
+
+def _print_what_they_are(args: argparse.Namespace, table: io.Table, model: hs.HeatSketch) -> None:
+    """Print which distances these are; beside the table, unless that goes to a file."""
+    n, d = table.values.shape
+    lines = {
+        "input": f"{table.source}: {n:,} points, {d:,} features",
+        "distances": f"at diffusion time {model.time:g}, by a sketch of "
+        f"{model.embedding_.shape[1]} columns",
+        "low, high": f"hold the distance with probability {args.level:g}"
+        + (", all of them at once" if args.simultaneous else ", each by itself"),
+        **summary(model),
+        **({"written": str(args.output)} if args.output else {}),
+    }
+    print_lines(lines, sys.stderr if args.output is None else sys.stdout)
 
 
 _PARAMETERS = defaults(hs.HeatSketch)

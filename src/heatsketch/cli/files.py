@@ -24,9 +24,7 @@ _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "h5py"}
 
 
-def add_input(
-    command: argparse.ArgumentParser, *, known: bool = False
-) -> argparse._ArgumentGroup:
+def add_input(command: argparse.ArgumentParser, *, known: bool = False) -> argparse._ArgumentGroup:
     """Add the file of points and how to read it, the features only where they are not `known`."""
     points = "file of points, folder of MNIST, or built-in set; - for text on standard input"
     command.add_argument("input", metavar="INPUT", help=points)

@@ -32,11 +32,14 @@ def record(method: str, estimator: Any, Y: Array, points: Any) -> dict[str, Any]
 def distance_options(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return time and parameters of the distance that an embedding was made to keep.
 
-    Empty for files that do not say, and for methods that have no diffusion on points.
+    Of what a model has mapped these are the model's. Empty for files that do not say, and for
+    methods that have no diffusion on points.
     """
-    parameters, time = metadata.get("parameters"), metadata.get("time")
+    made = metadata if "parameters" in metadata else _model(metadata)
+    parameters = made.get("parameters")
     if not isinstance(parameters, dict) or "affinity" not in parameters:
         return {}
+    time = made.get("time", parameters.get("time"))
     options = {name: parameters[name] for name in _OF_THE_DISTANCE if name in parameters}
     if isinstance(time, list):
         raise ValueError(
@@ -69,6 +72,29 @@ def warn_of_other_points(metadata: dict[str, Any], points: Any, file: str, sourc
             f"{file} was not made from the numbers in {source}; pass the same points.",
             stacklevel=2,
         )
+
+
+def warn_of_model(metadata: dict[str, Any], points: Any, file: str, source: str) -> None:
+    """Warn if a model has mapped the points that was fitted to others, or to a sample of them."""
+    model = _model(metadata)
+    if "data" in model and model["data"] != io.data_hash(points):
+        warnings.warn(
+            f"the model of {file} was fitted to {model.get('n', 0):,} other points, or to so many "
+            f"of {source}, and keeps the distances of walks among these; what follows compares "
+            f"with walks among the {points.shape[0]:,} points of {source}.",
+            stacklevel=2,
+        )
+
+
+def recorded_reading(metadata: dict[str, Any]) -> Any:
+    """Return how the points were read, by `embed` or for the model that has mapped them."""
+    return metadata.get("reading") or _model(metadata).get("reading")
+
+
+def _model(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file says of the model that has mapped its points; {} if none has."""
+    model = metadata.get("model")
+    return model if isinstance(model, dict) else {}
 
 
 def as_written(values: Array, metadata: dict[str, Any]) -> Array:

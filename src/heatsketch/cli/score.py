@@ -18,7 +18,14 @@ from heatsketch.cli.files import (
     read_input,
     warn_of_units,
 )
-from heatsketch.cli.provenance import as_written, distance_options, merged, warn_of_other_points
+from heatsketch.cli.provenance import (
+    as_written,
+    distance_options,
+    merged,
+    recorded_reading,
+    warn_of_model,
+    warn_of_other_points,
+)
 from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.comparison.methods import defaults
 from heatsketch.comparison.times import checked_time, chosen_time
@@ -50,11 +57,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
     embedding = io.formats.read_embedding(args.embedding, args.embedding_key)
-    table = read_input(args, embedding.metadata.get("reading"))
+    how = recorded_reading(embedding.metadata)
+    table = read_input(args, how)
     embedding = _coordinates(args, table, embedding)
     file, F = args.embedding, embedding.values
     warn_of_other_points(embedding.metadata, table.values, file, args.input)
-    of_graph = graph_options(args, embedding.metadata.get("reading"))
+    warn_of_model(embedding.metadata, table.values, file, args.input)
+    of_graph = graph_options(args, how)
     recorded = of_graph | distance_options(embedding.metadata)
     options = merged(recorded, _given(args), file)
     filter, asked = options.get("filter", "power"), options.get("time", "auto")
