@@ -1,6 +1,7 @@
 """heatsketch embed --graph: what it reads, writes and refuses."""
 
 import gzip
+import json
 import sys
 
 import networkx as nx
@@ -253,3 +254,23 @@ def test_edges_that_are_taken_as_points_are_warned_of(tmp_path, capsys):
     csv(tmp_path / "people.csv", header="name,town,age", edges=people)
     assert main(["embed", str(tmp_path / "people.csv"), "-o", str(tmp_path / "p.csv")]) == 0
     assert "edges of a graph" not in capsys.readouterr().err
+
+
+def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(tmp_path, capsys):
+    edges = str(csv(tmp_path / "edges.csv"))
+    graph = {"affinity": "precomputed", "filter": "heat", "random_state": 0}
+    assert main(["scales", edges, "--graph", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["time"] == hs.HeatEmbedding(**graph).fit(G).time_
+    assert main(["distances", edges, "--graph", "--from", "Valjean", "-q"]) == 0
+    _, *rows = (line.split(",") for line in capsys.readouterr().out.splitlines())
+    table = io.read_graph(edges)
+    names = table.extra["id"].tolist()
+    model = hs.HeatSketch("auto", time=8, **graph).fit(table.values)
+    assert [row[1] for row in rows] == names
+    value = model.distance(names.index("Valjean"), None).value
+    np.testing.assert_allclose([float(row[2]) for row in rows], value, rtol=1e-5)
+    for command in ("scales", "distances"):
+        words = [command, edges, "--graph", "--affinity", "knn"]
+        given = ["--from", "Valjean"] if command == "distances" else []
+        assert main([*words, *given]) == 2
+        assert "--affinity is about points, but INPUT is a graph" in capsys.readouterr().err

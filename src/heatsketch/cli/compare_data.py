@@ -154,7 +154,7 @@ def _samples(
     value, low, high = found.interval(args.level)
     n, m = map(len, found.per_point)
     lines = {
-        "points": f"{n:,} and {m:,} different ones (no common ids)",
+        "points": f"{n:,} and {m:,}, compared as different ones (no common ids)",
         "discrepancy": f"{value:.4g} ({100 * args.level:g} %: {low:.4g} to {high:.4g}) of 1.41",
         "p-value": f"{found.p_value:.3g}, that all points are of one law and independent",
         "mismatch": f"{found.mismatch:.2g} of the field, of length {found.scale:.3g}",

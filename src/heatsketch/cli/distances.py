@@ -11,7 +11,16 @@ import heatsketch as hs
 from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli.arguments import add_diffusion, add_option, number, or_rule
-from heatsketch.cli.files import add_force, add_input, check_output, read_input, warn_of_units
+from heatsketch.cli.files import (
+    add_force,
+    add_graph,
+    add_input,
+    check_output,
+    read_input,
+    to_fit,
+    warn_of_units,
+    with_graph,
+)
 from heatsketch.cli.points import ROW_SUFFIXES, names_of, rows_of, write_rows
 from heatsketch.cli.reporting import print_lines
 from heatsketch.comparison.methods import defaults
@@ -25,7 +34,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(
         "distances", help="print diffusion distances of points, with error bars"
     )
-    add_input(command)
+    add_graph(add_input(command))
     add = command.add_argument
     which = command.add_mutually_exclusive_group(required=True)
     pairs = "text file with a pair in each line: two ids, or numbers of rows from 0 without ids"
@@ -57,8 +66,9 @@ def run(args: argparse.Namespace) -> None:
     names = names_of(args, table)
     i, j = _pairs(args, names)
     options = {name: value for name, value in vars(args).items() if name in _PARAMETERS}
+    options = with_graph(args, options)
     warn_of_units(options, table)
-    model = hs.HeatSketch(**options).fit(table.values)
+    model = hs.HeatSketch(**options).fit(to_fit(args, table))
     found = model.distance(i, j, level=args.level, simultaneous=args.simultaneous)
     pairs = ((names[a], names[b]) for a, b in zip(i, j, strict=True))
     numbers = zip(*((f"{x:.6g}" for x in column) for column in found), strict=True)
@@ -71,8 +81,9 @@ def run(args: argparse.Namespace) -> None:
 def _print_what_they_are(args: argparse.Namespace, table: io.Table, model: hs.HeatSketch) -> None:
     """Print which distances these are; beside the table, unless that goes to a file."""
     n, d = table.values.shape
+    size = f"{n:,} points, {d:,} features" if args.graph is None else f"{n:,} nodes"
     lines = {
-        "input": f"{table.source}: {n:,} points, {d:,} features",
+        "input": f"{table.source}: {size}",
         "distances": f"at diffusion time {model.time:g}, by a sketch of "
         f"{model.embedding_.shape[1]} columns",
         "low, high": f"hold the distance with probability {args.level:g}"

@@ -33,10 +33,10 @@ from heatsketch.cli.files import (
     add_plot,
     check_output,
     check_plot,
-    graph_options,
     read_input,
     reading,
     warn_of_units,
+    with_graph,
 )
 from heatsketch.cli.models import save
 from heatsketch.cli.provenance import record
@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> None:
     root = root_of(args, table)
     estimator = ESTIMATORS[args.method](**options)
     if not needs_labels(estimator):  # discriminants do not depend on units
-        warn_of_units(vars(args), table)
+        warn_of_units(options, table)
     start = time.monotonic()
     with memory.memory_budget(args.memory_budget):
         Y = embedded(estimator, table, is_graph=args.graph is not None)
@@ -196,13 +196,10 @@ def method_options(args: argparse.Namespace) -> dict[str, Any]:
     options = {k: v for k, v in given if k != "method" and methods_with(k)}
     if args.method not in methods_with("random_state"):
         del options["random_state"]  # this option has a default; the method is not random
-    if args.graph is not None:
-        if options.get("affinity", "precomputed") != "precomputed":
-            args.usage_error("--affinity is about points, but INPUT is a graph; leave it out")
-        if args.method not in methods_with("affinity"):
-            methods = ", ".join(methods_with("affinity"))
-            args.usage_error(f"--graph is not an option of {args.method}; it belongs to {methods}")
-        options = graph_options(args) | options
+    if args.graph is not None and args.method not in methods_with("affinity"):
+        methods = ", ".join(methods_with("affinity"))
+        args.usage_error(f"--graph is not an option of {args.method}; it belongs to {methods}")
+    options = with_graph(args, options)
     for name, value in options.items():
         owners = methods_with(name)
         if args.method not in owners:

@@ -15,6 +15,7 @@ from heatsketch.io.files import check_target, need
 from heatsketch.io.formats import check_in_place, suffix_of
 from heatsketch.io.reading import MISSING
 from heatsketch.markov.affinities import has_distances
+from heatsketch.operators import Graph
 
 _OPTIONS = (
     *("label", "ids", "key", "features", "exclude", "missing", "standardize"),
@@ -108,6 +109,18 @@ def graph_options(args: argparse.Namespace, recorded: Any = None) -> dict[str, A
     """Return the options that INPUT sets where it holds a graph, as given or else recorded."""
     is_graph = "graph" in reading(args, recorded)
     return {"filter": "heat", "affinity": "precomputed"} if is_graph else {}
+
+
+def with_graph(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with those of a graph, if INPUT holds one; or end with a usage error."""
+    if args.graph is not None and options.get("affinity", "precomputed") != "precomputed":
+        args.usage_error("--affinity is about points, but INPUT is a graph; leave it out")
+    return graph_options(args) | options
+
+
+def to_fit(args: argparse.Namespace, table: io.Table) -> Any:
+    """Return what an estimator is fitted to: the points, or the graph."""
+    return table.values if args.graph is None else Graph(table.values)
 
 
 def _read_graph(args: argparse.Namespace, options: dict[str, Any]) -> io.Table:

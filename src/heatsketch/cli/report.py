@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     table = read_input(args)
     estimator = ESTIMATORS[args.method](**options)
     if not needs_labels(estimator):
-        warn_of_units(vars(args), table)
+        warn_of_units(options, table)
     start = time.monotonic()
     Y = embedded(estimator, table, is_graph=args.graph is not None)
     lines = described(args, table, estimator, Y)

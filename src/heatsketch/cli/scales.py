@@ -7,12 +7,15 @@ from heatsketch import plot
 from heatsketch.cli.arguments import add_diffusion, add_option, methods_with
 from heatsketch.cli.files import (
     add_force,
+    add_graph,
     add_input,
     add_json,
     add_plot,
     check_plot,
     read_input,
+    to_fit,
     warn_of_units,
+    with_graph,
 )
 from heatsketch.cli.reporting import print_json, print_lines
 from heatsketch.estimators import HeatEmbedding
@@ -27,7 +30,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = commands.add_parser(
         "scales", help="show which diffusion time suits a file of points, and why"
     )
-    add_input(command)
+    add_graph(add_input(command))
     add_option(command, "n_components", _METHOD, type=int, metavar="K")
     add_option(command, "share", _METHOD, type=float)
     add_option(command, "factor", _METHOD, type=float)
@@ -42,9 +45,10 @@ def run(args: argparse.Namespace) -> None:
     """Choose a time as `embed --time auto` does, and print what the times have to say."""
     check_plot(args)
     table = read_input(args)
-    warn_of_units(vars(args), table)
     options = {k: v for k, v in vars(args).items() if _METHOD in methods_with(k)}
-    embedding = HeatEmbedding(**options).fit(table.values)
+    options = with_graph(args, options)
+    warn_of_units(options, table)
+    embedding = HeatEmbedding(**options).fit(to_fit(args, table))
     curve = check_curve(embedding)
     trace = heat_trace(embedding.diffusion_, curve.times, rng=args.random_state)
     explained = embedding.explained_diffusion_variance()

@@ -33,6 +33,7 @@ _DIRECTIONS, _RANK = 256, 64
 _LEFT = 1e-3  # weight of a direction next to the first, from which on it counts
 _LEFT_OUT = 1e-2  # weight of the first direction that is not known, up to which it does not
 _SKETCH_COLUMNS = 128
+_SKETCH_ERROR = 1e-4  # of the series: that of the columns is 0.06, and products are half as many
 _DOT = 1e-12  # size of a component next to the largest, below which it is a dot
 
 
@@ -182,7 +183,7 @@ class _Rows:
         used = used[size[used] > _LEFT * size.max()]
         block, left_out = rows.leading((values[used], vectors[:, used]))
         if not self._known and left_out > _LEFT_OUT:
-            block = rows.sketch(_SKETCH_COLUMNS, 0)
+            block = rows.sketch(_SKETCH_COLUMNS, 0, _SKETCH_ERROR)
         return Block(block.values[self._shown].astype(float), block.log_scale)
 
 

@@ -123,11 +123,12 @@ def report(
     """
     if path is not None:
         check_suffix(path)
-    check_is_fitted(est)
+    if hasattr(est, "fit"):
+        check_is_fitted(est)
     if not hasattr(est, "embedding_"):
         raise TypeError(
-            f"est is of type {type(est).__name__}, which has no embedding_; pass an estimator of "
-            "heatsketch."
+            f"est is of type {type(est).__name__}, which has no embedding_; pass a fitted "
+            "estimator of heatsketch."
         )
     n = len(est.embedding_)
     if X is not None and np.shape(X)[0] != n:
