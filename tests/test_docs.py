@@ -1,5 +1,7 @@
 """The pages of the site: their code runs, their links lead somewhere, every name has its place."""
 
+import ast
+import builtins
 import importlib
 import re
 import shlex
@@ -16,6 +18,7 @@ PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("explan
 # Code that readers see, and what it needs or promises, in comments that they do not.
 CODE = re.compile(r"^(?:```|<!-- )python\n(.*?)^(?:```|-->)$", re.DOTALL | re.MULTILINE)
 WITH_CODE = [page for page in PAGES if CODE.search(page.read_text("utf-8"))]
+THEIR_OWN = {"adata", "array"}  # what readers have, of kinds that the text before names
 COMMANDS = {
     line.strip(): None
     for page in PAGES
@@ -78,6 +81,18 @@ def test_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, cap
         if missing.name not in PEERS:
             raise
         pytest.skip(f"{missing.name} is not installed")
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
+def test_code_that_readers_see_makes_the_names_that_it_uses(page):
+    seen = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    nodes = list(ast.walk(ast.parse("".join(seen))))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    made = {name.id for name in names if not isinstance(name.ctx, ast.Load)} | set(dir(builtins))
+    made |= {(node.asname or node.name).split(".")[0] for node in nodes if type(node) is ast.alias}
+    made |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    assert {name.id for name in names} <= made | THEIR_OWN
 
 
 @pytest.mark.parametrize("line", COMMANDS)

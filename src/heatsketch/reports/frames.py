@@ -33,7 +33,7 @@ _DIRECTIONS, _RANK = 256, 64
 _LEFT = 1e-3  # weight of a direction next to the first, from which on it counts
 _LEFT_OUT = 1e-2  # weight of the first direction that is not known, up to which it does not
 _SKETCH_COLUMNS = 128
-_SKETCH_ERROR = 1e-4  # of the series: that of the columns is 0.06, and products are half as many
+_SKETCH_ERROR = 1e-5  # of the series: that of the columns is 0.06, and products are half as many
 _DOT = 1e-12  # size of a component next to the largest, below which it is a dot
 
 
