@@ -14,8 +14,10 @@ import heatsketch as hs
 from heatsketch import cli
 from heatsketch.metrics import diffusion_distortion
 from heatsketch.reports import facts as facts_module
+from heatsketch.reports import frames as frames_module
 from heatsketch.reports.columns import column, packed, unpacked
 from heatsketch.reports.frames import slider_times
+from heatsketch.spectral import apply as apply_module
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -207,6 +209,27 @@ def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedd
     P = P * facts["frames"]["sizes"][facts["frames"]["chosen"]]
     moved = P - (Y[shown] - Y[shown].mean(axis=0))
     np.testing.assert_allclose(moved, 0, atol=1e-5 * np.abs(Y).max())
+
+
+def test_a_slider_of_many_points_takes_few_products_and_is_the_same(monkeypatch):
+    X, _ = hs.datasets.gaussian_clouds(400, rng=0)
+    est, shown = hs.HeatEmbedding(2, time=256, random_state=0).fit(X), np.arange(400)
+    monkeypatch.setattr(frames_module, "SPECTRAL_LIMIT", 0)  # as if these were many points
+    monkeypatch.setattr(apply_module, "SPECTRAL_LIMIT", 0)
+    monkeypatch.setattr(frames_module, "N_LEADING", 1)
+    taken = []
+
+    def track(items, what, total, unit):
+        taken.append(total)
+        return items
+
+    monkeypatch.setattr(apply_module, "track", track)
+    found = frames_module.frames(est, [64, 128, 256], shown)
+    assert sum(taken) < 250  # by plain products 447
+    monkeypatch.setattr(frames_module, "_SKETCH_ERROR", None)
+    exact = frames_module.frames(est, [64, 128, 256], shown)
+    np.testing.assert_allclose(found.positions, exact.positions, atol=0.02)
+    np.testing.assert_allclose(found.sizes, exact.sizes, rtol=0.01)
 
 
 def test_the_histogram_counts_every_pair():
