@@ -356,6 +356,19 @@ def test_points_are_told_of_in_the_units_of_their_file(tmp_path):
     assert facts["ksum"]["epsilon"] == pytest.approx(hs.ksum(scaled).epsilon)
 
 
+@pytest.mark.filterwarnings("default::UserWarning")
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_a_page_says_what_was_warned_of(tmp_path, capsys, quiet):
+    X = np.random.default_rng(0).normal(0, [1, 1e4], (60, 2))
+    lines = ["mass,salary", *(f"{a},{b}" for a, b in X)]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    words = ["report", str(tmp_path / "t.csv"), "-o", str(tmp_path / "t.html")]
+    assert cli.main([*words, *quiet]) == 0
+    page = Page((tmp_path / "t.html").read_text(encoding="utf-8"))
+    assert "Feature 'salary' carries" in json.loads(page.texts["facts"])["lines"]["warned of"]
+    assert ("Feature 'salary' carries" in capsys.readouterr().err) == (not quiet)
+
+
 def test_a_graph_has_a_report(tmp_path):
     pytest.importorskip("pyarrow")
     source, page = tmp_path / "edges.csv", tmp_path / "report.html"

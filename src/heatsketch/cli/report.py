@@ -18,7 +18,7 @@ from heatsketch.cli.files import (
     warn_of_units,
 )
 from heatsketch.cli.points import id_columns
-from heatsketch.cli.reporting import logger, print_lines
+from heatsketch.cli.reporting import logger, print_lines, remembered
 from heatsketch.comparison.methods import ESTIMATORS, needs_labels
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
@@ -46,12 +46,13 @@ def run(args: argparse.Namespace) -> None:
     """Embed the points, collect the facts, write the page, print what `embed` prints."""
     options = method_options(args)
     check_output(args, args.output, SUFFIXES)
-    table = read_input(args)
-    estimator = ESTIMATORS[args.method](**options)
-    if not needs_labels(estimator):
-        warn_of_units(options, table)
-    start = time.monotonic()
-    Y = embedded(estimator, table, is_graph=args.graph is not None)
+    with remembered(quiet=args.quiet) as warned:
+        table = read_input(args)
+        estimator = ESTIMATORS[args.method](**options)
+        if not needs_labels(estimator):
+            warn_of_units(options, table)
+        start = time.monotonic()
+        Y = embedded(estimator, table, is_graph=args.graph is not None)
     lines = described(args, table, estimator, Y)
     ids, labels = _columns(args, table)
     has_points = args.graph is None and "precomputed" not in options.values()
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
         told=in_units_of_source(table),
         times=args.times,
         title=f"{Path(table.source).name}: {args.method}",
-        lines=lines,
+        lines=lines | ({"warned of": " ".join(warned)} if warned else {}),
         command=shlex.join(["heatsketch", *args.words]),
     )
     logger.info("writing %s", args.output)

@@ -54,6 +54,25 @@ def report_to_stderr(*, quiet: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def remembered(*, quiet: bool) -> Iterator[list[str]]:
+    """Keep what is warned of while the block runs, beside showing it; also if it is not shown."""
+    kept: list[str] = []
+    with warnings.catch_warnings():
+        warnings.filterwarnings("default", category=UserWarning)
+        shown = warnings.showwarning
+
+        def keep(message: Warning | str, *where: Any, **more: Any) -> None:
+            text = " ".join(str(message).split())
+            if text not in kept:
+                kept.append(text)
+            if not quiet:
+                shown(message, *where, **more)
+
+        warnings.showwarning = keep
+        yield kept
+
+
 def print_lines(lines: dict[str, str], stream: TextIO | None = None) -> None:
     """Print names and texts in two columns, to stdout by default."""
     for name, text in lines.items():
