@@ -145,6 +145,8 @@ def test_the_whole_graph_is_the_sketch_of_all_points(big, tmp_path, capsys):
     X, model = np.load(big), hs.HeatSketch(3, random_state=0)
     expected = model.fit_transform(X, ids=np.arange(900))
     np.testing.assert_allclose(np.load(tmp_path / "o.npy"), expected, rtol=1e-5, atol=1e-6)
+    assert main(["score", str(big), str(tmp_path / "o.npy")]) == 0
+    assert "time         8 (recorded in the file" in capsys.readouterr().out
     for more in (["--fit-points", "400"], ["--save-model", "m"], ["--dry-run"]):
         assert main(["embed", str(big), *given, "--force", *more]) == 2
         assert "--whole-graph has none" in capsys.readouterr().err
@@ -175,5 +177,17 @@ def test_points_mapped_by_a_sample_are_scored_at_its_time_with_a_warning(big, tm
     assert main(["score", str(big), str(out)]) == 0
     said, warned = capsys.readouterr()
     assert "time         3 (recorded in the file of the embedding)" in said
-    assert "fitted to 400 other points, or to so many of" in warned
+    assert "mapped by a model of 400 points (others, or a sample)" in warned
     assert "among the 900 points" in warned
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_warnings_of_a_stream_name_the_columns(big, tmp_path, capsys):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = dict(zip("xyz", np.load(big).T, strict=True)) | {"frame": np.arange(900.0)}
+    parquet.write_table(pa.table(columns), tmp_path / "big.parquet", row_group_size=200)
+    given = ["-o", str(tmp_path / "o.parquet"), "--fit-points", "400", *METHOD]
+    assert main(["embed", str(tmp_path / "big.parquet"), *given]) == 0
+    warned = capsys.readouterr().err
+    assert warned.count("column 'frame'") == 1
+    assert "Feature 'frame' carries" in warned

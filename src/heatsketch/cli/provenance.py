@@ -79,9 +79,9 @@ def warn_of_model(metadata: dict[str, Any], points: Any, file: str, source: str)
     model = _model(metadata)
     if "data" in model and model["data"] != io.data_hash(points):
         warnings.warn(
-            f"the model of {file} was fitted to {model.get('n', 0):,} other points, or to so many "
-            f"of {source}, and keeps the distances of walks among these; what follows compares "
-            f"with walks among the {points.shape[0]:,} points of {source}.",
+            f"{file} was mapped by a model of {model.get('n', 0):,} points (others, or a sample), "
+            "and keeps the distances of walks among these; what follows compares with walks among "
+            f"the {points.shape[0]:,} points of {source}.",
             stacklevel=2,
         )
 

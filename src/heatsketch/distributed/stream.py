@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from heatsketch._checks import check_number, logger
+from heatsketch._checks import check_number, features_named, logger
 from heatsketch._version import __version__
 from heatsketch.distributed.cluster import connect
 from heatsketch.distributed.mapping import Mapping, here, stored
@@ -196,7 +196,7 @@ def embed(
     suffix = check_output(target, how.missing, force=force, is_own=is_own)
     if model is not None:
         check_target(model, force=force)
-    with connect(cluster) as client:
+    with features_named(points.columns), connect(cluster) as client:
         told = told_of(points, estimator, how, fit_points=fit_points, block_rows=rows)
         stamp = told["content"]["stamp"]
         state = State.begin(target.path, suffix, told, resume=resume, force=force)
@@ -262,7 +262,9 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     _check_estimator(estimator)
     points = _opened(source, how)
     sample = Sample.draw(points.n, size(points, estimator, fit_points), seed_of(estimator))
-    return clone(estimator).fit(gather(points, how, sample, BLOCK_ROWS).table.values)
+    values = gather(points, how, sample, BLOCK_ROWS).table.values
+    with features_named(points.columns):
+        return clone(estimator).fit(values)
 
 
 def _reading(options: dict[str, Any]) -> Reading:

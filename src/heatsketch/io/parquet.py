@@ -11,6 +11,7 @@ from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp
 from heatsketch.io.files import blame, check_budget, need
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.reading import Reading
+from heatsketch.io.refine import warn_of_counts
 from heatsketch.io.table import Names, Table, choose_label, refuse_key
 
 KEEPS_METADATA = True
@@ -44,6 +45,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
     head = pa.Table.from_batches([] if first is None else [first], schema)
     index = tuple(name for name in _pandas_index(schema) if name in schema.names)
     values, chosen, _ = features(head, how, path, "row {}".format, ids=index)
+    warn_of_counts(Table(values, chosen, {}, None, str(path)), how)
     told = replace(how, features=chosen, exclude=())
 
     def pieces(start: int) -> Iterator[Table]:
