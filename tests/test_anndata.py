@@ -292,3 +292,9 @@ def test_tools_of_scanpy_run_on_our_neighbours(blood):
     sc.tl.diffmap(adata)
     hs.anndata.heat_embedding(adata)
     sc.pl.embedding(adata, "heat", color="bulk_labels", show=False)
+
+
+def test_an_estimator_says_where_annotated_data_go():
+    adata = ad.AnnData(np.random.default_rng(0).normal(size=(30, 4)))
+    with pytest.raises(TypeError, match=r"heatsketch\.anndata, .*obsm\['X_pca'\]"):
+        hs.HeatEmbedding().fit(adata)

@@ -281,6 +281,11 @@ def real_array(X: Any, name: str) -> Array:
 
 def _as_float_array(X: Any, name: str) -> Array:
     refuse_masked(X, name)
+    if hasattr(X, "obsm"):
+        raise TypeError(
+            f"{name} is an AnnData; pass it to a function of heatsketch.anndata, such as "
+            f"heat_embedding({name}), or its points, such as {name}.obsm['X_pca']."
+        )
     array = read_array(X, name)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")

@@ -104,3 +104,14 @@ def test_score_of_many_points_finds_a_collision_and_says_where_it_looked(torn_ci
     assert "10,500 nearest in the embedding" in facts["looked_at"]
     assert exit_code("score", *torn_circle, "--time", 4, "--pairs", 5000) == 0
     assert f"{facts['looked_at']} (seed 0)" in capsys.readouterr().out
+
+
+def test_worst_pairs_are_told_of_by_their_ids(clouds, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    assert exit_code("embed", clouds, "-o", out) == 0
+    facts = score(capsys, clouds, out)
+    assert exit_code("score", clouds, out) == 0
+    said = capsys.readouterr().out
+    for end in ("expansion", "contraction"):
+        i, j = facts["worst_pairs"][end][0]
+        assert f"{end:<12} {facts[end]:.4g} (points p{i} and p{j})" in said

@@ -196,3 +196,16 @@ def test_commands_are_suggested(capsys):
     assert run("embedd", "digits") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "did you mean 'embed'?" in line
+
+
+@pytest.mark.parametrize("stream", [[], ["--fit-points", "120", "--method", "heat-sketch"]])
+def test_genes_beside_principal_components_are_warned_of(tmp_path, capsys, stream):
+    h5py = pytest.importorskip("h5py")
+    X = np.random.default_rng(0).normal(size=(180, 60))
+    with h5py.File(tmp_path / "cells.h5ad", "w") as file:
+        file["X"], file["obsm/X_pca"] = X, X[:, :5]
+    source = str(tmp_path / "cells.h5ad")
+    for key, warned in ([], True), (["--key", "X"], False), (["--key", "X_pca"], False):
+        out = ["-o", str(tmp_path / "out.npy"), "--force"]
+        assert cli.main(["embed", source, *out, *key, *stream]) == 0
+        assert ("pass --key X_pca" in capsys.readouterr().err) == warned

@@ -11,6 +11,7 @@ from typing import Any
 from heatsketch import io, plot
 from heatsketch._checks import feature_names, warn_of_scales
 from heatsketch.cli.reporting import logger
+from heatsketch.io import h5ad
 from heatsketch.io.files import check_target, need
 from heatsketch.io.formats import check_in_place, suffix_of
 from heatsketch.io.reading import MISSING
@@ -22,6 +23,7 @@ _OPTIONS = (
     *("sep", "decimal", "header", "graph"),
 )
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+_COMPONENTS, _MOST_GENES = "X_pca", 50  # as scanpy: of so many genes X itself is taken
 WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "h5py"}
 
 
@@ -86,7 +88,22 @@ def read_input(args: argparse.Namespace, recorded: Any = None) -> io.Table:
         return _read_graph(args, options)
     table = io.read_table(args.input, **{"missing": "error"} | options)
     _warn_of_edges(table)
+    if "key" not in options:
+        warn_of_genes(args.input, len(table.columns))
     return table
+
+
+def warn_of_genes(source: str, n_columns: int) -> None:
+    """Warn of an AnnData file whose many genes are taken, though it has principal components."""
+    if n_columns <= _MOST_GENES or suffix_of(source) != ".h5ad":
+        return
+    if h5ad.has_entry(Path(source), _COMPONENTS):
+        warnings.warn(
+            f"the {n_columns:,} columns of X in {source} are taken as they are, but obsm has "
+            f"{_COMPONENTS}, from which scanpy searches neighbours; pass --key {_COMPONENTS}, or "
+            "--key X to keep X.",
+            stacklevel=2,
+        )
 
 
 def _warn_of_edges(table: io.Table) -> None:

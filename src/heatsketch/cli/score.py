@@ -18,6 +18,7 @@ from heatsketch.cli.files import (
     read_input,
     warn_of_units,
 )
+from heatsketch.cli.points import names_of
 from heatsketch.cli.provenance import (
     as_written,
     distance_options,
@@ -97,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
         "looked_at": result.looked_at,
         "random_state": args.random_state,
     }
-    print_json(facts) if args.json else _print_score(facts, len(F))
+    print_json(facts) if args.json else _print_score(facts, names_of(args, table))
 
 
 def _coordinates(args: argparse.Namespace, table: io.Table, embedding: io.Table) -> io.Table:
@@ -129,20 +130,21 @@ def _diffusion(options: dict[str, Any], table: io.Table) -> hs.Diffusion:
     return diffusion
 
 
-def _print_score(facts: dict[str, Any], n: int) -> None:
-    looked_at = f"{facts['pairs']:,} pairs among all {n:,} points"
+def _print_score(facts: dict[str, Any], names: list[str]) -> None:
+    looked_at = f"{facts['pairs']:,} pairs among all {len(names):,} points"
     if not facts["all_pairs"]:
         looked_at = f"{facts['looked_at']} (seed {facts['random_state']})"
     quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in facts["quantiles"].items())
-    stretched, shrunk = (facts["worst_pairs"][end][0] for end in ("expansion", "contraction"))
+    worst = (facts["worst_pairs"][end][0] for end in ("expansion", "contraction"))
+    stretched, shrunk = (f"{names[i]} and {names[j]}" for i, j in worst)
     print_lines(
         {
             "time": f"{facts['time']:g} ({facts['time_from']})",
             "pairs": looked_at,
             "distances": facts["distances"],
             "log L": f"{facts['log_L']:.4g}",
-            "expansion": f"{facts['expansion']:.4g} (points {stretched[0]} and {stretched[1]})",
-            "contraction": f"{facts['contraction']:.4g} (points {shrunk[0]} and {shrunk[1]})",
+            "expansion": f"{facts['expansion']:.4g} (points {stretched})",
+            "contraction": f"{facts['contraction']:.4g} (points {shrunk})",
             "quantiles": f"{quantiles} (of the ratio of distances, over its median)",
         }
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from heatsketch import distributed, memory
 from heatsketch.cli.arguments import integer_from
-from heatsketch.cli.files import reading
+from heatsketch.cli.files import reading, warn_of_genes
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.distributed.stream import LEAST_POINTS, size
 from heatsketch.io.blocks import Blocks
@@ -116,6 +116,8 @@ def refuse_whole_only(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, options: dict[str, Any]) -> dict[str, str]:
     """Embed by blocks; return the lines of the summary."""
     refuse_whole_only(args)
+    if suffix_of(args.input) == ".h5ad" and args.key is None:
+        warn_of_genes(args.input, len(opened(args).columns))
     if args.whole_graph:
         return _run_whole(args, options)
     with memory.memory_budget(args.memory_budget):
