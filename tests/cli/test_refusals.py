@@ -131,10 +131,20 @@ def test_unexpected_errors_are_named_with_their_type(clouds, tmp_path, monkeypat
     assert "KeyError: 'left' (--debug" in capsys.readouterr().err
 
 
-def test_interrupting_leaves_nothing_half_written(clouds, tmp_path, monkeypatch, capsys):
-    def stop(*_):
-        raise KeyboardInterrupt
+def interrupt(*_):
+    raise KeyboardInterrupt
 
+
+def interrupt_a_compiled_loop(*_):
+    """What an interrupt becomes that comes while one is called."""
+    try:
+        interrupt()
+    except KeyboardInterrupt as cause:
+        raise SystemError("CPUDispatcher returned a result with an exception set") from cause
+
+
+@pytest.mark.parametrize("stop", [interrupt, interrupt_a_compiled_loop])
+def test_interrupting_leaves_nothing_half_written(stop, clouds, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", stop)
     assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 130
     assert capsys.readouterr().err.startswith("heatsketch: interrupted")

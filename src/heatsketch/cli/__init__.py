@@ -152,6 +152,8 @@ def _run(args: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # what compiled loops make of it
+            raise error.__cause__ from None
         if args.debug:
             traceback.print_exc()
         say(f"error: {describe(error)}")
