@@ -140,7 +140,10 @@ def interrupt_a_compiled_loop(*_):
     try:
         interrupt()
     except KeyboardInterrupt as cause:
-        raise SystemError("CPUDispatcher returned a result with an exception set") from cause
+        try:
+            raise SystemError("a result with an exception set") from cause
+        except SystemError as inner:
+            raise SystemError("CPUDispatcher returned a result with an exception set") from inner
 
 
 @pytest.mark.parametrize("stop", [interrupt, interrupt_a_compiled_loop])

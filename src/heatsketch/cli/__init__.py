@@ -152,13 +152,20 @@ def _run(args: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # what compiled loops make of it
-            raise error.__cause__ from None
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from None
         if args.debug:
             traceback.print_exc()
         say(f"error: {describe(error)}")
         return 1
     return 0
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Say if an error began as an interrupt: compiled loops make errors of the system of it."""
+    while isinstance(error, SystemError):
+        error = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt)
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
