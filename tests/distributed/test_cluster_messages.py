@@ -1,6 +1,10 @@
 """What is said where there is no Dask, no scheduler, no worker, or no task any more."""
 
+import contextlib
 import sys
+import threading
+import time
+import warnings
 
 import pytest
 
@@ -136,3 +140,72 @@ def test_tasks_of_which_one_ended_its_workers(monkeypatch):
     with pytest.raises(ChildProcessError, match=said):
         list(cluster.results(futures, "block {}".format))
     assert all(future.released for future in futures)
+
+
+@contextlib.contextmanager
+def one_worker():
+    """Yield a client of one worker, in this process, and the worker."""
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, **QUIET) as own,
+        distributed.Client(own, set_as_default=False) as client,
+    ):
+        yield client, own.workers[0]
+
+
+def test_a_worker_that_stays_paused_is_told(monkeypatch):
+    monkeypatch.setattr(cluster, "_PAUSED", 0.3)
+
+    def wait(client, worker, told):
+        """Wait for a task that nobody begins, until that is told."""
+        with cluster.connect(client):
+            while worker.status.name != "paused":
+                time.sleep(0.01)
+            waiting, end = client.submit(abs, -1), time.monotonic() + 20
+            while not told.list and time.monotonic() < end:
+                time.sleep(0.01)
+            return waiting.done()
+
+    said = r"1 of 1 workers .* are paused by Dask, .* full of"
+    with one_worker() as (client, worker):
+        worker.memory_manager.memory_pause_fraction = 1e-9  # which the library itself takes
+        with pytest.warns(UserWarning, match=said) as told:
+            assert not wait(client, worker, told)
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_worker_that_pauses_or_leaves_for_a_while_is_not_told_of(left, monkeypatch):
+    """It pauses again and again, but for a look; and so do all workers leave."""
+    monkeypatch.setattr(cluster, "_PAUSED", 0.06)
+    ended = threading.Event()
+
+    class Client:
+        looks = 0
+
+        def scheduler_info(self, n_workers):
+            self.looks += 1
+            if self.looks > 3 * cluster._LOOKS:
+                ended.set()
+            status = "running" if self.looks % cluster._LOOKS == 0 else "paused"
+            gone = left and status == "paused"
+            return {"workers": {} if gone else {"tcp://10.0.0.7:4000": {"status": status}}}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cluster._watch(Client(), ended)
+    assert ended.is_set()
+
+
+def test_a_scheduler_that_goes_ends_the_looks(monkeypatch):
+    monkeypatch.setattr(cluster, "_PAUSED", 0.01)
+
+    class Client:
+        def scheduler_info(self, n_workers):
+            raise OSError("no more")
+
+    cluster._watch(Client(), threading.Event())
+
+
+def test_a_cluster_that_has_lost_all_workers_is_told(empty, monkeypatch):
+    monkeypatch.setattr(cluster, "_PAUSED", 0.06)
+    with empty.as_current(), pytest.warns(UserWarning, match="no workers are left of the cluster"):
+        cluster._watch(empty, threading.Event())

@@ -18,6 +18,7 @@ LOCAL = "local:"
 _WAIT = 30  # seconds for the first worker at an address
 _LEAST_MEMORY = 1e9  # of a worker
 _PAUSED, _LOOKS = 60.0, 6  # seconds, and looks, at which a worker is paused before that is told
+_NONE = ""  # stands for all workers, where there are none
 
 # Dask's workers return freed memory at once, and each block then waits for new pages: twice the
 # CPU seconds. These bytes are kept for the next block (variables of the C library).
@@ -51,15 +52,15 @@ def connect(cluster: Any) -> Iterator[Any]:
     Warns
     -----
     UserWarning
-        Dask has paused workers for lack of memory, and they have stayed so: a run may wait for them
-        for ever.
+        Dask has paused workers for lack of memory, or none are left, and that has stayed so: a run
+        may wait for them for ever.
     """
     if cluster is None:
         yield None
         return
     with _client(cluster) as client, client.as_current(), losses_named(lambda: "a task"):
         _wait_for_workers(client)
-        with _pauses_told(client):
+        with _waits_told(client):
             yield client
 
 
@@ -133,35 +134,43 @@ def _wait_for_workers(client: Any) -> None:
 
 
 @contextmanager
-def _pauses_told(client: Any) -> Iterator[None]:
-    """Warn, once within the block, of workers that are paused for some time without a break."""
+def _waits_told(client: Any) -> Iterator[None]:
+    """Warn, once within the block, of what keeps a run waiting for some time without a break."""
     ended = threading.Event()
-    threading.Thread(target=_watch_pauses, args=(client, ended), daemon=True).start()
+    threading.Thread(target=_watch, args=(client, ended), daemon=True).start()
     try:
         yield
     finally:
         ended.set()
 
 
-def _watch_pauses(client: Any, ended: threading.Event) -> None:
-    looks: dict[str, int] = {}  # in a row, at which a worker was paused
+def _watch(client: Any, ended: threading.Event) -> None:
+    looks: dict[str, int] = {}  # in a row, at which it was the same
     while not ended.wait(_PAUSED / _LOOKS):
         try:
-            workers = client.scheduler_info()["workers"]
+            workers = client.scheduler_info(n_workers=-1)["workers"]
         except Exception:  # what becomes of the cluster is told by the tasks
             return
         paused = [name for name, facts in workers.items() if facts["status"] == "paused"]
-        looks = {name: looks.get(name, 0) + 1 for name in paused}
+        looks = {name: looks.get(name, 0) + 1 for name in (paused if workers else [_NONE])}
         stuck = [name for name, count in looks.items() if count >= _LOOKS]
         if stuck and not ended.is_set():
-            warnings.warn(
-                f"{len(stuck)} of {len(workers)} workers ({listed(stuck, 3)}) are paused by Dask, "
-                f"which begins no task on them: for {_PAUSED:.0f} s their memory has been nearly "
-                "full of what cannot go to disk. If that does not pass, the run will not end: stop "
-                "it, and use workers with more memory (fewer on a machine), or smaller tiles.",
-                stacklevel=1,
-            )
+            warnings.warn(_why(stuck, len(workers)), stacklevel=1)
             return
+
+
+def _why(stuck: list[str], count: int) -> str:
+    if stuck == [_NONE]:
+        return (
+            f"for {_PAUSED:.0f} s no workers are left of the cluster, and the run waits for some: "
+            "start them (dask worker), or stop the run."
+        )
+    return (
+        f"{len(stuck)} of {count} workers ({listed(stuck, 3)}) are paused by Dask, which begins no "
+        f"task on them: for {_PAUSED:.0f} s their memory has been nearly full of what cannot go to "
+        "disk. If that does not pass, the run will not end: stop it, and use workers with more "
+        "memory (fewer on a machine), or smaller tiles."
+    )
 
 
 def results(futures: list[Any], name: Callable[[int], str]) -> Iterator[Any]:
