@@ -146,7 +146,7 @@ def _opened(path: Path, mode: str = "r", source: Path | None = None) -> Iterator
     with blame(source or path, *DAMAGE, *_ODD), h5py.File(path, mode) as file:
         check_structure(file, source or path)
         if any(name in file and isinstance(file[name], h5py.Dataset) for name in ("obs", "obsm")):
-            raise ValueError(obs.OLD_FORMAT)
+            raise obs.old_format(source or path)
         yield file
 
 

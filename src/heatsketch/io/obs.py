@@ -8,10 +8,6 @@ from heatsketch._typing import Array
 from heatsketch.io.table import Names, objects
 
 ALL = slice(None)
-OLD_FORMAT = (
-    "it is not in the AnnData format that anndata writes since 0.7; bring it there by "
-    "anndata.read_h5ad(OLD).write_h5ad(NEW)."
-)
 _LONG = ("codes", "values", "mask")  # arrays of a column that have an item for each row
 Read = Callable[[Any, str, slice], Array]  # some rows of an array, which errors call by this name
 
@@ -32,8 +28,16 @@ def index(obs: Any, path: Path, read: Read, rows: slice = ALL) -> Array:
     name = obs.attrs.get("_index")
     found = None if name is None else _column(obs[name], f"the index of {path}", read, rows)
     if found is None:
-        raise ValueError(f"{path} cannot be read: {OLD_FORMAT}")
+        raise old_format(path)
     return found
+
+
+def old_format(path: Path) -> ValueError:
+    """Return the error of a file that other readers of AnnData no longer take, either."""
+    return ValueError(
+        f"{path} cannot be read: it is not in the AnnData format that anndata writes since 0.7; "
+        "bring it there by anndata.read_h5ad(OLD).write_h5ad(NEW)."
+    )
 
 
 def check_length(obs: Any, n: int, path: Path) -> None:
