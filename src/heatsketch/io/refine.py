@@ -85,13 +85,21 @@ def warn_of_counts(table: Table, how: Reading) -> None:
 
 def _numbering(name: str, column: Array) -> str:
     """Say how a column numbers the rows; "" if it does not."""
-    steps = np.diff(column)
-    whole = bool((column == np.floor(column)).all())
-    if steps[0] != 0 and np.allclose(steps, steps[0], rtol=_SAME_STEP, atol=0):
-        return "counts the rows" if whole else "grows by the same step from row to row"
-    if whole and _ID_AT_THE_END.search(name) and len(np.unique(column)) == len(column):
+    if _is_even(column[:_FEWEST_COUNTED]) and _is_even(column):  # few columns get past the first
+        return "counts the rows" if _is_whole(column) else "grows by the same step from row to row"
+    named = _ID_AT_THE_END.search(name)
+    if named and _is_whole(column) and len(np.unique(column)) == len(column):
         return "has the name of an id and another integer in every row"
     return ""
+
+
+def _is_even(column: Array) -> bool:
+    steps = np.diff(column)
+    return bool(steps[0] != 0 and np.allclose(steps, steps[0], rtol=_SAME_STEP, atol=0))
+
+
+def _is_whole(column: Array) -> bool:
+    return bool((column == np.floor(column)).all())
 
 
 def check_others(table: Table, how: Reading) -> None:
