@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse.csgraph
+from _harness import mnist as mnist_digits
 from _harness import overlapping
 from scipy import sparse
 
@@ -78,7 +79,7 @@ def mnist(n, folder=None):
     """Return the first n test digits of MNIST from a folder of IDX files, 784 pixels, float32."""
     if folder is None:
         raise ImportError("MNIST", name="no --mnist FOLDER")
-    X, label = hs.datasets.mnist(folder)
+    X, label = mnist_digits(folder)
     return Data(X[:n].astype(np.float32), label[:n])
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import gzip
 import importlib.metadata
 import multiprocessing
 import os
@@ -18,6 +19,7 @@ import numpy as np
 import psutil
 
 import heatsketch as hs
+from heatsketch.operators import Operator
 
 # Some systems pin OpenBLAS to an older processor, which halves the rate of its products in the
 # processes started from here.
@@ -50,10 +52,20 @@ def roll(n):
     return hs.datasets.swiss_roll(n, rng=0)[0].astype(np.float32), None
 
 
-def images(n, folder=None):
-    """Return the first n of the 10,000 MNIST test digits, 784 pixels, float32."""
-    X, label = hs.datasets.mnist(folder)
-    return X[:n].astype(np.float32), label[:n]
+def mnist(folder):
+    """Return the 10,000 MNIST test digits, 784 pixels, from the IDX files (.gz) of a folder."""
+    images, labels = (
+        gzip.decompress((Path(folder) / f"t10k-{name}-ubyte.gz").read_bytes())
+        for name in ("images-idx3", "labels-idx1")
+    )
+    X = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 784)
+    return X.astype(np.float32), np.frombuffer(labels, np.uint8, offset=8).astype(int)
+
+
+def images(n, folder):
+    """Return the first n of the MNIST test digits."""
+    X, label = mnist(folder)
+    return X[:n], label[:n]
 
 
 DATA = {"overlapping": overlapping, "roll": roll, "images": images}
@@ -143,7 +155,7 @@ def _end(process):
             child.kill()
 
 
-class Counting:
+class Counting(Operator):
     """An operator that counts products by blocks, perhaps with an interval of its own."""
 
     def __init__(self, A, spectrum=None):
@@ -154,7 +166,7 @@ class Counting:
     def asarray(self, X):
         return self.A.asarray(X)
 
-    def __matmul__(self, X):
+    def _matmul(self, X):
         self.products += X.ndim == 2
         return self.A @ X
 

@@ -36,8 +36,8 @@ def squared_distances(diffusion, times, pairs):
     deflated = diffusion.deflated()
     blocks = apply([Power(int(t) - 1) for t in times], deflated, deflated.project(own.T))
     for block in blocks:
-        rows = deflated.project(block.values).T / weight[:, None]
-        yield ((rows[i] - rows[j]) ** 2).sum(axis=1) * np.exp(2 * block.log_scale)
+        rows = deflated.project(block).T / weight[:, None]
+        yield ((rows[i] - rows[j]) ** 2).sum(axis=1)
 
 
 def _units(n, points):

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import scipy
 import sklearn
+from _harness import mnist as mnist_digits
 from sklearn.neighbors import NearestNeighbors
 
 import heatsketch as hs
@@ -47,7 +48,7 @@ def data_sets(mnist):
     X, labels = hs.datasets.gaussian_clouds(2000, n_labels=10, dim=50, separation=3.0, rng=0)
     yield "clusters", X, lambda F: label_agreement(F, labels)
     if mnist:
-        X, labels = hs.datasets.mnist(mnist)
+        X, labels = mnist_digits(mnist)
         yield "mnist", X, lambda F: label_agreement(F, labels)
 
 

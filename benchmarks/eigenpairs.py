@@ -23,11 +23,9 @@ from unittest import mock
 
 import _harness as harness
 import numpy as np
-from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
 import heatsketch as hs
-from heatsketch.operators.properties import scaled_graph
 from heatsketch.spectral import eigenpairs
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
@@ -51,8 +49,7 @@ def without_levels(A, k, tol):
 
 def arpack(A, k, tol):
     """Return the eigenpairs of the stored matrix less the trivial one, by ARPACK."""
-    matrix, s = scaled_graph(A)
-    matrix = sparse.diags(s) @ matrix @ sparse.diags(s)
+    matrix = A.sparse_matrix()
     values, vectors = eigsh(matrix, k + 1, which="LA", tol=tol, v0=np.ones(A.n))
     order = np.argsort(-values)[1:]
     values, vectors = values[order], vectors[:, order]

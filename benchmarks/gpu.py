@@ -1,4 +1,4 @@
-"""Products and neighbours on a device of torch: how near to what the device can do?
+"""Products on a device of torch: how near to what the device can do?
 
 Run: python benchmarks/gpu.py [--points 1000000] [--device cuda] [--sides 2048 4096 8192] [--small]
 
@@ -9,10 +9,9 @@ n standard normal points in d dimensions, epsilon = d, a block of k columns, flo
   of a product of two square matrices of float32 (no TensorFloat-32) on the same device: a floor for
   ways that use such products. docs/howto/gpu.md has a floor for ways that use shorter numbers.
 - "graph": a product by a CSR matrix with 32 entries a row in random places, in the worst order.
-- "neighbours": 15 neighbours of all points among all, exactly.
 
-Every time is the best of --repeats after one to warm up; of neighbours there is one. The error is
-the largest over the largest entry of the product, of 100 rows in float64.
+Every time is the best of --repeats after one to warm up. The error is the largest over the largest
+entry of the product, of 100 rows in float64.
 """
 
 import time
@@ -26,12 +25,10 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch.neighbors import NeighborIndex
-from heatsketch.operators import torch_kernel
+from heatsketch.operators import torch as on_torch
 
 CHECKED = 100  # rows compared with float64
 ENTRIES = 32  # of a row of the graph
-NEIGHBORS = 15
 
 
 def waited(work, device):
@@ -52,7 +49,7 @@ def best(work, device, repeats):
 def rate(device, side):
     """Return operations a second of a product of matrices in float32."""
     M = torch.randn(side, side, device=device)
-    with torch_kernel.full_precision(device):
+    with on_torch.full_precision(device):
         return 2 * side**3 / best(lambda: M @ M, device, 3)
 
 
@@ -83,7 +80,7 @@ def kernels(n, d, k, device, arguments):
     common = {"n": n, "d": d, "k": k, "matrix products": floor}
     rows = []
     for side in arguments.sides:
-        torch_kernel.TILE_SIDE = torch_kernel.DEVICE_TILE_SIDE = side
+        on_torch.TILE_SIDE = on_torch.DEVICE_TILE_SIDE = side
         seconds = best(lambda: K @ block, device, arguments.repeats)
         error = error_of(K @ block, x, V, d)
         rows.append({"what": f"kernel, tiles {side}", **common, "seconds": seconds, "error": error})
@@ -111,19 +108,6 @@ def graph(n, k, device, arguments):
     return {"what": "graph", "n": n, "k": k, "seconds": seconds, "error": error}
 
 
-def neighbors(n, d, device):
-    """Return the row of the search."""
-    x = np.random.default_rng(2).standard_normal((n, d)).astype(np.float32)
-    index = NeighborIndex(x, device=device)
-    seconds = waited(lambda: index.query(x[:CHECKED], NEIGHBORS), device)
-    say(f"neighbours of {CHECKED} points: {seconds:.3f} s")
-    seconds = waited(lambda: index.of_points(NEIGHBORS + 1), device)
-    exact = np.sort(cdist(x[:CHECKED], x), axis=1)[:, :NEIGHBORS]
-    found = index.query(x[:CHECKED], NEIGHBORS).distances
-    error = float(np.abs(found - exact).max() / exact.max())
-    return {"what": "neighbours", "n": n, "d": d, "seconds": seconds, "error": error}
-
-
 def main():
     options = parser(__doc__, repeats=3)
     options.add_argument("--points", type=int, default=1_000_000)
@@ -135,10 +119,9 @@ def main():
     device = torch.device(arguments.device)
     n = 2_000 if arguments.small else arguments.points
     d, k = arguments.features, arguments.columns
-    only = arguments.only or ["kernel", "graph", "neighbours"]
+    only = arguments.only or ["kernel", "graph"]
     rows = kernels(n, d, k, device, arguments) if "kernel" in only else []
     rows += [graph(n, k, device, arguments)] if "graph" in only else []
-    rows += [neighbors(n, d, device)] if "neighbours" in only else []
     if device.type == "cuda":
         say(torch.cuda.get_device_name(device))
     print(save("gpu", rows, arguments, packages=("heatsketch", "numpy", "torch", "pykeops")))

@@ -15,6 +15,7 @@ import numpy as np
 import heatsketch as hs
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.markov.normalization import bistochastic_scaling, markov_scaling
+from heatsketch.operators import Operator
 
 SIZES = {"overlapping": 100_000, "roll": 50_000}
 SMALL, TOLERANCE = 3_000, 1e-8
@@ -24,16 +25,14 @@ SCALINGS = {
 }
 
 
-class Counted:
+class Counted(Operator):
     """An operator that counts its products."""
 
     def __init__(self, A):
         self.A, self.products = A, 0
+        self.n, self.dtype, self.spectrum = A.n, A.dtype, A.spectrum
 
-    def __getattr__(self, name):
-        return getattr(self.A, name)
-
-    def __matmul__(self, X):
+    def _matmul(self, X):
         self.products += 1
         return self.A @ X
 

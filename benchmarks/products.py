@@ -15,8 +15,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 import heatsketch as hs
-from heatsketch.spectral.apply import Block, _by_chebyshev
-from heatsketch.spectral.chebyshev import spectrum_ends
+from heatsketch.operators.operator import spectrum_ends
+from heatsketch.spectral.apply import _by_chebyshev
 
 POWERS = (16, 64, 256, 1024)
 BANK = tuple(2**i for i in range(1, 11))
@@ -44,9 +44,9 @@ def pairs(X):
 
 
 def distances(block, pairs):
-    """Return the distances between rows, on the scale of the block."""
+    """Return the distances between rows."""
     i, j = pairs
-    return np.linalg.norm(block.values[i] - block.values[j], axis=1) * np.exp(block.log_scale)
+    return np.linalg.norm(block[i] - block[j], axis=1)
 
 
 def errors(block, exact, near, far):
@@ -64,7 +64,7 @@ def plain_products(A, X):
     for p in range(1, max(wanted) + 1):
         current = A @ current
         if p in wanted:
-            exact[p] = Block(current, 0.0)
+            exact[p] = current
     return exact
 
 

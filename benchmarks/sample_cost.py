@@ -18,6 +18,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from _harness import mnist as mnist_digits
 
 import heatsketch as hs
 from heatsketch.distributed import sample
@@ -47,7 +48,7 @@ def points(name, n, seed, folder):
         return hs.datasets.circle(n + OTHERS, rng=seed)[0]
     if name == "roll":
         return hs.datasets.swiss_roll(n + OTHERS, rng=seed)[0]
-    X = hs.datasets.mnist(folder)[0]
+    X = mnist_digits(folder)[0]
     Y = hs.classical.PCA(50).fit_transform(X)
     return Y[np.random.default_rng(seed).permutation(len(Y))[: n + OTHERS]]
 

@@ -21,7 +21,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.spatial import cKDTree
 
 import heatsketch as hs
-from heatsketch.operators.order import in_near_order, inverse_permutation, take_rows
+from heatsketch.operators import Numbered
+from heatsketch.operators.order import inverse_permutation, take_rows
 
 POINTS, SMALL, K, PRODUCTS = 400_000, 5_000, 30, 5
 WIDTHS, TYPES, ORDERS = (8, 32, 64, 128), ("float32", "float64"), ("given", "local")
@@ -57,7 +58,7 @@ def read_rate(n_bytes):
 def measure(n, dtype, order, turn):
     """Return {(library, columns): seconds} on one matrix, and what it stores."""
     matrix = graph(n, dtype, order)
-    numbering = in_near_order(hs.Sparse(matrix))
+    numbering = Numbered(*hs.Sparse(matrix).near_order())
     vertex = np.arange(n) if numbering.vertex is None else numbering.vertex
     inputs = inverse_permutation(vertex)
     products = {

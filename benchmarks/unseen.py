@@ -31,7 +31,7 @@ ITERATIONS = 600
 
 def images(folder):
     """Return MNIST's test images as 14 × 14 pixels, (10000, 196)."""
-    X, _ = hs.datasets.mnist(folder)
+    X, _ = harness.mnist(folder)
     pixels = np.asarray(X, float).reshape(-1, 14, 2, 14, 2)
     return pixels.mean(axis=(2, 4)).reshape(-1, 196)
 

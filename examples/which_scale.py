@@ -17,7 +17,7 @@ import heatsketch as hs
 
 u, v = np.random.default_rng(0).uniform(0, 2 * np.pi, size=(2, 3000))
 X = np.column_stack([np.cos(u), np.sin(u), np.cos(v), np.sin(v)])
-model = hs.HeatEmbedding(4, share=0.9, random_state=0).fit(X)
+model = hs.HeatEmbedding(4, random_state=0).fit(X)
 again = hs.HeatEmbedding(4, model.time_, random_state=0).fit(X)
 trace = hs.heat_trace(model.diffusion_, [16, 32, 64, 128], rng=0)
 

@@ -83,7 +83,7 @@ def test_the_representation_is_the_one_that_scanpy_takes(form):
     assert_array_equal(read_by(many, layer="logs"), sketch(many.layers["logs"]))
     many.obsm["frame"] = pd.DataFrame(pca, index=many.obs_names)
     assert_array_equal(read_by(many, use_rep="frame"), sketch(pca))
-    with pytest.warns(UserWarning, match="no X_pca.* all 60 genes.*sc.pp.pca"):
+    with pytest.warns(UserWarning, match="no X_pca.* all 60 genes.*scanpy.pp.pca"):
         assert_array_equal(read_by(cells(pca=False, form=form)), sketch(many.X))
 
 
@@ -161,9 +161,6 @@ def test_a_backed_object(form, tmp_path):
     copied = hs.anndata.heat_sketch(backed, 4, use_rep="X", copy=True)
     assert not copied.isbacked
     assert_array_equal(copied.obsm["X_heat_sketch"], read_by(adata, use_rep="X"))
-    small = hs.memory.memory_budget(1e3)
-    with small, pytest.raises(MemoryError, match=r"numbers of the file.*pass use_rep"):
-        hs.anndata.heat_sketch(backed, 4, use_rep="X")
     backed.file.close()
 
 

@@ -1,11 +1,7 @@
-"""Who may import whom, read from the names of the folders; what only `operators` may ask.
-
-Run as a script it prints the counts: `python tests/test_architecture.py [folder of the package]`.
-"""
+"""Who may import whom, read from the names of the folders; what only `operators` may ask."""
 
 import ast
 import graphlib
-import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +19,7 @@ LAYERS = (
     ("neighbors", "graphs", "scales"),
     ("mixture", "isometry", "markov"),
     ("metrics", "uncertainty"),
-    ("memory", "estimators", "classical"),
+    ("estimators", "classical"),
     (
         "_environment",
         "datasets",
@@ -34,14 +30,20 @@ LAYERS = (
         "__init__",
         "anndata",
         "reports",
-        "experiments",
         "cli",
         "__main__",
     ),
 )
 PLACE_OF = {room: place for place, room in enumerate(r for layer in LAYERS for r in layer)}
 FOUNDATION = set(LAYERS[0])
-WITH_SKLEARN = {"_reading", "neighbors", "mixture", *(r for layer in LAYERS[6:] for r in layer)}
+WITH_SKLEARN = {
+    "metrics",
+    "_reading",
+    "neighbors",
+    "operators",
+    "mixture",
+    *(r for layer in LAYERS[6:] for r in layer),
+}
 OPTIONAL = {
     *("matplotlib", "pyarrow", "h5py", "anndata", "pandas", "polars", "openpyxl", "zarr"),
     *("openTSNE", "torch", "dask", "networkx", "igraph", "torch_geometric"),
@@ -50,8 +52,7 @@ OPERATORS = {
     *("Dense", "Sparse", "Kernel", "LowRank", "LinearMap", "Scaled", "Affine", "Deflated"),
     *("TorchDense", "TorchKernel", "TorchSparse"),
 }
-FILTERS = {"Power", "Heat"}
-MOST_LINES = 400
+FILTERS = {"Accumulated", "Heat", "Power"}
 
 
 class House:
@@ -59,10 +60,10 @@ class House:
 
     def __init__(self, root):
         self.root = root
-        self.trees, self.lines = {}, {}
+        self.trees = {}
         for path in sorted(root.rglob("*.py")):
             text, name = path.read_text(encoding="utf-8"), self._name(path)
-            self.trees[name], self.lines[name] = ast.parse(text), text.count("\n")
+            self.trees[name] = ast.parse(text)
         self.packages = {self._name(path) for path in root.rglob("__init__.py")}
 
     def _name(self, path):
@@ -111,18 +112,6 @@ class House:
             for node in ast.walk(tree)
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
             for name in sorted(names_in(node.args[1]) & classes)
-        ]
-
-    def identity_decisions(self):
-        """List the comparisons `x is self.y`, which treat an equal copy of x differently."""
-        return [
-            f"{module}, line {node.lineno}"
-            for module, tree in self.trees.items()
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Compare)
-            and any(isinstance(o, (ast.Is, ast.IsNot)) for o in node.ops)
-            for other in node.comparators
-            if isinstance(other, ast.Attribute) and getattr(other.value, "id", "") == "self"
         ]
 
 
@@ -200,14 +189,6 @@ def test_nobody_asks_which_filter_it_is():
     assert HOUSE.class_questions(FILTERS, "") == []
 
 
-def test_equal_objects_are_treated_alike():
-    assert HOUSE.identity_decisions() == []
-
-
-def test_files_are_short():
-    assert {m: n for m, n in HOUSE.lines.items() if n > MOST_LINES} == {}
-
-
 def test_sklearn_stays_where_it_belongs():
     found = {m for m, t in HOUSE.trees.items() if "sklearn" in foreign_imports(ast.walk(t))}
     assert {HOUSE.room(m) for m in found} <= WITH_SKLEARN
@@ -222,8 +203,8 @@ def test_optional_libraries_are_imported_inside_functions():
     ("module", "code", "is_faulty"),
     [
         ("_array", "from heatsketch._typing import Array", False),
-        ("_array", "from heatsketch.operators.base import Operator", True),
-        ("spectral.filters", "from heatsketch.operators.base import Operator", False),
+        ("_array", "from heatsketch.operators.operator import Operator", True),
+        ("spectral.filters", "from heatsketch.operators.operator import Operator", False),
         ("spectral.filters", "from ..neighbors import index", True),
         ("neighbors.index", "import heatsketch.graphs.links", True),
         ("graphs.links", "import heatsketch.neighbors.index", False),
@@ -251,7 +232,7 @@ def test_optional_rule_sees_module_level(code, found):
     assert bool(foreign_imports(run_at_import(ast.parse(code))) & OPTIONAL) == found
 
 
-def test_rules_see_questions_and_identities(tmp_path):
+def test_rules_see_questions_and_circles(tmp_path):
     (tmp_path / "graphs.py").write_text(
         "import heatsketch.scales\n"
         "def f(self, A, x):\n"
@@ -261,7 +242,6 @@ def test_rules_see_questions_and_identities(tmp_path):
     house = House(tmp_path)
     assert len(house.class_questions(OPERATORS, "operators")) == 1
     assert len(house.class_questions(FILTERS, "")) == 1
-    assert len(house.identity_decisions()) == 1
     assert set(house.circle()) == {"graphs", "scales"}
 
 
@@ -276,56 +256,3 @@ def test_importing_the_package_imports_nothing_optional():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == []
-
-
-def stays(root):
-    """List the files that a reader of HeatSketch.fit comes to, in the order of first calls.
-
-    Every function counts once, where it is called first; what every reader knows does not count:
-    the foundation, the prediction of memory, operators, which are read as A @ X, and filters,
-    which are read as f.
-    """
-    sys.path.insert(0, str(root.parent))
-    import heatsketch as hs
-
-    X, _ = hs.datasets.digits()
-    hs.HeatSketch(random_state=0).fit(X)
-    seen, files = set(), []
-
-    def look(frame, event, _):
-        code = frame.f_code
-        path = Path(code.co_filename)
-        if event != "call" or code in seen or root not in path.parents:
-            return
-        seen.add(code)
-        room = path.relative_to(root).parts[0]
-        owner = code.co_qualname.partition(".")[0]
-        known = room.startswith("_") or room in ("memory.py", "operators") or owner in FILTERS
-        if not known and not code.co_name.startswith(("__", "<")) and code.co_name != "n":
-            files.append(str(path.relative_to(root)))
-
-    sys.setprofile(look)
-    hs.HeatSketch(random_state=0).fit(X)
-    sys.setprofile(None)
-    return [file for file, _ in itertools.groupby(files)]
-
-
-def print_counts(house):
-    """Print the figures of the house, one a line."""
-    top = [m for m in house.trees if m and "." not in m]
-    print(f"modules at the top level   {sum(m not in house.packages for m in top) + 1}")
-    print(f"rooms                      {len({house.room(m) for m in house.trees})}")
-    print(f"operator isinstance        {len(house.class_questions(OPERATORS, 'operators'))}")
-    print(f"filter isinstance          {len(house.class_questions(FILTERS, ''))}")
-    print(f"identity decisions         {len(house.identity_decisions())}")
-    print(f"import circles             {int(bool(house.circle()))}")
-    print(
-        f"files over {MOST_LINES} lines       {sum(n > MOST_LINES for n in house.lines.values())}"
-    )
-    print(f"files, lines               {len(house.lines)}, {sum(house.lines.values()):,}")
-    way = stays(house.root.resolve())
-    print(f"way of HeatSketch.fit      {len(set(way))} files, {len(way)} stays")
-
-
-if __name__ == "__main__":
-    print_counts(HOUSE)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heatsketch.cli import _parser
+from heatsketch.cli.arguments import parser_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -28,7 +28,7 @@ COMMANDS = {
 }
 QUICK = {"density", "diffusion-distance", "gpu", "million-points", "sketch", "uncertainty"}
 PEERS = {"scanpy", "umap", "phate", "pydiffmap", "torch"}  # where the benchmarks run
-ROOMS = "anndata classical comparison datasets distributed experiments io metrics mixture plot "
+ROOMS = "anndata classical comparison datasets distributed io metrics mixture plot "
 ROOMS += "uncertainty"
 PUBLIC = ("heatsketch", *(f"heatsketch.{room}" for room in ROOMS.split()))
 ALSO_PUBLIC = {"heatsketch.neighbors.NeighborIndex"}
@@ -98,7 +98,7 @@ def test_code_that_readers_see_makes_the_names_that_it_uses(page):
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_of_the_pages_are_understood(line):
     words = shlex.split(line, comments=True)[1:]
-    assert "--version" in words or callable(_parser(words).parse_args(words).run)
+    assert "--version" in words or parser_of(words).parse_args(words).verb == words[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -116,6 +116,20 @@ def test_every_page_is_in_the_table_of_contents():
     listed = re.findall(r"^([\w/-]+)$", (DOCS / "index.md").read_text("utf-8"), re.MULTILINE)
     pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"}
     assert pages == set(listed) - {"gallery/index", "reference"}
+
+
+def test_the_tour_passes_every_folder_by_names_that_are_there():
+    page, package = (DOCS / "design.md").read_text("utf-8"), ROOT / "src" / "heatsketch"
+    paths = set(re.findall(r"`([\w/]+(?:\.py|/))`", page)) - {"tests/", "papers/"}
+    missing = [path for path in paths if not any((r / path).exists() for r in (package, ROOT))]
+    folders = {init.parent.name for init in package.glob("*/__init__.py")}
+    assert missing == []
+    assert {path.split("/")[0] for path in paths if "/" in path} >= folders
+    steps = re.findall(r"^\| `([\w.]+)` \| .* \| `([\w/]+\.py)` \|$", page, re.MULTILINE)
+    assert len(steps) > 15
+    for name, path in steps:
+        names = re.findall(r"(?:def|class) (\w+)", (package / path).read_text("utf-8"))
+        assert set(name.split(".")) <= set(names), name
 
 
 def test_every_public_name_is_in_the_reference_once():

@@ -9,8 +9,7 @@ from scipy import sparse
 import heatsketch as hs
 from heatsketch.cli import main
 from heatsketch.estimators._blocks import check_mass
-from heatsketch.experiments import figures, methods, store
-from heatsketch.mixture import lowrank
+from heatsketch.mixture import cholesky
 from heatsketch.uncertainty import pseudotimes
 from problems.clouds import cloud
 from problems.spectra import cycle_graph
@@ -36,25 +35,9 @@ def test_columns_that_carry_mass_are_named():
         check_mass(np.stack([orthogonal, root], axis=1), measure)
 
 
-def test_methods_that_an_older_scikit_learn_lacks_are_named(monkeypatch):
-    from sklearn import manifold
-
-    monkeypatch.delattr(manifold, "ClassicalMDS", raising=False)
-    with pytest.raises(ImportError, match=r"need scikit-learn 1\.8 or newer; upgrade it, or leave"):
-        methods.smacof(cloud(9, 3), 2)
-
-
-def test_a_store_of_trials_that_is_not_one_is_named(tmp_path):
-    setting = next(iter(figures.FIGURES.values())).setting
-    path = store.path_of(tmp_path, setting)
-    path.write_text("[1]\n")
-    with pytest.raises(ValueError, match=r"line 1, is damaged; delete that line or the file"):
-        store.read(path, setting, 0)
-
-
 def test_an_affinity_of_too_high_a_rank_is_refused(monkeypatch):
     """Points far apart next to epsilon: the affinity is the identity, of full rank."""
-    monkeypatch.setattr(lowrank, "_MAX_RANK", 8)
+    monkeypatch.setattr(cholesky, "_MAX_RANK", 8)
     kernel = hs.MixtureKernel([1.0], [[0.0]], [25.0], epsilon=1e-3)
     points = np.linspace(-5, 5, 9)[:, None]
     assert kernel.low_rank(points[:8]).factor.shape == (8, 8)

@@ -17,7 +17,7 @@ from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch.markov.coordinates import Coordinates
 from problems.clouds import cloud
 
-KINDS = ("gaussian", "rademacher", "pairwise")
+KINDS = ("gaussian", "rademacher")
 N = RANDOM_TILE + 700  # more than a tile
 ALARM = 1e-6
 
@@ -62,12 +62,10 @@ def test_seeds_give_independent_rows():
     assert abs((G[1:] * G[:-1]).mean()) * np.sqrt(G.size) < norm.isf(ALARM / 4)
 
 
-def test_signs_are_signs_and_the_pairwise_ones_come_from_the_numbers():
-    numbers = numbers_of(np.arange(1000))
-    for kind in KINDS[1:]:
-        G = random_block(1000, 4, kind, 0, numbers=numbers)
-        assert set(np.unique(G)) == {-1.0, 1.0}
-        assert abs(G.mean()) < 5 / np.sqrt(G.size)
+def test_signs_are_signs():
+    G = random_block(1000, 4, "rademacher", 0, numbers=numbers_of(np.arange(1000)))
+    assert set(np.unique(G)) == {-1.0, 1.0}
+    assert abs(G.mean()) < 5 / np.sqrt(G.size)
 
 
 # Names
@@ -170,9 +168,9 @@ def test_the_coordinates_of_a_heat_embedding_do_not_depend_on_the_order():
 def coordinates(X, ids):
     model = hs.HeatEmbedding(2, 1)
     model.ids_, d = ids, hs.diffusion(X)
-    found, f = Coordinates.of(d, 2, 64, 0, None, model._numbers(d)), hs.Power(2)
-    F = [found.vectors * found.weights(f)[0], *(b for _, (b,) in found.rest_of(f))]
-    return d.of_inputs(np.hstack(F))
+    found = Coordinates.of(d.deflated(), 64)
+    F, _ = found.under(hs.Power(2), 64, seed=0, numbers=model._numbers(d))
+    return d.of_inputs(F)
 
 
 def test_a_heat_embedding_takes_ids():

@@ -70,7 +70,6 @@ MAKERS = {
     "discrepancy": lambda: hs.diffusion_discrepancy(made("diffusion"), made("diffusion"), rng=0),
     "equal samples": lambda: dataclasses.replace(made("samples"), value=0.0),
     "heat": lambda: hs.Heat(0.0),
-    "hermite": lambda: hs.mixture.HermiteMap(order=2).fit(made("mixture"), points=X),
     "index": lambda: NeighborIndex(X),
     "cosine": lambda: NeighborIndex(X, metric="cosine"),
     "kernel": lambda: hs.Kernel(X, 1.0),
@@ -82,31 +81,28 @@ MAKERS = {
     ),
     "scaled": lambda: hs.Scaled(made("dense"), np.ones(N)),
     "sparse": lambda: hs.Sparse(np.eye(N)),
-    "taylor": lambda: hs.mixture.TaylorMap(order=2).fit(made("mixture"), points=X),
     "whitening": lambda: hs.mixture.Whitening.of(X, 0),
 }
 OF_POINTS = {
     "cholesky": ("transform", "residual"),
-    "cosine": ("within", "query", "candidates"),
+    "cosine": ("within", "query", "pairs_within"),
     "diffusion": ("rows", "smooth_new"),
-    "hermite": ("transform", "residual"),
-    "index": ("within", "query", "candidates"),
+    "index": ("within", "query", "pairs_within"),
     "kernel": ("nearest", "rows"),
     "mixture": (
         *("anomaly_score", "gradient", "log_diagonal", "log_stationary", "low_rank"),
         *("responsibilities", "squared_norm", "stationary"),
     ),
-    "taylor": ("transform", "residual"),
     "whitening": ("log_rest",),
 }
 # What a method takes before points, or after them.
 BEFORE = {"rows": (2,)}
-AFTER = {"within": (1.0,), "query": (2,), "candidates": (np.ones(3),), "smooth_new": (np.eye(N),)}
+AFTER = {"within": (1.0,), "query": (2,), "pairs_within": (np.ones(3),), "smooth_new": (np.eye(N),)}
 OF_PAIRS = ("kernel", "log_kernel", "squared_distance", "transition_density")
 OPERATORS = ("affine", "deflated", "dense", "kernel", "lowrank", "scaled", "sparse")
 OF_BLOCKS = {
     **dict.fromkeys(OPERATORS, ("asarray", "__matmul__")),
-    "deflated": ("asarray", "multiply_projected", "project", "project_in_place", "without"),
+    "deflated": ("asarray", "multiply_projected", "project", "project_in_place", "deflated"),
     "diffusion": ("smooth",),
 }
 
@@ -150,24 +146,13 @@ FAMILIES = [
         for method, before in (("points_within", ()), ("within", (X,)))
         for name, bad in NOT_SIZES.items()
     ),
-    *(("index", "candidates", (X, bad), name) for name, bad in BAD_BLOCKS.items()),
+    *(("index", "pairs_within", (X, bad), name) for name, bad in BAD_BLOCKS.items()),
     *(("index", "holds", (bad,), name) for name, bad in NOT_NUMBERS.items() if bad is not None),
     *(("index", "in_frame", (bad,), name) for name, bad in NOT_COUNTS.items()),
     *(("kernel", "rows", (X, bad), name) for name, bad in NOT_SIZES.items() if bad is not None),
     *(("whitening", "of", (bad, 0), name) for name, bad in BAD_POINTS.items() if name not in RIGHT),
     *(("whitening", "of", (X, bad), name) for name, bad in NOT_COUNTS.items()),
     *(("whitening", "scaled", (bad,), name) for name, bad in NOT_SIZES.items()),
-    *(
-        ("taylor", method, (bad,), name)
-        for method in ("bound", "paper_bounds")
-        for name, bad in NOT_COUNTS.items()
-    ),
-    *(("taylor", "paper_order", (bad,), name) for name, bad in NOT_SIZES.items()),
-    *(
-        ("taylor", "paper_bounds", (1, bad), name)
-        for name, bad in NOT_SIZES.items()
-        if bad is not None
-    ),
     *(
         (who, method, (bad,), name)
         for who, methods in (
@@ -195,7 +180,7 @@ FAMILIES = [
     ),
 ]
 CALLS = [
-    ("deflated", "without", (np.ones((N, 1)),)),
+    ("deflated", "deflated", (np.ones((N, 1)),)),
     *(("index", "of_points", (N + 1,)), ("index", "query", (X, N + 1))),
     *(("cosine", "query", (0 * X, 1)), ("cosine", "within", (0 * X, 1.0))),
     *(("index", m, (sparse.csr_matrix(X), 2)) for m in ("query", "within")),
@@ -257,12 +242,3 @@ def test_sparse_points_are_not_placed_among_dense_ones(affinity):
         ):
             method(new)
     assert model.transform(new.toarray()).shape == (2, 2)
-
-
-def test_a_map_whose_fit_failed_is_not_fitted():
-    features = made("taylor").__class__(order=2).fit(made("mixture"), points=X)
-    unequal = hs.MixtureKernel([0.5, 0.5], [[0.0] * D, [1.0] * D], [1.0, 2.0], epsilon=1.0)
-    with pytest.raises(ValueError, match="different covariances"):
-        features.fit(unequal, points=X)
-    with pytest.raises(ValueError, match="not fitted; call fit first"):
-        features.transform(X)

@@ -55,18 +55,6 @@ def test_workflows_have_few_rights_and_run_known_code(path):
     assert text.count("runs-on:") == text.count("timeout-minutes:")
 
 
-def test_the_weekly_workflow_runs_the_weekly_table():
-    if not WORKFLOWS:
-        pytest.skip("an sdist need not have the workflows")
-    table = text_of("CONTRIBUTING.md").split("| what | command |")[1].split("\n\n")[0]
-    weekly = " ".join(text_of(".github/workflows/weekly.yml").replace(">-", "").split())
-    commands = re.findall(r"\| `(.*?)` \|", table)
-    assert len(commands) == table.count("\n| ")
-    for command in (c for c in commands if "VERSION" not in c):  # that one is for releases
-        command = command.replace(".venv/bin/", "").replace("\\|", "|").replace("break", "exit 1")
-        assert f"command: {command}" in weekly
-
-
 def test_every_python_that_is_promised_is_tested():
     promised = [c for c in PROJECT["project"]["classifiers"] if re.search(r":: 3\.\d", c)]
     versions = [c.rpartition(" ")[2] for c in promised]

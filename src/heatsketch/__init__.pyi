@@ -1,34 +1,63 @@
-"""The public names, for type checkers; `__init__.py` imports them when they are first used."""
+"""The public names and where they are; `__init__.py` imports them when they are first used."""
 
-from heatsketch import anndata, classical, datasets, distributed, metrics, uncertainty
-from heatsketch._checks import (
+from . import (
+    anndata as anndata,
+)
+from . import (
+    classical as classical,
+)
+from . import (
+    datasets as datasets,
+)
+from . import (
+    distributed as distributed,
+)
+from . import (
+    io as io,
+)
+from . import (
+    metrics as metrics,
+)
+from . import (
+    mixture as mixture,
+)
+from . import (
+    neighbors as neighbors,
+)
+from . import (
+    plot as plot,
+)
+from . import (
+    uncertainty as uncertainty,
+)
+from ._checks import (
     CertificateError,
     ConvergenceWarning,
     DisconnectedWarning,
     ScaleWarning,
 )
-from heatsketch._environment import show_versions
-from heatsketch._progress import progress
-from heatsketch.comparison import compare
-from heatsketch.estimators import (
+from ._environment import show_versions
+from ._progress import progress
+from .comparison import compare
+from .estimators import (
     DiffusionMap,
     HeatEmbedding,
     HeatSketch,
     MixtureDiffusion,
     NearIsometricProjection,
 )
-from heatsketch.estimators.initialization import initialization
-from heatsketch.io.models import load_model, save_model
-from heatsketch.markov.affinity import gaussian_affinity
-from heatsketch.markov.diffusion import Diffusion, diffusion
-from heatsketch.markov.normalization import (
+from .estimators.initialization import initialization
+from .io.models import load_model, save_model
+from .markov.affinity import gaussian_affinity
+from .markov.diffusion import Diffusion, diffusion
+from .markov.normalization import (
     bistochastic_normalize,
     markov_normalize,
     symmetric_normalize,
 )
-from heatsketch.metrics import diffusion_distance, distortion
-from heatsketch.mixture import MixtureKernel
-from heatsketch.operators import (
+from .metrics import diffusion_distance, distortion
+from .mixture import MixtureKernel
+from .operators import (
     Affine,
     Deflated,
     Dense,
@@ -43,16 +72,16 @@ from heatsketch.operators import (
     TorchSparse,
     graph,
 )
-from heatsketch.reports.writer import report
-from heatsketch.scales.bandwidth import ksum
-from heatsketch.scales.connecting_scale import connecting_epsilon
-from heatsketch.scales.density import density_estimate
-from heatsketch.scales.dimension import intrinsic_dimension
-from heatsketch.spectral.eigenpairs import eigh
-from heatsketch.spectral.filters import Heat, Power
-from heatsketch.spectral.heat_trace import heat_trace
-from heatsketch.spectral.sketch import sketch
-from heatsketch.uncertainty import (
+from .reports.writer import report
+from .scales.bandwidth import ksum
+from .scales.connecting_scale import connecting_epsilon
+from .scales.density import density_estimate
+from .scales.dimension import intrinsic_dimension
+from .spectral.eigenpairs import eigh
+from .spectral.filters import Accumulated, Heat, Power
+from .spectral.sketch import sketch
+from .spectral.traces import heat_trace
+from .uncertainty import (
     columns_for,
     data_interval,
     diffusion_discrepancy,
@@ -62,6 +91,7 @@ from heatsketch.uncertainty import (
 __version__: str
 
 __all__ = [
+    "Accumulated",
     "Affine",
     "CertificateError",
     "ConvergenceWarning",
@@ -107,10 +137,14 @@ __all__ = [
     "heat_trace",
     "initialization",
     "intrinsic_dimension",
+    "io",
     "ksum",
     "load_model",
     "markov_normalize",
     "metrics",
+    "mixture",
+    "neighbors",
+    "plot",
     "progress",
     "report",
     "save_model",

@@ -51,7 +51,7 @@ def for_each_tile(
         with closing(done), stage or nullcontext():
             for count in done:
                 if stage is not None:
-                    stage.advance(count)
+                    stage.update(count)
 
 
 def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
@@ -127,13 +127,12 @@ def random_block(
     k: int,
     kind: str,
     rng: Rng,
-    rows: slice | None = None,
+    rows: slice | Array | None = None,
     *,
     numbers: Array | None = None,
 ) -> Array:
     """Draw G (n, k), i.i.d. N(0, 1) ("gaussian") or ±1 ("rademacher"), or some rows of it.
 
-    "pairwise": ±1 whose columns are independent, and any five entries of a column, see `_signs`.
     Each tile of 4096 rows has its own seed, so a row of G depends only on `rng`, k and its
     position: any chunking and any number of threads give the same bits. With the `numbers` (n,) of
     the points, see `numbers_of`, it depends only on `rng`, k and its number.
@@ -142,36 +141,27 @@ def random_block(
     if numbers is not None:
         some = numbers if rows is None else numbers[rows]
         return filled(lambda tile: _numbered_rows(entropy, some[tile], k, kind), (len(some), k))
-    rows = slice(0, n) if rows is None else rows
-    G = np.empty((rows.stop - rows.start, k))
+    if not isinstance(rows, np.ndarray):
+        rows = np.arange(n)[slice(None) if rows is None else rows]
+    order = np.argsort(rows, kind="stable")
+    wanted, G = rows[order], np.empty((len(rows), k))
+    tiles = np.unique(wanted // RANDOM_TILE)
 
-    first = rows.start // RANDOM_TILE
+    def draw(some: slice) -> None:
+        start = int(tiles[some.start]) * RANDOM_TILE
+        block = _random_tile(entropy, start // RANDOM_TILE, min(RANDOM_TILE, n - start), k, kind)
+        low, high = np.searchsorted(wanted, (start, start + len(block)))
+        G[order[low:high]] = block[wanted[low:high] - start]
 
-    def draw(tiles: slice) -> None:
-        tile = first + tiles.start
-        start = tile * RANDOM_TILE
-        block = _random_tile(entropy, tile, min(RANDOM_TILE, n - start), k, kind)
-        low, high = max(rows.start, start), min(rows.stop, start + len(block))
-        G[low - rows.start : high - rows.start] = block[low - start : high - start]
-
-    for_each_tile(draw, -(-rows.stop // RANDOM_TILE) - first, 1)
+    for_each_tile(draw, len(tiles), 1)
     return G
 
 
 def _random_tile(entropy: list[int], tile: int, n: int, k: int, kind: str) -> Array:
-    if kind == "pairwise":
-        x = np.arange(tile * RANDOM_TILE, tile * RANDOM_TILE + n, dtype=np.uint64)
-        return _signs(x, _sign_keys(entropy, k))
     generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(tile,)))
     if kind == "gaussian":
         return generator.standard_normal((n, k))
     return 2.0 * generator.integers(0, 2, size=(n, k), dtype=np.int8) - 1.0
-
-
-def _sign_keys(entropy: list[int], k: int) -> Array:
-    """Draw the keys (3, k) of `_signs`, one for all tiles."""
-    generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0, 0)))
-    return generator.integers(0, 2**64, size=(3, k), dtype=np.uint64)
 
 
 def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Array:
@@ -180,8 +170,6 @@ def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Arr
     Each row is a stream of its own: hashes of a counter (SplitMix64, Steele et al. 2014) that
     starts at a hash of the seed and the number.
     """
-    if kind == "pairwise":
-        return _signs(numbers, _sign_keys(entropy, k))
     high, low = (np.uint64(entropy[i] << 32 | entropy[i + 1]) for i in (0, 2))
     start = mixed_bits(mixed_bits(numbers ^ high) + low)
     counter = np.arange(1, k + 1, dtype=np.uint64) * _GOLDEN
@@ -189,31 +177,6 @@ def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Arr
     if kind == "gaussian":
         return ndtri(((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53)
     return 1.0 - 2.0 * (bits >> np.uint64(63))
-
-
-def _signs(x: Array, keys: Array) -> Array:
-    """Return (-1)^(⟨a, x⟩ + ⟨b, x³⟩ + c) for numbers x (n,) and keys a, b, c (3, k), (n, k).
-
-    Numbers are vectors of bits, x³ is the cube in the field of 2^64 elements, and of c one bit
-    counts. Of any five different x the vectors (1, x, x³) are linearly independent (the code of
-    Bose, Chaudhuri and Hocquenghem with distance 6), so that their signs are independent for random
-    keys: 129 bits each column, whatever n.
-    """
-    a, b, c = keys
-    cubes = _field_product(_field_product(x, x), x)
-    bits = (x[:, None] & a) ^ (cubes[:, None] & b)
-    for shift in (32, 16, 8, 4, 2, 1):  # the parity of all bits comes to the last one
-        bits ^= bits >> np.uint64(shift)
-    return 1.0 - 2.0 * ((bits ^ c) & np.uint64(1))
-
-
-def _field_product(x: Array, y: Array) -> Array:
-    """Multiply in the field of 2^64 elements, where t^64 = t^4 + t^3 + t + 1."""
-    product, one = np.zeros_like(x), np.uint64(1)
-    for bit in range(int(y.max(initial=0)).bit_length()):
-        product ^= x * ((y >> np.uint64(bit)) & one)
-        x = (x << one) ^ (np.uint64(0b11011) * (x >> np.uint64(63)))
-    return product
 
 
 def data_hash(values: Any) -> str:
@@ -273,11 +236,11 @@ class Frame:
     shift: Array | None  # (d,) in scaled units; None for sparse data
 
     @classmethod
-    def of(cls, X: Points) -> Frame:
-        """Choose the frame of the data X (n, d)."""
+    def of(cls, X: Points, order: Array | None = None) -> Frame:
+        """Choose the frame of the data X (n, d), by their rows in an order."""
         if sparse.issparse(X):
             return cls(_exponent(_largest(X)), None)
-        shift = _centre(X)
+        shift = _centre(X, order)
         with np.errstate(over="ignore"):
             spread = max(float(np.max(np.abs(X[rows] - shift))) for rows in row_tiles(len(X)))
         # A column far from 0 must not overflow before the shift is subtracted.
@@ -328,9 +291,11 @@ class Frame:
         return np.ldexp(value, 2 * self.exponent)
 
 
-def _centre(X: Array) -> Array:
+def _centre(X: Array, order: Array | None) -> Array:
     """Return a median of every column (d,), over at most 2,000 rows: an entry of X, not rounded."""
-    sample = np.asarray(X[:: max(1, len(X) // 1000)], dtype=np.float64)
+    step = max(1, len(X) // 1000)
+    rows = slice(None, None, step) if order is None else order[::step]
+    sample = np.asarray(X[rows], dtype=np.float64)
     middle = len(sample) // 2
     return np.partition(sample, middle, axis=0)[middle]
 
@@ -340,14 +305,12 @@ def _exponent(largest: float) -> int:
     return int(np.frexp(min(largest, np.finfo(float).max))[1]) if largest > 0 else 0
 
 
-def content_order(X: Points, columns: bool = True) -> Array:
-    """Return a permutation of the rows of X (n, d) that looks random but depends on them alone.
+def content_keys(X: Points, columns: bool = True) -> Array:
+    """Return a hash of each row of X (n, d): equal for equal rows, wherever they stand.
 
-    Whatever order the rows come in, the same rows come first: choices by position in it do not
-    change when a table is sorted anew. Rows that repeat others come last. Sorted by a hash of the
-    values (bits of float64, after a division of all by a power of two), in which zeros do not
-    count, so that sparse and dense rows agree; without `columns` also the order of the entries of a
-    row does not count.
+    Of the bits of float64, after a division of all by a power of two. Zeros do not count, so that
+    sparse and dense rows agree; without `columns` neither does the order of the entries of a row.
+    Two of a million different rows have the same hash with a probability of 5e-8.
     """
     n, d = X.shape
     odd = mixed_bits(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
@@ -359,6 +322,9 @@ def content_order(X: Points, columns: bool = True) -> Array:
         return mixed_bits((scaled + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
 
     if sparse.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         bits = mixed(X.data)
         bits = bits * odd[X.indices] if columns else bits
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)])
@@ -370,9 +336,31 @@ def content_order(X: Points, columns: bool = True) -> Array:
             keys[rows] = (bits * odd if columns else bits).sum(axis=1, dtype=np.uint64)
 
         for_each_tile(work, n)
-    order = np.argsort(mixed_bits(keys), kind="stable")
+    return mixed_bits(keys)
+
+
+def content_order(X: Points, columns: bool = True) -> Array:
+    """Return a permutation of the rows of X (n, d) that looks random but depends on them alone.
+
+    Whatever order the rows come in, the same rows come first: choices by position in it do not
+    change when a table is sorted anew. Rows that repeat others come last. Sorted by `content_keys`.
+    """
+    keys = content_keys(X, columns)
+    order = np.argsort(keys, kind="stable")
     repeats = np.append(False, np.diff(keys[order]) == 0)
     return np.concatenate([order[~repeats], order[repeats]])
+
+
+def distinct_rows(X: Points) -> tuple[Array, Array]:
+    """Return (first, vertex): the first row of each value, in an order that looks random but
+    depends on the values alone, and for each row of X (n, d) the place of its value in it.
+    """
+    keys = content_keys(X)
+    order = np.argsort(keys, kind="stable")
+    new = np.append(True, np.diff(keys[order]) != 0)
+    vertex = np.empty(len(order), np.int64)
+    vertex[order] = np.cumsum(new) - 1
+    return order[new], vertex
 
 
 def _largest(X: Points) -> float:

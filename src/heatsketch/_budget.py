@@ -1,17 +1,10 @@
-"""Memory that may be taken: what is available, a budget, and a refusal before work begins."""
+"""Memory that may be taken: what is available, and a refusal before work of n x n begins."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
-
-from heatsketch._checks import check_number
-
-GB = 1e9
 
 _CGROUP_FILES = (  # of versions 2 and 1 of Linux control groups
     ("memory.max", "memory.current", "inactive_file", "memory.stat"),
@@ -23,83 +16,22 @@ _CGROUP_FILES = (  # of versions 2 and 1 of Linux control groups
     ),
 )
 
-_budget_of_block: ContextVar[float | None] = ContextVar("budget", default=None)
 
+def require(size: float, what: str, instead: str) -> None:
+    """Raise MemoryError if some work takes more bytes than are available.
 
-def require(size: float, what: str, instead: str, *, budget: float | None = None) -> None:
-    """Raise MemoryError if some work takes more memory than the budget.
-
-    Parameters
-    ----------
-    size : float
-        Bytes.
-    what : str
-        What takes them, in the plural.
-    instead : str
-        What to do.
-    budget : float, optional
-        As of `check`.
-
-    Examples
-    --------
-    >>> from heatsketch import memory
-    >>> try:
-    ...     memory.require(8e12, "All distances", "use landmarks.", budget=1e9)
-    ... except MemoryError as error:
-    ...     print(error)
-    All distances take about 8,000.0 GB, but only 1.0 GB is available; use landmarks.
+    `what` takes them, in the plural; `instead` says what to do.
     """
-    limit = limit_of(budget)
+    limit = available()
     if size > limit:
         raise MemoryError(
-            f"{what} take about {in_words(size)}, but only {in_words(limit)} is available; "
+            f"{what} take about {_in_words(size)}, but only {_in_words(limit)} is available; "
             f"{instead}"
         )
 
 
-def limit_of(budget: float | None) -> float:
-    """Return the bytes of a budget; by default those of `memory_budget`, else what is available."""
-    return next(b for b in (budget, _budget_of_block.get(), available()) if b is not None)
-
-
-def in_words(size: float) -> str:
-    """Write a number of bytes in MB or GB.
-
-    Examples
-    --------
-    >>> from heatsketch import memory
-    >>> memory.in_words(2.5e6), memory.in_words(1.25e10)
-    ('3 MB', '12.5 GB')
-    """
-    return f"{math.ceil(size / 1e6):,} MB" if size < GB else f"{size / GB:,.1f} GB"
-
-
-@contextmanager
-def memory_budget(size: float | None) -> Iterator[None]:
-    """Let fits inside the block take so many bytes, more or fewer than seem available.
-
-    Parameters
-    ----------
-    size : float or None
-        Bytes; None changes nothing.
-
-    Examples
-    --------
-    >>> from heatsketch import memory
-    >>> with memory.memory_budget(1e6):
-    ...     try:
-    ...         memory.check(10_000, 3, method="heat-sketch", n_components=8)
-    ...     except MemoryError as error:
-    ...         print("refused")
-    refused
-    """
-    if size is not None:
-        size = check_number(size, "size", low=0, open_low=True)
-    token = _budget_of_block.set(_budget_of_block.get() if size is None else size)
-    try:
-        yield
-    finally:
-        _budget_of_block.reset(token)
+def _in_words(size: float) -> str:
+    return f"{math.ceil(size / 1e6):,} MB" if size < 1e9 else f"{size / 1e9:,.1f} GB"
 
 
 def available() -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import numbers
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -205,7 +206,7 @@ def check_finite(
     where = f"column {first[1]}" if columns is None else f"column {columns[first[1]]!r}"
     raise ValueError(
         f"Input {name} contains {what}: {count} value(s) are not finite, the first in row "
-        f"{first[0]}, {where}; {remedy}."
+        f"{first[0]}, {where} (rows count from 0); {remedy}."
     )
 
 
@@ -281,6 +282,11 @@ def real_array(X: Any, name: str) -> Array:
 
 def _as_float_array(X: Any, name: str) -> Array:
     refuse_masked(X, name)
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(
+            f"{name} is the path {os.fspath(X)!r}; read the file first, for example with "
+            f"heatsketch.io.read_table(path).values or numpy.load(path)."
+        )
     if hasattr(X, "obsm"):
         raise TypeError(
             f"{name} is an AnnData; pass it to a function of heatsketch.anndata, such as "

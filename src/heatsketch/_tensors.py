@@ -21,12 +21,6 @@ def is_tensor(X: Any) -> bool:
     return torch is not None and isinstance(X, torch.Tensor)
 
 
-def is_lazy(X: Any) -> bool:
-    """Say whether X is a Dask array, which is not imported for that."""
-    lazy = sys.modules.get("dask.array")
-    return lazy is not None and isinstance(X, lazy.Array)
-
-
 def on_host(X: Any) -> Any:
     """Return X as a NumPy array or, from a sparse tensor, a CSR matrix; anything else as it is.
 
@@ -81,8 +75,8 @@ def returned_for(Y: Any, X: Any) -> Any:
 
 
 def in_kind_of(Y: Any, X: Any) -> Any:
-    """Return Y as a NumPy array unless X is a tensor or a Dask array."""
-    return Y if is_tensor(X) or is_lazy(X) else on_host(Y)
+    """Return Y as a NumPy array unless X is a tensor."""
+    return Y if is_tensor(X) else on_host(Y)
 
 
 def precision(X: Any) -> np.dtype:

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 import heatsketch as hs
 from bad_inputs.cases import Case, Refused, Same
 from problems.clouds import cloud
+from problems.matrices import of_points
 from problems.spectra import path_graph, star_graph
 
 SELF_TUNING = {"knn": {"affinity": "knn"}, "dense": {"affinity": "dense"}}
@@ -36,7 +37,7 @@ def embed(make: Any, data: Any, n_components: int = 2, **parameters: Any) -> np.
 
 
 def matrix_of(diffusion: hs.Diffusion) -> np.ndarray:
-    return diffusion.operator @ np.eye(diffusion.n)
+    return of_points(diffusion)
 
 
 def fitted_with(changes: dict[str, Any], make: Any = hs.HeatSketch, **affinity: Any) -> Any:
@@ -79,6 +80,9 @@ UNUSABLE: dict[str, Case] = {
         "one row in `fit`; `transform` takes one",
         X[:1],
         Refused("1 sample(s)", "(1, 4)", "minimum of 2"),
+    ),
+    "6-path": Case(
+        "a path", "table.csv", Refused("'table.csv'", "read the file first", error=TypeError)
     ),
     "6-scalar": Case("a number", 3.0, Refused("Expected 2D array", "reshape(-1, 1)")),
     "6-1d": Case(
@@ -263,19 +267,19 @@ HARMLESS: dict[str, Case] = {
     "19-read-only": Case("a read-only array", read_only(), Same(X)),
     "20-lists": Case("lists", X.tolist(), Same(X)),
     "20-array-protocol": Case("an object with `__array__`", ArrayLike(), Same(X)),
-    "30-constant-column": Case("a constant column", np.c_[X, np.full(60, 3.7)], Same(X)),
+    "30-constant-column": Case("a constant column", np.c_[X, np.full(60, 3.7)], Same(X, 1e-12)),
     "30-zero-column": Case("a column of zeros", np.c_[X, np.zeros(60)], Same(X)),
     "30-huge-constant-column": Case(
-        "a constant column of 1e300", np.c_[X, np.full(60, 1e300)], Same(X)
+        "a constant column of 1e300", np.c_[X, np.full(60, 1e300)], Same(X, 1e-12)
     ),
-    "34-offset-exact": Case("data + 1e8, exactly", GRID + 1e8, Same(GRID)),
+    "34-offset-exact": Case("data + 1e8, exactly", GRID + 1e8, Same(GRID, 1e-12)),
     "34-offset-rounded": Case(
-        "data + 1e8: as data rounded by the addition", X + 1e8, Same((X + 1e8) - 1e8)
+        "data + 1e8: as data rounded by the addition", X + 1e8, Same((X + 1e8) - 1e8, 1e-12)
     ),
     "34-offset-float32": Case(
         "data + 1e4, exactly, float32",
         (GRID + 1e4).astype(np.float32),
-        Same(GRID.astype(np.float32)),
+        Same(GRID.astype(np.float32), 1e-6),
     ),
     "36-minus-zero": Case("-0.0", np.where(X > 1, -0.0, X), Same(np.where(X > 1, 0.0, X))),
 }

@@ -19,7 +19,7 @@ from sklearn.neighbors import (
 from sklearn.pipeline import make_pipeline
 
 import heatsketch as hs
-from heatsketch.classical.isomap import Isomap, LandmarkIsomap
+from heatsketch.classical import Isomap, LandmarkIsomap
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import estimator_checks
 from problems.clouds import even_angles, even_circle
@@ -276,6 +276,13 @@ def test_distances_of_clouds_are_joined_as_points_are():
         assert np.isfinite(near.transform(far)).all()
 
 
+def paths_between_points(model):
+    """The lengths of paths in data units, in the order of the points."""
+    vertex = model._neighborhoods.vertex
+    paths = model._paths if vertex is None else model._paths[np.ix_(vertex, vertex)]
+    return np.ldexp(paths, model._neighborhoods.frame.exponent)
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
 @pytest.mark.parametrize("n_clusters", [3, 7, 12])
 def test_paths_between_small_clusters_are_straight(metric, n_clusters):
@@ -290,7 +297,7 @@ def test_paths_between_small_clusters_are_straight(metric, n_clusters):
         model.fit(points if metric == "euclidean" else D)
     # Inside a cluster all points are joined; two clusters by one link, and what a path is longer
     # than a straight line is at most twice the way to its ends, each of 2 radii.
-    paths = np.ldexp(model._paths, model._neighborhoods.frame.exponent)
+    paths = paths_between_points(model)
     assert (paths - D > -1e-9).all()
     assert (paths - D <= 8 * radius).all()
 
@@ -306,7 +313,7 @@ def test_very_many_components_are_joined_by_a_tree():
     between = minimum_spanning_tree(D[:300, :300])
     along = dijkstra(between, directed=False)
     for model in (far, given):
-        paths = np.ldexp(model._paths, model._neighborhoods.frame.exponent)
+        paths = paths_between_points(model)
         assert_allclose(paths[:300, :300], along, rtol=0, atol=1e-6)
 
 

@@ -157,7 +157,7 @@ def test_it_says_when_it_stopped_too_early():
         ({"tol": 0.0}, cloud(), "tol=0.0"),
         ({"metric": "precomputed"}, np.abs(cloud()), "pass the distances"),
         ({"metric": "precomputed"}, -np.ones((4, 4)), "negative"),
-        ({"metric": "manhattan"}, cloud(), "metric='manhattan'"),
+        ({"metric": "cosin"}, cloud(), "metric='cosin'"),
     ],
 )
 def test_bad_arguments_are_refused(parameters, X, match):

@@ -17,15 +17,14 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch._array import single_threaded_blas
-from heatsketch.classical.sne import SNE, TSNE
-from heatsketch.classical.sne.descent import Schedule, descend
-from heatsketch.classical.sne.near import near_distances, near_points
-from heatsketch.classical.sne.objectives import Gaussian, Student
-from heatsketch.classical.sne.perplexity import conditional, joint
+from heatsketch.classical import SNE, TSNE
+from heatsketch.classical._neighbor_probabilities import conditional
+from heatsketch.classical.sne import Divergence, descend
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import estimator_checks
 
 both = pytest.mark.parametrize("method", [SNE, TSNE])
+SHORT = {SNE: {"n_iter": 30, "early_iter": 10}, TSNE: {"n_iter": 250}}
 
 
 @pytest.fixture
@@ -68,10 +67,6 @@ def divergence_of(p, q):
     return float(np.sum(p[some] * np.log(p[some] / q[some])))
 
 
-def divergence_at(objective, Yt):
-    return sum(objective.terms(Yt)) + objective.constant
-
-
 def random_graph(n, seed=0):
     """Conditional probabilities with about half of the entries zero."""
     rng = np.random.default_rng(seed)
@@ -86,34 +81,15 @@ def random_graph(n, seed=0):
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-@pytest.mark.parametrize("kind", [Student, Gaussian])
-def test_gradient_is_the_derivative_of_the_divergence(kind, k):
-    graph = random_graph(12)
-    objective = kind(joint(graph) if kind is Student else graph)
+def test_gradient_is_the_derivative_of_the_divergence(k):
+    divergence = Divergence(random_graph(12))
     Y = np.random.default_rng(3).normal(size=(k, 12))
-    gradient, h = objective.gradient(Y, 1.0), 1e-5
+    gradient, h = divergence.gradient(Y, 1.0), 1e-5
     for place in np.ndindex(Y.shape):
         step = np.zeros_like(Y)
         step[place] = h
-        rise = divergence_at(objective, Y + step) - divergence_at(objective, Y - step)
+        rise = divergence(Y + step) - divergence(Y - step)
         assert abs(rise / (2 * h) - gradient[place]) < 1e-6 * np.abs(gradient).max()
-
-
-@pytest.mark.parametrize("n", [30, 600])  # more than one block of weights, and several tiles
-def test_t_sne_written_out(n):
-    P = joint(random_graph(n))
-    Y = np.random.default_rng(4).normal(size=(n, 2), scale=3)
-    p, q = P.toarray(), student_q(Y)
-    W = 1 / (1 + cdist(Y, Y, "sqeuclidean"))
-    for exaggeration in (1.0, 12.0):
-        F = (exaggeration * p - q) * W
-        expected = 4 * (F.sum(axis=1)[:, None] * Y - F @ Y)  # (19)
-        gradient = Student(P).gradient(Y.T.copy(), exaggeration)
-        assert_allclose(gradient.T, expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
-        single = Student(P).gradient(Y.T.astype(np.float32), exaggeration)
-        assert single.dtype == np.float32
-        assert_allclose(single.T, expected, rtol=0, atol=2e-5 * np.abs(expected).max())
-    assert_allclose(divergence_at(Student(P), Y.T.copy()), divergence_of(p, q), rtol=1e-10)
 
 
 @pytest.mark.parametrize("n", [30, 600])
@@ -125,30 +101,28 @@ def test_sne_written_out(n, scale):
     for exaggeration in (1.0, 4.0):
         F = exaggeration * (p + p.T) - q - q.T
         expected = 2 * (F.sum(axis=1)[:, None] * Y - F @ Y)
-        gradient = Gaussian(graph).gradient(Y.T.copy(), exaggeration)
+        gradient = Divergence(graph).gradient(Y.T.copy(), exaggeration)
         assert_allclose(gradient.T, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
     if scale < 100:  # beyond, q is 0 in float64 and the sum of p log(p / q) not a number
-        assert_allclose(divergence_at(Gaussian(graph), Y.T.copy()), divergence_of(p, q), rtol=1e-10)
-    assert np.isfinite(divergence_at(Gaussian(graph), Y.T.copy()))
+        assert_allclose(Divergence(graph)(Y.T.copy()), divergence_of(p, q), rtol=1e-10)
+    assert np.isfinite(Divergence(graph)(Y.T.copy()))
 
 
-@pytest.mark.parametrize("kind", [Student, Gaussian])
-def test_divergence_falls_with_small_steps(kind):
-    graph = random_graph(50)
-    objective = kind(joint(graph) if kind is Student else graph)
+def test_divergence_falls_with_small_steps():
+    divergence = Divergence(random_graph(50))
     Y = np.random.default_rng(5).normal(size=(2, 50))
-    rate = 0.01 / objective.stiffness.max()
-    values = [divergence_at(objective, Y)]
+    rate = 0.005 / divergence.degrees.max()
+    values = [divergence(Y)]
     for _ in range(20):
-        Y, setbacks = descend(objective, Y, Schedule(5, 0, 1.0, 0.0, rate))
+        Y, setbacks = descend(divergence, Y, [(5, 1.0, 0.0, 0.8)], rate)
         assert setbacks == 0
-        values.append(divergence_at(objective, Y))
+        values.append(divergence(Y))
     assert (np.diff(values) < 0).all()
 
 
 def test_steps_of_the_descent_written_out():
     """(20) with -η, Jacobs' gains, both momenta, exaggeration and compression, step by step."""
-    P = joint(random_graph(20))
+    divergence = Divergence(random_graph(20))
     start = np.random.default_rng(6).normal(size=(2, 20))
     start -= start.mean(axis=1, keepdims=True)
     Y, before, gains = start.copy(), start.copy(), np.ones_like(start)
@@ -156,30 +130,32 @@ def test_steps_of_the_descent_written_out():
         early = t < 3
         if t == 3:  # from rest again
             before, gains = Y, np.ones_like(start)
-        gradient = Student(P).gradient(Y, 12.0 if early else 1.0) + early * 2 * 0.5 / 20 * Y
+        gradient = divergence.gradient(Y, 4.0 if early else 1.0) + early * 2 * 0.5 * Y
         agree = gradient * (Y - before) < 0
         gains = np.maximum(np.where(agree, gains + 0.2, 0.8 * gains), 0.01)
-        new = Y - 0.3 * gains * gradient + (0.5 if early else 0.8) * (Y - before)
+        new = Y - 0.01 * gains * gradient + (0.5 if early else 0.8) * (Y - before)
         shift = new.mean(axis=1, keepdims=True)  # nothing depends on the origin: it is the centre
         before, Y = Y - shift, new - shift
-    found, _ = descend(Student(P), start, Schedule(5, 3, 12.0, 0.5, 0.3))
+    found, _ = descend(divergence, start, [(3, 4.0, 0.5, 0.5), (2, 1.0, 0.0, 0.8)], 0.01)
     assert_allclose(found, Y, rtol=1e-9, atol=1e-12)
 
 
 # Estimators
 
 
-def test_quality_is_that_of_scikit_learn():
-    """The divergence is that of an independent descent, but for the minimum they come to."""
-    from sklearn.datasets import load_iris
-    from sklearn.manifold import TSNE as Theirs
+def t_sne_gradient(p, Y):
+    """4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19)."""
+    F = (p - student_q(Y)) / (1 + cdist(Y, Y, "sqeuclidean"))
+    return 4 * (F.sum(axis=1)[:, None] * Y - F @ Y)
 
-    X = np.unique(load_iris().data, axis=0)
-    ours = TSNE(random_state=0).fit(X)
-    theirs = Theirs(method="exact", random_state=0).fit_transform(X).astype(float)
-    p = ours.affinities_.toarray()
-    assert ours.kl_divergence_ < 1.1 * divergence_of(p, student_q(theirs))
-    assert_allclose(ours.kl_divergence_, divergence_of(p, student_q(ours.embedding_)), rtol=1e-9)
+
+def test_t_sne_written_out(X):
+    """Where it ends, the divergence (18) of p (15) and q (17) is stationary, (19)."""
+    model = TSNE(method="exact", perplexity=8, n_iter=5000, random_state=0).fit(X)
+    p, Y = model.affinities_.toarray(), model.embedding_
+    assert_allclose(model.kl_divergence_, divergence_of(p, student_q(Y)), rtol=1e-4)
+    pulls = np.abs(t_sne_gradient(p, Y) + t_sne_gradient(0 * p, Y)).max()
+    assert np.abs(t_sne_gradient(p, Y)).max() < 1e-3 * pulls
 
 
 @both
@@ -218,46 +194,45 @@ def test_new_points_are_where_their_divergence_is_stationary(X):
     for i, y in enumerate(places):
         for step in 1e-4 * np.eye(2):
             assert abs(cost(y + step, i) - cost(y - step, i)) < 2e-4 * 1e-5
-        assert_array_equal(model.transform(X[30 + i : 31 + i])[0], y)
+        assert_allclose(model.transform(X[30 + i : 31 + i])[0], y, rtol=1e-9)
 
 
 @both
 def test_order_of_the_points_does_not_matter(X, method):
-    """In few steps: later rounding grows."""
-    start = np.random.default_rng(0).normal(size=(40, 2))
+    """In few or short steps: later rounding grows."""
+    start = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
     order = np.random.default_rng(1).permutation(40)
-    options = {"perplexity": 8, "n_iter": 30, "early_iter": 10, "learning_rate": 0.1}
+    options = {"perplexity": 8, "learning_rate": 0.1} | SHORT[method]
     Y = method(init=start, **options).fit_transform(X)
     permuted = method(init=start[order], **options).fit_transform(X[order])
-    assert_allclose(permuted, Y[order], rtol=1e-7, atol=1e-9)
+    assert_allclose(permuted, Y[order], rtol=1e-7, atol=1e-9 if method is SNE else 1e-3)
 
 
-@both
 @pytest.mark.parametrize("init", ["pca", "random"])
-def test_same_seed_same_bits_on_any_number_of_threads(method, init):
+def test_same_seed_same_bits_on_any_number_of_threads(init):
     X = np.random.default_rng(0).normal(size=(400, 5))
     options = {"perplexity": 8, "n_iter": 40, "early_iter": 10, "init": init, "random_state": 3}
     with threadpool_limits(2):
-        Y = method(**options).fit_transform(X)
+        Y = SNE(**options).fit_transform(X)
     with single_threaded_blas():
-        alone = method(**options).fit_transform(X)
+        alone = SNE(**options).fit_transform(X)
     assert_array_equal(alone, Y)
     if init == "random":
-        assert not np.array_equal(method(**options | {"random_state": 4}).fit_transform(X), Y)
+        assert not np.array_equal(SNE(**options | {"random_state": 4}).fit_transform(X), Y)
 
 
 @both
 def test_start_is_the_principal_components(X, method):
     """A learning rate of nothing leaves the start; of distances it is classical scaling."""
+    options = {"perplexity": 8, "learning_rate": 1e-300} | SHORT[method]
     expected = PCA(2).fit_transform(X)
     expected *= 1e-4 / expected[:, 0].std()
-    options = {"perplexity": 8, "n_iter": 1, "early_iter": 0, "learning_rate": 1e-300}
     for model, data in (
         (method(**options), X),
         (method(metric="precomputed", **options), cdist(X, X)),
     ):
         Y = model.fit_transform(data)
-        assert_allclose(Y * np.sign((Y * expected).sum(axis=0)), expected, atol=1e-12)
+        assert_allclose(Y * np.sign((Y * expected).sum(axis=0)), expected, atol=1e-10)
 
 
 @both
@@ -270,24 +245,22 @@ def test_flat_coordinates_start_at_random(method):
 
 @both
 def test_precomputed_distances_are_the_points(X, method):
-    options = {"perplexity": 8, "n_iter": 20, "early_iter": 5}
+    options = {"perplexity": 8} | SHORT[method]
     start = np.random.default_rng(0).normal(size=(30, 2))
     points = method(init=start, **options).fit(X[:30])
     D = method(init=start, metric="precomputed", **options).fit(cdist(X[:30], X[:30]))
-    assert_allclose(D.embedding_, points.embedding_, rtol=1e-8)
+    assert_allclose(D.embedding_, points.embedding_, rtol=1e-8 if method is SNE else 1e-2)
     assert_allclose(D.sigmas_, points.sigmas_, rtol=1e-10)
-    if method is TSNE:
-        new = D.transform(cdist(X[30:], X[:30]))
-        assert_allclose(new, points.transform(X[30:]), atol=1e-5)
+    assert abs(D.affinities_ - points.affinities_).max() < 1e-12
     far = np.random.default_rng(1).normal(size=(1100, 2))  # the nearest only
-    given, searched = near_distances(cdist(far, far), 5.0).own(), near_points(far, None, 5.0).own()
-    assert_array_equal(given.indices, searched.indices)
+    given = method(metric="precomputed", perplexity=5.0)._find_neighbors(cdist(far, far), 5.0)[0]
+    assert_array_equal(given.indices, method(perplexity=5.0)._find_neighbors(far, 5.0)[0].indices)
 
 
 def test_neighbors_of_the_caller():
     """A transformer and a graph of enough neighbours give the probabilities of our own search."""
     X = np.random.default_rng(0).normal(size=(1100, 3))
-    options = {"perplexity": 5, "n_iter": 1, "early_iter": 0, "random_state": 0}
+    options = {"perplexity": 5, "n_iter": 250, "random_state": 0}
     own = TSNE(**options).fit(X).affinities_
     transformer = KNeighborsTransformer(n_neighbors=20)
     graph = transformer.fit_transform(X)
@@ -303,10 +276,10 @@ def test_neighbors_of_the_caller():
 def test_sparse_points(X):
     X = np.where(X > 0, X, 0)
     options = {"perplexity": 8, "n_iter": 20, "early_iter": 5, "init": X[:, :2]}
-    dense, thin = TSNE(**options).fit(X), TSNE(**options).fit(sparse.csr_matrix(X))
+    dense, thin = SNE(**options).fit(X), SNE(**options).fit(sparse.csr_matrix(X))
     assert_allclose(thin.embedding_, dense.embedding_, rtol=1e-7, atol=1e-10)
-    assert_allclose(thin.transform(sparse.csr_matrix(X)), dense.transform(X), atol=1e-5)
-    assert np.isfinite(SNE(perplexity=8).fit_transform(sparse.csr_matrix(X))).all()
+    model = TSNE(perplexity=8, random_state=0).fit(sparse.csr_matrix(X))
+    assert_allclose(model.transform(sparse.csr_matrix(X)), model.transform(X), atol=1e-5)
 
 
 @both
@@ -348,7 +321,7 @@ def test_fft_is_the_same_picture():
 
 def test_fft_without_its_library(X, monkeypatch):
     monkeypatch.setitem(sys.modules, "openTSNE", None)
-    monkeypatch.setattr("heatsketch.classical.sne.engines.find_spec", lambda name: None)
+    monkeypatch.setattr("heatsketch.classical.tsne.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install openTSNE"):
         TSNE(method="fft", perplexity=8).fit(X)
 
@@ -361,9 +334,7 @@ def test_fft_without_its_library(X, monkeypatch):
         ({"perplexity": 1}, "perplexity=1.0 is out of range"),
         ({"perplexity": np.nan}, "not finite"),
         ({"n_components": 0}, "n_components=0"),
-        ({"n_iter": 200}, "early_iter=250 but n_iter=200"),
         ({"early_exaggeration": 0.5}, "early_exaggeration=0.5"),
-        ({"early_compression": -1}, "early_compression=-1"),
         ({"learning_rate": 0}, "learning_rate=0"),
         ({"init": "spectral"}, "init='spectral' is unknown"),
         ({"init": np.zeros((40, 3))}, r"init has shape \(40, 3\).*pass \(40, 2\)"),
@@ -378,28 +349,29 @@ def test_bad_options(X, method, options, message):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("method", "options", "message"),
     [
-        ({"method": "tree"}, "method='tree' is unknown"),
-        ({"method": "barnes-hut", "n_components": 3}, "n_components=3"),
-        ({"method": "barnes-hut", "early_iter": 50}, "early_iter=50"),
-        ({"method": "fft", "early_compression": 0.1}, "early_compression=0.1"),
+        (SNE, {"n_iter": 200}, "early_iter=250 but n_iter=200"),
+        (SNE, {"early_compression": -1}, "early_compression=-1"),
+        (TSNE, {"n_iter": 200}, "n_iter=200"),
+        (TSNE, {"method": "tree"}, "method='tree' is unknown"),
+        (TSNE, {"method": "barnes-hut", "n_components": 4}, "n_components=4"),
+        (TSNE, {"method": "fft", "n_components": 3}, "n_components=3"),
     ],
 )
-def test_what_other_methods_lack(X, options, message):
+def test_bad_options_of_a_descent(X, method, options, message):
     with pytest.raises(ValueError, match=message):
-        TSNE(**{"perplexity": 8} | options).fit(X)
+        method(**{"perplexity": 8} | options).fit(X)
 
 
-@both
-def test_a_learning_rate_that_is_too_large(X, method):
+def test_a_learning_rate_that_is_too_large(X):
     """Steps are taken back until it fits; where it never does, a warning says so."""
-    model = method(perplexity=8, learning_rate=100, random_state=0).fit(X)
+    model = SNE(perplexity=8, learning_rate=100, random_state=0).fit(X)
     assert model.diagnostics_["setbacks"] > 0
-    usual = method(perplexity=8, random_state=0).fit(X)
+    usual = SNE(perplexity=8, random_state=0).fit(X)
     assert model.kl_divergence_ < 1.3 * usual.kl_divergence_
     with pytest.warns(hs.ConvergenceWarning, match="smaller learning_rate"):
-        Y = method(perplexity=8, learning_rate=1e300, random_state=0).fit_transform(X)
+        Y = SNE(perplexity=8, learning_rate=1e300, random_state=0).fit_transform(X)
     assert np.isfinite(Y).all()
 
 
@@ -429,14 +401,13 @@ def test_neighbors_of_distances(X):
 
 def test_progress_is_logged(X, caplog):
     with caplog.at_level(logging.INFO, logger="heatsketch"):
-        model = TSNE(perplexity=8, n_iter=300).fit(X)
-    last = [r.getMessage() for r in caplog.records if "step 300:" in r.getMessage()]
-    assert last == [f"descent: step 300: divergence {model.kl_divergence_:.4f}"]
+        SNE(perplexity=8, n_iter=300).fit(X)
+    assert any("step 300: cost" in record.getMessage() for record in caplog.records)
 
 
 @estimator_checks(
     SNE(perplexity=2, n_iter=60, early_iter=20),
-    TSNE(perplexity=2, n_iter=60, early_iter=20),
+    TSNE(perplexity=2, n_iter=250),
     expected_failed_checks=lambda estimator: (
         {
             "check_transformer_general": "training points are placed anew by transform",
@@ -458,10 +429,9 @@ def test_scikit_learn_checks(estimator, check):
     "make",
     [
         lambda **options: SNE(perplexity=5, n_iter=60, early_iter=20, **options),
-        lambda **options: TSNE(perplexity=5, n_iter=60, early_iter=20, **options),
-        lambda **options: TSNE(perplexity=5, n_iter=300, method="barnes-hut", **options),
+        lambda **options: TSNE(perplexity=5, n_iter=300, **options),
     ],
-    ids=["sne", "exact", "barnes-hut"],
+    ids=["sne", "t-sne"],
 )
 def test_a_container_of_the_output_changes_no_number(make, container):
     pytest.importorskip(container)

@@ -1,4 +1,4 @@
-"""heatsketch compare-data: the numbers of the library, by id, by row, or as samples."""
+"""heatsketch compare of two files: the numbers of the library, by id, by row, or as samples."""
 
 import csv
 
@@ -33,7 +33,7 @@ OPTIONS = ("--n-neighbors", "6", "--n-components", "16", "--time", "4", "-q")
 
 
 def said(capsys, *arguments):
-    assert cli.main(["compare-data", *map(str, arguments), *OPTIONS]) == 0
+    assert cli.main(["compare", *map(str, arguments), *OPTIONS]) == 0
     lines = capsys.readouterr().out.splitlines()
     return dict(line.split(maxsplit=1) for line in lines)
 
@@ -128,8 +128,8 @@ def test_what_cannot_be_compared_is_an_error(files, capsys):
         ([first, second, "-o", folder / "out.png"], "out.png"),
     )
     for arguments, message in wrong:
-        assert cli.main(["compare-data", *map(str, arguments), *OPTIONS]) != 0
+        assert cli.main(["compare", *map(str, arguments), *OPTIONS]) != 0
         assert message in capsys.readouterr().err
     other = write(folder / "c.csv", cloud(30, 3), range(30))
-    assert cli.main(["compare-data", str(first), str(other), "--filter", "heat"]) == 2
+    assert cli.main(["compare", str(first), str(other), "--filter", "heat"]) == 2
     assert "need the same points" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""heatsketch distances: the numbers of HeatSketch.distance, by id or by row."""
+"""heatsketch distances: exact for few points, the intervals of a sketch for many, by id or row."""
 
 import csv
 
@@ -7,6 +7,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import cli
+from heatsketch.cli import distances
 from problems.clouds import cloud
 
 
@@ -28,20 +29,100 @@ def printed(capsys, *arguments):
     return list(csv.reader(capsys.readouterr().out.splitlines()))
 
 
+@pytest.fixture
+def sketched(monkeypatch):
+    monkeypatch.setattr(distances, "EXACT_UP_TO", 10)
+
+
 def expected(X, i, j, **options):
     model = hs.HeatSketch(40, 4, n_neighbors=6, random_state=0).fit(X)
     return np.array(model.distance(i, j, **options)).T
 
 
-def test_from_a_point_to_all(points, capsys):
+def exact(X, i, j, time=4, **options):
+    pairs = np.broadcast_arrays(i, j)
+    diffusion = hs.diffusion(X, **{"n_neighbors": 6} | options)
+    return hs.diffusion_distance(diffusion, time, pairs=pairs)
+
+
+def test_distances_from_a_point_are_exact_and_sorted(points, capsys):
     folder, X = points
     header, *rows = printed(capsys, folder / "points.csv", "--from", "p3")
     assert header == ["from", "to", "distance", "low", "high"]
-    assert [row[:2] for row in rows] == [["p3", f"p{n}"] for n in range(30)]
+    assert {row[0] for row in rows} == {"p3"}
+    assert rows[0][1:3] == ["p3", "0"]
     numbers = np.array([row[2:] for row in rows], dtype=float)
-    np.testing.assert_allclose(numbers, expected(X, 3, None), rtol=1e-5)
+    assert np.all(np.diff(numbers[:, 0]) >= 0)
+    wanted = exact(X, 3, [int(row[1][1:]) for row in rows])
+    assert len(wanted) == 30
+    for column in numbers.T:
+        np.testing.assert_allclose(column, wanted, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("sketched")
+def test_distances_of_many_points_have_intervals(points, capsys):
+    folder, X = points
+    _, *rows = printed(capsys, folder / "points.csv", "--from", "p3")
+    numbers = np.array([row[2:] for row in rows], dtype=float)
+    wanted = expected(X, 3, [int(row[1][1:]) for row in rows])
+    np.testing.assert_allclose(numbers, wanted, rtol=1e-5)
+    assert np.all(np.diff(numbers[:, 0]) >= 0)
+    assert numbers[1, 1] < numbers[1, 2]
+
+
+def test_nothing_is_said_of_two_components(tmp_path, capsys):
+    X = np.vstack([cloud(20, 2), cloud(15, 2, seed=1) + 1_000])
+    np.save(tmp_path / "two.npy", X)
+    (tmp_path / "pairs.txt").write_text("1 2\n1 30\n", encoding="utf-8")
+    command = ["distances", str(tmp_path / "two.npy"), "--n-neighbors", "5"]
+    assert cli.main([*command, "--from", "3"]) == 0
+    out, err = capsys.readouterr()
+    found = {row[1] for row in csv.reader(out.splitlines()[1:])}
+    assert found == {str(n) for n in range(20)}
+    assert "15 pair(s) in two components, between which nothing diffuses" in err
+    assert cli.main([*command, "--pairs", str(tmp_path / "pairs.txt"), "-q"]) == 0
+    _, inside, across = csv.reader(capsys.readouterr().out.splitlines())
+    assert float(inside[2]) > 0
+    assert across == ["1", "30", "", "", ""]
+
+
+def test_distances_are_those_of_the_model_that_is_given(points, capsys):
+    folder, X = points
+    model = folder / "map.model"
+    made = ["--time", "3", "--filter", "heat", "--n-neighbors", "8", "--save-model", str(model)]
+    assert cli.main(["embed", str(folder / "points.csv"), "-o", str(folder / "m.csv"), *made]) == 0
+    capsys.readouterr()
+    command = ["distances", str(folder / "points.csv"), "--from", "p3", "--model", str(model)]
+    assert cli.main(command) == 0
+    out, err = capsys.readouterr()
+    assert f"at diffusion time 3 (that of {model}), exact" in err
+    rows = list(csv.reader(out.splitlines()[1:]))
+    at = [int(row[1][1:]) for row in rows]
+    wanted = hs.diffusion_distance(
+        hs.diffusion(X, n_neighbors=8), 3, filter="heat", pairs=np.broadcast_arrays(3, at)
+    )
+    np.testing.assert_allclose([float(row[2]) for row in rows], wanted, rtol=1e-5)
+    assert cli.main([*command, "--time", "5"]) == 2
+    assert "time is that of --model" in capsys.readouterr().err
+    moved = (folder / "points.csv").read_text(encoding="utf-8").replace(",0.", ",1.")
+    (folder / "other.csv").write_text(moved, encoding="utf-8")
+    assert cli.main(["distances", str(folder / "other.csv"), *command[2:]]) == 1
+    assert "was not fitted to the points of" in capsys.readouterr().err
+
+
+def test_ids_may_begin_with_a_minus(tmp_path, capsys):
+    X = cloud(30, 3)
+    lines = [",".join([f"-s{n}", *(f"{x!r}" for x in row)]) for n, row in enumerate(X.tolist())]
+    (tmp_path / "minus.csv").write_text("\n".join(["id,a,b,c", *lines]), encoding="utf-8")
+    source = str(tmp_path / "minus.csv")
+    for given in (["--from", "-s3"], ["--from=-s3"]):
+        assert cli.main(["distances", source, *given, "-q"]) == 0
+        assert capsys.readouterr().out.splitlines()[1].startswith("-s3,-s3,0,")
+    late = ["embed", source, "-o", str(tmp_path / "late.csv"), "--pseudotime", "-s3", "-q"]
+    assert cli.main(late) == 0
+
+
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("separator", [",", "\t", " ", ";"])
 def test_pairs_of_ids(points, capsys, separator):
     folder, X = points
@@ -61,7 +142,8 @@ def test_without_ids_points_are_numbers_and_the_table_goes_to_a_file(points):
     assert cli.main(given) == 0
     rows = list(csv.reader(out.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
     numbers = np.array([row[2:] for row in rows[1:]], dtype=float)
-    np.testing.assert_allclose(numbers, expected(X, 7, None), rtol=1e-5)
+    wanted = exact(X, 7, [int(row[1]) for row in rows[1:]])
+    np.testing.assert_allclose(numbers[:, 0], wanted, rtol=1e-5)
     assert cli.main(given) == 1  # is not overwritten
     assert cli.main([*given, "--force"]) == 0
 
@@ -106,6 +188,16 @@ def test_embed_writes_how_certain_neighbours_are(points, capsys):
     assert "--intervals belongs to heat-sketch" in capsys.readouterr().err
 
 
+def test_a_column_that_holds_the_point_is_named(tmp_path, capsys):
+    lines = ["gene,a,b", *(f"g{n},{n},{n * n}" for n in range(20))]
+    (tmp_path / "genes.csv").write_text("\n".join(lines), encoding="utf-8")
+    command = ["distances", str(tmp_path / "genes.csv"), "--from", "g7", "-q"]
+    assert cli.main(command) == 1
+    assert "'g7' is not an id; name its column with --id gene." in capsys.readouterr().err
+    assert cli.main([*command, "--id", "gene"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "g7,g7,0,0,0"
+
+
 def test_pseudotime_adds_columns(points, capsys):
     folder, X = points
     out = folder / "late.csv"
@@ -115,7 +207,7 @@ def test_pseudotime_adds_columns(points, capsys):
     with out.open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     wanted = hs.HeatEmbedding(n_neighbors=6, random_state=0).fit(X).pseudotime(3)
-    names = ("pseudotime", "pseudotime_low", "pseudotime_high")
+    names = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")
     for name, values in zip(names, wanted, strict=True):
         np.testing.assert_allclose([float(row[name]) for row in rows], values)
 
@@ -134,11 +226,13 @@ def test_pseudotime_says_what_it_cannot_do(points, capsys):
 def test_columns_of_the_input_are_not_replaced(points, capsys):
     folder, _ = points
     lines = (folder / "points.csv").read_text(encoding="utf-8").splitlines()
-    lines = [f"{line},{'pseudotime' if n == 0 else f'early {n}'}" for n, line in enumerate(lines)]
+    lines = [
+        f"{line},{'heat_pseudotime' if n == 0 else f'early {n}'}" for n, line in enumerate(lines)
+    ]
     (folder / "points.csv").write_text("\n".join(lines), encoding="utf-8")
     given = ["embed", str(folder / "points.csv"), "-o", str(folder / "o.csv"), "--pseudotime", "p3"]
     assert cli.main([*given, "-q", "--n-neighbors", "6"]) == 1
-    assert "has a column 'pseudotime', which this run adds" in capsys.readouterr().err
+    assert "has a column 'heat_pseudotime', which this run adds" in capsys.readouterr().err
     assert not (folder / "o.csv").exists()
 
 
@@ -159,7 +253,17 @@ def test_it_is_said_which_distances_these_are(points, capsys):
     assert cli.main(given) == 0
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 31  # the table alone: others may read it
-    for text in ("30 points, 3 features", "at diffusion time 4", "40 columns", "probability 0.95"):
+    for text in ("30 points, 3 features", "at diffusion time 4 (as given), exact"):
         assert text in printed.err
     assert cli.main([*given, "-o", str(folder / "out.csv")]) == 0
     assert "out.csv" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("sketched")
+def test_it_is_said_how_sure_a_sketch_is_and_that_the_time_is_the_default(points, capsys):
+    folder, _ = points
+    given = ["distances", str(folder / "points.csv"), "--from", "p3", "-p", "n_neighbors=6"]
+    assert cli.main(given) == 0
+    said = capsys.readouterr().err
+    assert "at diffusion time 8 (the default; --time sets another), by a sketch of 192" in said
+    assert "hold the distance with probability 0.95, each by itself" in said

@@ -9,7 +9,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import cli
-from heatsketch.cli import files
+from heatsketch.cli import tables
 
 # Ours become lines, which tests read.
 pytestmark = pytest.mark.filterwarnings("default::UserWarning")
@@ -59,7 +59,7 @@ def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, me
 
 @pytest.mark.usefixtures("no_computing")
 def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(files.WRITERS, ".h5ad", "no_such_module")
+    monkeypatch.setitem(tables.WRITERS, ".h5ad", "no_such_module")
     assert exit_code("embed", clouds, "-o", tmp_path / "out.h5ad") == 1
     assert 'pip install "heatsketch[io]"' in capsys.readouterr().err
 
@@ -68,23 +68,20 @@ def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--kind", "gaussian", "--method", "diffusion-map"], "belongs to heat-sketch"),
-        (["--delta", "0.1"], "belongs to diffusion-map"),
-        (["--method", "heat-sketch", "--time", "auto"], "--time auto belongs to heat-embedding"),
-        (["--n-components", "auto"], "--n-components auto belongs to diffusion-map"),
-        (["--plot-time", "t.png", "--time", "8"], "belongs to heat-embedding --time auto"),
-        (["--time", "1,auto"], "auto cannot be combined"),
-        (["--time", "soon"], "'soon' is neither a number nor auto"),
-        (["--epsilon", "auto"], "--epsilon auto belongs to mixture-diffusion"),
-        (["--epsilon", "edges"], "--epsilon edges belongs to laplacian-eigenmap"),
-        (["--epsilon", "wide"], "'wide' is neither a number nor self-tuning"),
+        (["-p", "kind=gaussian", "--method", "diffusion-map"], "'kind'; it belongs to heat-sketch"),
+        (
+            ["-p", "delta=0.1"],
+            "heat-embedding has no parameter 'delta'; it belongs to diffusion-map",
+        ),
+        (["-p", "n_neighbours=5"], "no parameter 'n_neighbours'; did you mean 'n_neighbors'?"),
+        (["-p", "share"], "'share' is not NAME=VALUE"),
+        (["--factor", "2"], "parameters of a method are given as -p factor=VALUE"),
         (["--plot", "out.jpg"], "out.jpg"),
         (["-o", "out.xlsx"], "out.xlsx has no known suffix"),
         (["--method", "heat-skech"], "did you mean 'heat-sketch'?"),
         (["--n-neighbours", "5"], "--n-neighbours 5; did you mean '--n-neighbors'?"),
         (["--in-place"], "leave out --output"),
         (["--affinity", "precomputed", "--standardize"], "INPUT is precomputed"),
-        (["--normalization", "row"], "invalid choice"),
     ],
 )
 def test_wrong_usage_is_named(clouds, tmp_path, given, message, capsys):
@@ -111,7 +108,7 @@ def test_letters_that_a_pipe_cannot_hold_stop_nothing(encoding):
     """Windows gives pipes its own encoding, which lacks λ."""
     code = """if True:
         from heatsketch.cli import main
-        for line in ("embed --help", "datasets", "ksum digits -q"):
+        for line in ("embed --help", "methods", "scales circle -q"):
             assert main(line.split()) == 0
     """
     done = subprocess.run(

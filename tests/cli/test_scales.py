@@ -29,14 +29,14 @@ def test_scales_print_and_draw_what_the_estimator_chose(roll, tmp_path, capsys):
     model = hs.HeatEmbedding(2, random_state=0).fit(read_table(roll).values)
     trace = hs.heat_trace(model.diffusion_, model.time_curve_.times)
     assert facts["time"] == model.time_
-    np.testing.assert_allclose(facts["shares"], model.time_curve_.shares)
+    np.testing.assert_allclose(facts["directions"], model.time_curve_.directions)
     np.testing.assert_allclose(facts["effective_rank"], trace.effective_rank)
     pytest.importorskip("matplotlib")
     picture = tmp_path / "scales.png"
-    assert exit_code("scales", roll, "--plot", picture, "--share", 0.7, "--n-neighbors", 12) == 0
+    assert exit_code("scales", roll, "--plot", picture, "--n-neighbors", 12) == 0
     printed = capsys.readouterr().out
     assert "<- chosen" in printed
-    assert "70 % of the distances" in printed
+    assert "at most 8 directions" in printed
     assert picture.exists()
 
 
@@ -56,6 +56,41 @@ def test_a_share_keeps_as_many_coordinates_as_needed(roll, tmp_path, capsys):
     assert read_table(out).values.shape == model.embedding_.shape
 
 
-def test_shares_belong_to_diffusion_maps(roll, tmp_path, capsys):
-    assert exit_code("embed", roll, "-o", tmp_path / "out.csv", "--n-components", 0.9) == 2
-    assert "shares belong to diffusion-map" in capsys.readouterr().err
+def test_scales_find_the_dimension_of_a_circle(circle, tmp_path, capsys):
+    assert exit_code("scales", circle, "--json", "-q") == 0
+    facts = json.loads(capsys.readouterr().out)
+    test, nearest = facts["ksum"], facts["nearest_neighbors"]
+    assert round(test["dimension"]) == 1
+    result = hs.ksum(read_table(circle).values)
+    assert (test["epsilon"], test["plateau"]) == (result.epsilon, list(result.plateau))
+    assert test["dimension_interval"] == list(result.dimension_interval)
+    assert round(nearest["dimension"]) == 1
+    assert nearest["n_neighbors"] == 15
+    pytest.importorskip("matplotlib")
+    assert exit_code("scales", circle, "--plot", tmp_path / "slopes.pdf", "-q") == 0
+    words = capsys.readouterr().out
+    assert f"{test['epsilon']:.6g}" in words
+    (largest,) = [line for line in words.splitlines() if line.endswith("<- largest")]
+    assert f"{max(test['slopes']):.3f} ± " in largest
+    assert f"{nearest['dimension']:.3g} ± " in words
+    low, high = test["dimension_interval"]
+    assert f"(95 %: {low:.3g} to {high:.3g})" in words
+    assert (tmp_path / "slopes.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_scales_say_why_there_is_no_dimension(tmp_path, capsys):
+    points = tmp_path / "two.csv"
+    points.write_text("x,y\n0,0\n3,4\n0,0\n")
+    given = ("--n-components", 1, "--affinity", "dense", "--epsilon", 9, "-q")
+    assert exit_code("scales", points, *given, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["nearest_neighbors"] is None
+    assert exit_code("scales", points, *given) == 0
+    words = capsys.readouterr().out
+    assert "dimension 2  none by nearest neighbours: " in words
+    assert "nan" not in words
+
+
+def test_the_ksum_test_sums_as_many_rows_as_asked_for(circle, capsys):
+    assert exit_code("scales", circle, "-p", "n_rows=20", "-q") == 0
+    assert "from some rows only" in capsys.readouterr().out

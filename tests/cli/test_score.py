@@ -47,8 +47,9 @@ def points(tmp_path):
 )
 def test_score_confirms_what_embed_printed(points, tmp_path, capsys, graph, suffix):
     out = tmp_path / f"map{suffix}"
-    said, _ = printed(capsys, "embed", points, "-o", out, *GRAPHS[graph])
-    found, warned = printed(capsys, "score", points, out)
+    made = () if suffix == ".npz" else ("--metadata", tmp_path / "made.json")
+    said, _ = printed(capsys, "embed", points, "-o", out, *GRAPHS[graph], *made)
+    found, warned = printed(capsys, "score", points, out, *made)
     assert said["distances"].startswith(found["distances"])
     assert "; log L " in found["distances"]
     assert "recorded in the file of the embedding" in found["time"]
@@ -83,9 +84,9 @@ def test_score_confirms_what_embed_printed_of_many_points(tmp_path, capsys, time
     np.save(tmp_path / "points.npy", hs.datasets.swiss_roll(2500, rng=0)[0])
     files = tmp_path / "points.npy", tmp_path / "map.csv"
     said, _ = printed(capsys, "embed", files[0], "-o", files[1], "--time", time)
-    found, _ = printed(capsys, "score", *files)
+    found, _ = printed(capsys, "score", *files, "--time", time)
     assert said["distances"].startswith(found["distances"])
-    assert "random pairs" in found["pairs"]
+    assert ("random pairs" if time == 500 else "random points") in found["pairs"]
 
 
 def test_score_confirms_the_embedding_of_a_given_affinity(tmp_path, capsys):
@@ -102,10 +103,10 @@ def test_score_confirms_the_embedding_of_a_given_affinity(tmp_path, capsys):
 def test_float32_coordinates_in_text_score_as_those_in_an_array(tmp_path, capsys):
     np.save(tmp_path / "points.npy", cloud(90, 3, seed=1).astype(np.float32))
     scores = []
-    for name in ("map.npz", "map.csv"):
-        assert run("embed", tmp_path / "points.npy", "-o", tmp_path / name) == 0
+    for name, made in (("map.npz", ()), ("map.csv", ("--metadata", tmp_path / "made.json"))):
+        assert run("embed", tmp_path / "points.npy", "-o", tmp_path / name, *made) == 0
         capsys.readouterr()
-        assert run("score", tmp_path / "points.npy", tmp_path / name, "--json") == 0
+        assert run("score", tmp_path / "points.npy", tmp_path / name, "--json", *made) == 0
         scores.append(json.loads(capsys.readouterr().out))
     assert scores[0] == scores[1]
 

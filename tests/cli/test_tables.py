@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import heatsketch as hs
 from heatsketch import cli, io
 from problems.clouds import cloud
 
@@ -62,15 +63,16 @@ EUROPEAN = ("--decimal", ",", "--exclude", "sample,year")
 def test_score_reads_the_points_as_embed_did(table, tmp_path, capsys, missing, scale, suffix):
     out = tmp_path / f"map{suffix}"
     options = (*EUROPEAN, "--missing", missing, *scale)
-    said, warned = printed(capsys, "embed", table, "-o", out, "--time", 4, *options)
+    made = () if suffix in (".npz", ".parquet") else ("--metadata", tmp_path / "made.json")
+    said, warned = printed(capsys, "embed", table, "-o", out, "--time", 4, *options, *made)
     assert f"{58 if missing == 'drop' else 60} points, 3 features" in said["input"]
     assert "2 cells of 'mass' count as missing: 'n.d.'" in said["changed"]
     assert ("columns standardised" in said["changed"]) == bool(scale)
     assert ("Feature 'mass' carries" in warned) == (not scale)
-    found, again = printed(capsys, "score", table, out)
+    found, again = printed(capsys, "score", table, out, *made)
     assert again == warned
     assert said["distances"].startswith(found["distances"])
-    given, again = printed(capsys, "score", table, out, *options)
+    given, again = printed(capsys, "score", table, out, *options, *made)
     assert (given["distances"], again) == (found["distances"], warned)
 
 
@@ -106,11 +108,44 @@ def test_a_column_that_is_lost_stops_the_run(table, tmp_path, capsys):
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, capsys):
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("a,b\n1,2\n,3\n4,5\n")
+    large = tmp_path / "large.npy"
+    np.save(large, 2**60 + np.arange(20).reshape(10, 2))
+    for given, words in (
+        ((gaps,), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
+        ((table, *EUROPEAN), "count such cells as missing with --missing drop or median"),
+        ((table,), "pass --decimal ,; if they"),
+        ((large,), "an id? pass --id x0; else leave it out with --exclude x0"),
+        ((large, "--key", "X"), "holds a single table; leave out --key X"),
+    ):
+        assert run("embed", *given, "-o", tmp_path / "out.csv") == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert words in line
+        assert "=" not in line
+
+
+def test_the_summary_names_the_first_features(tmp_path, capsys):
+    path, out = tmp_path / "t.csv", tmp_path / "out.npy"
+    names = [f"gene{j}" for j in range(7)]
+    np.savetxt(path, cloud(50, 7, seed=1), delimiter=",", header=",".join(names), comments="")
+    said, _ = printed(capsys, "embed", path, "-o", out, "--time", 4)
+    assert said["input"].endswith(
+        "50 points, 7 features: gene0, gene1, gene2, gene3, gene4 and 2 more"
+    )
+    np.save(tmp_path / "t.npy", cloud(50, 7, seed=1))
+    said, _ = printed(capsys, "embed", tmp_path / "t.npy", "-o", out, "--time", 4, "--force")
+    assert said["input"].endswith("50 points, 7 features")
+
+
 def test_features_are_named_with_commas(table, tmp_path, capsys):
     out = tmp_path / "out.csv"
     given = ("--features", "time,length", "--decimal", ",", "--standardize")
     said, _ = printed(capsys, "embed", table, "-o", out, *given)
-    assert "60 points, 2 features (passed through: sample, mass, year)" in said["input"]
+    assert (
+        "60 points, 2 features: time, length (passed through: sample, mass, year)" in said["input"]
+    )
     with out.open() as file:
         header = next(csv.reader(file))
     assert header[:3] == ["sample", "mass", "year"]
@@ -153,16 +188,16 @@ def cells(tmp_path):
 def test_in_place_adds_to_the_file_and_asks_before_it_replaces(cells, tmp_path, capsys):
     said, _ = printed(capsys, "embed", cells, "--in-place", "--time", 4)
     assert said["written"] == str(cells)
-    first = io.read_table(cells, key="X_heatsketch").values
+    first = io.read_table(cells, key="X_heat").values
     assert io.read_table(cells, key="X_pca").values.shape == (60, 2)
     found, _ = printed(capsys, "score", cells, cells)
     assert said["distances"].startswith(found["distances"])
     assert run("embed", cells, "--in-place", "--time", 8) == 1
-    assert "entry 'X_heatsketch' in obsm already" in capsys.readouterr().err
+    assert "entry 'X_heat' in obsm already" in capsys.readouterr().err
     assert run("embed", cells, "--in-place", "--time", 8, "--output-key", "X_pca") == 1
-    np.testing.assert_array_equal(io.read_table(cells, key="X_heatsketch").values, first)
+    np.testing.assert_array_equal(io.read_table(cells, key="X_heat").values, first)
     assert run("embed", cells, "--in-place", "--time", 8, "--force") == 0
-    assert np.abs(io.read_table(cells, key="X_heatsketch").values - first).max() > 0
+    assert np.abs(io.read_table(cells, key="X_heat").values - first).max() > 0
     assert [path.name for path in tmp_path.iterdir()] == ["cells.h5ad"]
 
 
@@ -198,14 +233,35 @@ def test_commands_are_suggested(capsys):
     assert "did you mean 'embed'?" in line
 
 
-@pytest.mark.parametrize("stream", [[], ["--fit-points", "120", "--method", "heat-sketch"]])
-def test_genes_beside_principal_components_are_warned_of(tmp_path, capsys, stream):
-    h5py = pytest.importorskip("h5py")
-    X = np.random.default_rng(0).normal(size=(180, 60))
-    with h5py.File(tmp_path / "cells.h5ad", "w") as file:
-        file["X"], file["obsm/X_pca"] = X, X[:, :5]
+@pytest.mark.parametrize("stream", [[], ["--fit-points", "120"]])
+def test_the_command_and_python_agree_on_anndata(tmp_path, capsys, stream):
+    anndata = pytest.importorskip("anndata")
+    data = anndata.AnnData(np.random.default_rng(0).normal(size=(180, 60)))
+    data.obsm["X_pca"] = data.X[:, :5] * np.arange(5, 0, -1)
+    data.write_h5ad(tmp_path / "cells.h5ad")
+    source, out = str(tmp_path / "cells.h5ad"), str(tmp_path / "out.h5ad")
+    for name, key in (("heat_embedding", "X_heat"), ("heat_sketch", "X_heat_sketch")):
+        method = ["--method", name.replace("_", "-"), "--n-components", "2", "--time", "4"]
+        assert cli.main(["embed", source, "-o", out, "--force", *method, *stream]) == 0
+        found = anndata.read_h5ad(out)
+        assert set(found.obsm) == {"X_pca", key}
+        if not stream:
+            getattr(hs.anndata, name)(data, 2, time=4)
+            np.testing.assert_allclose(found.obsm[key], data.obsm[key], rtol=1e-6, atol=1e-12)
+    assert "60 genes" not in capsys.readouterr().err
+
+
+def test_pseudotime_is_a_column_of_the_file(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    data = anndata.AnnData(np.random.default_rng(0).normal(size=(90, 60)))
+    data.obsm["X_pca"] = data.X[:, :5] * np.arange(5, 0, -1)
+    data.write_h5ad(tmp_path / "cells.h5ad")
     source = str(tmp_path / "cells.h5ad")
-    for key, warned in ([], True), (["--key", "X"], False), (["--key", "X_pca"], False):
-        out = ["-o", str(tmp_path / "out.npy"), "--force"]
-        assert cli.main(["embed", source, *out, *key, *stream]) == 0
-        assert ("pass --key X_pca" in capsys.readouterr().err) == warned
+    method = ["--method", "diffusion-map", "--pseudotime", "7"]
+    for options in ([], ["--force"]):
+        assert cli.main(["embed", source, "--in-place", *method, *options]) == 0
+        assert cli.main(["embed", source, "--in-place", *method]) == 1
+        hs.anndata.pseudotime(data, 7)
+        obs = anndata.read_h5ad(source).obs
+        np.testing.assert_allclose(obs["heat_pseudotime"], data.obs["heat_pseudotime"], rtol=1e-6)
+        assert {"heat_pseudotime_low", "heat_pseudotime_high"} < set(obs)

@@ -168,7 +168,7 @@ def test_a_model_is_not_written_over_anything(trained, tmp_path, capsys):
     [
         ("heat-sketch", ("--n-components", 8)),
         ("diffusion-map", ("--affinity", "dense", "--epsilon", 2.0)),
-        ("mixture-diffusion", ("--mixture", 2)),
+        ("mixture-diffusion", ("-p", "mixture=2")),
         ("isomap", ()),
         ("fisher", ("--label", "group")),
     ],
@@ -189,14 +189,14 @@ def test_every_method_keeps_its_model(tmp_path, capsys, method, options):
     model = hs.load_model(files[0])
     assert_array_equal(io.read_table(tmp_path / "new.npz").values, model.transform(new))
     assert type(model).__name__ in said["model"]
-    facts = printed(capsys, "info", files[0])
+    facts = printed(capsys, "transform", files[0], "--info")
     assert type(model).__name__ in facts["model"]
     assert facts["features"] == "length, mass, time"
 
 
 def test_info_says_what_a_model_is(trained, capsys):
     _, _, model, out = trained
-    facts = printed(capsys, "info", model)
+    facts = printed(capsys, "transform", model, "--info")
     recorded = io.read_table(out).metadata
     assert facts["model"] == f"{model}: HeatEmbedding, {model.stat().st_size:,} bytes"
     assert "n_neighbors=9" in facts["parameters"]
@@ -224,9 +224,27 @@ def test_a_model_of_the_library_finds_columns_by_the_names_of_its_data_frame(tmp
 
 def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(trained, tmp_path, capsys):
     _, table, model, out = trained
-    again = tmp_path / "again.csv"
-    assert run("transform", model, table, "-o", again, "-q") == 0
-    found, direct = (printed(capsys, "score", table, file) for file in (again, out))
+    again, made = tmp_path / "again.csv", ("--metadata", tmp_path / "made.json")
+    assert run("transform", model, table, "-o", again, "-q", *made) == 0
+    found, direct = (
+        printed(capsys, "score", table, again, *made),
+        printed(capsys, "score", table, out),
+    )
     assert {**found, "time": ""} == {**direct, "time": ""}
-    assert run("score", table, again) == 0
+    assert run("score", table, again, *made) == 0
     assert "warning" not in capsys.readouterr().err
+
+
+def test_entries_of_obsm_are_named_by_the_method_of_the_model(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    X = points(60, seed=1)
+    source, out, model = (tmp_path / name for name in ("x.h5ad", "o.h5ad", "a.model"))
+    anndata.AnnData(X).write_h5ad(source)
+    for made, key in (
+        (hs.HeatEmbedding(2, random_state=0), "X_heat"),
+        (hs.classical.PCA(2), "X_pca"),
+        (hs.NearIsometricProjection(2, random_state=0), "X_nearisometricprojection"),
+    ):
+        hs.save_model(made.fit(X), model, force=True)
+        assert cli.main(["transform", str(model), str(source), "-o", str(out), "--force"]) == 0
+        assert_allclose(anndata.read_h5ad(out).obsm[key], made.transform(X), atol=1e-12)

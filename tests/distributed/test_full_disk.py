@@ -11,7 +11,6 @@ import pytest
 
 from problems.clusters import points
 
-pytest.importorskip("dask")
 if os.name != "posix":
     pytest.skip("the room is limited as on POSIX", allow_module_level=True)
 pytestmark = pytest.mark.slow
@@ -21,11 +20,9 @@ import json, os, resource, subprocess, sys
 from pathlib import Path
 import heatsketch as hs
 
-way, method, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
-source, folder = map(Path, sys.argv[4:])
+way, size = sys.argv[1], int(sys.argv[2])
+source, folder = map(Path, sys.argv[3:])
 model, options = hs.HeatSketch(32, random_state=0), {"fit_points": 100}
-if method == "sketch":
-    options = {"tile_rows": 300}
 if way == "file system":
     subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
 
@@ -39,10 +36,7 @@ def leave(size):
 
 
 def run(**more):
-    run = getattr(hs.distributed, method)
-    if method == "sketch":
-        return run(source, model, out, **options, **more)
-    return run(source, out, model, **options, **more)
+    return hs.distributed.embed(source, out, model, **options, **more)
 
 
 out = folder / "y.npy"
@@ -74,18 +68,17 @@ def on(way):
 
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
 @pytest.mark.parametrize(
-    ("way", "method", "size", "goes_on"),
+    ("way", "size", "goes_on"),
     [
-        ("file system", "embed", 150_000, True),  # full of blocks of the output
-        ("file system", "sketch", 500_000, True),
-        ("limit", "sketch", 30_000, False),  # of neighbours
+        ("file system", 150_000, True),  # full of blocks of the output
+        ("limit", 30_000, False),  # of the model
     ],
 )
-def test_a_full_disk(way, method, size, goes_on, tmp_path):
+def test_a_full_disk(way, size, goes_on, tmp_path):
     source, disk = tmp_path / "x.npy", tmp_path / "disk"
     np.save(source, points())
     disk.mkdir()
-    command = [*on(way), sys.executable, "-W", "ignore", "-c", _RUN, way, method, str(size)]
+    command = [*on(way), sys.executable, "-W", "ignore", "-c", _RUN, way, str(size)]
     command += [str(source), str(disk)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

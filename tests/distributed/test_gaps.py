@@ -8,9 +8,8 @@ import pytest
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.cli import main
-from heatsketch.distributed import embed, fit, mapping
+from heatsketch.distributed import embed, fit, stream
 from heatsketch.distributed.sample import Sample
-from heatsketch.distributed.warned import Rows
 
 N, SAMPLE, ROWS = 900, 250, 64
 SKETCH = hs.HeatSketch(3, random_state=0)
@@ -118,15 +117,15 @@ def test_a_run_with_gaps_goes_on_to_the_same_bytes_and_notes(
     missing, source, tmp_path, monkeypatch
 ):
     whole = embed(source, tmp_path / "whole.npy", SKETCH, missing=missing, **OPTIONS)
-    transformed, calls = mapping._transformed, []
+    keep, calls = stream.Mapping.keep, []
 
     def interrupted(*args):
         calls.append(args)
         if len(calls) == 5:
             raise InterruptedError
-        return transformed(*args)
+        return keep(*args)
 
-    monkeypatch.setattr(mapping, "_transformed", interrupted)
+    monkeypatch.setattr(stream.Mapping, "keep", interrupted)
     with pytest.raises(InterruptedError):
         embed(source, tmp_path / "o.npy", SKETCH, missing=missing, **OPTIONS)
     done = embed(source, tmp_path / "o.npy", SKETCH, missing=missing, resume=True, **OPTIONS)
@@ -172,15 +171,15 @@ def test_far_points_are_warned_of_once_in_a_run(tmp_path, monkeypatch):
     far = np.setdiff1d(np.arange(30, N), sample)[::60]
     values[gaps] = np.nan
     values[far] += 1e6
-    transformed, calls = mapping._transformed, []
+    keep, calls = stream.Mapping.keep, []
 
     def interrupted(*args):
         calls.append(args)
         if len(calls) == 9:
             raise InterruptedError
-        return transformed(*args)
+        return keep(*args)
 
-    monkeypatch.setattr(mapping, "_transformed", interrupted)
+    monkeypatch.setattr(stream.Mapping, "keep", interrupted)
     np.save(tmp_path / "x.npy", values)
     source, out = tmp_path / "x.npy", tmp_path / "o.npy"
     with pytest.raises(InterruptedError):
@@ -192,8 +191,3 @@ def test_far_points_are_warned_of_once_in_a_run(tmp_path, monkeypatch):
     first = ", ".join(map(str, far[:5]))
     assert len(said) == 1
     assert said[0].startswith(f"{len(far)} new point(s) (rows {first} and {len(far) - 5} more) ")
-
-
-def test_rows_of_many_blocks_are_counted_and_the_first_named():
-    rows = Rows().and_of([3, 4]).and_of([]).and_of([70, 71, 72, 73]).and_of([99], 40)
-    assert rows == Rows(46, (3, 4, 70, 71, 72))

@@ -7,10 +7,11 @@ import pytest
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch import io, memory
+from heatsketch import io
 from heatsketch.distributed import embed, fit
-from heatsketch.io import blocks
-from heatsketch.io.blocks import csr_slabs, joined
+from heatsketch.distributed.sample import points_that_fit
+from heatsketch.io import anndata_files
+from heatsketch.io.blocks import joined
 from heatsketch.io.reading import Reading
 from heatsketch.io.sources import open_blocks
 
@@ -66,8 +67,7 @@ def dense(values):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("key", [None, "twice", "layers/dense", "X_pca"])
 def test_blocks_are_the_rows_of_the_whole_table(kind, key, store, monkeypatch):
-    monkeypatch.setattr(blocks, "PIECE_BYTES", 2000)  # some 250 entries, 6 rows
-    monkeypatch.setattr(blocks, "_MOST_ROWS", 11)
+    monkeypatch.setattr(anndata_files, "PIECE_BYTES", 2000)  # some 250 entries, 6 rows
     whole = io.read_table(store / f"x.{kind}", key=key)
     found = open_blocks(store / f"x.{kind}", Reading.of(key=key))
     assert (found.n, found.columns, found.dtype) == (N, whole.columns, whole.values.dtype)
@@ -104,24 +104,15 @@ def test_what_is_stored_by_columns_is_not_read_by_rows(kind, store, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_memory_of_a_sparse_sample_is_that_of_its_entries():
-    options = {"method": "heat-sketch", "n_components": 8, "budget": 40e9}
-    n, d = 10**7, 30_000
-    dense = memory.most_points(n, d, **options)
-    found = memory.most_points(n, d, **options, stored=100 * n)
-    assert dense < found / 20
-    assert found == pytest.approx(memory.most_points(2 * n, d, **options, stored=200 * n), rel=0.1)
-
-
-@pytest.mark.parametrize(
-    "ends",
-    [[0, 5, 3, 6], [-1, 2, 3, 6], [0, 2, 3, 9], [0, 2, 3, 2**62]],
-    ids=["falls", "below", "beyond", "far beyond"],
-)
-def test_pointers_that_lead_nowhere_are_refused(ends):
-    nodes = [np.ones(6, np.float32), np.zeros(6, np.int32), np.array(ends)]
-    with pytest.raises(ValueError, match="damaged"):
-        list(csr_slabs(nodes, 0))
+def test_a_sample_is_what_half_of_the_memory_holds(monkeypatch):
+    monkeypatch.setattr("heatsketch._budget.available", lambda: 1e9)
+    model = hs.HeatSketch(8)
+    assert points_that_fit(1000, 10, model, 8) == 1000
+    wide, wider = (points_that_fit(10**9, d, model, 4) for d in (10_000, 20_000))
+    assert 100 < wider < wide < 1e9 / 2 / (4 * 10_000)
+    assert wider == pytest.approx(wide / 2, rel=0.05)
+    with pytest.raises(MemoryError, match="100 points and their fit take about"):
+        points_that_fit(10**9, 10**8, model, 4)
 
 
 @pytest.mark.parametrize("part", ["indptr", "indices", "obs"])
@@ -138,7 +129,7 @@ def test_a_damaged_file_is_named(part, store, tmp_path):
             file["X/indptr"] = np.zeros(N, np.int32)
         else:
             file["X/indices"][3] = D + 1
-    with pytest.raises(ValueError, match=r"x\.h5ad.*damaged"):
+    with pytest.raises(ValueError, match=r"x\.h5ad.*save it again"):
         embed(path, tmp_path / "o.npy", SKETCH, fit_points=200)
     assert [file.name for file in tmp_path.iterdir()] == ["x.h5ad"]
 
@@ -152,16 +143,16 @@ def test_a_copy_of_the_source_gets_the_coordinates(store, tmp_path):
     Y = done.estimator.transform(table.values)
     io.write_table(whole, Y, ["a", "b", "c"], table)
     found, expected = anndata.read_h5ad(out), anndata.read_h5ad(whole)
-    assert np.array_equal(found.obsm["X_heatsketch"], Y)
-    assert found.obsm["X_heatsketch"].dtype == Y.dtype
-    assert set(found.obsm) == set(expected.obsm) == {"X_heatsketch", "X_pca"}
+    assert np.array_equal(found.obsm["X_heat"], Y)
+    assert found.obsm["X_heat"].dtype == Y.dtype
+    assert set(found.obsm) == set(expected.obsm) == {"X_heat", "X_pca"}
     assert (found.X != expected.X).nnz == 0
     assert found.obs.equals(expected.obs)
-    assert io.read_table(out, key="X_heatsketch").metadata["stream"]["fit_points"] == 200
-    with pytest.raises(FileExistsError, match=r"has an entry 'X_heatsketch' .*--output-key"):
+    assert io.read_table(out, key="X_heat").metadata["stream"]["fit_points"] == 200
+    with pytest.raises(FileExistsError, match=r"has an entry 'X_heat' .*--output-key"):
         embed(out, tmp_path / "again.h5ad", SKETCH, fit_points=200)
     again = embed(out, tmp_path / "again.h5ad", SKETCH, fit_points=200, output_key="X_two")
-    assert set(anndata.read_h5ad(again.output).obsm) == {"X_heatsketch", "X_pca", "X_two"}
+    assert set(anndata.read_h5ad(again.output).obsm) == {"X_heat", "X_pca", "X_two"}
 
 
 def test_a_copy_has_all_rows_and_only_of_its_own_kind(store, tmp_path):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.distributed import embed, fit, mapping
+from heatsketch.distributed import embed, fit, stream
+from heatsketch.distributed.output import assemble
+from heatsketch.distributed.run import Run
 from heatsketch.distributed.sample import Sample, half_discrepancy
-from heatsketch.distributed.state import State
 from heatsketch.io.reading import Reading
 from heatsketch.io.sources import open_blocks
 
@@ -192,15 +193,15 @@ def test_a_run_that_stopped_goes_on_to_the_same_bytes(name, tmp_path, monkeypatc
     whole, broken = tmp_path / f"whole-{name}", tmp_path / name
     options = {"fit_points": SAMPLE, "block_rows": ROWS}
     embed(source, whole, SKETCH, **options)
-    mapped = mapping._transformed
+    keep = stream.Mapping.keep
 
     def interrupted(*args):
         calls.append(args)
         if len(calls) == 5:
             raise Break
-        return mapped(*args)
+        return keep(*args)
 
-    monkeypatch.setattr(mapping, "_transformed", interrupted)
+    monkeypatch.setattr(stream.Mapping, "keep", interrupted)
     with pytest.raises(Break):
         embed(source, broken, SKETCH, **options)
     assert not broken.exists()
@@ -222,15 +223,19 @@ def test_a_run_that_stopped_when_its_output_was_there(name, tmp_path, monkeypatc
     def stop(*_):
         raise Break
 
+    def assembled_then_stop(*args):
+        assemble(*args)
+        raise Break
+
     with monkeypatch.context() as patch:
-        patch.setattr(State, "remove", stop)
+        patch.setattr(stream, "assemble", assembled_then_stop)
         with pytest.raises(Break):
             embed(source, out, SKETCH, **options)
     whole = read(out)
-    monkeypatch.setattr(mapping, "_transformed", stop)
+    monkeypatch.setattr(stream.Mapping, "keep", stop)
     embed(source, out, SKETCH, resume=True, **options)
     assert np.array_equal(read(out), whole)
-    assert not State.of(out).folder.exists()
+    assert not Run(out).folder.exists()
 
 
 def test_another_run_is_not_gone_on_with(tmp_path, monkeypatch):
@@ -239,11 +244,11 @@ def test_another_run_is_not_gone_on_with(tmp_path, monkeypatch):
     def stop(*_):
         raise Break
 
-    mapped = mapping._transformed
-    monkeypatch.setattr(mapping, "_transformed", stop)
+    keep = stream.Mapping.keep
+    monkeypatch.setattr(stream.Mapping, "keep", stop)
     with pytest.raises(Break):
         embed(source, out, SKETCH, fit_points=SAMPLE)
-    monkeypatch.setattr(mapping, "_transformed", mapped)
+    monkeypatch.setattr(stream.Mapping, "keep", keep)
     with pytest.raises(ValueError, match="time was 8, is 4"):
         embed(source, out, hs.HeatSketch(3, time=4, random_state=0), fit_points=SAMPLE, resume=True)
     with pytest.raises(ValueError, match="fit_points was 300, is 301"):

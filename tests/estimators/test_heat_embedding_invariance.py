@@ -56,7 +56,7 @@ def test_a_seed_gives_the_same_embedding(source):
     X = cloud(16, 3, seed=1)
     first, again = (make(time="auto", random_state=source(3)).fit(X) for _ in range(2))
     assert_array_equal(first.embedding_, again.embedding_)
-    assert_array_equal(first.time_curve_.shares, again.time_curve_.shares)
+    assert_array_equal(first.time_curve_.directions, again.time_curve_.directions)
 
 
 PICTURES = {
@@ -86,9 +86,7 @@ def test_most_keeps_more_pairs_and_worst_a_smaller_log_L(name, time):
     X = PICTURES[name]()
     most, worst = (make(2, time, objective=which).fit(X) for which in ("most", "worst"))
     assert most.distortion_.within[1.5] >= worst.distortion_.within[1.5] - 0.03
-    # "worst" takes fewer directions where that is better for points that were left out.
-    slack = 1e-9 if worst.projection_.rank_ >= most.projection_.rank_ else 1.0
-    assert worst.distortion_.log_L <= most.distortion_.log_L + slack
+    assert worst.distortion_.log_L <= most.distortion_.log_L + 1e-9
 
 
 def test_without_a_seed_the_global_state_is_untouched():
@@ -100,7 +98,7 @@ def test_without_a_seed_the_global_state_is_untouched():
 
 def test_single_precision_in_single_precision_out():
     X, _ = hs.datasets.circle(60, equispaced=True)
-    common = {"affinity": "dense", "epsilon": 0.25}
+    common = {"affinity": "dense", "epsilon": 0.25, "filter": "power"}
     single, double = make(2, 8, **common).fit(X.astype(np.float32)), make(2, 8, **common).fit(X)
     new = X[:5] * np.float32(0.9)
     assert single.embedding_.dtype == single.transform(new.astype(np.float32)).dtype == np.float32

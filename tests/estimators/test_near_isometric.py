@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 import heatsketch as hs
 from heatsketch import NearIsometricProjection
 from heatsketch.estimators import near_isometric as module
-from heatsketch.isometry import pairs
+from heatsketch.isometry import learn, pairs
 from heatsketch.metrics import distortions as metrics
 from heatsketch.metrics import row_distortion
 from heatsketch.neighbors import pair_distances
@@ -95,7 +95,7 @@ def test_rows_that_a_grid_parts_are_one_point(shift):
     cell = 2.0**-40
     rim = (np.array([3, 7, -2]) + 0.5 - shift) * cell
     points = np.vstack([rim - 1e-17, rim + 1e-17, rim + 10 * cell, rim - 1e-17, rim + 1e-17])
-    assert_array_equal(module._first_equal(points), [0, 0, 2, 0, 0])
+    assert_array_equal(learn.first_equal(points), [0, 0, 2, 0, 0])
 
 
 def test_duplicates_that_rounding_has_parted_do_not_count():
@@ -317,11 +317,11 @@ def torus_factor(n):
 @pytest.mark.usefixtures("large")
 @every_objective
 def test_no_more_rows_are_learned_from_than_enough(objective, monkeypatch):
-    monkeypatch.setattr(module, "MAX_ROWS", 150)
+    monkeypatch.setitem(module.MAX_ROWS, objective, 150)
     X = torus_factor(400)
     projection = fitted(X, 3, objective=objective)
     assert projection.embedding_.shape == (400, 3)
-    assert projection.history_[0]["pairs"] == 150 * 149 // 2
+    assert projection.history_[0]["pairs"] == min(150 * 149 // 2, learn._PAIRS[objective])
     order = np.random.default_rng(1).permutation(400)
     again = fitted(X[order], 3, objective=objective)  # the same 150, whatever their places
     one, other = (W / np.linalg.norm(W) for W in (projection.components_, again.components_))

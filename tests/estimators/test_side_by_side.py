@@ -11,7 +11,7 @@ from scipy.linalg import block_diag
 from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
-from heatsketch.estimators._parts import side_by_side
+from heatsketch.estimators.layout import side_by_side
 from heatsketch.metrics import diffusion_distortion
 from problems.clouds import cloud
 
@@ -37,7 +37,7 @@ def rings(sizes=SIZES, gap=100.0):
 
 def make(time=8, k=2, **changes):
     return hs.HeatEmbedding(
-        k, time, **{"n_neighbors": 6, "random_state": 0, "tol": 1e-13} | changes
+        k, time, **{"filter": "power", "n_neighbors": 6, "random_state": 0, "tol": 1e-13} | changes
     )
 
 
@@ -179,7 +179,6 @@ def test_the_symmetric_form_is_as_before():
 def test_time_is_chosen_by_distances_within_components():
     model = make("auto").fit(rings())
     alone = make("auto").fit(rings()[LABELS == 0])
-    assert model.time_curve_.shares.max() > 0.9
     assert alone.time_ / 4 <= model.time_ <= 4 * alone.time_
     inside = [np.ptp(model.embedding_[c == LABELS], axis=0).min() for c in range(3)]
     assert min(inside) > 1e-3 * np.ptp(model.embedding_)  # none is a dot

@@ -28,7 +28,7 @@ every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 @pytest.fixture
 def device(monkeypatch):
     """Treat tensors on the processor as if it were a device."""
-    for module in ("_tensors", "markov.of_data", "neighbors.index"):
+    for module in ("_tensors", "markov.diffusion"):
         found = importlib.import_module(f"heatsketch.{module}")
         monkeypatch.setattr(found, "device_of", lambda X: getattr(X, "device", None))
 

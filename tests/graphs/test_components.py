@@ -6,7 +6,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from heatsketch import Dense, Kernel, LowRank, Sparse, gaussian_affinity
-from heatsketch.graphs.components import NEGLIGIBLE, component_labels, isolated_points
+from heatsketch.graphs.components import isolated_points
+from heatsketch.operators.components import NEGLIGIBLE
 
 
 def same_partition(ours, want):
@@ -38,8 +39,8 @@ def test_components_are_those_of_the_graph_of_affinities_that_count(n, density, 
     K = np.where(links, 1e-3, 1e-30)  # everyone is linked, but 1e-30 of a sum near 1 is nothing
     np.fill_diagonal(K, 1.0)
     want = components(links)
-    assert same_partition(component_labels(Dense(K)), want)
-    assert same_partition(component_labels(Sparse(sparse.csr_matrix(links * K + np.eye(n)))), want)
+    assert same_partition(Dense(K).components(), want)
+    assert same_partition(Sparse(sparse.csr_matrix(links * K + np.eye(n))).components(), want)
 
 
 def test_links_beyond_the_strongest_few_still_join():
@@ -48,57 +49,57 @@ def test_links_beyond_the_strongest_few_still_join():
     K = np.kron(np.eye(20), np.ones((30, 30)))
     for i in range(0, 570, 30):
         K[i, i + 30] = K[i + 30, i] = 1e-6
-    assert component_labels(Dense(K)).max() == 0
+    assert Dense(K).components().max() == 0
     K[270, 300] = K[300, 270] = 0.0
     want = (np.arange(600) >= 300).astype(int)
-    assert same_partition(component_labels(Dense(K)), want)
+    assert same_partition(Dense(K).components(), want)
 
 
 @pytest.mark.parametrize(("share", "count"), [(30.0, 1), (1 / 30, 2)], ids=["above", "below"])
 def test_an_affinity_counts_from_the_rounding_of_a_row_sum_on(share, count):
     K = np.array([[1.0, share * NEGLIGIBLE], [share * NEGLIGIBLE, 1.0]])
-    assert component_labels(Dense(K)).max() + 1 == count
+    assert Dense(K).components().max() + 1 == count
 
 
 def test_explicit_zeros_do_not_link():
     K = sparse.csr_matrix(([1.0, 0.0, 0.0, 1.0], ([0, 0, 1, 1], [0, 1, 0, 1])), shape=(2, 2))
-    assert component_labels(Sparse(K)).max() == 1
+    assert Sparse(K).components().max() == 1
     assert K.nnz == 4
 
 
 @pytest.mark.parametrize("sizes", [[40], [20, 5], [30, 12, 1], [15] * 12])
 def test_groups_of_points_are_found_without_storing_the_kernel(sizes):
     X, label = groups(sizes)
-    found = component_labels(Kernel(X, 1.0))
+    found = Kernel(X, 1.0).components()
     assert same_partition(found, label)
-    assert same_partition(component_labels(Dense(gaussian_affinity(X, 1.0))), label)
+    assert same_partition(Dense(gaussian_affinity(X, 1.0)).components(), label)
 
 
 def test_more_groups_than_columns_of_one_product():
     X, label = groups([2] * 300, gap=50.0)
-    assert same_partition(component_labels(Kernel(X, 1.0)), label)
+    assert same_partition(Kernel(X, 1.0).components(), label)
 
 
 def test_a_chain_of_dense_groups_is_one_component_of_the_kernel():
     # Inside a group all 11 nearest are closer than the next group, which exp(-25) still links.
     X, label = groups([20] * 6, gap=5.0, spread=1e-3)
-    assert component_labels(Kernel(X, 1.0)).max() == 0
+    assert Kernel(X, 1.0).components().max() == 0
     # With exp(-36) = 2e-16 of each of 20 entries of a sum of 20 it does not.
     X, label = groups([20] * 6, gap=6.0, spread=1e-3)
-    assert same_partition(component_labels(Kernel(X, 1.0)), label)
+    assert same_partition(Kernel(X, 1.0).components(), label)
 
 
 def test_kernel_with_local_scales():
     X, label = groups([25, 25], gap=1000.0)
     wide = np.where(label == 0, 1.0, 50.0)
-    assert same_partition(component_labels(Kernel(X, wide)), label)
+    assert same_partition(Kernel(X, wide).components(), label)
     # exp(-1000² / (s s')) links the groups once s s' exceeds 1000² / 32.
-    assert component_labels(Kernel(X, np.full(50, 250.0))).max() == 0
+    assert Kernel(X, np.full(50, 250.0)).components().max() == 0
 
 
 def test_an_operator_without_entries_cannot_tell():
     K = LowRank(np.ones((4, 1)))
-    assert component_labels(K) is None
+    assert K.components() is None
     assert len(isolated_points(K, K @ np.ones(4))) == 0
 
 
@@ -118,4 +119,4 @@ def test_the_size_of_the_diagonal_does_not_matter():
 
 def test_links_too_faint_to_carry_anything_do_not_connect():
     faint = sparse.csr_matrix([[1.0, 0.5, 0.0], [0.5, 1.0, 1e-15], [0.0, 1e-15, 1.0]])
-    assert component_labels(Sparse(faint)).tolist() == [0, 0, 1]
+    assert Sparse(faint).components().tolist() == [0, 0, 1]

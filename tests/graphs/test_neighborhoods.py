@@ -16,14 +16,15 @@ from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch._array import Frame
+from heatsketch._array import Frame, content_order
 from heatsketch.graphs.links import links_of_pairs, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.neighbors.search import search_of
+from problems.clouds import cloud
 
-X = np.random.default_rng(0).normal(size=(90, 3))
+X = cloud(90, 3)
 MODES = pytest.mark.parametrize("mode", [{"n_neighbors": 6}, {"radius": 1.1}], ids=["k", "radius"])
 
 
@@ -107,6 +108,7 @@ def test_copies_share_a_vertex(mode):
     graph, found = graph_of(np.repeat(X, 3, axis=0), **mode)
     assert_array_equal(found.vertex, np.repeat(np.arange(90), 3))
     assert_array_equal(found.inputs, np.arange(0, 270, 3))
+    assert_array_equal(found.by_content, np.arange(90))
     assert found.counts(graph)["duplicates"] == 180
     assert_array_equal(dense(graph), dense(graph_of(X, **mode)[0]))
     assert_array_equal(found.spread(np.arange(90)), np.repeat(np.arange(90), 3))
@@ -116,14 +118,16 @@ def test_copies_share_a_vertex(mode):
 @pytest.mark.parametrize("merge", [True, False])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_vertices_of_a_large_graph_are_numbered_along_the_search(mode, merge, kind, monkeypatch):
-    if kind is sparse.csr_matrix:  # no order in which near points are near: numbers as given
-        points = kind(np.where(np.abs(X) < 0.4, 0.0, X))
+    if kind is sparse.csr_matrix:  # no order in which near points are near: as small ones
+        points = np.where(np.abs(X) < 0.4, 0.0, X)
+        points = kind(points[content_order(points)])
     else:
         points = kind(np.vstack([X, X[:9] if merge else X[:0]]))
     small, given = graph_of(points, **mode, merge=merge)
-    monkeypatch.setattr("heatsketch.operators.sparse.COMPILED_FROM", 1)
+    monkeypatch.setattr("heatsketch.operators.products.COMPILED_FROM", 1)
     large, found = graph_of(points, **mode, merge=merge)
-    vertex = np.arange(90) if found.vertex is None else found.vertex[:90]
+    vertex = found.vertex[:90]
+    assert_array_equal(found.by_content, vertex)
     assert (kind is np.asarray) == bool((vertex != np.arange(90)).any())
     assert_array_equal(dense(large)[np.ix_(vertex, vertex)], dense(small))
     new = points[:20] if kind is sparse.csr_matrix else points[:20] + 0.05
@@ -238,13 +242,14 @@ def test_two_clouds_are_joined_by_the_shortest_link():
     graph, found = graph_of(clouds, n_neighbors=6)
     with pytest.warns(hs.DisconnectedWarning, match=r"2 components \(sizes 90, 90\)"):
         lengths = dense(found.connected(graph), found.frame.exponent)
+    lengths = lengths[np.ix_(found.vertex, found.vertex)]
     assert found.counts(graph)["components"] == 2
     across = cdist(clouds[:90], clouds[90:])
     i, j = np.nonzero(np.isfinite(lengths[:90, 90:]))
     assert (i, j) == np.unravel_index(across.argmin(), across.shape)
     assert_allclose(lengths[i, 90 + j], across.min(), rtol=1e-14)
     assert_array_equal(lengths, lengths.T)
-    inside = dense(symmetric(graph), found.frame.exponent)
+    inside = dense(symmetric(graph), found.frame.exponent)[np.ix_(found.vertex, found.vertex)]
     assert_array_equal(lengths[:90, :90], inside[:90, :90])
 
 

@@ -36,7 +36,11 @@ MIXTURE = hs.MixtureKernel([0.5, 0.5], X[:2], np.ones(2), 9.0)
 def classical_models():
     """Return estimators of each classical method, of points and, where it can, of distances."""
     sne = {"perplexity": 9.0, "n_iter": 30, "early_iter": 10}
-    more = {"TSNE": sne, "SNE": sne, "LandmarkIsomap": {"n_landmarks": 20}}
+    more = {
+        "TSNE": {"perplexity": 9.0, "n_iter": 250},
+        "SNE": sne,
+        "LandmarkIsomap": {"n_landmarks": 20},
+    }
     found = {}
     for name in classical.__all__:
         kind = getattr(classical, name)
@@ -62,7 +66,7 @@ def sketches():
     make, few = hs.HeatSketch, {"n_components": 4, "random_state": 0}
     own = {
         "HeatSketch": make(**few),
-        "HeatSketch-times": make(**few, time=(2, 8), kind="pairwise", normalization="symmetric"),
+        "HeatSketch-times": make(**few, time=(2, 8), kind="rademacher", normalization="symmetric"),
         "HeatSketch-variable": make(**few, affinity="variable", filter="heat", time=1.5),
         "HeatSketch-dense": make(**few, affinity="dense", epsilon=4.0),
         "HeatSketch-scales": make(**few, affinity="dense", normalization="bistochastic"),

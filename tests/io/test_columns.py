@@ -1,43 +1,130 @@
 """Which columns of a table are features, in which units; those that number the rows are noticed."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from heatsketch import io
-from problems.messy_tables import X, saved, text
+from problems.messy_tables import X, cells, saved, text
 
 pytest.importorskip("pyarrow")
 
 
-def test_a_column_that_counts_the_rows_is_noticed(tmp_path):
+def test_a_column_that_counts_the_rows_is_asked_about(tmp_path):
     path = saved(tmp_path, text(header=("nr", "x", "y", "z"), front=str))
-    with pytest.warns(UserWarning, match=r"column 'nr' .* counts the rows"):
+    with pytest.warns(UserWarning, match=r"the features 'nr' may be ids; .*--id.*--features"):
         assert io.read_table(path).columns == ("nr", "x", "y", "z")
     assert io.read_table(path, ids="nr").columns == ("x", "y", "z")
 
 
+def written(folder, suffix, columns):
+    """Write a table of named columns (n,)."""
+    values = np.stack(list(columns.values()), axis=1)
+    table = io.Table(values, tuple(columns), {}, None, "made up")
+    io.write_table(folder / f"t{suffix}", table.values, table.columns, table)
+    return folder / f"t{suffix}"
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_columns_that_number_the_rows_are_noticed_wherever_they_stand(tmp_path, suffix):
+def test_columns_that_look_like_ids_or_labels_are_asked_about(tmp_path, suffix):
     rng = np.random.default_rng(0)
     columns = {
-        "height": rng.normal(size=40),
-        "time_ps": np.arange(40) * 0.1,
-        "patient_id": 1000.0 + rng.permutation(40),
-        "count": np.sort(rng.integers(0, 10**6, 40)).astype(float),
-        "acid": 1000.0 + rng.permutation(40),
+        "height": rng.normal(size=60),
+        "patient_id": 1000.0 + rng.permutation(60),
+        "count": np.sort(rng.integers(0, 10**6, 60)).astype(float),
+        "acid": 1000.0 + rng.permutation(60),
+        "Outcome": rng.integers(0, 2, 60).astype(float),
+        "grade": rng.integers(1, 6, 60).astype(float),
+        "y": rng.normal(size=60),
     }
-    table = io.Table(np.stack(list(columns.values()), axis=1), tuple(columns), {}, None, "made up")
-    path = tmp_path / f"t{suffix}"
-    io.write_table(path, table.values, table.columns, table)
-    with pytest.warns(UserWarning, match="used as a feature") as noticed:
+    path = written(tmp_path, suffix, columns)
+    with pytest.warns(UserWarning, match="may be") as noticed:
         io.read_table(path)
-    said = [str(warning.message) for warning in noticed]
-    assert len(said) == 2
-    assert "'time_ps'" in said[0]
-    assert "same step" in said[0]
-    assert "'patient_id'" in said[1]
-    assert io.read_table(path, exclude=["time_ps", "patient_id"]).values.shape == (40, 3)
-    assert io.read_table(path, features=["time_ps"]).values.shape == (40, 1)
+    ids, labels = (str(warning.message) for warning in noticed)
+    assert "the features 'patient_id' may be ids" in ids
+    assert "--id" in ids
+    assert "the features 'Outcome', 'grade' may be labels" in labels
+    assert "--label" in labels
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = io.read_table(path, ids="patient_id", label="Outcome", exclude="grade")
+        assert kept.columns == ("height", "count", "acid", "y")
+        assert io.read_table(path, features=["Outcome"]).values.shape == (60, 1)
+
+
+def test_counts_answers_and_pixels_are_not_taken_for_labels(tmp_path):
+    """Where most columns hold few whole numbers, such are the data."""
+    rng = np.random.default_rng(0)
+    columns = {f"q{j}": rng.integers(1, 6, 50).astype(float) for j in range(8)}
+    path = written(tmp_path, ".csv", columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        io.read_table(path)
+    path = written(tmp_path, ".parquet", columns | {"cluster": columns["q1"]})
+    with pytest.warns(UserWarning, match="features 'cluster' may"):
+        io.read_table(path)
+
+
+# Integers that float64 does not tell apart
+
+LARGE = 2**53 + 1 + 2 * np.arange(30)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".npz"])
+def test_integers_beyond_float64_are_refused_unless_they_are_ids(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".csv":
+        path.write_text(
+            text(
+                [[str(v), *row] for v, row in zip(LARGE, cells(), strict=True)],
+                header=("x0", "x", "y", "z"),
+            )
+        )
+    elif suffix == ".parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(
+            pytest.importorskip("pyarrow").table({"x0": LARGE, "x1": X[:, 0]}), path
+        )
+    else:
+        array = np.stack([LARGE, np.arange(30)], axis=1)
+        np.save(path, array) if suffix == ".npy" else np.savez(path, X=array)
+    with pytest.raises(ValueError, match=r"'x0' holds 900719925474[0-9]+.*an id\? .*--id x0"):
+        io.read_table(path)
+    table = io.read_table(path, ids="x0")
+    assert table.extra["x0"].tolist() == LARGE.tolist()
+    assert "x0" not in table.columns
+    assert "x0" not in io.read_table(path, exclude="x0").columns
+
+
+def test_large_numbers_that_are_not_integers_are_features(tmp_path):
+    path = saved(tmp_path, "a,b\n1e300,9007199254740993.0\n-1e300,1\n9007199254740990,2\n")
+    np.testing.assert_array_equal(
+        io.read_table(path).values, [[1e300, 2.0**53], [-1e300, 1], [2.0**53 - 2, 2]]
+    )
+
+
+def test_numbers_of_accounts_pass_through_as_written(tmp_path):
+    path = saved(tmp_path, "a,account\n1,12345678901234567890\n2,12345678901234567891\n")
+    assert io.read_table(path, exclude="account").extra["account"].tolist() == [
+        "12345678901234567890",
+        "12345678901234567891",
+    ]
+
+
+def test_a_sheet_with_numbers_and_numbers_in_text_is_read(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["a", "b", "label"], [1.5, "2,5", 3], [2, 4.25, 4], [0.5, "1", None]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    table = io.read_table(tmp_path / "t.xlsx", decimal=",")
+    np.testing.assert_array_equal(table.values, [[1.5, 2.5], [2, 4.25], [0.5, 1]])
+    np.testing.assert_array_equal(table.extra["label"], [3, 4, np.nan])
+    book.active["A3"] = True
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(ValueError, match="column 'a' holds 'True' in row 1"):
+        io.read_table(tmp_path / "t.xlsx", decimal=",")
 
 
 # Choice of columns
@@ -62,7 +149,7 @@ def test_features_are_chosen_or_excluded(tmp_path, suffix):
 
 def test_a_feature_that_is_asked_for_must_be_numbers(tmp_path):
     path = saved(tmp_path, "a,when,word\n1,2024-01-01,x\n2,2024-01-02,3\n")
-    with pytest.raises(ValueError, match="column 'when' holds values of type date"):
+    with pytest.raises(ValueError, match="column 'when' holds '2024-01-01' in row 0"):
         io.read_table(path, features=["a", "when"])
     with pytest.raises(ValueError, match="column 'word' holds 'x' in row 0"):
         io.read_table(path, features=["word"])
@@ -84,7 +171,7 @@ def test_text_columns_of_parquet_follow_the_same_rule(tmp_path):
     [
         ({"missing": "dorp"}, ValueError, "did you mean 'drop'"),
         ({"decimal": ";"}, ValueError, "decimal"),
-        ({"sep": "ab"}, ValueError, "sep='ab' is not a separator"),
+        ({"sep": "ab"}, ValueError, r"sep='ab' \(--sep ab\) is not a separator"),
         ({"sep": 5}, ValueError, "sep=5"),
         ({"standardize": "yes"}, TypeError, "standardize='yes'"),
         ({"header": "no"}, TypeError, "header='no'"),

@@ -1,6 +1,5 @@
 """Sparse points of a damaged file are refused alike, whatever format holds them."""
 
-import sys
 import warnings
 
 import numpy as np
@@ -88,8 +87,7 @@ def without_the_last_row(parts):
     parts["indptr"] = pointers
 
 
-def test_by_blocks_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "frozen", True, raising=False)  # as without an interpreter to start
+def test_by_blocks_too(tmp_path):
     save_h5ad(tmp_path / "x.h5ad", without_the_last_row)
-    with pytest.raises(ValueError, match=r"is a damaged sparse matrix; its arrays do not fit each"):
-        open_blocks(tmp_path / "x.h5ad", Reading())
+    with pytest.raises(ValueError, match=r"x\.h5ad .*; save it again"):
+        list(open_blocks(tmp_path / "x.h5ad", Reading()).tables(5))

@@ -22,16 +22,6 @@ def test_two_hundred_damaged_files():
     fuzz(200)
 
 
-def test_a_hundred_damaged_models_say_what_is_wrong_and_never_a_wrong_number():
-    fuzz(100, "model")
-
-
-@pytest.mark.slow
-def test_hundreds_of_damaged_models():
-    fuzz(200, "model", 100)  # after those above
-    fuzz(200, "sealed")
-
-
 @pytest.mark.slow
 def test_many_damaged_files():
     fuzz(os.environ.get("HEATSKETCH_FUZZ", 500))

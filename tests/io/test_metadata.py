@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from heatsketch import io
-from heatsketch.io.metadata import decoded, encoded
+from heatsketch.io.metadata import decoded, encoded, read_metadata, write_metadata
 
 METADATA = {"method": "heat-embedding", "time": 8, "parameters": {"epsilon": "ksum", "µ": None}}
 
@@ -26,35 +26,35 @@ def write(path, metadata=METADATA, shift=0.0, **options):
 
 
 def read(path):
-    return io.read_table(path, key="X_heatsketch" if path.suffix == ".h5ad" else None)
+    return io.read_table(path, key="X_heat" if path.suffix == ".h5ad" else None)
 
 
-@pytest.mark.parametrize("suffix", io.SUFFIXES)
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".h5ad"])
 def test_metadata_come_back_with_the_embedding(tmp_path, suffix):
     path = tmp_path / f"map{suffix}"
     Y = write(path)
     found = read(path)
     assert found.metadata == METADATA
     np.testing.assert_array_equal(found.values, Y)
-    assert (tmp_path / f"map{suffix}.json").exists() == (
-        suffix in (".npy", ".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-    )
     Y = write(path, None, shift=1.0, force=True)
     assert read(path).metadata == {}
     np.testing.assert_array_equal(read(path).values, Y)
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".csv", ".tsv"])
-def test_metadata_beside_a_file_end_with_the_file(tmp_path, suffix):
-    path = tmp_path / f"map{suffix}"
-    write(path)
-    path.write_bytes(path.read_bytes().replace(b"7", b"6") if suffix != ".npy" else b"")
-    if suffix == ".npy":
-        np.save(path, np.ones((4, 2)))
-    assert read(path).metadata == {}
-    write(path, force=True)
-    (tmp_path / f"map{suffix}.json").unlink()
-    assert read(path).metadata == {}
+@pytest.mark.parametrize("suffix", io.SUFFIXES)
+def test_no_file_appears_beside_the_output(tmp_path, suffix):
+    write(tmp_path / f"map{suffix}")
+    assert [path.name for path in tmp_path.iterdir()] == [f"map{suffix}"]
+
+
+def test_metadata_of_their_own_file(tmp_path):
+    write_metadata(tmp_path / "made.json", METADATA)
+    assert read_metadata(tmp_path / "made.json") == METADATA
+    with pytest.raises(FileExistsError, match="--force"):
+        write_metadata(tmp_path / "made.json", METADATA)
+    (tmp_path / "made.json").write_text("[1]")
+    with pytest.raises(ValueError, match="holds no metadata; pass a file that --metadata wrote"):
+        read_metadata(tmp_path / "made.json")
 
 
 def test_other_programs_read_the_files_as_before(tmp_path):
@@ -77,7 +77,7 @@ def test_each_embedding_of_a_h5ad_file_keeps_its_own(tmp_path):
     io.write_table(
         tmp_path / "two.h5ad", np.eye(4)[:, :2], "uv", source, key="X_other", metadata=second
     )
-    for key, expected in (("X_heatsketch", METADATA), ("X_other", second), ("X", {})):
+    for key, expected in (("X_heat", METADATA), ("X_other", second), ("X", {})):
         assert io.read_table(tmp_path / "two.h5ad", key=key).metadata == expected
 
 
@@ -97,9 +97,6 @@ def test_what_is_not_metadata_counts_as_none(tmp_path, text):
     if isinstance(text, str):
         np.savez(tmp_path / "map.npz", embedding=np.eye(3), heatsketch=np.array(text))
         assert io.read_table(tmp_path / "map.npz").metadata == {}
-        np.save(tmp_path / "map.npy", np.eye(3))
-        (tmp_path / "map.npy.json").write_text(text)
-        assert io.read_table(tmp_path / "map.npy").metadata == {}
 
 
 def test_values_that_json_lacks_become_plain_or_words():

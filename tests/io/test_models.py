@@ -1,25 +1,18 @@
 """Models in files: the same bits, a size without n, nothing unpickled, damage named."""
 
-import hashlib
 import io
 import json
-import sys
+import re
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsTransformer
 
 import heatsketch as hs
-from heatsketch.io.models import read_facts, records
-
-sys.path.insert(0, str(Path(__file__).parent / "golden"))
-import make
-import make_format_1
 
 
 def clouds(n=150, m=2):
@@ -64,19 +57,13 @@ def test_size_does_not_depend_on_the_number_of_points(tmp_path):
         hs.save_model(model.fit(np.repeat(clouds(300), n // 300, axis=0)), tmp_path / str(n))
         sizes.append((tmp_path / str(n)).stat().st_size)
     assert max(sizes) < 20_000
-    assert abs(sizes[0] - sizes[1]) < 500  # digits of the numbers in the header
+    assert max(sizes) < 1.5 * min(sizes)  # arrays of equal shapes are compressed differently
 
 
-def test_novelty_survives_and_its_absence_is_named(tmp_path):
+def test_novelty_survives(tmp_path):
     model, new = fitted(), 3 * clouds(50)
     hs.save_model(model, tmp_path / "a")
     assert_array_equal(hs.load_model(tmp_path / "a").novelty(new), model.novelty(new))
-    model._left_out = None  # as of a file of an earlier version
-    hs.save_model(model, tmp_path / "b")
-    again = hs.load_model(tmp_path / "b")
-    assert_array_equal(again.transform(new), model.transform(new))
-    with pytest.raises(ValueError, match="fit and save the model again"):
-        again.novelty(new)
 
 
 def test_same_model_same_bytes_and_no_silent_replacement(tmp_path):
@@ -133,7 +120,7 @@ def test_what_is_no_model_is_refused(tmp_path):
 def test_what_no_file_can_hold_is_named_with_what_to_do(tmp_path):
     search = KNeighborsTransformer(n_neighbors=20)
     model = hs.HeatSketch(4, neighbors=search, random_state=0).fit(clouds())
-    with pytest.raises(TypeError, match=r"_FittedTransformer.*neighbors=None or a NeighborIndex"):
+    with pytest.raises(TypeError, match=r"KNeighborsTransformer.*or a NeighborIndex"):
         hs.save_model(model, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 
@@ -168,26 +155,12 @@ def test_objects_of_the_caller_are_left_out_and_a_new_fit_says_so(tmp_path):
 
 
 def rewritten(path, change):
-    """Copy an archive with some members replaced (None: left out)."""
+    """Copy an archive with some members replaced."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(buffer, "w") as new:
         for name in dict.fromkeys([*old.namelist(), *change]):
-            content = change[name] if name in change else old.read(name)
-            if content is not None:
-                new.writestr(name, content)
+            new.writestr(name, change[name] if name in change else old.read(name))
     path.write_bytes(buffer.getvalue())
-
-
-def header_of(path):
-    with zipfile.ZipFile(path) as archive:
-        return json.loads(archive.read("header.json"))
-
-
-def sealed(path, header, change=()):
-    """Replace the header, with its right digest, and other members: a file made by hand."""
-    text = json.dumps(header).encode()
-    seal = {"header.json": text, "header.sha256": hashlib.sha256(text).hexdigest()}
-    rewritten(path, seal | dict(change))
 
 
 def npy(array):
@@ -196,192 +169,57 @@ def npy(array):
     return buffer.getvalue()
 
 
-def with_array(path, i, array):
-    """Replace an array in a file made by hand."""
-    header, content = header_of(path), npy(array)
-    about = {"shape": list(array.shape), "dtype": array.dtype.str}
-    header["arrays"][i] = about | {"sha256": hashlib.sha256(content).hexdigest()}
-    sealed(path, header, {f"arrays/{i}.npy": content})
-
-
-def test_damage_and_later_formats_are_named(tmp_path):
-    path = tmp_path / "m"
-    hs.save_model(fitted(), path)
-    header = header_of(path)
-    for change, match in (
-        ({"format": 3, "heatsketch": "9.1.0"}, "of heatsketch 9.1.0.*update heatsketch"),
-        ({"format": "2"}, "does not hold a model"),
-        ({"model": {"$record": 99}}, "cannot be read: its header refers to number 99"),
-        ({"model": "kernel"}, "does not hold a model"),
-        ({"records": [["os.system", {}]]}, "a class 'os.system' that this version does not have"),
-    ):
-        sealed(path, header | change)
-        with pytest.raises(ValueError, match=match):
-            hs.load_model(path)
-    sealed(path, header)
-    assert hs.load_model(path).transform(clouds(3)).shape[0] == 3
-    for change, match in (
-        ({"arrays/0.npy": None}, "lacks arrays"),
-        ({"arrays/99.npy": npy(np.ones(3))}, "lacks arrays, or has others"),
-        ({"header.json": "{"}, "damaged header"),
-        ({"header.json": json.dumps(header | {"facts": {}})}, "damaged header"),
-        ({"arrays/0.npy": npy(np.ones(3))}, "array 0.*is not the one that was saved"),
-    ):
-        hs.save_model(fitted(), path, force=True)
-        rewritten(path, change)
-        with pytest.raises(ValueError, match=match):
-            hs.load_model(path)
-
-
-def test_a_header_made_by_hand_is_looked_at(tmp_path):
-    path = tmp_path / "m"
-    hs.save_model(fitted(), path)
-    header = header_of(path)
-    sealed(path, header | {"facts": ["a list"]})
-    with pytest.raises(ValueError, match="cannot be read: its header does not say what it is"):
-        read_facts(path)
-    sealed(path, header | {"reading": {"$array": 0, "other": 1}})
-    with pytest.raises(ValueError, match=r"cannot be read: its header has \$array beside other"):
-        hs.load_model(path)
-
-
-def test_an_array_that_is_longer_than_it_claims_is_refused(tmp_path):
-    path = tmp_path / "m"
-    hs.save_model(fitted(), path)
-    rewritten(path, {"arrays/0.npy": npy(np.ones(3)) + b"more"})
-    with pytest.raises(ValueError, match=r"array 0 in .*m claims 152 bytes but holds 156"):
-        hs.load_model(path)
-
-
-def test_pickles_are_never_read(tmp_path):
-    path = tmp_path / "m"
-    hs.save_model(fitted(), path)
-    with_array(path, 0, np.array([{"a": 1}], dtype=object))
-    with pytest.raises(ValueError, match="pickle"):
-        hs.load_model(path)
-
-
-def test_methods_cannot_be_replaced_by_a_file(tmp_path):
-    path = tmp_path / "m"
-    hs.save_model(hs.classical.PCA(2).fit(clouds()), path)
-    header = header_of(path)
-    header["records"][-1][1]["transform"] = 1
-    sealed(path, header)
-    with pytest.raises(ValueError, match="its header sets 'transform' of a PCA"):
-        hs.load_model(path)
-
-
-def test_graphs_made_by_hand_cannot_reach_outside_their_arrays(tmp_path):
-    """Compiled loops read them without looking at bounds."""
-    path = tmp_path / "m"
-    model = hs.HeatSketch(4, random_state=0).fit(clouds())
-    hs.save_model(model, path)
-    header = header_of(path)
-    tried = 0
-    for name, fields in header["records"]:
-        if name != "csr_matrix":
-            continue
-        for part, wrong in (("indices", 150), ("indices", -1), ("indptr", 10**9), ("indptr", -1)):
-            hs.save_model(model, path, force=True)
-            i = fields[part]["$array"]
-            with zipfile.ZipFile(path) as archive:
-                array = np.lib.format.read_array(io.BytesIO(archive.read(f"arrays/{i}.npy")))
-            array[len(array) // 2] = wrong
-            with_array(path, i, array)
-            with pytest.raises(ValueError, match="of a sparse matrix do not fit together"):
-                hs.load_model(path)
-            tried += 1
-    assert tried >= 8
-
-
-@pytest.mark.parametrize(
-    ("place", "wrong"),
-    [
-        ("Diffusion.measure", np.ones(7)),
-        ("Diffusion.vertex", np.full(150, 150)),
-        ("Diffusion.vertex", np.full(150, -1)),
-        ("Neighborhoods.vertex", np.full(150, 0.5)),
-        ("NeighborRows.scales", np.ones(3)),
-        ("Scaling.row_sums", np.full(150, np.nan)),
-        ("HeatSketch._H", np.ones((3, 5))),
-        ("NeighborIndex.input_points", np.ones((150, 5))),
-        ("HeatSketch.n_features_in_", 5),
-    ],
-)
-def test_arrays_made_by_hand_that_do_not_fit_are_refused(tmp_path, place, wrong):
+def test_damage_and_other_formats_are_named(tmp_path):
     path = tmp_path / "m"
     hs.save_model(hs.HeatSketch(4, random_state=0).fit(clouds()), path)
-    header, (kind, name) = header_of(path), place.split(".")
-    [fields] = [state for known, state in header["records"] if known.endswith(f".{kind}")]
-    if isinstance(wrong, int):
-        fields[name] = wrong
-        sealed(path, header)
-    else:
-        fields[name] = {"$array": len(header["arrays"])}
-        header["arrays"].append({})
-        sealed(path, header, {f"arrays/{len(header['arrays']) - 1}.npy": b""})
-        with_array(path, len(header["arrays"]) - 1, wrong)
-    with pytest.raises(ValueError, match=r"cannot be read: .* do not fit together"):
-        hs.load_model(path)
-
-
-GOLDEN = Path(__file__).parent / "golden"
-FIRST = GOLDEN / "format-1"
-RELEASES = sorted(path.name for path in GOLDEN.iterdir() if path.name[0].isdigit())
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_models_of_a_release_map_as_they_did(release):
-    expected = np.load(GOLDEN / release / "expected.npz")
-    kinds = set()
-    for name in expected:
-        model = hs.load_model(GOLDEN / release / f"{name}.model")
-        kinds.add(type(model).__name__)
-        assert_allclose(make.numbers(model), expected[name], rtol=1e-6, atol=1e-8, err_msg=name)
-    if release == hs.__version__:
-        assert kinds == {name for names in records.MODELS.values() for name in names}
-
-
-def test_models_of_the_first_format_map_as_they_did():
-    expected = np.load(FIRST / "expected.npz")
-    for name in expected:
-        model = hs.load_model(FIRST / f"{name}.model")
-        assert_allclose(make_format_1.numbers(model), expected[name], rtol=1e-7, atol=1e-9)
-        assert read_facts(FIRST / f"{name}.model")["kind"] == type(model).__name__
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"diagnostics": {}},
-        {"diagnostics": {"typical_distance": "far"}},
-        {"n_features_in": 4},
-        {"feature_names_in": ["a"]},
-        {"feature_names_in": [[1], [2], [3]]},
-        {"kind": "HeatSketch"},
-    ],
-)
-def test_a_header_of_the_first_format_that_does_not_fit_is_refused(tmp_path, change):
-    path = tmp_path / "m"
-    path.write_bytes((FIRST / "MixtureDiffusion.model").read_bytes())
-    rewritten(path, {"header.json": json.dumps(header_of(path) | change)})
-    with pytest.raises(ValueError, match="cannot be read"):
-        hs.load_model(path)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda array: array[:, :-1], "its arrays do not fit together"),
-        (lambda array: np.nan * array, "its arrays are not finite"),
-    ],
-)
-def test_arrays_of_the_first_format_that_do_not_fit_are_refused(tmp_path, change, message):
-    path = tmp_path / "m"
-    path.write_bytes((FIRST / "MixtureDiffusion.model").read_bytes())
+    whole = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
-        [name] = [name for name in archive.namelist() if name.endswith("origin.npy")]
-        origin = np.lib.format.read_array(io.BytesIO(archive.read(name)))
-    rewritten(path, {name: npy(change(origin))})
-    with pytest.raises(ValueError, match=f"cannot be read: {message}"):
+        header = json.loads(archive.read("header.json"))
+    for change, match in (
+        ({"format": 2, "facts": {"heatsketch": "0.0.9"}}, "format 2, of heatsketch 0.0.9, but"),
+        ({"model": {"$record": 999}}, "m cannot be read"),
+        ({"records": [["os:system", {}]]}, "names 'os:system', which is not a class of heatsketch"),
+        ({"records": [["heatsketch._checks:np", {}]]}, "which is not a class of heatsketch"),
+        ({"records": [["heatsketch.__main__:x", {}]]}, "which is not a class of heatsketch"),
+    ):
+        rewritten(path, {"header.json": json.dumps(header | change)})
+        with pytest.raises(ValueError, match=match):
+            hs.load_model(path)
+        path.write_bytes(whole)
+    rewritten(path, {"arrays/0.npy": npy(np.array([{"a": 1}], dtype=object))})
+    with pytest.raises(ValueError, match="pickle"):
         hs.load_model(path)
+    rng = np.random.default_rng(0)
+    for place in rng.integers(len(whole), size=50):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 64]) + whole[place + 1 :])
+        try:  # refused by the sums of the archive, unless the byte means nothing
+            found = hs.load_model(path).transform(clouds(9))
+        except ValueError:
+            continue
+        path.write_bytes(whole)
+        assert_array_equal(found, hs.load_model(path).transform(clouds(9)))
+
+
+def test_graphs_cannot_reach_outside_their_arrays(tmp_path):
+    """Compiled loops read them without looking at bounds."""
+    path = tmp_path / "m"
+    hs.save_model(hs.HeatSketch(4, random_state=0).fit(clouds()), path)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read("header.json").decode()
+        sparse_parts = " ".join(re.findall(r'"\$sparse": \[[^\]]*\]', text))
+        arrays = {int(i) for i in re.findall(r": (\d+)", sparse_parts)}
+        integers = {}
+        for i in arrays:
+            array = np.lib.format.read_array(io.BytesIO(archive.read(f"arrays/{i}.npy")))
+            if array.dtype.kind == "i":
+                integers[i] = array
+    assert len(integers) >= 2
+    for i, array in integers.items():
+        for wrong in (10**9, -1):
+            changed = array.copy()
+            changed[len(array) // 2] = wrong
+            rewritten(path, {f"arrays/{i}.npy": npy(changed)})
+            with pytest.raises(ValueError, match="m cannot be read"):
+                hs.load_model(path)
+            path.write_bytes(whole)

@@ -51,15 +51,15 @@ def npy(shape, descr="<f8", content=b"", version=1):
 
 
 HOSTILE_NPY = {
-    "claims more than it holds": (npy((10**6, 100)), "claims 800,000,"),
-    "claims more than integers hold": (npy((2**62, 2**62)), "claims"),
-    "negative": (npy((-1, 3)), "claims the shape"),
-    "cut in the header": (npy((2, 2))[:20], "no valid .npy header"),
-    "no header": (b"not numpy", "no valid .npy header"),
-    "empty": (b"", "no valid .npy header"),
-    "code in the header": (npy("__import__('os').getcwd()"), "no valid .npy header"),
-    "unknown version": (npy((1, 1), version=3, content=b"0" * 8), "no valid .npy header"),
-    "pickle": (npy((1, 1), "|O", b"cos\nsystem\n(S'x'\ntR."), "object array"),
+    "claims more than it holds": (npy((10**6, 100)), "mmap length is greater"),
+    "claims more than integers hold": (npy((2**62, 2**62)), "cannot be read"),
+    "negative": (npy((-1, 3)), "cannot be read"),
+    "cut in the header": (npy((2, 2))[:20], "cannot be read"),
+    "no header": (b"not numpy", "magic string is not correct"),
+    "empty": (b"", "cannot be read"),
+    "code in the header": (npy("__import__('os').getcwd()"), "malformed node"),
+    "unknown version": (npy((1, 1), version=9, content=b"0" * 8), "cannot be read"),
+    "pickle": (npy((1, 1), "|O", b"cos\nsystem\n(S'x'\ntR."), "Python objects"),
     "text": (npy((1, 1), "<U2", b"\0" * 8), "dtype <U2"),
     "complex": (npy((1, 1), "<c8", b"\0" * 8), "dtype complex64"),
     "one-dimensional": (npy((2,), content=b"\0" * 16), r"shape \(2,\)"),
@@ -118,7 +118,11 @@ def test_npz_prefers_x_and_passes_vectors_through(tmp_path):
         ({"v": np.zeros(2)}, None, r"0 2-d arrays.*v \(2,\)"),
         ({"P": np.eye(2)}, "Q", "no array 'Q'; choose from P"),
         ({"X": np.zeros(3)}, None, r"X in .* has shape \(3,\)"),
-        ({"X": np.eye(2), "label": np.array([1, "a"], object)}, None, "label in .*object array"),
+        (
+            {"X": np.eye(2), "label": np.array([1, "a"], object)},
+            None,
+            "label: Object arrays",
+        ),
         ({"X": np.array([["a", "b"]])}, None, "X in .* has dtype"),
     ],
 )
@@ -136,7 +140,7 @@ def zipped(path, members, **options):
 
 def test_npz_that_claims_more_than_it_holds_is_refused(tmp_path):
     zipped(tmp_path / "t.npz", {"X.npy": npy((10**9, 10**9))})
-    with pytest.raises(ValueError, match=r"X in .* claims"):
+    with pytest.raises(ValueError, match=r"t\.npz cannot be read: X claims the shape"):
         io.read_table(tmp_path / "t.npz")
 
 

@@ -1,5 +1,9 @@
 """Text tables and Parquet: which columns are features, and what is refused."""
 
+import gzip
+import io as streams
+import sys
+
 import numpy as np
 import pytest
 
@@ -33,7 +37,7 @@ def test_label_and_ids_are_taken_from_the_features(tmp_path):
         io.read_table(path, label="d")
 
 
-@pytest.mark.filterwarnings("ignore:column .a. of")
+@pytest.mark.filterwarnings("ignore:.*may be ids")
 def test_text_with_many_values_is_no_label(tmp_path):
     rows = "".join(f"{j},w{j}\n" for j in range(51))
     assert io.read_table(saved(tmp_path, "a,w\n" + rows)).label is None
@@ -107,16 +111,48 @@ def test_bad_csv_is_explained(tmp_path, content, words):
         io.read_table(tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
-def test_formulas_are_disarmed_and_numbers_are_not(tmp_path, suffix):
-    words = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", "", None]
-    table = table_of(9, **{"=name": np.array(words, object), "number": -np.arange(9.0)})
-    io.write_table(tmp_path / f"t{suffix}", -np.eye(9), list("qrstuvwxy"), table)
-    back = io.read_table(tmp_path / f"t{suffix}", ids="number")
-    escaped = [f"'{word}" for word in words[:6]]
-    assert back.extra["'=name"].tolist() == [*escaped, "a=1", "", ""]
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz", ".txt.gz"])
+def test_ids_and_labels_are_written_as_they_are(tmp_path, suffix):
+    words = ["=1+1", "+1", "-3a", "@SUM(A1)", "\t=1", "a=1", "007", " b ", '"c"']
+    table = table_of(9, **{"-name": np.array(words, object), "number": -np.arange(9.0)})
+    path = tmp_path / f"t{suffix}"
+    io.write_table(path, -np.eye(9), list("qrstuvwxy"), table)
+    back = io.read_table(path, ids="number")
+    assert back.extra["-name"].tolist() == words
     np.testing.assert_array_equal(back.values, -np.eye(9))
     np.testing.assert_array_equal(back.extra["number"].astype(float), -np.arange(9.0))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt", "t.csv.gz", "T.CSV.GZ", "t.tsv.gz"])
+def test_the_separator_is_that_of_the_suffix(tmp_path, name):
+    io.write_table(tmp_path / name, np.eye(2), ["u", "v"], table_of(2))
+    content = (tmp_path / name).read_bytes()
+    content = gzip.decompress(content) if name.lower().endswith(".gz") else content
+    assert content.splitlines()[0].count(b"," if "csv" in name.lower() else b"\t") == 3
+
+
+@pytest.mark.parametrize("sep", [",", ";", "|"])
+def test_blanks_before_quotes_are_left_out(tmp_path, sep):
+    rows = [
+        '"athlete"~ "code"~   "time"',
+        '"Bolt, Usain"~      "JAM" ~9.58',
+        '"Gay ""T"""~ "USA"\t~ 9.69',
+    ]
+    table = io.read_table(saved(tmp_path, "\n".join(rows).replace("~", sep)))
+    assert table.columns == ("time",)
+    assert table.extra["code"].tolist() == ["JAM", "USA"]
+    assert table.extra["athlete"].tolist() == ["Bolt, Usain", 'Gay "T"']
+    np.testing.assert_array_equal(table.values, [[9.58], [9.69]])
+
+
+@pytest.mark.parametrize("stdin", [None, "closed"])
+def test_a_closed_standard_input_is_named(monkeypatch, stdin):
+    stream = None if stdin is None else streams.TextIOWrapper(streams.BytesIO(b""))
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr(sys, "stdin", stream)
+    with pytest.raises(ValueError, match="standard input is closed; pipe a table into it"):
+        io.read_table("-")
 
 
 # Parquet

@@ -1,9 +1,7 @@
 """Whatever cannot be read, the error names the file, the reason and what to do."""
 
-import ast
 import gzip
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +11,6 @@ from heatsketch import io
 from problems.clouds import cloud
 
 X = cloud(30, 4)
-# Errors that another one wraps, which says what to do, or that hand on a message made elsewhere.
-WRAPPED = {"blame", "_named", "__getattr__"}
 
 
 def written(path):
@@ -76,22 +72,3 @@ def test_a_damaged_zarr_store_says_what_to_do(tmp_path):
             file.write_bytes(b"{")
     with pytest.raises(ValueError, match=r"a\.zarr cannot be read: .+; save it again, or"):
         io.read_table(tmp_path / "a.zarr")
-
-
-def messages():
-    """Yield place and text of every message that the readers raise."""
-    folder = Path(io.__file__).parent
-    for path in sorted(folder.glob("*.py")):
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(function, ast.FunctionDef) and function.name not in WRAPPED:
-                for node in ast.walk(function):
-                    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                        said = node.exc.args[:1]
-                        if said and isinstance(said[0], ast.Constant | ast.JoinedStr):
-                            yield f"{path.name}, line {node.lineno}", ast.unparse(said[0])
-
-
-def test_every_message_of_the_readers_says_what_to_do():
-    found = list(messages())
-    assert len(found) > 70
-    assert [place for place, text in found if ";" not in text] == []

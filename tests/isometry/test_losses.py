@@ -10,28 +10,28 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp, ndtri, softmax
 
 from heatsketch.isometry import losses
-from heatsketch.isometry.losses import Both, LogDistortion, Missed, stress
+from heatsketch.isometry.losses import LogDistortion, OutsideFraction, WeightedSum, stress
 
 seeds = st.integers(0, 10**6)
 BETAS = [2.0**j for j in range(1, 11)]
 LOSSES = {
     "stress": stress,
-    "missed": Missed(1.5),
+    "missed": OutsideFraction(1.5),
     "soft": LogDistortion(4),
     "hard": LogDistortion(64),
-    "both": Both(Missed(2.0), LogDistortion(16), 0.01),
+    "both": WeightedSum(OutsideFraction(2.0), LogDistortion(16), 0.01),
 }
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 
 
-def log_dilations(m=40, seed=0, scale=0.3):
+def log_ratios(m=40, seed=0, scale=0.3):
     return scale * np.random.default_rng(seed).normal(size=m)
 
 
 @every_loss
 @pytest.mark.parametrize("seed", range(3))
 def test_the_slope_is_that_of_the_value(loss, seed):
-    ell, h = log_dilations(seed=seed), 1e-6
+    ell, h = log_ratios(seed=seed), 1e-6
     slope = [(loss(ell + h * e)[0] - loss(ell - h * e)[0]) / (2 * h) for e in np.eye(len(ell))]
     assert_allclose(loss(ell)[1], slope, rtol=1e-6, atol=1e-8)
 
@@ -39,7 +39,7 @@ def test_the_slope_is_that_of_the_value(loss, seed):
 @every_loss
 @given(seeds, st.integers(1, 50), st.floats(-30, 30))
 def test_the_scale_and_the_order_of_the_pairs_do_not_count(loss, seed, m, shift):
-    ell = log_dilations(m, seed, scale=0.1)
+    ell = log_ratios(m, seed, scale=0.1)
     value, slope = loss(ell)
     moved, moved_slope = loss(ell[::-1] + shift)
     assert moved == pytest.approx(value, rel=1e-9, abs=1e-9)
@@ -57,7 +57,7 @@ def test_equal_dilations_cost_nothing(loss):
 @every_loss
 def test_single_precision_serves(loss):
     # A slope is a share of 1, and 6e-8 of it is lost; β multiplies the error of ℓ.
-    ell = log_dilations(1000)
+    ell = log_ratios(1000)
     value, slope = loss(ell)
     found, found_slope = loss(ell.astype(np.float32))
     assert found_slope.dtype == np.float32
@@ -69,7 +69,7 @@ def test_single_precision_serves(loss):
 
 
 def test_stress_is_the_variance():
-    ell = log_dilations()
+    ell = log_ratios()
     assert stress(ell)[0] == pytest.approx(np.var(ell), rel=1e-14)
     assert stress(3 * ell)[0] == pytest.approx(9 * np.var(ell), rel=1e-14)
 
@@ -77,7 +77,7 @@ def test_stress_is_the_variance():
 @pytest.mark.parametrize("seed", range(3))
 def test_stress_is_the_limit_of_log_distortion(seed):
     # log mean e^{βℓ} has the cumulants as coefficients: J_β / β = κ₂ + κ₄ β² / 12 + ....
-    ell = log_dilations(seed=seed, scale=1.0)
+    ell = log_ratios(seed=seed, scale=1.0)
     (variance, slope), centred = stress(ell), ell - ell.mean()
     fourth = np.mean(centred**4) - 3 * variance**2
     for beta in (0.04, 0.02):
@@ -93,7 +93,7 @@ def test_stress_is_the_limit_of_log_distortion(seed):
 def test_missed_counts_the_pairs_that_are_far_from_the_typical_ones():
     # 70 equal ones and others so far off, on both sides, that they lose their pull.
     ell = np.concatenate([np.full(70, 0.2), np.full(20, 9.0), np.full(10, -8.0)])
-    value, slope = Missed(1.5)(ell)
+    value, slope = OutsideFraction(1.5)(ell)
     assert value == pytest.approx(0.3, abs=1e-12)
     assert_allclose(slope, 0, atol=1e-12)
 
@@ -105,13 +105,13 @@ def test_missed_of_a_bell_curve(factor):
     ell = s * ndtri((np.arange(20_000) + 0.5) / 20_000)
     width = losses._WIDTH * math.log(factor)
     expected = 1 - width / math.hypot(width, s)
-    assert Missed(factor)(ell)[0] == pytest.approx(expected, abs=1e-4)
+    assert OutsideFraction(factor)(ell)[0] == pytest.approx(expected, abs=1e-4)
 
 
 @given(seeds, st.floats(1.2, 3.0))
 def test_a_wider_window_misses_less(seed, factor):
-    ell = log_dilations(seed=seed)
-    assert Missed(1.1 * factor)(ell)[0] <= Missed(factor)(ell)[0]
+    ell = log_ratios(seed=seed)
+    assert OutsideFraction(1.1 * factor)(ell)[0] <= OutsideFraction(factor)(ell)[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -121,13 +121,13 @@ def test_the_centre_is_where_least_is_missed(seed):
     width = losses._WIDTH * math.log(1.5)
     around = np.linspace(ell.min(), ell.max(), 2001)[:, None]
     least = (1 - np.exp(-(((ell - around) / width) ** 2) / 2)).mean(axis=1).min()
-    assert Missed(1.5)(ell)[0] == pytest.approx(least, abs=1e-4)
+    assert OutsideFraction(1.5)(ell)[0] == pytest.approx(least, abs=1e-4)
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0])
 def test_after_few_steps_the_centre_hardly_pulls(scale):
     # Its share of the slopes would be 0 at the very centre.
-    slope = Missed(1.5)(log_dilations(2000, scale=scale))[1]
+    slope = OutsideFraction(1.5)(log_ratios(2000, scale=scale))[1]
     assert abs(slope.sum()) < 0.01 * np.abs(slope).sum()
 
 
@@ -136,7 +136,7 @@ def test_after_few_steps_the_centre_hardly_pulls(scale):
 
 @pytest.mark.parametrize("beta", BETAS)
 def test_log_distortion_is_that_of_the_formula(beta):
-    ell = log_dilations()
+    ell = log_ratios()
     value, slope = LogDistortion(beta)(ell)
     want = (logsumexp(beta * ell) + logsumexp(-beta * ell) - 2 * math.log(len(ell))) / beta
     assert value == pytest.approx(want, rel=1e-12)
@@ -145,7 +145,7 @@ def test_log_distortion_is_that_of_the_formula(beta):
 
 @given(seeds, st.integers(1, 100), st.sampled_from(BETAS))
 def test_log_distortion_is_log_L_from_below(seed, m, beta):
-    ell = log_dilations(m, seed)
+    ell = log_ratios(m, seed)
     log_L, value = np.ptp(ell), LogDistortion(beta)(ell)[0]
     assert value <= log_L + 1e-12
     assert value >= log_L - 2 * math.log(m) / beta - 1e-12
@@ -153,7 +153,7 @@ def test_log_distortion_is_log_L_from_below(seed, m, beta):
 
 @given(seeds, st.integers(2, 100))
 def test_log_distortion_grows_with_beta(seed, m):
-    ell = log_dilations(m, seed)
+    ell = log_ratios(m, seed)
     values = [LogDistortion(beta)(ell)[0] for beta in BETAS]
     assert (np.diff(values) >= -1e-12).all()  # as means of powers do
 
@@ -170,13 +170,14 @@ def test_forty_powers_of_ten_of_dilation_do_not_overflow(beta, dtype):
     assert slope[0] < -0.1
 
 
-# Both
+# WeightedSum
 
 
 def test_both_adds_a_little_of_the_second():
-    ell = log_dilations()
+    ell = log_ratios()
     (value, slope), (first, first_slope), (second, second_slope) = (
-        loss(ell) for loss in (Both(stress, LogDistortion(16), 0.1), stress, LogDistortion(16))
+        loss(ell)
+        for loss in (WeightedSum(stress, LogDistortion(16), 0.1), stress, LogDistortion(16))
     )
     assert value == pytest.approx(first + 0.1 * second, rel=1e-14)
     assert_allclose(slope, first_slope + 0.1 * second_slope, rtol=1e-14)

@@ -13,8 +13,8 @@ from scipy.stats import binom, chi2
 import heatsketch as hs
 from heatsketch.isometry import pairs as module
 from heatsketch.isometry.pairs import (
-    Judge,
-    dilations,
+    DistortionEvaluator,
+    log_ratios,
     near_pairs,
     nearest_pairs,
     random_pairs,
@@ -107,24 +107,24 @@ def test_distances_that_a_product_would_lose_are_kept():
         assert_allclose(all_distances(F), pdist(F), rtol=1e-9, atol=0)
 
 
-# Dilations and the judge
+# LogDistanceRatios and the judge
 
 
 def test_dilations_summarise_as_distortions_do():
     F, Y = cloud(30, 5), cloud(30, 2, seed=1)
-    found = dilations(Y, *np.triu_indices(30, 1), pdist(F))
+    found = log_ratios(Y, *np.triu_indices(30, 1), pdist(F))
     said = row_distortion(Y, F)
     # In single precision, as all logarithms of dilations.
     assert_allclose(found.values, np.log(pdist(Y) / pdist(F)), rtol=0, atol=1e-6)
     assert found.log_L == pytest.approx(said.log_L, rel=1e-6)
     for factor in (1.1, 1.5, 2.0):
-        assert found.share(factor) == said.within[factor]
+        assert found.fraction(factor) == said.within[factor]
 
 
 @pytest.mark.parametrize("count", [1, 10, 10**6])
 def test_the_pairs_most_changed_are_those_at_both_ends(count):
     F, Y = cloud(30, 5), cloud(30, 2, seed=1)
-    found = dilations(Y, *np.triu_indices(30, 1), pdist(F))
+    found = log_ratios(Y, *np.triu_indices(30, 1), pdist(F))
     i, j = found.most_changed(count)
     changed = np.log(squareform(pdist(Y))[i, j] / squareform(pdist(F))[i, j])
     count = min(count, 435 // 2)
@@ -136,17 +136,17 @@ def test_the_pairs_most_changed_are_those_at_both_ends(count):
 def test_coinciding_points_have_a_finite_dilation():
     F, Y = cloud(10, 3), cloud(10, 2, seed=1)
     Y[3] = Y[5]
-    found = dilations(Y, *np.triu_indices(10, 1), pdist(F))
+    found = log_ratios(Y, *np.triu_indices(10, 1), pdist(F))
     assert np.isfinite(found.values).all()
     assert found.log_L > 30
     assert sorted(pair[0] for pair in found.most_changed(1))[:1] == [3]
-    flat = dilations(np.zeros((10, 2)), *np.triu_indices(10, 1), pdist(F))
+    flat = log_ratios(np.zeros((10, 2)), *np.triu_indices(10, 1), pdist(F))
     assert np.isfinite(flat.values).all()
 
 
 def test_up_to_a_limit_all_pairs_judge():
     F, W = cloud(40, 4), cloud(4, 2, seed=1)
-    found = Judge(F)(F @ W)
+    found = DistortionEvaluator(F)(F @ W)
     assert_array_equal(np.stack([found.i, found.j]), np.triu_indices(40, 1))
     assert found.log_L == pytest.approx(hs.distortion(F @ W, pdist(F)).log_L, rel=1e-6)
     assert found.n_typical == 40 * 39 // 2
@@ -163,13 +163,13 @@ def large(monkeypatch):
 def test_some_pairs_of_many_points_judge_nearly_as_all_do():
     """Of 2,000 pairs a share is within 5 standard errors but for a chance of 6e-7."""
     F, W = cloud(400, 4), cloud(4, 2, seed=1)
-    found, all_pairs = Judge(F)(F @ W), row_distortion(F @ W, F)
+    found, all_pairs = DistortionEvaluator(F)(F @ W), row_distortion(F @ W, F)
     i, j = found.i, found.j
     assert_allclose(found.values, np.log(cdist(F @ W, F @ W)[i, j] / cdist(F, F)[i, j]), atol=1e-6)
     assert found.n_typical == 2_000
     share = all_pairs.within[1.5]
     error = 5 * math.sqrt(share * (1 - share) / 2_000)
-    assert found.share(1.5) == pytest.approx(share, abs=error)
+    assert found.fraction(1.5) == pytest.approx(share, abs=error)
     assert found.log_L <= all_pairs.log_L + 1e-6
 
 
@@ -180,7 +180,7 @@ def test_planted_collisions_are_found():
     far = [(i, 200 + i) for i in range(20)]
     for i, j in far:
         Y[j] = Y[i] + 1e-5
-    found = Judge(F)(Y)
+    found = DistortionEvaluator(F)(Y)
     assert found.log_L > math.log(1e4)
     worst = set(codes(found.most_changed(40), 400))
     assert {400 * i + j for i, j in far} <= worst
@@ -192,7 +192,7 @@ def test_tears_between_neighbours_are_found():
     i, j = nearest_pairs(F, np.array([7]), 1)
     Y = F.copy()
     Y[j] += 1e3
-    worst = codes(Judge(F)(Y).most_changed(5), 400)
+    worst = codes(DistortionEvaluator(F)(Y).most_changed(5), 400)
     assert codes((i, j), 400)[0] in worst
 
 

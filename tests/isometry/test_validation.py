@@ -8,8 +8,8 @@ over others it is not.
 import numpy as np
 import pytest
 
-from heatsketch.isometry import validation
-from heatsketch.isometry.starts import Settings
+from heatsketch.isometry import learn as module
+from heatsketch.isometry.learn import Settings
 from problems.clouds import cloud
 
 N, D, K = 90, 30, 2
@@ -22,7 +22,7 @@ def held_out_log_L(on_the_line, n_held, settings=WORST):
     F = cloud(N, D)
     F[list(on_the_line)] = 0
     F[list(on_the_line), 0] = 1e7 * np.arange(1, len(on_the_line) + 1)
-    found = validation.validated(F, n_held, K, settings, True, np.random.default_rng(0))
+    found = module.validate(F, n_held, K, settings, True, np.random.default_rng(0))
     return found.held_out_log_L
 
 

@@ -13,6 +13,7 @@ from heatsketch.markov import affinity
 from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
 from heatsketch.scales.bandwidth import rule_epsilon
 from problems.clouds import cloud
+from problems.matrices import of_points, rows_of_points
 
 SELF_TUNING = "self-tuning"
 
@@ -22,18 +23,14 @@ def dyadic(n=40, d=3):
     return np.round(np.ldexp(cloud(n, d), 20)) / 2**20
 
 
-def matrix(built):
-    return built.operator @ np.eye(built.operator.n)
-
-
 def all_affinities(X, epsilon):
     n = len(X)
     return {
         "dense": gaussian_affinity(X, epsilon),
-        "radius": radius_affinity(X, epsilon).operator.matrix.toarray(),
-        "knn": knn_affinity(X, epsilon, min(6, n - 1)).operator.matrix.toarray(),
-        "dense self-tuning": matrix(dense_affinity(X, SELF_TUNING, 6)),
-        "knn self-tuning": knn_affinity(X, SELF_TUNING, 6).operator.matrix.toarray(),
+        "radius": of_points(radius_affinity(X, epsilon)),
+        "knn": of_points(knn_affinity(X, epsilon, min(6, n - 1))),
+        "dense self-tuning": of_points(dense_affinity(X, SELF_TUNING, 6)),
+        "knn self-tuning": of_points(knn_affinity(X, SELF_TUNING, 6)),
     }
 
 
@@ -101,7 +98,7 @@ def test_scaling_the_data_and_epsilon_changes_nothing(scale):
 
 def test_self_tuning_does_not_know_the_unit_of_length():
     for build in (knn_affinity, dense_affinity):
-        K, scaled = (matrix(build(s * cloud(40, 3), SELF_TUNING, 6)) for s in (1.0, 123.0))
+        K, scaled = (of_points(build(s * cloud(40, 3), SELF_TUNING, 6)) for s in (1.0, 123.0))
         np.testing.assert_allclose(scaled, K, rtol=1e-11)
 
 
@@ -162,9 +159,9 @@ def test_sparse_points_have_the_affinities_of_dense_ones():
     dense, thin = all_affinities(X, 1.5), sparse.csr_matrix(X)
     np.testing.assert_allclose(gaussian_affinity(thin, 1.5), dense["dense"], rtol=1e-11)
     for build in (knn_affinity, dense_affinity):
-        K, want = (matrix(build(points, SELF_TUNING, 6)) for points in (thin, X))
+        K, want = (of_points(build(points, SELF_TUNING, 6)) for points in (thin, X))
         np.testing.assert_allclose(K, want, rtol=1e-11)
-    K = matrix(radius_affinity(thin, 1.5))
+    K = of_points(radius_affinity(thin, 1.5))
     np.testing.assert_allclose(K, dense["radius"], rtol=1e-11)
 
 
@@ -179,10 +176,10 @@ def test_single_precision_points_are_computed_in_double():
 
 
 @pytest.mark.parametrize("epsilon", [1.5, SELF_TUNING])
-def test_dense_rows_of_training_points_are_rows_of_the_matrix(epsilon):
+def test_dense_rows_of_training_points_are_rows_of_the_of_points(epsilon):
     X = cloud(40, 3)
     built = dense_affinity(X, epsilon, 6)
-    np.testing.assert_allclose(built.rows(X[5:9]), matrix(built)[5:9], rtol=1e-12)
+    np.testing.assert_allclose(rows_of_points(built, X[5:9]), of_points(built)[5:9], rtol=1e-12)
 
 
 def test_dense_self_tuning_uses_the_distance_to_the_middle_neighbour():
@@ -190,8 +187,8 @@ def test_dense_self_tuning_uses_the_distance_to_the_middle_neighbour():
     built = dense_affinity(X, SELF_TUNING, 7)  # 7 // 2 = 3rd neighbour
     D = cdist(X, X)
     s = np.sort(D, axis=1)[:, 3]
-    np.testing.assert_allclose(built.epsilon, s, rtol=1e-12)
-    np.testing.assert_allclose(matrix(built), np.exp(-(D**2) / np.outer(s, s)), rtol=1e-11)
+    np.testing.assert_allclose(built.epsilon[built.vertex], s, rtol=1e-12)
+    np.testing.assert_allclose(of_points(built), np.exp(-(D**2) / np.outer(s, s)), rtol=1e-11)
 
 
 def test_a_dense_kernel_of_many_points_is_not_stored():
@@ -207,9 +204,9 @@ def test_a_dense_kernel_of_many_points_is_not_stored():
 
 def test_stored_and_unstored_kernels_are_the_same_operator(monkeypatch):
     X = cloud(40, 3)
-    stored = matrix(dense_affinity(X, SELF_TUNING, 6))
+    stored = of_points(dense_affinity(X, SELF_TUNING, 6))
     monkeypatch.setattr(affinity, "STORED_POINTS", 10)
-    np.testing.assert_allclose(matrix(dense_affinity(X, SELF_TUNING, 6)), stored, rtol=1e-12)
+    np.testing.assert_allclose(of_points(dense_affinity(X, SELF_TUNING, 6)), stored, rtol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, SELF_TUNING])
@@ -221,7 +218,7 @@ def test_a_new_point_far_from_all_is_mapped_to_the_nearest(build, epsilon):
     nearest = cdist(new[1:], X).argmin()
     # A self-tuning scale grows with the distance, but not fast enough to keep the affinity.
     with pytest.warns(ScaleWarning, match=r"1 new point\(s\) \(rows 1\) are too far"):
-        rows = sparse.csr_matrix(built.rows(new)).toarray()
+        rows = rows_of_points(built, new)
     np.testing.assert_array_equal(rows[1], np.eye(40)[nearest])
     np.testing.assert_allclose(rows[0, 7], 1)
 
@@ -230,7 +227,7 @@ def test_a_new_point_beyond_the_radius_is_mapped_to_the_nearest():
     X = cloud(40, 3)
     built = radius_affinity(X, 0.5)
     with pytest.warns(ScaleWarning, match="too far"):
-        row = built.rows(X[:1] + 100).toarray()
+        row = rows_of_points(built, X[:1] + 100)
     np.testing.assert_array_equal(row[0], np.eye(40)[cdist(X[:1] + 100, X).argmin()])
 
 
@@ -244,7 +241,7 @@ def test_radius_keeps_the_dense_entries_within_the_cut(cut):
     D, K = cdist(X, X), gaussian_affinity(X, epsilon)
     inside = cut * np.sqrt(epsilon / 2) >= D
     assert 80 < inside.sum() < 80**2
-    np.testing.assert_allclose(matrix(built), np.where(inside, K, 0), rtol=1e-12)
+    np.testing.assert_allclose(of_points(built), np.where(inside, K, 0), rtol=1e-12)
     assert isinstance(built.operator, Sparse)
     assert (built.operator.matrix != built.operator.matrix.T).nnz == 0
     assert built.diagnostics["mean_neighbors"] == pytest.approx(inside.sum() / 80 - 1)
@@ -259,10 +256,10 @@ def test_the_default_cut_is_five():
     assert radius_affinity(X, 0.4).operator.matrix.data.min() < 1e-4  # not 3: e^-4.5 = 0.011
 
 
-def test_radius_rows_of_training_points_are_rows_of_the_matrix():
+def test_radius_rows_of_training_points_are_rows_of_the_of_points():
     X = cloud(80, 3)
     built = radius_affinity(X, 0.4)
-    np.testing.assert_array_equal(built.rows(X).toarray(), matrix(built))
+    np.testing.assert_array_equal(rows_of_points(built, X), of_points(built))
 
 
 def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeypatch):
@@ -305,17 +302,17 @@ def test_knn_self_tuning_is_its_definition(k, d):
     s = np.sort(cdist(X, X), axis=1)[:, max(1, k // 2)]
     own, both = neighbour_graph(X, k, s)
     built = knn_affinity(X, SELF_TUNING, k)
-    np.testing.assert_allclose(matrix(built), both, rtol=1e-10)
-    np.testing.assert_allclose(built.one_sided.toarray(), own, rtol=1e-10)
-    np.testing.assert_allclose(built.epsilon, s, rtol=1e-12)
+    np.testing.assert_allclose(of_points(built), both, rtol=1e-10)
+    np.testing.assert_allclose(of_points(built, built.one_sided), own, rtol=1e-10)
+    np.testing.assert_allclose(built.epsilon[built.vertex], s, rtol=1e-12)
 
 
 def test_knn_with_a_number_is_its_definition():
     X = cloud(60, 3)
     own, both = neighbour_graph(X, 5, np.full(60, np.sqrt(0.7)))
     built = knn_affinity(X, 0.7, 5)
-    np.testing.assert_allclose(matrix(built), both, rtol=1e-12)
-    np.testing.assert_allclose(built.one_sided.toarray(), own, rtol=1e-12)
+    np.testing.assert_allclose(of_points(built), both, rtol=1e-12)
+    np.testing.assert_allclose(of_points(built, built.one_sided), own, rtol=1e-12)
     assert built.epsilon == 0.7
 
 
@@ -331,19 +328,19 @@ def test_knn_graph_is_symmetric_to_the_last_bit_with_unit_diagonal(epsilon):
 def test_knn_rows_of_training_points_are_their_own_rows_bitwise(epsilon, d):
     X = cloud(60, d) * 0.3
     built = knn_affinity(X, epsilon, 7)
-    np.testing.assert_array_equal(built.rows(X).toarray(), built.one_sided.toarray())
-    np.testing.assert_array_equal(built.rows(X[31:33]).toarray(), built.one_sided[31:33].toarray())
+    own = of_points(built, built.one_sided)
+    np.testing.assert_array_equal(rows_of_points(built, X), own)
+    np.testing.assert_array_equal(rows_of_points(built, X[31:33]), own[31:33])
     assert built.one_sided.nnz == 60 * 8
 
 
 def test_knn_merges_duplicates():
     X = cloud(30, 3)
-    twice = np.vstack([X[[4]], X, X[[9, 9]]])  # first appearances: 4, 0, 1, 2, 3, 5, …
-    built = knn_affinity(twice, SELF_TUNING, 6)
-    order = [4, 0, 1, 2, 3, *range(5, 30)]
-    np.testing.assert_array_equal(X[order][built.vertex], twice)
-    want = matrix(knn_affinity(X, SELF_TUNING, 6))[np.ix_(order, order)]
-    np.testing.assert_allclose(matrix(built), want, rtol=1e-12)
+    twice, order = np.vstack([X[[4]], X, X[[9, 9]]]), [4, *range(30), 9, 9]
+    built, once = knn_affinity(twice, SELF_TUNING, 6), knn_affinity(X, SELF_TUNING, 6)
+    want = of_points(once)[np.ix_(order, order)]
+    np.testing.assert_allclose(of_points(built), want, rtol=1e-12)
+    assert built.operator.n == 30
     rows = built.rows(twice).toarray()
     np.testing.assert_array_equal(rows, built.one_sided[built.vertex].toarray())
     assert built.diagnostics["duplicates"] == 3
@@ -351,7 +348,7 @@ def test_knn_merges_duplicates():
 
 def test_distinct_points_are_their_own_vertices():
     built = knn_affinity(cloud(40, 3), SELF_TUNING, 6)
-    assert built.vertex is None
+    np.testing.assert_array_equal(np.sort(built.vertex), np.arange(40))
     assert built.diagnostics == {"n_neighbors": 6, "duplicates": 0}
 
 
@@ -361,16 +358,16 @@ def test_a_new_point_takes_its_scale_from_its_neighbours():
     D = cdist(new, X)
     # The k + 1 nearest, scale the (k//2 + 1)-th: what a training point, 0 from itself, has.
     s_new = np.sort(D, axis=1)[:, 3]
-    W = np.exp(-(D**2) / np.outer(s_new, built.epsilon))
+    W = np.exp(-(D**2) / np.outer(s_new, built.epsilon[built.vertex]))
     inside = np.sort(D, axis=1)[:, [6]] >= D
-    np.testing.assert_allclose(built.rows(new).toarray(), np.where(inside, W, 0), rtol=1e-10)
+    np.testing.assert_allclose(rows_of_points(built, new), np.where(inside, W, 0), rtol=1e-10)
 
 
 def test_more_neighbours_than_points_are_cut_with_a_warning():
     X = cloud(10, 3)
     with pytest.warns(UserWarning, match="n_neighbors=15 but X has 10 distinct points"):
         built = knn_affinity(X, 0.7, 15)
-    np.testing.assert_allclose(matrix(built), gaussian_affinity(X, 0.7), rtol=1e-12)
+    np.testing.assert_allclose(of_points(built), gaussian_affinity(X, 0.7), rtol=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         knn_affinity(X, 0.7, 9)

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 
 import heatsketch as hs
 from heatsketch.metrics import diffusion_distortion
-from heatsketch.metrics.all_pairs import all_distances
 from heatsketch.metrics.distances import compared_rows
 from heatsketch.neighbors import rows
 from heatsketch.spectral.dense import all_eigenpairs
@@ -15,7 +14,7 @@ from problems.spectra import circle_distances
 
 
 def found(A, time, filter="power"):
-    return all_distances(compared_rows(A, time, filter)).unscaled()
+    return compared_rows(A, time, filter).all_distances()
 
 
 @pytest.mark.parametrize("time", [1, 2, 7, 64, 200])
@@ -56,7 +55,7 @@ def test_on_a_circle_they_keep_their_digits_down_to_1e_58(time):
 def test_known_eigenpairs_give_the_same(affinity, time, filter):
     d = hs.Diffusion.from_points(cloud(90, 3, seed=1), affinity=affinity)
     known = all_eigenpairs(d.deflated())
-    D = all_distances(compared_rows(d, time, filter), known).unscaled()
+    D = compared_rows(d, time, filter).all_distances(known)
     assert_allclose(D, found(d, time, filter), rtol=1e-8)
     F = cloud(90, 2, seed=2)
     plain, quick = (

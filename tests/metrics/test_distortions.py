@@ -239,3 +239,11 @@ def with_ratios(ratios):
 )
 def test_one_line_says_how_well_distances_are_kept(ratios, text):
     assert with_ratios(ratios).describe() == "distances kept " + text
+
+
+def test_a_distortion_prints_on_a_few_lines():
+    X = cloud(60, 3)
+    shown = repr(hs.HeatEmbedding(time=4, random_state=0).fit(X).distortion_)
+    assert shown.startswith("Distortion(log_L=")
+    assert "looked_at='all pairs'" in shown
+    assert len(shown) < 400

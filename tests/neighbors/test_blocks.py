@@ -1,11 +1,10 @@
-"""The search by blocks in float32: what it proves is exact, and it proves nearly everything."""
+"""The search by blocks in float32 is exact on any scale."""
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from heatsketch.neighbors import NeighborIndex, blocks
-from heatsketch.neighbors.blocks import Blocks
+from heatsketch.neighbors import NeighborIndex, exact
 
 RNG = np.random.default_rng(0)
 CLOUD = RNG.normal(size=(1500, 30))
@@ -31,18 +30,7 @@ def nearest(x, points, k):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_proved_rows_are_exact(name):
-    points = CASES[name]
-    x, k = np.vstack([points[::7], points[::11] + 2.0**-10]), 8
-    found = Blocks(points).nearest(x, k)
-    distances, indices = nearest(x, points, k)
-    proved = np.setdiff1d(np.arange(len(x)), found.unproved)
-    np.testing.assert_allclose(found.distances[proved], distances[proved], rtol=1e-12)
-    assert np.array_equal(found.indices[proved], indices[proved])
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_index_is_exact_where_nothing_is_proved(name):
+def test_the_nearest_are_exact(name):
     points = CASES[name]
     distances, indices = nearest(points, points, 6)
     found = NeighborIndex(points).of_points(6)
@@ -51,25 +39,9 @@ def test_index_is_exact_where_nothing_is_proved(name):
         assert np.array_equal(found.indices, indices)
 
 
-def test_nearly_all_rows_of_a_cloud_are_proved():
-    assert len(Blocks(CLOUD).nearest(CLOUD, 16).unproved) < 0.02 * len(CLOUD)
-
-
-@pytest.mark.parametrize("name", ["copies", "differences lost in float32", "squares above float32"])
-def test_rows_that_float32_cannot_tell_apart_are_not_proved(name):
-    points = CASES[name]
-    assert len(Blocks(points).nearest(points, 8).unproved) == len(points)
-
-
-def test_all_points_need_no_proof():
-    found = Blocks(CASES["few points"]).nearest(np.full((1, 30), 1e30), 12)
-    assert len(found.unproved) == 0
-    assert sorted(found.indices[0]) == list(range(12))
-
-
 def test_rows_do_not_depend_on_the_tiles(monkeypatch):
     whole = NeighborIndex(CLOUD).of_points(9)
-    monkeypatch.setattr(blocks, "_TILE_ENTRIES", 1)
+    monkeypatch.setattr(exact, "_TILE_ENTRIES", 1)
     tiled = NeighborIndex(CLOUD).of_points(9)
     assert np.array_equal(whole.indices, tiled.indices)
     assert np.array_equal(whole.distances, tiled.distances)
@@ -77,11 +49,18 @@ def test_rows_do_not_depend_on_the_tiles(monkeypatch):
     assert np.array_equal(one.distances[0], whole.distances[700])
 
 
-def test_error_bound_holds_for_sums_that_cancel():
+def test_new_points_have_the_nearest_too():
+    for points in CASES.values():
+        x = np.vstack([points[::7], points[::11] + 2.0**-10, 1e8 * points[:2]])
+        distances, _ = nearest(x, points, 8)
+        found = NeighborIndex(points).query(x, 8)
+        np.testing.assert_allclose(found.distances, distances, rtol=1e-8)
+        near = np.take_along_axis(cdist(x, points), found.indices, axis=1)
+        np.testing.assert_allclose(near, distances, rtol=1e-6)
+
+
+def test_sums_that_cancel_lose_nothing():
     # Large coordinates cancel in 2xy - |x|² - |y|², so that float32 errs by far more than the gaps.
     points = 300 + CLOUD[:400]
-    block = Blocks(points)
-    found = block.nearest(points, 3)
-    proved = np.setdiff1d(np.arange(400), found.unproved)
     exact = np.sort(cdist(points, points), axis=1)[:, :3]
-    np.testing.assert_allclose(found.distances[proved], exact[proved], atol=1e-6)
+    np.testing.assert_allclose(NeighborIndex(points).of_points(3).distances, exact, rtol=1e-12)

@@ -203,9 +203,3 @@ def test_far_points_take_no_centroids_from_the_others(size):
     assert np.sum(norms < 10) >= 48
     assert np.sum(norms > 10) <= 5
     assert centroids.starts[-1] == len(centroids.fine)
-
-
-def test_proof_of_the_exact_search_survives_far_points():
-    X, far = with_outliers(cloud(N, D), 1e6)
-    unproved = NeighborIndex(X)._exact._blocks.nearest(X, 10).unproved
-    assert len(np.setdiff1d(unproved, far)) < 0.02 * N

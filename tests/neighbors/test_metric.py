@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 
 import heatsketch as hs
 from heatsketch import classical
-from heatsketch.neighbors import METRICS, NeighborIndex, in_metric
+from heatsketch.neighbors import COORDINATES, NeighborIndex, in_metric
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 5)) * np.exp(RNG.normal(size=(80, 1))) + 1.0
@@ -29,12 +29,18 @@ ESTIMATORS = {
     "sne": classical.SNE(2, perplexity=10, n_iter=20, early_iter=5, random_state=0),
 }
 WITH_RULE = [name for name, e in ESTIMATORS.items() if hasattr(e, "transform")]
+
+
+def measure_of_points(d):
+    return d.of_inputs(d.measure)
+
+
 FUNCTIONS = {
     "gaussian_affinity": lambda X, metric: hs.gaussian_affinity(X, metric=metric),
     "ksum": lambda X, metric: hs.ksum(X, metric=metric).slopes,
     "connecting_epsilon": lambda X, metric: hs.connecting_epsilon(X, metric=metric),
     "intrinsic_dimension": lambda X, metric: hs.intrinsic_dimension(X, metric=metric).dimension,
-    "diffusion": lambda X, metric: hs.diffusion(X, metric=metric).measure,
+    "diffusion": lambda X, metric: measure_of_points(hs.diffusion(X, metric=metric)),
 }
 
 
@@ -211,8 +217,8 @@ def test_given_affinities_have_no_metric():
 
 @pytest.mark.parametrize("name", ["heat-sketch", "lle", "laplacian-eigenmap"])
 def test_unknown_metric_is_named(name):
-    with pytest.raises(ValueError, match="metric='precomputed' is unknown; pass one of 'euclid"):
-        ESTIMATORS[name].set_params(metric="precomputed").fit(X)
+    with pytest.raises(ValueError, match="metric='cosin' is unknown; pass one of 'euclid"):
+        ESTIMATORS[name].set_params(metric="cosin").fit(X)
     ESTIMATORS[name].set_params(metric="euclidean")
 
 
@@ -226,9 +232,9 @@ def test_command_line_takes_the_metric(tmp_path, capsys):
     expected = hs.HeatSketch(4, metric="cosine", random_state=0).fit_transform(X)
     np.testing.assert_allclose(np.load(output), expected)
     capsys.readouterr()
-    assert main(["ksum", str(tmp_path / "x.npy"), "--metric", "cosine", "--json", "-q"]) == 0
+    assert main(["scales", str(tmp_path / "x.npy"), "--metric", "cosine", "--json", "-q"]) == 0
     assert f"{hs.ksum(X, metric='cosine').epsilon:.6g}"[:6] in capsys.readouterr().out
 
 
 def test_all_metrics_are_tested():
-    assert set(METRICS) == {"euclidean", *DIRECTIONS}
+    assert set(COORDINATES) == {"euclidean", *DIRECTIONS}

@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
@@ -255,3 +256,12 @@ def test_no_matrix_is_stored() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * n**2 / 3  # six tiles in six threads: a fifth of the matrix
+
+
+def test_components_are_those_of_far_groups():
+    # The answer must not depend on which other modules have been imported.
+    X = np.array([[0.0], [0.5], [100.0], [100.2], [0.9]])
+    np.testing.assert_array_equal(hs.Kernel(X, 1.0).components(), [0, 0, 1, 1, 0])
+    np.testing.assert_array_equal(
+        hs.Kernel(sparse.csr_matrix(X), 1.0).components(), [0, 0, 1, 1, 0]
+    )

@@ -17,7 +17,6 @@ import heatsketch as hs
 from heatsketch._tensors import on_host, precision
 from heatsketch.operators import Operator, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
-from heatsketch.operators.properties import component_labels, diagonal, is_non_negative
 from problems.toy_operator import Circulant
 
 
@@ -285,16 +284,16 @@ def test_the_interval_of_a_linear_operator_is_not_much_wider_than_its_spectrum()
 
 def test_what_a_low_rank_operator_says_of_itself():
     known = hs.LowRank(TABLE)
-    np.testing.assert_allclose(diagonal(known), (TABLE @ TABLE.T).diagonal(), rtol=1e-13)
-    np.testing.assert_allclose(diagonal(hs.LowRank(F)), np.diag(F @ F.T), rtol=1e-13)
-    assert is_non_negative(known)
-    assert not is_non_negative(hs.LowRank(F))
-    labels = component_labels(known)
+    np.testing.assert_allclose(known.diagonal(), (TABLE @ TABLE.T).diagonal(), rtol=1e-13)
+    np.testing.assert_allclose(hs.LowRank(F).diagonal(), np.diag(F @ F.T), rtol=1e-13)
+    assert known.is_non_negative()
+    assert not hs.LowRank(F).is_non_negative()
+    labels = known.components()
     expected = connected_components(TABLE @ TABLE.T, directed=False)[1]
     same = labels[:, None] == labels
     np.testing.assert_array_equal(same, expected[:, None] == expected)
     assert labels.max() + 1 == len(set(labels.tolist()))
-    assert component_labels(hs.LowRank(-TABLE)) is None
+    assert hs.LowRank(-TABLE).components() is None
 
 
 # Deflation
@@ -407,5 +406,5 @@ def test_a_sparse_operator_bounds_its_spectrum_by_row_sums_and_computes_in_float
 
 def test_the_diagonal_of_a_scaled_operator() -> None:
     K, s = np.array([[1.0, 0.5], [0.5, 2.0]]), np.array([2.0, 3.0])
-    np.testing.assert_array_equal(diagonal(hs.Scaled(hs.Dense(K), s)), [4, 18])
-    assert diagonal(hs.Scaled(Circulant(np.array([2.0, 0.5])), s)) is None
+    np.testing.assert_array_equal(hs.Scaled(hs.Dense(K), s).diagonal(), [4, 18])
+    assert hs.Scaled(Circulant(np.array([2.0, 0.5])), s).diagonal() is None

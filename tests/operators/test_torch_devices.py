@@ -5,9 +5,8 @@ import pytest
 
 import heatsketch as hs
 from heatsketch._tensors import like
-from heatsketch.neighbors import torch_blocks
-from heatsketch.operators import torch_kernel
-from heatsketch.operators.torch_sparse import csr_tensor, scaled_tensor
+from heatsketch.operators import torch as on_torch
+from heatsketch.operators.torch import csr_tensor, scaled_tensor
 from heatsketch.spectral.block_iteration import _amplify, _rotate
 from heatsketch.spectral.chebyshev import add_multiples, recurrence
 from problems.clouds import cloud
@@ -33,8 +32,7 @@ def one_device(monkeypatch):
                 assert len({tensor.device for tensor in tensors}) <= 1, function
             return function(*args, **(kwargs or {}))
 
-    monkeypatch.setattr(torch_kernel, "DEVICE_TILE_SIDE", 128)
-    monkeypatch.setattr(torch_blocks, "_TILE_COLUMNS", 100)
+    monkeypatch.setattr(on_torch, "DEVICE_TILE_SIDE", 128)
     with OneDevice():
         yield
 
@@ -64,9 +62,3 @@ def test_stored_matrices_stay_on_the_device():
     assert (dense @ dense.asarray(np.ones((N, 2)))).device.type == "meta"
     assert scaled_tensor(dense.matrix, np.ones(N), np.ones(N)).device.type == "meta"
     assert csr_tensor(np.eye(N), "meta").device.type == "meta"
-
-
-def test_the_search_stays_on_the_device():
-    blocks = torch_blocks.TorchBlocks(X.astype(np.float32), (X**2).sum(axis=1), "meta")
-    at, largest = blocks._smallest_of(torch.ones(10, 3, device="meta"), 5)
-    assert at.device.type == largest.device.type == "meta"

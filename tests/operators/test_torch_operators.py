@@ -10,8 +10,7 @@ from scipy.spatial.distance import cdist
 
 import heatsketch as hs
 from heatsketch.operators import as_operator
-from heatsketch.operators.properties import component_labels, diagonal, is_non_negative, on_device
-from heatsketch.operators.torch_kernel import TILE_SIDE
+from heatsketch.operators.torch import TILE_SIDE, on_device
 from problems.clouds import cloud, even_circle
 from problems.spectra import circle_eigenvalues, circle_frequencies
 
@@ -137,7 +136,7 @@ def test_kernel_products_over_many_tiles(d, local):
 def test_points_that_float32_cannot_tell_apart_are_computed_in_double():
     far = np.vstack([X, X + 1e4])
     kernel = hs.TorchKernel(torch.from_numpy(far).float(), 0.8)
-    assert kernel.kernel.arithmetic == np.float64
+    assert kernel.on_host.arithmetic == np.float64
     V = torch.ones(2 * N)
     expected = hs.Kernel(far.astype(np.float32).astype(float), 0.8) @ np.ones(2 * N)
     assert_same((kernel @ V).double(), expected, 1e-6)
@@ -178,14 +177,15 @@ def test_a_sketch_in_single_precision():
 def test_powers_of_a_small_operator_keep_their_scale(dtype):
     # 2^-30 A: the power 40 is 2^-1200 times that of A, below the range of either precision.
     small = hs.TorchDense(torch.from_numpy(A * 2.0**-30).to(dtype))
-    from heatsketch.spectral.apply import apply
+    from heatsketch.spectral.apply import apply, on_scale
 
     V = np.random.default_rng(5).normal(size=(N, 2))
-    (block,) = apply([hs.Power(40)], small, V)
+    f, log_scale = on_scale(hs.Power(40), small)
+    (block,) = apply([f], small, V)
     (own,) = apply([hs.Power(40)], hs.Dense(A), V)
-    found = block.values * np.exp(block.log_scale + 1200 * np.log(2.0) - own.log_scale)
+    found = block * np.exp(log_scale + 1200 * np.log(2.0))
     rounding = 1e-9 if dtype == torch.float64 else 1e-3
-    np.testing.assert_allclose(found, own.values, atol=rounding * np.abs(own.values).max())
+    np.testing.assert_allclose(found, own, atol=rounding * np.abs(own).max())
 
 
 @every_operator
@@ -225,18 +225,18 @@ def test_a_large_graph_has_the_eigenpairs_and_traces_of_the_host():
 
 def test_what_operators_of_tensors_say_of_themselves():
     kernel = hs.TorchKernel(torch.from_numpy(X), 0.8)
-    np.testing.assert_array_equal(diagonal(kernel), np.ones(N))
-    assert is_non_negative(kernel)
+    np.testing.assert_array_equal(kernel.diagonal(), np.ones(N))
+    assert kernel.is_non_negative()
     assert kernel.exponent_error == hs.Kernel(X, 0.8).exponent_error
     for B in (hs.TorchDense(K), hs.TorchSparse(K)):
-        np.testing.assert_allclose(diagonal(B), np.diag(K))
-        assert is_non_negative(B)
+        np.testing.assert_allclose(B.diagonal(), np.diag(K))
+        assert B.is_non_negative()
     for B in (
         hs.TorchSparse(sparse.block_diag([K, K]).tocsr()),
         hs.TorchDense(np.kron(np.eye(2), K)),
     ):
-        np.testing.assert_array_equal(component_labels(B), np.repeat([0, 1], N))
-    assert set(component_labels(hs.TorchKernel(np.vstack([X, X + 1e3]), 0.8))) == {0, 1}
+        np.testing.assert_array_equal(B.components(), np.repeat([0, 1], N))
+    assert set(hs.TorchKernel(np.vstack([X, X + 1e3]), 0.8).components()) == {0, 1}
 
 
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])

@@ -75,9 +75,9 @@ def test_estimators_take_its_diffusion(make, diffusions):
 
 
 def test_the_heat_embedding_takes_its_diffusion(diffusions):
-    make = hs.HeatEmbedding(2, 5, affinity="precomputed", random_state=0)
+    make = hs.HeatEmbedding(2, 5, filter="power", affinity="precomputed", random_state=0)
     Y = make.fit_transform(diffusions[0])
-    D = hs.diffusion_distance(diffusions[1], time=5, deflate=True)
+    D = hs.diffusion_distance(diffusions[1], time=5, filter=make.filter, deflate=True)
     # Two dimensions keep a circle: a plane curve that crosses itself has 3 and more.
     assert hs.distortion(Y, D).log_L < 1.5
     assert hs.distortion(Y, D).log_L == pytest.approx(make.distortion_.log_L, abs=1e-6)

@@ -8,10 +8,14 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from heatsketch import plot
+from heatsketch.estimators.time_choice import TimeCurve
 from heatsketch.plot.labels import NO_LABEL_COLOUR, palette
 from heatsketch.plot.scatter import MAX_VECTOR_POINTS
 
 pytest.importorskip("matplotlib")
+
+from matplotlib import colormaps
+from matplotlib.colors import to_rgb
 
 
 def drawn(figure):
@@ -126,10 +130,13 @@ def test_fractions_get_a_colour_bar_and_missing_ones_stay_grey():
     figure = plot.scatter(F, values)
     assert figure.axes[0].get_legend() is None
     assert len(figure.axes) == 2
-    grey, scale = figure.axes[0].collections
-    assert len(grey.get_offsets()) == 4
-    assert len(scale.get_offsets()) == 26
-    np.testing.assert_allclose(scale.get_array(), np.asarray(scale.get_offsets())[:, 0])
+    view, colours = drawn(figure)
+    order = np.argsort(view[:, 0])
+    grey = np.all(np.isclose(colours[order, :3], to_rgb(NO_LABEL_COLOUR)), axis=1)
+    assert grey.sum() == 4
+    known = np.sort(values[4:])
+    scaled = (known - known[0]) / np.ptp(known)
+    np.testing.assert_allclose(colours[order][~grey, :3], colormaps["viridis"](scaled)[:, :3])
 
 
 def test_missing_labels_are_named_in_the_legend():
@@ -302,10 +309,8 @@ def test_ksum_curve_marks_the_largest_slope(tmp_path):
     assert (tmp_path / "slopes.svg").exists()
 
 
-def time_curve(times=(1, 2, 4, 8), shares=(0.3, 0.5, 0.75, 0.9), time=8, share=0.8, factor=1.5):
-    return SimpleNamespace(
-        times=np.array(times), shares=np.array(shares), factor=factor, share=share, time=time
-    )
+def time_curve(times=(1, 2, 4, 8), directions=(60.0, 30.0, 14.0, 7.5), time=8, wanted=8.0):
+    return TimeCurve(np.array(times), np.array(directions), wanted, time)
 
 
 def marker_of(ax):
@@ -314,25 +319,24 @@ def marker_of(ax):
     return marked
 
 
-def test_time_curve_shows_the_shares_in_percent_and_marks_the_time_chosen(tmp_path):
+def test_time_curve_shows_the_directions_and_marks_the_time_chosen(tmp_path):
     curve = time_curve()
     figure = plot.time_curve(curve, path=tmp_path / "time.svg")
     ax = figure.axes[0]
-    np.testing.assert_allclose(
-        ax.lines[0].get_xydata(), np.column_stack([curve.times, 100 * curve.shares])
-    )
-    np.testing.assert_allclose(marker_of(ax), [[8, 90]])
-    (wanted,) = [line for line in ax.lines if set(line.get_ydata()) == {80.0}]
+    drawn = ax.lines[0].get_xydata()
+    np.testing.assert_allclose(drawn, np.column_stack([curve.times, curve.directions]))
+    np.testing.assert_allclose(marker_of(ax), [[8, 7.5]])
+    (wanted,) = [line for line in ax.lines if set(line.get_ydata()) == {8.0}]
     assert wanted.get_linestyle() == ":"
     assert (tmp_path / "time.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_time_curve_says_what_was_asked_for_and_what_was_chosen():
-    ax = plot.time_curve(time_curve(factor=1.25)).axes[0]
+    ax = plot.time_curve(time_curve(wanted=12.0)).axes[0]
     title = ax.get_title("left")
-    assert "factor 1.25" in title
+    assert "At most 12 directions wanted" in title
     assert "time 8 chosen" in title
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("diffusion time", "pairs (%)")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("diffusion time", "directions")
     assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "2", "4", "8"]
 
 
@@ -342,23 +346,6 @@ def test_steps_of_the_time_curve_are_doublings_at_equal_distances():
     pixels = figure.axes[0].transData.transform(figure.axes[0].lines[0].get_xydata())
     steps = np.diff(pixels[:, 0])
     np.testing.assert_allclose(steps, steps[0])
-
-
-def test_time_curve_marks_the_best_time_where_none_has_the_share():
-    ax = plot.time_curve(time_curve(shares=(0.3, 0.6, 0.5, 0.2), time=2)).axes[0]
-    np.testing.assert_allclose(marker_of(ax), [[2, 60]])
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_a_time_curve_of_one_time_is_a_dot_inside_the_axes(share):
-    figure = plot.time_curve(time_curve(times=[1], shares=[share], time=1))
-    figure.canvas.draw()
-    ax = figure.axes[0]
-    for line in ax.lines:
-        if len(line.get_xydata()) == 1:
-            np.testing.assert_allclose(line.get_xydata(), [[1, 100 * share]])
-    low, high = ax.get_ylim()
-    assert low <= 100 * share < high
 
 
 def test_time_curve_of_an_unknown_suffix_is_refused():
@@ -376,3 +363,96 @@ def test_coordinates_of_any_size_are_drawn_alike(power):
     drawn = np.asarray(axes.collections[0].get_offsets())
     np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(10 * F, axis=0), rtol=1e-12)
     assert axes.get_ylim()[1] < 100
+
+
+def far_cloud(n=2_000, k=2, far=11, distance=100.0, seed=5):
+    """A cloud of points, and a few points far from it."""
+    rng = np.random.default_rng(seed)
+    F = rng.uniform(-1, 1, size=(n, k))
+    F[:far] = distance * rng.choice([-1.0, 1.0], size=(far, k)) * rng.uniform(0.5, 1, (far, k))
+    return F
+
+
+@pytest.mark.parametrize("distance", [4.0, 100.0, 1e9])
+def test_far_points_stand_at_the_edge_and_the_others_fill_the_picture(distance):
+    F = far_cloud(distance=distance)
+    figure = plot.scatter(F, np.arange(len(F)) % 3, title="a cloud")
+    figure.canvas.draw()
+    ax = figure.axes[0]
+    assert ax.get_title("left").splitlines() == [
+        "a cloud",
+        "11 of 2,000 points lie farther out, ringed at the edge",
+    ]
+    view, _ = drawn(figure)
+    assert len(view) == len(F)  # none is lost
+    rings = np.asarray(ax.collections[1].get_offsets())
+    assert len(rings) == 11
+    low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
+    assert np.all((view > low) & (view < high))
+    on_edge = np.isclose(rings, view.min(axis=0)) | np.isclose(rings, view.max(axis=0))
+    assert on_edge.any(axis=1).all()
+    assert len(np.unique(rings, axis=0)) == 11  # each in its own direction
+    near = sorted_rows(F[11:])
+    inside = view[~np.any([np.all(np.isclose(view, ring), axis=1) for ring in rings], axis=0)]
+    np.testing.assert_allclose(sorted_rows(inside), near)  # at their own places
+    assert np.all(np.ptp(near, axis=0) > 0.7 * (high - low))
+    width, height = ax.get_window_extent().size
+    assert width / (high - low)[0] == pytest.approx(height / (high - low)[1])  # one scale
+
+
+def test_the_whole_is_one_option_away():
+    F = far_cloud()
+    ax = plot.scatter(F, whole=True).axes[0]
+    np.testing.assert_allclose(
+        sorted_rows(np.asarray(ax.collections[0].get_offsets())), sorted_rows(F)
+    )
+    assert len(ax.collections) == 1
+    assert ax.get_title("left") == ""
+    assert ax.get_xlim()[1] >= F[:, 0].max()
+
+
+@pytest.mark.parametrize(
+    "F",
+    [
+        np.random.default_rng(0).normal(size=(20_000, 2)),
+        np.random.default_rng(1).normal(size=(3_000, 2)) * [10, 1],
+        np.repeat(np.eye(4, 2) * 9, 50, axis=0) + np.random.default_rng(2).normal(size=(200, 2)),
+        np.vstack([np.zeros((999, 2)), [[5.0, 5.0]]]),
+        np.vstack([points(30), [[500.0, 0]]]),
+    ],
+    ids=["normal", "long", "clusters", "one place", "few points"],
+)
+def test_where_all_points_fit_well_nothing_changes(F):
+    ax = plot.scatter(F).axes[0]
+    np.testing.assert_allclose(
+        sorted_rows(np.asarray(ax.collections[0].get_offsets())), sorted_rows(F)
+    )
+    assert len(ax.collections) == 1
+    assert ax.get_title("left") == ""
+
+
+def test_of_a_line_and_in_space_far_points_stand_at_the_edge():
+    line = plot.scatter(far_cloud(k=1)).axes[0]
+    assert "11 of 2,000" in line.get_title("left")
+    assert line.get_xlim()[1] - line.get_xlim()[0] < 2.3
+    ax = plot.space(far_cloud(k=3)).axes[0]
+    assert "11 of 2,000" in ax.get_title("left")
+    assert ax.get_zlim()[1] < 1.2
+    assert plot.space(far_cloud(k=3), whole=True).axes[0].get_zlim()[1] > 20
+
+
+def test_the_density_counts_far_points_in_the_cells_of_the_edge():
+    F = far_cloud()
+    ax = plot.density(F).axes[0]
+    assert "11 of 2,000 points lie farther out, counted at the edge" in ax.get_title("left")
+    x0, x1, y0, y1 = ax.images[0].get_extent()
+    np.testing.assert_allclose([x0, y0], F[11:].min(axis=0))
+    np.testing.assert_allclose([x1, y1], F[11:].max(axis=0))
+    assert plot.density(F, whole=True).axes[0].images[0].get_extent()[1] > 40
+
+
+def test_panels_have_a_window_each():
+    figure = plot.panels({"far": far_cloud(), "near": points()})
+    far, near = (ax.get_title("left") for ax in figure.axes)
+    assert far.startswith("far\n11 of 2,000")
+    assert near == "near"

@@ -19,8 +19,8 @@ def test_scales_show_what_was_measured_and_chosen(roll, tmp_path):
     model = hs.HeatEmbedding(2, random_state=0).fit(roll)
     curve, trace = model.time_curve_, hs.heat_trace(model.diffusion_, model.time_curve_.times)
     figure = plot.scales(model, path=tmp_path / "scales.png")
-    shares, ranks = figure.axes
-    np.testing.assert_allclose(shares.lines[0].get_ydata(), 100 * curve.shares)
+    directions, ranks = figure.axes
+    np.testing.assert_allclose(directions.lines[0].get_ydata(), curve.directions)
     np.testing.assert_allclose(ranks.lines[0].get_ydata(), trace.effective_rank)
     for ax in figure.axes:
         assert any(set(line.get_xdata()) == {model.time_} for line in ax.lines)

@@ -2,10 +2,17 @@
 
 import numpy as np
 
+from heatsketch._array import content_order
+
 
 def cloud(n, d, seed=0, dtype=float):
-    """Draw n points of R^d from the standard normal distribution."""
-    return np.random.default_rng(seed).normal(size=(n, d)).astype(dtype, copy=False)
+    """Draw n points of R^d from the standard normal distribution.
+
+    They come in the order of their content, in which diffusions number their vertices: matrices of
+    vertices are then matrices of points (others: `problems.matrices`).
+    """
+    X = np.random.default_rng(seed).normal(size=(n, d)).astype(dtype, copy=False)
+    return X[content_order(X)]
 
 
 def even_angles(n):

@@ -1,7 +1,9 @@
 """An operator that counts its products by blocks."""
 
+from heatsketch.operators import Operator
 
-class Counting:
+
+class Counting(Operator):
     """Another operator, and how many blocks of at least some columns it has multiplied."""
 
     def __init__(self, A, least_columns=1):
@@ -11,6 +13,6 @@ class Counting:
     def asarray(self, X):
         return self.A.asarray(X)
 
-    def __matmul__(self, X):
+    def _matmul(self, X):
         self.products += X.ndim == 2 and X.shape[1] >= self.least_columns
         return self.A @ X

@@ -1,22 +1,16 @@
 """Filters of an operator by its eigenpairs, and blocks to compare with."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 import heatsketch as hs
-from heatsketch.spectral.apply import Block
-from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import Filter
 
 
 def by_eigh(filters: Sequence[Filter], matrix: np.ndarray, X: np.ndarray) -> list[np.ndarray]:
     lam, V = np.linalg.eigh(matrix)
     return [V @ (f(lam)[:, None] * (V.T @ X)) for f in filters]
-
-
-def multiplied(block: Block) -> np.ndarray:
-    return block.values * math.exp(block.log_scale)
 
 
 def cloud_operator(n: int = 120) -> hs.Scaled:

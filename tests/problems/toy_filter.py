@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import Filter
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def roll():
 @pytest.fixture(scope="module")
 def file(tmp_path_factory, roll):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    model = hs.HeatEmbedding(3, share=0.7, random_state=0).fit(roll[0])
+    model = hs.HeatEmbedding(3, random_state=0).fit(roll[0])
     names = np.array([f"{HOSTILE} {row}" for row in range(400)], dtype=object)
     kinds = np.array([HOSTILE, "b", "c", None], dtype=object)[np.arange(400) % 4]
     labels = {HOSTILE: kinds, "sheet": roll[1]}
@@ -227,6 +227,18 @@ def test_zoom_keeps_the_point_below_the_pointer(page):
     page.mouse.wheel(0, -300)
     again = place_of(page, 7)
     np.testing.assert_allclose(again, (x, y), atol=1)  # the pointer stands on whole pixels
+
+
+def test_far_points_stand_at_the_edge_until_all_are_asked_for(browser, tmp_path):
+    model = hs.DiffusionMap(2, 8).fit(hs.datasets.swiss_roll(400, rng=0)[0])
+    model.embedding_[:5] *= 300
+    hs.report(model, path=tmp_path / "far.html")
+    for page in _opened(browser, tmp_path / "far.html"):
+        until(page, "element('outside').textContent.startsWith('5 of 400 points')")
+        page.click("#all")
+        until(page, "element('outside').textContent === ''")
+        page.click("#fit")
+        until(page, "element('outside').textContent !== ''")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

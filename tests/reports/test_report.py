@@ -12,12 +12,12 @@ from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
 from heatsketch import cli
+from heatsketch.markov import coordinates as coordinates_module
 from heatsketch.metrics import diffusion_distortion
 from heatsketch.reports import facts as facts_module
 from heatsketch.reports import frames as frames_module
 from heatsketch.reports.columns import column, packed, unpacked
 from heatsketch.reports.frames import slider_times
-from heatsketch.spectral import apply as apply_module
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -73,7 +73,6 @@ def test_facts_are_those_of_the_estimator(roll, embedded, found):
     assert found["distortion"]["line"].startswith(
         embedded.distortion_.describe().removeprefix("distances ")
     )
-    np.testing.assert_array_equal(found["scales"]["shares"]["values"], embedded.time_curve_.shares)
     trace = hs.heat_trace(embedded.diffusion_, embedded.time_curve_.times)
     np.testing.assert_array_equal(found["scales"]["effective_rank"], trace.effective_rank)
     explained = embedded.explained_diffusion_variance()
@@ -106,7 +105,8 @@ def test_at_other_times_the_map_keeps_the_distances_of_these_times(embedded, fou
     at = moved["chosen"]
     for t in (at - 1, at + 1):
         Y = unpacked(moved["positions"])[t] * moved["sizes"][t]
-        q = diffusion_distortion(Y, embedded.diffusion_, moved["times"][t])
+        time, filter = moved["times"][t], embedded.filter
+        q = diffusion_distortion(Y, embedded.diffusion_, time, filter=filter)
         assert q.within[1.5] == pytest.approx(moved["kept"][t], abs=0.03)
         assert q.median == pytest.approx(1, abs=0.1)
 
@@ -211,23 +211,13 @@ def test_many_points_are_a_sample_with_the_worst_pairs(monkeypatch, roll, embedd
     np.testing.assert_allclose(moved, 0, atol=1e-5 * np.abs(Y).max())
 
 
-def test_a_slider_of_many_points_takes_few_products_and_is_the_same(monkeypatch):
+def test_a_slider_of_many_points_is_that_of_all_eigenpairs(monkeypatch):
     X, _ = hs.datasets.gaussian_clouds(400, rng=0)
     est, shown = hs.HeatEmbedding(2, time=256, random_state=0).fit(X), np.arange(400)
-    monkeypatch.setattr(frames_module, "SPECTRAL_LIMIT", 0)  # as if these were many points
-    monkeypatch.setattr(apply_module, "SPECTRAL_LIMIT", 0)
-    monkeypatch.setattr(frames_module, "N_LEADING", 1)
-    taken = []
-
-    def track(items, what, total, unit):
-        taken.append(total)
-        return items
-
-    monkeypatch.setattr(apply_module, "track", track)
-    found = frames_module.frames(est, [64, 128, 256], shown)
-    assert sum(taken) < 250  # by plain products 447
-    monkeypatch.setattr(frames_module, "_SKETCH_ERROR", None)
     exact = frames_module.frames(est, [64, 128, 256], shown)
+    for module, limit in ((frames_module, "SPECTRAL_LIMIT"), (coordinates_module, "FEW_VERTICES")):
+        monkeypatch.setattr(module, limit, 0)  # as if these were many points
+    found = frames_module.frames(est, [64, 128, 256], shown)
     np.testing.assert_allclose(found.positions, exact.positions, atol=0.02)
     np.testing.assert_allclose(found.sizes, exact.sizes, rtol=0.01)
 

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 from scipy import linalg, sparse
 
 import heatsketch as hs
-from heatsketch.operators.deflated import as_deflated
 from heatsketch.spectral.block_iteration import (
     _amplify,
     _cut,
@@ -21,7 +20,7 @@ from heatsketch.spectral.block_iteration import (
 
 
 def diagonal(values, dtype=float):
-    return as_deflated(hs.Sparse(sparse.diags(np.asarray(values, dtype)).tocsr()))
+    return hs.Sparse(sparse.diags(np.asarray(values, dtype)).tocsr())
 
 
 def chebyshev(degree, value, low, cut):
@@ -105,7 +104,7 @@ def test_ritz_pairs_of_a_basis_that_is_not_orthonormal():
 def test_bases_keep_span_and_precision_over_many_tiles(dtype):
     X = np.random.default_rng(0).standard_normal((20_000, 3)).astype(dtype)
     span = X.astype(float)
-    Q = _orthonormal(as_deflated(hs.Sparse(sparse.eye(20_000, dtype=dtype).tocsr())), X)
+    Q = _orthonormal(hs.Sparse(sparse.eye(20_000, dtype=dtype).tocsr()), X)
     eps = float(np.finfo(dtype).eps)
     assert Q.dtype == dtype
     assert_allclose(Q.T.astype(float) @ Q, np.eye(3), atol=10 * eps)
@@ -113,13 +112,13 @@ def test_bases_keep_span_and_precision_over_many_tiles(dtype):
 
 
 def test_nothing_spans_nothing_yet_gives_a_basis():
-    Q = _orthonormal(as_deflated(hs.Sparse(sparse.eye(50).tocsr())), np.zeros((50, 3)))
+    Q = _orthonormal(hs.Sparse(sparse.eye(50).tocsr()), np.zeros((50, 3)))
     assert_allclose(Q.T @ Q, np.eye(3), atol=1e-14)
 
 
 def low_rank(values, n=80):
     Q = linalg.orth(np.random.default_rng(0).standard_normal((n, len(values))))
-    return as_deflated(hs.Dense((Q * values) @ Q.T)), Q
+    return hs.Dense((Q * values) @ Q.T), Q
 
 
 def test_zeros_beside_a_low_rank_count():

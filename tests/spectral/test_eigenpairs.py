@@ -6,8 +6,8 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
+from heatsketch.operators.operator import spectrum_ends
 from heatsketch.spectral import eigenpairs
-from heatsketch.spectral.chebyshev import spectrum_ends
 from heatsketch.spectral.dense import DENSE_LIMIT
 from heatsketch.spectral.eigenpairs import leading_vector
 from problems.clouds import even_circle, even_torus

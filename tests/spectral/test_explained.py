@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom
 
 import heatsketch as hs
-from heatsketch.spectral import explained
-from heatsketch.spectral.explained import explained_variance, largest_gap
+from heatsketch.spectral import traces
+from heatsketch.spectral.traces import explained_variance, largest_gap
 from problems.clouds import cloud, even_circle
 from problems.spectra import circle_eigenvalues, circle_frequencies, lazy_torus
 
@@ -175,7 +175,7 @@ def test_intervals_hold_as_often_as_they_say(monkeypatch):
     share = np.sum(pairs.values**16) / np.sum(lam**16)
     hits, halved = 0, 0
     for seed in range(trials):
-        monkeypatch.setattr(explained, "_SEED", seed)
+        monkeypatch.setattr(traces, "_SEED", seed)
         found = explained_variance(A, f, pairs.vectors, level, values=pairs.values, n_probes=16)
         low, high = found.cumulative_low[-1], found.cumulative_high[-1]
         assert not found.exact

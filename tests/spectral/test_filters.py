@@ -10,8 +10,7 @@ from scipy.special import ive
 
 import heatsketch as hs
 from heatsketch.spectral.apply import chebyshev_coefficients
-from heatsketch.spectral.filter_base import Filter
-from heatsketch.spectral.filters import make_filter
+from heatsketch.spectral.filters import Filter, make_filter
 
 TIMES = (1e-3, 0.1, 1.0, 7.5, 1e2, 1e4)
 POWERS = (1, 2, 3, 8, 101)

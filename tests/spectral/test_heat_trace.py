@@ -7,7 +7,7 @@ from scipy.special import ive
 from scipy.stats import binom
 
 import heatsketch as hs
-from heatsketch.spectral.heat_trace import _variance
+from heatsketch.spectral.traces import _variance
 from problems.counting import Counting
 from problems.spectra import PROBLEMS, lazy_torus, lazy_torus_eigenvalues, problem
 

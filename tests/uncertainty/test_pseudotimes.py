@@ -5,14 +5,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.linalg import block_diag
-from scipy.stats import binom, kstest, spearmanr
+from scipy.stats import binom, kstest, norm, spearmanr
 
 import heatsketch as hs
 from heatsketch._checks import ScaleWarning
-from heatsketch.spectral.accumulated import Accumulated
 from heatsketch.spectral.apply import chebyshev_coefficients
+from heatsketch.spectral.filters import GreensFilter
 from heatsketch.uncertainty import pseudotimes
-from heatsketch.uncertainty.pseudotimes import accumulated_distance
+from heatsketch.uncertainty.pseudotimes import SummedRows
 from problems.clouds import cloud, even_angles, noisy_tree
 
 ALARM = 1e-6
@@ -168,8 +168,9 @@ def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatc
     left = exact**2 - np.square(moved @ leading).sum(axis=1)  # of which there is a sketch
     one_by_one(monkeypatch)
     trials, level = 150, 0.9
-    found = [accumulated_distance(d, 7, 1, level=level, rng=seed) for seed in range(trials)]
-    value, low, high = np.array([np.array(f) * np.exp(s) for f, s in found]).transpose(1, 0, 2)
+    found = [SummedRows.of(d, 7, 1, "power", rng=seed) for seed in range(trials)]
+    ends = [np.array(f.distances(level)) * np.exp(f.log_scale) for f in found]
+    value, low, high = np.array(ends).transpose(1, 0, 2)
     others = np.flatnonzero(exact > 1e-9)
     hits = ((low <= exact) & (exact <= high))[:, others].sum(axis=0)
     tail = ALARM / 2 / len(others)
@@ -179,6 +180,32 @@ def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatc
     for x in (11, 30, 60):
         assert kstest(32 * ratio[:, x], "chi2", args=(32,)).pvalue > ALARM / 3
         assert kstest(32 * ratio[:, x], "chi2", args=(16,)).pvalue < ALARM
+
+
+def test_distances_without_a_sketch_are_exact(monkeypatch):
+    d = hs.diffusion(with_duplicates(), n_neighbors=8)
+    moved = summed_rows(d, 3)
+    want = np.linalg.norm(moved - moved[[7, 8]].mean(axis=0), axis=1)
+    one_by_one(monkeypatch)
+    summed = SummedRows.of(d, [7, 8], 3, "power", rng=0)
+    found = summed.exact_distances(np.arange(len(want))) * np.exp(summed.log_scale)
+    assert_allclose(found, want, rtol=1e-4)
+
+
+@pytest.mark.statistical
+def test_intervals_of_the_ratio_to_the_largest_hold_as_often_as_they_say(monkeypatch):
+    """False alarm 1e-6, detects 0.87 in place of 0.95: the sketched largest as the unit had it."""
+    d = hs.DiffusionMap(n_neighbors=8).fit(cloud(200, 5)).diffusion_
+    exact = pseudotimes.pseudotime(d, 7).value
+    one_by_one(monkeypatch)
+    trials, level = 60, 0.95
+    found = [pseudotimes.pseudotime(d, 7, level=level, rng=seed) for seed in range(trials)]
+    value, low, high = np.array(found).transpose(1, 0, 2)
+    hits = ((low <= exact + 1e-6) & (exact <= high + 1e-6))[:, exact > 0]
+    # Errors of different points in one sketch are correlated: one mean for each trial.
+    rates = hits.mean(axis=1)
+    assert rates.mean() > level + norm.ppf(ALARM) * 0.12 / np.sqrt(trials)
+    assert_allclose(value.max(axis=1), 1.0)
 
 
 def test_many_points_agree_with_all_eigenpairs(monkeypatch):
@@ -241,7 +268,7 @@ def test_a_wrong_time_or_level_is_named(time, level):
 
 @pytest.mark.parametrize("high", [0.5, 0.99, 0.9999])
 def test_the_series_of_the_sum_is_as_long_as_estimated(high):
-    f = Accumulated(hs.Power(8))
+    f = GreensFilter(hs.Power(8))
     lam = np.linspace(-0.8, high, 1001)
     c, log_scale = chebyshev_coefficients(f, (-0.8, high), 1e-6)
     x = (2 * lam - (high - 0.8)) / (high + 0.8)

@@ -7,6 +7,7 @@ and writes its result into `adata`. The library anndata is not imported: an obje
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,10 @@ from scipy import sparse
 from heatsketch import __version__
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
-from heatsketch.anndata.cells import graph_or_points, plain, points_of, roots_of, target
+from heatsketch.anndata.cells import Cells, plain, roots_of, target
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.neighbors import NeighborIndex, in_metric
-from heatsketch.operators.properties import stored_matrix
 
 __all__ = ["diffusion_map", "heat_embedding", "heat_sketch", "neighbors", "pseudotime"]
 
@@ -85,9 +85,8 @@ def heat_embedding(
     >>> adata.obsm["X_heat"].shape
     (100, 2)
     """
-    where = {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer, "obsp": obsp}
-    estimator = HeatEmbedding(n_components, **_seeded(parameters))
-    return _embedded(estimator, adata, where, key_added, copy)
+    estimator = HeatEmbedding(n_components, **{"random_state": 0} | parameters)
+    return _embedded(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
 
 
 def heat_sketch(
@@ -127,9 +126,8 @@ def heat_sketch(
     >>> adata.obsm["X_heat_sketch"].shape
     (100, 32)
     """
-    where = {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer, "obsp": obsp}
-    estimator = HeatSketch(n_components, **_seeded(parameters))
-    return _embedded(estimator, adata, where, key_added, copy)
+    estimator = HeatSketch(n_components, **{"random_state": 0} | parameters)
+    return _embedded(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
 
 
 def diffusion_map(
@@ -170,9 +168,8 @@ def diffusion_map(
     >>> adata.uns["diffusion_map"]["eigenvalues"].shape
     (3,)
     """
-    where = {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer, "obsp": obsp}
-    estimator = DiffusionMap(n_components, **_seeded(parameters))
-    return _embedded(estimator, adata, where, key_added, copy)
+    estimator = DiffusionMap(n_components, **{"random_state": 0} | parameters)
+    return _embedded(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
 
 
 def pseudotime(
@@ -220,14 +217,13 @@ def pseudotime(
     >>> bool((np.diff(adata.obs["heat_pseudotime"]) > 0).all())
     True
     """
-    where: dict[str, Any] = {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer, "obsp": obsp}
     adata = target(adata, copy)
     root = roots_of(adata, root)
-    estimator = DiffusionMap(2, **_seeded(parameters))
-    estimator.fit(graph_or_points(estimator, adata, **where))
+    estimator = DiffusionMap(2, **{"random_state": 0} | parameters)
+    cells = Cells(use_rep, n_pcs, layer, obsp)
+    estimator.fit(cells.of(adata, estimator))
     adata.obs[key_added] = estimator.pseudotime(root, time=time).value
-    facts = _facts(estimator, where) | {"time": time, "root": root}
-    adata.uns[key_added] = plain(facts)
+    _record(adata, key_added, estimator, cells, time=time, root=root)
     return adata if copy else None
 
 
@@ -278,45 +274,47 @@ def neighbors(
     1000
     """
     adata = target(adata, copy)
-    points = points_of(adata, use_rep, n_pcs, layer)
-    k = min(int(check_number(n_neighbors, "n_neighbors", low=1, integer=True)), points.shape[0] - 1)
+    cells = Cells(use_rep, n_pcs, layer)
+    points = cells.points_of(adata)
+    k = min(int(check_number(n_neighbors, "n_neighbors", low=1, integer=True)), len(adata.obs) - 1)
     index = NeighborIndex(points, metric=metric, n_neighbors=k)
     built = knn_affinity(in_metric(points, metric), "self-tuning", k, index)
     prefix = "" if key_added is None else f"{key_added}_"
-    names = {part: f"{prefix}{part}" for part in ("connectivities", "distances")}
-    adata.obsp[names["connectivities"]] = _of_cells(stored_matrix(built.operator), built.vertex)
-    adata.obsp[names["distances"]] = _distances(index, k)
-    said = {"n_neighbors": k, "method": "heatsketch", "random_state": 0, "metric": metric}
-    said |= {"use_rep": use_rep, "n_pcs": n_pcs, "layer": layer}
+    adata.obsp[f"{prefix}connectivities"] = _of_cells(built.operator.stored_matrix(), built.vertex)
+    adata.obsp[f"{prefix}distances"] = _distances(index, k)
+    params = {"n_neighbors": k, "method": "heatsketch", "random_state": 0, "metric": metric}
     adata.uns[key_added or "neighbors"] = {
-        **{f"{part}_key": name for part, name in names.items()},
-        "params": plain(said),
+        "connectivities_key": f"{prefix}connectivities",
+        "distances_key": f"{prefix}distances",
+        "params": plain(params | asdict(cells)),
     }
     return adata if copy else None
 
 
-def _embedded(estimator: Any, adata: Any, where: dict[str, Any], key_added: str, copy: bool) -> Any:
+def _embedded(adata: Any, estimator: Any, cells: Cells, key_added: str, copy: bool) -> Any:
     """Fit the estimator to the cells, and write what came of it."""
     adata = target(adata, copy)
-    cells = graph_or_points(estimator, adata, **where)
-    Y = estimator.fit_transform(cells)
-    adata.obsm[f"X_{key_added}"] = np.asarray(Y)
-    facts = {
-        "time": getattr(estimator, "time_", estimator.time),
-        "eigenvalues": getattr(estimator, "eigenvalues_", None),
-        "distortion": _distortion(getattr(estimator, "distortion_", None)),
-    }
-    adata.uns[key_added] = plain(_facts(estimator, where) | facts)
+    adata.obsm[f"X_{key_added}"] = np.asarray(estimator.fit_transform(cells.of(adata, estimator)))
+    facts = {"time": getattr(estimator, "time_", estimator.time)}
+    facts["eigenvalues"] = getattr(estimator, "eigenvalues_", None)
+    found = getattr(estimator, "distortion_", None)
+    if found is not None:
+        within = {f"{factor:g}": share for factor, share in found.within.items()}
+        facts["distortion"] = {"log_L": found.log_L, "within": within, "words": found.describe()}
+    _record(adata, key_added, estimator, cells, **facts)
     return adata if copy else None
 
 
-def _seeded(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {"random_state": 0} | parameters
+def _record(adata: Any, key: str, estimator: Any, cells: Cells, **facts: Any) -> None:
+    """Write how a result was made."""
+    params = estimator.get_params(deep=False) | asdict(cells) | {"neighbors": None}
+    method = type(estimator).__name__
+    adata.uns[key] = plain({"method": method, "version": __version__, "params": params} | facts)
 
 
-def _of_cells(matrix: sparse.csr_matrix, vertex: Array | None) -> sparse.csr_matrix:
+def _of_cells(matrix: sparse.csr_matrix, vertex: Array) -> sparse.csr_matrix:
     """Return weights of vertices as those of the cells, without those of a cell with itself."""
-    rows = matrix if vertex is None else matrix[vertex][:, vertex]
+    rows = matrix[vertex][:, vertex]
     rows = sparse.csr_matrix(rows - sparse.diags(rows.diagonal()))
     rows.eliminate_zeros()
     rows.sort_indices()
@@ -330,17 +328,3 @@ def _distances(index: NeighborIndex, k: int) -> sparse.csr_matrix:
     other[other.all(axis=1), -1] = False  # among more copies than neighbours
     columns, values = found.indices[other], found.distances[other]
     return sparse.csr_matrix((values, columns, np.arange(n + 1) * k), shape=(n, n))
-
-
-def _facts(estimator: Any, where: dict[str, Any]) -> dict[str, Any]:
-    """Return what the results of any estimator say of how they were made."""
-    parameters = estimator.get_params(deep=False) | where | {"neighbors": None}
-    method = type(estimator).__name__
-    return {"method": method, "version": __version__, "params": plain(parameters)}
-
-
-def _distortion(found: Any) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    within = {f"{factor:g}": share for factor, share in found.within.items()}
-    return {"log_L": found.log_L, "within": within, "words": found.describe()}

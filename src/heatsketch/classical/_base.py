@@ -3,16 +3,15 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from heatsketch._array import row_tiles
-from heatsketch._checks import check_choice
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.estimators._embedder import Embedder
-from heatsketch.neighbors import METRICS as METRICS_OF_POINTS
-from heatsketch.neighbors import in_metric
-
-METRICS = (*METRICS_OF_POINTS, "precomputed")
+from heatsketch.estimators._base import Embedder
+from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
+from heatsketch.neighbors import Distances, in_metric
+from heatsketch.neighbors.metric import check_distances as check_distances
+from heatsketch.neighbors.metric import check_non_negative as check_non_negative
 
 
 class Embedding(Embedder):
@@ -26,10 +25,11 @@ class Embedding(Embedder):
 
     @property
     def _precomputed(self) -> bool:
-        return check_choice(self._metric, "metric", METRICS) == "precomputed"
+        """Whether distances are compared, given or in a metric without coordinates."""
+        return Distances.of(self._metric) is not None
 
     @property
-    def _metric(self) -> str:
+    def _metric(self) -> Any:
         return getattr(self, "metric", "euclidean")
 
     def _read(self, X: Any, reset: bool) -> Any:
@@ -42,7 +42,13 @@ class Embedding(Embedder):
 
     def _read_distances(self, X: Any, reset: bool) -> Array:
         """Return distances between the data (n, n), or from new points to them (m, n), or raise."""
-        D = np.asarray(self._read(X, reset))
+        X, distances = self._read(X, reset), Distances.of(self._metric)
+        if distances is not None and not distances.precomputed:
+            points = distances.points(X)
+            if reset:
+                self._training_points = points
+            return distances(points, self._training_points).astype(X.dtype)
+        D = np.asarray(X)
         check_non_negative(D)
         if reset:
             check_distances(D)
@@ -50,6 +56,12 @@ class Embedding(Embedder):
 
     def _read_either(self, X: Any, reset: bool) -> Any:
         return self._read_distances(X, reset) if self._precomputed else self._read_points(X, reset)
+
+    def _graph_of(self, X: Any) -> tuple[sparse.csr_matrix, Neighborhoods]:
+        """Return the graph of the nearest neighbours of points, or of those within the radius."""
+        radius, neighbors = getattr(self, "radius", None), getattr(self, "neighbors", None)
+        k = getattr(self, "n_neighbors", None) if radius is None else None
+        return neighborhood_graph(X, n_neighbors=k, radius=radius, neighbors=neighbors)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -69,30 +81,3 @@ def in_units(Y: Array, exponent: Any, dtype: np.dtype) -> Array:
     if not np.isfinite(embedding).all():
         raise ValueError(f"The coordinates are too large for {dtype}; divide X by a constant.")
     return embedding
-
-
-def check_non_negative(D: Array) -> None:
-    """Raise if a distance is negative."""
-    if D.min(initial=0.0) < 0:
-        raise ValueError("X holds negative numbers but metric='precomputed'; pass distances.")
-
-
-def check_distances(D: Array) -> None:
-    """Raise unless D is square, symmetric to rounding, and zero on its diagonal."""
-    if D.shape[0] != D.shape[1]:
-        raise ValueError(
-            f"X has shape {D.shape} but metric='precomputed'; pass the distances between all "
-            "points, (n, n)."
-        )
-    rounding = 1e-6 * float(D.max())
-    if np.diagonal(D).max() > rounding:
-        raise ValueError("X is not zero on its diagonal; pass distances, not affinities.")
-    for rows in row_tiles(len(D)):
-        difference = np.abs(D[rows] - D[:, rows].T)
-        i, j = np.unravel_index(difference.argmax(), difference.shape)
-        if difference[i, j] > rounding:
-            i += rows.start
-            raise ValueError(
-                f"X is not symmetric: {D[i, j]:.6g} at ({i}, {j}), {D[j, i]:.6g} at ({j}, {i}); "
-                "pass (X + X.T) / 2 if the difference is only rounding."
-            )

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from heatsketch._array import filled, single_threaded_blas
-from heatsketch._checks import check_number, name_rows, refuse_masked
+from heatsketch._checks import check_number, refuse_masked
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 
@@ -22,45 +22,8 @@ _ROUNDING_MARGIN = 4.0  # a length counts as zero up to this multiple of the rou
 
 
 @dataclass(frozen=True, eq=False)
-class StandardUnits:
-    """Units in which features have mean 0 and variance 1, whatever their scales and offsets."""
-
-    shift: Array  # (d,), an entry of each feature near its median: subtracting it costs no digits
-    scale: Array  # (d,), standard deviations; 1 for constant features
-    mean: Array  # (d,), after shift and scale
-    rounding: Array  # (d,), error of an entry after shift and scale
-
-    @classmethod
-    def of(cls, X: Array) -> StandardUnits:
-        """Choose the units for points (n, d)."""
-        sample = np.asarray(X[:: max(1, len(X) // 1000)], dtype=float)  # enough for a median
-        shift = np.quantile(sample, 0.5, axis=0, method="lower")
-        low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
-        with np.errstate(over="ignore"):
-            spread = np.maximum(high - shift, shift - low)
-        if not np.isfinite(spread).all():
-            raise ValueError(
-                f"The range of feature(s) {name_rows(np.flatnonzero(np.isinf(spread)))} exceeds "
-                "float64; divide them by a constant."
-            )
-        spread[spread == 0] = 1.0
-        Z = (X - shift) / spread
-        deviation = Z.std(axis=0)
-        constant = deviation == 0
-        deviation[constant] = 1.0
-        scale = spread * deviation
-        size = np.where(constant, 0.0, np.maximum(high, -low))
-        rounding = float(np.finfo(X.dtype).eps) * (size / scale)
-        return cls(shift, scale, Z.mean(axis=0) / deviation, rounding)
-
-    def __call__(self, X: Array) -> Array:
-        """Map points (m, d) to these units."""
-        return (X - self.shift) / self.scale - self.mean
-
-
-@dataclass(frozen=True, eq=False)
 class Directions:
-    """Directions w in `StandardUnits`, in descending order of J(w)."""
+    """Directions w in standard units of the features, in descending order of J(w)."""
 
     W: Array  # (d, r), directions in columns: Wᵀ S_w W = n I
     J: Array  # (r,), wᵀ S_b w / wᵀ S_w w
@@ -75,7 +38,7 @@ class Discriminant(Embedding):
 
     @abstractmethod
     def _choose(self, found: Directions) -> Array:
-        """Return the directions to keep (d, k) in `StandardUnits`; set further attributes."""
+        """Return the directions to keep (d, k) in standard units; set further attributes."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the directions that separate the classes y (n,), numbers or text, and score X.
@@ -88,12 +51,14 @@ class Discriminant(Embedding):
         gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
         X = self._read(X, reset=True)
         self.classes_, labels = self._read_labels(y, X)
-        self._units = StandardUnits.of(X)
+        Z = self._standardize(X)
+        sizes = np.abs(X).max(axis=0).astype(float)
+        rounding = float(np.finfo(X.dtype).eps) * sizes / self._scale  # of the entries of Z
         with single_threaded_blas():  # the same bits for any number of threads
-            found = _directions(self._units(X), labels, gamma, self._units.rounding)
+            found = _directions(Z, labels, gamma, rounding)
         self._W = self._choose(found)
-        self.components_ = (self._W / self._units.scale[:, None]).T
-        self.mean_ = self._units.shift + self._units.scale * self._units.mean
+        self.components_ = (self._W / self._scale[:, None]).T
+        self.mean_ = self._shift + self._mean
         self.diagnostics_ = {"classes": len(self.classes_), "discriminants": len(found.J)}
         self.embedding_ = self._score(X)
         return self
@@ -109,9 +74,20 @@ class Discriminant(Embedding):
         check_is_fitted(self)
         return self._score(self._read(X, reset=False))
 
+    def _standardize(self, X: Array) -> Array:
+        """Choose units in which features have mean 0 and variance 1; return the points in them."""
+        self._shift = X[0].astype(float)  # near the others: an offset costs no digits
+        Z = X - self._shift
+        self._mean = Z.mean(axis=0)
+        self._scale = Z.std(axis=0)
+        self._scale[self._scale == 0] = 1.0
+        return (Z - self._mean) / self._scale
+
     def _score(self, X: Array) -> Array:
-        shape = (len(X), self._W.shape[1])
-        return filled(lambda rows: self._units(X[rows]) @ self._W, shape).astype(X.dtype)
+        def work(rows: slice) -> Array:
+            return ((X[rows] - self._shift - self._mean) / self._scale) @ self._W
+
+        return filled(work, (len(X), self._W.shape[1])).astype(X.dtype)
 
     def _read_labels(self, y: Any, X: Array) -> tuple[Array, Array]:
         """Return the classes, sorted, and the class index of each point (n,), or raise."""
@@ -142,7 +118,7 @@ class Discriminant(Embedding):
 
 
 def _directions(Z: Array, labels: Array, gamma: float, rounding: Array) -> Directions:
-    """Solve S_b w = λ S_w w in the range of S_t = S_w + S_b; Z (n, d) in `StandardUnits`.
+    """Solve S_b w = λ S_w w in the range of S_t = S_w + S_b; Z (n, d) in standard units.
 
     In this range S_t is invertible, and S_b w = ρ S_t w has the same w, with λ = ρ / (1 - ρ). No
     scatter matrix is formed: S_t = Rᵀ R by a QR decomposition of a square root of S_t, and ρ are

@@ -1,39 +1,19 @@
 """What classical and landmark scaling share: reference points, and the places of all others."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import MAX_COORDINATE, filled
+from heatsketch._array import filled
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, in_units
-from heatsketch.classical._principal_axes import PrincipalAxes
+from heatsketch.classical.pca import PCA
 from heatsketch.spectral.classical_scaling import Scaling, classical_scaling, warn_of_zeros
 from heatsketch.spectral.eigenpairs import column_signs
 
 _SPECTRUM_SAMPLE_POINTS = 1000  # points whose whole spectrum is computed
-
-
-@dataclass(frozen=True)
-class SquaredDistances:
-    """Squares of given distances, in units of 2^exponent: none overflows or underflows."""
-
-    exponent: int
-
-    @classmethod
-    def of(cls, D: Array) -> SquaredDistances:
-        """Choose the unit for distances D."""
-        return cls(int(np.frexp(float(D.max()))[1]))
-
-    def __call__(self, D: Array) -> Array:
-        """Return the squares in these units."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.minimum(np.ldexp(D.astype(float), -self.exponent), MAX_COORDINATE) ** 2
 
 
 class MultidimensionalScaling(Embedding):
@@ -41,9 +21,9 @@ class MultidimensionalScaling(Embedding):
 
     n_components: int
     metric: str
-    _squares: SquaredDistances  # of given distances
-    _scaling: Scaling
-    _axes: PrincipalAxes  # of points
+    _scaling: Scaling  # of given distances
+    _pca: PCA  # of points
+    _signs: Array  # (k,), of the principal components; 0 where there is none
 
     def transform(self, X: Any) -> Array:
         """Place points (m, d), new or old, by projection: return their coordinates (m, k).
@@ -62,22 +42,20 @@ class MultidimensionalScaling(Embedding):
 
     def _scale_distances(self, D: Array, k: int) -> None:
         """Scale the reference points by the distances between them (l, l)."""
-        squares = filled(lambda rows: self._squares(D[rows]), D.shape)
+        squares = np.square(D, dtype=float)
         self.diagnostics_ = _negative_eigenvalues(squares)
         self._scaling = classical_scaling(squares, k)
-        self.eigenvalues_ = _squared_units(self._scaling.values, self._squares.exponent)
+        self.eigenvalues_ = self._scaling.values
 
     def _scale_points(self, points: Array, k: int) -> None:
         """Scale the reference points (l, d): centred, B = Y Yᵀ, so that V √Λ = U Σ = Y W."""
-        axes = PrincipalAxes.of(points, min(k, *points.shape))
-        sigma, rounding = axes.singular_values, np.finfo(float).eps * max(points.shape)
+        self._pca = PCA(min(k, *points.shape)).fit(points)
+        sigma, rounding = self._pca.singular_values_, np.finfo(float).eps * max(points.shape)
         positive = int(np.count_nonzero(sigma > rounding * sigma[0]))
         warn_of_zeros(positive, k)
-        W, values = np.zeros((k, points.shape[1])), np.zeros(k)
-        W[:positive], values[:positive] = axes.components[:positive], sigma[:positive] ** 2
-        W[:positive] *= column_signs(axes.project(points)[:, :positive])[:, None]
-        self._axes = replace(axes, components=W)
-        self.eigenvalues_ = _squared_units(values, axes.exponent)
+        self._signs, self.eigenvalues_ = np.zeros(k), np.zeros(k)
+        self._signs[:positive] = column_signs(self._pca.embedding_[:, :positive])
+        self.eigenvalues_[:positive] = sigma[:positive] ** 2
         self.diagnostics_ = {
             "negative_eigenvalues": 0,
             "negative_share": 0.0,
@@ -86,16 +64,13 @@ class MultidimensionalScaling(Embedding):
 
     def _place(self, X: Array) -> Array:
         if not self._precomputed:
-            return self._axes.project(X)
+            scores = self._pca.transform(X)
+            Y = np.zeros((len(X), len(self._signs)), X.dtype)
+            Y[:, : scores.shape[1]] = scores * self._signs[: scores.shape[1]]
+            return Y
         shape = (len(X), len(self._scaling.values))
-        Y = filled(lambda rows: self._scaling.place(self._squares(X[rows])), shape)
-        return in_units(Y, self._squares.exponent, X.dtype)
-
-
-def _squared_units(values: Array, exponent: int) -> Array:
-    """Return eigenvalues in squared units: infinite beyond 1e308, that is lengths beyond 1e154."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(values, 2 * exponent)
+        Y = filled(lambda rows: self._scaling.place(np.square(X[rows], dtype=float)), shape)
+        return in_units(Y, 0, X.dtype)
 
 
 def _negative_eigenvalues(squares: Array) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, Self
 from heatsketch._budget import require
 from heatsketch._checks import check_number, logger
 from heatsketch.classical._base import in_units
-from heatsketch.classical._mds import MultidimensionalScaling, SquaredDistances
+from heatsketch.classical._mds import MultidimensionalScaling
 
 
 class ClassicalMDS(MultidimensionalScaling):
@@ -30,7 +30,7 @@ class ClassicalMDS(MultidimensionalScaling):
     n_components : int, 1 <= k < n, default 2
         Number of coordinates k. Where fewer eigenvalues are positive, the last coordinates are
         zero, with a warning.
-    metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
+    metric : str or callable, default "euclidean"
         X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
         symmetric, zero on the diagonal.
 
@@ -40,7 +40,7 @@ class ClassicalMDS(MultidimensionalScaling):
         Columns of mean zero, orthogonal, of squared length λ_m; the entry of largest modulus of
         each is positive.
     eigenvalues_ : array (k,)
-        λ_m, descending, in squared units of the distances: infinite for lengths beyond 1e154.
+        λ_m, descending, in squared units of the distances.
     diagnostics_ : dict
         `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a share of
         Σ|λ| over all: 0 for points. For distances between more than 1,000 points both describe a
@@ -100,8 +100,6 @@ class ClassicalMDS(MultidimensionalScaling):
             return self
         # At the peak two matrices (n, n), beside the given one.
         require(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
-        self._squares = SquaredDistances.of(X)
         self._scale_distances(X, k)
-        Z = self._scaling.coordinates
-        self.embedding_ = in_units(Z, self._squares.exponent, X.dtype)
+        self.embedding_ = in_units(self._scaling.coordinates, 0, X.dtype)
         return self

@@ -81,9 +81,7 @@ class FisherDiscriminant(Discriminant):
     def _choose(self, found: Directions) -> Array:
         n_1, n_2 = found.counts
         self.objective_ = float(found.J[0] * (n_1 + n_2) / (n_1 * n_2))
-        w = found.W / self._units.scale[:, None]
-        largest = np.abs(w).max()  # squares must not overflow
-        return found.W / (largest * np.linalg.norm(w / largest))
+        return found.W / np.linalg.norm(found.W / self._scale[:, None])
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn: two classes only."""

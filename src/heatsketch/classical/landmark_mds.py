@@ -4,11 +4,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._array import Frame
 from heatsketch._checks import as_floats, check_number, check_points, logger
 from heatsketch._typing import Array
 from heatsketch.classical._base import check_distances, check_non_negative
-from heatsketch.classical._mds import MultidimensionalScaling, SquaredDistances
+from heatsketch.classical._mds import MultidimensionalScaling
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
 from heatsketch.neighbors import in_metric
 
@@ -124,6 +123,8 @@ class LandmarkMDS(MultidimensionalScaling):
     def _read_distances(self, X: Any, reset: bool) -> Array:
         # Not a square matrix: the rows of the landmarks are checked in `_distances_between`.
         X = self._read(X, reset)
+        if self._metric != "precomputed":
+            in_metric(X, self._metric)  # says which metrics there are
         check_non_negative(X)
         return X
 
@@ -141,7 +142,6 @@ class LandmarkMDS(MultidimensionalScaling):
                 "metric='precomputed' pass the distances to the landmarks, (n, l), and the indices "
                 "of their l rows."
             )
-        self._squares = SquaredDistances.of(X)
         between = X[self.landmarks_]
         check_distances(between)
         return between
@@ -150,7 +150,7 @@ class LandmarkMDS(MultidimensionalScaling):
         """Return the coordinates (l, d) of the landmarks."""
         if isinstance(self.landmarks, str):
             count = check_number(self.n_landmarks, "n_landmarks", low=2, integer=True)
-            points = Frame.of(X)(X)
+            points = X.astype(float)
             self.landmarks_ = choose_landmarks(points, self.landmarks, count, self.random_state)
         elif np.ndim(self.landmarks) == 2:
             self.landmarks_ = in_metric(self._check_coordinates(X.shape[1]), self._metric)

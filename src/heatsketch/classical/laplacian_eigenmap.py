@@ -1,13 +1,7 @@
 """The Laplacian eigenmap: eigenvectors of the random walk on a neighbourhood graph."""
 
-from __future__ import annotations
-
-import functools
 import math
-import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,21 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
-from heatsketch.classical._stored import first_least, median_lengths
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
-from heatsketch.graphs.neighborhoods import (
-    Neighborhoods,
-    neighborhood_graph,
-    off_diagonal,
-    positive,
-    symmetric,
-)
+from heatsketch.graphs.neighborhoods import off_diagonal, positive, symmetric
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.novelty import NearNovelty
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.operators import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
-from heatsketch.scales.connecting_scale import advice_on_neighbors, advice_on_radius
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
 WEIGHTS = ("heat", "binary")
@@ -96,7 +82,7 @@ class LaplacianEigenmap(Embedding):
     epsilon_ : float
         ε in squared data units; infinite for "binary". With "edges", the least of any edge.
     diagnostics_ : dict
-        Of the graph and its components; `eigen_seconds`.
+        Of the graph and its components.
     n_features_in_, feature_names_in_
 
     Raises
@@ -173,32 +159,37 @@ class LaplacianEigenmap(Embedding):
         check_choice(self.weights, "weights", WEIGHTS)
         check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_points(X, reset=True)
-        graph, found = neighborhood_graph(
-            X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
+        graph, self._found = self._graph_of(X)
+        found, graph = self._found, off_diagonal(graph)
+        if self.radius is not None:
+            _check_radius(graph, self.radius)
+        self._usual = _median_lengths(graph)
+        epsilon = self._set_epsilons(graph)
+        self._usual[self._usual == 0] = found.radius or np.inf
+        both = symmetric(graph)
+        K = sparse.csr_matrix(
+            (np.exp(-(self._relative(both, np.arange(found.n)) ** 2)), both.indices, both.indptr),
+            both.shape,
         )
-        graph = off_diagonal(graph)
-        kernel = _Kernel.of(graph, found, self.weights, self.epsilon)
-        counts, reach = found.counts(graph), _reach(graph, found, self.neighbors)
-        diffusion = self._diffusion(symmetric(graph), found, kernel)
-        started = time.perf_counter()
+        K.eliminate_zeros()
+        A = Sparse(K + sparse.identity(found.n, format="csr"))
+        diffusion = Diffusion.from_affinity(A, alpha=0.0)
         top = slowest_eigenpairs(
             diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
         )
-        R = top.vectors / np.sqrt(diffusion.measure)[:, None]
+        self._R, self._lam = top.vectors / np.sqrt(diffusion.measure)[:, None], top.values
         if diffusion.diagnostics["flat"]:
-            R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
-        usual = median_lengths(graph)
-        usual[usual == 0] = found.radius or np.inf
-        self._rows = _Rows(found, kernel, reach, usual)
+            self._R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
+        self._reach = None  # distance (n,) to the farthest neighbour, if new points use it
+        if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
+            self._reach = graph.max(axis=1).toarray().ravel()
         self._novelty = NearNovelty(X, int(self.n_neighbors), found)
-        self._R, self._lam = R, top.values
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
         with np.errstate(over="ignore", under="ignore"):
-            self.epsilon_ = float(found.frame.unsquared(kernel.epsilon))
-        self.embedding_ = found.spread(R).astype(X.dtype, copy=False)
-        seconds = {"eigen_seconds": time.perf_counter() - started}
-        self.diagnostics_ = counts | diffusion.diagnostics | seconds
+            self.epsilon_ = float(found.frame.unsquared(epsilon))
+        self.embedding_ = found.spread(self._R).astype(X.dtype, copy=False)
+        self.diagnostics_ = found.counts(graph) | diffusion.diagnostics
         return self
 
     def transform(self, X: Any) -> Array:
@@ -213,15 +204,14 @@ class LaplacianEigenmap(Embedding):
         """
         check_is_fitted(self)
         X = self._read_points(X, reset=False)
-        distances, (rows, vertices) = self._rows.near(X)
+        distances, rows, vertices = self._near(X)
         Y = np.empty((X.shape[0], self._R.shape[1]), X.dtype)
         known = np.zeros(len(Y), bool)
         known[rows] = True
         if not known.all():
             _check_extension(self._lam)
-            self._rows.warn_of_far(distances, known)
-            P = self._rows.walk(distances[~known])
-            Y[~known] = (P @ self._R) / self._lam
+            self._warn_of_far(distances, known)
+            Y[~known] = (self._walk(distances[~known]) @ self._R) / self._lam
         Y[rows] = self._R[vertices]
         return Y
 
@@ -236,94 +226,63 @@ class LaplacianEigenmap(Embedding):
         check_is_fitted(self)
         return self._novelty(self._read_points(X, reset=False))
 
-    def _diffusion(
-        self, graph: sparse.csr_matrix, found: Neighborhoods, kernel: _Kernel
-    ) -> Diffusion:
-        advise = functools.partial(_advice, found, kernel.epsilon, self.neighbors)
-        if self.radius is not None:
-            _check_radius(graph, self.radius, advise)
-        K = kernel(graph) + sparse.identity(found.n, format="csr")
-        return Diffusion.from_affinity(Sparse(K), alpha=0.0, advise=advise)
-
-
-@dataclass(frozen=True, eq=False)
-class _Kernel:
-    """Weights exp(-d²/ε) of edges with lengths d in the frame; for ε = ∞ all are 1."""
-
-    epsilon: float  # in the frame's squared units
-    least: Array | None = None  # (n,), the least ε of an edge of each vertex; None: ε
-
-    @classmethod
-    def of(
-        cls, graph: sparse.csr_matrix, found: Neighborhoods, weights: str, epsilon: float | str
-    ) -> _Kernel:
-        if weights == "binary":
-            return cls(math.inf)
-        if not isinstance(epsilon, str):
+    def _set_epsilons(self, graph: sparse.csr_matrix) -> float:
+        """Set the least ε of the edges of each vertex, squared in the frame; return the least."""
+        epsilon, found = self.epsilon, self._found
+        if self.weights == "binary":
+            least = math.inf
+        elif not isinstance(epsilon, str):
             check_number(epsilon, "epsilon", low=0, open_low=True)
-            return cls(found.frame.squared(epsilon))
-        if check_choice(epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
-            return cls(rule_epsilon(found.points, epsilon))
-        if graph.nnz == 0:
-            return cls(math.inf)  # there are no edges
-        middle, own = float(np.median(graph.data)) ** 2, median_lengths(graph)
-        if middle == 0:
-            raise ValueError(
-                "epsilon='edges' but most edges have length zero; pass a number, weights='binary', "
-                "or distinct points."
-            )
-        return cls(middle, np.maximum(_LEAST_SHARE * own**2, middle))
+            least = found.frame.squared(epsilon)
+        elif check_choice(epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
+            least = rule_epsilon(found.points, epsilon)
+        else:
+            least = float(np.median(graph.data)) ** 2 if graph.nnz else math.inf
+            if least == 0:
+                raise ValueError(
+                    "epsilon='edges' but most edges have length zero; pass a number, "
+                    "weights='binary', or distinct points."
+                )
+            self._epsilons = np.maximum(_LEAST_SHARE * self._usual**2, least)
+            return least
+        self._epsilons = np.full(found.n, least)
+        return least
 
-    def lengths(self, distances: sparse.csr_matrix, vertices: Array) -> Array:
+    def _relative(self, distances: sparse.csr_matrix, vertices: Array) -> Array:
         """Return d/√ε of distances CSR (m, n) from points at, or near, these vertices (m,)."""
-        if self.least is None:
-            return distances.data / math.sqrt(self.epsilon)
-        rows = np.repeat(self.least[vertices], np.diff(distances.indptr))
-        return distances.data / np.sqrt(np.maximum(rows, self.least[distances.indices]))
+        rows = np.repeat(self._epsilons[vertices], np.diff(distances.indptr))
+        return distances.data / np.sqrt(np.maximum(rows, self._epsilons[distances.indices]))
 
-    def __call__(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Return the weights of the edges between all vertices, CSR (n, n)."""
-        weights = np.exp(-(self.lengths(distances, np.arange(distances.shape[0])) ** 2))
-        K = sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
-        K.eliminate_zeros()
-        return K
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of the random walk for new points."""
-
-    neighborhoods: Neighborhoods
-    kernel: _Kernel
-    reach: Array | None  # distance (n,) to the farthest neighbour, if new points use it
-    usual: Array  # (n,), the median distance to the neighbours, or the radius
-
-    def near(self, X: Points) -> tuple[sparse.csr_matrix, tuple[Array, Array]]:
+    def _near(self, X: Points) -> tuple[sparse.csr_matrix, Array, Array]:
         """Return distances from new points to neighbours, and pairs (row, equal vertex)."""
-        found = self.neighborhoods
+        found = self._found
         distances, x, points = found.rows(X), found.frame(X), found.points
         close = np.flatnonzero(distances.data <= _MAX_EQUAL_DISTANCE)
         rows = np.searchsorted(distances.indptr, close, side="right") - 1
         columns = distances.indices[close]
         equal = pair_distances(x, points, rows, columns) == 0
-        if self.reach is not None:
-            distances = distances.maximum(_reached(x, points, self.reach))
-        return sparse.csr_matrix(distances), (rows[equal], columns[equal])
+        if self._reach is not None:  # points that have x among their own neighbours
+            j, i, _ = NeighborIndex(x).pairs_within(points, self._reach * (1 + 1e-9))
+            d = pair_distances(x, points, i, j)
+            inside = d <= self._reach[j]
+            entries = (positive(d[inside]), (i[inside], j[inside]))
+            distances = distances.maximum(sparse.csr_matrix(entries, shape=distances.shape))
+        return sparse.csr_matrix(distances), rows[equal], columns[equal]
 
-    def warn_of_far(self, distances: sparse.csr_matrix, known: Array) -> None:
+    def _warn_of_far(self, distances: sparse.csr_matrix, known: Array) -> None:
         """Warn of new points with less affinity than 1e-6 at the scale of their neighbours."""
-        ratios = distances.data / self.usual[distances.indices]
+        ratios = distances.data / self._usual[distances.indices]
         far = np.minimum.reduceat(ratios, distances.indptr[:-1]) > math.sqrt(-math.log(HARDLY_ANY))
-        if self.neighborhoods.radius is not None:  # the search has warned of points without any
+        if self._found.radius is not None:  # the search has warned of points without any
             nearest = np.minimum.reduceat(distances.data, distances.indptr[:-1])
-            far &= nearest <= self.neighborhoods.radius
+            far &= nearest <= self._found.radius
         warn_of_faint_points(np.flatnonzero(far & ~known))
 
-    def walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
+    def _walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""
         starts, counts = distances.indptr[:-1], np.diff(distances.indptr)
-        nearest = distances.indices[first_least(distances)]
-        d = self.kernel.lengths(distances, nearest)
+        by_length = np.lexsort((distances.data, np.repeat(np.arange(len(counts)), counts)))
+        d = self._relative(distances, distances.indices[by_length[starts]])
         least = np.repeat(np.minimum.reduceat(d, starts), counts)
         # A common factor of a row cancels; here the largest weight is 1.
         with np.errstate(over="ignore"):
@@ -332,40 +291,24 @@ class _Rows:
         return sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
 
 
-def _advice(found: Neighborhoods, epsilon: float, neighbors: Any, labels: Array) -> str:
-    points, frame = found.points, found.frame
-    if found.n_neighbors is not None:
-        return advice_on_neighbors(labels, points, frame, found.n_neighbors, epsilon, neighbors)
-    assert found.radius is not None
-    return advice_on_radius(points, frame, found.radius, epsilon, neighbors)
+def _median_lengths(graph: sparse.csr_matrix) -> Array:
+    """Return the median of the stored lengths of each row (n,), 0 where there are none."""
+    counts = np.diff(graph.indptr)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    lengths = np.append(graph.data[np.lexsort((graph.data, rows))], 0.0)
+    low, high = graph.indptr[:-1] + (counts - 1) // 2, graph.indptr[:-1] + counts // 2
+    return np.where(counts > 0, (lengths[low] + lengths[high]) / 2, 0.0)
 
 
-def _check_radius(graph: sparse.csr_matrix, radius: float, advise: Callable[[Array], str]) -> None:
+def _check_radius(graph: sparse.csr_matrix, radius: float) -> None:
     """Raise if most points have no neighbour within the radius."""
     n = graph.shape[0]
     alone = int(np.sum(np.diff(graph.indptr) == 0))
     if alone > max(1, n // 2):
         raise ValueError(
             f"radius={radius:.4g} leaves {alone} of {n} points without a neighbour; pass a larger "
-            f"radius. {advise(np.arange(n))}."
+            "radius."
         )
-
-
-def _reach(graph: sparse.csr_matrix, found: Neighborhoods, neighbors: Any) -> Array | None:
-    """Return the distance (n,) to the farthest neighbour of each vertex, if new points use it."""
-    ours = neighbors is None or isinstance(neighbors, NeighborIndex)
-    if found.n_neighbors is None or not ours:
-        return None
-    return graph.max(axis=1).toarray().ravel()
-
-
-def _reached(x: Points, points: Points, reach: Array) -> sparse.csr_matrix:
-    """Return the distances from x (m, d) to points whose reach includes x, CSR (m, n)."""
-    j, i = NeighborIndex(x).candidates(points, reach)
-    d = pair_distances(x, points, i, j)
-    kept = d <= reach[j]
-    entries = (positive(d[kept]), (i[kept], j[kept]))
-    return sparse.csr_matrix(entries, shape=(x.shape[0], points.shape[0]))
 
 
 def _check_extension(lam: Array) -> None:

@@ -1,23 +1,25 @@
 """Locally linear embedding: each point is the same combination of its neighbours as in the data."""
 
-import time
 import warnings
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import svd
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, eigsh, splu
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import for_each_tile
-from heatsketch._checks import ConvergenceWarning, DisconnectedWarning, check_number, name_rows
+from heatsketch._array import for_each_tile, seed_entropy, single_threaded_blas
+from heatsketch._checks import DisconnectedWarning, check_number, name_rows
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
-from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal
-from heatsketch.spectral.singular import closed_components, smallest_singular
+from heatsketch.graphs.neighborhoods import off_diagonal
+from heatsketch.spectral.eigenpairs import fix_signs
 
 _TILE_COORDINATES = 2**20  # of neighbours that are gathered at a time: 8 MB
 _EPS = float(np.finfo(float).eps)
-_MAX_RELATIVE_RESIDUAL = 1e-2  # to the eigenvalue, where nothing is factored
+_MAX_DENSE_POINTS = 500  # up to which LAPACK takes no longer than iterating
 
 
 class LocallyLinearEmbedding(Embedding):
@@ -60,10 +62,8 @@ class LocallyLinearEmbedding(Embedding):
         default a search that suits the data.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
         The distance of points, as in `HeatSketch`; the weights then reconstruct directions.
-    tol : float > 0, default 1e-8
-        Tolerance for the eigenvectors of M⁺: |M⁺y - y/μ| <= tol/μ.
-    max_iter : int >= 1, default 100
-        Bound on the steps that compute the eigenvectors; usually some ten are enough.
+    tol : float >= 0, default 0
+        Relative accuracy of the eigenvalues of M⁻¹ for more than 500 points; 0: rounding.
     random_state : int, RandomState or None
         Seed of the first step; up to `tol` it changes only rotations among eigenvectors of equal
         eigenvalues.
@@ -77,13 +77,10 @@ class LocallyLinearEmbedding(Embedding):
         μ of M, ascending, without the 0 of the constant vector.
     reconstruction_error_ : float
         |Y - WY|_F² / n = Σ μ.
-    n_iter_ : int
-        Number of steps, at least 1.
     diagnostics_ : dict
         groups (number of components of the graph without neighbours outside; should be 1), residual
-        (the largest |My - μy| for |y| = 1), change (how much further steps could change),
-        largest_weight, mean_neighbors, duplicates (points that share the vertex of an equal point),
-        and the seconds of the stages: graph, weights, eigenvectors.
+        (the largest |My - μy| for |y| = 1), largest_weight, mean_neighbors, duplicates (points that
+        share the vertex of an equal point).
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
@@ -97,16 +94,12 @@ class LocallyLinearEmbedding(Embedding):
     DisconnectedWarning
         The graph has several components without neighbours outside: the first coordinates only
         separate these.
-    ConvergenceWarning
-        The steps ended before `tol` was reached.
 
     Notes
     -----
     Cost: that of the neighbours, n decompositions of k × min(k, D) numbers, one sparse LU
-    factorisation of I - W and some twenty solutions with it. On surfaces the factors have some
-    100 n entries (2 seconds for 100,000 points); for data of more dimensions they have more, at
-    worst n²/3. Where they would exceed half of the available memory, or ten minutes of work, up to
-    100 `max_iter` products with M are used instead, which resolve only eigenvalues above 1e-10.
+    factorisation of M and some twenty solutions with it (SciPy's eigsh). On surfaces the factors
+    have some hundred n entries; for data of more dimensions they have more, at worst n².
 
     Examples
     --------
@@ -128,8 +121,7 @@ class LocallyLinearEmbedding(Embedding):
         reg: float = 1e-3,
         neighbors: Any = None,
         metric: str = "euclidean",
-        tol: float = 1e-8,
-        max_iter: int = 100,
+        tol: float = 0.0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -139,7 +131,6 @@ class LocallyLinearEmbedding(Embedding):
         self.neighbors = neighbors
         self.metric = metric
         self.tol = tol
-        self.max_iter = max_iter
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -152,38 +143,26 @@ class LocallyLinearEmbedding(Embedding):
         """
         k = check_number(self.n_components, "n_components", low=1, integer=True)
         reg = check_number(self.reg, "reg", low=0)
-        tol = check_number(self.tol, "tol", low=0, open_low=True)
-        max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
-        started = time.perf_counter()
+        tol = check_number(self.tol, "tol", low=0)
         X = self._read_points(X, reset=True)
-        graph, found = neighborhood_graph(
-            X, n_neighbors=self.n_neighbors, radius=self.radius, neighbors=self.neighbors
-        )
+        graph, found = self._graph_of(X)
         self._neighborhoods, graph = found, off_diagonal(graph)
         n = found.n
         _check_sizes(k, graph, self.radius)
-        searched = time.perf_counter()
         W = reconstruction_weights(found.points, found.points, graph, reg)
         L = _residual_operator(W)
-        components = closed_components(L)
-        _warn_of_components(components, k)
-        weighed = time.perf_counter()
-        options = {"tol": tol, "max_iter": max_iter, "rng": self.random_state}
-        bottom = smallest_singular(L, components, k, **options)
-        _warn_of_change(bottom.change, tol if bottom.steps else _MAX_RELATIVE_RESIDUAL)
-        self._Y = bottom.vectors * np.sqrt(n)
+        sizes = closed_components(W)
+        _warn_of_components(sizes, k)
+        with single_threaded_blas():  # the same bits for any number of threads
+            self.eigenvalues_, vectors = lowest_eigenpairs(L, k, tol, self.random_state)
+        residuals = L.T @ (L @ vectors) - vectors * self.eigenvalues_
+        self._Y = vectors * np.sqrt(n)
         self.embedding_ = found.spread(self._Y).astype(X.dtype)
-        self.eigenvalues_ = bottom.values
-        self.reconstruction_error_ = float(bottom.values.sum())
-        self.n_iter_ = max(1, bottom.steps)
+        self.reconstruction_error_ = float(self.eigenvalues_.sum())
         self.diagnostics_ = found.counts(graph) | {
-            "groups": len(components),
-            "residual": float(bottom.residuals.max()),
-            "change": bottom.change,
+            "groups": len(sizes),
+            "residual": float(np.linalg.norm(residuals, axis=0).max()),
             "largest_weight": float(np.abs(W.data).max()),
-            "graph_seconds": searched - started,
-            "weights_seconds": weighed - searched,
-            "eigenvectors_seconds": time.perf_counter() - weighed,
         }
         return self
 
@@ -289,25 +268,49 @@ def _check_sizes(k: int, graph: sparse.csr_matrix, radius: float | None) -> None
         raise ValueError(f"No two points are within radius={radius}; pass a larger one.")
 
 
-def _warn_of_components(components: list[Array], k: int) -> None:
-    count = len(components)
-    if count == 1:
-        return
-    sizes = name_rows(np.array([len(rows) for rows in components]))
-    warnings.warn(
-        f"The graph has {count} components (sizes {sizes}) without neighbours outside: the first "
-        f"{min(k, count - 1)} coordinate(s) only separate these. Raise n_neighbors or radius to "
-        "connect them, or embed one component.",
-        DisconnectedWarning,
-        stacklevel=3,
-    )
+def closed_components(W: sparse.csr_matrix) -> Array:
+    """Return the sizes of the sets of points that no neighbour leads out of, the largest first."""
+    count, label = connected_components(W, connection="strong")
+    i, j = W.nonzero()
+    closed = np.ones(count, bool)
+    closed[label[i[label[i] != label[j]]]] = False
+    return -np.sort(-np.bincount(label)[closed])
 
 
-def _warn_of_change(change: float, limit: float) -> None:
-    if not change <= limit:
+def lowest_eigenpairs(
+    L: sparse.csr_matrix, k: int, tol: float, random_state: Any
+) -> tuple[Array, Array]:
+    """Return the k smallest eigenvalues of M = LᵀL, ascending, with vectors (n, k) of mean 0.
+
+    They are Ritz values of L, not of M, so that those far below the rounding of M are small, too.
+    """
+    n = L.shape[0]
+    if n <= max(_MAX_DENSE_POINTS, 2 * k + 2):
+        V = svd(L.toarray())[2][::-1][: k + 1].T
+    else:
+        M = sparse.csc_matrix(L.T @ L)
+        shift = _EPS * float(M.diagonal().max())  # M is singular: M 1 = 0
+        factors = splu(
+            M + shift * sparse.identity(n, format="csc"),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        inverse = LinearOperator((n, n), matvec=factors.solve, dtype=float)
+        start = np.random.default_rng(seed_entropy(random_state)).standard_normal(n)
+        _, V = eigsh(M, k + 1, sigma=-shift, OPinv=inverse, v0=start, tol=tol)
+    U = svd(V - V.mean(axis=0), full_matrices=False)[0][:, :k]  # without the constant vector
+    _, sigma, R = svd(L @ U, full_matrices=False)
+    return sigma[::-1] ** 2, fix_signs(U @ R[::-1].T)
+
+
+def _warn_of_components(sizes: Array, k: int) -> None:
+    count = len(sizes)
+    if count > 1:
         warnings.warn(
-            f"The eigenvectors are not accurate: further steps may change them by {change:.1e} "
-            f"(want {limit:.1e}). Raise max_iter, or pass fewer points.",
-            ConvergenceWarning,
+            f"The graph has {count} components (sizes {name_rows(sizes)}) without neighbours "
+            f"outside: the first {min(k, count - 1)} coordinate(s) only separate these. Raise "
+            "n_neighbors or radius to connect them, or embed one component.",
+            DisconnectedWarning,
             stacklevel=3,
         )

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import Frame, filled, single_threaded_blas
+from heatsketch._array import filled, single_threaded_blas
 from heatsketch._budget import require
 from heatsketch._checks import ConvergenceWarning, check_number, logger
 from heatsketch._typing import Array
@@ -36,7 +36,7 @@ class MetricMDS(Embedding):
     Parameters
     ----------
     n_components : int, 1 <= k < n, default 2
-    metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
+    metric : str or callable, default "euclidean"
         X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
         symmetric, zero on the diagonal.
     max_iter : int, default 300
@@ -117,9 +117,9 @@ class MetricMDS(Embedding):
                 f"n_components={k} but X has {n} points; pass n_components <= {n - 1}."
             )
         require(48.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
-        self._remember(X)
-        D = self._in_unit(X, X)
-        D = (D + D.T) / 2  # rounding of given distances
+        self._points = None if self._precomputed else X
+        D = self._distances(X)
+        D = (D + D.T) / 2  # rounding
         np.fill_diagonal(D, 0.0)
         start = classical_scaling(D**2, k).coordinates
         logger.info("metric scaling of %s points", f"{n:,}")
@@ -143,7 +143,7 @@ class MetricMDS(Embedding):
             )
         self._Y = _along_axes(Y)
         self.stress_ = _stress(self._Y, D)
-        self.embedding_ = in_units(self._Y, self._exponent, X.dtype)
+        self.embedding_ = in_units(self._Y, 0, X.dtype)
         self.diagnostics_ = {"stress": self.stress_, "classical_stress": _stress(start, D)}
         return self
 
@@ -158,24 +158,13 @@ class MetricMDS(Embedding):
         """
         check_is_fitted(self)
         X = self._read_either(X, reset=False)
+        shape = (len(X), self._Y.shape[1])
+        places = filled(lambda rows: _placed(self._distances(X[rows]), self._Y), shape)
+        return in_units(places, 0, X.dtype)
 
-        def work(rows: slice) -> Array:
-            return _placed(self._in_unit(X[rows], self._points), self._Y)
-
-        return in_units(filled(work, (len(X), self._Y.shape[1])), self._exponent, X.dtype)
-
-    def _remember(self, X: Array) -> None:
-        """Choose the unit 2^exponent of lengths, and keep the points that new ones are far from."""
-        self._points = None if self._precomputed else X
-        self._frame = None if self._precomputed else Frame.of(X)
-        self._exponent = int(np.frexp(X.max())[1]) if self._frame is None else self._frame.exponent
-
-    def _in_unit(self, X: Array, points: Array | None) -> Array:
-        """Return the distances of rows of X to the training points in units of 2^exponent."""
-        if self._frame is None:
-            return np.ldexp(X.astype(float), -self._exponent)
-        x, y = self._frame(X), self._frame(points)
-        return squareform(pdist(x)) if X is points else cdist(x, y)
+    def _distances(self, X: Array) -> Array:
+        """Return the distances of rows of X to the training points, (m, n)."""
+        return X.astype(float) if self._points is None else cdist(X, self._points)
 
 
 def _along_axes(Y: Array) -> Array:

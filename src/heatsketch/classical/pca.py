@@ -1,14 +1,22 @@
 """Principal components: the directions along which points vary most, and coordinates on them."""
 
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import ArpackError
+from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
+from heatsketch._array import filled, seed_entropy, single_threaded_blas
 from heatsketch._checks import as_floats, check_number, check_points
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding
-from heatsketch.classical._principal_axes import PrincipalAxes
+from heatsketch.classical._base import Embedding, in_units
+from heatsketch.spectral.eigenpairs import fix_signs
+
+_MAX_EXACT_SIZE = 1000  # features, or points, up to which factoring takes no longer than iterating
+_MIN_RESOLVED_RATIO = 1e-4  # σ_m / σ_1 below which products with Y lose digits of the axis
 
 
 class PCA(Embedding):
@@ -18,9 +26,9 @@ class PCA(Embedding):
 
         C = Yᵀ Y / n = W Λ Wᵀ,  Y = U Σ Wᵀ,  n Λ = Σ²,  z_m = Y w_m,  m = 1, …, k.
 
-    Of all projections to k dimensions it keeps most variance and moves points least. It is computed
-    from the singular values of Y, never from C, in which directions of little variance are lost; Y
-    is scaled and centred before anything is squared, so that offsets and sizes cost no digits.
+    Of all projections to k dimensions it keeps most variance and moves points least. It is
+    scikit-learn's PCA of Y in float64: dense points are centred by differences before anything is
+    squared, and factored, so that neither an offset nor directions of little variance lose digits.
 
     When to use it: as the first method to try; for data near a plane; to remove noisy dimensions
     before a method that compares all points. When not: on curved data, whose distant ends it may
@@ -45,8 +53,7 @@ class PCA(Embedding):
     singular_values_ : array (k,)
         σ_m, descending, in the units of X.
     explained_variance_ : array (k,)
-        σ_m² / (n - 1), the unbiased estimate, as in scikit-learn: λ_m n / (n - 1). Infinite where
-        σ exceeds some 1e154, 0 where it is below 1e-162; σ and the ratios remain correct.
+        σ_m² / (n - 1), the unbiased estimate, as in scikit-learn: λ_m n / (n - 1).
     explained_variance_ratio_ : array (k,)
         σ_m² / Σ σ², the sum over all σ; 0 where all points coincide.
     diagnostics_ : dict
@@ -57,14 +64,13 @@ class PCA(Embedding):
     ------
     ValueError
         More components than features or points; coordinates too large for the precision of X.
-    MemoryError
-        All components of more points and features than the memory allows.
 
     Notes
     -----
-    Cost: n d min(n, d) operations and little memory where n or d is at most 1,000, or where all
-    components are wanted; otherwise some hundred products with Y. A new point costs d k operations.
-    Sparse X stays sparse, except where n <= d and n is at most 1,000.
+    Cost: n d min(n, d) operations where n or d is at most 1,000 or all components are wanted;
+    otherwise some hundred products with Y (ARPACK). A new point costs d k operations. Sparse X
+    stays sparse: with at most 1,000 features by C, whose directions below 1e-8 of the largest σ are
+    rounding, else by ARPACK.
 
     Examples
     --------
@@ -85,20 +91,23 @@ class PCA(Embedding):
 
         Raises
         ------
-        ValueError, TypeError, MemoryError
-            Bad points or parameters, or too many points; the class says which.
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
         """
         X = self._read(X, reset=True)
-        n = X.shape[0]
-        axes = self._axes = PrincipalAxes.of(X, self._count(*X.shape), self.random_state)
-        self.components_ = axes.components
-        self.mean_ = np.ldexp(axes.mean + axes.shift, axes.exponent)
-        squares = axes.singular_values**2
-        with np.errstate(over="ignore", under="ignore"):
-            self.singular_values_ = np.ldexp(axes.singular_values, axes.exponent)
-            self.explained_variance_ = np.ldexp(squares / (n - 1), 2 * axes.exponent)
-        self.explained_variance_ratio_ = squares / (axes.sum_of_squares or 1.0)
-        self.embedding_ = axes.project(X)
+        k, points = self._count(*X.shape), X.astype(np.float64)
+        self._shift = np.zeros(X.shape[1])
+        if not sparse.issparse(X):
+            self._shift = points[0].copy()  # near the others: an offset costs no digits
+            points -= self._shift
+        with single_threaded_blas():  # the same bits for any number of threads
+            pca = self._axes(points, k)
+        self._mean = pca.mean_
+        self.components_, self.mean_ = fix_signs(pca.components_.T).T, self._shift + self._mean
+        self.singular_values_ = pca.singular_values_
+        self.explained_variance_ = pca.explained_variance_
+        self.explained_variance_ratio_ = np.nan_to_num(pca.explained_variance_ratio_)
+        self.embedding_ = self._project(X)
         self.diagnostics_ = {"explained_share": float(self.explained_variance_ratio_.sum())}
         return self
 
@@ -111,7 +120,7 @@ class PCA(Embedding):
             Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
-        return self._axes.project(self._read(X, reset=False))
+        return self._project(self._read(X, reset=False))
 
     def inverse_transform(self, Z: Any) -> Array:
         """Return the points (m, d) with the coordinates Z (m, k): x̄ + Z Wᵀ.
@@ -129,7 +138,33 @@ class PCA(Embedding):
                 f"Z has {Z.shape[1]} columns but there are {len(self.components_)} components; "
                 f"pass (m, {len(self.components_)})."
             )
-        return self._axes.restore(Z)
+        return in_units(Z @ self.components_ + self._mean + self._shift, 0, Z.dtype)
+
+    def _axes(self, points: Any, k: int) -> Any:
+        """Return a fitted PCA of scikit-learn; dense points are overwritten."""
+        n, d = points.shape
+        thin = sparse.issparse(points)
+        with np.errstate(invalid="ignore"):  # the ratios of points that coincide
+            if k < min(n, d) and (d if thin else min(n, d)) > _MAX_EXACT_SIZE:
+                seed = seed_entropy(self.random_state)[0]
+                with suppress(ArpackError):  # for example, all points are equal
+                    pca = decomposition.PCA(k, svd_solver="arpack", random_state=seed).fit(points)
+                    sigma = pca.singular_values_
+                    if thin or sigma[-1] > _MIN_RESOLVED_RATIO * sigma[0]:
+                        return pca
+            solver = "covariance_eigh" if thin else "full"
+            return decomposition.PCA(k, svd_solver=solver, copy=False).fit(points)
+
+    def _project(self, X: Any) -> Array:
+        W = self.components_.T
+        if sparse.issparse(X):
+            Y = X.astype(np.float64) @ W - (self._shift @ W + self._mean @ W)
+        else:
+            shape = (len(X), W.shape[1])
+            Y = filled(
+                lambda rows: (X[rows].astype(np.float64) - self._shift - self._mean) @ W, shape
+            )
+        return in_units(Y, 0, X.dtype)
 
     def _count(self, n: int, d: int) -> int:
         if self.n_components is None:

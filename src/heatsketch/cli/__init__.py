@@ -1,54 +1,25 @@
 """The command line: embed a file, show it in a page, compare methods, score an embedding, …
 
-One module per command: `add` declares its arguments, `run` does its work. They share `arguments`
-(the options of the methods), `files` (input and output) and `reporting` (what is printed). Only
-the module of the command that is asked for is imported: --version and --help wait for nothing.
+`arguments` declares what all verbs take; each verb is a module with a function `run`. They share
+`fitting` (from a file to a fitted estimator), `tables` (reading and writing) and `printing`. Only
+the verb that is asked for is imported, and only after the files that it names were found: --help
+and a mistyped name wait for nothing.
 """
 
-import argparse
 import contextvars
 import importlib
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any
 
-from heatsketch import __version__
 from heatsketch._words import did_you_mean
+from heatsketch.cli.arguments import NAMING, VERBS, parser_of
+from heatsketch.cli.printing import describe, report_to_stderr, say
 
-__all__ = ["main"]
-
-COMMANDS = {
-    "embed": "embed a file of points",
-    "transform": "place the points of a file by a model that embed has kept",
-    "info": "say what a model in a file is",
-    "report": "embed a file of points, and show it in an interactive page of HTML",
-    "compare": "compare several methods on the same points, in a table and a picture",
-    "compare-data": "say how much the diffusions on two files of points differ, and where",
-    "score": "measure how an embedding distorts the diffusion distance",
-    "distances": "print diffusion distances of points, with error bars",
-    "ksum": "find the bandwidth and dimension of a file of points",
-    "scales": "show which diffusion time suits a file of points, and why",
-    "datasets": "list the built-in data sets, or write one to a file",
-    "reproduce": "run the experiments of the papers again",
-}
-
-EXAMPLES = {
-    "embed": "embed table.csv -o map.csv --plot map.png",
-    "transform": "transform table.model new.csv -o new-map.csv",
-    "info": "info table.model",
-    "report": "report table.csv -o report.html --label species --standardize",
-    "compare": "compare digits --methods heat-embedding,pca -o compared",
-    "compare-data": "compare-data before.csv after.csv --plot where.png",
-    "score": "score table.csv map.csv",
-    "distances": "distances table.csv --from sample_7 -o distances.csv",
-    "ksum": "ksum table.csv --plot ksum.png",
-    "scales": "scales table.csv --plot scales.png",
-    "datasets": "datasets swiss_roll -o roll.csv",
-    "reproduce": "reproduce 2a --trials 5 -o figures",
-}
+__all__ = ["VERBS", "main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,17 +38,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> from heatsketch.cli import main
-    >>> main(["ksum", "no-such-file.csv", "-q"])
+    >>> main(["scales", "no-such-file.csv", "-q"])
     1
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     if hasattr(sys.stdout, "reconfigure"):  # λ in a pipe of Windows becomes ? (as in stderr)
         sys.stdout.reconfigure(errors="replace")
     try:
+        parser = parser_of(argv)
         if not argv:
-            _parser(argv).print_help(sys.stderr)
+            parser.print_help(sys.stderr)
             return 2
-        args, unknown = _parser(argv).parse_known_args(argv)
+        args, unknown = parser.parse_known_args(_with_names(argv))
         if unknown:
             args.refuse(unknown)
         args.words = argv
@@ -93,61 +65,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-class _Help(argparse.HelpFormatter):
-    """Help whose first line is short: it names what must be given, the list below the options."""
-
-    def add_usage(
-        self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
-    ) -> None:
-        """Add the usage, with [OPTION ...] for all that may be left out."""
-        needed = [group for group in groups if group.required]
-        of_groups = [action for group in needed for action in group._group_actions]
-        shown = [action for action in actions if action.required or action in of_groups]
-        if len(shown) < len(actions):
-            shown.insert(0, argparse.Action([], "options", metavar="[OPTION ...]"))
-        super().add_usage(usage, shown, needed, prefix)
+def _with_names(argv: Sequence[str]) -> list[str]:
+    """Join options that take a name to a name that begins with "-": --from -s3 to --from=-s3."""
+    joined: list[str] = []
+    for word in argv:
+        is_name = word.startswith("-") and not word.startswith("--") and word != "-"
+        if is_name and joined and joined[-1] in NAMING:
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and suggest the word that was meant."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(formatter_class=_Help, **kwargs)
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message, without the usage, and end with code 2."""
-        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
-        if wrong:
-            message += did_you_mean(wrong[1], re.findall(r"[^\s,']+", wrong[2]), end="")
-        self.exit(2, f"heatsketch: error: {message} (see {self.prog} --help)\n")
-
-    def refuse(self, arguments: Sequence[str]) -> NoReturn:
-        """Raise for arguments that the command does not have."""
-        options = [name for action in self._actions for name in action.option_strings]
-        hint = did_you_mean(arguments[0].partition("=")[0], options, end="")
-        self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
-
-
-class _ShowVersions(argparse.Action):
-    """Print the versions that results depend on, and end."""
-
-    def __init__(self, *, version: str, **rest: Any) -> None:
-        super().__init__(nargs=0, default=argparse.SUPPRESS, **rest)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from heatsketch._environment import show_versions
-
-        show_versions()
-        parser.exit()
-
-
-def _run(args: argparse.Namespace) -> int:
-    """Run a command and return its exit code; report its errors."""
-    from heatsketch.cli.reporting import describe, report_to_stderr, say  # slow to import
-
+def _run(args: Any) -> int:
+    """Run a verb and return its exit code; report its errors."""
     try:
-        with report_to_stderr(quiet=args.quiet):
-            contextvars.copy_context().run(args.run, args)  # what it sets ends with it
+        _check_inputs(args)
+        verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
+        with report_to_stderr(quiet=args.quiet) as args.warned:
+            contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -161,44 +97,19 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_inputs(args: Any) -> None:
+    """Raise for a file that does not exist, before libraries are imported."""
+    for name in ("input", "other", "embedding", "model", "pairs_file"):
+        path = Path(getattr(args, name, None) or "-")
+        if str(path) == "-" or path.exists() or not path.suffix:  # a built-in set has no suffix
+            continue
+        beside = [str(path.parent / one.name) for one in path.parent.glob("*")]
+        hint = did_you_mean(str(path), beside)
+        raise FileNotFoundError(f"{path} does not exist{hint}")
+
+
 def _is_interrupt(error: BaseException | None) -> bool:
     """Say if an error began as an interrupt: compiled loops make errors of the system of it."""
     while isinstance(error, SystemError):
         error = error.__cause__ or error.__context__
     return isinstance(error, KeyboardInterrupt)
-
-
-def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="heatsketch",
-        description="Compute coordinates whose Euclidean distances are diffusion distances.",
-        epilog="Points come from a file (.npy, .npz, .csv, .tsv, .txt, also with .gz, .parquet, "
-        ".xlsx, .h5ad, .zarr), from standard input (-), a folder of MNIST IDX files, or a built-in "
-        "set by its name ('heatsketch datasets' lists them).",
-    )
-    version: Any = _ShowVersions if "--verbose" in argv else "version"
-    parser.add_argument("--version", action=version, version=f"heatsketch {__version__}")
-    verbose = "with --version: the versions of all that results depend on, for a report of a fault"
-    parser.add_argument("--verbose", action="store_true", help=verbose)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    asked = next((argument for argument in argv if not argument.startswith("-")), None)
-    for name, help in COMMANDS.items():
-        if name == asked:
-            _add(commands, name)
-        else:
-            commands.add_parser(name, help=help)
-    return parser
-
-
-def _add(commands: Any, name: str) -> None:
-    """Add a command with its arguments."""
-    module = importlib.import_module(f"heatsketch.cli.{name.replace('-', '_')}")
-    command = module.add(commands)
-    said = COMMANDS[name]
-    command.description = f"{said[0].upper()}{said[1:]}."
-    command.epilog = f"Example: heatsketch {EXAMPLES[name]}"
-    command.add_argument(
-        "-q", "--quiet", action="store_true", help="print no progress and no warnings"
-    )
-    command.add_argument("--debug", action="store_true", help="print the traceback of an error")
-    command.set_defaults(run=module.run, usage_error=command.error, refuse=command.refuse)

@@ -1,218 +1,374 @@
-"""Options of the methods: what they may be set to, and their defaults from the signatures."""
+"""What the command line takes: verbs, their options, and the options that they share."""
 
 import argparse
-from collections.abc import Callable, Iterable
-from typing import Any
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
+from heatsketch import __version__
 from heatsketch._words import did_you_mean
-from heatsketch.comparison.methods import ESTIMATORS, defaults
-from heatsketch.markov.affinities import AFFINITIES
-from heatsketch.neighbors import METRICS
-from heatsketch.scales import bandwidth
-from heatsketch.spectral.filters import FILTERS
 
-DEFAULT_METHOD = next(iter(ESTIMATORS))
-RULE_WORDS = ("auto", "gap")  # of counts and times: stand for a rule in place of a number
-RULES_OF_METHOD: dict[str, dict[str, tuple[str, ...]]] = {
-    "heat-embedding": {"time": ("auto",)},
-    "diffusion-map": {"n_components": ("auto",), "time": RULE_WORDS},
-    "mixture-diffusion": {"n_components": ("auto",), "epsilon": ("auto",)},
-    "laplacian-eigenmap": {"epsilon": ("edges",)},
-    "heat-sketch": {"n_components": ("auto",)},
-    "tsne": {"learning_rate": ("auto",)},
-    "sne": {"learning_rate": ("auto",)},
-}
-Adds = argparse.ArgumentParser | argparse._ArgumentGroup
-EPSILON_RULES = ("self-tuning", *bandwidth.RULES, "auto", "edges")
-
-_HELP = {
-    "n_components": "number of coordinates",
-    "time": "diffusion time, or several with commas between",
-    "kind": "entries of the random matrix: normal (gaussian), ±1 (rademacher), or ±1 made from few "
-    "random bits (pairwise)",
-    "n_sketch": "columns of the sketch of what 64 eigenvectors leave out, beyond 2,048 points",
-    "objective": "keep as many distances as possible within the factor (most), or lower the ratio "
-    "of the most stretched to the most shrunk one (worst)",
-    "n_init": "number of starts of the search for the map; those beyond the fourth are random",
-    "share": "share of the distances that the coordinates must keep, for time auto",
-    "factor": "factor by which a kept distance may change, for time auto and objective most",
-    "delta": "weight relative to the first below which auto leaves out a coordinate",
-    "mixture": "number of components of the Gaussian mixture, instead of that which the Bayesian "
-    "information criterion chooses",
-    "tolerance": "largest error of a distance, as a share of the root mean square distance, or (of "
-    "a sketch with n-components auto, for 95 of 100 seeds) of itself",
-    "max_features": "largest number of coordinates that the tolerance may take",
-    "filter": "function of an eigenvalue λ at time t: λ^t (power) or exp(-t (1 - λ)) (heat)",
-    "epsilon": f"bandwidth of the affinity: a number or one of {', '.join(EPSILON_RULES)} (auto of "
-    "mixture-diffusion, edges of laplacian-eigenmap)",
-    "affinity": "pairs of points that have an affinity: nearest neighbours (knn), the same "
-    "weighted so that alpha 1 removes the effect of the density (variable), all (dense), those "
-    "within a radius (radius); of rows of counts, steps to a column and back (bipartite) or "
-    "cosines (cosine); or INPUT holds the affinities (precomputed)",
-    "n_neighbors": "number of nearest neighbours of each point",
-    "normalization": "normalisation of the affinities",
-    "alpha": "power of the density of the points that affinities are divided by; 1 removes its "
-    "effect with --affinity variable, or radius and dense with one small epsilon, not with knn",
-    "tol": "tolerance at which iterations stop",
-    "max_iter": "largest number of iterations",
-    "radius": "join all points within this distance, instead of the nearest neighbours",
-    "metric": "distance of points, those of directions being cosine and (of rows less their means) "
-    "correlation; or INPUT holds the distances (precomputed, with classical methods)",
-    "n_landmarks": "number of landmarks",
-    "landmarks": "choice of the landmarks: far from each other (maxmin), or random",
-    "shrinkage": "0 to 1: how far correlations within classes are shrunk towards zero",
-    "cut": "distance beyond which a radius affinity is zero, in units of √(ε/2)",
-    "weights": "weight of an edge of length d: exp(-d²/ε) (heat) or 1 (binary)",
-    "reg": "regularisation of the weights that reconstruct a point",
-    "perplexity": "effective number of neighbours of a point",
-    "early_exaggeration": "factor of the attraction between points in the first steps",
-    "learning_rate": "step length of the gradient descent: a number or auto",
+VERBS = {  # what each does, and an example
+    "embed": ("embed a file of points", "table.csv -o map.csv --plot map.png"),
+    "transform": ("place points by a model that embed has kept", "my.model new.csv -o new-map.csv"),
+    "report": (
+        "embed points, and show them in a page of HTML",
+        "table.csv -o page.html --label kind",
+    ),
+    "score": ("measure how an embedding distorts diffusion distances", "table.csv map.csv"),
+    "compare": ("compare methods on one file, or the data of two", "before.csv after.csv"),
+    "distances": ("print diffusion distances, the nearest first", "table.csv --from sample_7"),
+    "scales": (
+        "show which times, bandwidth and dimension suit points",
+        "table.csv --plot scales.png",
+    ),
+    "methods": ("list the methods, or the parameters of one", "heat-embedding"),
 }
 
+NAMING = ("--from", "--pseudotime", "--label", "--id", "--features", "--exclude")  # by any text
 
-def add_diffusion(command: argparse.ArgumentParser, *, of: str | None = None) -> None:
-    """Add the options that lead from points to a diffusion; commands without a method say `of`."""
-    group = command.add_argument_group("from points to a diffusion")
-    add_option(group, "metric", of, choices=(*METRICS, "precomputed"))
-    add_option(group, "affinity", of, choices=(*AFFINITIES, "precomputed"))
-    add_option(group, "n_neighbors", of, type=int, metavar="M")
-    add_option(group, "epsilon", of, type=_epsilon)
-    add_option(group, "normalization", of, choices=("symmetric", "bistochastic", "markov"))
-    add_option(group, "alpha", of, type=float)
-    add_option(group, "filter", of, choices=tuple(FILTERS))
-    add_option(group, "tol", of, type=float)
-    add_option(group, "max_iter", of, type=int, metavar="N")
-    add_seed(command)
+DEFAULT_METHOD = "heat-embedding"
 
-
-def add_classical(command: argparse.ArgumentParser) -> None:
-    """Add the options of the classical methods that no diffusion has."""
-    group = command.add_argument_group("classical methods")
-    add_option(group, "radius", type=float)
-    add_option(group, "n_landmarks", type=positive, metavar="L")
-    add_option(group, "landmarks", choices=("maxmin", "random"))
-    add_option(group, "shrinkage", type=float)
-    add_option(group, "weights", choices=("heat", "binary"))
-    add_option(group, "reg", type=float)
-    add_option(group, "perplexity", type=float)
-    add_option(group, "early_exaggeration", type=float)
-    add_option(group, "learning_rate", type=or_rule(float), metavar="R")
+_PARAMETERS = {  # that nearly everyone uses; all others are given as -p NAME=VALUE
+    "n_components": ("K", "number of coordinates"),
+    "time": ("T[,T...]", "diffusion time: a number, several, or a rule (auto)"),
+    "n_neighbors": ("M", "number of nearest neighbours of each point"),
+    "epsilon": ("E", "bandwidth of the affinity: a number, or a rule (self-tuning, ksum, ...)"),
+    "affinity": ("A", "pairs of points with an affinity: knn, variable, dense, radius; or INPUT "
+                 "holds the affinities (precomputed)"),
+    "metric": ("D", "distance of points: euclidean, cosine, correlation, ..."),
+    "normalization": ("N", "of the affinities: markov, symmetric, bistochastic"),
+    "alpha": ("A", "power of the density of the points that affinities are divided by"),
+    "filter": ("F", "function of an eigenvalue λ at time t: power, heat, accumulated"),
+    "random_state": ("S", "seed of the random numbers (default 0)"),
+}  # fmt: skip
 
 
-def add_option(command: Adds, name: str, of: str | None = None, **kwargs: Any) -> None:
-    """Add an option that stays out of the result unless given, so that defaults live in one place.
+class _Help(argparse.HelpFormatter):
+    """Help whose first line is short: it names what must be given, the list below the options."""
 
-    The help text reads the defaults from the signatures of the methods, or of the one it is `of`.
-    """
-    by_default: dict[str, list[str]] = {}
-    owners = methods_with(name) if of is None else [of]
-    for method in owners:
-        by_default.setdefault(str(defaults(ESTIMATORS[method])[name]), []).append(method)
-    alone = len(by_default) == 1 and owners in ([of], list(ESTIMATORS))
-    text = ", ".join(
-        f"default {value}" if alone else f"{', '.join(methods)}: default {value}"
-        for value, methods in by_default.items()
-    ).replace("default None", "not set")
-    kwargs.setdefault("metavar", None if "choices" in kwargs else name[0].upper())
-    help = f"{_HELP[name]} ({text})".replace("%", "%%")
-    command.add_argument(flag(name), default=argparse.SUPPRESS, help=help, **kwargs)
+    def add_usage(
+        self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
+    ) -> None:
+        """Add the usage, with [OPTION ...] for all that may be left out."""
+        needed = [group for group in groups if group.required]
+        of_groups = [action for group in needed for action in group._group_actions]
+        shown = [a for a in actions if a.required or a in of_groups or not a.option_strings]
+        if len(shown) < len(actions):
+            shown.insert(0, argparse.Action([], "options", metavar="[OPTION ...]"))
+        super().add_usage(usage, shown, needed, prefix)
 
 
-def add_metric(command: argparse.ArgumentParser) -> None:
-    """Add the distance of points, for commands without a method."""
-    metric = f"distance of points (default {METRICS[0]})"
-    command.add_argument("--metric", choices=METRICS, default=METRICS[0], help=metric)
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and suggest the word that was meant."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(formatter_class=_Help, allow_abbrev=False, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message, without the usage, and end with code 2."""
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if wrong:
+            message += did_you_mean(wrong[1], re.findall(r"[^\s,']+", wrong[2]), end="")
+        self.exit(2, f"heatsketch: error: {message} (see {self.prog} --help)\n")
+
+    def refuse(self, arguments: Sequence[str]) -> NoReturn:
+        """Raise for arguments that the verb does not have."""
+        options = [name for action in self._actions for name in action.option_strings]
+        name = arguments[0].partition("=")[0]
+        hint = did_you_mean(name, options, end="")
+        if name.startswith("--") and "-p" in options:
+            hint += f"; parameters of a method are given as -p {name[2:].replace('-', '_')}=VALUE"
+        self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
 
 
-def add_seed(command: argparse.ArgumentParser) -> None:
-    """Add the seed."""
-    seed = "seed of the random numbers (default 0)"
-    command.add_argument("--random-state", type=int, default=0, metavar="S", help=seed)
+class _ShowVersions(argparse.Action):
+    """Print the versions that results depend on, and end."""
+
+    def __init__(self, *, version: str, **rest: Any) -> None:
+        super().__init__(nargs=0, default=argparse.SUPPRESS, **rest)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from heatsketch._environment import show_versions
+
+        show_versions()
+        parser.exit()
 
 
-def methods_with_rule(name: str, word: Any) -> list[str]:
-    """Return the methods whose parameter takes this word for a rule; [] if it stands for none."""
-    return [method for method, words in RULES_OF_METHOD.items() if word in words.get(name, ())]
+class _Parameter(argparse.Action):
+    """Put a parameter of an estimator into the mapping `parameters`."""
+
+    def __call__(self, parser: Any, args: Any, given: Any, flag: str | None = None) -> None:
+        name, text = given if self.dest == "parameter" else (self.dest, given)
+        args.parameters = {**args.parameters, name: value(text)}
 
 
-def flag(name: str) -> str:
-    """Return the option of a parameter."""
-    return "--" + name.replace("_", "-")
-
-
-def methods_with(name: str) -> list[str]:
-    """Return the methods that have a parameter of this name."""
-    return [method for method, make in ESTIMATORS.items() if name in defaults(make)]
-
-
-def number(text: str) -> int | float:
-    """Read an integer or another number."""
+def value(text: str) -> Any:
+    """Read a number, True, False, None, several with commas between, or a word."""
+    if "," in text:
+        return [value(part) for part in text.split(",")]
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
     for kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             pass
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return text
 
 
-def integer_from(low: int) -> Callable[[str], int]:
-    """Return a reader of integers that are at least `low`."""
-
-    def read(text: str) -> int:
-        value = number(text)
-        if not isinstance(value, int) or value < low:
-            raise argparse.ArgumentTypeError(f"{text!r} is not an integer >= {low}")
-        return value
-
-    return read
+def _assignment(text: str) -> tuple[str, str]:
+    name, separator, given = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip().replace("-", "_"), given
 
 
-positive = integer_from(1)
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer >= 1")
+    return int(text)
 
 
-def or_rule(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a reader of what `kind` reads, or of a word for a rule."""
-
-    def read(text: str) -> Any:
-        try:
-            return text if text in RULE_WORDS else kind(text)
-        except (ValueError, argparse.ArgumentTypeError):
-            raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor auto") from None
-
-    return read
+def _names(text: str) -> list[str]:
+    """Read names with commas between; quotes protect commas."""
+    return next(csv.reader([text]), [])
 
 
-def times(text: str) -> Any:
-    """Read a time, several of them with commas between, or the word for a rule."""
-    values = [or_rule(number)(part) for part in text.split(",")]
-    words = [word for word in RULE_WORDS if word in values]
-    if len(values) > 1 and words:
-        raise argparse.ArgumentTypeError(f"{words[0]} cannot be combined with other times")
-    return values if len(values) > 1 else values[0]
+def parser_of(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = _Parser(
+        prog="heatsketch",
+        description="Compute coordinates whose Euclidean distances are diffusion distances.",
+        epilog="Points come from a file (.npy, .npz, .csv, .tsv, .txt, also with .gz, .parquet, "
+        ".xlsx, .h5ad, .zarr), from standard input (-), or from a built-in set by its name "
+        "(digits, swiss_roll, ...).",
+    )
+    version: Any = _ShowVersions if "--verbose" in argv else "version"
+    parser.add_argument("--version", action=version, version=f"heatsketch {__version__}")
+    verbose = "with --version: the versions of all that results depend on, for a report of a fault"
+    parser.add_argument("--verbose", action="store_true", help=verbose)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="verb")
+    shared = {
+        "reading": _reading(),
+        "features": _features(),
+        "parameters": _parameters(),
+        "common": _common(),
+    }
+    for name, (said, example) in VERBS.items():
+        takes = {"transform": ("reading",), "methods": ()}.get(
+            name, ("reading", "features", "parameters")
+        )
+        verb = commands.add_parser(
+            name,
+            help=said,
+            description=f"{said[0].upper()}{said[1:]}.",
+            epilog=f"Example: heatsketch {name} {example}",
+            parents=[shared[one] for one in (*takes, "common")],
+        )
+        globals()[f"_add_{name}"](verb.add_argument)
+        verb.set_defaults(usage_error=verb.error, refuse=verb.refuse)
+        if "parameters" in takes:
+            verb.set_defaults(parameters={})
+    return parser
 
 
-def method_names(known: Iterable[str], word: str | None = None) -> Callable[[str], Any]:
-    """Return a reader of names of methods with commas between, or of a word that means all."""
-
-    def read(text: str) -> Any:
-        if text == word:
-            return text
-        names = text.split(",")
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            choices = ", ".join([*known, *([word] if word else [])])
-            hint = did_you_mean(unknown[0], known, end="")
-            raise argparse.ArgumentTypeError(
-                f"no method {unknown[0]!r}; choose from {choices}{hint}"
-            )
-        return names
-
-    return read
+def _common() -> _Parser:
+    shared = _Parser(add_help=False)
+    add = shared.add_argument
+    add("-q", "--quiet", action="store_true", help="print no progress and no warnings")
+    add("--debug", action="store_true", help="print the traceback of an error")
+    return shared
 
 
-def _epsilon(text: str) -> float | str:
-    try:
-        return text if text in EPSILON_RULES else float(text)
-    except ValueError:
-        rules = ", ".join(EPSILON_RULES)
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {rules}") from None
+def _reading() -> _Parser:
+    """Return the options of reading points, which all verbs share that read some."""
+    shared = _Parser(add_help=False)
+    add = shared.add_argument_group("reading INPUT").add_argument
+    add("--label", action="append", metavar="NAME", help="column of labels (may be repeated)")
+    add("--id", action="append", metavar="NAME", help="column of ids (may be repeated)")
+    add("--key", help="array or sheet of INPUT to read")
+    gaps = "missing numbers: refuse them, drop their rows, or fill in the median of the column; "
+    gaps += "drop and median count cells that are not numbers as missing (default error)"
+    add("--missing", choices=("error", "drop", "median"), help=gaps)
+    add("--sep", metavar="C", help="character between cells of text, tab or space (default: seen)")
+    add(
+        "--decimal",
+        choices=(".", ","),
+        metavar="C",
+        help="decimal mark of text, . or , (default .)",
+    )
+    header = "whether the first row of text holds the names of the columns (default: seen)"
+    add("--header", action=argparse.BooleanOptionalAction, help=header)
+    return shared
+
+
+def _features() -> _Parser:
+    """Return the options that say what points are; a model knows it for other points."""
+    shared = _Parser(add_help=False)
+    add = shared.add_argument_group("points in INPUT").add_argument
+    names: dict[str, Any] = {"type": _names, "action": "extend", "metavar": "NAME[,NAME...]"}
+    add("--features", **names, help="columns that are features (default: all numeric ones)")
+    add("--exclude", **names, help="columns that are not features, but passed through")
+    scale = "give every column mean 0 and variance 1"
+    add("--standardize", action="store_true", default=None, help=scale)
+    graph = "INPUT holds a graph: an edge list (two columns of names, perhaps one of weights), a "
+    graph += "matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp (default connectivities); "
+    graph += "the default of --filter is then heat"
+    add("--graph", nargs="?", const=True, metavar="NAME", help=graph)
+    return shared
+
+
+def _parameters() -> _Parser:
+    """Return the parameters of estimators; only those that are given reach an estimator."""
+    shared = _Parser(add_help=False)
+    about = "'heatsketch methods METHOD' lists all parameters of a method, with their defaults"
+    group = shared.add_argument_group("parameters", about)
+    rest: dict[str, Any] = {"action": _Parameter, "default": argparse.SUPPRESS}
+    for name, (metavar, said) in _PARAMETERS.items():
+        group.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=said, **rest)
+    rest |= {"type": _assignment, "metavar": "NAME=VALUE", "dest": "parameter"}
+    group.add_argument("-p", help="any parameter (may be repeated)", **rest)
+    return shared
+
+
+_INPUT: dict[str, Any] = {
+    "metavar": "INPUT",
+    "help": "file of points, or built-in set; - for text on standard input",
+}
+_METHOD: dict[str, Any] = {
+    "metavar": "METHOD",
+    "default": DEFAULT_METHOD,
+    "help": f"how to embed the points (default {DEFAULT_METHOD}; 'heatsketch methods' lists all)",
+}
+_FORCE: dict[str, Any] = {"action": "store_true", "help": "replace files that exist"}
+_JSON: dict[str, Any] = {"action": "store_true", "help": "print the result as JSON"}
+_WHOLE: dict[str, Any] = {
+    "action": "store_true",
+    "help": "show far points at their places in pictures, too, however small the others are",
+}
+
+
+def _file(said: str, **more: Any) -> dict[str, Any]:
+    return {"type": Path, "metavar": "FILE", "help": said, **more}
+
+
+def _picture(said: str) -> dict[str, Any]:
+    return _file(f"draw {said}: .png, .pdf or .svg")
+
+
+_METADATA = _file("write how the output was made, for score; .npz, .parquet and .h5ad hold it")
+
+
+def _add_embed(add: Any) -> None:
+    add("input", **_INPUT)
+    written = "file to write the embedding to; - for .csv on standard output"
+    add("-o", "--output", **_file(written))
+    add("-m", "--method", **_METHOD)
+    add("--plot", **_picture("the embedding"))
+    add("--whole", **_WHOLE)
+    kept = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
+    add("--save-model", **_file(kept))
+    add("--in-place", action="store_true", help="add the embedding to INPUT, which is .h5ad")
+    add("--output-key", metavar="NAME", help="name in an .h5ad output (default X_heat, X_pca, ...)")
+    certain = "add a column neighbor_confidence to the output, the share of neighbours of a point "
+    certain += "that are certain, and colour --plot by it (heat-sketch)"
+    add("--intervals", action="store_true", help=certain)
+    late = "add pseudotime columns with error bars: 0 at this root (an id, or number of a row), 1 "
+    late += "at the farthest point; and colour --plot by it"
+    add("--pseudotime", metavar="ID", help=late)
+    some = "fit a uniform sample of so many points and map all others by it, block by block: for "
+    some += ".npy, .parquet, .csv, .h5ad, .zarr and folders of parts (default: as many as fit in "
+    some += "half of the memory)"
+    add("--fit-points", type=_positive, metavar="N", help=some)
+    resume = "go on with a run by blocks that was killed, from the folder OUTPUT.partial"
+    add("--resume", action="store_true", help=resume)
+    workers = "map the blocks by workers of Dask: local:N starts N processes on this machine; or "
+    workers += "the address of a scheduler (tcp://HOST:PORT) whose workers share the folders of "
+    workers += "INPUT and OUTPUT"
+    add("--cluster", metavar="CLUSTER", help=workers)
+    add("--metadata", **_METADATA)
+    add("--force", **_FORCE)
+
+
+def _add_transform(add: Any) -> None:
+    add("model", **_file("file of a model, from embed --save-model") | {"metavar": "MODEL"})
+    add("input", nargs="?", **_INPUT)
+    add(
+        "-o", "--output", **_file("file to write the coordinates to; - for .csv on standard output")
+    )
+    add("--output-key", metavar="NAME", help="name in an .h5ad output (default X_heat, X_pca, ...)")
+    add("--info", action="store_true", help="print what MODEL is, without INPUT")
+    add("--metadata", **_METADATA)
+    add("--force", **_FORCE)
+
+
+def _add_report(add: Any) -> None:
+    add("input", **_INPUT)
+    add("-o", "--output", required=True, **_file(".html, which any browser shows, offline"))
+    add("-m", "--method", **_METHOD)
+    slider = "diffusion times of the slider (default: some about that of the embedding)"
+    add("--times", type=value, metavar="T[,T...]", help=slider)
+    add("--force", **_FORCE)
+
+
+def _add_score(add: Any) -> None:
+    add("input", **_INPUT)
+    add("embedding", metavar="EMBEDDING", help="file of coordinates, with the rows of INPUT")
+    made = (
+        "how EMBEDDING was made, if it has no place for it (text, .npy): FILE of embed --metadata"
+    )
+    add("--metadata", **_file(made))
+    add("--embedding-key", metavar="KEY", help="array of EMBEDDING to read (.npz, .h5ad)")
+    pairs = "number of random pairs beyond 2,048 points, up to which all pairs count"
+    add("--pairs", type=_positive, metavar="N", help=pairs)
+    add("--json", **_JSON)
+
+
+def _add_compare(add: Any) -> None:
+    add("input", **_INPUT)
+    add("other", nargs="?", metavar="OTHER", help="file that INPUT is compared with, read alike")
+    written = "folder for table, picture and embeddings of the methods; with OTHER, a file for the "
+    written += "discrepancy of each point: .csv, .tsv or .txt"
+    add("-o", "--output", type=Path, metavar="PATH", help=written)
+    add("--methods", type=_names, metavar="A[,B...]", help="some methods, or all")
+    seeds = "runs of the methods with different seeds, for the stability (default 2)"
+    add("--seeds", type=_positive, default=2, metavar="S", help=seeds)
+    same = "OTHER holds the same points in the same order; without it points are matched by ids, "
+    same += "and files without common ids are compared as samples of different points"
+    add("--same-rows", action="store_true", help=same)
+    add("--level", type=float, default=0.95, metavar="P", help="of the intervals (default 0.95)")
+    add("--plot", **_picture("the points of two files, coloured by their discrepancy"))
+    add("--whole", **_WHOLE)
+    add("--force", **_FORCE)
+
+
+def _add_distances(add: Any) -> None:
+    add("input", **_INPUT)
+    origin = "id, or number of the row, of the point whose distances to all points are wanted, the "
+    origin += "nearest first"
+    add("--from", dest="origin", metavar="ID", help=origin)
+    pairs = "text file with a pair in each line: two ids, or numbers of rows from 0 without ids"
+    add("--pairs", dest="pairs_file", **_file(pairs))
+    model = "distances of the diffusion of a model that was fitted to INPUT, at its time"
+    add("--model", **_file(model))
+    add("-o", "--output", **_file("file for the table: .csv, .tsv or .txt (default: print it)"))
+    level = "probability with which an error bar holds the distance (default 0.95)"
+    add("--level", type=float, default=0.95, metavar="P", help=level)
+    together = "let all error bars hold at once with this probability, not each by itself"
+    add("--simultaneous", action="store_true", help=together)
+    add("--force", **_FORCE)
+
+
+def _add_scales(add: Any) -> None:
+    add("input", **_INPUT)
+    add("--plot", **_picture("what is kept, how many directions are left, and the Ksum slopes"))
+    add("--json", **_JSON)
+    add("--force", **_FORCE)
+
+
+def _add_methods(add: Any) -> None:
+    add("method", nargs="?", metavar="METHOD", help="the method whose parameters are listed")

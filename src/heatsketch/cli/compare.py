@@ -1,61 +1,57 @@
-"""heatsketch compare: several methods on the same points, in one table and one picture."""
+"""heatsketch compare: methods on the same points, or the diffusions on two files of points."""
 
-import argparse
-from pathlib import Path
+from argparse import Namespace
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 import heatsketch as hs
-from heatsketch.cli.arguments import add_seed, method_names, number, or_rule, positive
-from heatsketch.cli.files import add_force, add_input, read_input, warn_of_units
-from heatsketch.cli.reporting import print_lines
-from heatsketch.comparison.methods import ESTIMATORS
+from heatsketch import io, plot
+from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
+from heatsketch.cli.fitting import parameters, warn_of_units
+from heatsketch.cli.printing import logger, print_lines
+from heatsketch.cli.tables import (
+    ROW_SUFFIXES,
+    check_output,
+    check_plot,
+    ids_of,
+    read_input,
+    reading,
+    write_rows,
+)
+from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.comparison.result import FILES
 from heatsketch.comparison.run import DEFAULT_METHODS
-from heatsketch.plot import check_picture
+from heatsketch.io.formats import read_like
+from heatsketch.uncertainty import sample_discrepancy
+
+COLUMNS = ("id", "discrepancy", "low", "high")
+SAMPLE_COLUMNS = ("file", "id", "discrepancy")
+FEATURE_OPTIONS = ("features", "exclude", "standardize")
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
-    """Add the command."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "compare", help="compare several methods on the same points, in a table and a picture"
-    )
-    add_input(command)
-    add = command.add_argument
-    written = f"folder to write to: {', '.join(FILES)}"
-    add("-o", "--output", type=Path, required=True, metavar="DIR", help=written)
-    choices = f"all, or some of {', '.join(ESTIMATORS)} (default {','.join(DEFAULT_METHODS)})"
-    names = method_names(ESTIMATORS, "all")
-    add("--methods", type=names, default=DEFAULT_METHODS, metavar="A[,B...]", help=choices)
-    coordinates = "number of coordinates (default 2)"
-    add("--n-components", type=positive, default=2, metavar="K", help=coordinates)
-    neighbors = "number of neighbours in every graph (default 15)"
-    add("--n-neighbors", type=positive, default=15, metavar="M", help=neighbors)
-    time = "time of the diffusion distances that embeddings are compared with (default auto: the "
-    time += "one that heat-embedding chooses)"
-    add("--time", type=or_rule(number), default="auto", metavar="T", help=time)
-    seeds = "runs with different seeds, for the stability (default 2)"
-    add("--seeds", type=positive, default=2, metavar="S", help=seeds)
-    add_seed(command)
-    add_force(command)
-    return command
+def run(args: Namespace) -> None:
+    """Compare methods, or the data of two files."""
+    (_compare_methods if args.other is None else _compare_data)(args)
 
 
-def run(args: argparse.Namespace) -> None:
+def _compare_methods(args: Namespace) -> None:
     """Compare the methods, write table, picture and embeddings, print the table."""
-    _check_output(args)
+    names = args.methods or list(DEFAULT_METHODS)
+    if unknown := [name for name in names if name not in (*ESTIMATORS, "all")]:
+        hint = did_you_mean(unknown[0], ESTIMATORS, end="")
+        args.usage_error(f"there is no method {unknown[0]!r}; choose from "
+                         f"{', '.join(ESTIMATORS)}, all{hint}")  # fmt: skip
+    options = parameters(args, defaults(hs.compare), "compare")
+    _check_folder(args)
     table = read_input(args)
-    warn_of_units(vars(args), table)
-    result = hs.compare(
-        table.values,
-        args.methods,
-        None if table.label is None else table.extra[table.label],
-        n_components=args.n_components,
-        n_neighbors=args.n_neighbors,
-        time=args.time,
-        seeds=args.seeds,
-        random_state=args.random_state,
-    )
-    result.write(args.output)
+    warn_of_units({}, table)
+    label = None if table.label is None else table.extra[table.label]
+    methods = "all" if "all" in names else names
+    result = hs.compare(table.values, methods, label, seeds=args.seeds, **options)
+    result.write(args.output, whole=args.whole)
     print(result)
     print()
     if not result.embeddings:
@@ -64,9 +60,11 @@ def run(args: argparse.Namespace) -> None:
     print_lines({"written": f"{args.output}: {', '.join(written)}"})
 
 
-def _check_output(args: argparse.Namespace) -> None:
+def _check_folder(args: Namespace) -> None:
     """Raise before the work begins if the result could not be written."""
-    check_picture(None)
+    plot.check_picture(None)
+    if args.output is None:
+        args.usage_error("the following arguments are required: -o/--output DIR")
     if args.output.exists() and not args.output.is_dir():
         raise NotADirectoryError(f"{args.output} is a file; name a folder.")
     existing = [name for name in FILES if (args.output / name).exists()]
@@ -75,3 +73,132 @@ def _check_output(args: argparse.Namespace) -> None:
             f"{args.output} already has {', '.join(existing)}; pass --force to replace them, or "
             "choose another folder."
         )
+
+
+def _compare_data(args: Namespace) -> None:
+    """Compare the files; print the discrepancy, write that of each point, draw it."""
+    options = {"time": 8, "n_components": 256} | parameters(
+        args, defaults(hs.HeatSketch), "heat-sketch"
+    )
+    check_output(args, args.output, ROW_SUFFIXES)
+    check_plot(args)
+    first = read_input(args)
+    second = _read_other(args, first)
+    found = [ids_of(args, table) for table in (first, second)]
+    common = set(found[0] or ()) & set(found[1] or ())
+    ids = [None if own is None else np.array(own) for own in found]
+    compare = _same_points if args.same_rows or len(common) > 1 else _samples
+    lines, rows, (points, values, title) = compare(args, first, second, ids, options)
+    if args.output is not None:
+        write_rows(args.output, rows, force=args.force)
+    if args.plot is not None:
+        logger.info("embedding the points for the picture")
+        Y = hs.HeatEmbedding(2, **_of_diffusion(options)).fit_transform(points)
+        plot.scatter(Y, values, title=title, path=args.plot, whole=args.whole)
+    written = ", ".join(str(path) for path in (args.output, args.plot) if path)
+    print_lines(lines | ({"written": written} if written else {}))
+
+
+def _read_other(args: Namespace, first: io.Table) -> io.Table:
+    """Read OTHER in the units of INPUT: in units of its own a shift of all points would vanish."""
+    second = read_input(Namespace(**vars(args) | {"input": args.other}))
+    if first.columns != second.columns:
+        raise ValueError(
+            f"{first.source} and {second.source} have different features; name those of both with "
+            "--features."
+        )
+    if not args.standardize and args.missing != "median":
+        return second
+    options = reading(args)
+    how = {name: options[name] for name in options if name not in FEATURE_OPTIONS}
+    return read_like(args.other, first.learned, **how)
+
+
+def _same_points(
+    args: Namespace,
+    first: io.Table,
+    second: io.Table,
+    ids: list[Array | None],
+    options: dict[str, Any],
+) -> tuple[dict[str, str], list[Any], Any]:
+    """Compare files of the same points: lines to print, rows of the table, and the picture."""
+    names = [None, None] if args.same_rows else ids
+    shared = _of_diffusion(options) | {"random_state": 0}
+    models = [
+        hs.HeatSketch(1, 1, **shared).fit(table.values, ids=own)
+        for table, own in zip((first, second), names, strict=True)
+    ]
+    found = hs.diffusion_discrepancy(
+        *models,
+        time=options["time"],
+        filter=options.get("filter", "power"),
+        n_components=options["n_components"],
+        rng=options["random_state"],
+    )
+    value, low, high = found.interval(args.level)
+    points = f"{len(found.per_point):,} points of both"
+    if found.ids is not None:
+        left = [len(own) - len(found.ids) for own in ids if own is not None]
+        points += f", by their ids; {left[0]:,} and {left[1]:,} only in one"
+    lines = {
+        "points": points,
+        "discrepancy": f"{value:.4g} ({100 * args.level:g} %: {low:.4g} to {high:.4g})",
+        "relative": f"{100 * value / found.size:.3g} % of the size of the operators",
+    }
+    shown = np.arange(first.values.shape[0]) if ids[0] is None else ids[0]
+    at = np.arange(len(found.per_point))
+    if found.ids is not None:
+        order = np.argsort(shown)
+        at = order[np.searchsorted(shown, found.ids, sorter=order)]
+    lines["most at"] = ", ".join(str(shown[at[i]]) for i in np.argsort(-found.per_point)[:5])
+    ends = zip(*found.point_interval(args.level), strict=True)
+    rows = [COLUMNS, *((shown[i], *map(_text, row)) for i, row in zip(at, ends, strict=True))]
+    return lines, rows, (first.values[at], found.per_point, found.describe())
+
+
+def _samples(
+    args: Namespace,
+    first: io.Table,
+    second: io.Table,
+    ids: list[Array | None],
+    options: dict[str, Any],
+) -> tuple[dict[str, str], list[Any], Any]:
+    """Compare samples of different points: lines to print, rows of the table, and the picture."""
+    if "filter" in options or "precomputed" in options.values():
+        args.usage_error(
+            "--filter, and what is precomputed, need the same points: ids in both files, or "
+            "--same-rows"
+        )
+    found = sample_discrepancy(
+        first.values,
+        second.values,
+        time=options["time"],
+        n_components=options["n_components"],
+        rng=options["random_state"],
+        **{k: v for k, v in _of_diffusion(options).items() if k != "random_state"},
+    )
+    value, low, high = found.interval(args.level)
+    n, m = map(len, found.per_point)
+    lines = {
+        "points": f"{n:,} and {m:,}, compared as different ones (no common ids)",
+        "discrepancy": f"{value:.4g} ({100 * args.level:g} %: {low:.4g} to {high:.4g}) of 1.41",
+        "p-value": f"{found.p_value:.3g}, that all points are of one law and independent",
+        "mismatch": f"{found.mismatch:.2g} of the field, of length {found.scale:.3g}",
+    }
+    rows: list[Any] = [SAMPLE_COLUMNS]
+    for table, own, values in zip((first, second), ids, found.per_point, strict=True):
+        names = range(len(values)) if own is None else own
+        rows += [(table.source, i, _text(x)) for i, x in zip(names, values, strict=True)]
+    stack = sparse.vstack if sparse.issparse(first.values) else np.vstack
+    points = stack([first.values, second.values])
+    return lines, rows, (points, np.concatenate(found.per_point), found.describe())
+
+
+def _of_diffusion(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that lead from points to a diffusion, and the seed."""
+    own = ("time", "n_components", "filter", "kind", "tolerance")
+    return {name: value for name, value in options.items() if name not in own}
+
+
+def _text(value: float) -> str:
+    return f"{value:.6g}"

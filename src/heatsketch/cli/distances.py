@@ -1,8 +1,7 @@
 """heatsketch distances: diffusion distances of some points, with their error bars."""
 
-import argparse
 import sys
-from pathlib import Path
+from argparse import Namespace
 from typing import Any
 
 import numpy as np
@@ -10,107 +9,118 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io
 from heatsketch._typing import Array
-from heatsketch.cli.arguments import add_diffusion, add_option, number, or_rule
-from heatsketch.cli.files import (
-    add_force,
-    add_graph,
-    add_input,
+from heatsketch.cli.fitting import Fitted, estimator_of, fit, size_of
+from heatsketch.cli.printing import print_lines
+from heatsketch.cli.tables import (
+    ROW_SUFFIXES,
     check_output,
-    read_input,
-    to_fit,
-    warn_of_units,
-    with_graph,
+    names_of,
+    read_for_model,
+    rows_of,
+    write_rows,
 )
-from heatsketch.cli.points import ROW_SUFFIXES, names_of, rows_of, write_rows
-from heatsketch.cli.reporting import print_lines
-from heatsketch.comparison.methods import defaults
+from heatsketch.io.models import read_model
 from heatsketch.reports.summary import summary
 
 COLUMNS = ("from", "to", "distance", "low", "high")
+EXACT_UP_TO = 2_048  # points, as elsewhere
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
-    """Add the command."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "distances", help="print diffusion distances of points, with error bars"
-    )
-    add_graph(add_input(command))
-    add = command.add_argument
-    which = command.add_mutually_exclusive_group(required=True)
-    pairs = "text file with a pair in each line: two ids, or numbers of rows from 0 without ids"
-    which.add_argument("--pairs", type=Path, metavar="FILE", help=pairs)
-    origin = "id, or number of the row, of the point whose distances to all points are wanted"
-    which.add_argument("--from", dest="origin", metavar="ID", help=origin)
-    written = "file to write the table to: .csv, .tsv or .txt (default: print it)"
-    add("-o", "--output", type=Path, metavar="FILE", help=written)
-    level = "probability with which an error bar holds the distance (default 0.95)"
-    add("--level", type=float, default=0.95, metavar="P", help=level)
-    together = "let all error bars hold at once with this probability, not each by itself"
-    add("--simultaneous", action="store_true", help=together)
-    columns = "columns of the sketch, or auto: as many as the tolerance takes (default auto)"
-    add("--n-components", type=or_rule(int), default="auto", metavar="K", help=columns)
-    tolerance = "for n-components auto: relative error of a distance, for 95 of 100 seeds"
-    add("--tolerance", type=float, default=0.1, metavar="T", help=f"{tolerance} (default 0.1)")
-    add("--time", type=number, default=8, metavar="T", help="diffusion time (default 8)")
-    add_option(command, "kind", "heat-sketch", choices=("gaussian", "rademacher", "pairwise"))
-    add_diffusion(command, of="heat-sketch")
-    add_force(command)
-    return command
-
-
-def run(args: argparse.Namespace) -> None:
-    """Sketch the points; write or print the distances of the pairs."""
-    if args.output is not None:
-        check_output(args, args.output, ROW_SUFFIXES)
-    table = read_input(args)
+def run(args: Namespace) -> None:
+    """Find the distances of the pairs asked for; write or print them."""
+    if (args.origin is None) == (args.pairs_file is None):
+        args.usage_error("pass one of --from ID and --pairs FILE")
+    check_output(args, args.output, ROW_SUFFIXES)
+    (table, sketch, _), whose = _of_model(args) if args.model else _of_points(args)
     names = names_of(args, table)
-    i, j = _pairs(args, names)
-    options = {name: value for name, value in vars(args).items() if name in _PARAMETERS}
-    options = with_graph(args, options)
-    warn_of_units(options, table)
-    model = hs.HeatSketch(**options).fit(to_fit(args, table))
-    found = model.distance(i, j, level=args.level, simultaneous=args.simultaneous)
-    pairs = ((names[a], names[b]) for a, b in zip(i, j, strict=True))
-    numbers = zip(*((f"{x:.6g}" for x in column) for column in found), strict=True)
-    rows = [(*pair, *row) for pair, row in zip(pairs, numbers, strict=True)]
+    i, j = _pairs(args, table)
+    labels = sketch.diffusion_.operator.components()
+    apart = np.zeros(len(i), dtype=bool)
+    if labels is not None:
+        labels = sketch.diffusion_.of_inputs(labels)
+        apart = labels[i] != labels[j]
+    found = np.full((3, len(i)), np.nan)
+    if not apart.all():
+        found[:, ~apart] = _distances(args, sketch, i[~apart], j[~apart])
+    if args.origin is not None:  # sorted, and nothing of other components
+        order = np.argsort(found[0], kind="stable")[: np.count_nonzero(~apart)]
+        i, j, found = i[order], j[order], found[:, order]
+    cells = [["" if np.isnan(x) else f"{x:.6g}" for x in row] for row in found.T]
+    rows = [(names[a], names[b], *row) for a, b, row in zip(i, j, cells, strict=True)]
     write_rows(args.output, [COLUMNS, *rows], force=args.force)
-    if args.output is not None or not args.quiet:
-        _print_what_they_are(args, table, model)
-
-
-def _print_what_they_are(args: argparse.Namespace, table: io.Table, model: hs.HeatSketch) -> None:
-    """Print which distances these are; beside the table, unless that goes to a file."""
-    n, d = table.values.shape
-    size = f"{n:,} points, {d:,} features" if args.graph is None else f"{n:,} nodes"
+    if args.output is None and args.quiet:
+        return
+    exact = len(names) <= EXACT_UP_TO
+    how = "exact" if exact else f"by a sketch of {sketch.embedding_.shape[1]} columns"
     lines = {
-        "input": f"{table.source}: {size}",
-        "distances": f"at diffusion time {model.time:g}, by a sketch of "
-        f"{model.embedding_.shape[1]} columns",
-        "low, high": f"hold the distance with probability {args.level:g}"
-        + (", all of them at once" if args.simultaneous else ", each by itself"),
-        **summary(model),
-        **({"written": str(args.output)} if args.output else {}),
+        "input": f"{table.source}: {size_of(args, table)}",
+        "distances": f"at diffusion time {sketch.time:g} ({whose}), {how}",
     }
+    if not exact:
+        together = "all of them at once" if args.simultaneous else "each by itself"
+        lines["low, high"] = f"hold the distance with probability {args.level:g}, {together}"
+    if lost := np.count_nonzero(apart):
+        lines["left out"] = f"{lost:,} pair(s) in two components, between which nothing diffuses"
+    lines |= summary(sketch) | ({"written": str(args.output)} if args.output else {})
     print_lines(lines, sys.stderr if args.output is None else sys.stdout)
 
 
-_PARAMETERS = defaults(hs.HeatSketch)
+def _of_points(args: Namespace) -> tuple[Fitted, str]:
+    """Fit a sketch to INPUT."""
+    sketch = estimator_of(args, "heat-sketch", n_components="auto")
+    if np.size(sketch.time) > 1:
+        args.usage_error("--time names several times; distances are those of one")
+    whose = "as given" if "time" in args.parameters else "the default; --time sets another"
+    return fit(args, sketch), whose
 
 
-def _pairs(args: argparse.Namespace, names: list[str]) -> tuple[Array, Array]:
+def _of_model(args: Namespace) -> tuple[Fitted, str]:
+    """Sketch the diffusion of a model that was fitted to INPUT, at the time of the model."""
+    if args.parameters:
+        args.usage_error(
+            f"{next(iter(args.parameters))} is that of --model; leave it out, or leave out --model"
+        )
+    stored = read_model(args.model)
+    model, table = stored.model, read_for_model(args, stored)
+    diffusion = getattr(model, "diffusion_", None)
+    time: Any = getattr(model, "time_", getattr(model, "time", None))
+    if diffusion is None or np.size(time) != 1:
+        raise ValueError(
+            f"{args.model} holds a {type(model).__name__} without a diffusion on its points, or of "
+            "several times; leave out --model."
+        )
+    if stored.facts.get("data") not in (None, io.data_hash(table.values)):
+        raise ValueError(f"{args.model} was not fitted to the points of {args.input}; pass these.")
+    time = np.ravel(time)[0].item()
+    options = {"filter": model.filter, "normalization": diffusion.normalization}
+    sketch = hs.HeatSketch("auto", time, affinity="precomputed", random_state=0, **options)
+    Y = sketch.fit_transform(diffusion)
+    return Fitted(table, sketch, Y), f"that of {args.model}"
+
+
+def _distances(args: Namespace, sketch: hs.HeatSketch, i: Array, j: Array) -> Any:
+    """Return distances with lower and upper ends, which are equal where there are few points."""
+    if len(sketch.embedding_) > EXACT_UP_TO:
+        return sketch.distance(i, j, level=args.level, simultaneous=args.simultaneous)
+    pairs, filter = (i, j), sketch.filter
+    exact = hs.diffusion_distance(sketch.diffusion_, sketch.time, filter=filter, pairs=pairs)
+    return exact, exact, exact
+
+
+def _pairs(args: Namespace, table: io.Table) -> tuple[Array, Array]:
     """Return the rows of the pairs asked for."""
     if args.origin is not None:
-        (origin,) = rows_of([args.origin.strip()], names, args.input)
-        return np.full(len(names), origin), np.arange(len(names))
-    text = args.pairs.read_text(encoding="utf-8-sig")
+        n = table.values.shape[0]
+        return np.repeat(rows_of(args, table, [args.origin]), n), np.arange(n)
+    text = args.pairs_file.read_text(encoding="utf-8-sig")
     lines = [line for line in text.splitlines() if line.strip()]
     separator = next((c for c in ("\t", ",", ";") if lines and c in lines[0]), None)
     cells = [[cell.strip(" \"'") for cell in line.split(separator)] for line in lines]
     if not cells or any(len(row) != 2 for row in cells):
         wrong = next((n for n, row in enumerate(cells, start=1) if len(row) != 2), 1)
         raise ValueError(
-            f"{args.pairs}, line {wrong}, does not hold a pair; write two ids in each line, with a "
-            "comma, a tab or a space between."
+            f"{args.pairs_file}, line {wrong}, does not hold a pair; write two ids in each line, "
+            "with a comma, a tab or a space between."
         )
-    ends = rows_of([name for row in cells for name in row], names, args.input)
+    ends = rows_of(args, table, [name for row in cells for name in row])
     return ends[::2], ends[1::2]

@@ -1,71 +1,46 @@
 """heatsketch report: embed a file of points, and show what came of it in one page of HTML."""
 
-import argparse
 import shlex
 import time
+from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
-from heatsketch import io
-from heatsketch.cli.arguments import number
-from heatsketch.cli.embed import add_method, described, embedded, method_options
-from heatsketch.cli.files import (
-    add_force,
-    add_graph,
-    add_input,
-    check_output,
-    read_input,
-    warn_of_units,
-)
-from heatsketch.cli.points import id_columns
-from heatsketch.cli.reporting import logger, print_lines, remembered
-from heatsketch.comparison.methods import ESTIMATORS, needs_labels
+import numpy as np
+
+from heatsketch.cli.embed import described
+from heatsketch.cli.fitting import estimator_of, fit, is_precomputed
+from heatsketch.cli.printing import logger, print_lines
+from heatsketch.cli.tables import check_output, id_columns
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
 from heatsketch.reports.writer import SUFFIXES, Report
 from heatsketch.spectral.found_once import found_once
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
-    """Add the command."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "report", help="embed a file of points, and show it in an interactive page of HTML"
-    )
-    add_graph(add_input(command))
-    written = "file to write: .html, which any browser shows, offline"
-    command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=written)
-    add_method(command)
-    slider = "diffusion times of the slider (default: some about that of the embedding)"
-    command.add_argument("--times", type=_times, metavar="T[,T...]", help=slider)
-    add_force(command)
-    return command
-
-
 @found_once()
-def run(args: argparse.Namespace) -> None:
+def run(args: Namespace) -> None:
     """Embed the points, collect the facts, write the page, print what `embed` prints."""
-    options = method_options(args)
     check_output(args, args.output, SUFFIXES)
-    with remembered(quiet=args.quiet) as warned:
-        table = read_input(args)
-        estimator = ESTIMATORS[args.method](**options)
-        if not needs_labels(estimator):
-            warn_of_units(options, table)
-        start = time.monotonic()
-        Y = embedded(estimator, table, is_graph=args.graph is not None)
-    lines = described(args, table, estimator, Y)
-    ids, labels = _columns(args, table)
-    has_points = args.graph is None and "precomputed" not in options.values()
+    start = time.monotonic()
+    fitted = fit(args, estimator_of(args, args.method))
+    table, estimator, _ = fitted
+    warned = " ".join(args.warned)
+    lines = described(args, fitted)
+    named = id_columns(args, table)
+    ids = {name: table.extra[name] for name in named if name in table.extra}
+    others = [name for name in table.extra if name not in ids and name != table.label]
+    first = [] if table.label is None or table.label in ids else [table.label]
+    is_points = args.graph is None and not is_precomputed(estimator.get_params(deep=False))
     facts = collect(
         estimator,
-        table.values if has_points else None,
-        labels=labels,
+        table.values if is_points else None,
+        labels={name: table.extra[name] for name in [*first, *others]},
         ids=ids,
         features=table.columns,
         told=in_units_of_source(table),
-        times=args.times,
+        times=None if args.times is None else np.atleast_1d(args.times).tolist(),
         title=f"{Path(table.source).name}: {args.method}",
-        lines=lines | ({"warned of": " ".join(warned)} if warned else {}),
+        lines=lines | ({"warned of": warned} if warned else {}),
         command=shlex.join(["heatsketch", *args.words]),
     )
     logger.info("writing %s", args.output)
@@ -73,16 +48,3 @@ def run(args: argparse.Namespace) -> None:
     lines["seconds"] = f"{time.monotonic() - start:.1f}"
     size = f"{args.output.stat().st_size / 1e6:.1f} MB"
     print_lines({**lines, "written": f"{args.output} ({size})"})
-
-
-def _columns(args: argparse.Namespace, table: io.Table) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the ids and the other columns, the label first."""
-    named = id_columns(args, table)
-    ids = {name: table.extra[name] for name in named if name in table.extra}
-    others = [name for name in table.extra if name not in ids and name != table.label]
-    first = [] if table.label is None or table.label in ids else [table.label]
-    return ids, {name: table.extra[name] for name in [*first, *others]}
-
-
-def _times(text: str) -> list[Any]:
-    return [number(part) for part in text.split(",")]

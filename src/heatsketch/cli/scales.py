@@ -1,77 +1,78 @@
-"""heatsketch scales: which diffusion time suits a file of points, and why."""
+"""heatsketch scales: which bandwidth, dimension and diffusion time suit a file of points."""
 
-import argparse
+from argparse import Namespace
 from typing import Any
 
+import numpy as np
+
 from heatsketch import plot
-from heatsketch.cli.arguments import add_diffusion, add_option, methods_with
-from heatsketch.cli.files import (
-    add_force,
-    add_graph,
-    add_input,
-    add_json,
-    add_plot,
-    check_plot,
-    read_input,
-    to_fit,
-    warn_of_units,
-    with_graph,
-)
-from heatsketch.cli.reporting import print_json, print_lines
-from heatsketch.estimators import HeatEmbedding
-from heatsketch.plot.explanations import check_curve
-from heatsketch.spectral.heat_trace import HeatTrace, heat_trace
-
-_METHOD = "heat-embedding"
+from heatsketch.cli.fitting import estimator_of, fit, is_precomputed
+from heatsketch.cli.printing import print_json, print_lines
+from heatsketch.cli.tables import check_plot
+from heatsketch.plot.curves import check_curve
+from heatsketch.reports.summary import dimension_lines
+from heatsketch.scales.bandwidth import Ksum, ksum
+from heatsketch.scales.dimension import intrinsic_dimension
+from heatsketch.spectral.traces import HeatTrace, heat_trace
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
-    """Add the command."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        "scales", help="show which diffusion time suits a file of points, and why"
-    )
-    add_graph(add_input(command))
-    add_option(command, "n_components", _METHOD, type=int, metavar="K")
-    add_option(command, "share", _METHOD, type=float)
-    add_option(command, "factor", _METHOD, type=float)
-    add_diffusion(command, of=_METHOD)
-    add_plot(command, "what is kept and how many directions are left")
-    add_json(command)
-    add_force(command)
-    return command
-
-
-def run(args: argparse.Namespace) -> None:
-    """Choose a time as `embed --time auto` does, and print what the times have to say."""
+def run(args: Namespace) -> None:
+    """Run the Ksum test, choose a time as `embed --time auto` does, print what these say."""
     check_plot(args)
-    table = read_input(args)
-    options = {k: v for k, v in vars(args).items() if _METHOD in methods_with(k)}
-    options = with_graph(args, options)
-    warn_of_units(options, table)
-    embedding = HeatEmbedding(**options).fit(to_fit(args, table))
+    n_rows = args.parameters.pop("n_rows", None)  # of the Ksum test
+    estimator = estimator_of(args, "heat-embedding")
+    table, embedding, _ = fit(args, estimator)
     curve = check_curve(embedding)
-    trace = heat_trace(embedding.diffusion_, curve.times, rng=args.random_state)
+    trace = heat_trace(embedding.diffusion_, curve.times, rng=embedding.random_state)
     explained = embedding.explained_diffusion_variance()
+    is_points = args.graph is None and not is_precomputed(embedding.get_params(deep=False))
+    test: Any = "INPUT holds no points"
+    nearest = test
+    if is_points:
+        of_points = {"metric": embedding.metric}
+        test = _or_why(ksum, table.values, **of_points, n_rows=n_rows, rng=embedding.random_state)
+        nearest = _or_why(intrinsic_dimension, table.values, **of_points)
     if args.plot is not None:
-        plot.scales(embedding, trace, path=args.plot)
+        _draw(args, embedding, trace, test)
     if args.json:
-        print_json(_facts(curve, trace, explained))
+        print_json(_facts(curve, trace, explained, test, nearest))
         return
     lines = {
         "time": f"{curve.time:g}, of which {embedding.n_components} coordinates hold "
         f"{explained.describe()}",
-        "wanted": f"{100 * curve.share:g} % of the distances within a factor {curve.factor:g}",
+        "wanted": f"at most {curve.wanted:g} directions",
+        **dimension_lines(test, nearest),
     }
     print_lines(lines if args.plot is None else {**lines, "written": str(args.plot)})
-    _print_table(curve, trace)
+    _print_times(curve, trace)
+    if not isinstance(test, str):
+        _print_slopes(test)
 
 
-def _facts(curve: Any, trace: HeatTrace, explained: Any) -> dict[str, Any]:
+def _or_why(measure: Any, X: Any, **options: Any) -> Any:
+    """Return a measurement, or why there is none."""
+    try:
+        return measure(X, **options)
+    except ValueError as error:
+        return str(error)
+
+
+def _draw(args: Namespace, embedding: Any, trace: HeatTrace, test: Any) -> None:
+    has_test = not isinstance(test, str)
+    figure = plot.new_figure(6.4, 9.6 if has_test else 6.4)
+    above, below, *rest = figure.subplots(2 + has_test, 1)
+    plot.scales(embedding, trace, ax=[above, below])
+    if has_test:
+        plot.ksum_curve(test, ax=rest[0])
+    plot.save(figure, args.plot)
+
+
+def _facts(curve: Any, trace: HeatTrace, explained: Any, test: Any, nearest: Any) -> dict[str, Any]:
     low, high = trace.effective_rank_interval
     return {
         "time": curve.time,
         "times": curve.times,
-        "shares": curve.shares,
+        "directions": curve.directions,
         "heat_trace": trace.values,
         "heat_trace_interval": [trace.low, trace.high],
         "effective_rank": trace.effective_rank,
@@ -80,17 +81,35 @@ def _facts(curve: Any, trace: HeatTrace, explained: Any) -> dict[str, Any]:
         "dimension_error": trace.dimension_error,
         "explained": explained.cumulative[-1],
         "explained_interval": [explained.cumulative_low[-1], explained.cumulative_high[-1]],
+        "ksum": None if isinstance(test, str) else test._asdict(),
+        "nearest_neighbors": None
+        if isinstance(nearest, str)
+        else {
+            "dimension": nearest.dimension,
+            "error": nearest.error,
+            "n_neighbors": nearest.n_neighbors[-1],
+        },
     }
 
 
-def _print_table(curve: Any, trace: HeatTrace) -> None:
-    """Print what is kept, the effective rank and the spectral dimension at each time."""
+def _print_times(curve: Any, trace: HeatTrace) -> None:
+    """Print the directions, the effective rank and the spectral dimension at each time."""
     low, high = trace.effective_rank_interval
-    print(f"\n{'time':>12}  kept   effective rank                spectral dimension")
+    print(f"\n{'time':>12}  directions   effective rank                spectral dimension")
     for j, t in enumerate(curve.times):
         between = "" if trace.exact else f" ({low[j]:.4g} to {high[j]:.4g})"
         rank = f"{trace.effective_rank[j]:.4g}{between}"
         error = "" if trace.exact else f" ± {trace.dimension_error[j]:.2g}"
         mark = "  <- chosen" if t == curve.time else ""
         dimension = f"{trace.dimension[j]:.3g}{error}"
-        print(f"{t:12g}  {100 * curve.shares[j]:3.0f} %  {rank:28}  {dimension}{mark}")
+        print(f"{t:12g}  {curve.directions[j]:10.4g}   {rank:28}  {dimension}{mark}")
+
+
+def _print_slopes(test: Ksum) -> None:
+    """Print every other slope of the Ksum test around the largest."""
+    print(f"\n{'epsilon':>12}  slope")
+    best = int(np.argmax(test.slopes))
+    for j in range(max(best - 8, best % 2), min(best + 9, len(test.slopes)), 2):
+        error = f" ± {test.slope_errors[j]:.3f}" if np.isfinite(test.slope_errors[j]) else ""
+        mark = "  <- largest" if j == best else ""
+        print(f"{test.epsilons[j]:12.5g}  {test.slopes[j]:5.3f}{error}{mark}")

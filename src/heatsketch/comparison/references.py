@@ -62,5 +62,5 @@ class References:
 
 def _geodesic(X: Points, sample: Array, n_neighbors: int, neighbors: Any) -> Array:
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
-    vertices = sample if found.vertex is None else found.vertex[sample]
+    vertices = found.vertex[sample]
     return shortest_paths(found.connected(graph), vertices)[:, vertices]

@@ -113,8 +113,8 @@ class Comparison:
             "kNN: accuracy of 10 neighbours, leave one out; stable: rank correlation between seeds"
         )
 
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw a panel for each method; return the figure.
+    def plot(self, path: str | Path | None = None, *, whole: bool = False) -> Any:
+        """Draw a panel for each method, if `whole` with far points at their places.
 
         Raises
         ------
@@ -122,9 +122,9 @@ class Comparison:
             matplotlib is missing; the file cannot be written.
         """
         notes = {row.method: _note(row) for row in self.rows}
-        return panels(self.embeddings, self.labels, notes, path=path)
+        return panels(self.embeddings, self.labels, notes, path=path, whole=whole)
 
-    def write(self, directory: str | Path) -> None:
+    def write(self, directory: str | Path, *, whole: bool = False) -> None:
         """Write comparison.csv, comparison.png and embeddings.npz into a folder, made if missing.
 
         If every method failed, only the table is written, and the picture and embeddings of an
@@ -145,7 +145,7 @@ class Comparison:
             arrays.unlink(missing_ok=True)
             return
         write_atomically(arrays, self._write_arrays, force=True)
-        self.plot(drawing)
+        self.plot(drawing, whole=whole)
 
     def _write_arrays(self, draft: Path) -> None:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:

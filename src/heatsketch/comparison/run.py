@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from heatsketch._array import Frame
 from heatsketch._checks import check_number, check_points, logger
 from heatsketch._progress import track
 from heatsketch._typing import Array, Points
@@ -19,7 +18,7 @@ from heatsketch.comparison.times import checked_time, chosen_time
 from heatsketch.comparison.usage import measured
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import continuity, knn_accuracy, stability, trustworthiness
-from heatsketch.neighbors import NeighborIndex
+from heatsketch.neighbors import NeighborIndex, ordered_search
 from heatsketch.plot import categories
 
 DEFAULT_METHODS = (
@@ -212,8 +211,7 @@ def _shared_index(
             wanted.append(int(_NEIGHBORS_PER_PERPLEXITY * parameters.get("perplexity", 0)) + 1)
     index = NeighborIndex(X, n_neighbors=min(max(wanted), X.shape[0] - 1))
     started = clock.perf_counter()
-    frame = Frame.of(X)
-    index.in_frame(frame).of_points(2)
+    ordered_search(index, X).search.of_points(2)
     return index, clock.perf_counter() - started
 
 

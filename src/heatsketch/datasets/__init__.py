@@ -1,18 +1,15 @@
-"""Data sets with known coordinates: curves, surfaces, clouds, and pictures.
+"""Data sets with known coordinates: curves, surfaces, clouds, and handwritten digits.
 
 Every function returns `(X, coordinates)`: the points, and the coordinates or the label of each.
-`shapes` has the curves, surfaces and clouds, `pictures` the digits of scikit-learn and rotated
-pictures, `idx` the MNIST digits.
 """
 
 from collections.abc import Callable
 
 from heatsketch._typing import Array
-from heatsketch.datasets.idx import mnist
-from heatsketch.datasets.pictures import digits, pacman, rotated_picture
 from heatsketch.datasets.shapes import (
     circle,
     circle_with_outliers,
+    digits,
     gaussian_clouds,
     klein_bottle,
     stretched_torus,
@@ -27,8 +24,6 @@ DATASETS: dict[str, Callable[..., tuple[Array, Array]]] = {
     "klein_bottle": klein_bottle,
     "gaussian_clouds": gaussian_clouds,
     "swiss_roll": swiss_roll,
-    "pacman": pacman,
-    "rotated_picture": rotated_picture,
 }
 
 # Names of the coordinates as columns of a table. They begin with "label", so that a set that is
@@ -41,8 +36,6 @@ COORDINATES: dict[str, tuple[str, ...]] = {
     "klein_bottle": ("label_u", "label_v"),
     "gaussian_clouds": ("label",),
     "swiss_roll": ("label_arc", "label_height"),
-    "pacman": ("label_angle",),
-    "rotated_picture": ("label_angle",),
 }
 
 __all__ = [
@@ -53,9 +46,6 @@ __all__ = [
     "digits",
     "gaussian_clouds",
     "klein_bottle",
-    "mnist",
-    "pacman",
-    "rotated_picture",
     "stretched_torus",
     "swiss_roll",
 ]

@@ -1,4 +1,4 @@
-"""Curves, surfaces and clouds with known coordinates."""
+"""Curves, surfaces and clouds with known coordinates, and handwritten digits."""
 
 import math
 
@@ -9,6 +9,29 @@ from heatsketch._typing import Array
 
 Seed = int | np.random.Generator | None
 _FULL_TURN = 2 * np.pi  # radians
+
+
+def digits() -> tuple[Array, Array]:
+    """Return scikit-learn's 1797 handwritten digits of 8 × 8 pixels.
+
+    Returns
+    -------
+    X : array (1797, 64)
+        Grey values 0 to 16.
+    label : array of int (1797,)
+        The digit, 0 to 9.
+
+    Examples
+    --------
+    >>> from heatsketch import datasets
+    >>> X, label = datasets.digits()
+    >>> X.shape
+    (1797, 64)
+    """
+    from sklearn.datasets import load_digits
+
+    X, label = load_digits(return_X_y=True)
+    return np.asarray(X, dtype=np.float64), label
 
 
 def circle(n: int = 300, *, equispaced: bool = False, rng: Seed = None) -> tuple[Array, Array]:

@@ -1,79 +1,61 @@
-"""Blocks of coordinates, and their output: one file, or a folder of .npy parts."""
+"""The output of a stream: parts put together in one file, or a folder of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.distributed.state import State
-from heatsketch.io import h5ad, parquet
-from heatsketch.io.files import check_target, need
-from heatsketch.io.formats import DEFAULT_KEY, check_key, suffix_of
-from heatsketch.io.metadata import encoded, write_beside
+from heatsketch.distributed.run import Run
+from heatsketch.io import anndata_files, parquet
+from heatsketch.io.files import check_target, need, suffix_of, write_atomically
+from heatsketch.io.formats import check_key
+from heatsketch.io.metadata import encoded
 from heatsketch.io.table import Names, Table
 
 SUFFIXES = (".npy", ".parquet", ".h5ad", "")  # the last of a folder
 
 
-@dataclass(frozen=True)
-class Output:
-    """Where blocks of coordinates go, and of what source."""
-
-    path: Path
-    source: Path | None  # None: an array
-    key: str = DEFAULT_KEY  # of an entry of obsm
-
-    @property
-    def suffix(self) -> str:
-        """The suffix of the file; "" of a folder."""
-        return suffix_of(self.path)
-
-
-def check_output(output: Output, missing: str, *, force: bool, is_own: bool = False) -> str:
-    """Return the suffix of the blocks of an output, or raise if it could not be written.
+def check_output(
+    output: Path, source: Path | None, key: str, missing: str, *, force: bool, is_own: bool
+) -> str:
+    """Return the suffix of the parts of an output, or raise if it could not be written.
 
     `is_own` says that it was written by the run that goes on.
     """
-    path, suffix, source = output.path, output.suffix, output.source
+    suffix = suffix_of(output)
     if suffix not in SUFFIXES:
         raise ValueError(
-            f"{path} cannot be written by blocks; name a .npy or .parquet file, or a folder "
+            f"{output} cannot be written by blocks; name a .npy or .parquet file, or a folder "
             "(without a suffix)."
         )
-    if not suffix and path.exists() and not is_own:
-        raise FileExistsError(f"{path} exists; name a folder that does not exist yet.")
+    if not suffix and output.exists() and not is_own:
+        raise FileExistsError(f"{output} exists; name a folder that does not exist yet.")
     if not is_own:
-        check_target(path, force=force, source=source or "")
+        check_target(output, force=force, source=source or "")
     if suffix == ".parquet":
-        need("pyarrow", path)
+        need("pyarrow", output)
+        return suffix
     if suffix == ".h5ad":
-        _check_copy(output, missing, force=force or is_own)
-    return suffix if suffix == ".parquet" else ".npy"
-
-
-def _check_copy(output: Output, missing: str, *, force: bool) -> None:
-    """Raise unless an output can be a copy of its source with an entry more in obsm."""
-    source = output.source
-    if source is None or suffix_of(source) != ".h5ad":
-        raise ValueError(
-            f"{output.path} cannot be written by blocks of {source or 'an array'}, since it would "
-            "hold all points; only a .h5ad source becomes one. Name a .npy or .parquet file."
-        )
-    if missing == "drop":
-        raise ValueError(
-            f"missing='drop' leaves out rows, but {output.path} is a copy of {source} with all of "
-            "them; pass missing='median' (--missing), or name a .npy or .parquet file."
-        )
-    check_key(output.path, source, output.key, force=force)
+        if source is None or suffix_of(source) != ".h5ad":
+            raise ValueError(
+                f"{output} cannot be written by blocks of {source or 'an array'}, since it would "
+                "hold all points; only a .h5ad source becomes one. Name a .npy or .parquet file."
+            )
+        if missing == "drop":
+            raise ValueError(
+                f"missing='drop' leaves out rows, but {output} is a copy of {source} with all of "
+                "them; pass missing='median' (--missing median), or name a .npy or .parquet file."
+            )
+        check_key(output, source, key, force=force or is_own)
+    return ".npy"
 
 
 def writer_of(suffix: str, Y: Array, names: Names, table: Table) -> Callable[[Path], None]:
-    """Return what writes a block of coordinates, in .parquet with the ids and labels."""
+    """Return what writes a part, in .parquet with the ids and labels."""
 
     def write(draft: Path) -> None:
         if suffix == ".parquet":
@@ -84,41 +66,46 @@ def writer_of(suffix: str, Y: Array, names: Names, table: Table) -> Callable[[Pa
     return write
 
 
-def assemble(output: Output, state: State, metadata: dict[str, Any]) -> None:
-    """Write the output from all blocks (n, k), of which one at a time is held."""
-    parts, suffix = sorted(state.parts.glob(f"part-*{state.suffix}")), output.suffix
-    held = [part for part in parts if _length(part)] if suffix and not state.is_whole else []
-    whole = state.whole(suffix) if suffix else state.parts
+def assemble(
+    run: Run, output: Path, source: Path | None, key: str, metadata: dict[str, Any]
+) -> None:
+    """Put the parts together in the folder of the run, and then in the place of the output.
 
-    def write(draft: Path) -> None:
+    One part at a time is held; for a .h5ad output they are first put together in a .npy file.
+    """
+    suffix = suffix_of(output)
+    whole = run.folder / f"whole{suffix}" if suffix else run.parts
+    if "whole" not in run.facts:
+        parts = sorted(run.parts.glob(f"part-*{run.suffix}"))
         if suffix == ".parquet":
-            parquet.write_parts(draft, held, encoded(metadata))
-        elif suffix == ".h5ad" and output.source is not None:
-            h5ad.write_parts(draft, held, output.source, output.key, encoded(metadata))
-        else:
-            _write_npy(draft, held)
-
-    if suffix and not state.is_whole:
-        state.keep(whole, write)
-    state.tell_whole()
+            held = [part for part in parts if parquet.n_rows(part)]
+            write_atomically(
+                whole, lambda draft: parquet.write_parts(draft, held, encoded(metadata)), force=True
+            )
+        elif suffix:
+            _write_npy(whole.with_suffix(".npy"), parts)
+        if suffix == ".h5ad" and source is not None:
+            Y = np.asarray(np.load(whole.with_suffix(".npy"), mmap_mode="r"))  # not read yet
+            write_atomically(
+                whole,
+                lambda draft: anndata_files.write_copy(draft, Y, source, key, encoded(metadata)),
+                force=True,
+            )
+        run.update(whole=True)
     if whole.exists():
-        whole.replace(output.path)
-    if suffix == ".npy":
-        write_beside(output.path, metadata)
+        whole.replace(output)
 
 
-def _length(part: Path) -> int:
-    """Return the rows of a block, of which there are none if all had gaps."""
-    if part.suffix == ".parquet":
-        return parquet.n_rows(part)
-    return len(np.load(part, mmap_mode="r"))
-
-
-def _write_npy(draft: Path, parts: list[Path]) -> None:
+def _write_npy(path: Path, parts: list[Path]) -> None:
+    """Write .npy files, one after the other, as one."""
     blocks = [np.load(part, mmap_mode="r") for part in parts]
     shape = sum(len(block) for block in blocks), blocks[0].shape[1]
     header = {"descr": np.lib.format.dtype_to_descr(blocks[0].dtype), "fortran_order": False}
-    with draft.open("wb") as stream:
-        np.lib.format.write_array_header_1_0(stream, header | {"shape": shape})
-        for part in parts:
-            stream.write(np.load(part).data)
+
+    def write(draft: Path) -> None:
+        with draft.open("wb") as stream:
+            np.lib.format.write_array_header_1_0(stream, header | {"shape": shape})
+            for part in parts:
+                stream.write(np.load(part).data)
+
+    write_atomically(path, write, force=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,17 +12,40 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
+from heatsketch import _budget
 from heatsketch._typing import Array
-from heatsketch.distributed.warned import Rows
-from heatsketch.estimators._sample import HELD_OUT as HELD_OUT
-from heatsketch.estimators._sample import Sample as Sample
+from heatsketch.estimators import HeatSketch
 from heatsketch.io.blocks import Blocks, joined
 from heatsketch.io.reading import Reading
 from heatsketch.io.refine import Learned, note_of_gaps, refined, rows_with_gaps
 from heatsketch.io.table import Names, Table
+from heatsketch.spectral.filters import times_of
 
+HELD_OUT = 1000  # rows outside of the sample, on which two halves of it are compared
+LEAST_POINTS = 100  # of a sample
+_STREAM = 19  # random numbers apart from those of the estimator, which has the same seed
 _LEAST_HELD_OUT = 20
+_NAMED = 5  # rows with gaps, of which others are counted
 _GROUPS, _LEAST_COLUMNS = 32, 8  # of random columns: left out together, and fewer tell nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of a source, drawn uniformly without repetition; what is drawn depends on n alone."""
+
+    rows: Array  # (N,) to be fitted, increasing
+    half: Array  # (N,) which of them are in the first of two halves, drawn at random
+    held_out: Array  # (m,) others, increasing
+
+    @classmethod
+    def draw(cls, n: int, count: int, seed: int) -> Sample:
+        """Draw `count` of n rows, and others to hold out, by a seed."""
+        sequence = np.random.SeedSequence(seed, spawn_key=(_STREAM,))
+        held_out = min(HELD_OUT, n - count)
+        drawn = np.random.default_rng(sequence).choice(n, count + held_out, replace=False)
+        order = np.argsort(drawn[:count])
+        half = np.arange(count) < count // 2
+        return cls(drawn[:count][order], half[order], np.sort(drawn[count:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +71,14 @@ def gather(points: Blocks, how: Reading, sample: Sample, block_rows: int) -> Gat
     """
     whole = replace(how, standardize=False)
     found: tuple[list[Table], list[Table]] = ([], [])
-    start, gaps = 0, Rows()
+    start, n_gaps, first_gaps = 0, 0, np.empty(0, int)
     for raw in points.tables(block_rows):
         table = refined(replace(raw, extra={}), replace(whole, missing="keep"))
         zeros = Learned(table.columns, medians=np.zeros(len(table.columns)))
         refined(table, whole, zeros, first_row=start)  # raises for what cannot be mended
         if how.fills_gaps:
-            gaps = gaps.and_of(start + np.flatnonzero(rows_with_gaps(table.values)))
+            gaps = start + np.flatnonzero(rows_with_gaps(table.values))
+            n_gaps, first_gaps = n_gaps + len(gaps), np.append(first_gaps, gaps)[:_NAMED]
         stop = start + table.values.shape[0]
         for tables, rows in zip(found, (sample.rows, sample.held_out), strict=True):
             own = rows[np.searchsorted(rows, start) : np.searchsorted(rows, stop)] - start
@@ -67,16 +91,13 @@ def gather(points: Blocks, how: Reading, sample: Sample, block_rows: int) -> Gat
         half = half[~rows_with_gaps(drawn.values)]
     table = refined(drawn, how)
     held_out = refined(held_out, how, table.learned, first_row=0)
-    return Gathered(table, half, held_out, tuple(_notes(how, gaps, points.n)))
-
-
-def _notes(how: Reading, gaps: Rows, n: int) -> Iterator[str]:
-    """Say what reading changes; what is learned of columns is learned of the sample."""
-    if gaps.count:
-        note = note_of_gaps(how.missing, np.array(gaps.first), n, gaps.count)
-        yield note.replace("with medians", "with medians of the sample")
+    notes = []  # what is learned of columns is learned of the sample
+    if n_gaps:
+        note = note_of_gaps(how.missing, first_gaps, points.n, n_gaps)
+        notes.append(note.replace("with medians", "with medians of the sample"))
     if how.standardize:
-        yield "columns standardised by the sample"
+        notes.append("columns standardised by the sample")
+    return Gathered(table, half, held_out, tuple(notes))
 
 
 class Halves(NamedTuple):
@@ -111,7 +132,7 @@ def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) ->
 
 def _random_columns(model: Any, width: int) -> Array | None:
     """Return for each coordinate the random column it is of (width,); None if there are none."""
-    if getattr(model, "_method", None) != "heat-sketch":
+    if not isinstance(model, HeatSketch):
         return None
     return np.arange(width) % (width // np.size(model.time))  # times are side by side
 
@@ -148,3 +169,29 @@ def _difference(D: Array, E: Array) -> float:
     D, E = np.maximum(D, 0), np.maximum(E, 0)  # what is left of a difference may be rounding
     size = float(D.sum() + E.sum()) / 2
     return float(np.sum((np.sqrt(D) - np.sqrt(E)) ** 2)) / size if size > 0 else 0.0
+
+
+def seed_of(estimator: Any) -> int:
+    """Return the seed by which rows are drawn: that of the estimator, if it is an integer."""
+    seed = getattr(estimator, "random_state", 0)
+    return int(seed) if isinstance(seed, numbers.Integral) else 0
+
+
+def points_that_fit(n: int, d: int, estimator: Any, itemsize: int) -> int:
+    """Return how many of n points half of the available memory holds with their fit, or raise.
+
+    A point takes its coordinates three times, 100 bytes for each neighbour, and nine blocks of as
+    many columns as an estimator computes, at least 64 eigenvectors and half as many again.
+    """
+    given = estimator.get_params(deep=False)
+    wanted, neighbors = given.get("n_components"), given.get("n_neighbors")
+    columns = int(wanted) if isinstance(wanted, numbers.Integral) else 64
+    columns *= len(times_of(given.get("time", 1)))
+    neighbors = int(neighbors) if isinstance(neighbors, numbers.Integral) else 15
+    each = 3 * itemsize * d + 100 * (neighbors + 1) + 9 * 8 * max(96, columns)
+    count = int(min(n, _budget.available() / 2 / each))
+    if count < min(n, LEAST_POINTS):
+        _budget.require(
+            2 * each * LEAST_POINTS, f"{LEAST_POINTS} points and their fit", "pass fewer features."
+        )
+    return count

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import builtins
+import functools
+import math
+import secrets
 import shutil
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from heatsketch._checks import check_number, features_named, logger
+from heatsketch import _checks
+from heatsketch._array import in_one_thread
+from heatsketch._checks import check_number, features_named, logger, said_of_rows
+from heatsketch._progress import Stage
 from heatsketch._version import __version__
-from heatsketch.distributed.cluster import connect
-from heatsketch.distributed.mapping import Mapping, here, stored
-from heatsketch.distributed.output import Output, assemble, check_output
-from heatsketch.distributed.sample import gather, half_discrepancy
-from heatsketch.distributed.state import State, check_unchanged, told_of
-from heatsketch.distributed.tasks import Job, begin, by_workers
-from heatsketch.estimators._sample import LEAST_POINTS as LEAST_POINTS
-from heatsketch.estimators._sample import Sample, most_fitted, seed_of
+from heatsketch.distributed.output import assemble, check_output, writer_of
+from heatsketch.distributed.run import Run, about
+from heatsketch.distributed.sample import LEAST_POINTS as LEAST_POINTS
+from heatsketch.distributed.sample import (
+    Sample,
+    gather,
+    half_discrepancy,
+    points_that_fit,
+    seed_of,
+)
 from heatsketch.io.blocks import Blocks
-from heatsketch.io.files import check_target, write_atomically
-from heatsketch.io.formats import DEFAULT_KEY, suffix_of
-from heatsketch.io.models import read_facts, write_model
+from heatsketch.io.files import check_target, suffix_of, write_atomically
+from heatsketch.io.formats import DEFAULT_KEY
+from heatsketch.io.models import read_facts, read_model, write_model
 from heatsketch.io.reading import MISSING, Reading
-from heatsketch.io.refine import Learned, check_others, reading_record
+from heatsketch.io.refine import Learned, check_others, reading_record, refined
 from heatsketch.io.sources import open_blocks
+from heatsketch.io.table import Table
 
 BLOCK_ROWS = 2**16
 
@@ -51,6 +65,8 @@ class Streamed:
     output : path
     notes : tuple of str
         What reading changed: rows left out, gaps filled, columns standardised.
+    metadata : dict
+        How the output was made.
     """
 
     estimator: Any
@@ -60,6 +76,7 @@ class Streamed:
     output: Path
     notes: tuple[str, ...] = ()
     of_points: tuple[float, float] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     def describe(self) -> str:
         """Say in one line what the sample is, and what it costs."""
@@ -103,19 +120,20 @@ def embed(
     Parameters
     ----------
     source : str, path or array (n, d)
-        A .npy, .parquet, .h5ad or .zarr file (dense, or sparse and stored by rows), a folder of
-        .npy or .parquet parts, which are read in the order of their names and numbers, or an array
+        A .npy, .parquet, .csv (.tsv, .txt, also .gz), .h5ad or .zarr file (dense, or sparse and
+        stored by rows), a folder of .npy, .parquet or .csv parts, which are read in the order of
+        their names and numbers, or an array
         that has slices: `numpy.memmap`, or one of zarr, h5py or dask.
     output : str or path
-        A .npy file, a .parquet file (with the other columns of a .parquet source, or obs of an
-        AnnData one; one row group a block), a .h5ad file (of a .h5ad source: a copy of it with the
-        coordinates in obsm), or, without a suffix, a folder of .npy parts. It appears when it is
-        complete.
+        A .npy file, a .parquet file (with the other columns of a .parquet or text source, or obs
+        of an AnnData one; one row group a block), a .h5ad file (of a .h5ad source: a copy of it
+        with the coordinates in obsm), or, without a suffix, a folder of .npy parts. It appears when
+        it is complete.
     estimator : estimator with `transform`
         As for `fit`; it is cloned. `HeatSketch`, `HeatEmbedding`, `DiffusionMap`, ...
     fit_points : int >= 100, optional
-        Size of the sample; by default as many as fit in half of the memory there is
-        (`memory.most_points`). If there are no more points than this, all are fitted, and the
+        Size of the sample; by default as many as half of the memory there is holds with their fit,
+        roughly. If there are no more points than this, all are fitted, and the
         output is `embedding_`.
     resume : bool, default False
         Go on with a run that was killed, from the folder OUTPUT.partial. The bits are those of a
@@ -124,16 +142,16 @@ def embed(
         Replace the output, and begin again where there is a run that was not completed.
     model : str or path, optional
         Keep the fitted model in this file, too, for `load_model` and ``heatsketch transform``.
-    output_key : str, default "X_heatsketch"
+    output_key : str, default "X_heat"
         The entry of obsm in a .h5ad output.
     block_rows : int, default 65,536
         Rows that are mapped at a time.
     cluster : str or dask.distributed.Client, optional
         Workers of Dask that map the blocks: "local:4" starts four processes on this machine, which
         end with the run; or an address ("tcp://10.0.0.1:8786"), or a client. The output has the
-        same bytes. Every worker opens the source itself and writes into OUTPUT.partial, so that
-        both must be in folders that all workers share; the model is fitted here. A source that is
-        no file must then be a Dask array.
+        same bytes. Every worker opens the source itself, which must be a file, and writes into
+        OUTPUT.partial, so that both must be in folders that all workers share under the same path;
+        the model is fitted here. For a Dask array write ``model.transform(X)``, which is lazy.
     **reading
         `key`, `features`, `exclude`, `label`, `ids`, `missing` ("error" by default) and
         `standardize` of `io.read_table`. Medians, means and scales are those of the sample. With
@@ -153,12 +171,8 @@ def embed(
         An estimator without `transform`, or one that is fitted to labels.
     FileExistsError
         The output exists, or a run that was not completed.
-    FileNotFoundError
-        A worker does not see the folder of the output, or the source, as this process does.
-    ChildProcessError
-        A block ended every worker that mapped it; the message names it.
-    ConnectionError
-        The cluster does not answer, or has ended; `resume` goes on.
+    Exception
+        What Dask raises where workers or the scheduler are lost; `resume` goes on.
 
     Notes
     -----
@@ -189,37 +203,54 @@ def embed(
     how = _reading(reading)
     _check_estimator(estimator)
     points = _opened(source, how)
-    path = Path(source) if isinstance(source, str | Path) else None
-    target = Output(Path(output), path, output_key)
-    rows = check_number(block_rows, "block_rows", low=1, integer=True)
-    is_own = resume and State.of(target.path).is_whole
-    suffix = check_output(target, how.missing, force=force, is_own=is_own)
+    path = Path(source).absolute() if isinstance(source, str | Path) else None
+    if cluster is not None and path is None:
+        raise ValueError(
+            "source is an array, but workers open a file; write it to a .npy file or .zarr, or for "
+            "a Dask array compute estimator.fit(X).transform(X), which is lazy."
+        )
+    target = Path(output).absolute()
+    rows = int(check_number(block_rows, "block_rows", low=1, integer=True))
+    run = Run(target)
+    is_own = resume and "whole" in run.facts
+    run.suffix = check_output(target, path, output_key, how.missing, force=force, is_own=is_own)
     if model is not None:
         check_target(model, force=force)
-    with features_named(points.columns), connect(cluster) as client:
-        told = told_of(points, estimator, how, fit_points=fit_points, block_rows=rows)
-        stamp = told["content"]["stamp"]
-        state = State.begin(target.path, suffix, told, resume=resume, force=force)
-        with state.removed_if_of_no_use():
-            job = None if client is None else begin(client, source, stamp, how, state, rows)
-            fitted, learned, facts = _fitted(points, estimator, fit_points, how, state, rows)
-        if not state.is_whole:  # else the blocks of a folder are no longer here
-            _map(Mapping(points, fitted, learned, how, state, rows), client, job, source)
-        check_unchanged(points, told)
-    columns = [str(name) for name in fitted.get_feature_names_out()]
-    metadata = {"version": __version__, "model": read_facts(state.model), "columns": columns}
-    assemble(target, state, metadata | {"stream": facts, "reading": told["reading"]})
+    with features_named(points.columns):
+        told = about(points, estimator, how, fit_points=fit_points, block_rows=rows)
+        run.begin(told, resume=resume, force=force)
+        fitted, learned = _fitted(points, estimator, fit_points, how, run, rows)
+        facts = run.facts["fitted"]
+        try:
+            if "whole" not in run.facts:  # else the blocks of a folder are no longer here
+                mapping = Mapping(points, fitted, learned, how, run, rows)
+                _map(mapping, path, target, cluster)
+            if points.stamp() != told["content"]["stamp"]:
+                raise ValueError(
+                    f"{points.source} changed while it was read; begin again with force=True."
+                )
+            columns = [str(name) for name in fitted.get_feature_names_out()]
+            metadata = {"version": __version__, "model": read_facts(run.model), "columns": columns}
+            metadata |= {"stream": facts, "reading": told["reading"]}
+            assemble(run, target, path, output_key, metadata)
+        except OSError as error:
+            error.add_note(
+                f"(what is complete is kept in {run.folder}, and resume=True (--resume) goes on "
+                "with it)"
+            )
+            raise
     if model is not None:
-        write_atomically(model, lambda draft: shutil.copyfile(state.model, draft), force=force)
-    state.remove()
+        write_atomically(model, lambda draft: shutil.copyfile(run.model, draft), force=force)
+    run.remove()
     return Streamed(
         fitted,
         points.n,
         facts["fit_points"],
         facts["discrepancy"],
-        target.path,
+        Path(output),
         tuple(facts["notes"]),
         None if facts["of_points"] is None else tuple(facts["of_points"]),
+        metadata,
     )
 
 
@@ -307,31 +338,32 @@ def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
     if fit_points is not None:
         least = check_number(fit_points, "fit_points", low=LEAST_POINTS, integer=True)
         return min(least, points.n)
-    d = len(points.columns)
-    return most_fitted(estimator, points.n, d, points.dtype, points.stored)
+    stored = None if points.stored is None else points.stored // max(1, points.n)
+    d = len(points.columns) if stored is None else 2 * stored
+    return points_that_fit(points.n, d, estimator, points.dtype.itemsize)
 
 
 def _fitted(
-    points: Blocks,
-    estimator: Any,
-    fit_points: int | None,
-    how: Reading,
-    state: State,
-    rows: int,
-) -> tuple[Any, Learned, dict[str, Any]]:
-    """Return the model, what was learned of the columns, and facts: those kept, if there are."""
-    facts = state.fitted
-    if facts is not None:
-        return *stored(state), facts
-    count, seed = size(points, estimator, fit_points), seed_of(estimator)
-    sample = Sample.draw(points.n, count, seed)
-    logger.info("reading %s points, of which %s are fitted", f"{points.n:,}", f"{count:,}")
-    found = gather(points, how, sample, rows)
-    values, cost = found.table.values, None
-    if count < points.n:
-        logger.info("fitting two halves of the sample")
-        cost = half_discrepancy(estimator, values, found.half, found.held_out.values)
-    model = clone(estimator).fit(values)
+    points: Blocks, estimator: Any, fit_points: int | None, how: Reading, run: Run, rows: int
+) -> tuple[Any, Learned]:
+    """Return the model and what was learned of the columns: those kept, if there are."""
+    if "fitted" in run.facts:
+        return _stored(run)
+    try:
+        count, seed = size(points, estimator, fit_points), seed_of(estimator)
+        sample = Sample.draw(points.n, count, seed)
+        logger.info("reading %s points, of which %s are fitted", f"{points.n:,}", f"{count:,}")
+        found = gather(points, how, sample, rows)
+        values, cost = found.table.values, None
+        if count < points.n:
+            logger.info("fitting two halves of the sample")
+            cost = half_discrepancy(estimator, values, found.half, found.held_out.values)
+        model = clone(estimator).fit(values)
+        record = reading_record(found.table, suffix_of(points.source), how.as_record())
+        write_model(model, run.model, record, force=True)
+    except BaseException:
+        run.remove()  # there is nothing to go on with
+        raise
     facts = {
         "points": points.n,
         "fit_points": values.shape[0],
@@ -340,15 +372,151 @@ def _fitted(
         "of_points": None if cost is None else cost.of_points,
         "notes": found.notes,
     }
-    record = reading_record(found.table, suffix_of(points.source), how.as_record())
-    write_model(model, state.model, record, force=True)
-    state.keep_fitted(facts)
-    return model, found.table.learned, facts
+    run.update(fitted=facts)
+    return model, found.table.learned
 
 
-def _map(mapping: Mapping, client: Any, job: Job | None, source: Any) -> None:
-    """Map the blocks that are not mapped yet, here or by the workers of a client."""
-    if job is None:
-        here(mapping)
+def _stored(run: Run) -> tuple[Any, Learned]:
+    """Return the model that a run has kept, and what was learned of the columns."""
+    stored = read_model(run.model)
+    known = stored.reading
+    learned = Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
+    return stored.model, learned
+
+
+@dataclass(frozen=True, eq=False)
+class Mapping:
+    """A source and its model, open in this process."""
+
+    points: Blocks
+    model: Any
+    learned: Learned
+    how: Reading
+    run: Run
+    rows: int  # of a block
+
+    def keep(self, number: int, raw: Table) -> list[dict[str, Any]]:
+        """Map a block as it was read, and keep it; return what is to be warned of, as JSON."""
+        count: int = raw.values.shape[0]
+        rows = np.arange(count) + number * self.rows
+        name = "row" if "row" not in raw.extra else "row_in_source"
+        try:
+            table = replace(raw, extra={name: rows} | raw.extra)
+            table = refined(table, self.how, self.learned, first_row=int(rows[0]))
+            rows = table.extra[name]
+            if self.how.missing != "drop":
+                table = replace(table, extra=raw.extra)
+            names = tuple(str(name) for name in self.model.get_feature_names_out())
+            Y = np.empty((0, len(names)), table.values.dtype)  # of a block whose rows all have gaps
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                if len(rows):
+                    Y = np.asarray(self.model.transform(table.values))
+            self.run.keep_part(number, writer_of(self.run.suffix, Y, names, table))
+        except Exception as error:
+            start = number * self.rows
+            error.add_note(f"(in block {number}: {count:,} rows of {raw.source} from {start:,} on)")
+            raise
+        return [_told(warning, rows) for warning in caught]
+
+
+def _told(warning: Any, numbers: Any) -> dict[str, Any]:
+    """Return a warning about a block, whose rows have these numbers, as JSON."""
+    found = getattr(warning.message, "about", None)
+    rows, matter = found if found is not None else ((), str(warning.message))
+    first = [int(numbers[row]) for row in rows[:5]]
+    return {
+        "kind": warning.category.__name__,
+        "matter": matter,
+        "count": len(rows),
+        "first": first,
+    }
+
+
+def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> None:
+    """Map the blocks that are missing; warn of all blocks at the end, once of each matter."""
+    n, rows = mapping.points.n, mapping.rows
+    missing = mapping.run.missing(math.ceil(n / rows))
+    total = sum(min(n, (i + 1) * rows) - i * rows for i in missing)
+    mapped = _here(mapping, missing)
+    if cluster is not None and path is not None:
+        token = secrets.token_hex(8)
+        job = Job(path, output, mapping.run.suffix, mapping.how, rows, token)
+        mapped = _by_workers(job, missing, cluster)
+    with Stage("mapping", total, "points") as progress:
+        for number, warned in mapped:
+            if warned:
+                mapping.run.warn(warned)
+            progress.update(min(n, (number + 1) * rows) - number * rows)
+    for one in mapping.run.facts["warned"]:
+        category = getattr(_checks, one["kind"], getattr(builtins, one["kind"], UserWarning))
+        about_rows = said_of_rows(one["first"], one["matter"], one["count"])
+        warnings.warn(about_rows if one["count"] else one["matter"], category, stacklevel=3)
+
+
+def _here(mapping: Mapping, missing: list[int]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Map blocks one after the other in this process; yield number and warnings of each."""
+    wanted, first = set(missing), min(missing, default=0)
+    if missing:
+        tables = mapping.points.tables(mapping.rows, first * mapping.rows)
+        for number, raw in enumerate(tables, first):
+            if number in wanted:
+                yield number, mapping.keep(number, raw)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker of Dask is told; it reads the model from the folder of the run."""
+
+    source: Path
+    output: Path
+    suffix: str  # of the parts
+    how: Reading
+    rows: int
+    token: str  # of this run: workers keep the model of the last one
+
+    def __call__(self, number: int) -> tuple[int, list[dict[str, Any]]]:
+        """Map a block and keep it; return its number and warnings."""
+        mapping = _opened_by_worker(self)
+        with in_one_thread(), features_named(mapping.points.columns):
+            raw = next(mapping.points.tables(self.rows, number * self.rows))
+            return number, mapping.keep(number, raw)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened_by_worker(job: Job) -> Mapping:
+    """Open source and model, once in a worker."""
+    points, run = open_blocks(job.source, job.how), Run(job.output, job.suffix)
+    return Mapping(points, *_stored(run), job.how, run, job.rows)
+
+
+def _by_workers(
+    job: Job, missing: list[int], cluster: Any
+) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Map blocks by the workers of a cluster; yield number and warnings of each."""
+    from dask.distributed import as_completed
+
+    with _client(cluster) as client:
+        futures = client.map(job, missing, pure=False)
+        for _, result in as_completed(futures, loop=client.loop, with_results=True):
+            yield result
+
+
+@contextmanager
+def _client(cluster: Any) -> Iterator[Any]:
+    """Yield a client: the one that is given, of an address, or of processes started here."""
+    try:
+        from dask import distributed
+    except ImportError as error:
+        raise ImportError('clusters need Dask; pip install "heatsketch[dask]"') from error
+    if isinstance(cluster, distributed.Client):
+        yield cluster
+    elif str(cluster).startswith("local:"):
+        count = int(str(cluster).removeprefix("local:"))
+        address = "127.0.0.1:0"  # any port for the dashboard
+        own = distributed.LocalCluster(count, threads_per_worker=1, dashboard_address=address)
+        with own, distributed.Client(own, set_as_default=False) as client:
+            yield client
     else:
-        by_workers(client, mapping, job, source)
+        with distributed.Client(cluster, set_as_default=False) as client:
+            yield client

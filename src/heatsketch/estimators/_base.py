@@ -1,44 +1,114 @@
-"""The base of the diffusion estimators: one product by A for training points and new ones."""
+"""The bases of estimators: what makes coordinates, and what makes them by a product by A."""
 
 import numbers
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.utils.validation import check_is_fitted, check_memory
 
-from heatsketch import memory
-from heatsketch._array import row_tiles
+from heatsketch._array import row_tiles, seed_entropy
 from heatsketch._checks import (
     CertificateError,
     check_choice,
+    check_level,
+    check_number,
     features_named,
     logger,
 )
 from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._reading import read_points
-from heatsketch._tensors import on_device_of
+from heatsketch._tensors import on_device_of, returned_for
 from heatsketch._typing import Array
-from heatsketch.estimators._blocks import check_mass, on_scale, warn_of_halves, with_root
-from heatsketch.estimators._facts import DiffusionFacts
+from heatsketch.estimators._blocks import check_mass, warn_of_halves, warn_of_scales, with_root
+from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.affinities import AFFINITIES
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
 from heatsketch.markov.given import taken
 from heatsketch.markov.reweighted import reweighted, times_columns
-from heatsketch.operators import Graph, Operator, as_graph, numbered
+from heatsketch.operators import Deflated, Graph, Operator, as_graph, numbered
 from heatsketch.operators.given_graph import is_graph
-from heatsketch.operators.sparse import multiply
+from heatsketch.operators.products import multiply
+from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.apply import Block
-from heatsketch.spectral.filters import FILTERS, times_of
+from heatsketch.spectral.filters import FILTERS, of_one_time, times_of
+from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
+from heatsketch.uncertainty.distances import Interval
+from heatsketch.uncertainty.pseudotimes import pseudotime
+
+Scaled = tuple[Array, float]  # a block divided by e^s, and s, which is 0 but for extreme times
 
 
-class DiffusionEstimator(DiffusionFacts):
+class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Abstract base: `fit` sets `embedding_` (n, k); `transform`, where it exists, maps any points.
+
+    Coordinates have the precision of the points, float32 or float64. `fit` reads arrays of Dask,
+    zarr and h5py whole. Of a tensor of torch `fit_transform` returns a tensor on its device; what
+    is fitted is made of arrays.
+    """
+
+    embedding_: Array
+    _takes_sparse: bool = False
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed the points.
+
+        Parameters
+        ----------
+        X : array or DataFrame (n, d)
+            Sparse where the class says so. With ``metric="precomputed"`` distances (n, n).
+        y : ignored
+            Except by the discriminants, which need the labels (n,) of the points.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table of numbers, or too few of them; parameters out of
+            range or of another type.
+        """
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit on X and return its embedding (n, k).
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As `fit`.
+        """
+        self.fit(X, y)
+        if is_dask(X) and hasattr(self, "transform"):
+            return lazily_mapped(self, X)
+        return returned_for(self.embedding_, X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class DiffusionEstimator(Embedder):
     """Abstract base: subclasses compute what the last product by A is applied to.
 
     An embedding is A H (its rows divided by √π in the Markov form), with H = (f(A) - f(0)) A⁻¹ of
@@ -46,8 +116,15 @@ class DiffusionEstimator(DiffusionFacts):
     product, and gives training points the same coordinates as `fit`.
     """
 
-    _method: str  # its name in `memory`
     _takes_sparse = True
+    diffusion_: Diffusion
+    filter: str
+    random_state: Any
+    time: Any
+    _H: Array
+    _fit_filter: str  # the parameters of the fit, which set_params may change afterwards
+    _fit_times: list[Any]
+    _points: Any = None  # after an update: those that are there now, and not those of the fit
     ids_: Array | None = None  # of the points, where `fit` was given them
     cut = WIDE_CUT  # of a truncated kernel; a parameter of some subclasses
     _not_stored = ("_explained_ratio",)  # in files: it is computed when it is asked for
@@ -57,8 +134,8 @@ class DiffusionEstimator(DiffusionFacts):
         """Raise if parameters of the subclass are out of range, before anything is built."""
 
     @abstractmethod
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
-        """Return H (n, k) for every time."""
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
+        """Return H (n, k), divided by e^s, and s for every time."""
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d); embed it.
@@ -90,19 +167,20 @@ class DiffusionEstimator(DiffusionFacts):
         X, diffusion = self._read(X)
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
         self.ids_ = None if ids is None else check_ids(ids, numbered(diffusion).n_points)
+        self.diffusion_, self._fit_filter = diffusion, self.filter
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
-        if "bipartite" in diffusion.diagnostics and self.filter == "power":
+        if "bipartite" in diffusion.diagnostics and self.filter != "heat":
             warn_of_halves(diffusion.diagnostics["bipartite"])
         blocks = self._factor(diffusion, times, X)
-        errors = [block.error for block in blocks]
         if diffusion.diagnostics["flat"]:  # only rounding is left, which would grow with time
-            blocks = [Block(np.zeros_like(b.values), 0.0) for b in blocks]
-        H, log_scales = on_scale(blocks, dtype)
-        H = np.asarray(H, dtype=diffusion.operator.dtype)
+            blocks = [(np.zeros_like(values), 0.0) for values, _ in blocks]
+        log_scales = [log_scale for _, log_scale in blocks]
+        warn_of_scales(log_scales, diffusion.operator.dtype)
+        H = np.hstack([values for values, _ in blocks]).astype(diffusion.operator.dtype, copy=False)
         check_mass(H, diffusion.measure)
         self._H = with_root(H, diffusion.measure)
-        self.diffusion_ = diffusion
+        self._fit_times = times_of(getattr(self, "time_", self.time))
         self.__dict__.pop("_explained_ratio", None)  # of an earlier fit
         self.epsilon_ = diffusion.of_inputs(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
@@ -111,8 +189,9 @@ class DiffusionEstimator(DiffusionFacts):
             "log_scale": log_scales if len(times) > 1 else log_scales[0],
             "embed_seconds": time.perf_counter() - started,
         }
-        if errors[0] is not None:
-            self.diagnostics_["polynomial_error"] = errors if len(times) > 1 else errors[0]
+        operator = on_device(diffusion.operator, None)
+        if operator is not diffusion.operator:  # a model may be used where there is no such device
+            self.diffusion_ = replace(diffusion, operator=operator)
         return self
 
     def _checked_times(self) -> list[Any]:
@@ -132,7 +211,8 @@ class DiffusionEstimator(DiffusionFacts):
         ValueError, TypeError, MemoryError, CertificateError
             As `fit`.
         """
-        return self.fit(X, y, ids=ids).embedding_
+        self.fit(X, y, ids=ids)
+        return lazily_mapped(self, X) if is_dask(X) else returned_for(self.embedding_, X)
 
     def transform(self, X: Any) -> Array:
         """Embed points (m, d), old or new; the coordinates (m, k) of a point depend on it alone.
@@ -147,7 +227,10 @@ class DiffusionEstimator(DiffusionFacts):
             negative affinities.
         """
         check_is_fitted(self)
-        return self._placed(read_points(self, X, reset=False, accept_sparse="csr"))
+        if is_dask(X):
+            return lazily_mapped(self, X)
+        points = read_points(self, X, reset=False, accept_sparse="csr")
+        return returned_for(self._placed(points), X)
 
     def novelty(self, X: Any) -> Array:
         """Say of points (m, d) how new they are next to the training points: (m,), from 0 to 1.
@@ -170,6 +253,143 @@ class DiffusionEstimator(DiffusionFacts):
         X = read_points(self, X, reset=False, accept_sparse="csr")
         return rule_of(self.diffusion_.extend).novelty(X)
 
+    def _current_diffusion(self) -> Diffusion:
+        """Return the diffusion of the points of `embedding_`, or raise if there is none.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            Before `fit`; after `update`, for the diffusion is that of the points of the fit.
+        """
+        check_is_fitted(self)
+        if self._points is not None:
+            raise ValueError(
+                "Points have come or gone since the fit, and the diffusion is that of the points "
+                "of the fit; call refresh() first."
+            )
+        return self.diffusion_
+
+    def explained_diffusion_variance(
+        self, level: float = 0.95, *, index: int = 0, n_probes: int = N_PROBES
+    ) -> ExplainedVariance:
+        """Say how much of the diffusion the coordinates hold, with intervals.
+
+        The share of tr f(A)², without the trivial direction, in the span of the first 1, 2, ..., k
+        coordinates: of eigenvectors Σ λ_m^2t / tr A^2t, as the explained variance of a PCA. With
+        the heat filter f is e^{-t(1-λ)} - e^{-t}. It is the operator A of `diffusion_`, before
+        the last step of a neighbour graph is made one-sided. A `HeatSketch` holds what its random
+        columns span, though its distances are right on average whatever that is; components side
+        by side count each by itself.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Probability of the intervals. Up to 2,048 points the whole is computed; beyond, what
+            the coordinates leave out is estimated by random columns, always the same ones.
+        index : int, default 0
+            Of several times, which one.
+        n_probes : int >= 2, default 64
+            Number of random columns; fewer are faster, and the intervals wider.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; a level that is not between 0 and 1; an index that is not of a time;
+            fewer than 2 columns.
+
+        Notes
+        -----
+        Cost: t products with k columns, or √(70 t) for large t; and all eigenvalues of up to 2,048
+        points (which a `HeatEmbedding` knows); beyond, twice as many products with `n_probes`
+        columns. Nothing of it is computed by `fit`.
+        """
+        self._current_diffusion()
+        level = check_level(level)
+        times = self._fit_times
+        index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
+        width = self.embedding_.shape[1] // len(times)
+        A, labels = self._compared()
+        H = self._H[:, index * width : (index + 1) * width]
+        f = FILTERS[self._fit_filter].of_coordinates(times[index])
+        given: dict[str, Any] = {"values": getattr(self, "eigenvalues_", None), "labels": labels}
+        given["everything"] = getattr(self, "_all_eigenvalues", None)
+        given["n_probes"] = check_number(n_probes, "n_probes", low=2, integer=True)
+        return explained_variance(A, f, A @ A.asarray(H), level, **given)
+
+    @property
+    def explained_diffusion_variance_ratio_(self) -> Array:
+        """Share of the diffusion variance that each coordinate adds, (k,) or (k · times,)."""
+        check_is_fitted(self)
+        known: Array | None = self.__dict__.get("_explained_ratio")
+        if known is None:
+            count = range(len(self._fit_times))
+            found = [self.explained_diffusion_variance(index=i).ratio for i in count]
+            self._explained_ratio = known = np.concatenate(found)
+        return known
+
+    def _compared(self) -> tuple[Deflated, Array | None]:
+        """Return A without what distances do not see, and components mapped by themselves."""
+        return self.diffusion_.deflated(), None
+
+    def pseudotime(self, root: Any, *, time: Any = 8, level: float = 0.95) -> Interval:
+        """Say how late each point is, from 0 at a root to 1 at the farthest, with intervals.
+
+        The pseudotime of x is the distance between the root and x, of rows of Σ_s M A^(s-1) over
+        all steps s from `time` on, which weighs a direction by λ^time / (1 - λ), divided by its
+        largest value. So it follows long branches, where the diffusion distance of one time stops
+        at points that walks of this length do not reach, and like that of *Diffusion pseudotime*
+        (Haghverdi et al. 2016), which is time 1, needs no choice of a scale. It is a property of
+        `diffusion_` and `filter` alone: neither the time nor the coordinates of the model enter.
+
+        Parameters
+        ----------
+        root : int, array of int, or mask (n,)
+            Where time starts: a point of the training data, or several, the start of a walk being
+            any of them with the same probability; then the nearest value is not exactly 0. For
+            origins far from each other take the least of one call for each.
+        time : float, default 8
+            Steps that are left out: as in `HeatSketch`. Fewer keep more of the noise, more of them
+            the largest branches only.
+        level : float, default 0.95
+            Probability of each interval.
+
+        Returns
+        -------
+        Interval
+            `value`, `low`, `high` (n,); infinite in components of the graph without the root, as in
+            scanpy's ``dpt_pseudotime``.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            Before `fit`; points of several components, or none; an index or a time out of range.
+        TypeError
+            `root` holds something else.
+
+        Notes
+        -----
+        Up to 2,048 points from all eigenpairs: intervals are points. Beyond, 32 eigenpairs and a
+        sketch of 32 Gaussian columns of the others, of which alone the interval speaks, by the
+        exact law of chi-square: low and high are those of `HeatSketch.distance` for this part. The
+        unit is exact: distances of 16 of the farthest points, of different places, are computed
+        without a sketch. It is not the error of the data, which `data_interval` is about. Cost:
+        these eigenpairs, and a series of some √(110 / (1 - λ)) products with 48 columns, λ the 33rd
+        eigenvalue.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X = np.linspace(0, 1, 100)[:, None]
+        >>> late = hs.DiffusionMap().fit(X).pseudotime(0)
+        >>> float(late.value[0]), float(late.value[99]), bool((np.diff(late.value) > 0).all())
+        (0.0, 1.0, True)
+        """
+        diffusion = self._current_diffusion()
+        seed = np.random.default_rng(seed_entropy(self.random_state))
+        given: dict[str, Any] = {"level": level, "rng": seed}
+        given["filter"] = of_one_time(self._fit_filter)
+        return pseudotime(diffusion, root, time, **given)
+
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return names of columns: the class and a number, as "diffusionmap0", "diffusionmap1".
 
@@ -181,38 +401,39 @@ class DiffusionEstimator(DiffusionFacts):
             Before `fit`; `input_features` are not those of the fit.
         """
         check_is_fitted(self)
-        times = times_of(self.time)
+        times = self._fit_times
         if len(times) == 1:
             return super().get_feature_names_out(input_features)
         name, width = type(self).__name__.lower(), self._n_features_out // len(times)
         return np.asarray([f"{name}_t{t}_{i}" for t in times for i in range(width)], dtype=object)
+
+    @property
+    def _filter(self) -> Any:
+        """The class of the filter."""
+        return FILTERS[self.filter]
 
     def _under_weights(self, X: Any) -> Callable[[Array], Array]:
         """Return what embeds points X (m, d) when the vertices have weights (n,), G the same.
 
         See `data_interval`. The search for the neighbours of X is done once.
         """
-        check_is_fitted(self)
+        diffusion = self._current_diffusion()
         X = read_points(self, X, reset=False, accept_sparse="csr")
-        rows = rule_of(self.diffusion_.extend)(X, self._H.dtype)
-        given, times = self.get_params(deep=False), times_of(self.time)
+        rows = rule_of(diffusion.extend)(X, self._H.dtype)
+        times = self._fit_times
         fixed: dict[str, Any] = {"affinity": "precomputed", "neighbors": None}
-        fixed |= {"metric": "euclidean", "time": getattr(self, "time_", self.time)}
+        fixed |= {"normalization": diffusion.normalization, "filter": self._fit_filter}
+        fixed |= {"metric": "euclidean", "time": times if len(times) > 1 else times[0]}
         fixed["n_components"] = self._n_features_out // len(times)
-        if not isinstance(given["random_state"], numbers.Integral):  # of all models the same
+        if not isinstance(self.random_state, numbers.Integral):  # of all models the same
             fixed["random_state"] = 0
 
         def embed(weights: Array) -> Array:
-            weighed, columns = reweighted(self.diffusion_, weights)
-            model = clone(self).set_params(**fixed).fit(weighed, ids=self._fitted_ids)
+            weighed, columns = reweighted(diffusion, weights)
+            model = clone(self).set_params(**fixed).fit(weighed, ids=self.ids_)
             return model._rows_of(multiply(times_columns(rows, columns), model._H), X.dtype)
 
         return embed
-
-    @property
-    def _fitted_ids(self) -> Array | None:
-        """The ids of the points of the fit."""
-        return self.ids_
 
     def _numbers(self, diffusion: Diffusion) -> Array | None:
         """Return the number of each vertex by which its random row is drawn; None: its place."""
@@ -234,8 +455,6 @@ class DiffusionEstimator(DiffusionFacts):
         graph = as_graph(X, "X")
         X = X if graph is None else taken(graph)
         X = read_points(self, X, reset=True, accept_sparse="csr")
-        parameters = self.get_params(deep=False)
-        memory.check(*X.shape, **memory.options_of(X, self._method, parameters))
         points = on_device_of(X, given) if graph is None else Graph(X, graph.names)
         return X, self._diffuse(points)
 
@@ -283,7 +502,7 @@ class DiffusionEstimator(DiffusionFacts):
 
     def _rows_of(self, product: Array, dtype: np.dtype) -> Array:
         rows = np.empty((len(product), product.shape[1] - 1), dtype)
-        markov = self.normalization == "markov"
+        markov = self.diffusion_.normalization == "markov"
         finite = True
         for tile in row_tiles(len(rows)):
             block = product[tile, :-1]
@@ -296,8 +515,8 @@ class DiffusionEstimator(DiffusionFacts):
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.affinity == "precomputed"
-        tags.input_tags.positive_only = self.affinity == "precomputed"
+        tags.input_tags.pairwise = "precomputed" in (self.affinity, self.metric)
+        tags.input_tags.positive_only = tags.input_tags.pairwise
         return tags
 
 

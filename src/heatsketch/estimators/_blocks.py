@@ -8,27 +8,21 @@ import numpy as np
 from heatsketch._array import row_tiles
 from heatsketch._checks import CertificateError, ScaleWarning, name_rows
 from heatsketch._typing import Array
-from heatsketch.spectral.apply import Block, representable
 
 _MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains
 
 
-def on_scale(blocks: Sequence[Block], dtype: np.dtype) -> tuple[Array, list[float]]:
-    """Multiply the blocks by their scale if `dtype` can hold them; otherwise warn."""
-    columns, log_scales = [], []
-    for block in blocks:
-        held = representable(block.log_peak(), dtype)
-        if not held:
+def warn_of_scales(log_scales: Sequence[float], dtype: np.dtype) -> None:
+    """Warn of each time at which the embedding is beyond the range of numbers."""
+    for log_scale in log_scales:
+        if log_scale:
             warnings.warn(
-                f"At this time the embedding is of size e^{block.log_peak():.0f}, beyond {dtype}; "
-                'it is divided by e^diagnostics_["log_scale"]. Pass a smaller time: the slowest '
+                f"At this time the embedding is of size e^{log_scale:.0f}, beyond {dtype}; it is "
+                'divided by e^diagnostics_["log_scale"]. Pass a smaller time: the slowest '
                 "direction dominates at this one.",
                 ScaleWarning,
                 stacklevel=4,
             )
-        columns.append(block.unscaled() if held else block.values)
-        log_scales.append(0.0 if held else block.log_scale)
-    return np.hstack(columns), log_scales
 
 
 def with_root(H: Array, measure: Array) -> Array:

@@ -11,17 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator
+from heatsketch.estimators._base import DiffusionEstimator, Scaled
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.memory import MOST_AUTO_COMPONENTS
 from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, in_range
 from heatsketch.spectral.eigenpairs import Spectrum
-from heatsketch.spectral.explained import Eigengap, explained_variance, largest_gap
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
+from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
 _TIME_RULES = ("auto", "gap")
 _MOST_EXPLAINING = 1024  # eigenpairs that a share of the variance may take, of many points
+MOST_AUTO_COMPONENTS = 64  # eigenvalues that n_components="auto" computes
 
 
 class DiffusionMap(DiffusionEstimator):
@@ -48,8 +48,8 @@ class DiffusionMap(DiffusionEstimator):
         t with the largest spectral gap of P^t after the k coordinates, λ_k^t - λ_{k+1}^t: the
         integer below or above log(log λ_{k+1} / log λ_k) / log(λ_k / λ_{k+1}). With the heat
         filter, f(λ) replaces λ^t.
-    filter : "power" or "heat", default "power"
-        λ^t, or e^{-t(1-λ)} less e^{-t}.
+    filter : "power", "heat" or "accumulated", default "power"
+        λ^t, e^{-t(1-λ)} less e^{-t}, or squared distances added up from t on (see `Accumulated`).
     delta : float in (0, 1), default 0.2
         Share δ below which a coordinate is negligible, for the two "auto".
     cut : float > 0, default 5
@@ -95,8 +95,6 @@ random_state, memory
     >>> hs.DiffusionMap(affinity="dense", epsilon=0.25).fit_transform(X).shape
     (200, 2)
     """
-
-    _method = "diffusion-map"
 
     def __init__(
         self,
@@ -152,7 +150,7 @@ random_state, memory
             for t in times:
                 self._filter.check_time(t)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
         rule = self._time_rule(times)
         spectrum = (
             self._explaining(diffusion, times)
@@ -170,8 +168,9 @@ random_state, memory
         self.residuals_ = spectrum.residuals[:k]
         blocks = []
         for t in times:
-            weights, log_scale = self._filter.step_weights(t, lam[:k])
-            blocks.append(Block(spectrum.vectors[:, :k] * weights, log_scale))
+            relative, log_scale = self._filter.step_weights(t, lam[:k])
+            weights, log_scale = in_range(relative, log_scale, diffusion.operator.dtype)
+            blocks.append((spectrum.vectors[:, :k] * weights, log_scale))
         return blocks
 
     @property

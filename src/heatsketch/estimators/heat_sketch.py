@@ -6,20 +6,20 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
+from heatsketch._ids import check_ids
 from heatsketch._reading import read_points
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator
-from heatsketch.estimators._updates import Changes, fitted_points, joined_ids
+from heatsketch.estimators._base import DiffusionEstimator, Scaled
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.spectral.apply import Block
-from heatsketch.spectral.filters import make_filter, times_of
+from heatsketch.neighbors import in_metric
+from heatsketch.spectral.apply import on_scale
+from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
-from heatsketch.uncertainty.discrepancy import Discrepancy, summary
 from heatsketch.uncertainty.distances import Interval, distance_interval
 from heatsketch.uncertainty.laws import columns_for
 from heatsketch.uncertainty.neighbors import neighbor_confidence
@@ -45,18 +45,17 @@ class HeatSketch(DiffusionEstimator):
     time : int >= 1, or a sequence of times, default 8
         Diffusion time: the power t of A. Real and positive with ``filter="heat"``. A sequence gives
         the sketches of all times side by side, with the same G, in one pass.
-    filter : "power" or "heat", default "power"
+    filter : "power", "heat" or "accumulated", default "power"
         λ^t, or e^{-t(1-λ)} - e^{-t}: without the walks that have not moved yet, which a new point
-        does not have (e^{-t} is 3e-4 at t = 8).
-    kind : "gaussian", "rademacher" or "pairwise", default "gaussian"
-        Entries of G: N(0, 1), ±1, or ±1 from 129 random bits a column, see `sketch`.
-    affinity : "knn", "variable", "dense", "radius", "bipartite", "cosine" or "precomputed", \
-default "knn"
+        does not have (e^{-t} is 3e-4 at t = 8). "accumulated" adds squared distances up over the
+        times t, ..., 64 t - 1, so that far points stay far (see `Accumulated`).
+    kind : "gaussian" or "rademacher", default "gaussian"
+        Entries of G: N(0, 1) or ±1, see `sketch`.
+    affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
         Graph of the nearest neighbours; the same graph with weights that take the density of the
         sample out (see `alpha`), for geometry in few dimensions; all pairs; pairs closer than
-        5 √(ε/2). Of rows of counts, as in documents × words, which must not be negative: two steps
-        on the graph of rows and columns, or the cosines of rows, neither of them formed. Or X
-        itself is a symmetric affinity, or a graph of any library (`heatsketch.graph`), for which
+        5 √(ε/2). Or X itself is a symmetric affinity, or a graph of any library
+        (`heatsketch.graph`), for which
         ``filter="heat"`` is the better one. Of "variable", one step of time is that of the fastest
         place: elsewhere points wait, the median point `diagnostics_["waiting"]` steps, so that it
         takes a time as many times as long.
@@ -70,10 +69,14 @@ default "knn"
     neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
         Neighbours for "knn" and "variable", see `Diffusion.from_points`. By default they are
         searched; if the search is not exact, its recall is measured.
-    metric : "euclidean", "cosine" or "correlation", default "euclidean"
+    metric : str or callable, default "euclidean"
         The distance of points. "cosine": the chord |x/|x| - y/|y||, whose square is
         2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
-        the same after the mean of each row has been subtracted from it (dense X only).
+        the same after the mean of each row has been subtracted from it (dense X only). By
+        scikit-learn, exact, with n² distances (some seconds for 10,000 points): "manhattan";
+        "hamming", the share of features that differ; "jaccard", of the sets of features that are
+        not 0; a function of two rows (slow: some hundred points); or "precomputed": X holds
+        distances (n, n), and `transform` takes those of new points to all of these, (m, n).
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
         Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
     alpha : float, default 1
@@ -104,9 +107,7 @@ default "knn"
         Bandwidth used, or local scales.
     diagnostics_ : dict
         `components`, `isolated`, `row_sum_error`, seconds per stage, ...; `log_scale` is 0 unless
-        the time is so large that the embedding is divided by e^log_scale. `polynomial_error` bounds
-        the error of the Chebyshev series that stands for f, relative to the largest |f| on the
-        spectrum: 0 where products or eigenpairs did the work.
+        the time is so large that the embedding is divided by e^log_scale.
     n_iter_ : int
         Iterations of the bistochastic scaling; 1 for the other normalizations.
     ids_ : array (n,) or None
@@ -128,9 +129,6 @@ default "knn"
     >>> hs.HeatSketch(n_components=16, random_state=0).fit_transform(X).shape
     (1797, 16)
     """
-
-    _method = "heat-sketch"
-    _changes: Changes | None = None  # since the fit
 
     def __init__(
         self,
@@ -177,14 +175,19 @@ default "knn"
         for t in times:
             self._filter.check_time(t, whole=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Block]:
-        self._changes = None
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
+        self._points, self._fit_kind, self._fit_metric = None, self.kind, self.metric
         self.__dict__.pop("neighbor_confidence_", None)  # of an earlier fit
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).quotient() for t in times]
-        k, numbers = self._columns_wanted(), self._numbers(diffusion)
-        G = random_block(diffusion.n, k, self.kind, self.random_state, numbers=numbers)
-        return sketch_blocks(A, filters, G)
+        k, points = self._columns_wanted(), diffusion.first_points
+        numbers = self._numbers(diffusion)
+        rows = points if numbers is None else None
+        G = random_block(
+            len(diffusion.vertex), k, self.kind, self.random_state, rows, numbers=numbers
+        )
+        scaled, log_scales = zip(*(on_scale(f, A) for f in filters), strict=True)
+        return list(zip(sketch_blocks(A, scaled, G), log_scales, strict=True))
 
     def distance(
         self,
@@ -237,7 +240,7 @@ default "knn"
         check_is_fitted(self)
         F = self.embedding_[:, self._independent_columns()[self._position_of(time)]]
         return distance_interval(
-            F, i, j, level=level, simultaneous=simultaneous, scale=scale, kind=self.kind
+            F, i, j, level=level, simultaneous=simultaneous, scale=scale, kind=self._fit_kind
         )
 
     def update(self, added: Any = None, removed: Any = None, *, ids: Any = None) -> Self:
@@ -246,8 +249,10 @@ default "knn"
         Added points (m, d) get the rows that `transform` gives them, after all others: of walks on
         the points of the fit, whose graph stays as it is. Removed ones, rows of `embedding_` before
         this update, lose theirs, but walks still pass through them. All other rows keep every bit,
-        so that points put in and taken out leave nothing behind. `staleness` says how far this is
-        from a new fit, which is `refresh`.
+        so that points put in and taken out leave nothing behind. When a share s of the points has
+        been replaced by others of the same distribution, rows are about √s of their size away from
+        those of a new fit, which is `refresh`. What speaks of `diffusion_`, such as `pseudotime`,
+        asks for a `refresh` first.
 
         Parameters
         ----------
@@ -272,16 +277,26 @@ default "knn"
         >>> model.refresh().embedding_.shape
         (58, 8)
         """
-        changes, Y, present = self._present_state(), self.embedding_, self._ids_there()
+        points, ids_there = self._present()
+        Y = self.embedding_
         if removed is not None:
-            changes, rows = changes.without(removed)
-            Y, present = Y[rows], present[rows]
+            stays = np.ones(len(Y), bool)
+            stays[_checked_rows(removed, len(Y))] = False
+            if stays.sum() < 2:
+                raise ValueError(
+                    f"removed has {np.sum(~stays)} of {len(Y)} points; leave at least two."
+                )
+            points, ids_there, Y = points[stays], ids_there[stays], Y[stays]
         if added is not None:
             X = read_points(self, added, reset=False, accept_sparse="csr")
-            present = joined_ids(present, ids, X.shape[0])
+            ids_there = _joined_ids(ids_there, ids, X.shape[0])
+            stack = sparse.vstack if sparse.issparse(points) else np.vstack
+            X_in_metric = in_metric(X, self._fit_metric)
+            if sparse.issparse(X_in_metric) and not sparse.issparse(points):
+                X_in_metric = X_in_metric.toarray()
+            points = stack([points, X_in_metric]).astype(points.dtype)
             Y = np.vstack([Y, self._placed(X).astype(Y.dtype)])
-            changes = changes.with_points(X)
-        self._changes, self.embedding_, self.ids_ = changes, Y, present
+        self._points, self.embedding_, self.ids_ = points, Y, ids_there
         self.__dict__.pop("neighbor_confidence_", None)
         return self
 
@@ -293,75 +308,33 @@ default "knn"
         NotFittedError, ValueError, TypeError, MemoryError
             Before `fit`; as `fit`, of the points that are there.
         """
-        points = self._present_state().points(self.diffusion_, self.metric)
+        points, ids = self._present()
         names = getattr(self, "feature_names_in_", None)
-        self.fit(points, ids=self._ids_there())
+        self.fit(points, ids=ids)
         if names is not None:
             self.feature_names_in_ = names
         return self
 
-    def staleness(self, n_components: int = 32, *, time: Any = None) -> Discrepancy:
-        """Estimate how far updates have moved the operator from that of a new fit.
-
-        The rows R whose distances are the diffusion distances, as they are now, less those of a new
-        fit of the present points: `value` / `size` is how far `embedding_` is from the new one,
-        `per_point` says where. It is about √s when a share s of the points has come or gone that
-        was of the law of the others (1 %: 0.1, 5 %: 0.24, 20 %: 0.5): walks then pass through other
-        points, which have other random rows, and distances change by about s. More than √s means
-        points of another kind, and that it is time to refresh.
-
-        Parameters
-        ----------
-        n_components : int >= 2, default 32
-            Columns for the estimate.
-        time : number, optional
-            One of the times, if there are several.
-
-        Raises
-        ------
-        NotFittedError, ValueError, TypeError
-            Before `fit`; a time that is not one of the fit; a number of columns out of range.
-
-        Notes
-        -----
-        Cost: the graph of a new fit, and products with few columns.
-        """
-        changes = self._present_state()
-        at = times_of(self.time)[self._position_of(time)]
-        k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
-        fresh = clone(self).set_params(n_components=k, time=at, kind="gaussian", random_state=0)
-        frozen = clone(fresh).set_params(affinity="precomputed", neighbors=None, metric="euclidean")
-        frozen.fit(self.diffusion_, ids=changes.fitted_ids)
-        Y = frozen.embedding_[changes.kept]
-        if changes.added is not None:
-            Y = np.vstack([Y, frozen.transform(changes.added)])
-        points = changes.points(self.diffusion_, self.metric)
-        Z = fresh.fit(points, ids=self._ids_there()).embedding_
-        return summary(np.asarray(Y, dtype=float), np.asarray(Z, dtype=float), self.ids_)
-
-    def _present_state(self) -> Changes:
-        """Return which points are there, or raise where updates are not possible."""
+    def _present(self) -> tuple[Any, Array]:
+        """Return the points that are there now, and their ids, or raise if there are no updates."""
         check_is_fitted(self)
-        ids = self._ids_there()
-        fitted_points(self.diffusion_)
-        if self.neighbors is not None and not hasattr(self.neighbors, "get_params"):
-            raise ValueError(
-                "neighbors holds those of the points of the fit alone; pass a transformer, or "
-                "leave it out."
-            )
-        return self._changes or Changes(ids, np.arange(len(ids)))
-
-    def _ids_there(self) -> Array:
         if self.ids_ is None:
             raise ValueError(
                 "The points have no ids, by which they would keep their random rows; pass them to "
                 "fit(X, ids=...)."
             )
-        return self.ids_
-
-    @property
-    def _fitted_ids(self) -> Array | None:
-        return self.ids_ if self._changes is None else self._changes.fitted_ids
+        near = getattr(getattr(self.diffusion_.extend, "affinity_rows", None), "near", None)
+        if near is None:
+            raise ValueError(
+                "The diffusion was not built from points, so that there is no rule for others; fit "
+                "points, with an affinity other than 'precomputed'."
+            )
+        if self.neighbors is not None and not hasattr(self.neighbors, "get_params"):
+            raise ValueError(
+                "neighbors holds those of the points of the fit alone; pass a transformer, or "
+                "leave it out."
+            )
+        return (near.points if self._points is None else self._points), self.ids_
 
     @cached_property
     def neighbor_confidence_(self) -> Array:
@@ -377,7 +350,7 @@ default "knn"
     def _independent_columns(self) -> Array:
         """Return the columns of each time (T, k): those of one time are independent."""
         check_is_fitted(self)
-        return np.arange(self._n_features_out).reshape(len(times_of(self.time)), -1)
+        return np.arange(self._n_features_out).reshape(len(self._fit_times), -1)
 
     def _under_weights(self, X: Any) -> Callable[[Array], Array]:
         """Return what embeds points X (m, d) when the vertices have weights (n,), G the same."""
@@ -391,9 +364,41 @@ default "knn"
     def _position_of(self, time: Any) -> int:
         """Return which of the times this is."""
         check_is_fitted(self)
-        times = times_of(self.time)
+        times = self._fit_times
         if time is None and len(times) == 1:
             return 0
         if not isinstance(time, numbers.Real) or time not in times:
             raise ValueError(f"time={time!r} is not one of the times {times}; pass one of them.")
         return times.index(time)
+
+
+def _joined_ids(there: Array, new: Any, count: int) -> Array:
+    """Return the ids of the points there and of `count` new ones, or raise."""
+    if new is None:
+        raise ValueError("ids are missing; pass ids of the added points, as fit was given them.")
+    new = check_ids(new, count)
+    if (new.dtype.kind in "iu") != (there.dtype.kind in "iu"):
+        raise TypeError(
+            f"ids of the added points are of dtype {new.dtype} but those of the fit of "
+            f"{there.dtype}; pass ids of one kind."
+        )
+    known = np.flatnonzero(np.isin(new, there))
+    if len(known):
+        raise ValueError(
+            f"ids name {new[known[0]].item()!r}, which is there already; remove it first, or pass "
+            "another id."
+        )
+    return np.concatenate([there, new])
+
+
+def _checked_rows(removed: Any, count: int) -> Array:
+    """Return indices of rows that are there, or raise."""
+    rows = np.atleast_1d(np.asarray(removed))
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise TypeError(
+            f"removed is of dtype {rows.dtype} and shape {rows.shape}; pass rows of embedding_, "
+            "integers."
+        )
+    for row in (rows.min(initial=0), rows.max(initial=0)):
+        check_number(row, "removed", low=0, high=count - 1, integer=True)
+    return rows.astype(np.int64)

@@ -10,7 +10,7 @@ from heatsketch._array import random_block
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.spectral.apply import apply
+from heatsketch.spectral.apply import apply, on_scale
 from heatsketch.spectral.filters import Power
 
 _EXTRA_COLUMNS = 14
@@ -75,9 +75,9 @@ def initialization(
     generator = np.random.default_rng(rng)
     A = d.deflated()
     G = random_block(A.n, min(k + _EXTRA_COLUMNS, A.n - 1), "gaussian", generator)
-    filters = [Power(t) for t in _times(longest)]
+    filters = [on_scale(Power(t), A)[0] for t in _times(longest)]
     for block in apply(filters, A, A.project(G), _TOLERANCE):
-        Y, sizes = _principal(A.project(block.values), k)
+        Y, sizes = _principal(A.project(block), k)
         if sizes[-1] >= _LEAST * sizes[0]:
             break
     Y = np.asarray(d.of_inputs(Y / np.sqrt(d.measure)[:, None]))

@@ -1,38 +1,41 @@
 """Mixture diffusion: coordinates from a Gaussian mixture, which needs no training points later."""
 
 import time as clock
+import warnings
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from heatsketch import memory
 from heatsketch._array import seed_entropy
-from heatsketch._checks import check_choice, check_number, warn_of_scales
+from heatsketch._checks import ConvergenceWarning, check_choice, check_number, warn_of_scales
 from heatsketch._reading import read_points
+from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
-from heatsketch.estimators._mixture_facts import MixtureFacts
-from heatsketch.estimators._mixture_fit import (
-    densities_left_out,
-    fitted_map,
-    some,
-    typical_distance,
-    warn_of_errors,
-)
-from heatsketch.mixture import MixtureKernel, Whitening
-from heatsketch.mixture.fitting import best_mixture, fit_mixture, rescaled
-from heatsketch.mixture.maps import draw
+from heatsketch.estimators._base import Embedder
+from heatsketch.estimators._lazy import is_dask, lazily_mapped
+from heatsketch.markov.novelty import LeftOut
+from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
+from heatsketch.mixture.cholesky_map import draw
+from heatsketch.mixture.fitting import best_mixture, fit_mixture, refitted, rescaled
 from heatsketch.mixture.steps import Steps
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 
 _STATIONARY_POINTS = 2000  # drawn from ν, where later steps lead: the map has to hold there, too
 _COARSE_TOLERANCE_RATIO = 4.0  # of a second map, from which the error at later times is estimated
-_SCALE_POINTS = 500  # whose distances are looked at at later times
+_SCALE_POINTS = 500  # whose distances give the typical distance
+_SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has enough digits
+_FIT_ROWS = 20_000  # points that a mixture is fitted to
+_FOLDS = 5  # in which training points are left out
+_POINTS_PER_COMPONENT = 10  # from which on parts of the points are enough to fit the mixture
+_QUANTILES = 500  # of the densities of training points that are kept
 _ROUNDING = 1e-9  # of a tolerance
 
 
-class MixtureDiffusion(MixtureFacts):
+class MixtureDiffusion(Embedder):
     """Embed data by the diffusion of a Gaussian mixture: a small model that maps any point.
 
     By default the data are whitened: up to ten principal components, each of the same variance, so
@@ -158,15 +161,14 @@ class MixtureDiffusion(MixtureFacts):
         """
         self._check_parameters()
         X = read_points(self, X, reset=True)
-        parameters = self.get_params(deep=False)
-        memory.check(*X.shape, **memory.options_of(X, "mixture-diffusion", parameters))
         points = X.astype(np.float64, copy=False)
         rng = np.random.default_rng(seed_entropy(self.random_state))
         started = clock.perf_counter()
         seeds = rng.integers(2**31, size=3).tolist()
         self.diagnostics_: dict[str, Any] = {}
+        self._fit_time = int(self.time)
         self._fit_mixture(points, seeds[0])
-        self._left_out = densities_left_out(self, some(points, seeds[1]), seeds[1])
+        self._left_out = _densities_left_out(self, _some(points, seeds[1]), seeds[1])
         fitted = clock.perf_counter()
         z = self._coordinates(points)
         self._choose_coordinates(z, seeds[2])
@@ -190,7 +192,7 @@ class MixtureDiffusion(MixtureFacts):
 
     def _fit_mixture(self, X: Array, seed: int) -> None:
         """Set the mixture of points (n, m), its coordinates, its ε and its kernel."""
-        sample, self.whitening_ = some(X, seed), None
+        sample, self.whitening_ = _some(X, seed), None
         own = hasattr(self.mixture, "fit") or hasattr(self.mixture, "means_")
         if self.epsilon == "auto" and not own:
             self.whitening_ = Whitening.of(sample, seed)
@@ -205,7 +207,7 @@ class MixtureDiffusion(MixtureFacts):
         self.mixture_ = self._fitted_mixture(self._coordinates(sample), seed)
         if self.whitening_ is not None:
             kernel = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_)
-            unit = typical_distance(kernel, z, seed) ** (2 / z.shape[1])  # d² is a density
+            unit = _typical_distance(kernel, z, seed) ** (2 / z.shape[1])  # d² is a density
             self.whitening_ = self.whitening_.scaled(unit)
             self.mixture_ = rescaled(self.mixture_, np.full(z.shape[1], unit))
             self.epsilon_ *= unit**2
@@ -238,14 +240,14 @@ class MixtureDiffusion(MixtureFacts):
         self.diagnostics_["mixture_components"] = self.kernel_.n_components
 
     def _choose_coordinates(self, X: Array, seed: int) -> None:
-        typical = typical_distance(self.kernel_, X, seed)
+        typical = _typical_distance(self.kernel_, X, seed)
         tolerance = self.tolerance * typical
         steps = not self._is_first_step
         points = np.vstack([X, draw(self.kernel_, _STATIONARY_POINTS, seed)]) if steps else X
-        features = fitted_map(self.kernel_, tolerance, points, self.max_features)
+        features = _fitted_map(self.kernel_, tolerance, points, self.max_features)
         self.features_ = features
         if features.error_bound > (1 + _ROUNDING) * tolerance:
-            warn_of_errors(self)
+            _warn_of_errors(self)
         if features.n_features == 0:
             raise ValueError(
                 f"tolerance={self.tolerance:g} needs no coordinates, as all distances are below "
@@ -280,7 +282,7 @@ class MixtureDiffusion(MixtureFacts):
         d = pdist(later[:_SCALE_POINTS])
         self.diagnostics_["time_error"] = steps.error(y, t)
         self.diagnostics_["typical_distance"] = float(np.sqrt(np.mean(np.square(d))))
-        coarse = fitted_map(
+        coarse = _fitted_map(
             self.kernel_,
             _COARSE_TOLERANCE_RATIO * self.features_.error_bound,
             points,
@@ -302,3 +304,192 @@ class MixtureDiffusion(MixtureFacts):
         kept, dropped = self.step_matrix_[:, :k], self.step_matrix_[:, k:]
         self.step_matrix_ = np.ascontiguousarray(kept)  # as after a file: strides change bits
         return dropped
+
+    def transform(self, X: Any) -> Array:
+        """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
+
+        Where there were no training points, the error of distances may exceed the tolerance;
+        `distance_error` bounds it. A warning names points with hardly any density there, next to
+        the training point with the least.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazily_mapped(self, X)
+        read = read_points(self, X, reset=False)
+        points = read.astype(np.float64, copy=False)
+        if self._left_out is not None:
+            self._left_out.warn(_log_density(points, self.kernel_, self.whitening_))
+        return returned_for(self._rows_of(self._coordinates(points), read.dtype), X)
+
+    def novelty(self, X: Any) -> Array:
+        """Say of points (n, m) how new they are next to the training points: (n,), from 0 to 1.
+
+        It is the share of the training points that are less new, by the density that
+        `score_samples` returns: 0.5 for the usual point, above 0.99 for one in a hundred points of
+        the same law, and 1 outside. Each training point is left out: its density is that of the
+        mixture after steps of the fit without a fifth of the points. (A mixture that was fitted
+        before is used as it is.)
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            Before `fit`; bad points; a file of an earlier version, without the densities of
+            training points.
+        """
+        check_is_fitted(self)
+        if self._left_out is None:
+            raise ValueError(
+                "The file of this model has no densities of training points, as it was written by "
+                "an earlier version; fit and save the model again."
+            )
+        return self._left_out.share(self.score_samples(X))
+
+    def distance_error(self, X: Any) -> Array:
+        """Return the error of each point, (n,), in units of the distance.
+
+        The distance between two points is too short by at most the sum of their errors, and never
+        too long. At later times of several components the errors are not known.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit; `time` > 1
+            with several components.
+        """
+        check_is_fitted(self)
+        if not self._is_first_step:
+            raise ValueError(
+                f"At time={self._fit_time} of {self.kernel_.n_components} components the error of "
+                "a point is not known; use the estimate diagnostics_['distance_error'] of the fit."
+            )
+        X = read_points(self, X, reset=False)
+        return self._missing(self._coordinates(X.astype(np.float64, copy=False)))
+
+    def score_samples(self, X: Any) -> Array:
+        """Return log ν(x), (n,), the logarithm of the stationary density, in units of the data.
+
+        Where principal components are left out, they have a normal density of their own.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
+        """
+        check_is_fitted(self)
+        X = read_points(self, X, reset=False)
+        return _log_density(X.astype(np.float64, copy=False), self.kernel_, self.whitening_)
+
+    def _coordinates(self, X: Array) -> Array:
+        """Return points (n, m) in the coordinates of the kernel."""
+        return X if self.whitening_ is None else self.whitening_(X)
+
+    @property
+    def _is_first_step(self) -> bool:
+        """Whether the coordinates are those of the map, without further steps."""
+        return bool(self._fit_time == 1 or self.kernel_.n_components == 1)
+
+    def _rows_of(self, X: Array, dtype: Any) -> Array:
+        # In many dimensions densities may be too small or too large for float32.
+        if (
+            not _SMALLEST_SINGLE_DISTANCE
+            < self.diagnostics_["typical_distance"]
+            < 1 / _SMALLEST_SINGLE_DISTANCE
+        ):
+            dtype = np.float64
+        return (self.features_.transform(X) @ self.step_matrix_).astype(dtype, copy=False)
+
+    def _missing(self, X: Array) -> Array:
+        left = self.features_.residual(X)
+        if self.step_matrix_.shape[1] == self.features_.n_features:
+            return left
+        y = self.features_.transform(X)
+        dropped = y - (y @ self.step_matrix_) @ self.step_matrix_.T
+        return np.sqrt(left**2 + np.square(dropped).sum(axis=1))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.step_matrix_.shape[1]
+
+
+def _some(X: Array, seed: int) -> Array:
+    """Return as many of the points as a mixture is fitted to, in their order."""
+    rows = np.random.default_rng(seed).permutation(len(X))[:_FIT_ROWS]
+    return X[np.sort(rows)]
+
+
+def _typical_distance(kernel: MixtureKernel, X: Array, seed: int) -> float:
+    """Return the root mean square diffusion distance of points, or raise if they do not differ."""
+    rows = X[np.random.default_rng(seed).permutation(len(X))[:_SCALE_POINTS]]
+    d2 = kernel.squared_distance(rows, rows)
+    typical = float(np.sqrt(d2.sum() / max(1, np.count_nonzero(d2))))
+    if typical == 0:
+        raise ValueError(
+            "All points have the same transition densities up to rounding; pass points that "
+            "differ, or a smaller epsilon."
+        )
+    return typical
+
+
+def _fitted_map(
+    kernel: MixtureKernel, tolerance: float, points: Array, max_features: int
+) -> CholeskyMap:
+    """Return the map of points (n, m), without a warning where the tolerance is not reached."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return CholeskyMap(int(max_features)).fit(kernel, tolerance=tolerance, points=points)
+
+
+def _log_density(X: Array, kernel: MixtureKernel, whitening: Whitening | None) -> Array:
+    """Return log ν at points (n, m), in units of the data, of a kernel in whitened coordinates."""
+    if whitening is None:
+        return kernel.log_stationary(X)
+    inside = kernel.log_stationary(whitening(X)) + whitening.log_volume
+    return inside + whitening.log_rest(X)
+
+
+def _densities_left_out(model: Any, x: Array, seed: int) -> LeftOut:
+    """Return log ν of a model at training points (n, m), each without its fifth of them."""
+    kernel, white = model.kernel_, model.whitening_
+    if hasattr(model.mixture, "means_") or len(x) < _POINTS_PER_COMPONENT * kernel.n_components:
+        return LeftOut.of(_log_density(x, kernel, white)).thinned(_QUANTILES)
+    z = x if white is None else white(x)
+    found = np.empty(len(x))
+    fold_of = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
+    for fold in range(_FOLDS):
+        left, kept = fold_of == fold, fold_of != fold
+        mixture = refitted(model.mixture_, z[kept])
+        of_fold = MixtureKernel.from_sklearn(mixture, model.epsilon_)
+        found[left] = of_fold.log_stationary(z[left])
+        if white is not None:
+            # Principal components leave less out of the points that they come from.
+            rest = Whitening.of(x[kept], seed).log_rest(x[left])
+            found[left] += rest + white.log_volume
+    return LeftOut.of(found).thinned(_QUANTILES)
+
+
+def _warn_of_errors(model: Any) -> None:
+    """Say that the map is not as exact as asked, with no numbers but those that the user gave."""
+    defaults = {name: p.default for name, p in signature(type(model)).parameters.items()}
+    names = ("epsilon", "tolerance", "max_features")
+    given = [f"{n}={getattr(model, n)}" for n in names if getattr(model, n) != defaults[n]]
+    asked = f" with {', '.join(given)}" if given else ""
+    if model.features_.n_features < model.max_features:
+        why = f"Distances do not have so many digits in float64 as are asked for{asked}"
+        do = "Pass a larger tolerance."
+    else:
+        why = (
+            "Too many points are far from all others for a small model to keep all distances"
+            f"{asked}"
+        )
+        do = "Pass a larger epsilon, tolerance or max_features, or drop outliers."
+    warnings.warn(
+        f"{why}; diagnostics_['distance_error'] is the error of distances beside "
+        f"diagnostics_['typical_distance']. {do}",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

@@ -1,7 +1,6 @@
 """A linear map to few dimensions that keeps distances."""
 
 import time
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,16 +9,21 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._array import Frame, content_order, seed_entropy, single_threaded_blas
 from heatsketch._checks import check_choice, check_number
 from heatsketch._reading import read_points
+from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
-from heatsketch.estimators._embedder import Embedder
-from heatsketch.isometry.learn import AUTO_STARTS, MAX_ROWS, OBJECTIVES, learn
-from heatsketch.isometry.starts import Settings
+from heatsketch.estimators._base import Embedder
+from heatsketch.estimators._lazy import is_dask, lazily_mapped
+from heatsketch.isometry.learn import (
+    AUTO_STARTS,
+    MAX_ROWS,
+    OBJECTIVES,
+    Settings,
+    first_equal,
+    learn,
+    oriented,
+)
 from heatsketch.metrics import row_distortion
-from heatsketch.neighbors import distinct_rows
-from heatsketch.spectral.eigenpairs import column_signs
 
-_SKEWED = 1e-6  # third moment of an axis, relative to its modulus: less is rounding
-EQUAL_BITS = 40  # rows that agree in so many count as one point
 _COINCIDING = 1e-12  # median dilation next to the largest, below which most pairs coincide
 
 
@@ -152,19 +156,13 @@ class NearIsometricProjection(Embedder):
         return self._fit(X, content_order(X))
 
     @single_threaded_blas()  # the same bits for any number of threads
-    def _fit(
-        self,
-        X: Array,
-        order: Array,
-        starts: Sequence[Array] = (),
-        for_new_points: bool = True,
-    ) -> Self:
-        """Learn the map of the rows of X from its first ones in `order`; the others as `learn`."""
+    def _fit(self, X: Array, order: Array) -> Self:
+        """Learn the map of the rows of X from its first ones in `order`."""
         started = time.perf_counter()
         points = Frame.of(X)(X)  # (n, r), centred, at most 1
         rng = np.random.default_rng(seed_entropy(self.random_state))
-        rows = order[:MAX_ROWS]
-        rows = rows[np.unique(_first_equal(points[rows]))]
+        rows = order[: MAX_ROWS[self.objective]]
+        rows = rows[np.unique(first_equal(points[rows]))]
         if len(rows) < 2:
             raise ValueError(f"All {len(X)} rows of X are equal; pass two different rows or more.")
         settings = Settings(
@@ -175,8 +173,8 @@ class NearIsometricProjection(Embedder):
             self.max_iter,
             self.validation_fraction,
         )
-        learned = learn(points[rows], self.n_components, settings, rng, starts, for_new_points)
-        W = _oriented(learned.components, points[rows])
+        learned = learn(points[rows], self.n_components, settings, rng)
+        W = oriented(learned.components, points[rows])
         distortion = row_distortion(points @ W.T, points)
         scale = distortion.median
         if scale < _COINCIDING * distortion.expansion:
@@ -204,7 +202,9 @@ class NearIsometricProjection(Embedder):
             Before `fit`; rows that are not a finite table of the columns of the fit.
         """
         check_is_fitted(self)
-        return read_points(self, X, reset=False) @ self.components_.T
+        if is_dask(X):
+            return lazily_mapped(self, X)
+        return returned_for(read_points(self, X, reset=False) @ self.components_.T, X)
 
     def _check_parameters(self, width: int) -> None:
         check_choice(self.objective, "objective", OBJECTIVES)
@@ -219,26 +219,3 @@ class NearIsometricProjection(Embedder):
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.max_iter, "max_iter", low=1, integer=True)
         check_number(self.validation_fraction, "validation_fraction", low=0, high=1, open_high=True)
-
-
-def _first_equal(points: Array) -> Array:
-    """Return for each row the first one that counts as the same point."""
-    same = np.arange(len(points))
-    for shift in (0, 1 / 3, 2 / 3):  # near rows on two sides of one grid line share another cell
-        first, inverse = distinct_rows(np.round(np.ldexp(points[same], EQUAL_BITS) + shift))
-        same = same[first[inverse]]
-    return same
-
-
-def _oriented(W: Array, points: Array) -> Array:
-    """Rotate the image to its principal axes; the longer tail of each points up.
-
-    Where both tails are alike, the largest weight is positive.
-    """
-    Y = points @ W.T
-    Y -= Y.mean(axis=0)
-    _, axes = np.linalg.eigh(Y.T @ Y)
-    W, Y = axes[:, ::-1].T @ W, Y @ axes[:, ::-1]
-    skew = np.sum(Y**3, axis=0) / np.maximum(np.sum(np.abs(Y) ** 3, axis=0), np.finfo(float).tiny)
-    signs = np.where(np.abs(skew) > _SKEWED, np.sign(skew), column_signs(W.T))
-    return W * signs[:, None]

@@ -1,7 +1,8 @@
 """Neighbourhood graphs of points, by number of neighbours or by radius.
 
-Vertices are numbered when the graph is built: from 16,384 vertices on so that neighbours have close
-numbers, which makes products faster. `Neighborhoods.vertex` maps input points to vertices.
+Vertices are numbered when the graph is built, in an order that depends on the points alone: by a
+hash of their content, or, from 16,384 vertices on, so that neighbours have close numbers, which
+makes products faster. `Neighborhoods.vertex` maps input points to vertices.
 """
 
 from __future__ import annotations
@@ -9,32 +10,24 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from heatsketch._array import Frame, for_each_tile
-from heatsketch._checks import check_number
+from heatsketch._checks import ScaleWarning, check_number
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_pairs
-from heatsketch.neighbors import Neighbors, Search, distinct_search, search_of
-from heatsketch.operators.order import first_inputs, index_type, inverse_permutation, spread
-from heatsketch.operators.sparse import is_large, larger_of_both, permuted
+from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
+from heatsketch.operators.order import index_type, inverse_permutation, take_rows
+from heatsketch.operators.products import is_large, larger_of_both, permuted
 
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero
-
-
-class Found(NamedTuple):
-    """The neighbours of distinct points, and the search that finds those of other points."""
-
-    points: Points  # (n, d), distinct, in data units
-    input_point: Array | None  # (inputs,), its distinct point; None: all are distinct
-    search: Search
-    nearest: Neighbors | sparse.csr_matrix  # lists (n, k + 1), each point first, or CSR
-    recall: dict[str, float]  # of the search and its standard error, if it is approximate
+_MOST_TIED, _LOOKED_AT = 0.5, 512  # of the points, whose last neighbours are equally far
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +44,8 @@ class Neighborhoods:
     n_neighbors : int or None
     radius : float or None
         In the frame.
-    vertex : array (points,) or None
-        The vertex of each input point; None: they have the same numbers.
+    vertex : array (points,)
+        The vertex of each input point.
     recall : dict
         The recall of the search and its standard error, if it is approximate.
     """
@@ -61,10 +54,9 @@ class Neighborhoods:
     search: Search
     n_neighbors: int | None
     radius: float | None
-    vertex: Array | None
+    vertex: Array
     recall: dict[str, float]
-    _points: Points  # in the numbering of the search, in data units
-    _order: Array | None  # (n,), the point of each vertex in the search; None: same
+    _order: Array  # (n,), the point of each vertex in the search, whose order is that of content
 
     @property
     def n(self) -> int:
@@ -74,23 +66,24 @@ class Neighborhoods:
     @cached_property
     def points(self) -> Points:
         """The vertices in the frame, array or CSR (n, d)."""
-        return self.frame(self._points if self._order is None else self._points[self._order])
+        return self.frame(self.search.input_points[self._order])
 
     @cached_property
-    def inputs(self) -> Array | None:
-        """The first input point at each vertex, (n,); None: they have the same numbers."""
-        return first_inputs(self.vertex)
+    def inputs(self) -> Array:
+        """The first input point at each vertex, (n,)."""
+        return np.unique(self.vertex, return_index=True)[1]
 
     @cached_property
-    def _vertex_of_searched(self) -> Array | None:
-        return None if self._order is None else inverse_permutation(self._order)
+    def by_content(self) -> Array:
+        """The vertices in an order that looks random and depends on the points alone, (n,)."""
+        return inverse_permutation(self._order)
 
     def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
         """Count neighbours, components and duplicates of a graph without loops; add the recall."""
         found = {
             "mean_neighbors": graph.nnz / self.n,
             "components": connected_components(graph, directed=False)[0],
-            "duplicates": 0 if self.vertex is None else len(self.vertex) - self.n,
+            "duplicates": len(self.vertex) - self.n,
         }
         return found | self.recall
 
@@ -100,7 +93,7 @@ class Neighborhoods:
 
     def points_of(self, vertices: Array) -> Points:
         """Return some vertices in data units (m, d)."""
-        return self._points[vertices if self._order is None else self._order[vertices]]
+        return self.search.input_points[self._order[vertices]]
 
     def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
@@ -115,7 +108,7 @@ class Neighborhoods:
         """
         if self.radius is None:
             found = self.search.query(X, n_neighbors or self.n_neighbors)  # type: ignore[arg-type]
-            return _sorted_rows(found, self.n, None, self._vertex_of_searched)
+            return _sorted_rows(found, np.arange(len(found.indices)), self.by_content)
         rows = self.search.within(X, self.radius)
         far = np.flatnonzero(np.diff(rows.indptr) == 0)
         if len(far):
@@ -125,15 +118,14 @@ class Neighborhoods:
             data = np.concatenate([near.data, nearest.distances[:, 0]])
             row, column = np.append(near.row, far), np.append(near.col, nearest.indices[:, 0])
             rows = sparse.csr_matrix((data, (row, column)), shape=rows.shape)
-        if self._vertex_of_searched is not None:
-            rows.indices = self._vertex_of_searched[rows.indices].astype(rows.indices.dtype)
-            rows.has_sorted_indices = False
-            rows.sort_indices()
+        rows.indices = self.by_content[rows.indices].astype(rows.indices.dtype)
+        rows.has_sorted_indices = False
+        rows.sort_indices()
         return rows
 
     def spread(self, values: Array) -> Array:
         """Return the rows of the vertices as rows of the input points."""
-        return spread(values, self.vertex)
+        return take_rows(values, self.vertex)
 
 
 def neighborhood_graph(
@@ -166,43 +158,52 @@ def neighborhood_graph(
         sorted by column.
     neighborhoods : Neighborhoods
     """
-    frame, k, scaled_radius = Frame.of(X), None, None
-    if radius is None:
-        k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-    else:
+    if radius is not None:
         radius = check_number(radius, "radius", low=0, open_low=True)
-        scaled_radius = float(np.ldexp(radius, -frame.exponent))
-    found = find_neighbors(X, frame, k, scaled_radius, neighbors, merge)
-    points, vertex, search, nearest, recall = found
-    order = search.order() if is_large(search.n) else None
-    number = None if order is None else inverse_permutation(order)
-    if number is not None:
-        vertex = number if vertex is None else number[vertex]
-    if isinstance(nearest, Neighbors):
-        k = nearest.indices.shape[1] - 1
-        graph = _sorted_rows(nearest, search.n, order, number)
     else:
-        graph = nearest if order is None else permuted(nearest, order)
-    return graph, Neighborhoods(frame, search, k, scaled_radius, vertex, recall, points, order)
+        n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+    search, frame, _, place = ordered_search(neighbors, X, join=merge)
+    order = search.order() if is_large(search.n) else None
+    if order is None:
+        order = np.arange(search.n, dtype=index_type(search.n))
+    number = inverse_permutation(order)
+    k, recall = None, {}
+    if radius is None:
+        k = feasible_neighbors(int(n_neighbors), search.n)  # type: ignore[arg-type]
+        nearest = search.of_points(k + 1)
+        recall = search.diagnostics(k + 1)
+        graph = _sorted_rows(nearest, order, number)
+        _warn_of_ties(search, nearest)
+    else:
+        radius = float(np.ldexp(radius, -frame.exponent))
+        graph = permuted(search.points_within(radius), order)
+    return graph, Neighborhoods(frame, search, k, radius, number[place], recall, order)
 
 
-def find_neighbors(
-    X: Points, frame: Frame, k: int | None, radius: float | None, neighbors: Any, merge: bool = True
-) -> Found:
-    """Find the k nearest neighbours of every point, or all within a radius in the frame.
+def _warn_of_ties(search: Search, nearest: Neighbors) -> None:
+    """Warn where for most points the last neighbour is one of several equally far."""
+    k = nearest.indices.shape[1] - 1
+    if not isinstance(search, NeighborIndex) or not 1 < k < search.n - 1:
+        return
+    if np.mean(_equal(nearest.distances[:, k - 1], nearest.distances[:, k])) <= _MOST_TIED:
+        return
+    looked_at = search.input_points[:_LOOKED_AT]
+    more = search.query(looked_at, k + 2).distances
+    tied = float(np.mean(_equal(more[:, k], more[:, k + 1])))
+    if tied > _MOST_TIED:
+        warnings.warn(
+            f"n_neighbors={k}, but neighbours number {k} and {k + 1} of {tied:.0%} of the points "
+            "are equally far, so that the points alone do not say which are neighbours (ties go by "
+            "a hash of the coordinates). Pass affinity='dense' or 'radius' where there is one, "
+            "another n_neighbors, or features with more values.",
+            ScaleWarning,
+            stacklevel=6,
+        )
 
-    Parameters are those of `neighborhood_graph`.
-    """
-    k = None if k is None else feasible_neighbors(k, X.shape[0])
-    search, distinct = search_of(neighbors, X, frame), None
-    found = search.of_points(k + 1) if k else search.points_within(radius or 0.0)
-    recall = search.diagnostics(k + 1) if k else {}
-    if merge and not sparse.issparse(neighbors) and _has_copies(found):
-        X, distinct, search = distinct_search(neighbors, X, frame)
-        k = None if k is None else feasible_neighbors(k, search.n)
-        found = search.of_points(k + 1) if k else search.points_within(radius or 0.0)
-        recall = search.diagnostics(k + 1) if k else {}
-    return Found(X, distinct, search, found, recall)
+
+def _equal(near: Array, far: Array) -> Array:
+    """Return which distances, but zeros, are equal to rounding."""
+    return (near > 0) & (far <= near * (1 + _ROUNDING))
 
 
 def feasible_neighbors(k: int, n: int) -> int:
@@ -233,26 +234,18 @@ def positive(distances: Array) -> Array:
     return np.maximum(distances, _MIN_DISTANCE)
 
 
-def _has_copies(found: Neighbors | sparse.csr_matrix) -> bool:
-    """Return whether a point is at distance zero from another."""
-    if isinstance(found, Neighbors):
-        return found.distances.shape[1] > 1 and bool((found.distances[:, 1] == 0).any())
-    return int(np.count_nonzero(found.data == 0)) > found.shape[0]
-
-
-def _sorted_rows(
-    found: Neighbors, n: int, order: Array | None, number: Array | None
-) -> sparse.csr_matrix:
+def _sorted_rows(found: Neighbors, order: Array, number: Array) -> sparse.csr_matrix:
     """Return lists of neighbours as CSR rows (m, n), sorted by column.
 
-    `order` is the list of each row, `number` the column of each point found; None: the same.
+    `order` (m,) is the list of each row, `number` (n,) the column of each point found.
     """
     m, width = found.indices.shape
+    n = len(number)
     distances, columns = np.empty((m, width)), np.empty((m, width), index_type(n))
 
     def work(rows: slice) -> None:
-        lists = rows if order is None else order[rows]
-        at = found.indices[lists] if number is None else number[found.indices[lists]]
+        lists = order[rows]
+        at = number[found.indices[lists]]
         by_column = np.argsort(at, axis=1)
         distances[rows] = np.take_along_axis(found.distances[lists], by_column, axis=1)
         columns[rows] = np.take_along_axis(at, by_column, axis=1)

@@ -6,7 +6,7 @@ Each format that can be read so has a function `blocks`, which returns this reco
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._typing import Array
 from heatsketch.io.table import Names, Table, default_names
 from heatsketch.io.values import as_float
 
 PIECE_BYTES = 2**24  # that are read at a time
-_ENTRY_BYTES = 16  # of a sparse array, with its index and what it was unpacked from
-_MOST_ROWS = 2**16  # of a sparse array, which may hold next to nothing
-_STAMPED_BYTES = 2**20  # of a file, that are hashed
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,61 +78,15 @@ def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
     return Blocks(n, first.columns, first.dtype, str(folder), stamps, pieces)
 
 
-def check_by_rows(layout: str, shape: Sequence[int], nodes: Sequence[Any], what: str) -> None:
-    """Raise unless an array holds one row after the other: it is dense, or CSR."""
-    if layout == "csc":
-        raise ValueError(
-            f"{what} is sparse and stored by columns (csc), so that no rows can be read alone; "
-            "store it by rows (X = X.tocsr(), with anndata), or choose obsm/X_pca or another by "
-            "key (--key)."
-        )
-    data, *pointers = nodes
-    fits = not pointers or (
-        len(shape) == 2
-        and data.ndim == 1
-        and data.shape == pointers[0].shape
-        and pointers[1].shape == (shape[0] + 1,)
-        and all(node.dtype.kind in "iu" for node in pointers)
-    )
-    if not fits:
-        raise ValueError(
-            f"{what} is a damaged sparse matrix; its arrays do not fit each other: save it again."
-        )
-
-
-def csr_slabs(nodes: Sequence[Any], start: int) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield data, indices and indptr of some rows of a CSR matrix at a time, from a row on."""
-    data, indices, indptr = nodes
-    n, entries = indptr.shape[0] - 1, PIECE_BYTES // _ENTRY_BYTES
-    while start < n:
-        ends = np.asarray(indptr[start : start + _MOST_ROWS + 1]).astype(np.int64)
-        if ends[0] < 0 or (np.diff(ends) < 0).any() or ends[-1] > data.shape[0]:
-            raise ValueError(
-                f"rows {start:,} and after of a sparse matrix are damaged; save it again."
-            )
-        count = max(1, int(np.searchsorted(ends, ends[0] + entries, side="right")) - 1)
-        held = slice(ends[0], ends[count])
-        yield np.asarray(data[held]), np.asarray(indices[held]), ends[: count + 1] - ends[0]
-        start += count
-
-
 def rows_in(size: int, d: int) -> int:
     """Return how many rows of d numbers take so many bytes."""
     return max(1, size // (8 * max(1, d)))
 
 
 def stamp(path: Path) -> dict[str, Any]:
-    """Return size, time and the hash of the beginning of a file."""
-    facts = path.stat()
-    with path.open("rb") as stream:
-        digest = hashlib.sha256(stream.read(_STAMPED_BYTES)).hexdigest()
-    return {"bytes": facts.st_size, "changed": facts.st_mtime_ns, "sha256": digest}
-
-
-def stamp_of_folder(path: Path) -> dict[str, Any]:
-    """Return what says whether any file of a folder has changed."""
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    facts = [(str(f.relative_to(path)), f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+    """Return what says whether a file, or any file of a folder, has changed."""
+    files = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+    facts = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
     return {"files": len(files), "sha256": hashlib.sha256(repr(facts).encode()).hexdigest()}
 
 

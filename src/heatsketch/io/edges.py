@@ -1,7 +1,6 @@
 """Graphs in files: edge lists as text or .parquet, .mtx, sparse .npz and .npy, obsp of .h5ad."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.io import formats, h5ad, matrix_market, parquet, text
-from heatsketch.io.files import blame, listed
-from heatsketch.io.layout import STDIN, column_names, is_number
-from heatsketch.io.matrix_market import no_graph
+from heatsketch.io import anndata_files, formats, matrix_market, parquet, text
+from heatsketch.io.columns import is_number, numbers
+from heatsketch.io.files import blame, listed, suffix_of
+from heatsketch.io.header import column_names
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, default_names, objects, refuse_key, require
+from heatsketch.io.text import STDIN
 from heatsketch.markov.given import taken
 from heatsketch.operators import Graph, graph
 
@@ -89,26 +89,25 @@ def read_graph(
     )
     if str(path) != STDIN and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
-    suffix = formats.suffix_of(path)
-    if suffix == ".h5ad":
-        return _of_h5ad(path, how)
-    form = formats.FORMATS.get(suffix)
-    if form is text or form is parquet or str(path) == STDIN:
-        with blame(path, ValueError, TypeError, do=""):
-            found = _of_edges(path, how, is_text=form is not parquet)
-    else:
+    suffix = suffix_of(path)
+    is_text = str(path) == STDIN or formats.FORMATS.get(suffix) is text
+    if not is_text:
         how.refuse_text_options(path)
-        with blame(path, ValueError, TypeError, do=""):
+    extra, label_column = None, None
+    with blame(path, ValueError, TypeError, do=""):
+        if suffix == ".h5ad":
+            table = _of_h5ad(path, how)
+            found, extra, label_column = graph(table.values), table.extra, table.label
+        elif is_text or suffix == ".parquet":
+            found = _of_edges(path, how, is_text=is_text)
+        else:
             found = graph(_matrix(path, how, suffix))
-    names = np.arange(found.matrix.shape[0]) if found.names is None else found.names
-    return _table(found, {NODE: names}, path)
-
-
-def _table(found: Graph, extra: dict[str, Array], path: Path, label: str | None = None) -> Table:
+    if extra is None:
+        extra = {NODE: np.arange(found.matrix.shape[0]) if found.names is None else found.names}
     matrix = taken(found)
     loops = int((found.matrix.sum(axis=1) == 0).sum())
     notes = (f"{loops} node(s) without edges stay where they are",) if loops else ()
-    return Table(matrix, default_names(matrix), extra, label, str(path), notes=notes)
+    return Table(matrix, default_names(matrix), extra, label_column, str(path), notes=notes)
 
 
 def _of_h5ad(path: Path, how: Reading) -> Table:
@@ -117,33 +116,33 @@ def _of_h5ad(path: Path, how: Reading) -> Table:
         raise ValueError(
             f"obsp/{name} of {path} holds distances, not weights; pass the connectivities."
         )
-    how.refuse_text_options(path)
-    table = h5ad.read(path, replace(how, key=f"obsp/{name}"))
-    with blame(path, TypeError, ValueError, do=""):
-        found = graph(table.values)
-    label = how.label[0] if how.label else table.label
+    table = anndata_files.read(path, replace(how, key=f"obsp/{name}"))
     require((*how.label, *how.ids), table.extra, path)
-    return replace(_table(found, table.extra, path, label), metadata={})
+    return replace(table, label=how.label[0]) if how.label else table
 
 
 def _matrix(path: Path, how: Reading, suffix: str) -> Any:
     """Return the matrix (n, n) in a file."""
     if suffix == ".mtx":
         refuse_key(how.key, path)
-        return matrix_market.read(path)
-    if suffix not in (".npz", ".npy"):
+        matrix = matrix_market.read(path)
+    elif suffix in (".npz", ".npy"):
+        matrix = formats.read_table(path, key=how.key).values
+    else:
         known = ".csv, .tsv, .txt (also with .gz), .parquet, .mtx, .npz, .npy, .h5ad"
         raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
-    matrix = formats.read_table(path, key=how.key).values
     if matrix.shape[0] != matrix.shape[1]:
-        raise no_graph(path, matrix.shape)
+        raise ValueError(
+            f"{path} holds a table {matrix.shape}; a graph is a matrix (n, n); leave out "
+            "--graph to embed the rows of a table."
+        )
     return matrix
 
 
 def _of_edges(path: Path, how: Reading, *, is_text: bool) -> Graph:
     """Read two columns of names and perhaps one of weights."""
     refuse_key(how.key, path)
-    table = _of_text(path, how) if is_text else parquet.read_columns(path)
+    table = _cells(path, how) if is_text else parquet.read_columns(path)
     require(how.exclude, table.column_names, path)
     table = table.drop_columns(list(how.exclude))
     if table.num_columns not in (2, 3):
@@ -152,37 +151,40 @@ def _of_edges(path: Path, how: Reading, *, is_text: bool) -> Graph:
             "list has two of names, and perhaps one of weights: leave others out with exclude "
             "(--exclude)."
         )
-    tail, head, *weight = (table.column(j).combine_chunks() for j in range(table.num_columns))
-    ends, names = _numbered(tail, head, path)
-    weights = _weights(weight[0], how.decimal, path) if weight else None
+    if not table.num_rows:
+        raise ValueError(f"{path} has no edges; pass an edge list with at least one.")
+    ends, names = _nodes([table.column(j) for j in (0, 1)], path)
+    weights = _weights(table.column(2), how.decimal, path) if table.num_columns == 3 else None
     return graph(ends, weight=weights, names=names, n_nodes=len(names))
 
 
-def _of_text(path: Path, how: Reading) -> Any:
+def _cells(path: Path, how: Reading) -> Any:
     """Return the cells of a text, with the names of the columns if the first row holds these."""
     table = text.read_cells(path, how)
-    if table.num_rows and _has_header(table, how, path):
-        names = [str(table.column(j)[0]) for j in range(table.num_columns)]
-        table = table.rename_columns(column_names(names, [])).slice(1)
+    first, *below = table.slice(0, 2).to_pylist()
+    if _is_header(table, list(first.values()), [list(row.values()) for row in below], how, path):
+        return table.rename_columns(column_names(list(first.values()), [])).slice(1)
     return table
 
 
-def _has_header(table: Any, how: Reading, path: Path) -> bool:
-    """Say whether the first row holds the names of the columns."""
-    import pyarrow.compute as pc
-
-    if how.header is not None or table.num_columns < 2:
+def _is_header(
+    table: Any, first: list[str], below: list[list[str]], how: Reading, path: Path
+) -> bool:
+    """Say whether the first row holds names of columns: no node's, and no numbers."""
+    if how.header is not None or len(first) < 2:
         return bool(how.header)
-    first, second = ([str(c[0]) for c in table.slice(i, 1).columns if len(c)] for i in (0, 1))
-    below = table.slice(1)
-    ends = [(name, column) for name in first[:2] for column in below.columns[:2]]
-    if any(pc.any(pc.equal(column, name)).as_py() for name, column in ends):
-        return False  # it is a node
-    numbers = [[is_number(cell, how.decimal) for cell in row] for row in (first, second)]
-    above = any(not a and b for a, b in zip(*numbers, strict=False))
-    if above or any(name.lower() in _HEADERS for name in first[:2]):
+    nodes = {name for column in table.slice(1).columns[:2] for name in column.to_pylist()}
+    names = first[:2]
+    if nodes & set(names):
+        return False
+    is_above = any(
+        not is_number(name, how.decimal) and is_number(cell, how.decimal)
+        for row in below
+        for name, cell in zip(first, row, strict=True)
+    )
+    if is_above or any(name.lower() in _HEADERS for name in names):
         return True
-    if all(numbers[0][:2]):
+    if all(is_number(name, how.decimal) for name in names):
         return False
     raise ValueError(
         f"the first row of {path} ({', '.join(first)}) may be a header or an edge; pass "
@@ -190,54 +192,42 @@ def _has_header(table: Any, how: Reading, path: Path) -> bool:
     )
 
 
-def _numbered(tail: Any, head: Any, path: Path) -> tuple[Array, Array]:
+def _nodes(columns: list[Any], path: Path) -> tuple[Array, Array]:
     """Return the ends of edges (2, m) as numbers, and the names (n,) in order of appearance."""
     import pyarrow as pa
 
-    m = len(tail)
-    if m == 0:
-        raise ValueError(f"{path} has no edges; pass an edge list with at least one.")
-    both = pa.concat_arrays([_as_names(column, path) for column in (tail, head)])
-    encoded = both.dictionary_encode(null_encoding="encode")
+    parts = []
+    for column in columns:
+        column = column.combine_chunks()
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_floating(column.type):
+            raise ValueError(
+                f"the nodes of {path} are named by floating-point numbers; store integers or text."
+            )
+        parts.append(column.cast(pa.string()))
+    encoded = pa.concat_arrays(parts).dictionary_encode(null_encoding="encode")
     names = encoded.dictionary.to_pylist()
-    numbers = encoded.indices.to_numpy().astype(np.int64).reshape(2, m)
+    ends = encoded.indices.to_numpy().astype(np.int64).reshape(2, -1)
     for missing in {None, ""} & set(names):
-        row = int((numbers == names.index(missing)).any(axis=0).argmax())
+        row = int((ends == names.index(missing)).any(axis=0).argmax())
         raise ValueError(f"edge {row} of {path} lacks the name of a node; leave it out.")
-    return numbers, objects(names)
-
-
-def _as_names(column: Any, path: Path) -> Any:
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if types.is_integer(column.type):
-        return column.cast(pa.int64()).cast(pa.string())
-    if types.is_floating(column.type):
-        raise ValueError(
-            f"the nodes of {path} are named by floating-point numbers; store integers or text."
-        )
-    return column.cast(pa.string())
+    return ends, objects(names)
 
 
 def _weights(column: Any, decimal: str, path: Path) -> Array:
     """Return the weights (m,), or raise for the first that is not a number."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
+    column = column.combine_chunks()
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return column.to_numpy(zero_copy_only=False).astype(float)  # type: ignore[no-any-return]
-    cells = column.cast(pa.string())
-    if decimal == ",":
-        cells = pc.replace_substring(cells, ",", ".")
-    with suppress(pa.ArrowInvalid):
-        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-    for row, cell in enumerate(cells.to_pylist()):
-        if not is_number(cell or ""):
-            raise ValueError(
-                f"the weight of edge {row} of {path} is {cell!r}, which is not a number; pass two "
-                "columns of names and one of weights, or exclude it (--exclude)."
-            )
-    return np.array([float(cell) for cell in cells.to_pylist()])
+    found = numbers(column.cast(pa.string()), decimal)
+    if found is None or found.null_count:
+        cells = column.to_pylist()
+        row = next(i for i, cell in enumerate(cells) if not is_number(str(cell), decimal))
+        raise ValueError(
+            f"the weight of edge {row} of {path} is {cells[row]!r}, which is not a number; pass "
+            "two columns of names and one of weights, or exclude it (--exclude)."
+        )
+    return found.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from typing import Any
 DAMAGE = (OSError, EOFError, KeyError, RuntimeError, TypeError, zipfile.BadZipFile, zlib.error)
 
 # The extra of the package that installs a library; those of the others are in "io".
-EXTRAS = {"openpyxl": "xlsx", "zarr": "zarr", "anndata": "anndata"}
+EXTRAS = {"openpyxl": "xlsx", "anndata": "anndata", "h5py": "anndata", "zarr": "anndata"}
 
 # What helps where a file is damaged, or is of another format than its suffix says.
 REMEDY = "save it again, or give it the suffix of its format"
@@ -26,6 +26,12 @@ DRAFT = ".heatsketch-"  # with which names of files begin that are not complete
 
 _FREE_BYTES = 2**30  # that every file may unpack to
 _MAX_UNPACKED_RATIO = 200  # of larger contents to the size of the file
+
+
+def suffix_of(path: str | Path) -> str:
+    """Return the suffix of a path in small letters; that of a .gz file has two parts."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
 def write_atomically(
@@ -63,7 +69,8 @@ def write_atomically(
     """
     target = Path(path).resolve()
     check_target(path, force=force)
-    draft = target.with_name(f"{DRAFT}{secrets.token_hex(6)}{target.suffix}")
+    ending = "".join(target.suffixes[-2:]) if suffix_of(target).endswith(".gz") else target.suffix
+    draft = target.with_name(f"{DRAFT}{secrets.token_hex(6)}{ending}")
     try:
         draft.touch(exist_ok=False)
         write(draft)
@@ -131,14 +138,9 @@ def _flush(path: Path, mode: int) -> None:
         os.close(handle)
 
 
-def granted(stored: int) -> int:
-    """Return the bytes that contents may take which take `stored` bytes on disk."""
-    return max(_FREE_BYTES, _MAX_UNPACKED_RATIO * stored)
-
-
 def check_budget(size: int, stored: int, what: str) -> None:
     """Refuse contents that need far more memory than the file takes on disk."""
-    if size > granted(stored):
+    if size > max(_FREE_BYTES, _MAX_UNPACKED_RATIO * stored):
         raise ValueError(
             f"{what} would unpack from {stored:,} to {size:,} bytes; if that is intended, store it "
             "sparse or uncompressed."
@@ -167,6 +169,8 @@ def blame(path: Path, *errors: type[Exception], do: str = REMEDY) -> Iterator[No
         yield
     except errors as error:
         if type(error) is ValueError and str(path) in str(error):
+            raise
+        if isinstance(error, MemoryError):
             raise
         full = _full(error)
         if full is not None:  # of the disk, where a file is changed

@@ -8,57 +8,37 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from heatsketch import datasets
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
-from heatsketch.io import h5ad, npy, npz, parquet, text, xlsx, zarr
-from heatsketch.io.files import blame, check_target, listed, write_atomically
-from heatsketch.io.layout import STDIN
-from heatsketch.io.metadata import encoded, read_beside, write_beside
+from heatsketch.io import anndata_files, numpy_files, parquet, text, xlsx
+from heatsketch.io.anndata_files import DEFAULT_KEY
+from heatsketch.io.columns import ask_about_columns
+from heatsketch.io.files import blame, check_target, listed, suffix_of, write_atomically
+from heatsketch.io.metadata import encoded
 from heatsketch.io.reading import Reading
-from heatsketch.io.refine import Learned, check_others, refined, warn_of_counts
+from heatsketch.io.refine import Learned, check_others, refined
 from heatsketch.io.table import Names, Table, default_names, refuse_key
+from heatsketch.io.text import STDIN
 from heatsketch.io.values import as_float
 
-
-class Format(Protocol):
-    """The functions of a module that is a file format, and whether its files keep metadata."""
-
-    KEEPS_METADATA: bool
-
-    def read(self, path: Path, how: Reading) -> Table:
-        """Read the array `how.key`, the features, ids and labels."""
-
-    def write(
-        self, draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str
-    ) -> None:
-        """Write an embedding (n, k), float32 or float64, with the ids and labels of `table`.
-
-        `note` is its metadata, or ""; it is lost unless the format keeps metadata.
-        """
-
-
 STDOUT = "-"
-DEFAULT_KEY = "X_heatsketch"
 
-FORMATS: dict[str, Format] = {
-    ".npy": npy,
-    ".npz": npz,
-    ".csv": text,
-    ".tsv": text,
-    ".txt": text,
-    ".csv.gz": text,
-    ".tsv.gz": text,
-    ".txt.gz": text,
+# Modules with `read(path, how)` and `write(draft, embedding, names, table, key, note)`; the note is
+# metadata or "", and is lost unless the format has a place for it.
+FORMATS: dict[str, Any] = {
+    ".npy": numpy_files,
+    ".npz": numpy_files,
+    **dict.fromkeys(text.SUFFIXES, text),
     ".parquet": parquet,
-    ".h5ad": h5ad,
+    ".h5ad": anndata_files,
 }
 SUFFIXES = tuple(FORMATS)  # of files that are written, too
-READERS: dict[str, Any] = FORMATS | {".xlsx": xlsx, ".zarr": zarr}
+READERS: dict[str, Any] = FORMATS | {".xlsx": xlsx, ".zarr": anndata_files}
 
 
 def read_table(
@@ -81,9 +61,8 @@ def read_table(
     ----------
     source : str or path
         A file with one of the suffixes .npy, .npz, .csv, .tsv, .txt (also with .gz), .parquet,
-        .xlsx, .h5ad, .zarr; "-" for text on standard input; or a folder of
-        MNIST IDX files; or the name of a built-in set (a key of `datasets.DATASETS`, drawn with
-        seed 0). The name means the set even if there is such a folder; "./digits" is the folder.
+        .xlsx, .h5ad, .zarr; "-" for text on standard input; or the name of a built-in set (a key
+        of `datasets.DATASETS`, drawn with seed 0).
     label : str or sequence of str, default ()
         Label columns; the first one is used for colours. By default this is the first column called
         label, labels, target, class or label_…, else the first text column with at most 50
@@ -95,8 +74,8 @@ def read_table(
         The array to read. In .npz its name; by default `X`, else `embedding`, else the only 2-d
         array.
         In .h5ad and .zarr "obsm/NAME" or "layers/NAME", or NAME alone for the first of these that
-        exists; by default X. In .xlsx the name of the sheet, by default the first. In an MNIST
-        folder "test" (default), "train" or "all".
+        exists; by default X, or "X_pca" if there is one and X has more than 50 columns, as in
+        scanpy. In .xlsx the name of the sheet, by default the first.
     features : str or sequence of str, default ()
         The columns that are the features; by default all numeric ones.
     exclude : str or sequence of str, default ()
@@ -116,7 +95,9 @@ def read_table(
         In text: the decimal mark.
     header : bool, optional
         In text and .xlsx: whether the first row holds the names of the columns. By default it does
-        if it has no number, or text above numbers.
+        if it has no number, or numbers that look like names: beside text above numbers, an empty
+        cell above row names, in even steps, with fewer digits than below, of another scale. Two
+        such facts are enough; with one it is refused and asked about.
 
     Returns
     -------
@@ -134,8 +115,8 @@ def read_table(
         If there is no such file, folder or set.
     ValueError
         If the file is not of the format of its suffix, or lacks features or a column that is named;
-        if a column looks numeric (half of its cells are numbers) and has other cells, named with
-        row, column and value; if the first row may be a header or data.
+        if a column looks numeric (half of its cells are numbers) and has other cells, or integers
+        beyond 2^53, named with row, column and value; if the first row may be a header or data.
     ImportError
         If the format needs a library that is not installed.
 
@@ -185,16 +166,21 @@ def _read(source: str | Path, how: Reading, known: Learned | None = None) -> Tab
     return replace(table, label=how.label[0]) if how.label else table
 
 
-def read_embedding(path: str | Path, key: str | None = None) -> Table:
+def read_embedding(
+    path: str | Path, key: str | None = None, metadata: dict[str, Any] | None = None
+) -> Table:
     """Read coordinates that `write_table` may have written; other columns may hold anything.
 
-    Without `key`, that of `write_table` is tried in .h5ad.
+    Without `key`, it is the embedding that `write_table` has written to a .h5ad file. `metadata`
+    stand for those in the file.
     """
     path = Path(path)
-    if key is None and suffix_of(path) == ".h5ad":
-        key = DEFAULT_KEY
+    if key is None and suffix_of(path) == ".h5ad" and path.is_file():
+        key = anndata_files.key_of_embedding(path)
     with blame(path, UnicodeError, json.JSONDecodeError):
         table = _read_path(path, Reading(key=key, strict=False))
+    if metadata is not None:
+        table = replace(table, metadata=metadata)
     recorded = table.metadata.get("columns")
     if isinstance(recorded, list) and recorded and set(map(str, recorded)) <= set(table.columns):
         return refined(table, Reading(features=tuple(map(str, recorded))))
@@ -212,39 +198,27 @@ def _read_builtin(name: str, key: str | None) -> Table:
 
 
 def _read_path(path: Path, how: Reading) -> Table:
-    if str(path) == STDIN:
-        table = text.read(path, how)
-        warn_of_counts(table, how)
-        return table
-    if not path.exists():
-        sets = listed(datasets.DATASETS)
-        hint = did_you_mean(path, [*datasets.DATASETS, *_neighbours(path)])
-        raise FileNotFoundError(
-            f"{path} does not exist and is not a built-in set; the sets are {sets}{hint}"
-        )
-    if path.is_dir() and path.suffix.lower() != ".zarr":
-        how.refuse_text_options(path)
-        values, digit = datasets.mnist(path, part=how.key or "test")
-        return Table(values, default_names(values), {"label": digit}, "label", str(path))
-    form = _format_of(path, READERS)
+    form = text if str(path) == STDIN else _format_of_file(path)
     if form not in (text, xlsx):
         how.refuse_text_options(path)
-    table = form.read(path, how)
+    table: Table = form.read(path, how)
     if form in (text, parquet, xlsx):
-        warn_of_counts(table, how)
-    return table if form.KEEPS_METADATA else replace(table, metadata=read_beside(path))
+        ask_about_columns(table, how)
+    return table
 
 
-def _neighbours(path: Path) -> list[str]:
-    """Return the files in the folder of a path, as they would be written in its place."""
+def _format_of_file(path: Path) -> Any:
+    """Return the module that reads a file, or raise if there is no such file."""
+    if path.exists():
+        if path.is_dir() and path.suffix.lower() != ".zarr":
+            raise IsADirectoryError(f"{path} is a folder; pass a file.")
+        return _format_of(path, READERS)
     folder = path.parent
-    return [str(folder / file.name) for file in folder.iterdir()] if folder.is_dir() else []
-
-
-def suffix_of(path: str | Path) -> str:
-    """Return the suffix of a path in small letters; that of a .gz file has two parts."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+    beside = [str(folder / file.name) for file in folder.iterdir()] if folder.is_dir() else []
+    raise FileNotFoundError(
+        f"{path} does not exist and is not a built-in set; the sets are "
+        f"{listed(datasets.DATASETS)}{did_you_mean(path, [*datasets.DATASETS, *beside])}"
+    )
 
 
 def _format_of(path: Path, formats: Mapping[str, Any]) -> Any:
@@ -282,13 +256,12 @@ def write_table(
         The points, as read by `read_table`. An id or label whose name is also one of `names` gets
         the ending "_input". If points from a .h5ad file are written to .h5ad, the result is a copy
         of that file with the embedding; otherwise a new file with the points as X.
-    key : str, default "X_heatsketch"
+    key : str, default "X_heat"
         The entry of obsm in .h5ad; in a copy, an entry of that name is replaced if `force` is true.
     metadata : dict, optional
         How the embedding was made, which `read_table` returns with it: JSON in the array
-        `heatsketch` of .npz, the schema of .parquet and uns["heatsketch"][key] of .h5ad. Files
-        .csv, .tsv and .npy stay as other programs expect them: theirs goes to a second file
-        PATH.json, which is replaced; it counts only as long as the first file is unchanged.
+        `heatsketch` of .npz, the schema of .parquet and uns["heatsketch"][key] of .h5ad. Text and
+        .npy have no place for it: it is lost.
     force : bool, default False
         Replace the file, or the entry of obsm, if it exists.
     in_place : bool, default False
@@ -303,11 +276,6 @@ def write_table(
         If the suffix is unknown, the file is that of the points, the embedding is not finite, or
         the shapes do not fit.
 
-    Notes
-    -----
-    In .csv and .tsv, text among ids and labels (and their names) that begins with =, +, -, @, tab
-    or carriage return gets a leading apostrophe, so that no spreadsheet runs it as a formula.
-
     Examples
     --------
     >>> import tempfile
@@ -315,8 +283,8 @@ def write_table(
     >>> from heatsketch import io
     >>> table = io.read_table("digits")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "first_two.csv")
-    ...     io.write_table(path, table.values[:, :2], ["a", "b"], table)
+    ...     path = Path(folder, "two.csv")
+    ...     io.write_table(path, table.values[:, :2] / 16, ["a", "b"], table)
     ...     io.read_table(path).columns
     ('a', 'b')
     """
@@ -338,8 +306,6 @@ def write_table(
         form.write(draft, embedding, names, table, key, note)
 
     write_atomically(path, write, force=force or in_place)
-    if metadata is not None and not form.KEEPS_METADATA:
-        write_beside(path, metadata)
 
 
 def _print_table(embedding: Array, names: Sequence[str], table: Table) -> None:
@@ -365,7 +331,7 @@ def check_key(path: Path, source: str | Path, key: str, *, force: bool) -> None:
     """Raise if the copy of a .h5ad file that is to be written already has an entry `key`."""
     if force or suffix_of(path) != ".h5ad" or suffix_of(source) != ".h5ad":
         return
-    if Path(source).is_file() and h5ad.has_entry(Path(source), key):
+    if Path(source).is_file() and anndata_files.has_entry(Path(source), key):
         raise FileExistsError(
             f"{source} has an entry {key!r} in obsm already; pass force=True (--force) to replace "
             "it, or choose another name with key (--output-key)."

@@ -1,9 +1,8 @@
-"""How an embedding was made, as JSON: inside the file, or beside a format that has no place."""
+"""How an embedding was made, as JSON: inside the file of the embedding, or in one of its own."""
 
-from __future__ import annotations
-
-import hashlib
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from heatsketch._array import data_hash
 from heatsketch.io.files import write_atomically
 
-__all__ = ["KEY", "data_hash", "decoded", "encoded", "read_beside", "write_beside"]
+__all__ = ["KEY", "data_hash", "decoded", "encoded", "plain", "read_metadata", "write_metadata"]
 
 KEY = "heatsketch"  # under which files hold it
 _MOST_CHARACTERS = 2**20  # of text that is looked at
@@ -34,29 +33,29 @@ def decoded(text: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def write_beside(path: Path, metadata: dict[str, Any]) -> None:
-    """Write metadata to PATH.json, with the hash of the file that they are about."""
-    text = encoded(metadata | {"file": _hash_of_file(path)})
-    write_atomically(_beside(path), lambda draft: draft.write_text(text, "utf-8"), force=True)
+def write_metadata(path: Path, metadata: dict[str, Any], *, force: bool = False) -> None:
+    """Write metadata to a file of their own."""
+    text = encoded(metadata)
+    write_atomically(path, lambda draft: draft.write_text(text, "utf-8"), force=force)
 
 
-def read_beside(path: Path) -> dict[str, Any]:
-    """Return the metadata in PATH.json; empty if there are none about this file."""
-    note = _beside(path)
-    if not note.is_file() or note.stat().st_size > _MOST_CHARACTERS:
-        return {}
-    found = decoded(note.read_text("utf-8", errors="replace"))
-    about = found.pop("file", None)
-    return found if about is not None and about == _hash_of_file(path) else {}
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Return the metadata that `write_metadata` wrote."""
+    found = decoded(path.read_text("utf-8", errors="replace"))
+    if not found:
+        raise ValueError(f"{path} holds no metadata; pass a file that --metadata wrote.")
+    return found
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.json")
-
-
-def _hash_of_file(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def plain(value: Any) -> Any:
+    """Return plain numbers and lists, with None for NaN and infinities, which JSON lacks."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:

@@ -1,76 +1,48 @@
 """.parquet files."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from heatsketch._typing import Array
-from heatsketch.io.arrow import extra_column, extra_columns, features, with_embedding
-from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp
+from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in
+from heatsketch.io.columns import arrow_table, blocks_of, numbered, table_of
 from heatsketch.io.files import blame, check_budget, need
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.reading import Reading
-from heatsketch.io.refine import warn_of_counts
-from heatsketch.io.table import Names, Table, choose_label, refuse_key
-
-KEEPS_METADATA = True
+from heatsketch.io.table import Names, Table, refuse_key
 
 
 def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
     refuse_key(how.key, path)
     table = read_columns(path)
-    index = [name for name in _pandas_index(table.schema) if name in table.column_names]
-    values, chosen, notes = features(table, how, path, "row {}".format, ids=tuple(index))
-    used = set(chosen)
-    others = [name for name in table.column_names if name not in used]
-    extra = {name: extra_column(table[name], f"{name} in {path}") for name in others}
-    chosen_label = choose_label(extra, (*how.ids, *how.exclude, *index))
     note = (table.schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
-    return Table(values, chosen, extra, chosen_label, str(path), decoded(note), notes)
+    index = _pandas_index(table.schema)
+    return table_of(table, how, path, "row {}".format, index=index, metadata=decoded(note))
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
-    """Return the points by blocks of row groups; features are chosen by the first rows."""
+    """Return the points by blocks of row groups."""
     refuse_key(how.key, path)
     pa, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
     with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path) as file:
-        facts = file.metadata
+        facts, schema = file.metadata, file.schema_arrow
         check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
         sizes = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
-        rows = rows_in(PIECE_BYTES, facts.num_columns)
-        first = next(file.iter_batches(batch_size=rows), None)
-        schema = file.schema_arrow
-    head = pa.Table.from_batches([] if first is None else [first], schema)
-    index = tuple(name for name in _pandas_index(schema) if name in schema.names)
-    values, chosen, _ = features(head, how, path, "row {}".format, ids=index)
-    warn_of_counts(Table(values, chosen, {}, None, str(path)), how)
-    told = replace(how, features=chosen, exclude=())
+    rows = rows_in(PIECE_BYTES, facts.num_columns)
 
-    def pieces(start: int) -> Iterator[Table]:
+    def batches(start: int) -> Iterator[tuple[int, Any]]:
         at = 0
-        with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path) as file:
+        buffered = {"pre_buffer": False, "buffer_size": 2**20}  # else a row group is held
+        with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path, **buffered) as file:
             for group, size in enumerate(sizes):
-                if at + size <= start:
-                    at += size
-                    continue
-                for batch in file.iter_batches(batch_size=rows, row_groups=[group]):
-                    skipped = min(max(0, start - at), batch.num_rows)
-                    at += batch.num_rows
-                    if skipped < batch.num_rows:
-                        part = pa.Table.from_batches([batch.slice(skipped)])
-                        yield _piece(part, told, path, at - part.num_rows)
+                if at + size > start:
+                    found = file.iter_batches(rows, row_groups=[group], use_threads=False)
+                    yield from numbered(found, at)
+                at += size
 
-    return Blocks(sum(sizes), chosen, values.dtype, str(path), lambda: stamp(path), pieces)
-
-
-def _piece(part: Any, told: Reading, path: Path, start: int) -> Table:
-    """Return some rows, of which the first has this number."""
-    values, chosen, _ = features(part, told, path, lambda i: f"row {start + i}")
-    others = [name for name in part.column_names if name not in chosen]
-    extra = {name: extra_column(part[name], f"{name} in {path}") for name in others}
-    return Table(values, chosen, extra, None, str(path))
+    return blocks_of(batches, sum(sizes), schema, how, path, index=_pandas_index(schema))
 
 
 def read_columns(path: Path) -> Any:
@@ -85,15 +57,14 @@ def read_columns(path: Path) -> Any:
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
     """Write ids and labels, then the coordinates; the note belongs to the schema."""
     parquet = need("pyarrow.parquet", draft)
-    columns = extra_columns(table, names)
-    written = with_embedding(columns, embedding, names)
+    written = arrow_table(embedding, names, table)
     parquet.write_table(written.replace_schema_metadata({KEY: note} if note else None), draft)
 
 
-def _pandas_index(schema: Any) -> list[str]:
+def _pandas_index(schema: Any) -> Names:
     """Return the columns that pandas declared as the row index."""
     declared = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in declared if isinstance(name, str)]
+    return tuple(name for name in declared if isinstance(name, str) and name in schema.names)
 
 
 def n_rows(path: Path) -> int:

@@ -70,8 +70,8 @@ class Reading:
         for field in fields(self):
             if field.name in TEXT_OPTIONS and getattr(self, field.name) != field.default:
                 raise ValueError(
-                    f"{field.name}={getattr(self, field.name)!r} is for tables in text, but "
-                    f"{source} is not one; leave out {field.name}."
+                    f"{field.name}={getattr(self, field.name)!r} (--{field.name}) is for tables in "
+                    f"text, but {source} is not one; leave it out."
                 )
 
     def as_record(self) -> dict[str, Any]:
@@ -91,6 +91,6 @@ def _as_separator(sep: Any) -> str:
     found = _SEPARATORS.get(sep, sep) if isinstance(sep, str) else ""
     if len(found) != 1 or found in '"\r\n' or ord(found) > 127:
         raise ValueError(
-            f"sep={sep!r} is not a separator; pass one character, or 'tab' or 'space'."
+            f"sep={sep!r} (--sep {sep}) is not a separator; pass one character, 'tab' or 'space'."
         )
     return str(found)

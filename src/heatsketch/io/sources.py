@@ -4,14 +4,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-from heatsketch.io import h5ad, npy, parquet, zarr
+from heatsketch.io import anndata_files, numpy_files, parquet, text
 from heatsketch.io.blocks import Blocks, of_array, of_parts
-from heatsketch.io.formats import suffix_of
+from heatsketch.io.files import suffix_of
 from heatsketch.io.reading import Reading
 
-BLOCK_FORMATS: dict[str, Any] = {".npy": npy, ".parquet": parquet, ".h5ad": h5ad, ".zarr": zarr}
-PART_SUFFIXES = (".npy", ".parquet")
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+BLOCK_FORMATS: dict[str, Any] = {
+    ".npy": numpy_files,
+    ".parquet": parquet,
+    ".h5ad": anndata_files,
+    ".zarr": anndata_files,
+    **dict.fromkeys(text.SUFFIXES, text),
+}
+PART_SUFFIXES = (".npy", ".parquet", ".csv")
 
 
 def open_blocks(source: Any, how: Reading) -> Blocks:
@@ -34,25 +39,14 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
         raise FileNotFoundError(f"{path} does not exist; name a file, or a folder of parts.")
     suffix = suffix_of(path)
     if suffix not in BLOCK_FORMATS:
-        raise ValueError(f"{path} is not read by blocks; {conversion(path)}")
-    how.refuse_text_options(path)
+        raise ValueError(
+            f"{path} is not read by blocks; pass {', '.join(BLOCK_FORMATS)}, or a folder of parts "
+            f"({', '.join(PART_SUFFIXES)})."
+        )
+    if suffix not in text.SUFFIXES:
+        how.refuse_text_options(path)
     found: Blocks = BLOCK_FORMATS[suffix].blocks(path, how)
     return found
-
-
-def conversion(path: Path) -> str:
-    """Say how a file becomes one that is read by blocks."""
-    suffix = suffix_of(path)
-    if not suffix.startswith(TEXT_SUFFIXES):
-        kinds = ", ".join(BLOCK_FORMATS)
-        return f"pass {kinds}, or a folder of parts ({', '.join(PART_SUFFIXES)})."
-    tabs = ", parse_options=csv.ParseOptions(delimiter='\\t')" if suffix.startswith(".tsv") else ""
-    return (
-        'write it as .parquet, which needs little memory: python -c "from pyarrow import csv, '
-        f"parquet; text = csv.open_csv('{path}'{tabs}); "
-        f"file = parquet.ParquetWriter('{path.name.partition('.')[0]}.parquet', text.schema); "
-        '[file.write_batch(rows) for rows in text]; file.close()"'
-    )
 
 
 def parts_of(folder: Path) -> list[Path]:

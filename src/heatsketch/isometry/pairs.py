@@ -63,7 +63,7 @@ def random_pairs(n: int, count: int) -> Pairs:
 
 def nearest_pairs(F: Array, rows: Array, k: int) -> Pairs:
     """Return pairs of each of the rows with its k nearest others in F."""
-    found = NeighborIndex(F).query(F[rows], k + 1, any_tie=True).indices
+    found = NeighborIndex(F).query(F[rows], k + 1).indices
     i, j = np.repeat(rows, k + 1), found.ravel()
     return i[i != j], j[i != j]
 
@@ -74,8 +74,8 @@ def near_pairs(F: Array) -> Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Dilations:
-    """ln of the dilations of many pairs by one embedding."""
+class LogDistanceRatios:
+    """Logarithms of distance ratios, embedding over data, of many pairs."""
 
     i: Array
     j: Array
@@ -87,8 +87,8 @@ class Dilations:
         """The logarithm of the ratio between the largest and the smallest."""
         return float(self.values.max() - self.values.min())
 
-    def share(self, factor: float) -> float:
-        """Return the share of the typical pairs within a factor of their median, up or down."""
+    def fraction(self, factor: float) -> float:
+        """Return the fraction of the typical pairs within a factor of their median, up or down."""
         centred = self.values[: self.n_typical] - self._median
         return float(np.mean(np.abs(centred) <= math.log(factor)))
 
@@ -104,13 +104,13 @@ class Dilations:
         return self.i[ends], self.j[ends]
 
 
-def dilations(Y: Array, i: Array, j: Array, distances: Array) -> Dilations:
-    """Return the dilations by an embedding Y (n, k) of pairs with these distances."""
-    return Dilations(i, j, _logs(pair_distances(Y, Y, i, j)) - np.log(distances), len(i))
+def log_ratios(Y: Array, i: Array, j: Array, distances: Array) -> LogDistanceRatios:
+    """Return the log ratios of an embedding Y (n, k) of pairs with these distances."""
+    return LogDistanceRatios(i, j, _logs(pair_distances(Y, Y, i, j)) - np.log(distances), len(i))
 
 
-class Judge:
-    """The pairs of the rows of F (n, r) by which its embeddings are judged.
+class DistortionEvaluator:
+    """The pairs of rows of F (n, r) by which embeddings of F are compared.
 
     All of up to 2,048 points. Beyond, random ones, nearest neighbours in F, and in each embedding
     nearest neighbours there, which include collisions.
@@ -127,16 +127,18 @@ class Judge:
             self._pairs, self._n_typical = (np.append(i, near_i), np.append(j, near_j)), len(i)
             self._logs = _logs(pair_distances(F, F, *self._pairs))
 
-    def __call__(self, Y: Array) -> Dilations:
-        """Return the dilations by the embedding Y (n, k)."""
+    def __call__(self, Y: Array) -> LogDistanceRatios:
+        """Return the log ratios of the embedding Y (n, k)."""
         i, j = self._pairs
         if len(Y) <= ALL_PAIRS_UP_TO:
-            return Dilations(i, j, _logs(pdist(Y)) - self._logs, self._n_typical)
+            return LogDistanceRatios(i, j, _logs(pdist(Y)) - self._logs, self._n_typical)
         known = _logs(pair_distances(Y, Y, i, j)) - self._logs
         close_i, close_j = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
-        close = dilations(Y, close_i, close_j, pair_distances(self._F, self._F, close_i, close_j))
+        close = log_ratios(Y, close_i, close_j, pair_distances(self._F, self._F, close_i, close_j))
         values = np.append(known, close.values)
-        return Dilations(np.append(i, close_i), np.append(j, close_j), values, self._n_typical)
+        return LogDistanceRatios(
+            np.append(i, close_i), np.append(j, close_j), values, self._n_typical
+        )
 
 
 def _logs(distances: Array) -> Array:

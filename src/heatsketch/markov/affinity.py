@@ -9,19 +9,27 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import Frame, for_each_tile, row_tiles
+from heatsketch._array import Frame, content_order, distinct_rows, for_each_tile, row_tiles
+from heatsketch._budget import require
 from heatsketch._checks import check_number, check_points, logger, name_rows
+from heatsketch._progress import in_words, report
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points, warn_of_far_points
 from heatsketch.graphs.neighborhoods import Neighborhoods, feasible_neighbors, neighborhood_graph
-from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
+from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.operators import Dense, Kernel, Operator, Sparse
 from heatsketch.operators.kernel import EXPONENT_BOUND
-from heatsketch.operators.sparse import larger_of_both
+from heatsketch.operators.order import inverse_permutation
+from heatsketch.operators.products import larger_of_both
 from heatsketch.scales.bandwidth import WIDE_CUT, rule_epsilon, scale_order
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
+_LEAST_PRODUCTS, _MOST_SECONDS = 12, 3600.0  # of a fit on a kernel that is not stored
+_NO_RADIUS = (
+    "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or 'ksum', or "
+    "affinity='knn'."
+)
 _MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
 _MAX_RADIUS_BYTES = 8 * 2**30  # of memory to build a radius graph
 _RADIUS_BYTES_PER_ENTRY = 70  # at the peak
@@ -42,8 +50,10 @@ class Affinity:
     one_sided : CSR (n, n) or None
         The `rows` of the vertices, where they differ from K: a neighbour graph is symmetrised,
         rows of new points cannot be.
-    vertex : array (points,) or None
-        The vertex of each input point; None: they have the same numbers.
+    vertex : array (points,)
+        The vertex of each input point.
+    by_content : array (n,) or None
+        The vertices in an order that looks random and depends on the data alone, if it is known.
     epsilon : float or array (n,)
         Bandwidth in squared data units, or the local scales s with ε_ij = s_i s_j in data units.
     diagnostics : dict
@@ -51,9 +61,10 @@ class Affinity:
 
     operator: Operator
     rows: Callable[[Any], Any]
+    vertex: Array
+    by_content: Array | None = None
     rows_are_sparse: bool = False
     one_sided: sparse.csr_matrix | None = None
-    vertex: Array | None = None
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
@@ -94,42 +105,60 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
            [0.3679, 1.    ]])
     """
     points = in_metric(check_points(X), metric)
+    n = points.shape[0]
+    require(
+        2 * 8.0 * n * n, f"All affinities of {n:,} points", "pass an operator, heatsketch.Kernel."
+    )
     kernel = Kernel(points, resolve_epsilon(points, epsilon), np.dtype(np.float64))
     K: Array = returned_for(_stored(kernel), X)
     return K
 
 
-def resolve_epsilon(X: Any, epsilon: float | str) -> float:
+def resolve_epsilon(X: Any, epsilon: float | str, distances: Distances | None = None) -> float:
     """Return the ε of a named rule, or the given number, checked."""
     if isinstance(epsilon, str):
-        return rule_epsilon(X, epsilon)
+        return rule_epsilon(X, epsilon, distances=distances)
     return check_number(epsilon, "epsilon", low=0, open_low=True)
 
 
 def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
     """Build the full Gaussian affinity, stored for up to 4,096 points, else computed in blocks."""
-    scales = None
+    rows, scales = content_order(X), None
+    X = X[rows]
     if epsilon == "self-tuning":
         scales = _LocalScales.of(X, n_neighbors)
         kernel = Kernel(X, scales(X), np.dtype(np.float64))
     else:
         kernel = Kernel(X, resolve_epsilon(X, epsilon), np.dtype(np.float64))
     stored = kernel.n <= STORED_POINTS
+    if not stored:
+        _refuse_hours(kernel)
     return Affinity(
         Dense(_stored(kernel), kernel.spectrum) if stored else kernel,
         _KernelRows(kernel, scales),
+        inverse_permutation(rows),
+        np.arange(kernel.n),
         epsilon=kernel.epsilon,
         diagnostics={"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)},
     )
 
 
+def _refuse_hours(kernel: Kernel) -> None:
+    """Raise if a fit on a kernel that is not stored would take more than an hour."""
+    n, seconds = kernel.n, kernel.seconds()
+    report("dense affinity", "%s points, about %s a product", f"{n:,}", in_words(seconds))
+    if _LEAST_PRODUCTS * seconds > _MOST_SECONDS:
+        raise ValueError(
+            f"affinity='dense' of {n:,} points takes about {in_words(seconds)} for each product by "
+            f"the kernel, and a fit takes at least {_LEAST_PRODUCTS} of them; pass affinity='knn', "
+            f"fewer points, or the operator itself (heatsketch.Kernel) as a precomputed affinity."
+        )
+
+
 def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affinity:
     """Build the sparse Gaussian affinity of points at distances up to cut √(ε/2)."""
     if epsilon == "self-tuning":
-        raise ValueError(
-            "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or "
-            "'ksum', or affinity='knn'."
-        )
+        raise ValueError(_NO_RADIUS)
     epsilon = resolve_epsilon(X, epsilon)
     cut = check_number(cut, "cut", low=0, open_low=True)
     radius = cut * np.sqrt(epsilon / 2)
@@ -142,10 +171,41 @@ def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affi
     return Affinity(
         Sparse(K),
         rows,
+        neighborhoods.vertex,
+        neighborhoods.by_content,
         rows_are_sparse=True,
-        vertex=neighborhoods.vertex,
         epsilon=epsilon,
         diagnostics={"mean_neighbors": K.nnz / K.shape[0] - 1},
+    )
+
+
+def distance_affinity(
+    X: Any, distances: Distances, epsilon: float | str, n_neighbors: int, cut: float | None
+) -> Affinity:
+    """Build the affinity of all points, or up to cut √(ε/2), in a metric without coordinates."""
+    n, widest = X.shape[0], float(np.finfo(float).max)
+    require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
+    if epsilon != "self-tuning":
+        epsilon = resolve_epsilon(X, epsilon, distances)
+    elif cut is not None:
+        raise ValueError(_NO_RADIUS)
+    radius = widest if cut is None else cut * np.sqrt(epsilon / 2)  # type: ignore[operator]
+    graph, found = neighborhood_graph(X, radius=radius, neighbors=distances, merge=False)
+    if epsilon == "self-tuning":
+        own_scales = KthDistances(scale_order(feasible_neighbors(n_neighbors, n)))
+        bandwidth: Any = check_scales(own_scales(graph), found)
+        rows = NeighborRows(found, bandwidth, own_scales)
+    else:
+        bandwidth = epsilon
+        rows = NeighborRows(found, bandwidth)
+    K = larger_of_both(rows.weights(graph, out=graph.data))
+    return Affinity(
+        Sparse(K) if cut is not None or n > STORED_POINTS else Dense(K.toarray()),
+        rows,
+        found.vertex,
+        found.by_content,
+        rows_are_sparse=True,
+        epsilon=bandwidth,
     )
 
 
@@ -164,17 +224,17 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         rows = NeighborRows(found, scales, own_scales)
         bandwidth: float | Array = np.ldexp(scales, found.frame.exponent)
     else:
-        inputs = found.inputs
-        distinct = X if inputs is None or len(inputs) == X.shape[0] else X[np.sort(inputs)]
-        bandwidth = resolve_epsilon(distinct, epsilon)
+        distances = neighbors if isinstance(neighbors, Distances) else None
+        bandwidth = resolve_epsilon(found.search.input_points, epsilon, distances)
         rows = NeighborRows(found, found.frame.squared(bandwidth))
     own = rows.weights(graph, out=graph.data)
     return Affinity(
         Sparse(larger_of_both(own)),
         rows,
+        found.vertex,
+        found.by_content,
         rows_are_sparse=True,
         one_sided=own,
-        vertex=found.vertex,
         epsilon=bandwidth,
         diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - found.n, **found.recall},
     )
@@ -202,9 +262,10 @@ def check_scales(scales: Array, found: Neighborhoods | None = None) -> Array:
     """Return local scales (n,), or raise if one is zero."""
     if (scales > 0).all():
         return scales
-    bad, inputs = np.flatnonzero(scales == 0), None if found is None else found.inputs
+    bad = np.flatnonzero(scales == 0)
+    bad = bad if found is None else np.sort(found.inputs[bad])
     raise ValueError(
-        f"Around point(s) {name_rows(bad if inputs is None else inputs[bad])} distances are too "
+        f"Around point(s) {name_rows(bad)} distances are too "
         "small for float64 relative to the size of X; leave out points that are very far away."
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,28 +12,15 @@ from scipy.sparse.csgraph import connected_components
 from heatsketch._array import random_block
 from heatsketch._checks import CertificateError, DisconnectedWarning, ScaleWarning, name_rows
 from heatsketch._typing import Array
-from heatsketch.graphs.components import component_labels, isolated_points
+from heatsketch.graphs.components import isolated_points
 from heatsketch.markov.normalization import Scaling
 from heatsketch.operators import Deflated, Operator, Scaled
-from heatsketch.operators.properties import is_non_negative, stored_matrix
 from heatsketch.spectral.eigenpairs import eigh
 
 _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
-def general_advice(labels: Array) -> str:
-    """Say what would connect components (n,), where nothing is known of the affinity."""
-    return "A larger n_neighbors or epsilon of the affinity would connect them"
-
-
-def graph_advice(labels: Array) -> str:
-    """Say what would connect components (n,) of a graph that was given."""
-    return "More edges would connect them, or each can be embedded by itself"
-
-
-def check_connectivity(
-    K: Operator, row_sums: Array, advise: Callable[[Array], str], inputs: Array | None = None
-) -> dict[str, Any]:
+def check_connectivity(K: Operator, row_sums: Array, inputs: Array | None = None) -> dict[str, Any]:
     """Count components and isolated points; warn of several, raise where most points are alone.
 
     `inputs` (n,): the input point at each vertex, for messages; None: they have the same numbers.
@@ -45,7 +31,7 @@ def check_connectivity(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
             "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."
         )
-    labels, found = component_labels(K), {"isolated": len(alone)}
+    labels, found = K.components(), {"isolated": len(alone)}
     if labels is None:
         return found
     found |= _bipartite(K, labels)
@@ -55,7 +41,8 @@ def check_connectivity(
         warnings.warn(
             f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}): nothing "
             "diffuses between them, and the distance between components says only that they are "
-            f"apart. {advise(labels)}"
+            "apart. More neighbours (or edges), or a larger epsilon (heatsketch.connecting_epsilon "
+            "computes one), would connect them"
             + (f"; points {name_rows(names)} stand alone." if len(alone) else "."),
             DisconnectedWarning,
             stacklevel=5,
@@ -69,7 +56,7 @@ def _bipartite(K: Operator, labels: Array) -> dict[str, int]:
     None with a self-loop is one. Two copies of the vertices of the others, joined from copy to
     copy, have two components for each of these, and one for each that is not bipartite.
     """
-    matrix = stored_matrix(K)
+    matrix = K.stored_matrix()
     if not sparse.issparse(matrix):
         return {}
     looped = np.bincount(labels, weights=matrix.diagonal() > 0) > 0
@@ -113,7 +100,7 @@ def certify_spectrum(K: Operator, scaling: Scaling) -> None:
 
     Non-negative entries and A √π = √π are enough; where entries are not known, it is computed.
     """
-    if is_non_negative(K):
+    if K.is_non_negative():
         return
     honest = Scaled(K, scaling.s)  # without the claim that is in question
     top = float(eigh(Deflated(honest, np.sqrt(scaling.measure)), 1, tol=1e-4, rng=0).values[0])
@@ -127,7 +114,7 @@ def certify_spectrum(K: Operator, scaling: Scaling) -> None:
 
 def warn_of_distances(operator: Operator) -> None:
     """Warn when a matrix of distances seems to have been passed as an affinity."""
-    K = stored_matrix(operator)
+    K = operator.stored_matrix()
     if K is None or operator.n < 3:
         return
     nonzero = K.nnz if sparse.issparse(K) else np.count_nonzero(K)

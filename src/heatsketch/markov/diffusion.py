@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from heatsketch._checks import real_array
-from heatsketch._tensors import is_lazy
+from heatsketch._array import content_order
+from heatsketch._checks import (
+    check_choice,
+    check_number,
+    check_points,
+    real_array,
+    warn_of_scales,
+)
+from heatsketch._tensors import device_of, is_tensor
 from heatsketch._typing import Array
-from heatsketch.markov import extension
-from heatsketch.markov.extension import Extension
-from heatsketch.markov.of_data import NORMALIZATIONS as NORMALIZATIONS
-from heatsketch.markov.of_data import OfData
+from heatsketch.markov import affinities, extension
+from heatsketch.markov.affinity import Affinity
+from heatsketch.markov.certificates import (
+    certify_measure,
+    certify_spectrum,
+    check_connectivity,
+    warn_of_distances,
+)
+from heatsketch.markov.extension import Extension, GivenRows, ScaledRows
+from heatsketch.markov.given import as_affinity
+from heatsketch.markov.normalization import bistochastic_scaling, markov_scaling
 from heatsketch.markov.rows import DiffusionRows
-from heatsketch.operators import Deflated, Numbered, Operator, numbered
-from heatsketch.operators.base import real_block
-from heatsketch.operators.order import spread
-from heatsketch.operators.sparse import multiply
+from heatsketch.mixture import MixtureKernel
+from heatsketch.neighbors import Distances, in_metric
+from heatsketch.neighbors.metric import Metric
+from heatsketch.operators import Deflated, Operator, as_graph
+from heatsketch.operators.given_graph import graph as read_graph
+from heatsketch.operators.operator import real_block
+from heatsketch.operators.order import take_rows
+from heatsketch.operators.products import is_large, multiply
+from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import make_filter
+
+NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 
 
 @dataclass(frozen=True, eq=False)
-class Diffusion(OfData):
+class Diffusion:
     """A diffusion process on data.
 
     The Markov matrix is P = D^-1/2 A D^1/2 with D = diag(π); it is never stored. Distances of the
@@ -42,10 +64,13 @@ class Diffusion(OfData):
     normalization : "symmetric", "bistochastic" or "markov"
     one_sided : CSR (n, n) or None
         What `extend` returns for the data, where that is not A.
-    vertex : array (points,) or None
-        The vertex of each input point; None: they have the same numbers. Duplicates share a vertex
-        of a neighbour graph, and from 16,384 points on the vertices of sparse operators are
-        numbered so that neighbours have close numbers. All other attributes are those of vertices.
+    vertex : array (points,)
+        The vertex of each input point. Vertices are numbered when the diffusion is made: those of
+        points in an order that depends on the points alone (a hash of their content), so that
+        ties, starts and samples are the same in whatever order the rows come; equal points share a
+        vertex of a neighbour graph; from 16,384 points on the vertices of sparse operators are
+        numbered so that neighbours have close numbers. Given affinities keep their order up to
+        then. All other attributes are those of vertices.
     epsilon : float or array (n,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
     diagnostics : dict
@@ -53,6 +78,8 @@ class Diffusion(OfData):
         those of the affinity and the normalisation.
     names : array (points,) or None
         The nodes of a graph that has names, in the order of the rows of embeddings.
+    by_content : array (n,) or None
+        The vertices in an order that depends on the data alone, if it is known; see `sample`.
     """
 
     operator: Operator
@@ -60,14 +87,279 @@ class Diffusion(OfData):
     extend: Extension | None
     normalization: str = "markov"
     one_sided: sparse.csr_matrix | None = None
-    vertex: Array | None = None
+    vertex: Array = None  # type: ignore[assignment]  # by default they have the same numbers
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
     names: Array | None = None
+    by_content: Array | None = None
+
+    def __post_init__(self) -> None:
+        """Number the vertices as the points, if nothing else is known."""
+        if self.vertex is None:
+            object.__setattr__(self, "vertex", np.arange(self.operator.n))
 
     @classmethod
-    def _made(cls, **fields: Any) -> Self:
-        return cls(**fields)
+    def from_points(
+        cls,
+        X: Any,
+        *,
+        metric: Metric = "euclidean",
+        affinity: str = "knn",
+        epsilon: float | str = "self-tuning",
+        n_neighbors: int = 15,
+        neighbors: Any = None,
+        normalization: str = "markov",
+        alpha: float = 1.0,
+        cut: float = WIDE_CUT,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Self:
+        """Build the diffusion on points.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n, d), or tensor (n, d), on whose device products are then made
+        metric : str or callable, default "euclidean"
+            The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
+            square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means, dense.
+            By scikit-learn, exact, with n² distances (some seconds for 10,000 points, a callable
+            for some hundred): "manhattan"; "hamming", the share of features that differ; "jaccard",
+            of the sets of features that are not 0; a function of two rows; or "precomputed", where
+            X holds the distances (n, n), and new points theirs to all of these, (m, n).
+        affinity : "knn", "variable", "dense" or "radius", default "knn"
+            Which pairs: of nearest neighbours; these with steps equally fast everywhere, so that
+            alpha does what it says; all (stored for up to 4,096 points, else computed in blocks);
+            or those nearer than cut √(ε/2).
+        epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
+            In squared data units. "self-tuning": ε_ij = s_i s_j, s the distance to the
+            (n_neighbors // 2)-th neighbour (not for "radius"); for "variable", which has no other,
+            s² is twice the mean square of the distances to all n_neighbors.
+        n_neighbors : int, default 15
+        neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+            For "knn" and "variable": the search to use. By default it is exact in at most 8
+            dimensions, for up to 16,384 points and for sparse data, else its measured recall is at
+            least 0.98 (`diagnostics["recall"]`); `NeighborIndex(X, recall=1)` is always exact. A
+            KNeighborsTransformer, or any transformer that returns sparse graphs of distances, is
+            fitted to X (or its directions). A sparse matrix of distances has none to new points.
+        normalization : "markov", "symmetric" or "bistochastic", default "markov"
+        alpha : float, default 1
+            Of "markov": affinities are divided by the density of the points to this power. For
+            "variable", or one small ε, π is p^(2 - 2α) for points of density p, and 1 removes it.
+            For self-tuning "knn" and "dense" it does not: there steps are shorter where points are
+            dense, whatever alpha, and the density stays (see docs/density.md).
+        cut : float, default 5
+            Of "radius". At 3 (as in the notes) eigenvalues have errors of 3-20 %.
+        tol, max_iter : float, int
+            Of the bistochastic scaling.
+
+        Returns
+        -------
+        Diffusion
+            Cost: the neighbour search; of "dense" n² d operations for each product.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Invalid points or parameters; most points are isolated at this epsilon.
+        CertificateError
+            A √π = √π does not hold up to rounding.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> X = np.random.default_rng(0).normal(size=(50, 3))
+        >>> d = hs.Diffusion.from_points(X)
+        >>> np.allclose(d.operator @ np.sqrt(d.measure), np.sqrt(d.measure))
+        True
+        """
+        affinities.check_affinity(affinity, epsilon, n_neighbors, cut)
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        device, X, distances = device_of(X), check_points(X), Distances.of(metric)
+        if distances is not None:
+            X = distances.points(X, training=True)
+        else:
+            X = in_metric(X, metric)
+            warn_of_scales(X)
+        built = affinities.affinity_of(
+            X, metric, affinity, epsilon, n_neighbors, neighbors, cut, device
+        )
+        # Small problems are computed in float64, and steps that wait: 1 - λ has few digits there.
+        single = is_large(X.shape[0]) and affinity != "variable"
+        dtype = X.dtype if single else np.dtype(np.float64)
+        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter, dtype)
+
+    @classmethod
+    def from_affinity(
+        cls,
+        K: Any,
+        *,
+        normalization: str = "markov",
+        alpha: float = 1.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Self:
+        """Build the diffusion of a given affinity.
+
+        Parameters
+        ----------
+        K : array (n, n), SciPy sparse matrix, graph or operator
+            Symmetric and non-negative; also an undirected graph of networkx, igraph or
+            `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). `extend` takes
+            affinities K(x, x_j), (m, n).
+        normalization, alpha, tol, max_iter
+            As in `from_points`.
+
+        Raises
+        ------
+        ValueError, TypeError, CertificateError
+            K is not symmetric and non-negative; a parameter out of range; as `from_points`.
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> hs.Diffusion.from_affinity(np.array([[1.0, 0.5], [0.5, 1.0]])).measure
+        array([0.5, 0.5])
+        """
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        named = as_graph(K, "K")
+        operator = as_affinity(K if named is None else named)
+        vertex = None
+        if operator is not K:  # an operator keeps its numbering
+            operator, vertex = operator.near_order()
+        vertex = np.arange(operator.n) if vertex is None else vertex
+        warn_of_distances(operator)
+        built = Affinity(operator, GivenRows.of(operator, vertex), vertex)
+        names = None if named is None else named.names
+        return cls._normalized(built, operator.n, normalization, alpha, tol, max_iter, names=names)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Any,
+        *,
+        normalization: str = "markov",
+        alpha: float = 0.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Self:
+        """Build the diffusion of a weighted graph; by default its plain random walk (α = 0).
+
+        Parameters
+        ----------
+        graph : graph of networkx or igraph, SciPy sparse matrix or array (n, n)
+            Whatever `heatsketch.graph` reads, which see. Non-negative edge weights. A directed
+            graph is made symmetric by the larger of the two weights; a node without edges stays
+            where it is.
+        normalization, alpha, tol, max_iter
+            As in `from_points`, but alpha is 0.
+
+        Raises
+        ------
+        ValueError, TypeError, CertificateError
+            As `heatsketch.graph`, and as `from_affinity` of its matrix.
+
+        Examples
+        --------
+        >>> import scipy.sparse, heatsketch as hs
+        >>> path = scipy.sparse.csr_matrix([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> hs.Diffusion.from_graph(path).measure
+        array([0.25, 0.5 , 0.25])
+        """
+        return cls.from_affinity(
+            read_graph(graph),
+            normalization=normalization,
+            alpha=alpha,
+            tol=tol,
+            max_iter=max_iter,
+        )
+
+    @classmethod
+    def from_mixture(
+        cls,
+        X: Any,
+        kernel: MixtureKernel,
+        *,
+        normalization: str = "markov",
+        alpha: float = 0.0,
+        rank_tol: float = 1e-10,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> Self:
+        """Build the diffusion of points by the MGC affinity of a Gaussian mixture, of low rank.
+
+        The affinities are k_ε(x_i, x_j) in closed form; sums over the points replace the integrals
+        of `MixtureKernel`.
+
+        Parameters
+        ----------
+        X : array (n, m)
+        kernel : MixtureKernel
+        normalization, alpha, tol, max_iter
+            As in `from_points`, but alpha is 0: the affinity describes the density.
+        rank_tol : float, default 1e-10
+            Largest error of k(x, x) by the low-rank product, relative to it.
+
+        Raises
+        ------
+        ValueError
+            The rank of the affinity exceeds 4,096 (ε is too small for these points).
+
+        Examples
+        --------
+        >>> import numpy as np, heatsketch as hs
+        >>> kernel = hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0)
+        >>> d = hs.Diffusion.from_mixture(np.linspace(-2, 2, 50)[:, None], kernel)
+        >>> root = np.sqrt(d.measure)
+        >>> d.operator.n, bool(np.allclose(d.operator @ root, root))
+        (50, True)
+        """
+        check_choice(normalization, "normalization", NORMALIZATIONS)
+        X = check_points(X)
+        built = affinities.mixture_affinity(X, kernel, rank_tol)
+        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
+
+    @classmethod
+    def _normalized(
+        cls,
+        built: Affinity,
+        width: int,
+        normalization: str,
+        alpha: float,
+        tol: float,
+        max_iter: int,
+        dtype: Any = np.float64,
+        names: Array | None = None,
+    ) -> Self:
+        """Normalise an affinity; check what must hold."""
+        started = time.perf_counter()
+        check_number(alpha, "alpha")  # numbers, also where they are not used
+        check_number(tol, "tol", low=0)
+        check_number(max_iter, "max_iter", low=1, integer=True)
+        K, inputs = built.operator, np.unique(built.vertex, return_index=True)[1]
+        if normalization == "bistochastic":
+            scaling = bistochastic_scaling(K, tol, max_iter, inputs)
+        else:
+            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, inputs)
+        A = scaling.of(K, dtype)
+        own = built.one_sided
+        diagnostics = built.diagnostics | check_connectivity(K, scaling.row_sums, inputs)
+        diagnostics |= scaling.diagnostics
+        certify_spectrum(K, scaling)
+        diagnostics |= certify_measure(A, scaling.measure, scaling.diagnostics)
+        diagnostics |= A.accuracy()
+        diagnostics["normalize_seconds"] = time.perf_counter() - started
+        return cls(
+            A,
+            scaling.measure,
+            ScaledRows(built.rows, scaling, width, built.rows_are_sparse),
+            normalization=normalization,
+            one_sided=None if own is None else scaling.rows(own, dtype),
+            vertex=built.vertex,
+            epsilon=built.epsilon,
+            diagnostics=diagnostics,
+            names=names,
+            by_content=built.by_content,
+        )
 
     def __repr__(self) -> str:
         """Describe the diffusion without its arrays."""
@@ -96,7 +388,28 @@ class Diffusion(OfData):
                 f"values has shape {tuple(values.shape)} but the diffusion has {self.n} vertices; "
                 f"pass ({self.n},) or ({self.n}, k)."
             )
-        return spread(values, self.vertex)
+        return take_rows(values, self.vertex)
+
+    @property
+    def first_points(self) -> Array:
+        """The first input point at each vertex, (n,)."""
+        return np.unique(self.vertex, return_index=True)[1]
+
+    def sample(self, count: int) -> Array:
+        """Return `count` vertices, or all if there are fewer, chosen by their content.
+
+        They look random, are distinct points, and are the same ones in whatever order the points
+        come. In a given affinity they are chosen by the entries of their rows, where vertices with
+        the same entries follow one another in the order given; without stored entries by the
+        measure.
+        """
+        order = self.by_content
+        if order is None:
+            matrix = self.operator.stored_matrix()
+            plain = matrix is None or is_tensor(matrix)
+            values = self.measure[:, None] if plain else matrix
+            order = content_order(values, columns=False)
+        return order[:count]
 
     def deflated(self) -> Deflated:
         """Return A without its trivial eigenvector √π."""
@@ -116,7 +429,7 @@ class Diffusion(OfData):
         time : float >= 1, whole unless A is positive semidefinite (real and positive for "heat")
         X : array (m, d), optional
             New points, of which the rows are wanted; by default the points of the data.
-        filter : "power" or "heat", default "power"
+        filter : "power", "heat" or "accumulated", default "power"
 
         Raises
         ------
@@ -152,7 +465,7 @@ class Diffusion(OfData):
         """
         if self.one_sided is None:
             return self.operator @ H
-        return multiply(self.one_sided, H if is_lazy(H) else real_block(H, self.n))
+        return multiply(self.one_sided, real_block(H, self.n))
 
     def smooth_new(self, X: Any, H: Array) -> Array:
         """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k).
@@ -164,11 +477,6 @@ class Diffusion(OfData):
             numbers with one row for each vertex.
         """
         return extension.multiply_rows(extension.rule_of(self.extend), X, real_block(H, self.n))
-
-
-@numbered.register
-def _(A: Diffusion, name: str = "A") -> Numbered:
-    return Numbered(A.operator, A.vertex)
 
 
 diffusion = Diffusion.from_points

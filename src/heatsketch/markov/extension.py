@@ -16,11 +16,11 @@ from heatsketch._typing import Array
 from heatsketch.markov.normalization import Scaling
 from heatsketch.markov.novelty import LeftOut, NearNovelty
 from heatsketch.mixture import MixtureKernel
-from heatsketch.neighbors import in_metric
+from heatsketch.neighbors import Distances, in_metric
+from heatsketch.neighbors.metric import Metric
 from heatsketch.operators import Operator
-from heatsketch.operators.order import first_inputs
-from heatsketch.operators.properties import diagonal
-from heatsketch.operators.sparse import multiply
+from heatsketch.operators.order import inverse_permutation
+from heatsketch.operators.products import multiply
 
 _SPARSE_TILE = 2**16  # new points whose sparse rows are computed at a time
 _DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
@@ -108,18 +108,19 @@ class MetricRows:
     """Affinities of new points in the metric of the data."""
 
     affinity_rows: Callable[[Any], Any]
-    metric: str
+    metric: Metric
     near: NearNovelty
 
     @classmethod
-    def of(cls, rows: Callable[[Any], Any], X: Any, metric: str, n_neighbors: int) -> Self:
+    def of(cls, rows: Callable[[Any], Any], X: Any, metric: Metric, n_neighbors: int) -> Self:
         """Add to the rows the metric, in which X (n, d) is, and the novelty of points."""
         found = getattr(rows, "neighborhoods", None)
         return cls(rows, metric, NearNovelty(X, n_neighbors, found, metric))
 
     def __call__(self, X: Any) -> Any:
         """Return affinities of new points (m, n), array or CSR."""
-        return self.affinity_rows(in_metric(X, self.metric))
+        distances = Distances.of(self.metric)
+        return self.affinity_rows(X if distances else in_metric(X, self.metric))
 
     def novelty(self, X: Any) -> Array:
         """Return the novelty (m,), by the nearest training points."""
@@ -157,15 +158,15 @@ class ScaledRows:
 class GivenRows:
     """Affinities of new points to the input points, computed by the caller."""
 
-    inputs: Array | None  # (n,), the input point at each vertex; None: they have the same numbers
+    inputs: Array  # (n,), the input point at each vertex
     left_out: LeftOut
 
     @classmethod
-    def of(cls, K: Operator, vertex: Array | None) -> Self:
+    def of(cls, K: Operator, vertex: Array) -> Self:
         """Prepare rows for the affinity K with these vertices of input points (n,)."""
-        own = diagonal(K)
+        own = K.diagonal()
         others = K @ np.ones(K.n, K.dtype) - (0.0 if own is None else own)
-        return cls(first_inputs(vertex), LeftOut.of(_logarithm(others)))
+        return cls(inverse_permutation(vertex), LeftOut.of(_logarithm(others)))
 
     def __call__(self, rows: Any) -> Any:
         """Return the affinities to the vertices, checked."""
@@ -180,7 +181,7 @@ class GivenRows:
                 f"rows: {name_rows(bad)}); leave these points out."
             )
         self.left_out.warn(_logarithm(sums))
-        return rows if self.inputs is None else rows[:, self.inputs]
+        return rows[:, self.inputs]
 
     def novelty(self, rows: Any) -> Array:
         """Return the novelty of points (m,) with these affinities (m, n), by their sums."""

@@ -11,7 +11,6 @@ from scipy.sparse.linalg import LinearOperator
 from heatsketch._checks import read_array, refuse_masked
 from heatsketch._tensors import in_double, is_tensor
 from heatsketch.operators import LinearMap, Operator, as_graph, as_operator
-from heatsketch.operators.properties import stored_matrix
 
 
 def taken(K: Any) -> Any:
@@ -30,13 +29,13 @@ def as_affinity(K: Any) -> Operator:
     """Return an operator for the affinity K in float64, or say why K is not one."""
     K = taken(K)
     if isinstance(K, Operator):
-        matrix = stored_matrix(K)
+        matrix = K.stored_matrix()
         if matrix is not None:
             check_non_negative(matrix)
         return K
     if is_tensor(K):
         operator = as_operator(in_double(K), "K")
-        check_non_negative(stored_matrix(operator))
+        check_non_negative(operator.stored_matrix())
         return operator
     refuse_masked(K, "K")
     if not sparse.issparse(K):

@@ -22,10 +22,8 @@ from heatsketch._tensors import is_tensor
 from heatsketch._typing import Array
 from heatsketch.markov.given import as_affinity, taken
 from heatsketch.operators import Operator
-from heatsketch.operators.base import scaled
-from heatsketch.operators.properties import row_sums, stored_matrix
-from heatsketch.operators.sparse import multiply, scale_both_sides
-from heatsketch.operators.torch_sparse import scaled_tensor
+from heatsketch.operators.products import multiply, scale_both_sides
+from heatsketch.operators.torch import scaled_tensor
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
 _MAX_SCALE = 1e250  # scale of a new point; beyond, its row would not be held
@@ -63,7 +61,7 @@ class Scaling:
         A large graph is stored in the precision `dtype`; a kernel is computed in it.
         """
         spectrum = (0.0 if K.spectrum[0] >= 0 else -1.0), 1.0
-        return scaled(K, self.s, spectrum, np.sqrt(self.measure), dtype)
+        return K.scaled(self.s, spectrum, np.sqrt(self.measure), dtype)
 
     def rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
         """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A."""
@@ -232,7 +230,7 @@ def markov_scaling(K: Operator, alpha: float, inputs: Array | None = None) -> Sc
     `inputs` (n,): the input point at each vertex, for messages; None: they have the same numbers.
     """
     alpha = check_number(alpha, "alpha")
-    q = row_sums(K)
+    q = K.row_sums()
     _check_row_sums(q, inputs)
     with np.errstate(over="ignore", invalid="ignore"):
         weight = q**-alpha
@@ -259,7 +257,7 @@ def bistochastic_scaling(
     """
     tol = check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
-    q = row_sums(K)
+    q = K.row_sums()
     _check_row_sums(q, inputs)
     _check_support(K, inputs)
     w = _weights(weights, q)
@@ -351,7 +349,7 @@ def _check_support(K: Operator, inputs: Array | None) -> None:
     support): after a perfect matching is moved to the diagonal, each entry must stay inside one
     strongly connected component (Sinkhorn and Knopp 1967). K_ii > 0 everywhere is enough.
     """
-    matrix = stored_matrix(K)
+    matrix = K.stored_matrix()
     if matrix is None or (matrix.diagonal() > 0).all():
         return
     pattern = sparse.csr_matrix(matrix != 0)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp
 
+from heatsketch._checks import ScaleWarning
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
-from heatsketch.neighbors import in_metric
+from heatsketch.neighbors import Distances, in_metric
+from heatsketch.neighbors.metric import Metric
+from heatsketch.operators.order import inverse_permutation
 from heatsketch.scales.bandwidth import scale_order
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))
@@ -63,17 +67,18 @@ class NearNovelty:
     n_neighbors : int
     found : Neighborhoods or None
         Of the points, with this number of neighbours, if there are any.
-    metric : str
+    metric : str or callable
     """
 
     points: Points
     n_neighbors: int
     found: Neighborhoods | None = None
-    metric: str = "euclidean"
+    metric: Metric = "euclidean"
 
     def __call__(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
-        distances, vertices = self._near(in_metric(X, self.metric), self._k)
+        X = X if Distances.of(self.metric) else in_metric(X, self.metric)
+        distances, vertices = self._near(X, self._k)
         scales = self._scales(vertices)[0]
         return self._left_out.share(_log_affinity(distances, scales))
 
@@ -82,7 +87,10 @@ class NearNovelty:
         if self.found is not None and self.found.n_neighbors is not None:
             return self.found
         k = min(self.n_neighbors, self.points.shape[0] - 1)
-        return neighborhood_graph(self.points, n_neighbors=k)[1]
+        neighbors = Distances.of(self.metric)
+        with warnings.catch_warnings():  # of ties, which do not change the distances
+            warnings.simplefilter("ignore", ScaleWarning)
+            return neighborhood_graph(self.points, n_neighbors=k, neighbors=neighbors)[1]
 
     @property
     def _k(self) -> int:
@@ -91,9 +99,9 @@ class NearNovelty:
     @cached_property
     def _left_out(self) -> LeftOut:
         near, n = self._near_points, self.points.shape[0]
-        chosen = np.unique(np.linspace(0, n - 1, min(n, _MOST_LEFT_OUT)).astype(int))
-        copies = np.bincount(np.arange(n) if near.vertex is None else near.vertex)
-        vertices = chosen if near.vertex is None else near.vertex[chosen]
+        rank, copies = inverse_permutation(near.by_content), np.bincount(near.vertex)
+        points = near.by_content[np.sort(rank[near.vertex])]  # by content, copies included
+        vertices = points[np.linspace(0, n - 1, min(n, _MOST_LEFT_OUT)).astype(int)]
         # Nearest first. Where a copy stays, nothing but the number of points changes.
         distances, others = self._near(near.points_of(vertices), self._k + 1)
         scales, without = self._scales(others)

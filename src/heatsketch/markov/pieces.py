@@ -1,4 +1,4 @@
-"""The components of a diffusion as pieces: what goes on inside each of them."""
+"""The components of a diffusion: what goes on inside each of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.operators.components import between_components
-from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.properties import component_labels
+from heatsketch.operators.operator import Deflated
 
 _MOST_ENTRIES = 2**25  # of the directions between components: as much as some blocks of columns
 
@@ -23,7 +22,7 @@ def pieces(diffusion: Diffusion) -> Array | None:
     count = diffusion.diagnostics.get("components", 1)
     if count == 1 or diffusion.normalization == "symmetric" or count * diffusion.n > _MOST_ENTRIES:
         return None
-    return component_labels(diffusion.operator)
+    return diffusion.operator.components()
 
 
 def inner(diffusion: Diffusion, labels: Array) -> Deflated:
@@ -34,4 +33,10 @@ def inner(diffusion: Diffusion, labels: Array) -> Deflated:
     A = diffusion.deflated()
     between = between_components(np.sqrt(diffusion.measure), labels, A.n)
     between /= np.linalg.norm(between, axis=0)
-    return A.without(between)
+    return A.deflated(between)
+
+
+def within_component(diffusion: Diffusion, vertices: Array) -> Deflated:
+    """Return A between the vertices of one component, without its trivial direction √π."""
+    root = np.sqrt(diffusion.measure[vertices])
+    return Deflated(diffusion.operator.restricted(vertices), root / np.linalg.norm(root))

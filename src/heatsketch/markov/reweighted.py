@@ -11,8 +11,7 @@ from scipy import sparse
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.normalization import Scaling
-from heatsketch.operators.base import scaled
-from heatsketch.operators.sparse import scale_both_sides
+from heatsketch.operators.products import scale_both_sides
 
 
 class Reweighted(NamedTuple):
@@ -39,7 +38,7 @@ def reweighted(diffusion: Diffusion, weights: Array) -> Reweighted:
     c = unscaled * weights * q**-scaling.alpha
     v = c * (A @ c.astype(A.dtype)).astype(float)
     columns, measure = c / np.sqrt(v), v / v.sum()
-    operator = scaled(A, columns, (min(A.spectrum[0], 0.0), 1.0), np.sqrt(measure), A.dtype)
+    operator = A.scaled(columns, (min(A.spectrum[0], 0.0), 1.0), np.sqrt(measure), A.dtype)
     one_sided = diffusion.one_sided
     if one_sided is not None:
         one_sided = times_columns(one_sided, columns)

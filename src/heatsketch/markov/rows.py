@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,18 @@ from scipy import sparse
 from heatsketch._array import random_block
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.deflated import Deflated
+from heatsketch.operators.operator import Deflated
 from heatsketch.operators.order import spread
-from heatsketch.operators.sparse import multiply
-from heatsketch.spectral.apply import Block, apply
-from heatsketch.spectral.chebyshev import spectrum_ends
+from heatsketch.operators.products import multiply
+from heatsketch.spectral.apply import apply, on_scale, too_large
 from heatsketch.spectral.eigenpairs import eigh
-from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import Filter
 from heatsketch.spectral.found_once import kept
 
 Eigenpairs = tuple[Array, Array]  # values (r,) and vectors (n, r)
 
 N_LEADING = 64  # eigenpairs: those that count at long times
-_TOLERANCE = 1e-4  # of their residuals
+_TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less than what is sketched
 
 
 @kept
@@ -36,6 +36,8 @@ def leading_pairs(A: Deflated, count: int) -> Eigenpairs:
 @dataclass(frozen=True, eq=False)
 class DiffusionRows:
     """The matrix R = diag(w) M g(A), not stored: one row for each vertex, or for each new point.
+
+    At times at which it is beyond the range of numbers, everything here is divided by e^log_scale.
 
     Diffusion distances are the Euclidean distances of its rows. `Diffusion.rows` makes it; a
     `HeatSketch` is R G / √k.
@@ -75,15 +77,28 @@ class DiffusionRows:
         """Number of points, duplicates included."""
         return len(self.weight) if self.vertex is None else len(self.vertex)
 
-    def __matmul__(self, X: Array) -> Block:
-        """Return R X, X (n, k), as a scaled block (m, k)."""
-        return self._stepped(self._filtered(X))
+    @cached_property
+    def _scaled(self) -> tuple[Filter, float]:
+        return on_scale(self.filter, self.operator)
 
-    def transposed(self, Z: Any) -> Block:
-        """Return Rᵀ Z, Z (m, k), array or sparse, as a scaled block (n, k)."""
+    @property
+    def log_scale(self) -> float:
+        """0, unless the time is so large that the rows are beyond the range of numbers."""
+        return self._scaled[1]
+
+    def weights(self, values: Array) -> Array:
+        """Return g of eigenvalues."""
+        return self._scaled[0](values)
+
+    def __matmul__(self, X: Array) -> Array:
+        """Return R X (m, k), X (n, k)."""
+        return self.stepped(self._filtered(X))
+
+    def transposed(self, Z: Any, tol: float | None = None) -> Array:
+        """Return Rᵀ Z (n, k), Z (m, k) array or sparse."""
         weights = sparse.diags(self.weight)
         Z = weights @ Z if self.first is None else self.first.T @ (weights @ Z)
-        return self._filtered(Z.toarray() if sparse.issparse(Z) else Z)
+        return self._filtered(Z.toarray() if sparse.issparse(Z) else Z, tol)
 
     def of(self, points: Array) -> Array:
         """Return the rows of some points (p, n), or raise if the time is too large to store them.
@@ -91,7 +106,9 @@ class DiffusionRows:
         Cost: that of g(A) on p columns.
         """
         rows = points if self.vertex is None else self.vertex[points]
-        return self.transposed(self.unit_columns(rows)).unscaled().T
+        if self.log_scale:
+            raise too_large(self.log_scale, self.operator.dtype)
+        return self.transposed(self.unit_columns(rows)).T
 
     def unit_columns(self, rows: Array) -> sparse.csc_matrix:
         """Return Z (m, k) for which Rᵀ Z are some of the rows, as columns."""
@@ -102,16 +119,15 @@ class DiffusionRows:
         """Return Z (m, k) for which Rᵀ Z are the differences of rows i and j, as columns."""
         return self.unit_columns(i) - self.unit_columns(j)
 
-    def sketch(self, k: int, rng: Rng, tol: float | None = None) -> Block:
+    def sketch(self, k: int, rng: Rng, tol: float | None = None) -> Array:
         """Return R G / √k of the points (points, k), G random: distances within √(1/2k) of them.
 
         `tol` is the largest error of g by a series, as in `apply`; by default rounding.
         """
         G = random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k)
-        block = self._stepped(self._filtered(G, tol))
-        return Block(self.of_points(block.values), block.log_scale)
+        return self.of_points(self.stepped(self._filtered(G, tol)))
 
-    def leading(self, pairs: Eigenpairs | None = None) -> tuple[Block, float]:
+    def leading(self, pairs: Eigenpairs | None = None) -> tuple[Array, float]:
         """Return coordinates of the points (points, k) by the leading eigenpairs of A, k = 64.
 
         Their distances are those of the rows but for the other eigenvectors, whose largest weight,
@@ -119,12 +135,11 @@ class DiffusionRows:
         where they are known.
         """
         found, vectors = pairs or leading_pairs(self.operator, N_LEADING)
-        lowest = spectrum_ends(self.operator)[0][0]  # |g| of the others is largest at an end
-        weights, log_scale = self.filter.scaled(np.append(found, lowest))
+        lowest = self.operator.ends[0][0]  # |g| of the others is largest at an end
+        weights = self.weights(np.append(found, lowest))
         k = len(found)
         left_out = float(np.abs(weights[k - 1 :]).max() / np.abs(weights).max())
-        block = self._stepped(Block(vectors * weights[:k].astype(vectors.dtype), log_scale))
-        return Block(self.of_points(block.values), log_scale), left_out
+        return self.of_points(self.stepped(vectors * weights[:k].astype(vectors.dtype))), left_out
 
     def of_points(self, values: Array) -> Array:
         """Return values of the rows, (m,) or (m, k), as those of the input points."""
@@ -134,12 +149,11 @@ class DiffusionRows:
     def _m(self) -> int:
         return len(self.weight)
 
-    def _filtered(self, X: Array, tol: float | None = None) -> Block:
+    def _filtered(self, X: Array, tol: float | None = None) -> Array:
         projected = self.operator.project(X)
-        block = apply([self.filter], self.operator, projected, tol)[0]
-        return Block(self.operator.project(block.values), block.log_scale)
+        return self.operator.project(apply([self._scaled[0]], self.operator, projected, tol)[0])
 
-    def _stepped(self, block: Block) -> Block:
-        """Take the last step: diag(w) M of a block (n, k)."""
-        values = block.values if self.first is None else multiply(self.first, block.values)
-        return Block(values * self.weight.astype(values.dtype)[:, None], block.log_scale)
+    def stepped(self, H: Array) -> Array:
+        """Take the last step: diag(w) M H (n, k)."""
+        values = H if self.first is None else multiply(self.first, H)
+        return values * self.weight.astype(values.dtype)[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +10,17 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._array import for_each_tile
-from heatsketch._checks import logger
+from heatsketch._checks import ScaleWarning, logger
 from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
 from heatsketch.markov.affinity import Affinity, NeighborRows, check_scales
+from heatsketch.neighbors import Distances
 from heatsketch.operators import Sparse
-from heatsketch.operators.sparse import larger_of_both
+from heatsketch.operators.products import larger_of_both
 from heatsketch.scales.dimension import graph_dimension
 
 _MOST_WAITING = 1000.0  # steps that the median point waits for its first move
+_SAMPLING_ERROR = 1.25  # of an estimate of the dimension: uniform points may exceed their features
 _MOST_LOG_DENSITY = 250.0  # of a density relative to the typical one: products of two are held
 
 
@@ -42,6 +45,8 @@ def variable_affinity(
     c is as large as it can be, so that somewhere nobody waits; but the median point does not wait
     more than 1,000 steps: steps in places still denser are shortened.
 
+    The dimension is at most the number of features: ties between distances give any number.
+
     `neighbors` is the search to use (see `search_of`). Cost: that of the neighbour graph.
     """
     _check_arguments(X.shape[0], epsilon, n_neighbors)
@@ -50,7 +55,9 @@ def variable_affinity(
     _check_arguments(found.n, epsilon, n_neighbors)
     own_scales = MeanSquareScales()
     scales = check_scales(own_scales(graph), found)
-    dimension = graph_dimension(graph)
+    # Of a metric without coordinates the features are no bound.
+    coordinates = not isinstance(neighbors, Distances)
+    dimension = _dimension(graph, X.shape[1] if coordinates else np.inf)
     near = NeighborRows(found, scales, own_scales)
     own = near.weights(graph, out=graph.data)
     K = larger_of_both(own)
@@ -62,9 +69,10 @@ def variable_affinity(
     return Affinity(
         Sparse(K),
         WeightedRows(near, weight),
+        found.vertex,
+        found.by_content,
         rows_are_sparse=True,
         one_sided=own,
-        vertex=found.vertex,
         epsilon=np.ldexp(scales, found.frame.exponent),
         diagnostics={
             "n_neighbors": int(found.n_neighbors),  # type: ignore[arg-type]
@@ -108,6 +116,22 @@ def _check_arguments(n: int, epsilon: float | str, n_neighbors: int) -> None:
             "the distances to two or more; pass n_neighbors >= 2 and at least 3 distinct points, "
             "or affinity='knn'."
         )
+
+
+def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
+    """Return the intrinsic dimension; no more than there are features, with a warning."""
+    dimension = graph_dimension(graph)
+    if dimension <= n_features * _SAMPLING_ERROR:
+        return dimension
+    warnings.warn(
+        f"affinity='variable' estimates the intrinsic dimension from the distances to neighbours, "
+        f"which gives {dimension:.3g} but X has {n_features} features: the distances hardly "
+        f"differ, as with ties. {n_features} is used, and the density is rough; pass "
+        "affinity='knn', or a larger n_neighbors.",
+        ScaleWarning,
+        stacklevel=7,
+    )
+    return float(n_features)
 
 
 @dataclass(frozen=True)

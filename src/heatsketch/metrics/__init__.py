@@ -8,20 +8,13 @@ from heatsketch.metrics.distortions import (
     row_distortion,
 )
 from heatsketch.metrics.neighborhoods import Estimate, continuity, knn_accuracy, trustworthiness
-from heatsketch.metrics.ranks import random_pairs, rank_correlation, stability
-from heatsketch.metrics.shares import share_within
-from heatsketch.spectral.sketch_laws import (
-    DifferenceLaw,
-    SketchErrorBound,
-    sketch_difference,
-    sketch_error_bound,
-)
+from heatsketch.metrics.picture import PictureQuality
+from heatsketch.metrics.ranks import random_pairs, rank_correlation, share_within, stability
 
 __all__ = [
-    "DifferenceLaw",
     "Distortion",
     "Estimate",
-    "SketchErrorBound",
+    "PictureQuality",
     "continuity",
     "diffusion_distance",
     "diffusion_distortion",
@@ -31,8 +24,6 @@ __all__ = [
     "rank_correlation",
     "row_distortion",
     "share_within",
-    "sketch_difference",
-    "sketch_error_bound",
     "stability",
     "trustworthiness",
 ]

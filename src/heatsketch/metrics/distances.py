@@ -15,15 +15,14 @@ from heatsketch._checks import check_in_range
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.pieces import inner, pieces
-from heatsketch.markov.rows import DiffusionRows
-from heatsketch.neighbors import pair_distances
+from heatsketch.markov.rows import DiffusionRows, Eigenpairs
+from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators import numbered
-from heatsketch.operators.base import Operator
-from heatsketch.operators.deflated import Deflated, as_deflated
-from heatsketch.spectral.apply import Block
+from heatsketch.operators.operator import Deflated, Operator
+from heatsketch.spectral.apply import log_peak, representable, too_large
+from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.eigenpairs import leading_vector
-from heatsketch.spectral.filter_base import Filter
-from heatsketch.spectral.filters import make_filter
+from heatsketch.spectral.filters import Filter, make_filter
 
 Pairs = tuple[Any, Any]
 
@@ -58,7 +57,8 @@ def diffusion_distance(
     time : float >= 0, default 8
         Of a Diffusion at least 1. Not whole, with "power", only where A has no negative
         eigenvalue (see `Power`); ½ gives the canonical metric of the covariance A.
-    filter : "power" (λ^t) or "heat" (e^{-t(1-λ)}), default "power"
+    filter : "power" (λ^t), "heat" (e^{-t(1-λ)}) or "accumulated", default "power"
+        "accumulated": √Σ D_s², squared distances added up over s = t, ..., 64 t - 1.
         Of a Diffusion "heat" is less e^{-t}: of the walks that have moved, as in embeddings.
     pairs : (i, j) of index arrays (m,), optional
         By default all pairs, in the order of `scipy.spatial.distance.pdist`.
@@ -93,15 +93,22 @@ def diffusion_distance(
     compared = compared_rows(A, time, filter, deflate)
     n = compared.rows.n_points
     i, j = np.triu_indices(n, 1) if pairs is None else check_pairs(pairs, n)
-    return compared.distances(i, j).unscaled()
+    if compared.log_scale:
+        raise too_large(compared.log_scale, compared.rows.operator.dtype)
+    return compared.distances(i, j)
 
 
 class ComparedRows(NamedTuple):
     """Rows whose Euclidean distances are wanted, and a further coordinate of each vertex."""
 
     rows: DiffusionRows
-    trivial: Block | None  # (m,), of the direction √π where that counts; None: equal for all
+    trivial: Array | None  # (m,), of the direction √π where that counts; None: equal for all
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
+
+    @property
+    def log_scale(self) -> float:
+        """Distances are divided by e^log_scale: 0 but for extreme times."""
+        return self.rows.log_scale if self.trivial is None else 0.0
 
     @property
     def block_columns(self) -> int:
@@ -113,32 +120,59 @@ class ComparedRows(NamedTuple):
         vertex = self.rows.vertex
         return points if vertex is None else tuple(vertex[at] for at in points)
 
-    def distances(self, i: Array, j: Array) -> Block:
+    def distances(self, i: Array, j: Array) -> Array:
         """Return the exact distances of pairs of points (m,)."""
         i, j = self.vertices(i, j)
-        D, log_scales = np.zeros(len(i)), np.zeros(len(i))
+        D = np.zeros(len(i))
         for pairs in pair_blocks(i, j, self.block_columns):
-            found = self._of_vertices(i[pairs], j[pairs])
-            D[pairs], log_scales[pairs] = found.values, found.log_scale
-        common = float(log_scales.max()) if len(i) else 0.0
-        return Block(D * np.exp(log_scales - common), common)
+            occurs = np.zeros(len(self.rows.weight), dtype=bool)
+            occurs[i[pairs]] = occurs[j[pairs]] = True
+            place = np.cumsum(occurs) - 1
+            units = self.rows.unit_columns(np.flatnonzero(occurs))
+            columns = self.rows.transposed(units)  # (n, m): rows as columns
+            squares = _squared_distances(columns, place[i[pairs]], place[j[pairs]])
+            D[pairs] = self.with_trivial(np.sqrt(squares), i[pairs], j[pairs])
+        return D
 
-    def _of_vertices(self, i: Array, j: Array) -> Block:
-        occurs = np.zeros(len(self.rows.weight), dtype=bool)
-        occurs[i] = occurs[j] = True
-        used, place = np.flatnonzero(occurs), np.cumsum(occurs) - 1
-        block = self.rows.transposed(self.rows.unit_columns(used))  # (n, m): rows as columns
-        squares = _squared_distances(block.values, place[i], place[j])
-        return self.with_trivial(Block(np.sqrt(squares), block.log_scale), i, j)
+    def all_distances(self, eigenpairs: Eigenpairs | None = None) -> Array:
+        """Return the distances of all pairs of points, as `pdist` orders them.
 
-    def with_trivial(self, D: Block, i: Array, j: Array) -> Block:
+        By all eigenpairs of A, unless they are given: rows with the distances of R are those of
+        diag(w) M V g(Λ). Within 1e-9 of each distance the same as by explicit differences.
+        """
+        rows = self.rows
+        values, vectors = eigenpairs or all_eigenpairs(rows.operator)
+        weights = rows.weights(values)
+        kept = np.flatnonzero(np.abs(weights) > np.finfo(float).eps * np.abs(weights).max())
+        H = vectors[:, kept] * weights[kept]
+        H = (H if rows.first is None else rows.first @ H) * rows.weight[:, None]
+        i, j = self.vertices(*np.triu_indices(rows.n_points, 1))
+        return self.with_trivial(all_distances(H, rows.vertex), i, j)
+
+    def distances_between(self, points: Array) -> Array:
+        """Return the exact distances of all pairs of some points (m,), as `pdist` orders them.
+
+        Their rows R (m, n) are stored: the columns of R are computed in blocks.
+        """
+        (vertices,) = self.vertices(points)
+        R = np.empty((len(points), self.rows.operator.n))
+        for tile in row_tiles(len(points), self.block_columns):
+            R[tile] = self.rows.transposed(self.rows.unit_columns(vertices[tile])).T
+        i, j = (vertices[side] for side in np.triu_indices(len(points), 1))
+        return self.with_trivial(all_distances(R), i, j)
+
+    def distances_by_differences(self, i: Array, j: Array) -> Array:
+        """Return the exact distances of few pairs of points (m,), one column of g(A) for each."""
+        i, j = self.vertices(i, j)
+        differences = self.rows.transposed(self.rows.differences(i, j))
+        return self.with_trivial(np.linalg.norm(differences.astype(float), axis=0), i, j)
+
+    def with_trivial(self, D: Array, i: Array, j: Array) -> Array:
         """Add what the trivial direction adds to distances of pairs of vertices (m,)."""
         if self.trivial is None:
             return D
-        common = max(D.log_scale, self.trivial.log_scale)
-        difference = self.trivial.values[i] - self.trivial.values[j]
-        rest = D.values * math.exp(D.log_scale - common)
-        return Block(np.hypot(rest, difference * math.exp(self.trivial.log_scale - common)), common)
+        rest = D * math.exp(self.rows.log_scale)
+        return np.asarray(np.hypot(rest, self.trivial[i] - self.trivial[j]))
 
 
 def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None) -> ComparedRows:
@@ -152,7 +186,7 @@ def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None)
         return ComparedRows(A.rows(time, filter=filter), None)
     f = make_filter(filter, time)
     A, vertex = numbered(A)
-    deflated, ones = as_deflated(A), np.ones(A.n)
+    deflated, ones = A, np.ones(A.n)
     if deflated.V.shape[1]:  # what the caller took out does not count
         return ComparedRows(DiffusionRows(deflated, f, ones, None, vertex), None)
     deflated = Deflated(A, leading_vector(A, rng=0))
@@ -160,8 +194,8 @@ def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None)
     return ComparedRows(DiffusionRows(deflated, f, ones, None, vertex), trivial)
 
 
-def rows_within_pieces(A: Any, time: float, filter: str) -> ComparedRows:
-    """Return the rows compared; of a diffusion in pieces only for distances within these."""
+def rows_within_components(A: Any, time: float, filter: str) -> ComparedRows:
+    """Return the rows compared; of several components only for distances within these."""
     compared = compared_rows(A, time, filter)
     labels = pieces(A) if isinstance(A, Diffusion) else None
     if labels is None:
@@ -170,13 +204,16 @@ def rows_within_pieces(A: Any, time: float, filter: str) -> ComparedRows:
     return ComparedRows(rows, None, rows.of_points(labels))
 
 
-def _trivial(A: Operator, f: Filter, u: Array) -> Block | None:
+def _trivial(A: Operator, f: Filter, u: Array) -> Array | None:
     """Return the coordinate u f(λ) that deflation removes from the rows; None if all are equal."""
     size, share = np.abs(u).max(), u - u.mean()
     if np.abs(share).max() <= 1e-13 * size:
         return None  # equal shares cancel, except for rounding
-    values, log_scale = f.scaled(np.array([float(u @ (A @ u))]))
-    return Block(values[0] * share, log_scale)
+    top = np.array([float(u @ (A @ u))])
+    size = log_peak(f, top)
+    if not representable(size, A.dtype):
+        raise too_large(size, A.dtype)
+    return np.asarray(f(top) * share)
 
 
 def pair_blocks(i: Array, j: Array, size: int) -> Iterator[Array]:

@@ -1,27 +1,41 @@
 """How much an embedding changes distances: extremes and quantiles of the ratios of pairs."""
 
+from __future__ import annotations
+
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import pdist
+from scipy.stats import t as student
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
-from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS
-from heatsketch.markov.rows import Eigenpairs
-from heatsketch.metrics.all_pairs import all_distances
-from heatsketch.metrics.distances import Pairs, check_pairs, rows_within_pieces
-from heatsketch.metrics.histograms import NONE, histogram
-from heatsketch.metrics.some_pairs import candidate_pairs, counts, sampled_distances, scaled
+from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS, nearest_pairs, sampled_pairs
+from heatsketch.isometry.pairs import within as within_labels
+from heatsketch.markov.coordinates import Coordinates
+from heatsketch.markov.rows import N_LEADING, Eigenpairs, leading_pairs
+from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, rows_within_components
 from heatsketch.neighbors import pair_distances
-from heatsketch.spectral.apply import Block
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+EDGES = 2.0 ** np.linspace(-3, 3, 61)  # of the histogram of ratios next to their median
+EDGES.setflags(write=False)
 _ROUNDING = 1e-12  # of the largest coordinate: points as near as that count as equal
 _DESCRIBED_SHARE, _DESCRIBED_FACTOR = 0.99, 2.0
 _N_WORST = 5  # pairs that are named at each end
+_LEVEL = 0.95  # of the intervals of fractions
+_GROUPS = 32  # of the sampled points, each left out once to estimate the error of a fraction
+_SAMPLED_POINTS, _SAMPLE_ENTRIES = 256, 2**27  # between which all distances are computed
+_FEWEST_POINTS = 64
+_N_NEIGHBORS, _NEIGHBOR_ROWS = 5, 2_000  # of nearest pairs, and points that they start from
+_MAX_TREE_DIMENSIONS, _MANY_DIMENSIONS_ROWS = 15, 20_000  # beyond, a search costs n for each point
+_N_EXTREMES = 32  # pairs of smallest and as many of largest ratio
+_SKETCH_COLUMNS = 128  # to choose extremes by
+_LONG_TIME = 256  # beyond, eigenpairs take fewer products than a sketch
+_NEGLIGIBLE = 0.01  # error of a mean squared distance by coordinates, up to which it counts as 0
 
 
 class Distortion(NamedTuple):
@@ -45,7 +59,10 @@ class Distortion(NamedTuple):
     median : float
         The median ratio.
     within : dict
-        Factor -> share of the pairs whose ratio is within this factor of the median, up or down.
+        Factor -> fraction of the pairs whose ratio is within this factor of the median, up or down.
+    within_interval : dict
+        Factor -> (low, high), which holds the fraction of all pairs with a probability of 95 %,
+        asymptotically in the number of sampled points; both ends are `within` if all pairs count.
     worst_factor : float
         The factor within which all ratios are.
     looked_at : str
@@ -66,10 +83,19 @@ class Distortion(NamedTuple):
     n_pairs: int
     median: float
     within: dict[float, float]
+    within_interval: dict[float, tuple[float, float]]
     worst_factor: float
     looked_at: str = "all pairs"
     held_out_log_L: float = math.nan
-    histogram: tuple[Array, Array] = NONE
+    histogram: tuple[Array, Array] = EDGES, np.zeros(len(EDGES) - 1, int)
+
+    def __repr__(self) -> str:
+        """Return the figures that fit on a line or two, without the arrays."""
+        within = ", ".join(f"{factor:g}: {share:.4f}" for factor, share in self.within.items())
+        return (
+            f"Distortion(log_L={self.log_L:.4g}, worst_factor={self.worst_factor:.4g}, "
+            f"n_pairs={self.n_pairs}, within={{{within}}}, looked_at={self.looked_at!r})"
+        )
 
     def describe(self) -> str:
         """Describe in one line how well distances are kept.
@@ -139,7 +165,7 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     if not np.isfinite(D).all() or (D < 0).any():
         raise ValueError("D holds negative or non-finite numbers; pass distances.")
     looked_at = "all pairs" if pairs is None else "the given pairs"
-    return _summary(embedded, D, F_exponent - D_exponent, i, j, len(D), looked_at)
+    return _summary(embedded, D, F_exponent - D_exponent, i, j, looked_at)
 
 
 def row_distortion(
@@ -194,16 +220,19 @@ def row_distortion(
     exponent = Y_exponent - F_exponent
     if len(F) <= ALL_PAIRS_UP_TO:
         i, j = np.triu_indices(len(F), 1)
-        return _summary(pdist(Y), pdist(F), exponent, i, j, len(i), "all pairs", _ROUNDING)
+        return _summary(pdist(Y), pdist(F), exponent, i, j, "all pairs", _ROUNDING)
     generator = np.random.default_rng(rng)
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    candidates = candidate_pairs(Y, F, n_pairs, generator)
+    random = sampled_pairs(len(F), n_pairs, generator)
+    near = nearest_pairs(F, generator.permutation(len(F))[:_NEIGHBOR_ROWS], _N_NEIGHBORS)
+    candidates = [random, near, _nearest_in_embedding(Y, generator)]
     if used is not None:
         candidates.append(check_pairs(used, len(F)))
     i, j = np.hstack(candidates)
-    looked_at = counts(candidates, "the input")
+    looked_at = _counts(candidates, "the input")
     before, after = pair_distances(F, F, i, j), pair_distances(Y, Y, i, j)
-    return _summary(after, before, exponent, i, j, n_pairs, looked_at, _ROUNDING)
+    drawn = _Drawn(np.arange(n_pairs), n_pairs)
+    return _summary(after, before, exponent, i, j, looked_at, _ROUNDING, drawn)
 
 
 def diffusion_distortion(
@@ -222,14 +251,16 @@ def diffusion_distortion(
     Of a `Diffusion` in several components (not in the symmetric form) only distances within a
     component count: nothing diffuses between them, and how far apart they are means nothing.
 
-    Up to 2,048 points all pairs count, with exact distances. Beyond, quantiles and shares come from
-    random pairs, whose distances a sketch of 128 columns gives: a distance has an error of 6 % (one
-    standard deviation), which averages out. Extremes are searched for with this sketch among the
-    random pairs, pairs near in diffusion of 2,000 points, and nearest neighbours in F of all points
-    (of 20,000 if F has more than 15 dimensions), which include collisions; the 32 pairs of smallest
-    and 32 of largest ratio are then computed exactly, so that the true extremes are at least as
-    wide as those found. At times beyond 256, 64 eigenpairs take the place of the sketch if all
-    others have less than 1e-3 of the largest weight. `looked_at` says which pairs were compared.
+    Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from all pairs of 256
+    random points (fewer from 524,288 points on), whose distances are computed exactly;
+    `within_interval` says how far the fractions of all pairs may be from those. Where the time (the
+    last one of a sum) is beyond 256, 64 leading eigenpairs and a sketch of the others give the
+    distances of 500,000 random pairs, if the mean squared distance has an error of 1 % at most
+    by it. Extremes are searched for among pairs near in diffusion of 2,000 points and nearest
+    neighbours in F of all points (of 20,000 if F has more than 15 dimensions), which include
+    collisions, by the same coordinates or by a sketch of 128 columns; in this case the 32 pairs of
+    smallest and 32 of largest ratio are then computed exactly, so that the true extremes are at
+    least as wide as those found. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
@@ -238,9 +269,9 @@ def diffusion_distortion(
     A, time, filter
         As in `diffusion_distance`.
     n_pairs : int, optional
-        Number of random pairs beyond 2,048 points, by default 500,000.
+        Number of pairs beyond 2,048 points: of as many points as have so many pairs.
     rng : int, Generator or None, default 0
-        For the random pairs and the sketch: the same numbers for the same seed.
+        For the random points and the sketch: the same numbers for the same seed.
     eigenpairs : (values (r,), vectors (n, r)), optional
         Where they are known, all those of A without √π whose f(λ) counts (they change the result
         by rounding only); beyond 2,048 points the `leading_pairs`.
@@ -273,34 +304,180 @@ def diffusion_distortion(
     >>> q.log_L < 0.5, q.looked_at
     (True, 'all pairs')
     """
-    (F, exponent), compared = scaled(_as_embedding(F)), rows_within_pieces(A, time, filter)
+    (F, exponent), compared = scaled(_as_embedding(F)), rows_within_components(A, time, filter)
     n = len(F)
     if n != compared.rows.n_points:
         raise ValueError(
             f"F has {n} rows but A has {compared.rows.n_points} points; pass a row per point."
         )
-    n_pairs = RANDOM_PAIRS if n_pairs is None else n_pairs
-    n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
+    unit = math.exp(compared.log_scale - log_scale)
+    if n_pairs is not None:
+        n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     if n <= ALL_PAIRS_UP_TO:
-        distances = all_distances(compared, eigenpairs)
-        D, D_exponent = scaled(_over(distances, log_scale))
+        distances = compared.all_distances(eigenpairs)
+        D, D_exponent = scaled(distances * unit)
         known, looked_at = (pdist(F), D, *np.triu_indices(n, 1)), "all pairs"
         if compared.labels is not None:
             kept = pdist(compared.labels[:, None]) == 0
             known, looked_at = tuple(part[kept] for part in known), "all pairs within components"
         embedded, D, i, j = known
-        exponent -= D_exponent
-        return _summary(embedded, D, exponent, i, j, len(i), looked_at, _ROUNDING)
+        return _summary(embedded, D, exponent - D_exponent, i, j, looked_at, _ROUNDING)
     generator = np.random.default_rng(rng)
-    i, j, distances, looked_at = sampled_distances(F, compared, n_pairs, generator, eigenpairs)
-    D, D_exponent = scaled(_over(distances, log_scale))
+    S, how = _coordinates(compared, generator, eigenpairs)
+    if "eigenpairs" in how:
+        sample = _by_coordinates(compared, S, n_pairs or RANDOM_PAIRS, generator)
+    else:
+        sample = _between_points(compared, n_pairs, generator)
+    extremes, counted = _extremes_of(F, compared, S, n_pairs or RANDOM_PAIRS, generator)
+    if "eigenpairs" in how:
+        ends = pair_distances(S, S, *extremes)
+    else:
+        ends = compared.distances_by_differences(*extremes)
+    D, D_exponent = scaled(np.append(sample.distances, ends) * unit)
+    i, j = (np.concatenate(sides) for sides in zip(sample.pairs, extremes, strict=True))
+    looked_at = (
+        f"{sample.said} + the {len(extremes[0])} of most extreme ratio, "
+        f"{'' if 'eigenpairs' in how else 'exactly, chosen '}{how}, from {counted}"
+        + ("" if compared.labels is None else ", within components")
+    )
     embedded, exponent = pair_distances(F, F, i, j), exponent - D_exponent
-    return _summary(embedded, D, exponent, i, j, n_pairs, looked_at, _ROUNDING, n_pairs)
+    estimated = len(sample.pairs[0]) if sample.drawn.groups.ndim == 1 else 0
+    return _summary(embedded, D, exponent, i, j, looked_at, _ROUNDING, sample.drawn, estimated)
 
 
-def _over(distances: Block, log_scale: float) -> Array:
-    """Return distances / e^log_scale."""
-    return distances._replace(log_scale=distances.log_scale - log_scale).unscaled()
+class _Drawn(NamedTuple):
+    """How pairs that stand for all were drawn."""
+
+    groups: Array  # (m,): independently; (2, m): between sampled points, with the group of each end
+    pairs: float  # independent ones that would tell no more
+    left_out: float = 1.0  # fraction of the points that were not drawn
+
+
+class _Sample(NamedTuple):
+    """Pairs that stand for all, with their distances."""
+
+    pairs: Pairs
+    distances: Array
+    said: str
+    drawn: _Drawn
+
+
+def _by_coordinates(
+    compared: ComparedRows, S: Array, n_pairs: int, rng: np.random.Generator
+) -> _Sample:
+    """Draw random pairs, whose distances are those of coordinates S (n, k)."""
+    i, j = sampled_pairs(len(S), n_pairs, rng, compared.labels)
+    distances = pair_distances(S, S, i, j)
+    said = f"{n_pairs:,} random pairs"
+    return _Sample((i, j), distances, said, _Drawn(np.arange(n_pairs), n_pairs))
+
+
+def _between_points(
+    compared: ComparedRows, n_pairs: int | None, rng: np.random.Generator
+) -> _Sample:
+    """Draw random points, and compute the distances of all pairs of them.
+
+    Where components are so small that hardly any of these pairs are within one, independent pairs
+    within components are drawn.
+    """
+    n, labels = compared.rows.n_points, compared.labels
+    m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // compared.rows.operator.n))
+    if n_pairs is not None:
+        m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
+    points = rng.permutation(n)[:m]
+    a, b = np.triu_indices(m, 1)
+    a, b = within_labels(a, b, None if labels is None else labels[points])
+    if len(a) < m:
+        i, j = sampled_pairs(n, m // 2, rng, labels)
+        said = f"{len(i):,} random pairs"
+        return _Sample((i, j), compared.distances(i, j), said, _Drawn(np.arange(len(i)), len(i)))
+    between = compared.distances_between(points)
+    position = a * (2 * m - a - 1) // 2 + b - a - 1  # in the order of pdist
+    distances = between[position]
+    said = f"all {len(a):,} pairs of {m:,} random points"
+    drawn = _Drawn(np.stack([a, b]) % _GROUPS, m / 2, 1 - m / n)
+    return _Sample((points[a], points[b]), distances, said, drawn)
+
+
+def _coordinates(
+    compared: ComparedRows, rng: np.random.Generator, eigenpairs: Eigenpairs | None
+) -> tuple[Array, str]:
+    """Return coordinates of all points, and what they are.
+
+    Leading eigenpairs, where they are known or cheap, if no others count; else a sketch.
+    """
+    rows, trivial = compared.rows, compared.trivial
+    S, how, k = None, "", min(_SKETCH_COLUMNS, compared.block_columns)
+    if rows.filter.sharpness((-1.0, 1.0)) > _LONG_TIME:
+        pairs = eigenpairs or leading_pairs(rows.operator, N_LEADING)
+        known = Coordinates.with_pairs(rows.operator, *pairs)
+        if known.error(rows.filter, k) <= _NEGLIGIBLE:
+            F, log_scale = known.under(rows.filter, k, seed=0)
+            S = rows.of_points(rows.stepped(F * math.exp(log_scale - rows.log_scale)))
+            how = f"by {len(known.values)} eigenpairs and a sketch of the rest"
+    if S is None:
+        S, how = rows.sketch(k, rng), f"by a sketch of {k} columns"
+    if trivial is not None:
+        S = np.column_stack([S * math.exp(rows.log_scale), rows.of_points(trivial)])
+    return S, how
+
+
+def _extremes_of(
+    F: Array, compared: ComparedRows, S: Array, n_pairs: int, rng: np.random.Generator
+) -> tuple[Pairs, str]:
+    """Return the pairs whose ratio by coordinates S (n, k) is extreme, and what they are among."""
+    random = sampled_pairs(len(F), n_pairs, rng, compared.labels)
+    near = within_labels(*_near_in_diffusion(compared, S, rng), compared.labels)
+    close = within_labels(*_nearest_in_embedding(F, rng), compared.labels)
+    i, j = np.hstack([random, near, close])
+    before, after = pair_distances(S, S, i, j), pair_distances(F, F, i, j)
+    kept = np.flatnonzero((after > _ROUNDING) | (before > _ROUNDING * np.abs(S).max()))
+    with np.errstate(divide="ignore"):
+        order = kept[np.argsort(after[kept] / before[kept], kind="stable")]
+    ends = np.sort(np.column_stack([i, j])[order], axis=1)
+    found = np.vstack([_distinct(ends), _distinct(ends[::-1])])
+    i, j = np.unique(found, axis=0).T
+    return (i, j), _counts([random, near, close], "diffusion")
+
+
+def _distinct(pairs: Array) -> Array:
+    """Return the first distinct rows of pairs (m, 2); one is found from either end at most."""
+    first = pairs[: 4 * _N_EXTREMES]
+    _, place = np.unique(first, axis=0, return_index=True)
+    return first[np.sort(place)[:_N_EXTREMES]]
+
+
+def _near_in_diffusion(compared: ComparedRows, S: Array, rng: np.random.Generator) -> Pairs:
+    """Return pairs of near points: neighbours in the graph, where there is one, else in S.
+
+    Duplicates, which share a vertex, are near.
+    """
+    graph, vertex = compared.rows.first, compared.rows.vertex
+    if not sparse.issparse(graph):
+        return nearest_pairs(S, rng.permutation(len(S))[:_NEIGHBOR_ROWS], _N_NEIGHBORS)
+    vertices = np.sort(rng.permutation(graph.shape[0])[:_NEIGHBOR_ROWS])
+    i, j = graph[vertices].nonzero()
+    i = vertices[i]
+    i, j = i[i != j], j[i != j]
+    if vertex is None:
+        return i, j
+    _, inputs = np.unique(vertex, return_index=True)
+    first = inputs[vertex]
+    copies = rng.permutation(np.flatnonzero(first != np.arange(len(first))))[:_NEIGHBOR_ROWS]
+    return np.append(inputs[i], first[copies]), np.append(inputs[j], copies)
+
+
+def _nearest_in_embedding(Y: Array, rng: np.random.Generator) -> Pairs:
+    n, few_dimensions = len(Y), Y.shape[1] <= _MAX_TREE_DIMENSIONS
+    rows = np.arange(n) if few_dimensions else rng.permutation(n)[:_MANY_DIMENSIONS_ROWS]
+    return nearest_pairs(Y, rows, _N_NEIGHBORS)
+
+
+def _counts(candidates: list[Pairs], source: str) -> str:
+    """Say how many pairs of each kind there are; the last kind may be missing."""
+    kinds = ("random pairs", f"nearest in {source}", "nearest in the embedding", "used for fitting")
+    counted = zip(candidates, kinds, strict=False)
+    return " + ".join(f"{len(pairs[0]):,} {kind}" for pairs, kind in counted)
 
 
 def _summary(
@@ -309,46 +486,101 @@ def _summary(
     exponent: int,
     i: Array,
     j: Array,
-    n_typical: int,
     looked_at: str,
     negligible: float = 0.0,
-    estimated: int = 0,
+    drawn: _Drawn | None = None,
+    n_estimated: int = 0,
 ) -> Distortion:
-    """Summarise the ratios embedded / D · 2^exponent; the first `n_typical` pairs stand for all.
+    """Summarise the ratios embedded / D · 2^exponent.
 
-    The first `estimated` ones are not known well enough to be extremes.
+    The first pairs were `drawn` to stand for all; None: all stand for themselves. The first
+    `n_estimated` are not known well enough to be extremes.
     """
     kept = (negligible < D) | (negligible < embedded)
     if not kept.any():
         raise ValueError("No pair has a distance to compare: all are zero on both sides.")
-    n_typical, estimated = (int(np.count_nonzero(kept[:m])) for m in (n_typical, estimated))
-    if not kept.all():
-        embedded, D, i, j = (values[kept] for values in (embedded, D, i, j))
+    typical = np.flatnonzero(kept[: None if drawn is None else drawn.groups.shape[-1]])
+    first = int(np.count_nonzero(kept[:n_estimated]))
+    embedded, D, i, j = (values[kept] for values in (embedded, D, i, j))
     with np.errstate(divide="ignore"):
         ratio = embedded / D
-    typical = np.sort(ratio[: n_typical or None])
-    finite = typical[: np.searchsorted(typical, math.inf)]
+    ordered = ratio[: len(typical) or None]
+    if drawn is not None and drawn.groups.ndim == 2:  # which pair a ratio is of counts
+        order = np.argsort(ordered, kind="stable")
+        ordered, typical = ordered[order], typical[order[: len(typical)]]
+    else:
+        ordered = np.sort(ordered)
+    finite = ordered[: np.searchsorted(ordered, math.inf)]
     middle = float(np.median(finite)) if len(finite) else math.nan
-    first = estimated if estimated < len(ratio) else 0
+    first = first if first < len(ratio) else 0
     smallest, largest = (ends + first for ends in _extremes(ratio[first:]))
     low, high = float(ratio[smallest[0]]), float(ratio[largest[0]])
     log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
     worst = {"contraction": smallest, "expansion": largest}
     with np.errstate(over="ignore", under="ignore"):
         expansion, contraction, median = np.ldexp([high, low, middle], exponent).tolist()
+    within = _within(ordered)
+    intervals = [(value, value) for value in within]
+    if drawn is not None and len(typical):
+        intervals = _intervals(ordered, drawn, typical)
+    levels = np.quantile(finite, LEVELS) if len(finite) else np.full(len(LEVELS), math.nan)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        quantiles = dict(zip(LEVELS, (levels / middle).tolist(), strict=True))
+    counts = np.zeros(len(EDGES) - 1, int)
+    if middle > 0:  # those beyond the edges are in the outer bins
+        inside = np.searchsorted(ordered, EDGES[1:-1] * middle)
+        counts = np.diff(inside, prepend=0, append=len(ordered))
     return Distortion(
         log_L=log_L,
         expansion=expansion,
         contraction=contraction,
-        quantiles=_quantiles(finite, middle),
+        quantiles=quantiles,
         worst_pairs={end: np.column_stack([i[at], j[at]]) for end, at in worst.items()},
         n_pairs=len(ratio),
         median=median,
-        within={factor: _share_within(typical, middle, factor) for factor in FACTORS},
+        within=dict(zip(FACTORS, within, strict=True)),
         worst_factor=math.inf if math.isinf(log_L) else max(high / middle, middle / low),
         looked_at=looked_at,
-        histogram=histogram(typical, middle),
+        histogram=(EDGES, counts),
+        within_interval=dict(zip(FACTORS, intervals, strict=True)),
     )
+
+
+def _within(ratio: Array) -> list[float]:
+    """Return the fractions of ratios, ascending, within factors of their median."""
+    finite = ratio[: np.searchsorted(ratio, math.inf)]
+    middle = float(np.median(finite)) if len(finite) else math.nan
+    if not middle > 0:
+        return [0.0] * len(FACTORS)
+    reach = np.array(FACTORS) * (1 + _ROUNDING)
+    low = np.searchsorted(ratio, middle / reach, side="left")
+    high = np.searchsorted(ratio, middle * reach, side="right")
+    fractions: list[float] = ((high - low) / len(ratio)).tolist()
+    return fractions
+
+
+def _intervals(ratio: Array, drawn: _Drawn, pairs: Array) -> list[tuple[float, float]]:
+    """Return 95 % intervals of the fractions of all pairs, from those of sampled ones.
+
+    Wilson's interval of as many independent pairs as have the same variance. That of all pairs of
+    sampled points is estimated by leaving out groups of points, one by one (the jackknife, which
+    holds for means over pairs as for means over points, Arvesen 1969). `ratio` is ascending, and
+    `pairs` has the numbers of these pairs among those drawn.
+    """
+    fractions, groups, effective = np.array(_within(ratio)), drawn.groups[..., pairs], drawn.pairs
+    freedom = math.inf
+    if drawn.groups.ndim == 2:
+        left = [_within(ratio[(groups != g).all(axis=0)]) for g in range(_GROUPS)]
+        deviations = np.array(left) - np.mean(left, axis=0)
+        variance = (_GROUPS - 1) / _GROUPS * np.sum(deviations**2, axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effective = np.fmax(fractions * (1 - fractions) / variance, effective)
+        freedom = _GROUPS - 1
+    z2 = student.ppf((1 + _LEVEL) / 2, freedom) ** 2 / effective * drawn.left_out
+    centre = (fractions + z2 / 2) / (1 + z2)
+    half = np.sqrt(z2 * fractions * (1 - fractions) + z2**2 / 4) / (1 + z2)
+    ends = np.clip([centre - half, centre + half], 0.0, 1.0)
+    return [(float(low), float(high)) for low, high in ends.T]
 
 
 def _extremes(ratio: Array) -> tuple[Array, Array]:
@@ -361,26 +593,15 @@ def _extremes(ratio: Array) -> tuple[Array, Array]:
     return small[:_N_WORST], large[:_N_WORST]
 
 
-def _quantiles(ratio: Array, middle: float) -> dict[float, float]:
-    """Return the quantiles of finite ratios, ascending, over their median."""
-    levels = np.quantile(ratio, LEVELS) if len(ratio) else np.full(len(LEVELS), math.nan)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return dict(zip(LEVELS, (levels / middle).tolist(), strict=True))
-
-
-def _share_within(ratio: Array, middle: float, factor: float) -> float:
-    """Return the share of ratios, ascending, within a factor of their median."""
-    if not middle > 0:
-        return 0.0
-    reach = factor * (1 + _ROUNDING)
-    low = np.searchsorted(ratio, middle / reach, side="left")
-    high = np.searchsorted(ratio, middle * reach, side="right")
-    return float(high - low) / len(ratio)
-
-
 def _as_embedding(F: Any) -> Array:
     F = np.asarray(F, dtype=float)
     F = F[:, None] if F.ndim == 1 else F
     if F.ndim != 2 or len(F) < 2 or not np.isfinite(F).all():
         raise ValueError(f"F has shape {F.shape}; pass a finite embedding (n, k) of n >= 2 points.")
     return F
+
+
+def scaled(values: Array) -> tuple[Array, int]:
+    """Scale by a power of two to at most 1, so that squares neither underflow nor overflow."""
+    exponent = int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
+    return np.ldexp(values, -exponent), exponent

@@ -10,12 +10,13 @@ from scipy import sparse
 from heatsketch._array import Frame, filled
 from heatsketch._checks import check_number, check_points, is_missing, refuse_masked
 from heatsketch._typing import Array, Points, Rng
-from heatsketch.neighbors import NeighborIndex, pair_distances
-from heatsketch.operators.kernel import exponent_error, squared_distances
+from heatsketch.neighbors import NeighborIndex
+from heatsketch.operators.kernel import squared_distances
 
 _MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000
 _TILE_DISTANCES = 2**22  # for each thread and each of the two sets of points
-_MAX_DIRECT_FEATURES = 16  # up to here explicit differences cost no more than the Gram form
+_EQUAL = 2.0**-40  # squared distances that differ by so much of the largest count as equal
+_MOST_DIFFERENCES = 2**28  # of coordinates; more take longer than products of matrices
 
 
 class Estimate(NamedTuple):
@@ -72,9 +73,9 @@ def trustworthiness(
     Notes
     -----
     Of equally distant points, those of lower index come first. Cost: n_rows · n (d + c + 2k)
-    operations, and memory for X in float64 and two blocks of 32 MB for each thread. Beyond 16
-    features distances are computed by the Gram form, and by differences where its rounding could
-    change a rank, which is slower if most points coincide or are far from the others.
+    operations, and memory for X in float64 and two blocks of 32 MB for each thread. Distances come
+    from differences. If these are more than 2²⁸ numbers, or X is sparse, they come from the Gram
+    form, and squared distances count as equal if they differ by 1e-12 of the largest.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def trustworthiness(
     Estimate(value=1.0, error=0.0)
     """
     X, Y, k = _checked(X, Y, n_neighbors)
-    return _trust(_Order(X), _Order(Y), k, n_rows, rng)
+    return _trust(X, Y, k, n_rows, rng)
 
 
 def continuity(
@@ -125,7 +126,7 @@ def continuity(
     True
     """
     X, Y, k = _checked(X, Y, n_neighbors)
-    return _trust(_Order(Y), _Order(X), k, n_rows, rng)
+    return _trust(Y, X, k, n_rows, rng)
 
 
 def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
@@ -204,19 +205,26 @@ def _checked(X: Any, Y: Any, n_neighbors: Any) -> tuple[Points, Points, int]:
     return X, Y, k
 
 
-def _trust(ranked: _Order, seen: _Order, k: int, n_rows: int | None, rng: Rng) -> Estimate:
+def _trust(ranked: Points, seen: Points, k: int, n_rows: int | None, rng: Rng) -> Estimate:
     """Return the trustworthiness of neighbours in `seen` by their ranks in `ranked`."""
-    n = ranked.n
+    n = ranked.shape[0]
     if n_rows is None:
         n_rows = n if n <= _MAX_POINTS_ALL_ROWS else _SAMPLE_ROWS
     m = min(n, check_number(n_rows, "n_rows", low=2, integer=True))
     rows = np.sort(np.random.default_rng(rng).permutation(n)[:m])
+    clouds = [Frame.of(X)(X) for X in (seen, ranked)]
+    direct = [not sparse.issparse(X) and m * n * X.shape[1] <= _MOST_DIFFERENCES for X in clouds]
 
     def penalties(tile: slice) -> Array:
         points = rows[tile]
-        squares = zip(points, seen.squares(points), ranked.squares(points), strict=True)
-        ranks = [ranked.ranks(i, ours, seen.nearest(i, theirs, k)) for i, theirs, ours in squares]
-        return np.maximum(np.stack(ranks) - k, 0).sum(axis=1)
+        near, far = (
+            _squares(X, points, by_differences)
+            for X, by_differences in zip(clouds, direct, strict=True)
+        )
+        itself = np.arange(len(points)), points
+        near[itself] = far[itself] = np.inf  # no point is its own neighbour
+        lost = [_ranks(r, _nearest(s, k)) - k for s, r in zip(near, far, strict=True)]
+        return np.maximum(lost, 0).sum(axis=1)
 
     scale = 2 / (k * (2 * n - 3 * k - 1))
     lost = scale * filled(penalties, (m,), max(1, _TILE_DISTANCES // n))
@@ -224,50 +232,32 @@ def _trust(ranked: _Order, seen: _Order, k: int, n_rows: int | None, rng: Rng) -
     return Estimate(float(1 - lost.mean()), float(error))
 
 
-class _Order:
-    """The order of points by (distance, index) as seen from each of them."""
+def _squares(X: Points, points: Array, by_differences: bool) -> Array:
+    """Return squared distances (m, n) of some points from all.
 
-    def __init__(self, X: Points) -> None:
-        self.points = Frame.of(X)(X)
-        self.n = X.shape[0]
-        self._direct = not sparse.issparse(X) and X.shape[1] <= _MAX_DIRECT_FEATURES
-        # Two squared distances that are compared have this error each.
-        self._rounding = 0.0 if self._direct else 2 * exponent_error(self.points, 1.0)
+    Those of the Gram form are rounded, so that equal ones, of which sparse rows have many, are.
+    """
+    squares = squared_distances(X[points], X, by_differences)
+    if not by_differences:
+        unit = _EQUAL * float(squares.max(initial=0.0)) or 1.0
+        np.rint(np.divide(squares, unit, out=squares), out=squares)
+    return squares
 
-    def squares(self, rows: Array) -> Array:
-        """Return squared distances (m, n) from the points `rows`; no point is its own neighbour."""
-        block = squared_distances(self.points[rows], self.points, self._direct)
-        block[np.arange(len(rows)), rows] = np.inf
-        return block
 
-    def nearest(self, i: int, squares: Array, k: int) -> Array:
-        """Return the k points nearest to i, given its squared distances (n,)."""
-        last = np.argpartition(squares, k - 1)[k - 1]
-        self._correct(i, squares, [last])
-        radius = np.partition(squares, k - 1)[k - 1]
-        found = np.flatnonzero(squares <= radius)
-        return found[np.argsort(squares[found], kind="stable")[:k]]
+def _nearest(squares: Array, k: int) -> Array:
+    """Return the k points of least (squared distance, index)."""
+    found = np.flatnonzero(squares <= np.partition(squares, k - 1)[k - 1])
+    return found[np.argsort(squares[found], kind="stable")[:k]]
 
-    def ranks(self, i: int, squares: Array, points: Array) -> Array:
-        """Return the ranks, from 1, of points among all by distance from i."""
-        self._correct(i, squares, points)
-        nearer = [
-            np.count_nonzero(squares[:j] <= squares[j])
-            + np.count_nonzero(squares[j + 1 :] < squares[j])
-            for j in points
-        ]
-        return np.array(nearer) + 1
 
-    def _correct(self, i: int, squares: Array, points: Any) -> None:
-        """Compute by differences the squares that rounding may have put in the wrong order."""
-        if self._direct:
-            return
-        unsure = np.zeros(self.n, dtype=bool)
-        for j in points:
-            unsure |= np.abs(squares - squares[j]) <= self._rounding
-        others = np.flatnonzero(unsure)
-        exact = pair_distances(self.points, self.points, np.full(len(others), i), others)
-        squares[others] = exact**2
+def _ranks(squares: Array, points: Array) -> Array:
+    """Return the ranks, from 1, of points among all by (squared distance, index)."""
+    nearer = [
+        np.count_nonzero(squares[:j] <= squares[j])
+        + np.count_nonzero(squares[j + 1 :] < squares[j])
+        for j in points
+    ]
+    return np.array(nearer) + 1
 
 
 def _codes(labels: Any, n: int) -> Array:

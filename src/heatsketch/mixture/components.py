@@ -8,10 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from heatsketch._array import MAX_COORDINATE, filled, row_tiles
-from heatsketch._checks import check_points, name_rows
+from heatsketch._checks import check_points, name_rows, real_array
 from heatsketch._typing import Array
 from heatsketch.mixture.overlaps import Mixtures, Overlaps, RightSide
-from heatsketch.mixture.parameters import dense_floats
 
 CHUNK_NUMBERS = 2**21  # of a chunk of row-by-row work: 16 MB
 _LARGEST_LOG_DENSITY = 690.0  # float64 holds densities of this size and of its inverse
@@ -179,3 +178,8 @@ class Components:
         """Return an array (n, *shape) filled row tile by row tile, in parallel."""
         width = self.n_components * (self.n_features + 1) + sum(shape)
         return filled(work, (n, *shape), max(16, min(1024, CHUNK_NUMBERS // width)))
+
+
+def dense_floats(values: Any, name: str) -> Array:
+    """Return an array in float64, or raise if the values are not numbers in a dense array."""
+    return real_array(values, name).astype(np.float64, copy=False)

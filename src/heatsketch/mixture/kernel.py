@@ -1,20 +1,22 @@
 """The measure-based Gaussian correlation (MGC) kernel of a Gaussian mixture, in closed form."""
 
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._checks import check_choice
+from heatsketch._checks import check_choice, check_number, check_points
 from heatsketch._typing import Array
-from heatsketch.mixture import densities, distances, gradients
-from heatsketch.mixture.given import GivenMixture
-from heatsketch.mixture.lowrank import affinity_factor
+from heatsketch.mixture import densities, distances
+from heatsketch.mixture.cholesky import affinity_factor
+from heatsketch.mixture.components import Components, dense_floats
 from heatsketch.operators import LowRank
 
 SCORES = ("density", "distance")
+COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 
-class MixtureKernel(GivenMixture):
+class MixtureKernel:
     """The MGC kernel k_ε of a Gaussian mixture q, and all that follows from it in closed form.
 
     k_ε(x, y) = ∫ g(r; x, ε/2 I) g(r; y, ε/2 I) q(r) dr with q = Σ a_j g(·; θ_j, Σ_j): the joint
@@ -75,6 +77,78 @@ class MixtureKernel(GivenMixture):
     array([[0.881],
            [0.881]])
     """
+
+    def __init__(
+        self,
+        weights: Any,
+        means: Any,
+        covariances: Any,
+        epsilon: float,
+        *,
+        covariance_type: str | None = None,
+        time: int = 1,
+    ) -> None:
+        self.epsilon = check_number(epsilon, "epsilon", low=0, open_low=True)
+        self.time = check_number(time, "time", low=1, integer=True)
+        means = check_points(dense_floats(means, "means"), "means", min_rows=1)
+        weights = _checked_weights(weights, len(means))
+        full = _full_covariances(covariances, covariance_type, *means.shape)
+        kept = weights > 0
+        self.weights, self.means, self.covariances = weights[kept], means[kept], full[kept]
+        self.n_components, self.n_features = self.means.shape
+        if self.time > 1 and self.n_components > 1:
+            raise ValueError(
+                f"time={time} has a closed form for one component only, but the mixture has "
+                f"{self.n_components}; use MixtureDiffusion(time=...) for later times."
+            )
+        _ = self.components  # raises where densities are beyond float64
+
+    @cached_property
+    def components(self) -> Components:
+        """What all methods compute from."""
+        return Components.of(self.weights, self.means, self.covariances, self.epsilon, self.time)
+
+    @classmethod
+    def from_sklearn(cls, mixture: Any, epsilon: float, *, time: int = 1) -> Self:
+        """Take the mixture from a fitted `GaussianMixture` or `BayesianGaussianMixture`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A mixture that is not fitted, or not of Gaussians; an ε or a number of steps out of
+            range.
+
+        Examples
+        --------
+        >>> import heatsketch as hs, sklearn.mixture
+        >>> X, label = hs.datasets.digits()
+        >>> fitted = sklearn.mixture.GaussianMixture(3, random_state=0).fit(X[:, 18:20])
+        >>> hs.MixtureKernel.from_sklearn(fitted, epsilon=10.0)
+        MixtureKernel(n_components=3, n_features=2, epsilon=10)
+        """
+        missing = [n for n in ("weights_", "means_", "covariances_") if not hasattr(mixture, n)]
+        if missing:
+            raise ValueError(
+                f"{type(mixture).__name__} has no {missing[0]}; pass a fitted GaussianMixture or "
+                "BayesianGaussianMixture."
+            )
+        weights = np.asarray(mixture.weights_, dtype=float)
+        return cls(
+            weights / weights.sum(),  # those of the Bayesian one sum to 1 up to 1e-9
+            mixture.means_,
+            mixture.covariances_,
+            epsilon,
+            covariance_type=mixture.covariance_type,
+            time=time,
+        )
+
+    def __repr__(self) -> str:
+        """Return a short description without the arrays."""
+        later = f", time={self.time}" if self.time > 1 else ""
+        return (
+            f"MixtureKernel(n_components={self.n_components}, n_features={self.n_features}, "
+            f"epsilon={self.epsilon:g}{later})"
+        )
 
     def log_stationary(self, x: Any) -> Array:
         """Return log ν(x), (n,): also where ν itself underflows.
@@ -335,7 +409,7 @@ class MixtureKernel(GivenMixture):
         if check_choice(kind, "kind", SCORES) == "density":
             if z is not None:
                 raise ValueError("kind='density' takes no z; pass z with kind='distance' only.")
-            return gradients.score_gradient(c, x)
+            return distances.score_gradient(c, x)
         if z is not None:
             z = c.checked(z, "z")
             if len(z) not in (1, len(x)):
@@ -343,4 +417,69 @@ class MixtureKernel(GivenMixture):
                     f"z has {len(z)} rows and x has {len(x)}; pass one row, or as many as x."
                 )
             z = np.broadcast_to(z, x.shape)
-        return gradients.distance_gradient(c, x, z)
+        return distances.distance_gradient(c, x, z)
+
+
+def _checked_weights(weights: Any, n: int) -> Array:
+    """Return weights (n,) that are non-negative and sum to 1, or raise."""
+    weights = dense_floats(weights, "weights")
+    if weights.shape != (n,):
+        raise ValueError(
+            f"weights have shape {weights.shape} but there are {n} means; pass shape ({n},)."
+        )
+    if not (weights >= 0).all() or not abs(weights.sum() - 1) < 1e-6:
+        raise ValueError(
+            f"weights sum to {weights.sum():.6g}, the smallest is {weights.min():.3g}; pass "
+            "numbers >= 0 that sum to 1."
+        )
+    # Weights that are divided already stay as they are: a kernel made from the arrays of another
+    # one computes the same bits.
+    total = weights.sum()
+    return weights if abs(total - 1) < 1e-14 * n else weights / total
+
+
+def _full_covariances(covariances: Any, kind: str | None, n: int, m: int) -> Array:
+    """Return checked covariances (n, m, m) from any of the four forms."""
+    given = dense_floats(covariances, "covariances")
+    shapes = {"full": (n, m, m), "tied": (m, m), "diag": (n, m), "spherical": (n,)}
+    if kind is None:
+        fitting = [name for name, shape in shapes.items() if shape == given.shape]
+        if len(fitting) > 1 and m > 1:
+            raise ValueError(
+                f"covariances of shape {given.shape} may be {' or '.join(fitting)}; pass "
+                "covariance_type to say which."
+            )
+        kind = fitting[0] if fitting else None
+    else:
+        check_choice(kind, "covariance_type", COVARIANCE_TYPES)
+    if kind is None or given.shape != shapes[kind]:
+        wanted = shapes if kind is None else {kind: shapes[kind]}
+        raise ValueError(
+            f"covariances have shape {given.shape}; for {n} means in {m} dimensions pass "
+            + ", ".join(f"{shape} ({name})" for name, shape in wanted.items())
+            + "."
+        )
+    if not np.isfinite(given).all():
+        raise ValueError("covariances contain NaN or infinity; pass finite numbers.")
+    if kind == "tied":
+        full = np.broadcast_to(given, (n, m, m))
+    elif kind == "full":
+        full = given
+    else:
+        full = np.einsum("ka,ab->kab", given.reshape(n, -1) * np.ones((1, m)), np.eye(m))
+    _check_semidefinite(full)
+    return (full + full.transpose(0, 2, 1)) / 2
+
+
+def _check_semidefinite(full: Array) -> None:
+    size = np.abs(full).max(axis=(1, 2))
+    skew = np.abs(full - full.transpose(0, 2, 1)).max(axis=(1, 2))
+    if (skew > 1e-8 * size).any():
+        raise ValueError(f"covariance {int(np.argmax(skew))} is not symmetric; pass (C + C.T) / 2.")
+    lowest = np.linalg.eigvalsh(full)[:, 0]
+    if (lowest < -1e-10 * size).any():
+        worst = int(np.argmin(lowest / np.maximum(size, np.finfo(float).tiny)))
+        raise ValueError(
+            f"covariance {worst} has the negative eigenvalue {lowest[worst]:.3g}; pass positive "
+            "semidefinite matrices."
+        )

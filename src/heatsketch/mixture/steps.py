@@ -17,8 +17,8 @@ from scipy.stats import qmc
 
 from heatsketch._array import row_tiles
 from heatsketch._typing import Array
+from heatsketch.mixture.cholesky_map import CholeskyMap
 from heatsketch.mixture.densities import transitions
-from heatsketch.mixture.pivoted import CholeskyMap
 
 _MAX_GRID_FEATURES = 3  # with more features, samples are used instead of a grid
 _GRID_SPACINGS = (0.8, 0.4, 0.2, 0.1)  # in units of √(ε/2), tried until two shifted grids agree

@@ -6,22 +6,26 @@
 points so that Euclidean distances are those of another metric; `rows` compares rows of points.
 """
 
+from heatsketch._array import distinct_rows
 from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.index import NeighborIndex
-from heatsketch.neighbors.metric import METRICS, in_metric
-from heatsketch.neighbors.rows import all_distances, distinct_rows, pair_distances
-from heatsketch.neighbors.search import Search, distinct_search, search_of
+from heatsketch.neighbors.metric import COORDINATES, METRICS, Distances, in_metric
+from heatsketch.neighbors.rows import all_distances, pair_distances
+from heatsketch.neighbors.search import OrderedSearch, Search, ordered_search, search_of
 
 __all__ = [
+    "COORDINATES",
     "METRICS",
+    "Distances",
     "NeighborIndex",
     "Neighbors",
+    "OrderedSearch",
     "Recall",
     "Search",
     "all_distances",
     "distinct_rows",
-    "distinct_search",
     "in_metric",
+    "ordered_search",
     "pair_distances",
     "search_of",
 ]

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import zlib
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from heatsketch._array import Frame
 from heatsketch._checks import as_floats, check_new_points, check_number, check_points
-from heatsketch._tensors import device_of, on_host
+from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.exact import ExactSearch, has_tree, is_small
 from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.metric import in_metric
-from heatsketch.neighbors.rows import (
-    distinct_rows,
-)
-
-
-class Distinct(NamedTuple):
-    """The index of the distinct points among some points."""
-
-    search: NeighborIndex
-    vertex: Array  # (points,), the row of the index that equals each point
 
 
 class NeighborIndex:
@@ -50,10 +40,6 @@ class NeighborIndex:
         share the index and need at most this number search once. By default none are kept.
     frame : Frame, optional
         Coordinates in which distances are input_points; by default those of the points.
-    device : str or torch.device, optional
-        Where torch compares all pairs, which is exact but for ties of more than 16,384 points; by
-        default where the points are, if they are a tensor on a device other than the processor.
-        Neighbours are NumPy arrays always.
 
     Notes
     -----
@@ -69,11 +55,9 @@ class NeighborIndex:
     """
 
     _kept: Neighbors | None = None
-    _framed: NeighborIndex | None = None
-    _distinct: Distinct | None = None
+    _framed: tuple[Array | None, NeighborIndex] | None = None
     _checksum: int | None = None
-    device: Any = None
-    _not_stored = ("_kept", "_framed", "_distinct", "_checksum", "device")  # in files of models
+    _not_stored = ("_kept", "_framed", "_checksum")  # in files of models
 
     def __init__(
         self,
@@ -83,11 +67,9 @@ class NeighborIndex:
         recall: float = 0.98,
         n_neighbors: int = 0,
         frame: Frame | None = None,
-        device: Any = None,
     ) -> None:
         check_number(recall, "recall", low=0, high=1, open_low=True)
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
-        self.device = device_of(points) if device is None else device
         points = in_metric(check_points(on_host(points), "points", min_rows=1), metric)
         self.metric = metric
         self.target_recall = recall
@@ -108,7 +90,7 @@ class NeighborIndex:
     def approximate(self) -> bool:
         """Whether neighbours may be missed."""
         dense = not sparse.issparse(self.input_points)
-        few = self._in_tree or is_small(self.n) or self.device is not None
+        few = self._in_tree or is_small(self.n)
         return dense and not few and self.target_recall < 1
 
     def recall_at(self, k: int) -> Recall:
@@ -140,7 +122,7 @@ class NeighborIndex:
     @cached_property
     def points(self) -> Points:
         """The points in the frame (n, d), float64."""
-        return self._in_own_frame(self.input_points)
+        return self.frame(self.input_points)
 
     def of_points(self, k: int) -> Neighbors:
         """Return the k nearest points of every point of the index, including itself: (n, k).
@@ -157,10 +139,8 @@ class NeighborIndex:
             self._kept = self._search_points(self._n_kept)
         return Neighbors(*(values[:, :k].copy() for values in self._kept))
 
-    def query(self, x: Points, k: int, any_tie: bool = False) -> Neighbors:
+    def query(self, x: Points, k: int) -> Neighbors:
         """Return the k nearest points of each row of x (m, d).
-
-        `any_tie`: take any of equally distant points, which is faster where many points coincide.
 
         Raises
         ------
@@ -174,12 +154,12 @@ class NeighborIndex:
         if self.approximate:
             n_searched = max(k, self._n_kept)
             return self._from_lists(self._lists.query(x, n_searched, self.target_recall), k)
-        return self._exact.nearest(self._in_own_frame(x), k, None, any_tie)
+        return self._in_units(self._exact.nearest(self.frame(x), k))
 
-    def in_frame(self, frame: Frame) -> NeighborIndex:
-        """Return the index of the same points with distances in a frame; the last one is kept.
+    def in_frame(self, frame: Frame, rows: Array | None = None) -> NeighborIndex:
+        """Return the index of the same points, or of some rows, with distances in a frame.
 
-        Its points, and those of its queries, are as `in_metric` returns them.
+        The last one is kept. Its points, and those of its queries, are as `in_metric` returns them.
 
         Raises
         ------
@@ -189,16 +169,13 @@ class NeighborIndex:
         if not isinstance(frame, Frame):
             raise TypeError(f"frame is of type {type(frame).__name__}; pass Frame.of(points).")
         self._check_unchanged()
-        if self._framed is None or not frame.equals(self._framed._frame):
-            self._framed = self._index_of(self.input_points, frame)
-        return self._framed
-
-    def distinct(self) -> Distinct:
-        """Return the index of the distinct points, built once."""
-        if self._distinct is None:
-            first, vertex = distinct_rows(self.points)
-            self._distinct = Distinct(self._index_of(self.input_points[first], self._frame), vertex)
-        return self._distinct
+        if self._framed is not None:
+            known, index = self._framed
+            if frame.equals(index._frame) and np.array_equal(known, rows):  # type: ignore[arg-type]
+                return index
+        points = self.input_points if rows is None else self.input_points[rows]
+        self._framed = rows, self._index_of(points, frame)
+        return self._framed[1]
 
     def holds(self, x: Points) -> bool:
         """Return whether x equals the points of the index.
@@ -215,8 +192,7 @@ class NeighborIndex:
 
     def _index_of(self, points: Points, frame: Frame | None) -> NeighborIndex:
         k = max(0, self._n_kept - 1)
-        given: dict[str, Any] = {"recall": self.target_recall, "device": self.device}
-        return NeighborIndex(points, n_neighbors=k, frame=frame, **given)
+        return NeighborIndex(points, n_neighbors=k, frame=frame, recall=self.target_recall)
 
     def _check_unchanged(self) -> None:
         """Raise if the points, which are not copied, have been changed since the first use."""
@@ -241,7 +217,7 @@ class NeighborIndex:
         if self.approximate:
             n_searched = max(k, self._n_kept)
             return self._from_lists(self._lists.of_points(n_searched, self.target_recall), k)
-        return self._exact.nearest(self.points, k, self.order())
+        return self._in_units(self._exact.nearest(self.points, k, self.order()))
 
     def order(self) -> Array | None:
         """Return an order (n,) that puts neighbours close together, if the search has one."""
@@ -257,7 +233,7 @@ class NeighborIndex:
         ValueError, TypeError
             A radius that is not a finite number >= 0.
         """
-        return self._exact.within(self.points, check_number(radius, "radius", low=0))
+        return self._within(self.points, radius)
 
     def within(self, x: Points, radius: float) -> sparse.csr_matrix:
         """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
@@ -268,15 +244,10 @@ class NeighborIndex:
             Points that are not a finite table of the features of the index, or that the metric has
             no direction for; a radius that is not a finite number >= 0.
         """
-        radius = check_number(radius, "radius", low=0)
-        return self._exact.within(
-            self._in_own_frame(in_metric(self._checked(x), self.metric)), radius
-        )
+        return self._within(self.frame(in_metric(self._checked(x), self.metric)), radius)
 
-    def candidates(self, x: Points, radii: Array) -> tuple[Array, Array]:
-        """Return (i, j) for the points j within radii[i] of row i of x, and possibly more.
-
-        x and radii are in the frame.
+    def pairs_within(self, x: Points, radii: Array) -> tuple[Array, Array, Array]:
+        """Return (i, j, distance) of row i of x and the points j up to radii[i] from it.
 
         Raises
         ------
@@ -290,17 +261,37 @@ class NeighborIndex:
                 f"radii has shape {radii.shape} and x has {x.shape[0]} rows; pass one number >= 0 "
                 "for each row."
             )
-        return self._exact.candidates(x.astype(np.float64, copy=False), radii)
+        i, j, d = self._exact.pairs_within(self.frame(x), np.ldexp(radii, -self._unit))
+        return i, j, np.ldexp(d, self._unit)
 
-    def _in_own_frame(self, x: Points) -> Points:
+    def _within(self, x: Points, radius: Any) -> sparse.csr_matrix:
+        radius = check_number(radius, "radius", low=0)
+        found = self._exact.within(x, float(np.ldexp(radius, -self._unit)))
+        found.data = np.ldexp(found.data, self._unit)
+        return found
+
+    def _in_units(self, found: Neighbors) -> Neighbors:
+        """Return neighbours with distances in the units of the points, unless a frame was given."""
+        return Neighbors(np.ldexp(found.distances, self._unit), found.indices)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The frame in which points are compared; without a given one they are not centred.
+
+        A division by a power of two keeps every digit of the differences of close points.
+        """
         if self._frame is not None:
-            return self._frame(x)
-        # float64, because differences of unsigned integers would wrap around.
-        return x.astype(float) if sparse.issparse(x) else np.asarray(x, float)
+            return self._frame
+        return Frame(Frame.of(self.input_points).exponent + 1, None)
+
+    @property
+    def _unit(self) -> int:
+        """The exponent of the unit of the distances that are returned."""
+        return self.frame.exponent if self._frame is None else 0
 
     @cached_property
     def _exact(self) -> ExactSearch:
-        return ExactSearch(self.points, self._in_tree, self.device)
+        return ExactSearch(self.points, self._in_tree)
 
     @cached_property
     def _lists(self) -> Any:

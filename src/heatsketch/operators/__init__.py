@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,20 @@ from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._checks import read_array, refuse_masked
 from heatsketch._tensors import is_tensor
-from heatsketch.operators.base import Affine, Operator, Scaled
-from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.dense import Dense
 from heatsketch.operators.given_graph import Graph, as_graph, graph
 from heatsketch.operators.kernel import Kernel
-from heatsketch.operators.linear_map import LinearMap
-from heatsketch.operators.lowrank import LowRank
-from heatsketch.operators.order import Numbered, in_near_order
-from heatsketch.operators.sparse import Sparse
-from heatsketch.operators.torch_kernel import TorchKernel
-from heatsketch.operators.torch_sparse import TorchDense, TorchSparse
+from heatsketch.operators.operator import (
+    Affine,
+    Deflated,
+    Dense,
+    LinearMap,
+    LowRank,
+    Numbered,
+    Operator,
+    Scaled,
+    Sparse,
+)
+from heatsketch.operators.torch import TorchDense, TorchKernel, TorchSparse
 
 __all__ = [
     "Affine",
@@ -78,15 +80,16 @@ def _of_tensor(A: Any, name: str) -> Operator:
     return operator
 
 
-@functools.singledispatch
 def numbered(A: Any, name: str = "A") -> Numbered:
     """Return `A` as an operator on vertices: the door through which matrices come in.
 
-    The vertices of a large sparse matrix are numbered so that near ones have near numbers; an
-    operator is taken as it is. Whatever has vertices of its own registers here.
+    A diffusion has vertices of its own, and an operator is taken as it is. The vertices of a large
+    sparse matrix are numbered so that near ones have near numbers.
     """
+    if hasattr(A, "vertex"):
+        return Numbered(A.operator, A.vertex)
     operator = as_operator(A, name)
-    return Numbered(operator, None) if operator is A else in_near_order(operator)
+    return Numbered(operator, None) if operator is A else Numbered(*operator.near_order())
 
 
 def check_symmetric(matrix: Any, name: str = "A") -> None:

@@ -8,11 +8,9 @@ from scipy.sparse.csgraph import connected_components
 
 from heatsketch._array import row_tiles
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator
 
 NEGLIGIBLE = 1e-14  # share of a row sum below which an affinity changes nothing in float64
 STRONGEST_LINKS = 10  # of each point, looked at first
-_COMPONENTS_PER_PRODUCT = 256
 
 
 def components_of_matrix(matrix: sparse.csr_matrix) -> Array:
@@ -57,23 +55,6 @@ def strongest_links(matrix: Array) -> tuple[Array, Array, int]:
         rows.append(tile.start + np.nonzero(kept)[0])
         columns.append(strongest[kept])
     return np.concatenate(rows), np.concatenate(columns), n
-
-
-def join_components(K: Operator, labels: Array) -> Array:
-    """Join the components between which K has more than a negligible affinity."""
-    count = int(labels.max()) + 1
-    if count == 1:
-        return labels
-    n = len(labels)
-    member = sparse.csr_matrix((np.ones(n), (np.arange(n), labels)), shape=(n, count))
-    row_sums = K @ np.ones(n)
-    links = []
-    for columns in row_tiles(count, _COMPONENTS_PER_PRODUCT):
-        share = K @ np.asarray(member[:, columns].toarray(), dtype=K.dtype)
-        touched = sparse.csr_matrix(share > NEGLIGIBLE * row_sums[:, None])
-        links.append(sparse.csr_matrix(member.T @ touched.astype(float)))
-    joined = connected_components(sparse.hstack(links), directed=False)[1]
-    return joined[labels]
 
 
 def between_components(root: Array, labels: Array, k: int) -> Array:

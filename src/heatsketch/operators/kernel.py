@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,11 +11,16 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from heatsketch._array import Frame, for_each_tile, row_tiles
+from heatsketch._array import Frame, for_each_tile, row_tiles, single_threaded_blas
 from heatsketch._checks import check_new_points, check_number, check_points, real_array
+from heatsketch._progress import Stage
 from heatsketch._typing import Array, Points
-from heatsketch.operators.base import OnHost, Operator, Scaled, scaled
-from heatsketch.operators.properties import accuracy, diagonal, is_non_negative
+from heatsketch.operators.components import (
+    NEGLIGIBLE,
+    STRONGEST_LINKS,
+    components_of_links,
+)
+from heatsketch.operators.operator import Interval, Operator, Scaled
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form
 SINGLE_EXPONENT_BOUND = 1e-4  # the same where products are made in float32
@@ -94,8 +100,8 @@ def fused_tile(left: Array, right: Array) -> Tile:
     return tile
 
 
-@dataclass(frozen=True, eq=False)
-class Kernel(OnHost):
+@dataclass(eq=False)
+class Kernel(Operator):
     """The Gaussian kernel K_ij = exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j, made in tiles.
 
     Points are scaled by a power of two and centred first. Distances come from the Gram form where
@@ -141,34 +147,31 @@ class Kernel(OnHost):
 
     def __post_init__(self) -> None:
         X = check_points(self.points, "points", min_rows=1)
-        frame = Frame.of(X)
-        derived: dict[str, Any] = {
-            "dtype": _precision(X.dtype if self.dtype is None else self.dtype),
-            "_frame": frame,
-            "scaled_points": frame(X),
-            "scaled_scales": self._local_scales(frame),
-        }
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)
+        self.n = X.shape[0]
+        self.dtype = _precision(X.dtype if self.dtype is None else self.dtype)
+        self._frame = Frame.of(X)
+        self.scaled_points = self._frame(X)
+        self.scaled_scales = self._local_scales(self._frame)
+        # Positive semidefinite, unless scales are local.
+        self.spectrum = (0.0 if np.ndim(self.epsilon) == 0 else -float(self.n)), float(self.n)
         self._choose_arithmetic()
 
     def _choose_arithmetic(self) -> None:
         """Take float32 only where asked for and good enough, the Gram form only where it is."""
         smallest = float(np.min(self.scaled_scales)) ** 2
         error = exponent_error(self.scaled_points, smallest)
-        sparse_points, direct = sparse.issparse(self.scaled_points), error > EXPONENT_BOUND
-        if sparse_points and direct:
+        sparse_points = sparse.issparse(self.scaled_points)
+        self.takes_differences = error > EXPONENT_BOUND
+        if sparse_points and self.takes_differences:
             raise ValueError(
                 f"The exponent of sparse points this large next to epsilon is off by "
                 f"{error:.0e}; pass a larger epsilon, or X.toarray()."
             )
-        arithmetic: np.dtype = np.dtype(np.float64)
+        self.arithmetic = np.dtype(np.float64)
         single = exponent_error(self.scaled_points, smallest, np.float32)
         if self.dtype == np.float32 and not sparse_points and single <= SINGLE_EXPONENT_BOUND:
-            arithmetic, error = np.dtype(np.float32), single
-        object.__setattr__(self, "exponent_error", error)
-        object.__setattr__(self, "takes_differences", direct)
-        object.__setattr__(self, "arithmetic", arithmetic)
+            self.arithmetic, error = np.dtype(np.float32), single
+        self.exponent_error = error
 
     def _local_scales(self, frame: Frame) -> Array:
         n = self.points.shape[0]
@@ -178,16 +181,6 @@ class Kernel(OnHost):
         return np.ldexp(
             _local_scales(self.epsilon, "epsilon", n, "a positive number or "), -frame.exponent
         )
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.points.shape[0]
-
-    @property
-    def spectrum(self) -> tuple[float, float]:
-        """(0, n): the Gaussian kernel is positive semidefinite; (-n, n) with local scales."""
-        return (0.0 if np.ndim(self.epsilon) == 0 else -float(self.n)), float(self.n)
 
     def rows(self, X: Array, scales: Array | None = None) -> Array:
         """Return K(x, x_j) for points x in data units, (m, n).
@@ -227,9 +220,7 @@ class Kernel(OnHost):
         y, s_y = self.scaled_points[columns], self.scaled_scales[columns]
         return gaussian_block(x, y, s, s_y, self.takes_differences)
 
-    def __matmul__(self, X: Array) -> Array:
-        """Multiply a block: (n, k) -> (n, k), in parallel over fixed tiles."""
-        X = self.asarray(X)
+    def _matmul(self, X: Array) -> Array:
         block = np.ascontiguousarray(X.reshape(self.n, -1), dtype=self.arithmetic)
         Y = np.empty(block.shape, dtype=self.dtype)
         tile = self._tile()
@@ -242,14 +233,56 @@ class Kernel(OnHost):
                 sums += np.dot(tile(rows, columns, buffer), block[columns], out=part)
             Y[rows] = sums
 
-        for_each_tile(work, self.n, _TILE_ROWS)
+        for_each_tile(work, self.n, _TILE_ROWS, Stage("product with the kernel", self.n, "rows"))
         return Y.reshape(X.shape)
+
+    def seconds(self, columns: int = 32) -> float:
+        """Estimate the seconds of a product with a block (n, columns), from one of its tiles."""
+        rows, block = (
+            slice(0, _TILE_ROWS),
+            np.ones((min(_TILE_ROWS, self.n), columns), self.arithmetic),
+        )
+        buffer, tile = np.empty(_TILE_ROWS * _TILE_COLUMNS, self.arithmetic), self._tile()
+        with single_threaded_blas() as n_threads:
+            tile(rows, rows, buffer)  # compiles
+            started = time.perf_counter()
+            tile(rows, rows, buffer) @ block
+            seconds = time.perf_counter() - started
+        return seconds * (self.n / _TILE_ROWS) * (self.n / _TILE_COLUMNS) / n_threads
 
     def _tile(self) -> Tile:
         x, s = self.scaled_points, self.scaled_scales
         if not self.takes_differences and not sparse.issparse(x):
             return fused_tile(*exponent_factors(x, s, self.arithmetic))
         return lambda rows, columns, buffer: self._block(x[rows], s[rows], columns)
+
+    def diagonal(self) -> Array:
+        """Return ones (n,)."""
+        return np.ones(self.n)
+
+    def is_non_negative(self) -> bool:
+        """Say that no entry is negative."""
+        return True
+
+    def accuracy(self) -> dict[str, float]:
+        """Return the error of the exponent, in float32."""
+        return {"exponent_error": self.exponent_error} if self.dtype == np.float32 else {}
+
+    def components(self) -> Array:
+        """Link each point to its nearest ones, and then what the kernel joins beyond them."""
+        from sklearn.neighbors import NearestNeighbors
+
+        k = min(STRONGEST_LINKS + 1, self.n)
+        x, s = self.scaled_points, self.scaled_scales
+        distances, indices = NearestNeighbors(n_neighbors=k).fit(x).kneighbors(x)
+        near = distances**2 / (s[:, None] * s[indices]) < -np.log(NEGLIGIBLE * self.n)
+        return self.joined(components_of_links(np.nonzero(near)[0], indices[near], self.n))
+
+    def scaled(
+        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    ) -> Operator:
+        """Return diag(s) K diag(s), with products in the precision `dtype`."""
+        return Scaled(replace(self, dtype=np.dtype(dtype)), s, spectrum, leading)
 
 
 def _local_scales(values: Any, name: str, n: int, also: str = "") -> Array:
@@ -265,25 +298,3 @@ def _precision(dtype: Any) -> np.dtype:
     if found in (np.float32, np.float64):
         return found
     raise ValueError(f"dtype={found} is not a precision of products; pass float32 or float64.")
-
-
-@diagonal.register
-def _(K: Kernel) -> Array:
-    return np.ones(K.n)
-
-
-@is_non_negative.register
-def _(K: Kernel) -> bool:
-    return True
-
-
-@scaled.register
-def _(
-    K: Kernel, s: Array, spectrum: tuple[float, float], leading: Array, dtype: Any = np.float64
-) -> Operator:
-    return Scaled(replace(K, dtype=np.dtype(dtype)), s, spectrum, leading)
-
-
-@accuracy.register
-def _(K: Kernel) -> dict[str, float]:
-    return {"exponent_error": K.exponent_error} if K.dtype == np.float32 else {}

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from heatsketch._array import for_each_tile
 from heatsketch._tensors import is_tensor
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator
 
 _TILE = 2**14  # rows moved at a time
 
 
-def inverse_permutation(order: Array) -> Array:
-    """Return p with p[order[i]] = i, (n,), 32-bit if it fits."""
-    inverse = np.empty(len(order), index_type(len(order)))
+def inverse_permutation(order: Array, n: int | None = None) -> Array:
+    """Return p with p[order[i]] = i, 32-bit if it fits; (n,), of some of n numbers."""
+    n = len(order) if n is None else n
+    inverse = np.empty(n, index_type(n))
     inverse[order] = np.arange(len(order))
     return inverse
 
@@ -38,32 +35,6 @@ def take_rows(X: Array, order: Array) -> Array:
 
     for_each_tile(work, len(order), _TILE)
     return Y
-
-
-class Numbered(NamedTuple):
-    """An operator on vertices, and which of them the input points are."""
-
-    operator: Operator
-    vertex: Array | None  # (points,); None: they have the same numbers
-
-    @property
-    def n_points(self) -> int:
-        """Number of input points, duplicates included."""
-        return self.operator.n if self.vertex is None else len(self.vertex)
-
-    def of_points(self, values: Array) -> Array:
-        """Return the rows of the vertices as rows of the input points."""
-        return spread(values, self.vertex)
-
-
-@functools.singledispatch
-def in_near_order(A: Any) -> Numbered:
-    """Return an operator with its vertices numbered so that near ones have near numbers.
-
-    That makes the products of large sparse matrices several times faster where the given order is
-    arbitrary; other operators are returned as they are.
-    """
-    return Numbered(A, None)
 
 
 def spread(values: Array, vertex: Array | None) -> Array:

@@ -1,20 +1,21 @@
-"""Curves: the Ksum test, and the choice of a time."""
+"""Curves: bandwidths, times, explained variance, and how distances are kept."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from heatsketch.plot.figures import (
-    CHOSEN_COLOUR,
-    GREY_LINE,
-    MAIN_COLOUR,
-    picture_of,
-    style_axes,
-)
+from heatsketch._words import between
+from heatsketch.plot.figures import check_picture, new_figure, save, style_axes
+from heatsketch.plot.labels import MAIN_COLOUR
+from heatsketch.spectral.traces import HeatTrace, heat_trace
+
+_CHOSEN_COLOUR = "#d55e00"
+_GREY_LINE = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
+_BAND = {"alpha": 0.25, "lw": 0}
 
 
-def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
+def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
     """Draw the slope of the Ksum test against the bandwidth, with its maximum marked.
 
     The band about the curve and the grey strip are 95 % intervals of the slope and the bandwidth,
@@ -26,11 +27,13 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
         The result of `heatsketch.ksum`.
     path : path, optional
         File to write, .png, .pdf or .svg; an existing one is replaced.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure drawn.
+        The figure drawn on.
 
     Raises
     ------
@@ -46,26 +49,22 @@ def ksum_curve(result: Any, *, path: str | Path | None = None) -> Any:
     >>> hs.plot.ksum_curve(hs.ksum(X)).axes[0].get_xscale()
     'log'
     """
-    return picture_of(lambda ax: draw_ksum(ax, result), path)
-
-
-def draw_ksum(ax: Any, result: Any) -> None:
-    """Draw the result of a Ksum test."""
+    ax = _axes(path, ax)
     epsilons, slopes = np.asarray(result.epsilons), np.asarray(result.slopes)
     top = result.dimension / 2
     ax.set_xscale("log")
     ax.plot(epsilons, slopes, color=MAIN_COLOUR, linewidth=2)
     if np.isfinite(result.dimension_interval).all():
-        error, band = 1.96 * np.asarray(result.slope_errors), {"alpha": 0.25, "lw": 0}
-        ax.fill_between(epsilons, slopes - error, slopes + error, color=MAIN_COLOUR, **band)
-        ax.axvspan(*result.epsilon_interval, color="#888888", **band)
-    ax.axvline(result.epsilon, color="#888888", linewidth=0.8, linestyle=":")
-    ax.plot([result.epsilon], [top], "o", color="#d55e00", markersize=8)
+        error = 1.96 * np.asarray(result.slope_errors)
+        ax.fill_between(epsilons, slopes - error, slopes + error, color=MAIN_COLOUR, **_BAND)
+        ax.axvspan(*result.epsilon_interval, color="#888888", **_BAND)
+    ax.axvline(result.epsilon, **_GREY_LINE)
+    ax.plot([result.epsilon], [top], "o", color=_CHOSEN_COLOUR, markersize=8)
     ax.set_ylim(min(0.0, 1.1 * float(np.min(slopes))), 1.3 * top if top > 0 else 1.0)
     in_right_half = np.log(result.epsilon) > np.mean(np.log(epsilons[[0, -1]]))
     ax.annotate(
-        f"ε = {result.epsilon:.4g}{_between(result.epsilon_interval)}\n"
-        f"dimension {result.dimension:.3g}{_between(result.dimension_interval)}",
+        f"ε = {result.epsilon:.4g}{between(result.epsilon_interval)}\n"
+        f"dimension {result.dimension:.3g}{between(result.dimension_interval)}",
         (result.epsilon, top),
         xytext=(-10 if in_right_half else 10, 8),
         textcoords="offset points",
@@ -75,21 +74,17 @@ def draw_ksum(ax: Any, result: Any) -> None:
     doubled = ax.secondary_yaxis("right", functions=(lambda s: 2 * s, lambda d: d / 2))
     doubled.set_ylabel("dimension")
     doubled.tick_params(labelsize=8, color="#888888")
+    return _finished(ax, path)
 
 
-def _between(interval: tuple[float, float]) -> str:
-    low, high = interval
-    return f" ({low:.3g} to {high:.3g})" if np.isfinite(low) else ""
-
-
-def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
-    """Draw the share of the distances that few dimensions keep, against diffusion time.
+def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
+    """Draw the effective number of directions against diffusion time, and the time chosen.
 
     Parameters
     ----------
     curve : TimeCurve
         `time_curve_` of a `HeatEmbedding` with ``time="auto"``.
-    path
+    path, ax
         As in `ksum_curve`, which has the same result and errors.
 
     Returns
@@ -112,21 +107,233 @@ def time_curve(curve: Any, *, path: str | Path | None = None) -> Any:
     >>> hs.plot.time_curve(embedding.time_curve_).axes[0].get_xlabel()
     'diffusion time'
     """
-    return picture_of(lambda ax: _draw_times(ax, curve), path)
-
-
-def _draw_times(ax: Any, curve: Any) -> None:
-    draw_shares(ax, curve)
+    ax = _axes(path, ax)
+    _draw_directions(ax, curve)
     ax.set_xticks(curve.times, [f"{t:g}" for t in curve.times])
-    title = f"Distances kept within a factor {curve.factor:g}; time {curve.time:g} chosen"
-    style_axes(ax, title, ("diffusion time", "pairs (%)"))
+    title = f"At most {curve.wanted:g} directions wanted; time {curve.time:g} chosen"
+    style_axes(ax, title, ("diffusion time", "directions"))
+    return _finished(ax, path)
 
 
-def draw_shares(ax: Any, curve: Any) -> None:
-    """Draw the shares of a TimeCurve, the share wanted, and the time chosen."""
+def scales(
+    embedding: Any,
+    trace: HeatTrace | None = None,
+    *,
+    path: str | Path | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw why ``time="auto"`` chose its time: how many directions are left.
+
+    Above, how many directions the distances of one time have, with the number wanted. Below, the
+    effective rank of the heat kernel e^{-t(1-A)} with its interval: how many directions are left at
+    a time. Lines mark k + 1, the coordinates and the trivial direction, and the components of the
+    graph, which are left in the end. The time chosen is the first with few enough directions.
+
+    Parameters
+    ----------
+    embedding : HeatEmbedding
+        Fitted with ``time="auto"``.
+    trace : HeatTrace, optional
+        ``heat_trace(embedding.diffusion_, times)``, any times; by default it is computed, with
+        ``rng=0``.
+    path
+        As in `ksum_curve`, which has the same result and errors.
+    ax : pair of matplotlib Axes, optional
+        Where to draw directions and ranks; one above the other by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels with the same times.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If the suffix of `path` is unknown, `embedding` chose no time, or `ax` is not a pair.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> figure = hs.plot.scales(hs.HeatEmbedding(2, random_state=0).fit(X))
+    >>> [ax.get_ylabel() for ax in figure.axes]
+    ['directions', 'effective rank']
+    """
+    check_picture(path)
+    curve = check_curve(embedding)
+    trace = heat_trace(embedding.diffusion_, curve.times, rng=0) if trace is None else trace
+    if ax is None:
+        ax = new_figure(6.4, 6.4).subplots(2, 1, sharex=True)
+    if np.size(ax) != 2:
+        raise ValueError(f"ax holds {np.size(ax)} axes; pass two, for directions and ranks.")
+    above, below = np.asarray(ax).flat
+    _draw_directions(above, curve)
+    title = f"Directions of one time: at most {curve.wanted:g} wanted"
+    style_axes(above, title, ("", "directions"))
+    _draw_ranks(below, trace, embedding)
+    for panel in (above, below):
+        panel.axvline(curve.time, color=_CHOSEN_COLOUR, linewidth=1)
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(curve.times, [f"{t:g}" for t in curve.times], rotation=45)
+    if not above.get_shared_x_axes().joined(above, below):  # else the times stand below both
+        above.set_xlabel("diffusion time")
+    return _finished(above, path)
+
+
+def check_curve(embedding: Any) -> Any:
+    """Return the curve by which an embedding chose its time, or raise."""
+    curve = getattr(embedding, "time_curve_", None)
+    if curve is None:
+        raise ValueError(
+            f"{type(embedding).__name__} has chosen no time (time={embedding.time!r}); pass a "
+            "HeatEmbedding that was fitted with time='auto' to points that differ."
+        )
+    return curve
+
+
+def explained_variance(
+    result: Any,
+    *,
+    path: str | Path | None = None,
+    share: float | None = None,
+    eigenvalues: Any = None,
+    ax: Any = None,
+) -> Any:
+    """Draw how much of the diffusion the first 1, 2, ... coordinates hold, with intervals.
+
+    Parameters
+    ----------
+    result : ExplainedVariance
+        ``model.explained_diffusion_variance()``.
+    path, ax
+        As in `ksum_curve`, which has the same result and errors.
+    share : float, optional
+        A share to mark.
+    eigenvalues : array (k,), optional
+        ``model.eigenvalues_`` of a `DiffusionMap`, to be drawn beside.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If the suffix of `path` is unknown.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> model = hs.DiffusionMap(10, 8).fit(X)
+    >>> figure = hs.plot.explained_variance(model.explained_diffusion_variance(), share=0.9)
+    >>> figure.axes[0].get_xlabel()
+    'coordinates'
+    """
+    ax = _axes(path, ax)
+    count = np.arange(1, len(result.ratio) + 1)
+    low, high = 100 * result.cumulative_low, 100 * result.cumulative_high
+    line = {"color": MAIN_COLOUR, "markersize": 3, "label": "together"}
+    ax.bar(count, 100 * result.ratio, color="#c9c9c9", label="each")
+    ax.fill_between(count, low, high, color=MAIN_COLOUR, **_BAND)
+    ax.plot(count, 100 * result.cumulative, "o-", **line)
+    if share is not None:
+        ax.axhline(100 * share, **_GREY_LINE)
+    lowest = 0.0
+    if eigenvalues is not None:
+        values = 100 * np.asarray(eigenvalues)
+        marks = {"color": _CHOSEN_COLOUR, "markersize": 4, "label": "eigenvalue λ (%)"}
+        ax.plot(np.arange(1, len(values) + 1), values, "D", **marks)
+        lowest = min(0.0, 1.1 * values.min())
+    ax.set_ylim(lowest, 104)
+    ax.legend(frameon=False, fontsize=8)
+    style_axes(ax, f"{len(count)} coordinates hold {result.describe()}", ("coordinates", "%"))
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    return _finished(ax, path)
+
+
+def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
+    """Draw how many pairs of points have which ratio of distances to the median ratio.
+
+    Parameters
+    ----------
+    result : Distortion
+        The result of `heatsketch.distortion`, or `distortion_` of an estimator.
+    path, ax
+        As in `ksum_curve`, which has the same result and errors.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        If the suffix of `path` is unknown.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> embedding = hs.HeatEmbedding(2, random_state=0).fit(X)
+    >>> hs.plot.distortion_histogram(embedding.distortion_).axes[0].get_ylabel()
+    'pairs (%)'
+    """
+    ax = _axes(path, ax)
+    edges, counts = result.histogram
+    shares = 100 * counts / max(counts.sum(), 1)
     ax.set_xscale("log", base=2)
-    ax.plot(curve.times, 100 * curve.shares, "o-", color=MAIN_COLOUR, linewidth=2)
-    ax.axhline(100 * curve.share, **GREY_LINE)
-    chosen = curve.shares[np.flatnonzero(curve.times == curve.time)[0]]
-    ax.plot([curve.time], [100 * chosen], "o", color=CHOSEN_COLOUR, markersize=9)
-    ax.set_ylim(0, 104)
+    ax.stairs(shares, edges, fill=True, color=MAIN_COLOUR, alpha=0.75)
+    ax.axvline(1, **_GREY_LINE)
+    ax.set_xticks([2.0**j for j in range(-3, 4)], ["⅛", "¼", "½", "1", "2", "4", "8"])
+    names = ("distance in the picture / diffusion distance, median 1", "pairs (%)")
+    style_axes(ax, result.describe(), names)
+    ax.set_ylim(0, None)
+    return _finished(ax, path)
+
+
+def _axes(path: str | Path | None, ax: Any) -> Any:
+    check_picture(path)
+    return new_figure(6.4, 4.2).add_subplot() if ax is None else ax
+
+
+def _finished(ax: Any, path: str | Path | None) -> Any:
+    if path is not None:
+        save(ax.figure, path)
+    return ax.figure
+
+
+def _draw_directions(ax: Any, curve: Any) -> None:
+    """Draw the directions of a TimeCurve, the number wanted, and the time chosen."""
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.plot(curve.times, curve.directions, "o-", color=MAIN_COLOUR, linewidth=2)
+    ax.axhline(curve.wanted, **_GREY_LINE)
+    chosen = curve.directions[np.flatnonzero(curve.times == curve.time)[0]]
+    ax.plot([curve.time], [chosen], "o", color=_CHOSEN_COLOUR, markersize=9)
+
+
+def _draw_ranks(ax: Any, trace: HeatTrace, embedding: Any) -> None:
+    low, high = trace.effective_rank_interval
+    ax.set_yscale("log")
+    ax.fill_between(trace.times, low, high, color=MAIN_COLOUR, **_BAND)
+    ax.plot(trace.times, trace.effective_rank, "o-", color=MAIN_COLOUR, linewidth=2)
+    k = embedding.embedding_.shape[1]
+    components = embedding.diffusion_.diagnostics.get("components", 1)
+    marks = {k + 1: f"{k} coordinates and the trivial direction"}
+    if components > 1:
+        marks[components] = f"{components} components of the graph"
+    for height, words in marks.items():
+        ax.axhline(height, **_GREY_LINE)
+        place = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": 8}
+        ax.annotate(words, (0, height), xycoords=("axes fraction", "data"), **place)
+    chosen = f"Directions left; time {embedding.time_:g} chosen"
+    style_axes(ax, chosen, ("diffusion time", "effective rank"))

@@ -1,7 +1,6 @@
 """What pictures share: figures outside pyplot's global state, axes, files."""
 
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,7 @@ from heatsketch._typing import Array
 from heatsketch.io import write_atomically
 
 SUFFIXES = (".png", ".pdf", ".svg")
-MAIN_COLOUR, CHOSEN_COLOUR = "#3b6ea8", "#d55e00"
 LETTER = 0.066  # inches, the mean width at 10 points
-GREY_LINE = {"color": "#888888", "linewidth": 0.8, "linestyle": ":"}
 
 
 def check_picture(path: str | Path | None) -> None:
@@ -67,28 +64,6 @@ def new_figure(width: float, height: float, dpi: int = 160) -> Any:
 
     figure = Figure(figsize=(width, height), dpi=dpi, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure
-
-
-def new_axes(width: float = 7.6, height: float = 6.0) -> tuple[Any, Any]:
-    """Return a figure and its only axes."""
-    figure = new_figure(width, height)
-    return figure, figure.add_subplot()
-
-
-def axes_of_a_curve(ax: Any = None) -> tuple[Any, Any]:
-    """Return the figure and the axes to draw a curve on, new ones by default."""
-    check_picture(None)
-    return new_axes(width=6.4, height=4.2) if ax is None else (ax.figure, ax)
-
-
-def picture_of(draw: Callable[[Any], None], path: str | Path | None) -> Any:
-    """Return the figure of a curve that is drawn on axes, written to a file if there is a path."""
-    check_picture(path)
-    figure, ax = axes_of_a_curve()
-    draw(ax)
-    if path is not None:
-        save(figure, path)
     return figure
 
 

@@ -1,7 +1,9 @@
-"""Labels as categories, and their colours."""
+"""Labels as categories or numbers, and their colours."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from heatsketch._typing import Array
 
 MAX_CATEGORIES = 20  # more colours cannot be told apart
 
+MAIN_COLOUR = "#3b6ea8"  # of points without labels
 NO_LABEL_COLOUR = "#c9c9c9"
 # Colours that remain distinct for colour-blind readers:
 # Okabe and Ito (2008), without yellow and black; Petroff (2021).
@@ -105,3 +108,102 @@ def palette(count: int) -> Sequence[str]:
 
     strong_then_pale = (*range(0, 20, 2), *range(1, 20, 2))
     return [to_hex(colormaps["tab20"](j)) for j in strong_then_pale][:count]
+
+
+class Colouring(NamedTuple):
+    """Labels as categories (codes and at most 20 names), as numbers, or none: how points look.
+
+    Attributes
+    ----------
+    n : int
+    codes : array (n,) or None
+        Indices of `names`, -1 for a missing label.
+    names : tuple of str
+    numbers : array (n,) or None
+        NaN for a missing label.
+    """
+
+    n: int
+    codes: Array | None = None
+    names: tuple[str, ...] = ()
+    numbers: Array | None = None
+
+    @classmethod
+    def of(cls, labels: Any, n: int) -> Colouring:
+        """Tell categories and numbers apart, or raise if there is not one label for each point."""
+        if labels is None:
+            return cls(n)
+        labels = check_labels(labels, n)
+        groups = categories(labels)
+        if groups is None:
+            return cls(n, numbers=labels.astype(np.float64))
+        return cls(n, *largest(*groups))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest number that is known."""
+        assert self.numbers is not None
+        known = self.numbers[np.isfinite(self.numbers)]
+        return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+
+    def rgb(self) -> Array:
+        """Return the colour of each point (n, 3)."""
+        from matplotlib.colors import to_rgb
+
+        if self.codes is not None:  # the code -1 picks the last
+            return np.array([to_rgb(c) for c in (*palette(len(self.names)), NO_LABEL_COLOUR)])[
+                self.codes
+            ]
+        if self.numbers is not None:
+            return self.on_scale(self.numbers)
+        return np.broadcast_to(to_rgb(MAIN_COLOUR), (self.n, 3))
+
+    def on_scale(self, numbers: Array) -> Array:
+        """Return the colours (..., 3) of numbers within the range."""
+        from matplotlib import colormaps
+        from matplotlib.colors import to_rgb
+
+        low, high = self.range
+        colours = np.asarray(colormaps["viridis"]((numbers - low) / ((high - low) or 1.0)))
+        known = np.isfinite(numbers)[..., None]
+        return np.where(known, colours[..., :3], to_rgb(NO_LABEL_COLOUR))
+
+    def explain(self, ax: Any) -> None:
+        """Draw a legend of the categories or a bar of the numbers beside the axes."""
+        if self.codes is not None:
+            self._draw_legend(ax)
+        elif self.numbers is not None and np.isfinite(self.numbers).any():
+            from matplotlib.cm import ScalarMappable
+            from matplotlib.colors import Normalize
+
+            scale = ScalarMappable(Normalize(*self.range), "viridis")
+            ax.figure.colorbar(scale, ax=ax, shrink=0.8, pad=0.02).outline.set_visible(False)
+
+    def _draw_legend(self, ax: Any) -> None:
+        from matplotlib.lines import Line2D
+
+        missing = bool(np.any(self.codes < 0))  # type: ignore[operator]
+        names = (*map(short, self.names), *(["no label"] if missing else []))
+        colours = (*palette(len(self.names)), NO_LABEL_COLOUR)
+        handles = [
+            Line2D([], [], marker="o", linestyle="", markersize=6, color=colour)
+            for colour, _ in zip(colours, names, strict=False)
+        ]
+        legend = ax.legend(
+            handles,
+            ["."] * len(names),  # the names follow: matplotlib would drop one that starts with "_"
+            loc="upper left",
+            bbox_to_anchor=(1.01, 1.0),
+            borderaxespad=0.0,
+            frameon=False,
+            handletextpad=0.2,
+        )
+        for text, name in zip(legend.get_texts(), names, strict=True):
+            text.set_parse_math(False)
+            text.set_text(name)
+
+
+def short(name: str, limit: int = 32) -> str:
+    """Return a name on one line, cut at a number of letters."""
+    name = " ".join(name.split())
+    return name if len(name) <= limit else name[: limit - 1] + "…"

@@ -1,6 +1,7 @@
-"""An embedding in the plane."""
+"""An embedding in the plane, or several side by side."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +11,24 @@ from heatsketch._checks import check_points
 from heatsketch._typing import Array
 from heatsketch.plot.figures import (
     LETTER,
-    MAIN_COLOUR,
     check_picture,
-    new_axes,
+    new_figure,
     save,
     size_in_inches,
     style_axes,
 )
-from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, check_labels, largest, palette
+from heatsketch.plot.labels import Colouring, short
 from heatsketch.spectral.eigenpairs import fix_signs
 
 MAX_WRITTEN_NAMES = 12  # more names on the points would overlap
 MAX_WRITTEN_LETTERS = 13  # a longer name would hide a fifth of the points; the legend has it
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
 ORDER_SEED = 2_718_281_828  # not a likely seed of the data: equal seeds would show as structure
-
-Groups = tuple[Array, tuple[str, ...]]  # codes (n,), -1 for none, and names
-
+CENTRAL = 0.98  # share of the points that the window is made for
 _MIN_DRAWN_SIZE = 1e-30  # of coordinates; axes of equal scale compute its square
+_SPARE = 1.3  # radius of the window next to that of the central points
+_LEAST_GAIN = 1.4  # in scale: for less, no point is moved to the edge
+_PANEL_INCHES, _MAX_COLUMNS = 3.4, 4
 
 
 def scatter(
@@ -39,11 +40,16 @@ def scatter(
     path: str | Path | None = None,
     ax: Any = None,
     legend: bool = True,
+    whole: bool = False,
 ) -> Any:
     """Draw an embedding in the plane.
 
     One coordinate is drawn as a strip, two are drawn as they are. Of three or more, the first two
     principal axes are shown: an orthogonal projection, so no distance is ever enlarged.
+
+    If a few far points would make all others small, the window is that of the central 98 % of the
+    points (by their distance from the median, and 30 % more); the points outside stand at the edge
+    with a ring, and the title says how many they are. Otherwise all points are inside.
 
     Parameters
     ----------
@@ -63,6 +69,8 @@ def scatter(
         Where to draw; a new figure by default.
     legend : bool, default True
         Explain the colours; panels side by side need one legend.
+    whole : bool, default False
+        Show all points at their places, however far some are.
 
     Returns
     -------
@@ -86,74 +94,162 @@ def scatter(
     'three points'
     """
     check_picture(path)
-    F, labels, groups = labelled(F, labels)
-    view, axis_names = view_of(F, names, None if groups is None else groups[0])
-    figure, ax = new_axes() if ax is None else (ax.figure, ax)
-    if labels is None:
-        _points(ax, view, [MAIN_COLOUR] * len(view))
-    elif groups is None:
-        _draw_numbers(figure, ax, view, labels.astype(np.float64), legend)
-    else:
-        _draw_categories(ax, view, *groups, written=F.shape[1] > 1, legend=legend)
+    F = np.asarray(check_points(F, "F", min_rows=1))  # (n, k)
+    colouring = Colouring.of(labels, len(F))
+    view, axis_names = view_of(F, names, colouring.codes)
+    ax = new_figure(7.6, 6.0).add_subplot() if ax is None else ax
+    drawn = view[:, : F.shape[1]]  # of a strip only the coordinate; the height says nothing
+    window = None if whole else central_window(drawn)
+    if window is not None and F.shape[1] > 1:
+        window = _of_shape(window, size_in_inches(ax))
+    outside = outside_of(window, drawn)
+    if window is not None:
+        view[:, : F.shape[1]] = moved_to_edge(window, drawn)
+        title += edge_note(outside)
+    _draw_points(ax, view, colouring.rgb(), outside)
+    written = F.shape[1] > 1 and colouring.codes is not None
+    if written and len(colouring.names) <= MAX_WRITTEN_NAMES:
+        _write_names(ax, view, colouring)
+    if legend:
+        colouring.explain(ax)
     style_axes(ax, title, axis_names)
     if F.shape[1] == 1:
         ax.set_yticks([])
     else:
-        ax.set_aspect("equal", adjustable="datalim")
+        ax.set_aspect("equal", adjustable="datalim" if window is None else "box")
+    if path is not None:
+        save(ax.figure, path)
+    return ax.figure
+
+
+def panels(
+    embeddings: Mapping[str, Array],
+    labels: Any = None,
+    notes: Mapping[str, str] | None = None,
+    *,
+    path: str | Path | None = None,
+    whole: bool = False,
+) -> Any:
+    """Draw embeddings side by side, with one legend.
+
+    Parameters
+    ----------
+    embeddings : mapping of name -> array (n, k)
+        Embeddings, each drawn by `scatter`.
+    labels : array (n,), optional
+        Labels for the colours, as for `scatter`.
+    notes : mapping of name -> str, optional
+        Texts below the names.
+    path : path, optional
+        File to write, .png, .pdf or .svg; an existing one is replaced.
+    whole : bool, default False
+        Show all points at their places, however far some are.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is missing.
+    ValueError
+        As of `scatter`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.plot import panels
+    >>> len(panels({"a": np.eye(3), "b": np.eye(3)[:, :2]}).axes)
+    2
+    """
+    columns = min(_MAX_COLUMNS, len(embeddings))
+    rows = math.ceil(len(embeddings) / columns)
+    figure = new_figure(_PANEL_INCHES * columns + 1.2, _PANEL_INCHES * rows)
+    for place, (name, F) in enumerate(embeddings.items()):
+        ax = figure.add_subplot(rows, columns, place + 1)
+        title = name if not notes else f"{name}\n{notes[name]}"
+        scatter(F, labels, title=title, ax=ax, legend=place == columns - 1, whole=whole)
+        ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
     if path is not None:
         save(figure, path)
     return figure
 
 
-def labelled(F: Any, labels: Any) -> tuple[Array, Array | None, Groups | None]:
-    """Return F (n, k), labels as numbers if they are, and their categories, at most 20."""
-    F = np.asarray(check_points(F, "F", min_rows=1))  # (n, k)
-    labels = None if labels is None else check_labels(labels, len(F))
-    groups = None if labels is None else categories(labels)
-    return F, labels, None if groups is None else largest(*groups)
+def central_window(points: Array) -> Array | None:
+    """Return the corners (2, d) of the window that shows the central points (n, d) large.
+
+    None where all points fit well: where the window would not be 1.4 times smaller, or where the
+    central points are one point.
+    """
+    distance = np.linalg.norm(points - np.median(points, axis=0), axis=1)
+    radius = np.quantile(distance, CENTRAL, method="higher")  # at most 2 % are beyond
+    near = points[distance <= _SPARE * radius]
+    window = np.stack([near.min(axis=0), near.max(axis=0)])
+    size, whole = np.ptp(window, axis=0).max(), np.ptp(points, axis=0).max()
+    return window if 1e-9 * whole < size < whole / _LEAST_GAIN else None
 
 
-def _rescaled(view: Array, names: tuple[str, str]) -> tuple[Array, tuple[str, str]]:
-    """Divide coordinates by a power of ten where axes of equal scale would over- or underflow."""
-    size = float(np.max(np.abs(view), initial=0.0))
-    if size == 0 or _MIN_DRAWN_SIZE < size < 1 / _MIN_DRAWN_SIZE:
-        return view, names
-    power = int(np.floor(np.log10(size)))
-    return view / 10.0**power, (f"{names[0]} / 1e{power}", f"{names[1]} / 1e{power}")
+def outside_of(window: Array | None, points: Array) -> Array:
+    """Say which points (n, d) a window leaves out."""
+    if window is None:
+        return np.zeros(len(points), dtype=bool)
+    return np.any((points < window[0]) | (points > window[1]), axis=1)
+
+
+def moved_to_edge(window: Array, points: Array) -> Array:
+    """Return points (n, d), those outside of the window moved towards its centre, to its edge."""
+    centre, half = window.mean(axis=0), np.ptp(window, axis=0) / 2
+    offset = points - centre
+    beyond = np.max(np.abs(offset) / np.maximum(half, 1e-3 * half.max()), axis=1, keepdims=True)
+    moved: Array = centre + offset / np.maximum(1.0, beyond)
+    return moved
+
+
+def edge_note(outside: Array, how: str = "ringed") -> str:
+    """Return the line of a title about points outside of the window."""
+    return f"\n{outside.sum():,} of {len(outside):,} points lie farther out, {how} at the edge"
+
+
+def mark_edge(ax: Any, points: Array, size: float) -> None:
+    """Draw a ring around points (m, d) that are not at their places."""
+    style = {"facecolors": "none", "edgecolors": "#333333", "linewidths": 0.7}
+    ax.scatter(*points.T, s=2.5 * size, **style)
+
+
+def _of_shape(window: Array, shape: Array) -> Array:
+    """Widen a window (2, 2) to a ratio of width and height."""
+    half = shape * np.max(np.ptp(window, axis=0) / shape) / 2
+    return window.mean(axis=0) + np.stack([-half, half])
 
 
 def view_of(
     F: Array, names: Sequence[str] | None, codes: Array | None
 ) -> tuple[Array, tuple[str, str]]:
     """Return the points of the picture (n, 2) and the names of its axes."""
-    return _rescaled(*_view(F, names, codes))
-
-
-def _view(
-    F: Array, names: Sequence[str] | None, codes: Array | None
-) -> tuple[Array, tuple[str, str]]:
     k = F.shape[1]
     if names is not None and len(names) != k:
         raise ValueError(f"names has {len(names)} entries but F has {k} columns; pass {k} names.")
-    names = names if names is not None else [f"coordinate {j + 1}" for j in range(k)]
-    if k == 1:
-        return _strip(F[:, 0], codes), (names[0], "")
-    if k == 2:
-        return F, (names[0], names[1])
-    return _principal(F)
+    first, second, *_ = (*(names or [f"coordinate {j + 1}" for j in range(k)]), "")
+    if k == 1:  # spread sideways at random, one lane for each category
+        height = np.random.default_rng(ORDER_SEED).uniform(-0.35, 0.35, len(F))
+        view = np.column_stack([F[:, 0], height if codes is None else height - codes])
+    elif k == 2:
+        view = F.astype(np.float64)
+    else:
+        view, (first, second) = principal_view(F, 2)
+    size = float(np.max(np.abs(view), initial=0.0))
+    if size == 0 or _MIN_DRAWN_SIZE < size < 1 / _MIN_DRAWN_SIZE:
+        return view, (first, second)
+    power = int(np.floor(np.log10(size)))  # axes of equal scale would over- or underflow
+    return view / 10.0**power, (f"{first} / 1e{power}", f"{second} / 1e{power}")
 
 
-def _strip(x: Array, codes: Array | None) -> Array:
-    """Spread the points of a line sideways at random, one lane for each category."""
-    height = np.random.default_rng(ORDER_SEED).uniform(-0.35, 0.35, len(x))
-    return np.column_stack([x, height if codes is None else height - codes])
-
-
-def _principal(F: Array) -> tuple[Array, tuple[str, str]]:
-    """Project on the two orthogonal directions of largest variance."""
-    axes, shares = principal_axes(F, 2)
-    names = [principal_name(j, share) for j, share in enumerate(shares)]
-    return (F - F.mean(axis=0, dtype=np.float64)) @ axes, (names[0], names[1])
+def principal_view(F: Array, count: int) -> tuple[Array, list[str]]:
+    """Return points on their principal axes (n, count), and the names of these."""
+    axes, shares = principal_axes(F, count)
+    view = (F - F.mean(axis=0, dtype=np.float64)) @ axes
+    return view, [principal_name(j, share) for j, share in enumerate(shares)]
 
 
 def principal_axes(F: Array, count: int) -> tuple[Array, Array]:
@@ -171,78 +267,29 @@ def principal_name(j: int, share: float) -> str:
     return f"principal axis {j + 1} ({100 * share:.0f} %)"
 
 
-def _points(ax: Any, view: Array, colours: Any, **kwargs: Any) -> Any:
+def _draw_points(ax: Any, view: Array, colours: Array, outside: Array) -> None:
     """Draw the points in random order, so that no category is drawn over the others."""
     n = len(view)
     order = np.random.default_rng(ORDER_SEED).permutation(n)
-    return ax.scatter(
+    size = float(np.clip(560 / np.sqrt(n), 0.8, 36))
+    ax.scatter(
         *view[order].T,
-        c=np.asarray(colours)[order],
-        s=np.clip(560 / np.sqrt(n), 0.8, 36),
+        c=colours[order],
+        s=size,
         alpha=np.clip(1.5 - 0.22 * np.log10(n), 0.3, 0.9),
         linewidths=0,
         rasterized=n > MAX_VECTOR_POINTS,
-        **kwargs,
     )
+    if outside.any():
+        mark_edge(ax, view[outside], size)
 
 
-def _draw_numbers(figure: Any, ax: Any, view: Array, values: Array, legend: bool) -> None:
-    present = np.isfinite(values)
-    if not present.all():
-        _points(ax, view[~present], [NO_LABEL_COLOUR] * int((~present).sum()))
-    if not present.any():
-        return
-    drawn = _points(ax, view[present], values[present], cmap="viridis")
-    if not legend:
-        return
-    draw_scale(figure, ax, drawn)
-
-
-def draw_scale(figure: Any, ax: Any, drawn: Any) -> None:
-    """Explain the colours of numbers by a bar."""
-    bar = figure.colorbar(drawn, ax=ax, shrink=0.8, pad=0.02)
-    bar.solids.set_alpha(1.0)
-    bar.outline.set_visible(False)
-
-
-def _draw_categories(
-    ax: Any, view: Array, codes: Array, names: tuple[str, ...], *, written: bool, legend: bool
-) -> None:
-    colours = [*palette(len(names)), NO_LABEL_COLOUR]  # the code -1 picks the last
-    _points(ax, view, [colours[code] for code in codes])
-    names = tuple(_short(name) for name in names)
-    if written and len(names) <= MAX_WRITTEN_NAMES:
-        _write_names(ax, view, codes, names)
-    if legend:
-        draw_legend(ax, colours, (*names, "no label") if np.any(codes < 0) else names)
-
-
-def draw_legend(ax: Any, colours: Sequence[str], names: tuple[str, ...]) -> None:
-    """Explain the colours of categories beside the axes; any text is a name."""
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], marker="o", linestyle="", markersize=6, color=colours[j])
-        for j in range(len(names))
-    ]
-    legend = ax.legend(
-        handles,
-        ["."] * len(names),  # the names follow: matplotlib would drop one that starts with "_"
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        borderaxespad=0.0,
-        frameon=False,
-        handletextpad=0.2,
-    )
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_parse_math(False)
-        text.set_text(name)
-
-
-def _write_names(ax: Any, view: Array, codes: Array, names: tuple[str, ...]) -> None:
+def _write_names(ax: Any, view: Array, colouring: Colouring) -> None:
     """Write names at the medians, largest categories first, none long or overlapping."""
     from matplotlib import patheffects
 
+    codes, names = colouring.codes, [short(name) for name in colouring.names]
+    assert codes is not None
     halo = patheffects.withStroke(linewidth=3, foreground="white")
     per_inch = float(np.max(np.ptp(view, axis=0) / size_in_inches(ax)))
     letter = 1.4 * LETTER * per_inch  # bold, in units of the data
@@ -268,8 +315,3 @@ def _overlap(offset: Array, letters: int, letter: float) -> bool:
     """Say whether two centred names of so many letters together overlap, a letter twice as high."""
     wide, high = letter * letters / 2, 2 * letter
     return bool(abs(offset[0]) < wide and abs(offset[1]) < high)
-
-
-def _short(name: str, limit: int = 32) -> str:
-    name = " ".join(name.split())
-    return name if len(name) <= limit else name[: limit - 1] + "…"

@@ -14,16 +14,14 @@ import sklearn
 from heatsketch import __version__
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.metrics import Distortion
-from heatsketch.operators.properties import component_labels
-from heatsketch.plot.displays import distortion_of
+from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.plot.scatter import ORDER_SEED, principal_axes, principal_name
 from heatsketch.reports.columns import column, feature_columns, packed, texts
 from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times
 from heatsketch.reports.summary import explained, kept, parameters, summary
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.spectral.found_once import found_once
-from heatsketch.spectral.heat_trace import heat_trace
+from heatsketch.spectral.traces import heat_trace
 
 MOST_POINTS = 20_000  # of more points a random sample is shown
 CONFIDENCE, COMPONENT = "neighbor_confidence", "component"
@@ -79,6 +77,24 @@ def collect(
     }
 
 
+def distortion_of(est: Any) -> Distortion | None:
+    """Return how an estimator keeps its diffusion distances; None where it has none."""
+    if hasattr(est, "distortion_"):
+        known: Distortion | None = est.distortion_
+        return known
+    diffusion = getattr(est, "diffusion_", None)
+    if diffusion is None or diffusion.diagnostics["flat"]:
+        return None
+    time = getattr(est, "time_", est.time)
+    if time < 1 and est.filter == "power":
+        return None  # there is no such distance
+    logger.info("how distances are kept")
+    log_scale = est.diagnostics_["log_scale"]
+    return diffusion_distortion(
+        est.embedding_, diffusion, time, filter=est.filter, log_scale=log_scale
+    )
+
+
 def versions() -> dict[str, str]:
     """Return the versions that the numbers depend on."""
     return {
@@ -118,7 +134,7 @@ def _shown(n: int, distortion: Distortion | None) -> Array:
         return np.arange(n)
     worst = [] if distortion is None else [p.ravel() for p in distortion.worst_pairs.values()]
     named = np.unique(np.concatenate(worst)) if worst else np.empty(0, int)
-    others = np.setdiff1d(np.random.default_rng(ORDER_SEED).permutation(n), named)
+    others = np.setdiff1d(np.arange(n), named)
     others = np.random.default_rng(ORDER_SEED).permutation(others)[: MOST_POINTS - len(named)]
     return np.sort(np.concatenate([named, others]))
 
@@ -130,7 +146,7 @@ def _own_columns(est: Any, shown: Array) -> list[dict[str, Any]]:
         found.append(column(CONFIDENCE, est.neighbor_confidence_, shown))
     diffusion = getattr(est, "diffusion_", None)
     if diffusion is not None and diffusion.diagnostics.get("components", 1) > 1:
-        labels = component_labels(diffusion.operator)
+        labels = diffusion.operator.components()
         if labels is not None:
             found.append(
                 column(COMPONENT, _words_of_components(diffusion.of_inputs(labels)), shown)
@@ -213,7 +229,7 @@ def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
 
 
 def _scale_facts(est: Any) -> dict[str, Any] | None:
-    """Return the shares by which a time was chosen, and how many directions are left at times."""
+    """Return how many directions are left at times."""
     diffusion = getattr(est, "diffusion_", None)
     if diffusion is None or diffusion.diagnostics["flat"]:
         return None
@@ -221,12 +237,9 @@ def _scale_facts(est: Any) -> dict[str, Any] | None:
     times = _TRACE_TIMES if curve is None else np.asarray(curve.times, dtype=float)
     trace = heat_trace(diffusion, times, rng=0)
     low, high = trace.effective_rank_interval
-    shares = None if curve is None else {"values": curve.shares, "wanted": curve.share}
     return {
         "times": times,
         "time": getattr(est, "time_", est.time),
-        "shares": shares,
-        "factor": None if curve is None else curve.factor,
         "effective_rank": trace.effective_rank,
         "low": low,
         "high": high,

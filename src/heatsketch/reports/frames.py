@@ -15,14 +15,14 @@ from sklearn.base import clone
 from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import stress
-from heatsketch.isometry.pairs import dilations, random_pairs
-from heatsketch.isometry.problem import Basis, Problem
-from heatsketch.markov.rows import N_LEADING, leading_pairs
-from heatsketch.metrics.distances import rows_within_pieces
+from heatsketch.isometry.objective import Basis, SampledPairs
+from heatsketch.isometry.pairs import log_ratios, random_pairs
+from heatsketch.markov.coordinates import Coordinates
+from heatsketch.markov.rows import N_LEADING
+from heatsketch.metrics.distances import rows_within_components
 from heatsketch.neighbors import pair_distances
 from heatsketch.plot.scatter import principal_axes
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, Block
-from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.apply import SPECTRAL_LIMIT
 from heatsketch.spectral.filters import FILTERS
 
 MOST_DIMENSIONS = 3
@@ -31,9 +31,7 @@ _ROWS, _PAIRS, _ITERATIONS = 1_000, 16_000, 60  # that a map is fitted to
 _LEAST_ROWS = 32  # of a component whose map is fitted, and not only followed
 _DIRECTIONS, _RANK = 256, 64
 _LEFT = 1e-3  # weight of a direction next to the first, from which on it counts
-_LEFT_OUT = 1e-2  # weight of the first direction that is not known, up to which it does not
 _SKETCH_COLUMNS = 128
-_SKETCH_ERROR = 1e-5  # of the series: that of the columns is 0.06, and products are half as many
 _DOT = 1e-12  # size of a component next to the largest, below which it is a dot
 
 
@@ -100,7 +98,7 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> Frames:
     at = list(times).index(_time_of(est))
     if len(times) == 1:
         return _still(est, shown)
-    if hasattr(est, "projection_"):
+    if hasattr(est, "time_curve_"):
         return _followed(est, list(times), at, shown)
     blocks, log_scales = (
         _by_eigenvalues(est, times, at)
@@ -163,28 +161,22 @@ class _Rows:
     """Coordinates of points at any time, whose distances are diffusion distances."""
 
     def __init__(self, est: Any, shown: Array) -> None:
-        compared = rows_within_pieces(est.diffusion_, est.time_, est.filter)
+        compared = rows_within_components(est.diffusion_, est.time_, est.filter)
         self._est, self._shown, self.labels = est, shown, compared.labels
         self._operator = compared.rows.operator
-        self._known = self._operator.n <= SPECTRAL_LIMIT
-        self._pairs = (
-            all_eigenpairs(self._operator)
-            if self._known
-            else leading_pairs(self._operator, N_LEADING)
-        )
+        few = self._operator.n <= SPECTRAL_LIMIT
+        make = Coordinates.complete if few else Coordinates.of
+        self._coordinates = make(self._operator, *([] if few else [N_LEADING]))
 
-    def at(self, time: Any) -> Block:
-        """Return the coordinates (m, r), divided by e^log_scale, the first ones largest."""
+    def at(self, time: Any) -> tuple[Array, float]:
+        """Return coordinates (m, r) divided by e^s, the first ones largest, and s."""
         rows = self._est.diffusion_.rows(time, filter=self._est.filter)
         rows = replace(rows, operator=self._operator)
-        values, vectors = self._pairs
-        size = np.abs(rows.filter.scaled(values)[0])
+        F, log_scale = self._coordinates.under(rows.filter, _SKETCH_COLUMNS, seed=0)
+        size = np.abs(F).max(axis=0)
         used = np.argsort(-size, kind="stable")[:_DIRECTIONS]
-        used = used[size[used] > _LEFT * size.max()]
-        block, left_out = rows.leading((values[used], vectors[:, used]))
-        if not self._known and left_out > _LEFT_OUT:
-            block = rows.sketch(_SKETCH_COLUMNS, 0, _SKETCH_ERROR)
-        return Block(block.values[self._shown].astype(float), block.log_scale)
+        F = F[:, used[size[used] > _LEFT * size.max()]] * math.exp(log_scale - rows.log_scale)
+        return rows.of_points(rows.stepped(F))[self._shown].astype(float), rows.log_scale
 
 
 def _followed(est: Any, times: list[Any], at: int, shown: Array) -> Frames:
@@ -196,14 +188,13 @@ def _followed(est: Any, times: list[Any], at: int, shown: Array) -> Frames:
     for part in parts:
         centres[part] = Y[part].mean(axis=0)
     inner = {at: Y - centres}
-    kept = {at: _kept_of(est, inner[at], parts, rows.at(times[at]).values)}
+    kept = {at: _kept_of(est, inner[at], parts, rows.at(times[at])[0])}
     log_scales = {at: float(est.diagnostics_["log_scale"])}
     for step in (1, -1):
         for t in range(at + step, len(times) if step > 0 else -1, step):
             logger.info("the points at time %g", times[t])
-            block = rows.at(times[t])
-            inner[t], kept[t] = _next(inner[t - step], parts, block.values, est.factor)
-            log_scales[t] = block.log_scale
+            block, log_scales[t] = rows.at(times[t])
+            inner[t], kept[t] = _next(inner[t - step], parts, block, est.factor)
     order = range(len(times))
     sizes = np.array([_size(inner[t]) for t in order])
     centres = (centres - centres.mean(axis=0)) / sizes[at]
@@ -233,12 +224,12 @@ def _follow(before: Array, F: Array, factor: float) -> tuple[Array, float]:
     Q = np.linalg.lstsq(Z[some], before[some], rcond=None)[0]
     i, j, D = _pairs_of(F[some])
     if len(some) >= _LEAST_ROWS and Q.any():
-        Q = Problem.of(Z[some], i, j, D).descend(Q, stress, _ITERATIONS)
+        Q = SampledPairs.of(Z[some], i, j, D).descend(Q, stress, _ITERATIONS)
     Y = _centred(Z @ Q)
     if Y.any() and before.any():
         Y = Y @ orthogonal_procrustes(Y, before)[0]
-    found = dilations(Y[some], i, j, D)
-    return Y / math.exp(float(np.median(found.values))), found.share(factor)
+    found = log_ratios(Y[some], i, j, D)
+    return Y / math.exp(float(np.median(found.values))), found.fraction(factor)
 
 
 def _kept_of(est: Any, Y: Array, parts: list[Array], F: Array) -> float:
@@ -247,7 +238,7 @@ def _kept_of(est: Any, Y: Array, parts: list[Array], F: Array) -> float:
     for part in parts:
         some = part[np.random.default_rng(0).permutation(len(part))[:_ROWS]]
         if len(part) > 1 and np.ptp(F[some], axis=0).any() and Y[some].any():
-            kept.append(dilations(Y[some], *_pairs_of(F[some])).share(est.factor))
+            kept.append(log_ratios(Y[some], *_pairs_of(F[some])).fraction(est.factor))
             weights.append(len(part) * (len(part) - 1))
     return float(np.average(kept, weights=weights)) if kept else 1.0
 

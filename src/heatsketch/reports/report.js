@@ -161,6 +161,20 @@ scatter.after = () => {
   pen.strokeStyle = pen.fillStyle = colour("--ink");
   pen.lineWidth = 1.5;
   if (hovered >= 0) ring(hovered, 8);
+  const outside = scatter.outside();
+  element("outside").textContent = outside.length
+    ? `${outside.length.toLocaleString("en")} of ${n.toLocaleString("en")} points lie farther out, ringed at the edge; “all” shows them.` : "";
+  for (const [k, x, y] of outside) {
+    if (scatter.states[k] === FADED) continue;
+    const [r, g, b] = scatter.colours.subarray(4 * k, 4 * k + 3);
+    pen.fillStyle = `rgb(${r},${g},${b})`;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    pen.arc(x, y, 4, 0, 7);
+    pen.fill();
+    pen.stroke();
+  }
+  pen.fillStyle = colour("--ink");
   if (path.length) {
     pen.beginPath();
     path.forEach(([x, y]) => pen.lineTo(x, y));
@@ -264,6 +278,7 @@ stage.addEventListener("pointermove", (event) => {
     scatter.angles[0] += dx / 150;
     scatter.angles[1] += dy / 150;
   } else if (drag.kind === "move") {
+    scatter.framed = false;
     scatter.centre[0] -= dx / scatter.zoom;
     scatter.centre[1] += dy / scatter.zoom;
   }
@@ -366,17 +381,8 @@ function showDistances({ line, looked_at, edges, counts, worst, median, ratios }
 function showScales(found) {
   const t = found.times, x = { low: t[0], high: t[t.length - 1], log: true, label: "diffusion time" };
   const note = "how many directions are left at a time, the effective rank of the heat kernel.";
-  const kept = "what the coordinates keep of the distances";
-  const [above, below] = card("scales", "", found.shares ? `Above, ${kept}; below, ${note}` : `H${note.slice(1)}`);
+  const [below] = card("scales", "", `H${note.slice(1)}`);
   const now = found.time >= t[0] && found.time <= t[t.length - 1] ? [{ x: found.time, text: `time ${short(found.time)}` }] : [];
-  if (found.shares) {
-    const y = found.shares.values.map((share) => 100 * share);
-    chart(above, {
-      x, y: { low: 0, high: 104, label: `kept within ${found.factor} (%)` }, lines: [{ x: t, y }],
-      dots: t.map((time, k) => ({ x: time, y: y[k], best: time === found.time })),
-      level: [{ y: 100 * found.shares.wanted, text: "wanted" }], upright: now,
-    });
-  }
   const k = found.n_coordinates, [low, high] = [Math.min(1, ...found.low), Math.max(...found.high, k + 2)];
   const level = [{ y: k + 1, text: `${k} coordinates and the trivial one` }];
   if (found.components > 1) level.push({ y: found.components, text: `${found.components} components` });
@@ -452,6 +458,7 @@ function start() {
   element("worst").disabled = !facts.distortion;
   press("worst", () => scatter.redraw());
   element("fit").addEventListener("click", () => scatter.fit());
+  element("all").addEventListener("click", () => scatter.fit(true));
   element("save").addEventListener("click", save);
   element("clear").addEventListener("click", () => select([]));
   if (times.length > 1) {

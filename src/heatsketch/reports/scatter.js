@@ -114,17 +114,24 @@ class Scatter {
     this.redraw();
   }
 
-  fit() { // the points of this time, with a margin
-    const p = this.turned(), low = [Infinity, Infinity], high = [-Infinity, -Infinity];
-    for (let i = 0; i < this.n; i++)
-      for (let j = 0; j < 2; j++) {
-        low[j] = Math.min(low[j], p[2 * i + j]);
-        high[j] = Math.max(high[j], p[2 * i + j]);
-      }
+  fit(whole = false) { // the central points of this time, or all, with a margin
+    const p = this.turned(), [low, high] = whole ? extent(p) : windowOf(p);
     const span = [high[0] - low[0] || 1, high[1] - low[1] || 1];
     this.centre = [(low[0] + high[0]) / 2, (low[1] + high[1]) / 2];
     this.zoom = 0.92 * Math.min(this.width / span[0], this.height / span[1]); // pixels for 1
+    this.framed = true; // until it is moved by hand: points outside stand at the edge
     this.redraw();
+  }
+
+  outside() { // the points outside of a frame, each with its place at the edge, [k, x, y]
+    if (!this.framed) return [];
+    const p = this.onScreen(), found = [], [x0, y0] = [this.width / 2, this.height / 2];
+    for (let k = 0; k < this.n; k++) {
+      const x = p[2 * k] - x0, y = p[2 * k + 1] - y0;
+      const beyond = Math.max(Math.abs(x) / x0, Math.abs(y) / y0);
+      if (beyond > 1) found.push([k, x0 + (x / beyond) * (1 - 7 / x0), y0 + (y / beyond) * (1 - 7 / y0)]);
+    }
+    return found;
   }
 
   get matrix() { // rows: right, up, towards the reader
@@ -160,8 +167,14 @@ class Scatter {
     return p;
   }
 
-  nearest(x, y, reach) {
+  shown() { // the same, with the points outside of a frame at its edge
     const p = this.onScreen();
+    for (const [k, x, y] of this.outside()) [p[2 * k], p[2 * k + 1]] = [x, y];
+    return p;
+  }
+
+  nearest(x, y, reach) {
+    const p = this.shown();
     let best = -1, least = reach * reach;
     for (let k = 0; k < this.n; k++) {
       const d = (p[2 * k] - x) ** 2 + (p[2 * k + 1] - y) ** 2;
@@ -171,7 +184,7 @@ class Scatter {
   }
 
   inside(polygon) { // the points within a closed line of pixels
-    const p = this.onScreen(), found = [];
+    const p = this.shown(), found = [];
     for (let k = 0; k < this.n; k++) {
       const x = p[2 * k], y = p[2 * k + 1];
       let odd = false;
@@ -185,6 +198,7 @@ class Scatter {
   }
 
   zoomAt(x, y, factor) {
+    this.framed = false;
     const dx = (x - this.width / 2) / this.zoom, dy = -(y - this.height / 2) / this.zoom;
     this.zoom *= factor;
     this.centre[0] += dx * (1 - 1 / factor);
@@ -242,6 +256,28 @@ class Scatter {
       pen.fillRect(p[2 * k] - size / 2, p[2 * k + 1] - size / 2, size, size);
     }
   }
+}
+
+function extent(p, chosen = () => true) { // corners of the points on the plane, (2 n), that are chosen
+  const low = [Infinity, Infinity], high = [-Infinity, -Infinity];
+  for (let k = 0; k < p.length / 2; k++)
+    for (let j = 0; j < 2 && chosen(k); j++) {
+      low[j] = Math.min(low[j], p[2 * k + j]);
+      high[j] = Math.max(high[j], p[2 * k + j]);
+    }
+  return [low, high];
+}
+
+function windowOf(p) { // corners of the central points, or of all where these fit well: as plot.scatter
+  const n = p.length / 2, all = extent(p), size = ([low, high]) => Math.max(high[0] - low[0], high[1] - low[1]);
+  const middle = [0, 1].map((j) => {
+    const x = Float64Array.from({ length: n }, (_, k) => p[2 * k + j]).sort();
+    return (x[Math.floor((n - 1) / 2)] + x[Math.ceil((n - 1) / 2)]) / 2;
+  });
+  const far = Float64Array.from({ length: n }, (_, k) => Math.hypot(p[2 * k] - middle[0], p[2 * k + 1] - middle[1]));
+  const radius = 1.3 * far.slice().sort()[Math.ceil(0.98 * (n - 1))];
+  const near = extent(p, (k) => far[k] <= radius);
+  return 1e-6 * size(all) < size(near) && size(near) < size(all) / 1.4 ? near : all;
 }
 
 function shuffled(n) { // the same order at every call

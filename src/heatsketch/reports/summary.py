@@ -1,13 +1,15 @@
-"""What is said of a fitted estimator, in lines: the same on the command line and in reports."""
+"""Where facts become text: the same lines on the command line and in reports."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from heatsketch._typing import Array
+from heatsketch._words import between
 
 # A sketch is right on average whatever its columns hold; that would take as long as it took itself.
 _EXPLAINING = ("HeatEmbedding", "DiffusionMap")
@@ -31,6 +33,8 @@ def summary(estimator: Any) -> dict[str, str]:
     if hasattr(estimator, "epsilon_"):
         lines["bandwidth"] = _bandwidth(estimator.epsilon_)
     lines |= _model(getattr(estimator, "diagnostics_", {}))
+    if getattr(estimator, "quality_", None) is not None:
+        lines["picture"] = estimator.quality_.describe()
     if getattr(estimator, "distortion_", None) is not None:
         lines["distances"] = _kept_by_map(estimator.distortion_)
     if type(estimator).__name__ in _EXPLAINING:
@@ -55,6 +59,42 @@ def explained(estimator: Any, index: int = 0) -> Any:
     # A share that was asked for is told as it was found.
     fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
     return estimator.explained_diffusion_variance(index=index, **fewer)
+
+
+def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
+    """Say which bandwidth and dimension the Ksum test and nearest neighbours find, or why none."""
+    if isinstance(test, str):
+        return {"epsilon": f"none by the Ksum test: {test}"}
+    epsilon, dimension = (
+        between(interval, "95 %: ") for interval in (test.epsilon_interval, test.dimension_interval)
+    )
+    lines = {
+        "epsilon": f"{test.epsilon:.6g}{epsilon}, by the Ksum test",
+        "plateau": f"{test.plateau[0]:.3g} to {test.plateau[1]:.3g}",
+        "dimension": f"{test.dimension:.3g}{dimension}",
+    }
+    if test.sampling_error > 0:
+        lines["sampling"] = f"± {test.sampling_error:.2g} of it, from some rows only"
+    if isinstance(nearest, str):
+        lines["dimension 2"] = f"none by nearest neighbours: {nearest}"
+    else:
+        estimate = f"{nearest.dimension:.3g} ± {nearest.error:.1g}"
+        lines["dimension 2"] = f"{estimate} (by {nearest.n_neighbors[-1]} nearest neighbours)"
+    return lines
+
+
+def distortion_lines(result: Any, names: Sequence[str]) -> dict[str, str]:
+    """Say how an embedding changes distances, which pairs most, by the names of the points."""
+    quantiles = ", ".join(f"{level}: {ratio:.3g}" for level, ratio in result.quantiles.items())
+    worst = (result.worst_pairs[end][0] for end in ("expansion", "contraction"))
+    stretched, shrunk = (f"{names[i]} and {names[j]}" for i, j in worst)
+    return {
+        "distances": kept(result),
+        "log L": f"{result.log_L:.4g}",
+        "expansion": f"{result.expansion:.4g} (points {stretched})",
+        "contraction": f"{result.contraction:.4g} (points {shrunk})",
+        "quantiles": f"{quantiles} (of the ratio of distances, over its median)",
+    }
 
 
 def _explained(estimator: Any) -> str:

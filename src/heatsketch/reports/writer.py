@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
 from heatsketch.io.files import write_atomically
+from heatsketch.io.metadata import plain
 from heatsketch.reports.facts import collect
 
 SUFFIXES = (".html", ".htm")
@@ -161,7 +162,7 @@ def page(facts: dict[str, Any]) -> str:
     The facts stand in it as JSON in which no tag can begin or end; the script writes them as text.
     """
     style, script = _file("report.css"), "".join(map(_file, _SCRIPTS))
-    text = json.dumps(_plain(facts), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(plain(facts), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     parts = {
         "title": html.escape(facts["title"]),
         "style": style,
@@ -204,14 +205,3 @@ def _columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
                 f"rows; pass shape ({n},)."
             )
     return columns
-
-
-def _plain(value: Any) -> Any:
-    """Return plain numbers and lists, with None for NaN and infinities, which JSON lacks."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

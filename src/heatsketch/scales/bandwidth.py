@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._array import Frame, filled, for_each_tile, single_threaded_blas
+from heatsketch._array import Frame, content_order, filled, for_each_tile, single_threaded_blas
 from heatsketch._checks import check_choice, check_number, check_points, logger
 from heatsketch._typing import Array, Rng
-from heatsketch.neighbors import NeighborIndex, in_metric, pair_distances
+from heatsketch.neighbors import Distances, in_metric, pair_distances, search_of
 from heatsketch.operators.kernel import squared_distances, squared_norms
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
@@ -143,20 +143,21 @@ def scale_order(k: int) -> int:
     return max(1, k // 2)
 
 
-def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0) -> float:
-    """Return ε by a rule, in squared data units.
+def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0, distances: Distances | None = None) -> float:
+    """Return ε by a rule, in squared data units; of points in a metric without coordinates, too.
 
     "ksum": where the kernel's mean grows fastest; "median": the median squared distance;
     "nearest": twice the mean squared distance to the nearest other point (*Linear and nonlinear
     dimensionality reduction*, §9.2). Zero distances (duplicates) are left out.
     """
     check_choice(rule, "epsilon", RULES)
-    frame = Frame.of(X)
+    order = content_order(X, columns=distances is None or not distances.precomputed)
+    X, frame = X[order], Frame.of(X, order) if distances is None else Frame(0, None)
     if rule == "nearest":
-        index = NeighborIndex(X, frame=frame)
+        index = search_of(distances, X, frame)
         d2 = index.of_points(min(2, X.shape[0])).distances[:, -1] ** 2
         return in_data_units(frame, float(2 * np.mean(_positive(d2))))
-    pairs = _Pairs.of(X, frame, None, np.random.default_rng(rng))
+    pairs = _Pairs.of(X, frame, None, np.random.default_rng(rng), distances)
     if rule == "median":
         return in_data_units(frame, float(np.median(_positive(pairs.d2))))
     curve = _Curve.of(pairs)
@@ -182,11 +183,6 @@ def in_data_units(frame: Frame, value: float) -> float:
     return epsilon
 
 
-def n_rule_distances(n: int) -> int:
-    """Return the number of distances that a rule for ε computes for n points."""
-    return n * n if n <= _EXACT_POINTS else _SAMPLE_ROWS * min(n, _SAMPLE_COLUMNS)
-
-
 @dataclass(frozen=True, eq=False)
 class _Pairs:
     """Squared distances in the frame from R points to C points, the R among them."""
@@ -195,13 +191,22 @@ class _Pairs:
     d2: Array  # (R, C); row i and column i are the same point
 
     @classmethod
-    def of(cls, X: Any, frame: Frame, n_rows: int | None, rng: np.random.Generator) -> _Pairs:
+    def of(
+        cls,
+        X: Any,
+        frame: Frame,
+        n_rows: int | None,
+        rng: np.random.Generator,
+        distances: Distances | None = None,
+    ) -> _Pairs:
         n = X.shape[0]
         n_rows = min(n, n_rows or (n if n <= _EXACT_POINTS else _SAMPLE_ROWS))
         chosen = np.arange(n)
         if n_rows < n:
             logger.info("squared distances of %d of %s points", n_rows, f"{n:,}")
             chosen = rng.choice(n, min(n, max(_SAMPLE_COLUMNS, n_rows)), replace=False)
+        if distances is not None:
+            return cls(n, np.square(distances(X[chosen[:n_rows]], X[chosen])))
         x, y = frame(X[chosen[:n_rows]]), frame(X[chosen])
         # The Gram form is inexact for the closest pairs; use their differences.
         inexact = 1e-9 * np.max(squared_norms(y), initial=0.0)

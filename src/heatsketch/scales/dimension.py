@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import Frame, for_each_tile
+from heatsketch._array import for_each_tile
 from heatsketch._checks import check_number, check_points, name_rows
 from heatsketch._typing import Array, Points
-from heatsketch.graphs.neighborhoods import find_neighbors, positive
-from heatsketch.neighbors import Neighbors, distinct_rows, in_metric
+from heatsketch.graphs.neighborhoods import feasible_neighbors, positive
+from heatsketch.neighbors import Neighbors, distinct_rows, in_metric, ordered_search
 
 
 class IntrinsicDimension(NamedTuple):
@@ -149,16 +149,13 @@ def _standard_error(deviations: Array, indices: Array) -> float:
 
 def _neighbors_of_distinct(X: Points, k: int, neighbors: Any) -> Neighbors:
     """Return every distinct point and its k nearest neighbours, at positive distances."""
-    frame = Frame.of(X)
-    first, _ = distinct_rows(frame(X))
-    n = len(first)
+    rows, _ = distinct_rows(X)
+    n = len(rows)
     if n < 3:
         raise ValueError(f"X has {n} distinct point(s); pass at least 3.")
-    if sparse.issparse(neighbors) and n < X.shape[0]:
-        X, graph = X[first], sparse.csr_matrix(neighbors)
-        neighbors = graph[first][:, first]
-    found = find_neighbors(X, frame, k, None, neighbors).nearest
-    assert isinstance(found, Neighbors)
+    if sparse.issparse(neighbors):
+        X, neighbors = X[rows], sparse.csr_matrix(neighbors)[rows][:, rows]
+    found = ordered_search(neighbors, X).search.of_points(feasible_neighbors(k, n) + 1)
     equal = np.flatnonzero(found.distances[:, 1] == 0)
     if len(equal):
         raise ValueError(

@@ -9,9 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.operators.deflated import Deflated
-from heatsketch.operators.properties import scaled_graph
-from heatsketch.operators.sparse import Sparse, scale_both_sides
+from heatsketch.operators.operator import Deflated, Operator, Sparse
+from heatsketch.operators.products import scale_both_sides
 
 _MIN_POINTS_PER_COLUMN = 3  # of the coarse graph, for each column of a block
 _MAX_AGGREGATES_TOUCHED = 12  # by the neighbours of a point, on average
@@ -25,7 +24,7 @@ class Coarse:
 
     Attributes
     ----------
-    operator : Deflated
+    operator : Operator
         On m aggregates: near the finer one on smooth vectors, with the same directions taken out.
     prolongation : CSR (n, m)
     """
@@ -38,7 +37,7 @@ class Coarse:
         return self.prolongation @ Y
 
 
-def coarser(A: Deflated, block: int) -> Coarse | None:
+def coarser(A: Operator, block: int) -> Coarse | None:
     """Return a coarser graph by smoothed aggregation, or None where it would not help.
 
     With u the leading vector of A, λ its eigenvalue, and T the matrix of u cut into aggregates, the
@@ -50,15 +49,14 @@ def coarser(A: Deflated, block: int) -> Coarse | None:
 
     Parameters
     ----------
-    A : Deflated
+    A : Operator
         Of a stored non-negative matrix; else there is no coarser graph.
     block : int
         Number of vectors that the coarser graph has to represent.
     """
-    graph = scaled_graph(A)
-    if graph is None or not _is_almost_non_negative(graph[0].data):
+    M = A.sparse_matrix()
+    if M is None or not _is_almost_non_negative(M.data):
         return None
-    M = graph[0] if (graph[1] == 1).all() else scale_both_sides(*graph, graph[1], A.dtype)
     u, top = _leading(A)
     if top <= 0 or u.min() <= 0:
         return None
@@ -73,7 +71,7 @@ def coarser(A: Deflated, block: int) -> Coarse | None:
     P = sparse.csr_matrix((1 - omega) * T + spread * (omega / top)).astype(float)
     matrix, s = _lumped(M, P, top)
     V = np.linalg.qr((T.T @ A.V) / (T.T @ u)[:, None] / s[:, None])[0]
-    operator = Deflated(Sparse(matrix, A.A.spectrum), V)
+    operator = Deflated(Sparse(matrix, A.spectrum), V)
     return Coarse(operator, sparse.csr_matrix(P @ sparse.diags(s)))
 
 
@@ -90,19 +88,19 @@ def _lumped(M: sparse.csr_matrix, P: sparse.csr_matrix, top: float) -> tuple[Any
     return sparse.csr_matrix((matrix + matrix.T) / 2), s
 
 
-def _leading(A: Deflated) -> tuple[Array, float]:
+def _leading(A: Operator) -> tuple[Array, float]:
     """Return a vector (n,) near the leading one wherever few links lead, and its Rayleigh quotient.
 
     The first direction taken out is √π. Else some products of the constant do: aggregates see the
     vector at short range only.
     """
-    known = A.V[:, 0] if A.V.shape[1] else getattr(A.A, "leading", None)
+    known = A.V[:, 0] if A.V.shape[1] else A.leading
     u = np.ones(A.n) if known is None else known
     u = np.asarray(u, A.dtype)
     for _ in range(_SMOOTHING_PRODUCTS if known is None else 1):
-        u = A.A @ (u / np.linalg.norm(u))
+        u = A.undeflated @ (u / np.linalg.norm(u))
     u = u / (np.copysign(1, u.sum()) * np.linalg.norm(u))
-    return u.astype(float), float(u @ (A.A @ u))
+    return u.astype(float), float(u @ (A.undeflated @ u))
 
 
 def aggregates(matrix: sparse.csr_matrix) -> tuple[Array, int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.fft import dct
@@ -12,69 +14,116 @@ from scipy.fft import dct
 from heatsketch._progress import track
 from heatsketch._tensors import in_kind_of, norms, on_host, peak, precision
 from heatsketch._typing import Array
-from heatsketch.operators.base import Affine, Operator
-from heatsketch.operators.deflated import as_deflated
-from heatsketch.spectral.chebyshev import (
-    LANCZOS_STEPS,
-    Interval,
-    add_multiples,
-    recurrence,
-    spectrum_ends,
-)
+from heatsketch.operators.operator import LANCZOS_STEPS, Affine, Interval, Operator
+from heatsketch.spectral.chebyshev import add_multiples, recurrence
 from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.eigenpairs import eigh
-from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import Filter
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
 _MAX_DEGREE = 2**17
 _BEYOND = 4.0  # times the coefficients of the last octave are more than all after it, p >= 0.2
 _MIN_SHARE = 1e-3  # of the largest f on the interval that the spectrum has to reach
 _MAX_ROUNDING = 1e-2  # degree² eps, a bound on what the recurrence loses to rounding
+_SHORT_TIME = 16.0  # nothing underflows by then
 _MAX_EXACT_PRODUCTS = 8  # powers up to which products are always more exact than eigenpairs
 
 
-class Block(NamedTuple):
-    """A block `values * e^log_scale`, so that large times neither under- nor overflow.
+@dataclass(frozen=True)
+class Relative(Filter):
+    """f / f(top), for times at which f itself is beyond the range of numbers.
 
-    `error` bounds that of the polynomial which stands for the filter, relative to the largest |f|
-    on the spectrum; None where it is not followed.
+    Parameters
+    ----------
+    f : Filter
+    ends : (float, float)
+        The ends of the spectrum; the top is the one with the larger |f|.
     """
 
-    values: Array  # (n, k)
-    log_scale: float
-    error: float | None = None
+    f: Filter
+    ends: Interval
 
-    def log_peak(self) -> float:
-        """Return the logarithm of the largest modulus; 0 for a block of zeros."""
-        largest = peak(self.values)
-        return self.log_scale + math.log(largest) if largest > 0 else 0.0
+    @cached_property
+    def log(self) -> float:
+        """Return log |f(top)|."""
+        return log_peak(self.f, np.array(self.ends))
 
-    def unscaled(self) -> Array:
-        """Multiply out, or raise if the result would lose digits to underflow."""
-        if self.log_scale == 0.0:
-            return self.values
-        log_peak = self.log_peak()
-        if not representable(log_peak, precision(self.values)):
-            raise ValueError(
-                f"The time is too large: the result is of size e^{log_peak:.0f}, beyond "
-                f"{precision(self.values)}; pass a smaller time (nothing but the slowest direction "
-                "is left at this one)."
-            )
-        half = math.exp(self.log_scale / 2)
-        return (self.values * half) * half
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        values, log_scale = self.f.scaled(lam)
+        return np.asarray(values * math.exp(log_scale - self.log))
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return the values on the scale of f, and by how much it differs."""
+        values, log_scale = self.f.scaled(lam)
+        return values, log_scale - self.log
+
+    @property
+    def products(self) -> int | None:
+        """That of f."""
+        return self.f.products
+
+    def sharpness(self, interval: Interval) -> float:
+        """Return that of f."""
+        return self.f.sharpness(interval)
+
+    def degree(self, interval: Interval, tol: float) -> float:
+        """Return that of f."""
+        return self.f.degree(interval, tol)
 
 
-def representable(log_peak: float, dtype: Any) -> bool:
+def log_peak(f: Filter, lam: Array) -> float:
+    """Return the logarithm of the largest |f| at eigenvalues, of real powers at their moduli."""
+    values, log_scale = f.scaled(f.order(lam))
+    largest = float(np.abs(values).max(initial=0.0))
+    return math.log(largest) + log_scale if largest > 0 else -math.inf
+
+
+def representable(log_size: float, dtype: Any) -> bool:
     """Say whether `dtype` holds numbers of this size and, for distances, their squares."""
     limits = np.finfo(dtype)
     smallest = math.log(limits.tiny) / 2 - math.log(limits.eps)
-    return smallest < log_peak < math.log(limits.max) / 2
+    return smallest < log_size < math.log(limits.max) / 2
+
+
+def in_range(values: Array, log_scale: float, dtype: Any) -> tuple[Array, float]:
+    """Return values e^log_scale and 0, or both as they are where that is beyond the range."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > 0 and not representable(math.log(largest) + log_scale, dtype):
+        return values, log_scale
+    half = math.exp(log_scale / 2) if largest > 0 else 1.0
+    return (values * half) * half, 0.0
+
+
+def on_scale(f: Filter, A: Operator) -> tuple[Filter, float]:
+    """Return g and s with f(A) = e^s g(A), of which g(A) X is within the range of numbers.
+
+    f itself and 0, unless the time is so large that f is beyond the range at the largest
+    eigenvalue. This is the only scale: blocks have none of their own.
+    """
+    at_most = log_peak(f, np.array(A.spectrum))
+    if f.sharpness((-1.0, 1.0)) <= _SHORT_TIME and representable(at_most, A.dtype):
+        return f, 0.0
+    inside = A.ends[1]
+    if all(representable(size, A.dtype) for size in (at_most, log_peak(f, np.array(inside)))):
+        return f, 0.0
+    ends = _ends(A)
+    size = log_peak(f, np.array(ends))
+    return (f, 0.0) if representable(size, A.dtype) else (Relative(f, ends), size)
+
+
+def too_large(log_size: float, dtype: Any) -> ValueError:
+    """Return the error for a result beyond the range of numbers."""
+    return ValueError(
+        f"The time is too large: the result is of size e^{log_size:.0f}, beyond {dtype}; pass a "
+        "smaller time (nothing but the slowest direction is left at this one)."
+    )
 
 
 def apply(
     filters: Sequence[Filter], A: Operator, X: Array, tol: float | None = None
-) -> list[Block]:
-    """Return f(A) X for every filter f, as scaled blocks, in one pass over the powers of A.
+) -> list[Array]:
+    """Return f(A) X for every filter f, in one pass over the powers of A.
 
     Small problems at large times go through all eigenpairs, small powers through plain products,
     everything else through one Chebyshev recurrence that serves all filters. Where that takes fewer
@@ -101,7 +150,7 @@ def apply(
         blocks = _by_eigenpairs(filters, A, X)
     else:
         blocks = _by_recurrences(filters, degrees, A, X, tol)
-    return [block._replace(values=in_kind_of(block.values, given)) for block in blocks]
+    return [in_kind_of(block, given) for block in blocks]
 
 
 def chebyshev_coefficients(
@@ -144,37 +193,28 @@ def chebyshev_coefficients(
 
 def _by_recurrences(
     filters: Sequence[Filter], degrees: Sequence[float], A: Operator, X: Array, tol: float | None
-) -> list[Block]:
+) -> list[Array]:
     plain = _plain(filters, degrees, A)
     chebyshev = [i for i in range(len(filters)) if i not in plain]
     most = max((degrees[i] for i in chebyshev), default=0.0)
-    done: dict[int, Block] = {}
+    done: dict[int, Array] = {}
     for bounds in (bounds_of, _tight_bounds):
         left = [i for i in chebyshev if i not in done]
         if left:
             chosen = [filters[i] for i in left]
-            blocks = _by_chebyshev(chosen, A, X, *bounds(chosen, most, A, X, tol), tol)
-            found = zip(left, blocks, strict=True)
-            done.update({i: block for i, block in found if not _lost_in_rounding(block, X)})
+            found = _by_chebyshev(chosen, A, X, *bounds(chosen, most, A, X, tol), tol)
+            done |= {i: block for i, block in zip(left, found, strict=True) if block is not None}
     for i in chebyshev:
         if i not in done and filters[i].products is None:
             raise ValueError(
-                f"{filters[i]} leaves less than {_smallest_resolved(X):.0e} of the block, which is "
-                "lost in rounding; pass a smaller time, or Power."
+                f"{filters[i]} leaves nothing of the block but rounding; pass a smaller time, or "
+                "Power."
             )
     powers = _powers(filters)
     steps = {i: powers[i] for i in range(len(filters)) if i not in done}
-    done.update(_by_products(steps, A, X))
+    if steps:
+        done |= _by_products(filters, steps, A, X)
     return [done[i] for i in range(len(filters))]
-
-
-def _smallest_resolved(X: Array) -> float:
-    return float(np.sqrt(np.finfo(precision(X)).eps))
-
-
-def _lost_in_rounding(block: Block, X: Array) -> bool:
-    """Say whether the result is so small that rounding, relative to the largest f, spoils it."""
-    return float(norms(block.values)) < _smallest_resolved(X) * float(norms(X))
 
 
 def bounds_of(
@@ -188,7 +228,7 @@ def bounds_of(
     # A product costs as much as 8 columns and its own; a fifth of the degree is saved as a rule.
     if tol is None and degree / 5 * (8 + k) < LANCZOS_STEPS * (8 + 1):
         return A.spectrum, A.spectrum
-    outer, inner = spectrum_ends(A)
+    outer, inner = A.ends
     if min(_share(f, outer, inner) for f in filters) < _MIN_SHARE:
         return _tight_bounds(filters, degree, A, X, tol)
     return outer, inner
@@ -203,14 +243,18 @@ def _share(f: Filter, outer: Interval, inner: Interval) -> float:
 def _tight_bounds(
     filters: Sequence[Filter], degree: float, A: Operator, X: Array, tol: float | None
 ) -> tuple[Interval, Interval]:
+    ends = _ends(A)
+    return ends, ends
+
+
+def _ends(A: Operator) -> Interval:
     """Compute the ends of the spectrum, for where the interval known is too wide to be of use."""
     top = eigh(A, 1, rng=0)
     high = max(float(top.values[0]) + 2 * float(top.residuals[0]), 0.0)
     # The low end may be generous (f is largest at the high one), and is crowded as a rule.
     bottom = eigh(Affine(A, -1.0), 1, tol=1e-4, rng=0)
     low = -float(bottom.values[0]) - 1e-3 * max(map(abs, A.spectrum))
-    interval = min(low, 0.0), high
-    return interval, interval
+    return min(low, 0.0), high
 
 
 def _plain(filters: Sequence[Filter], degrees: Sequence[float], A: Operator) -> set[int]:
@@ -258,31 +302,34 @@ def _all_eigenpairs_pay(
     return beyond or (not few and products * k > 12 * A.n + 1000)
 
 
-def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Block]:
+def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
     lam, V = all_eigenpairs(A)
     coefficients = V.T @ np.asarray(on_host(X))
     blocks = []
     for f in filters:
-        weights, log_scale = f.scaled(lam)
-        weights = weights if X.ndim == 1 else weights[:, None]
-        values = (V @ (weights * coefficients)).astype(A.dtype)
-        blocks.append(Block(A.asarray(values), log_scale, 0.0))
+        weights = f(lam) if X.ndim == 1 else f(lam)[:, None]
+        blocks.append(A.asarray((V @ (weights * coefficients)).astype(A.dtype)))
     return blocks
 
 
-def _by_products(steps: dict[int, int], A: Operator, X: Array) -> dict[int, Block]:
-    done: dict[int, Block] = {}
-    log_scale, deflated = 0.0, as_deflated(A)
-    last = max(steps.values(), default=0)
+def _by_products(
+    filters: Sequence[Filter], steps: dict[int, int], A: Operator, X: Array
+) -> dict[int, Array]:
+    """Return A^p X; what is in work is kept of size 1 by powers of two."""
+    done: dict[int, Array] = {}
+    exponent, last = 0, max(steps.values(), default=0)
     for p in track(range(last + 1), "products", last, "products"):
         if p > 0:
-            X = deflated.multiply_projected(X) if p > 1 else deflated @ X
+            X = A.multiply_projected(X) if p > 1 else A @ X
             largest = peak(X)
             if 0.0 < largest < 2.0**-40 or largest > 2.0**40:
                 shift = math.frexp(largest)[1]
                 X = (X * 2.0 ** -(shift // 2)) * 2.0 ** -(shift - shift // 2)  # in float32, too
-                log_scale += shift * math.log(2.0)
-        done.update({i: Block(X, log_scale, 0.0) for i, wanted in steps.items() if wanted == p})
+                exponent += shift
+        for i, wanted in steps.items():
+            if wanted == p:
+                scale = exponent * math.log(2.0) - getattr(filters[i], "log", 0.0)
+                done[i] = X if scale == 0 else (X * math.exp(scale / 2)) * math.exp(scale / 2)
     return done
 
 
@@ -293,7 +340,8 @@ def _by_chebyshev(
     interval: Interval,
     inside: Interval | None = None,
     tol: float | None = None,
-) -> list[Block]:
+) -> list[Array | None]:
+    """Return f(A) X by Chebyshev series on an interval; None where rounding spoils it."""
     low, high = interval
     high = high if high > low else low + 1.0
     tolerances = [tolerance_of(f, A, interval, inside, tol) for f in filters]
@@ -306,7 +354,7 @@ def _by_chebyshev(
     )
     degree = max(len(c) for c in series) - 1
     check_degree(filters[0], degree, A)
-    sums = [float(c[0]) * X for c in series]
+    sums: list[Any] = [float(c[0]) * X for c in series]
     scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     previous = X
     terms = track(recurrence(A, X, scale, shift, degree), "products", degree, "products")
@@ -318,9 +366,13 @@ def _by_chebyshev(
             for i, total in zip(active, more, strict=True):
                 sums[i] = total
         previous = T
-    shares = [_share(f, interval, inside or interval) for f in filters]
-    errors = [own / share if share else None for own, share in zip(tolerances, shares, strict=True)]
-    return [Block(*found) for found in zip(sums, log_scales, errors, strict=True)]
+    least = float(np.sqrt(np.finfo(precision(X)).eps)) * float(norms(X))
+    for i, log_scale in enumerate(log_scales):
+        if float(norms(sums[i])) < least:  # rounding is relative to the largest f on the interval
+            sums[i] = None
+        elif log_scale:
+            sums[i] *= math.exp(log_scale)
+    return sums
 
 
 def tolerance_of(

@@ -13,9 +13,8 @@ from heatsketch._blocks import for_each_tile_of, sum_over_tiles
 from heatsketch._progress import report, track
 from heatsketch._tensors import copied, in_double, like, namespace, norms, on_host
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator
-from heatsketch.operators.deflated import Deflated
-from heatsketch.spectral.chebyshev import LANCZOS_STEPS, spectrum_ends, three_term
+from heatsketch.operators.operator import LANCZOS_STEPS, Operator, spectrum_ends
+from heatsketch.spectral.chebyshev import three_term
 
 _FIRST_DEGREE = 10  # of the first filter polynomial
 _LONGEST_SECOND = 80  # degree; each later one may be twice as long, up to
@@ -27,13 +26,13 @@ _GRAM_TILE = 8192  # rows whose Gram matrix is one summand
 
 @single_threaded_blas()  # the same bits for any number of threads
 def subspace_iteration(
-    A: Deflated, X: Array, k: int, limit: Callable[[Array], float], max_products: int, *, near: bool
+    A: Operator, X: Array, k: int, limit: Callable[[Array], float], max_products: int, *, near: bool
 ) -> tuple[Array, Array, bool]:
     """Filter a block and solve in its span, until the first k residuals are small.
 
     Parameters
     ----------
-    A : Deflated
+    A : Operator
     X : array (n, p), p > k, in the precision of A
         Where to start: random columns, or such as are near the leading eigenvectors already; lost.
     k : int
@@ -83,7 +82,7 @@ def subspace_iteration(
             locked = beside([locked, X[:, :n_converged]])
             values = np.append(values, ritz[:n_converged])
             A, X, ritz = (
-                A.without(X[:, :n_converged]),
+                A.deflated(X[:, :n_converged]),
                 copied(X[:, n_converged:]),
                 ritz[n_converged:],
             )
@@ -95,7 +94,7 @@ def subspace_iteration(
 
 
 def in_the_range(
-    A: Deflated, X: Array, k: int, limit: Callable[[Array], float]
+    A: Operator, X: Array, k: int, limit: Callable[[Array], float]
 ) -> tuple[Array, Array] | None:
     """Return Ritz pairs in the span of A X if the first k are accurate, as at a low rank, or None.
 
@@ -107,12 +106,12 @@ def in_the_range(
     return (ritz, X) if residuals.max() <= bound and ritz[k - 1] >= -bound else None
 
 
-def ritz_pairs(A: Deflated, X: Array) -> tuple[Array, Array]:
+def ritz_pairs(A: Operator, X: Array) -> tuple[Array, Array]:
     """Return the Ritz values, descending, and vectors in the span of X, which is overwritten."""
     return _ritz(A, A.asarray(X))[:2]
 
 
-def _ritz(A: Deflated, X: Array) -> tuple[Array, Array, Array]:
+def _ritz(A: Operator, X: Array) -> tuple[Array, Array, Array]:
     """Return Ritz values and vectors in the span of X, and A times the vectors."""
     X = _orthonormal(A, X)
     image = A @ X
@@ -144,7 +143,7 @@ def _safe_degree(A: Operator, top: float, low: float, cut: float) -> int:
 
 
 def _amplify(
-    A: Deflated, X: Array, image: Array, interval: tuple[float, float, float], degree: int
+    A: Operator, X: Array, image: Array, interval: tuple[float, float, float], degree: int
 ) -> Array:
     """Apply the Chebyshev polynomial that is small on [low, cut] and grows above it.
 
@@ -182,7 +181,7 @@ def _rotate(X: Array, W: Array) -> None:
     for_each_tile_of(X, work, _GRAM_TILE)
 
 
-def _orthonormal(A: Deflated, X: Array) -> Array:
+def _orthonormal(A: Operator, X: Array) -> Array:
     """Return a basis of the span of X (less what is deflated), orthonormal to rounding; X is lost.
 
     Each pass takes the eigenvectors of the Gram matrix (Stathopoulos and Wu 2002), which costs a

@@ -7,17 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from heatsketch._blocks import changed
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator
-from heatsketch.operators.lanczos import LANCZOS_STEPS, Interval, spectrum_ends
-
-__all__ = [
-    "LANCZOS_STEPS",
-    "Interval",
-    "add_multiples",
-    "recurrence",
-    "spectrum_ends",
-    "three_term",
-]
+from heatsketch.operators.operator import Operator
 
 
 def recurrence(A: Operator, X: Array, scale: float, shift: float, degree: int) -> Iterator[Array]:

@@ -9,8 +9,7 @@ from scipy.linalg import eigh as dense_eigh
 
 from heatsketch._blas import single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.operators.base import Operator
-from heatsketch.operators.deflated import as_deflated
+from heatsketch.operators.operator import Operator
 from heatsketch.spectral.found_once import kept
 
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
@@ -39,7 +38,7 @@ def products_like_dense(n: int, block: int) -> int:
 def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     """Return all eigenvalues, ascending, and eigenvectors; of a deflated operator, the others'."""
     values, vectors = dense_eigh(_matrix(A), driver="evd", overwrite_a=True, check_finite=False)
-    deflated = as_deflated(A).V.shape[1]
+    deflated = A.V.shape[1]
     return values[deflated:], vectors[:, deflated:]
 
 
@@ -48,7 +47,7 @@ def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
 def all_eigenvalues(A: Operator) -> Array:
     """Return all eigenvalues, ascending; half the cost of `all_eigenpairs`."""
     found = dense_eigh(_matrix(A), eigvals_only=True, overwrite_a=True, check_finite=False)
-    values: Array = found[as_deflated(A).V.shape[1] :]
+    values: Array = found[A.V.shape[1] :]
     return values
 
 
@@ -68,7 +67,7 @@ def _matrix(A: Operator) -> Array:
     """Return the matrix in float64, with the deflated directions below everything else."""
     matrix = np.asarray(A @ np.eye(A.n, dtype=A.dtype), dtype=float)
     matrix = (matrix + matrix.T) / 2
-    V = np.asarray(as_deflated(A).V, dtype=float)
+    V = np.asarray(A.V, dtype=float)
     if V.shape[1]:
         # The interval that A gives may be so wide that its ends would leave no digits of A.
         size = float(np.abs(matrix).sum(axis=1).max())

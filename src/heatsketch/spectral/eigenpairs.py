@@ -14,10 +14,8 @@ from heatsketch._checks import check_number
 from heatsketch._tensors import is_tensor, like, on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
-from heatsketch.operators.base import Operator
-from heatsketch.operators.deflated import Deflated, as_deflated
-from heatsketch.operators.properties import scaled_graph
-from heatsketch.operators.sparse import Sparse, is_large, scale_both_sides
+from heatsketch.operators.operator import Operator, Sparse
+from heatsketch.operators.products import is_large
 from heatsketch.spectral.aggregation import coarser
 from heatsketch.spectral.block_iteration import in_the_range, ritz_pairs, subspace_iteration
 from heatsketch.spectral.dense import (
@@ -105,7 +103,7 @@ def eigh(
     array([3., 2.])
     """
     numbering = numbered(A)
-    A = as_deflated(numbering.operator)
+    A = numbering.operator
     k = check_number(n_components, "n_components", low=1, integer=True)
     tol = check_number(tol, "tol", low=0)
     room = A.n - A.V.shape[1]
@@ -143,17 +141,17 @@ def _has_tensors(A: Operator) -> bool:
     return is_tensor(A.asarray(np.ones(A.n)))
 
 
-def _in_single_precision(A: Deflated) -> Deflated:
+def _in_single_precision(A: Operator) -> Operator:
     """Return a large stored matrix in float32, whose products take half the time; others as is."""
-    graph = scaled_graph(A)
-    if graph is None or not is_large(A.n) or A.dtype == np.float32 or _has_tensors(A):
+    matrix = A.sparse_matrix()
+    if matrix is None or not is_large(A.n) or A.dtype == np.float32 or _has_tensors(A):
         return A
-    matrix = scale_both_sides(*graph, graph[1], np.float32)
-    return Deflated(Sparse(matrix, A.A.spectrum, getattr(A.A, "leading", None)), A.V)
+    single = Sparse(matrix.astype(np.float32), A.undeflated.spectrum, A.undeflated.leading)
+    return single.deflated(A.V)
 
 
 def _leading_block(
-    A: Deflated,
+    A: Operator,
     k: int,
     limit: Callable[[Array], float],
     max_products: int,
@@ -177,7 +175,7 @@ def _leading_block(
     return values, vectors
 
 
-def _coarse_block(A: Deflated, k: int, entropy: list[int]) -> Array | None:
+def _coarse_block(A: Operator, k: int, entropy: list[int]) -> Array | None:
     """Return the leading eigenvectors of a coarser graph, on this one; None where there is none."""
     coarse = coarser(A, _block_size(k))
     if coarse is None:
@@ -191,14 +189,14 @@ def _block_size(k: int) -> int:
     return 8 * -(-(k + max(8, k // 2)) // 8)  # whole vector registers
 
 
-def _residual_limit(A: Deflated, tol: float, values: Array) -> float:
+def _residual_limit(A: Operator, tol: float, values: Array) -> float:
     eps = float(np.finfo(A.dtype).eps)
     bound = max(map(abs, A.spectrum))  # may be far too wide: no more than rounding goes by it
     rounding = (16 + A.V.size**0.5) * eps * bound  # of a product, and of projections by V
     return max(tol, 50 * eps) * float(np.abs(values).max()) + rounding
 
 
-def _rough_limit(A: Deflated, k: int, values: Array) -> float:
+def _rough_limit(A: Operator, k: int, values: Array) -> float:
     """Return a residual that is small beside the distance of the k-th eigenvalue from the top."""
     top = A.spectrum[1]
     return max(_COARSE_RESIDUAL * float(top - values[k - 1]), 1e-8 * abs(top))
@@ -211,11 +209,12 @@ def leading_vector(A: Operator, rng: Rng = None) -> Array:
     computed. Where the eigenvalue is multiple (an affinity of several components), it is the vector
     of its eigenspace nearest to the constant: positive on every component.
     """
-    known = getattr(A, "leading", None)
+    known = A.leading
     for guess in (known, np.ones(A.n)):
         if guess is None:
             continue
-        u = guess / np.linalg.norm(guess)
+        u = np.asarray(guess, float)  # a vector of float32 has length one to 1e-8 only
+        u = u / np.linalg.norm(u)
         image = A @ u
         top = float(u @ image)
         close = np.linalg.norm(image - top * u) <= 1e-7 * abs(top)

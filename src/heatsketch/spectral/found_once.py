@@ -1,4 +1,4 @@
-"""Eigenpairs that several steps of one command ask for, found once for all of them."""
+"""Eigenpairs and densities that several steps ask for, found once for all of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
-
-from heatsketch.operators.deflated import as_deflated
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Found = list[tuple[str, Any, tuple[Any, ...], Any]]  # function, operator, the rest, what it found
@@ -54,5 +52,4 @@ def kept(function: _Function) -> _Function:
 
 def _same(A: Any, B: Any) -> bool:
     """Say whether two operators are one, with the same directions taken out of it."""
-    A, B = as_deflated(A), as_deflated(B)
-    return A.A is B.A and np.array_equal(A.V, B.V)
+    return A.undeflated is B.undeflated and np.array_equal(A.V, B.V)

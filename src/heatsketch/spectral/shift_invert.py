@@ -15,15 +15,11 @@ from heatsketch._checks import logger
 from heatsketch._progress import report
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.base import Operator
 from heatsketch.operators.components import between_components, components_of_matrix
-from heatsketch.operators.deflated import Deflated, as_deflated
+from heatsketch.operators.operator import Operator
 from heatsketch.operators.order import inverse_permutation
-from heatsketch.operators.properties import scaled_graph
-from heatsketch.operators.sparse import scale_both_sides
 from heatsketch.spectral.dense import DENSE_LIMIT
 from heatsketch.spectral.eigenpairs import Spectrum, eigh, fix_signs
-from heatsketch.spectral.linear_algebra import orthonormal
 
 _MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
 _MAX_ENVELOPE_ENTRIES = 2**28  # the factors have a tenth of these, at 12 bytes each
@@ -33,7 +29,7 @@ _RESIDUAL_FLOOR = 1e-11  # rounding mixes directions of equal eigenvalues with o
 _FEWEST_BLOCKS = 16  # of a Krylov space, and one more for two eigenpairs
 
 
-def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
+def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = None) -> Spectrum:
     """Return the leading eigenpairs of a deflated diffusion, by linear systems or by `eigh`.
 
     Of a graph with several components the eigenvectors of the eigenvalue 1 are known: differences
@@ -41,14 +37,14 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
 
     Parameters
     ----------
-    A : Deflated
+    A : Operator
         Of an operator whose largest eigenvalue is the bound of its spectrum, 1, with √π taken out.
     k, tol, rng
         As in `eigh`.
     """
     H = _between_components(A, k)
     if H.shape[1] < k:
-        rest = A if H.shape[1] == 0 else A.without(H)
+        rest = A if H.shape[1] == 0 else A.deflated(H)
         H = np.hstack([H, _leading(rest, k - H.shape[1], tol, rng)])
     image = on_host(A @ A.asarray(H))
     values = np.einsum("ij,ij->j", H, image)
@@ -56,15 +52,15 @@ def slowest_eigenpairs(A: Deflated, k: int, *, tol: float = 1e-8, rng: Rng = Non
     return Spectrum(values, fix_signs(H), residuals)
 
 
-def _leading(A: Deflated, k: int, tol: float, rng: Rng) -> Array:
+def _leading(A: Operator, k: int, tol: float, rng: Rng) -> Array:
     found = None if A.n <= DENSE_LIMIT else inverse_eigenpairs(A, k, tol, rng)
     return on_host(eigh(A, k, tol=tol, rng=rng).vectors) if found is None else found[1]
 
 
-def _between_components(A: Deflated, k: int) -> Array:
+def _between_components(A: Operator, k: int) -> Array:
     """Return the eigenvectors of eigenvalue 1 but √π, at most k."""
-    graph = scaled_graph(A)
-    labels = np.zeros(A.n, int) if graph is None else components_of_matrix(graph[0])
+    matrix = A.sparse_matrix()
+    labels = np.zeros(A.n, int) if matrix is None else components_of_matrix(matrix)
     if labels.max() == 0:
         return np.empty((A.n, 0))
     return between_components(np.asarray(A.V[:, 0], dtype=float), labels, k)
@@ -95,11 +91,9 @@ def inverse_eigenpairs(A: Operator, k: int, tol: float, rng: Rng) -> tuple[Array
     Cost: a factorisation (0.3 s for 20,000 points, 4 s for 100,000, 15 neighbours on a strip), and
     some 8 solutions with k + 2 columns. An eigenvalue is found k + 2 times at most.
     """
-    A, graph = as_deflated(A), scaled_graph(A)
-    basis = _BLOCK_COLUMNS * (_FEWEST_BLOCKS + k // 2)
-    if graph is None or basis > A.n or not _is_narrow(graph[0]):
+    matrix, basis = A.sparse_matrix(), _BLOCK_COLUMNS * (_FEWEST_BLOCKS + k // 2)
+    if matrix is None or basis > A.n or not _is_narrow(matrix):
         return None
-    matrix = scale_both_sides(graph[0], graph[1], graph[1])
     n, top = A.n, A.spectrum[1]
     shifted = sparse.identity(n, format="csc") * (top * (1 + _RELATIVE_SHIFT)) - sparse.csc_matrix(
         matrix
@@ -124,7 +118,7 @@ def _is_narrow(matrix: sparse.csr_matrix) -> bool:
 
 
 def _krylov(
-    A: Deflated, factors: Any, X: Array, k: int, tol: float, columns: int
+    A: Operator, factors: Any, X: Array, k: int, tol: float, columns: int
 ) -> tuple[Array, Array] | None:
     """Return Ritz pairs of the blocks X, S X, S² X, …, S the inverse; None if k stay inaccurate."""
     V, p, top = A.V.astype(float), X.shape[1], A.spectrum[1]
@@ -132,7 +126,7 @@ def _krylov(
     Q, AQ = np.empty((2, columns, A.n))  # the vectors are rows
     H = np.zeros((columns, columns))  # Q A Qᵀ, its lower half
     for m in range(p, columns + 1, p):
-        X = orthonormal(X, Q[: m - p].T, V)[0]
+        X = _orthonormal(X, Q[: m - p].T, V)[0]
         Q[m - p : m], AQ[m - p : m] = X.T, on_host(A @ A.asarray(X)).T
         H[m - p : m, :m] = Q[m - p : m] @ AQ[:m].T
         if m >= 3 * k and (m // p) % max(1, k // 20) == 0:
@@ -152,3 +146,20 @@ def _ritz_pairs(H: Array, Q: Array, AQ: Array, k: int) -> tuple[Array, Array, Ar
     vectors, images = W.T @ Q, W.T @ AQ
     residuals = np.linalg.norm(images - values[:, None] * vectors, axis=1)
     return values, vectors.T, residuals
+
+
+def _orthonormal(X: Array, *others: Array) -> tuple[Array, Array]:
+    """Return QR = X less its part in the span of the others, whose columns are orthonormal.
+
+    What is left of columns that nearly agree is rounding, and has to be projected again.
+    """
+    R = np.eye(X.shape[1])
+    for _ in range(3):
+        sizes = np.linalg.norm(X, axis=0)
+        for V in others:
+            X = X - V @ (V.T @ X)
+        X, factor = np.linalg.qr(X)
+        R = factor @ R
+        if (np.abs(factor.diagonal()) > 0.7 * sizes).all():  # hardly anything was taken away
+            break
+    return X, R

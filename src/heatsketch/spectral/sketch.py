@@ -13,14 +13,13 @@ from heatsketch._ids import check_ids, numbers_at, numbers_of
 from heatsketch._tensors import in_kind_of, on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import Numbered, numbered
-from heatsketch.operators.base import Operator
-from heatsketch.operators.deflated import Deflated, as_deflated
+from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.operators.order import first_inputs
-from heatsketch.spectral.apply import Block, apply
+from heatsketch.spectral.apply import apply, on_scale, too_large
 from heatsketch.spectral.eigenpairs import leading_vector
-from heatsketch.spectral.filter_base import Filter
+from heatsketch.spectral.filters import Filter
 
-KINDS = ("gaussian", "rademacher", "pairwise")
+KINDS = ("gaussian", "rademacher")
 MOST_COLUMNS = 10**6  # distances are then within 0.14 %
 
 
@@ -77,13 +76,10 @@ def sketch(
         A list gives a list of sketches with the same G, in one pass.
     n_components : int >= 1, default 64
         Number of columns k. One standard deviation of a squared distance is √(2/k) of it.
-    kind : "gaussian", "rademacher" or "pairwise", default "gaussian"
-        Entries of G: N(0, 1), ±1, or ±1 of which any five in a column are independent, made from
-        129 random bits a column (Proposition 4.1 asks for pairs only, but then a squared distance
-        can have n/2 times the variance). Both ±1 give squared distances the same mean and variance,
-        (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k of their square, u the difference of two rows of f(A).
-        "pairwise" guarantees no more: not the chi-square law, and large errors are rare only by
-        Chebyshev's inequality. With ±1 two isolated points share a row with probability 2^-k.
+    kind : "gaussian" or "rademacher", default "gaussian"
+        Entries of G: N(0, 1), or ±1, which give squared distances the same mean and the variance
+        (2 - 2 Σu⁴/(Σu²)²)/k <= 2/k of their square, u the difference of two rows of f(A). With ±1
+        two isolated points share a row with probability 2^-k.
     G : array (n, k), optional
         Used as it is, instead of a random one; `n_components`, `kind` and `rng` are then ignored.
     deflate : bool, default True
@@ -131,18 +127,23 @@ def sketch(
     if G is None:
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         numbers = None if ids is None else vertex_numbers(ids, numbering)
-        G = random_block(A.n, k, check_choice(kind, "kind", KINDS), rng, numbers=numbers)
+        rows = None if ids is not None else first_inputs(numbering.vertex)
+        n, kind = numbering.n_points, check_choice(kind, "kind", KINDS)
+        G = random_block(n, k, kind, rng, rows, numbers=numbers)
     else:
         G = _of_vertices(G, numbering)
     A = without_leading(A) if deflate else A
+    for size in (on_scale(f, A)[1] for f in filters):
+        if size:
+            raise too_large(size, A.dtype)
     blocks = sketch_blocks(A, filters, A.asarray(G), tol)
-    sketches = [numbering.of_points(b.unscaled()) for b in blocks]
+    sketches = [numbering.of_points(block) for block in blocks]
     return sketches[0] if callable(filter) else sketches
 
 
 def without_leading(A: Operator) -> Operator:
     """Take the eigenvector of the largest eigenvalue out, unless A is `Deflated` already."""
-    return A if as_deflated(A).V.shape[1] else Deflated(A, leading_vector(A, rng=0))
+    return A if A.V.shape[1] else Deflated(A, leading_vector(A, rng=0))
 
 
 def vertex_numbers(ids: Any, numbering: Numbered) -> Array:
@@ -176,11 +177,11 @@ def _as_filters(filter: Any) -> list[Filter]:
 
 def sketch_blocks(
     A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
-) -> list[Block]:
-    """Return f(A) G / √k for every filter as scaled blocks; G is projected if A is deflated."""
+) -> list[Array]:
+    """Return f(A) G / √k for every filter; G is projected if A is deflated."""
     X = A.asarray(G)
     if X.ndim != 2 or X.shape[1] < 1:
         raise ValueError(f"G has shape {tuple(X.shape)}; pass ({A.n}, k) with k >= 1.")
-    root, A = float(np.sqrt(X.shape[1])), as_deflated(A)
+    root = float(np.sqrt(X.shape[1]))
     blocks = apply(filters, A, A.project(X), tol)
-    return [Block(in_kind_of(A.project(b.values) / root, G), b.log_scale, b.error) for b in blocks]
+    return [in_kind_of(A.project(block) / root, G) for block in blocks]

@@ -1,27 +1,50 @@
-"""Traces of functions of an operator: exact for few points, else from random columns."""
+"""Traces of functions of an operator: heat traces, explained variance, and their intervals.
+
+Exact for few points; beyond, means of gᵀ w(A) g over random columns g (Hutchinson 1990), with the
+law of chi-square.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from heatsketch._array import random_block
 from heatsketch._blocks import sum_over_tiles
+from heatsketch._checks import check_level, check_number
 from heatsketch._tensors import namespace, on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.base import Operator
-from heatsketch.operators.deflated import as_deflated
-from heatsketch.spectral.apply import bounds_of, chebyshev_coefficients, check_degree, tolerance_of
-from heatsketch.spectral.chebyshev import Interval, recurrence
-from heatsketch.spectral.filter_base import Filter
+from heatsketch.operators import numbered
+from heatsketch.operators.operator import Interval, Operator, spectrum_ends
+from heatsketch.operators.order import first_inputs
+from heatsketch.spectral.apply import (
+    SPECTRAL_LIMIT,
+    apply,
+    bounds_of,
+    chebyshev_coefficients,
+    check_degree,
+    on_scale,
+    tolerance_of,
+)
+from heatsketch.spectral.chebyshev import recurrence
+from heatsketch.spectral.dense import all_eigenvalues
+from heatsketch.spectral.eigenpairs import Spectrum, leading_vector
+from heatsketch.spectral.filters import Filter, Heat
 
-_SHARE_OF_ONE = 1e-4  # error of a trace by its series, next to one eigenvalue at the top
+N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
+_ERROR = 1e-4  # of a trace by its series, next to one eigenvalue at the top
 _MOST_FOR_KINKS = 512.0  # degree that functions with a kink may take
+_MOMENTS = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # j and the multiple of t: tr x^j e^-x
+_SEED = 0x6B5F3A91C2D4E807  # not that of a sketch with a small seed, which coordinates may span
+_DEPENDENT = 1e-9  # part of a column that is new, below which it is rounding
+
+
+# Traces and their law
 
 
 @dataclass(frozen=True)
@@ -49,45 +72,28 @@ class Square(Filter):
         return 2 * self.f.roughness
 
 
-class Series(NamedTuple):
-    """A function of the eigenvalue as e^log_scale Σ c_j T_j, with a bound on its error.
+@dataclass(frozen=True)
+class _HeatMoment(Filter):
+    """x^j e^{-t(top-λ)}, x = t(1-λ)."""
 
-    Attributes
-    ----------
-    coefficients : array (m,)
-    log_scale : float
-    error : float
-        Of the values, divided by e^log_scale.
-    """
+    t: float
+    j: int
+    top: float
 
-    coefficients: Array
-    log_scale: float
-    error: float
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        values, log_scale = self.scaled(lam)
+        return values * math.exp(log_scale)
 
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return the values on the scale of the heat filter."""
+        values, log_scale = Heat(self.t).scaled(lam)
+        moment = (self.t * (1.0 - np.asarray(lam, dtype=float))) ** self.j
+        return values * moment, log_scale + self.t * (1.0 - self.top)
 
-class Traces(NamedTuple):
-    """tr P w(A) P for functions w, divided by e^log_scale each; P leaves the known directions out.
-
-    Attributes
-    ----------
-    values : array (m,)
-    log_scales : array (m,)
-    errors : array (m,)
-        What the series may be wrong by; 0 if the traces are exact.
-    exact : bool
-    """
-
-    values: Array
-    log_scales: Array
-    errors: Array
-    exact: bool
-
-
-def exact_traces(functions: Sequence[Filter], lam: Array) -> Traces:
-    """Return Σ w(λ) over eigenvalues that are all known."""
-    found = [w.scaled(lam) for w in functions]
-    sums = np.array([float(np.sum(values)) for values, _ in found])
-    return Traces(sums, np.array([scale for _, scale in found]), np.zeros(len(sums)), True)
+    def sharpness(self, interval: Interval) -> float:
+        """Return that of the heat filter."""
+        return Heat(self.t).sharpness(interval)
 
 
 def estimated_traces(
@@ -96,36 +102,43 @@ def estimated_traces(
     without: Callable[[Array], Array],
     n_probes: int,
     rng: Rng,
-) -> Traces:
-    """Estimate the traces as means of g' w(A) g, g Gaussian and orthogonal to the known directions.
+) -> tuple[Array, Array]:
+    """Estimate tr P w(A) P as means of gᵀ w(A) g, g = P g Gaussian; P leaves known directions out.
 
-    All functions share the moments g' T_j(A) g, of which a product gives two:
+    All functions share the moments gᵀ T_j(A) g, of which a product gives two:
     2 T_i T_j = T_(i+j) + T_|i-j|. Hutchinson (1990), and with known directions that span what is
     large, Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
 
     Parameters
     ----------
-    functions : sequence of Filter
+    functions : sequence of m filters
     A : Operator
         Perhaps deflated: the directions taken out do not count.
     without : callable
         Takes the known directions out of columns (n, k).
     n_probes, rng : number of columns, and their seed
+
+    Returns
+    -------
+    values, errors : arrays (m,)
+        The traces, and what the series may be wrong by.
     """
-    A = as_deflated(A)
     X = A.asarray(without(A.project(random_block(A.n, n_probes, "gaussian", rng))))
     sharpest = max(functions, key=lambda w: w.sharpness(A.spectrum))
-    tol = _SHARE_OF_ONE / A.n
+    tol = _ERROR / A.n
     interval, inside = bounds_of([sharpest], 0, A, X, tol)
     tol = tolerance_of(sharpest, A, interval, inside, tol)
-    series = [_series(w, interval, tol) for w in functions]
-    longest = max(len(s.coefficients) for s in series)
+    # A function with a kink, |λ|^p, is expanded no further than its series converges.
+    tols = [max(tol, _MOST_FOR_KINKS**-w.roughness if w.roughness else 0.0) for w in functions]
+    series = [
+        chebyshev_coefficients(w, interval, own) for w, own in zip(functions, tols, strict=True)
+    ]
+    longest = max(len(c) for c, _ in series)
     check_degree(sharpest, longest // 2, A)
-    moments = chebyshev_moments(A, X, interval, longest)
-    means = moments.mean(axis=1)
-    values = np.array([s.coefficients @ means[: len(s.coefficients)] for s in series])
-    errors = np.array([s.error * A.n for s in series])
-    return Traces(values, np.array([s.log_scale for s in series]), errors, False)
+    means = chebyshev_moments(A, X, interval, longest).mean(axis=1)
+    sizes = np.exp([log_scale for _, log_scale in series])
+    values = np.array([c @ means[: len(c)] for c, _ in series])
+    return values * sizes, np.array(tols) * A.n * sizes
 
 
 def chebyshev_moments(A: Operator, X: Array, interval: Interval, count: int) -> Array:
@@ -146,6 +159,15 @@ def chebyshev_moments(A: Operator, X: Array, interval: Interval, count: int) -> 
     return moments[:count]
 
 
+def _column_dots(X: Array, Y: Array) -> Array:
+    """Return the products (k,) of columns, summed in float64 and always in the same order."""
+    double = namespace(X).float64
+    found: Array = on_host(
+        sum_over_tiles(X, lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=double))
+    )
+    return found
+
+
 def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Interval:
     """Return an interval for a trace of a positive semidefinite matrix M from its estimate.
 
@@ -164,18 +186,374 @@ def chi_square_interval(mean: float, square: float, n_probes: int, level: float)
     return mean * freedom / float(low), mean * freedom / max(float(high), 1e-300)
 
 
-def _series(w: Filter, interval: Interval, tol: float) -> Series:
-    """Expand a function; one with a kink, |λ|^p, no further than its series converges."""
-    if w.roughness:
-        tol = max(tol, _MOST_FOR_KINKS**-w.roughness)
-    coefficients, log_scale = chebyshev_coefficients(w, interval, tol)
-    return Series(coefficients, log_scale, tol)
+# The heat trace
 
 
-def _column_dots(X: Array, Y: Array) -> Array:
-    """Return the products (k,) of columns, summed in float64 and always in the same order."""
-    double = namespace(X).float64
-    found: Array = on_host(
-        sum_over_tiles(X, lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=double))
+@dataclass(frozen=True, eq=False)
+class HeatTrace:
+    """Z(t) = tr e^{-t(1-A)} at some times, with intervals, and what follows from it.
+
+    With p_i = e^{-t(1-λ_i)} / Z the entropy is -Σ p_i log p_i = log Z + t Σ p_i (1 - λ_i), and the
+    spectral dimension -2 d log Z / d log t = 2 t Σ p_i (1 - λ_i).
+
+    Attributes
+    ----------
+    times, values, low, high : arrays (m,)
+        Z and the ends of its interval, which are Z itself if all eigenvalues are known.
+    entropy, effective_rank, dimension : arrays (m,)
+        The entropy, e^entropy (how many directions are left) and the spectral dimension.
+    entropy_error, dimension_error : arrays (m,)
+        Their standard errors, by linearisation; 0 if all eigenvalues are known.
+    polynomial_error : array (m,)
+        Bound on the relative error of Z by the Chebyshev series, which is not part of the interval.
+    level : float
+    exact : bool
+    """
+
+    times: Array
+    values: Array
+    low: Array
+    high: Array
+    entropy: Array
+    entropy_error: Array
+    dimension: Array
+    dimension_error: Array
+    polynomial_error: Array
+    level: float
+    exact: bool
+
+    @property
+    def effective_rank(self) -> Array:
+        """e^entropy (m,)."""
+        return np.exp(self.entropy)
+
+    @property
+    def effective_rank_interval(self) -> tuple[Array, Array]:
+        """The ends of an interval (m,), at the level."""
+        low, high = self._around(self.entropy, self.entropy_error)
+        return np.exp(low), np.exp(high)
+
+    @property
+    def dimension_interval(self) -> tuple[Array, Array]:
+        """The ends of an interval (m,), at the level."""
+        return self._around(self.dimension, self.dimension_error)
+
+    def _around(self, value: Array, error: Array) -> tuple[Array, Array]:
+        half = float(norm.ppf((1 + self.level) / 2)) * error
+        return np.maximum(value - half, 0.0), value + half
+
+
+def heat_trace(
+    A: Any,
+    times: Any,
+    *,
+    n_probes: int = 64,
+    spectrum: Spectrum | None = None,
+    level: float = 0.95,
+    rng: Rng = None,
+) -> HeatTrace:
+    """Compute the heat trace Z(t) = tr e^{-t(1-A)} = Σ e^{-t(1-λ_i)}, with error bars.
+
+    Z falls from n, where every point stands for itself, to the number of eigenvalues 1, which is
+    that of the components. On data of dimension d it falls like t^{-d/2} in between: a plateau of
+    `dimension` is an estimate of d. `effective_rank` says how many directions are left at a time.
+
+    Up to 2,048 points from all eigenvalues. Beyond, k random columns estimate it (Hutchinson 1990),
+    from one Chebyshev recurrence for all times; the eigenvector of the largest eigenvalue, and
+    those of `spectrum`, are counted exactly.
+
+    Parameters
+    ----------
+    A : array (n, n), SciPy sparse matrix, operator or Diffusion
+        Symmetric, usually a normalised affinity. Directions that are `Deflated` do not count.
+    times : float > 0, or a sequence of times
+    n_probes : int, default 64
+        Columns k: a standard error of Z is √(2 Z(2t) / k), less what is counted exactly.
+    spectrum : Spectrum, optional
+        Leading eigenpairs that are known, by `eigh` of the same A: at large times little else is
+        left, so that the intervals become narrow.
+    level : float in (0, 1), default 0.95
+        Probability with which each interval holds. That of Z is by the law of chi-square with
+        k Z(t)² / Z(2t) degrees of freedom, which is exact for equal eigenvalues; the others are
+        normal, for many degrees of freedom.
+    rng : int, Generator or None
+
+    Returns
+    -------
+    HeatTrace
+        `.values`, `.low`, `.high` (m,), and `entropy`, `effective_rank`, `dimension`.
+
+    Raises
+    ------
+    ValueError
+        A not symmetric or finite; a time so large that the precision of A does not reach.
+
+    Notes
+    -----
+    Cost: all eigenvalues of up to 2,048 points; else about √(35 t) products with k columns for the
+    largest t, however many times there are, and memory for four blocks (n, k).
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> trace = hs.heat_trace(np.diag([1.0, 0.5, 0.5]), [2.0])
+    >>> np.allclose(trace.values, 1 + 2 * np.exp(-1)), trace.exact
+    (True, True)
+    """
+    times = times if isinstance(times, Sequence | np.ndarray) and np.ndim(times) else [times]
+    if len(times) == 0:
+        raise ValueError("times is an empty sequence; pass one or more times.")
+    times = np.array([check_number(t, "times", low=0, open_low=True) for t in times])
+    k = check_number(n_probes, "n_probes", low=2, integer=True)
+    level = check_level(level)
+    numbering = numbered(A)
+    operator = numbering.operator
+    shape = (len(times), len(_MOMENTS))
+    random, errors, exact = np.zeros(shape), np.zeros(shape), operator.n <= SPECTRAL_LIMIT
+    if exact:
+        known = all_eigenvalues(operator)
+    else:
+        known, vectors = _known_pairs(operator, spectrum, numbering.vertex)
+        exact = vectors.shape[1] == operator.n - operator.V.shape[1]
+    top = float(known.max()) if len(known) else spectrum_ends(operator)[0][1]
+    functions = [_HeatMoment(c * t, j, top) for t in times for j, c in _MOMENTS]
+    if not exact:
+
+        def without(X: Array) -> Array:
+            return X - vectors @ (vectors.T @ X)
+
+        found = estimated_traces(functions, operator, without, k, rng)
+        random, errors = (values.reshape(shape) for values in found)
+    moments = np.array([w(known).sum() for w in functions]).reshape(shape)
+    return _summary(times, top, moments, random, errors[:, 0], k, level, exact)
+
+
+def _known_pairs(
+    A: Operator, spectrum: Spectrum | None, vertex: Array | None
+) -> tuple[Array, Array]:
+    """Return eigenvalues and orthonormal eigenvectors (n, r) that need not be estimated."""
+    if spectrum is None:
+        if A.V.shape[1]:
+            return np.empty(0), np.empty((A.n, 0))
+        V = leading_vector(A, rng=0)[:, None].astype(float)
+    else:
+        V = np.asarray(spectrum.vectors, dtype=float)
+        n_points = A.n if vertex is None else len(vertex)
+        if len(V) != n_points:
+            raise ValueError(
+                f"spectrum has vectors of {len(V)} points but A has {n_points}; pass eigh(A, ...)."
+            )
+        V = np.linalg.qr(V if vertex is None else V[first_inputs(vertex)])[0]
+    image = np.asarray(A @ A.asarray(V), dtype=float)
+    return np.einsum("ij,ij->j", V, image), V
+
+
+def _summary(
+    times: Array,
+    top: float,
+    known: Array,
+    random: Array,
+    errors: Array,
+    k: int,
+    level: float,
+    exact: bool,
+) -> HeatTrace:
+    """Put the moments (m, 5) of both parts, divided by e^{-t(1-top)}, together.
+
+    The random part has the errors.
+    """
+    Z, R = known[:, 0] + random[:, 0], random[:, 0]
+    energy = (known[:, 1] + random[:, 1]) / Z  # t <1 - λ>, half the dimension
+    f2, xf2, x2f2 = random[:, 2], random[:, 3] / 2, random[:, 4] / 4  # of the rest, at time t
+    dimension_error = np.sqrt(_variance(f2, xf2, x2f2, -energy, k)) / Z
+    entropy_error = np.sqrt(_variance(f2, xf2, x2f2, 1 - energy, k)) / Z
+    ends = [chi_square_interval(r, s, k, level) for r, s in zip(R, f2, strict=True)]
+    low, high = known[:, 0] + np.array(ends).T
+    size = -times * (1 - top)
+    return HeatTrace(
+        times,
+        Z * np.exp(size),
+        low * np.exp(size),
+        high * np.exp(size),
+        np.log(Z) + size + energy,
+        entropy_error,
+        2 * energy,
+        2 * dimension_error,
+        errors / Z,
+        level,
+        exact,
     )
-    return found
+
+
+def _variance(f2: Array, xf2: Array, x2f2: Array, shift: Array, k: int) -> Array:
+    """Return the variance 2/k Σ ((x + shift) e^-x)² of what is linear in the moments."""
+    return 2 / k * np.maximum(x2f2 + 2 * shift * xf2 + shift**2 * f2, 0.0)
+
+
+# Explained variance, and the gap of the eigenvalues
+
+
+class ExplainedVariance(NamedTuple):
+    """Shares of the diffusion variance tr f(A)², the trivial direction left out, by coordinates.
+
+    Attributes
+    ----------
+    ratio, low, high : arrays (k,)
+        Share of each coordinate, beyond what those before it hold, and the ends of its interval.
+    cumulative, cumulative_low, cumulative_high : arrays (k,)
+        Share of the first 1, 2, ..., k coordinates.
+    total : float
+        tr f(A)², relative to the largest f(λ)² at extreme times.
+    level : float
+    exact : bool
+        Whether the total is known, so that the intervals are points.
+    """
+
+    ratio: Array
+    low: Array
+    high: Array
+    cumulative: Array
+    cumulative_low: Array
+    cumulative_high: Array
+    total: float
+    level: float
+    exact: bool
+
+    def describe(self) -> str:
+        """Return the share of all coordinates in words."""
+        ends = self.cumulative_low[-1], self.cumulative[-1], self.cumulative_high[-1]
+        low, share, high = (f"{100 * value:.3g}" for value in ends)
+        between = "" if self.exact else f" ({100 * self.level:g} %: {low} to {high})"
+        return f"{share} % of the diffusion variance{between}"
+
+
+class Eigengap(NamedTuple):
+    """The largest gap between eigenvalues that follow each other.
+
+    Attributes
+    ----------
+    n_components : int
+        Number of eigenvalues before the gap, at least 1.
+    gap, low, high : float
+        Its width, and an interval for it by the residuals: each eigenvalue found is within its
+        residual of one of A.
+    certain : bool
+        Whether it is larger than any other gap, whatever the errors.
+    gaps, errors : arrays (k - 1,)
+        All gaps λ_m - λ_(m+1), m = 1, ..., k - 1, and the bounds on their errors.
+    """
+
+    n_components: int
+    gap: float
+    low: float
+    high: float
+    certain: bool
+    gaps: Array
+    errors: Array
+
+
+def largest_gap(values: Array, residuals: Array) -> Eigengap:
+    """Return the largest gap of eigenvalues (k,) in descending order, with residuals (k,).
+
+    Of one eigenvalue no gap is known: then `n_components` is 1 and the gap NaN.
+    """
+    gaps, errors = -np.diff(values), residuals[1:] + residuals[:-1]
+    if len(gaps) == 0:
+        return Eigengap(1, np.nan, np.nan, np.nan, False, gaps, errors)
+    m = int(np.argmax(gaps))
+    low, high = max(float(gaps[m] - errors[m]), 0.0), float(gaps[m] + errors[m])
+    others = np.delete(gaps + errors, m)
+    certain = low > float(np.max(others, initial=0.0))
+    return Eigengap(m + 1, float(gaps[m]), low, high, certain, gaps, errors)
+
+
+def explained_variance(
+    A: Operator,
+    f: Filter,
+    Y: Array,
+    level: float = 0.95,
+    *,
+    values: Array | None = None,
+    labels: Array | None = None,
+    everything: Array | None = None,
+    n_probes: int = N_PROBES,
+) -> ExplainedVariance:
+    """Return the shares of tr f(A)² in the span of the first columns of Y, and in that of all.
+
+    The share of an orthonormal basis Q is |f(A) Q|² / tr f(A)²: of eigenvectors Σ f(λ)² / tr f(A)².
+    Exact up to 2,048 points; beyond, what Q leaves out is estimated by random columns orthogonal to
+    it, with the law of chi-square, which is exact if Q are eigenvectors and what is left out has
+    equal eigenvalues, and a little too wide if Q are none.
+
+    Parameters
+    ----------
+    A : Operator
+    f : Filter
+    Y : array (n, k)
+    level : float
+    values : array (k,), optional
+        The eigenvalues, where the columns of Y are eigenvectors.
+    labels : array (n,), optional
+        Components of A, of which each has coordinates of its own.
+    everything : array (n - r,), optional
+        All eigenvalues of A but those of its r directions, where they are known.
+    n_probes : int
+        Number of random columns.
+    """
+    f, pieces = on_scale(f, A)[0], _rows_of(labels)
+    square = Square(f)
+    if values is not None and len(values) == A.n - A.V.shape[1]:  # nothing is left out
+        return _shares(square(values), (0.0, 0.0, 0.0), level, True)
+    Q = _in_each(A.project(Y), pieces, _orthonormal)
+    held = square(values) if values is not None else np.square(apply([f], A, Q)[0]).sum(axis=0)
+    if A.n <= SPECTRAL_LIMIT:
+        lam = all_eigenvalues(A) if everything is None else everything
+        rest = max(float(square(lam).sum() - held.sum()), 0.0)
+        return _shares(held, (rest, rest, rest), level, True)
+
+    def without(X: Array) -> Array:
+        return X - _in_each(X, pieces, lambda part, rows: Q[rows] @ (Q[rows].T @ part))
+
+    probes = np.random.default_rng(_SEED)
+    traces, errors = estimated_traces([square, Square(square)], A, without, n_probes, probes)
+    (mean, spread), error = map(float, traces), float(errors[0])
+    low, high = chi_square_interval(mean, spread, n_probes, level)
+    left = max(mean, 0.0), max(low - error, 0.0), high + error
+    return _shares(held, left, level, False)
+
+
+def _rows_of(labels: Array | None) -> list[Any]:
+    """Return the rows of each component, or all."""
+    if labels is None:
+        return [slice(None)]
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+
+
+def _in_each(X: Array, pieces: list[Any], work: Callable[[Array, Any], Array]) -> Array:
+    """Return what `work` makes of the rows of X (n, k) in each piece."""
+    result = np.zeros(X.shape)
+    for rows in pieces:
+        result[rows] = work(X[rows].astype(float), rows)
+    return result
+
+
+def _orthonormal(Y: Array, rows: Any = None) -> Array:
+    """Return Q (n, k) whose first columns span those of Y; 0 for a column that adds nothing."""
+    sizes = np.linalg.norm(Y, axis=0)
+    Q, R = np.zeros(Y.shape), np.zeros(Y.shape[1])
+    full = min(Y.shape)
+    Q[:, :full], triangle = np.linalg.qr(Y / np.where(sizes > 0, sizes, 1.0))
+    R[:full] = np.diag(triangle)
+    return Q * (np.abs(R) > _DEPENDENT)
+
+
+def _shares(
+    held: Array, left: tuple[float, float, float], level: float, exact: bool
+) -> ExplainedVariance:
+    """Divide by the whole, and by the ends of its interval; nothing has shares of 0."""
+    rest, least, most = left
+    wholes = [float(held.sum()) + part for part in (rest, most, least)]
+    ratio, low, high = (held / (whole or 1.0) for whole in wholes)
+    sums = [np.minimum(np.cumsum(share), 1.0) for share in (ratio, low, high)]
+    total = wholes[0]
+    return ExplainedVariance(ratio, low, high, sums[0], sums[1], sums[2], total, level, exact)

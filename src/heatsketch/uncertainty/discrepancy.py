@@ -15,8 +15,8 @@ from heatsketch._checks import check_choice, check_level, check_number
 from heatsketch._ids import numbers_at, numbers_of
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
-from heatsketch.spectral.filter_base import Filter
-from heatsketch.spectral.filters import FILTERS, make_filter
+from heatsketch.spectral.apply import on_scale, too_large
+from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks, without_leading
 from heatsketch.spectral.traces import chi_square_interval
 from heatsketch.uncertainty.distances import Interval
@@ -138,7 +138,7 @@ CSR matrix
         compared.
     time : float >= 0, default 8
         Diffusion time.
-    filter : "power" (λ^t) or "heat" (e^{-t(1-λ)}), default "power"
+    filter : "power" (λ^t), "heat" (e^{-t(1-λ)}) or "accumulated", default "power"
     n_components : int >= 2, default 256
         Columns k of G. The relative standard error of `value` is at most √(1/(2k)): 4.4 %. Beyond
         the number of points the discrepancy is computed exactly.
@@ -231,8 +231,12 @@ class _Columns:
         numbering = numbered(matrix)
         A, names = numbering.operator, np.arange(numbering.n_points) if ids is None else ids
         G = self._rows(numbers_at(numbers_of(names), numbering.vertex, A.n))
-        (block,) = sketch_blocks(without_leading(A) if deflate else A, [f], G)
-        return numbering.of_points(block.unscaled())
+        A = without_leading(A) if deflate else A
+        size = on_scale(f, A)[1]
+        if size:
+            raise too_large(size, A.dtype)
+        (block,) = sketch_blocks(A, [f], G)
+        return numbering.of_points(block)
 
     def _rows(self, numbers: Array) -> Array:
         if self.points is None:
@@ -251,13 +255,20 @@ def _replicates(given: Any, name: str) -> list[tuple[Any, Array | None]]:
 
 def _matrix_of(one: Any, name: str) -> tuple[Any, Array | None]:
     if not hasattr(one, "fit"):
+        shape = np.shape(one) if isinstance(one, np.ndarray | list) else getattr(one, "shape", ())
+        if len(shape) == 2 and shape[0] != shape[1]:
+            raise ValueError(
+                f"{name} has shape {shape}, which is that of points, not of a matrix (n, n); pass "
+                f"heatsketch.diffusion({name}), or compare samples of different points by "
+                "uncertainty.sample_discrepancy."
+            )
         return one, None
     if not hasattr(one, "diffusion_"):
         raise TypeError(
             f"{name} is a {type(one).__name__} without a diffusion_; pass a fitted HeatSketch, "
             "HeatEmbedding or DiffusionMap, a Diffusion or a matrix."
         )
-    return one.diffusion_, getattr(one, "ids_", None)
+    return one._current_diffusion(), one.ids_
 
 
 def _matched(

@@ -59,7 +59,7 @@ def distance_interval(
     scale : "distance", "squared" or "log", default "distance"
         Speak of D, D² or log D. `value` is unbiased on this scale: E log d² is smaller than log D²
         by log(k/2) - ψ(k/2), E d than D by the factor √(2/k) Γ((k+1)/2) / Γ(k/2).
-    kind : "gaussian", "rademacher" or "pairwise", default "gaussian"
+    kind : "gaussian" or "rademacher", default "gaussian"
         Entries of G. See Notes.
 
     Returns
@@ -80,9 +80,7 @@ def distance_interval(
     moment to √(24/k) of 3 only. So the chi-square law is used, which has κ = 0: asymptotically, in
     k, intervals hold with at least `level`; of columns of two to twelve equal entries they do from
     k = 16 on, by enumeration. Its far tails, that `simultaneous` needs, signs need not have: there
-    Chernoff bounds hold, for any k. "pairwise" guarantees four moments: bounds from these
-    (Chernoff, Cantelli) always hold, and are wide, the more so with `simultaneous`. For both kinds
-    the unbiased D and log D are so up to κ/(4k) of D.
+    Chernoff bounds hold, for any k. The unbiased D and log D are so up to κ/(4k) of D.
 
     Cost: k operations for each pair.
 

@@ -21,10 +21,8 @@ def ratio_bounds(k: int, tail: float, kind: str, *, several: bool = False) -> tu
 
     "gaussian": the quantiles of χ²_k / k, exactly `tail`. "rademacher": the same quantiles, whose
     variance is never less; in the far tails, which the variance does not decide (`several`),
-    Chernoff bounds. "pairwise": what the moments of order four allow.
+    Chernoff bounds.
     """
-    if kind == "pairwise":
-        return _least_by_moments(k, tail), 1 + math.sqrt(2 / k * (1 / tail - 1))  # Cantelli
     if kind == "rademacher" and several:
         return _least_by_moments(k, tail), _most_by_chernoff(k, tail)
     return float(chi2.ppf(tail, k)) / k, float(chi2.isf(tail, k)) / k
@@ -77,9 +75,9 @@ def columns_for(
     n_pairs : int >= 1, default 1
         Pairs that are looked at together; of all pairs of n points n(n-1)/2.
     level : float, 0 < level < 1, default 0.95
-    kind : "gaussian", "rademacher" or "pairwise", default "gaussian"
+    kind : "gaussian" or "rademacher", default "gaussian"
         Entries of G, see `sketch`. Of "rademacher" with one pair the law is that of Gaussian
-        columns, else a bound that holds for any number of columns; of "pairwise" always a bound.
+        columns, else a bound that holds for any number of columns.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from heatsketch._checks import ScaleWarning, check_level, check_number, check_po
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import in_metric
-from heatsketch.operators.properties import diagonal
+from heatsketch.spectral.apply import on_scale
 from heatsketch.spectral.filters import Power
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
 from heatsketch.uncertainty.distances import Interval
@@ -215,8 +215,6 @@ def _fields(
 
 def _at_vertices(d: Diffusion, g: Array) -> Array:
     """Return the field at the vertices: points at one vertex are equal."""
-    if d.vertex is None:
-        return g
     at = np.empty((d.n, g.shape[1]))
     at[d.vertex] = g
     return at
@@ -240,7 +238,7 @@ def _step_correlation(d: Diffusion, g: Array) -> float:
     """Return Σ π_i E g(x_i) g(x_j) over steps i -> j to other points."""
     at, root = _at_vertices(d, g), np.sqrt(d.measure)[:, None]
     weighted = root * at
-    stays = diagonal(d.operator)
+    stays = d.operator.diagonal()
     stays = np.zeros(d.n) if stays is None else np.asarray(stays, dtype=float)
     squares = np.sum(weighted**2, axis=1)
     moved = np.sum(weighted * (d.operator @ weighted), dtype=float)
@@ -253,8 +251,9 @@ def _p_value(
 ) -> float:
     """Return the share of labellings whose samples have mean rows as far apart as the given one."""
     A = pooled.deflated()
-    (block,) = sketch_blocks(A, [Power(steps)], random_block(A.n, k, "gaussian", draw))
-    Y = pooled.of_inputs(np.asarray(block.values, dtype=float))
+    G = random_block(A.n, k, "gaussian", draw)
+    (block,) = sketch_blocks(A, [on_scale(Power(steps), A)[0]], G)
+    Y = pooled.of_inputs(np.asarray(block, dtype=float))
     total, N = Y.sum(axis=0), len(Y)
 
     def apart(sums: Array) -> Array:

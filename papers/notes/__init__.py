@@ -1,0 +1,1 @@
+"""*Linear and nonlinear dimensionality reduction*: its ten figures."""

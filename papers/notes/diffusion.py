@@ -1,0 +1,178 @@
+"""Diffusion maps of the notes, §9.4: three rolls, Pacman, and a rotated picture."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import heatsketch as hs
+from papers.notes.data import pacman, rotated_picture
+from papers.notes.measures import (
+    NotesRow,
+    loop_rows,
+    random,
+    rank_correlations,
+    recovered,
+)
+
+ROLL, PICTURE = range(2)  # purposes of random numbers
+_DIMENSIONS = 3
+_STRIP_LENGTH = 144.5
+_SHOWN_IMAGES = 20
+_SEARCHED_EIGENVECTORS = 60  # for one that follows height
+
+
+class Walk(NamedTuple):
+    """The random walk of §9.2 on points, with all its eigenpairs."""
+
+    epsilon: float
+    time: int  # (29), with λ_{d+1}
+    printed_time: int  # with λ_d, as printed
+    eigenvalues: np.ndarray  # (n,), descending
+    right: np.ndarray  # r_m, (n, n)
+    left: np.ndarray  # l_m, (n, n)
+    embedding: np.ndarray  # (n, 3)
+
+    @property
+    def decay(self) -> np.ndarray:
+        """|λ_m|^t, m >= 1."""
+        return np.abs(self.eigenvalues[1:]) ** self.time
+
+    def power(self) -> np.ndarray:
+        """P^t, (n, n), by (34)."""
+        return (self.right * self.eigenvalues**self.time) @ self.left.T
+
+
+class RollPanels(NamedTuple):
+    """What is drawn for a roll."""
+
+    points: np.ndarray
+    flat: np.ndarray  # (n, 2)
+    order: np.ndarray  # by distance on the strip from the point nearest to the axis of the roll
+    walk: Walk
+
+
+class PicturePanels(NamedTuple):
+    """What is drawn for rotated pictures."""
+
+    images: np.ndarray  # (20, size²)
+    angle: np.ndarray
+    linear: np.ndarray  # 2 or 3 principal components
+    walk: Walk
+
+
+def random_walk(X: np.ndarray, delta: float, epsilon: float | str = "nearest") -> Walk:
+    """Embed points in three dimensions at the time (29), and compute all eigenpairs of P."""
+    options: dict[str, Any] = {"affinity": "dense", "alpha": 0.0, "epsilon": epsilon}
+    fitted = hs.DiffusionMap(_DIMENSIONS, time="auto", delta=delta, **options).fit(X)
+    diffusion = fitted.diffusion_
+    vertex = diffusion.vertex
+    A = (diffusion.operator @ np.eye(diffusion.n))[np.ix_(vertex, vertex)]
+    eigenvalues, vectors = np.linalg.eigh(A)
+    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    root = np.sqrt(diffusion.measure[vertex])[:, None]
+    printed = math.log(1 / delta) / math.log(eigenvalues[1] / eigenvalues[_DIMENSIONS])
+    return Walk(
+        float(fitted.epsilon_),
+        int(fitted.time_),
+        math.ceil(printed),
+        eigenvalues,
+        vectors / root,
+        vectors * root,
+        fitted.embedding_,
+    )
+
+
+def roll(
+    seed: int,
+    *,
+    points: int,
+    mesh: str,
+    noise: float,
+    delta: float,
+    epsilon: float,
+    time: int,
+) -> tuple[list[NotesRow], RollPanels]:
+    """Map a roll; `epsilon` and `time` are those of the notes."""
+    X, flat = hs.datasets.swiss_roll(points, mesh=mesh, noise=noise, rng=random(seed, ROLL, points))
+    walk = random_walk(X, delta)
+    as_printed = random_walk(X, delta, epsilon)
+    heights = rank_correlations(walk.right[:, 1 : _SEARCHED_EIGENVECTORS + 1], flat[:, 1])
+    rows = [
+        NotesRow("points", len(X), points),
+        *_walk_rows(walk, delta, epsilon, time),
+        NotesRow("the same at the epsilon of the notes", as_printed.printed_time, time),
+        *recovered(walk.embedding, flat),
+        *(
+            NotesRow(f"coordinate {m}, |correlation| with cos({m} pi s / L)", _cosine(Y, flat, m))
+            for m, Y in enumerate(walk.embedding.T, start=1)
+        ),
+        NotesRow("eigenvector that follows height most", 1 + int(heights.argmax())),
+        NotesRow("its |Spearman| with height", float(heights.max())),
+    ]
+    start = np.hypot(X[:, 0], X[:, 2]).argmin()
+    order = np.argsort(np.linalg.norm(flat - flat[start], axis=1))
+    return rows, RollPanels(X, flat, order, walk)
+
+
+def turning_pacman(
+    seed: int, *, images: int, size: int, components: int, delta: float, epsilon: float, time: int
+) -> tuple[list[NotesRow], PicturePanels]:
+    """Map the images of Pacman, none of which is random."""
+    X, angle = pacman(images, size)
+    return _pictures(X, angle, components, delta, epsilon, time)
+
+
+def turning_picture(
+    seed: int, *, images: int, size: int, components: int, delta: float, epsilon: float
+) -> tuple[list[NotesRow], PicturePanels]:
+    """Map the rotated photograph."""
+    X, angle = rotated_picture(images, size, random(seed, PICTURE))
+    rows, panels = _pictures(X, angle, components, delta, epsilon, math.nan)
+    return [*rows, NotesRow("half a turn over 30° to 150°, d²", _half_turn(X, angle))], panels
+
+
+def _pictures(
+    X: np.ndarray, angle: np.ndarray, components: int, delta: float, epsilon: float, time: float
+) -> tuple[list[NotesRow], PicturePanels]:
+    pca = hs.classical.PCA(n_components=min(len(X) - 1, X.shape[1]))
+    # The principal components have the distances of the images, in n - 1 coordinates.
+    scores = pca.fit_transform(X)
+    walk, shares = random_walk(scores, delta), pca.explained_variance_ratio_
+    rows = [
+        NotesRow("images", len(X), 200),
+        NotesRow("pixels", X.shape[1]),
+        *_walk_rows(walk, delta, epsilon, time),
+        NotesRow("lambda 2 / lambda 1", walk.eigenvalues[2] / walk.eigenvalues[1]),
+        NotesRow("PCA, share of variance", float(np.sum(shares[:components]))),
+        *loop_rows(scores, angle, "PCA"),
+        *loop_rows(walk.embedding, angle, "diffusion map"),
+    ]
+    shown = np.argsort(angle)[np.linspace(0, len(X), _SHOWN_IMAGES, endpoint=False).astype(int)]
+    return rows, PicturePanels(X[shown], angle, scores[:, :components], walk)
+
+
+def _walk_rows(walk: Walk, delta: float, epsilon: float, time: float) -> list[NotesRow]:
+    kept = 1 + int(np.max(np.flatnonzero(walk.decay > delta * walk.decay[0])))
+    return [
+        NotesRow("epsilon", walk.epsilon, epsilon),
+        NotesRow("time (29) with lambda 4", walk.time, time),
+        NotesRow("time (29) as printed, with lambda 3", walk.printed_time, time),
+        NotesRow("coordinates above delta (26)", kept),
+        *(NotesRow(f"lambda {m}", walk.eigenvalues[m]) for m in range(1, 5)),
+    ]
+
+
+def _cosine(column: np.ndarray, flat: np.ndarray, m: int) -> float:
+    """Return the |correlation| of a coordinate with the m-th cosine of a strip with free ends."""
+    cosine = np.cos(m * np.pi * flat[:, 0] / _STRIP_LENGTH)
+    return float(abs(np.corrcoef(column, cosine)[0, 1]))
+
+
+def _half_turn(X: np.ndarray, angle: np.ndarray) -> float:
+    """Return d² of pictures half a turn apart (to 5°) as a share of those 30° to 150° apart."""
+    apart = np.abs(np.rad2deg(np.angle(np.exp(1j * (angle[:, None] - angle)))))
+    gram = (X @ X.T).astype(np.float64)
+    squares = np.diag(gram)[:, None] + np.diag(gram) - 2 * gram
+    between = squares[(apart > 30) & (apart < 150)].mean()
+    return float(squares[apart > 175].mean() / between)

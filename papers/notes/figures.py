@@ -1,0 +1,103 @@
+"""The figures of *Linear and nonlinear dimensionality reduction*, drawn again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from threadpoolctl import threadpool_limits
+
+from papers.notes import diffusion, drawings, graphs
+from papers.notes.measures import NotesRow
+from papers.output import write_rows
+
+
+class NotesFigure(NamedTuple):
+    """A figure: its title, how its rows and panels are made and drawn, and numbers of points."""
+
+    title: str
+    run: Callable[..., tuple[list[NotesRow], Any]]
+    draw: Callable[..., Any]
+    sizes: dict[str, Any]
+
+
+NOISY_ROLL: dict[str, Any] = {"points": 800, "noise": 0.8}
+PICTURES = {"images": 200}
+MESH_ROLL: dict[str, Any] = {"points": 1060, "mesh": "uniform", "delta": 0.2}
+
+NOTES: dict[str, NotesFigure] = {
+    "notes-1": NotesFigure(
+        "Isomap of the roll",
+        graphs.isomap,
+        drawings.isomap,
+        {"points": 1600, "noise": 0.0, "n_neighbors": 10},
+    ),
+    "notes-2": NotesFigure(
+        "Isomap of the noisy roll",
+        graphs.isomap,
+        drawings.isomap,
+        NOISY_ROLL | {"n_neighbors": 10},
+    ),
+    "notes-3": NotesFigure(
+        "Locally linear embedding of two rolls",
+        graphs.locally_linear,
+        drawings.scatters,
+        {"points": 2000, "n_neighbors": 12},
+    ),
+    "notes-4": NotesFigure(
+        "t-SNE of the noisy roll at two perplexities",
+        graphs.t_sne_of_roll,
+        drawings.scatters,
+        NOISY_ROLL | {"perplexities": (30, 12), "exaggeration": 4.0},
+    ),
+    "notes-5": NotesFigure(
+        "t-SNE of the MNIST test digits",
+        graphs.t_sne_of_digits,
+        drawings.digits,
+        {"digits": 10_000, "perplexity": 30, "exaggeration": 4.0},
+    ),
+    "notes-6": NotesFigure(
+        "Diffusion map of a quasi-uniform roll",
+        diffusion.roll,
+        drawings.roll,
+        MESH_ROLL | {"noise": 0.0, "epsilon": 0.7717928, "time": 147},
+    ),
+    "notes-7": NotesFigure(
+        "Diffusion map of the quasi-uniform roll with noise",
+        diffusion.roll,
+        drawings.roll,
+        MESH_ROLL | {"noise": 0.4, "epsilon": 0.6108029, "time": 300},
+    ),
+    "notes-8": NotesFigure(
+        "Diffusion map of the noisy roll of notes-2",
+        diffusion.roll,
+        drawings.roll,
+        NOISY_ROLL | {"mesh": "random", "delta": 0.2, "epsilon": 2.104531, "time": 1705},
+    ),
+    "notes-9": NotesFigure(
+        "Pacman",
+        diffusion.turning_pacman,
+        drawings.pictures,
+        PICTURES | {"size": 65, "components": 3, "delta": 0.5, "epsilon": 2335698.0, "time": 187},
+    ),
+    "notes-10": NotesFigure(
+        "A turned picture",
+        diffusion.turning_picture,
+        drawings.pictures,
+        PICTURES | {"size": 500, "components": 2, "delta": 0.2, "epsilon": 7.318159e7},
+    ),
+}
+
+
+def run_notes(name: str, folder: Path, mnist: Path | None = None, seed: int = 0) -> list[NotesRow]:
+    """Write NAME.csv, quantities as computed here and as printed in the notes, and NAME.png.
+
+    "notes-5" reads MNIST from the IDX files of a folder, or downloads it from OpenML. Some seconds
+    each, "notes-5" and "notes-10" a minute or two, on one core.
+    """
+    figure = NOTES[name]
+    data = {"folder": mnist} if name == "notes-5" else {}
+    with threadpool_limits(1):  # sums depend on the number of threads
+        rows, panels = figure.run(seed, **figure.sizes, **data)
+    write_rows(folder / f"{name}.csv", NotesRow._fields, rows)
+    figure.draw(panels, f"{name}: {figure.title}", folder / f"{name}.png")
+    return rows

@@ -1,0 +1,154 @@
+"""Isomap, locally linear embedding and t-SNE of the notes, §6 to §8."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_swiss_roll
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import KNeighborsClassifier, kneighbors_graph
+
+import heatsketch as hs
+from papers.notes.data import mnist
+from papers.notes.diffusion import ROLL
+from papers.notes.measures import HALF_TURN, NotesRow, pieces, random, recovered
+
+OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # purposes of random numbers, beside ROLL and PICTURE
+_N_NEIGHBORS = 10
+_N_DIGITS = 10
+
+
+class IsomapPanels(NamedTuple):
+    """What is drawn for Isomap."""
+
+    points: np.ndarray
+    edges: np.ndarray  # (m, 2)
+    distances: np.ndarray  # in the graph, from the start
+    path: np.ndarray  # from the start to the end
+    embedding: np.ndarray
+
+
+class Panel(NamedTuple):
+    """Points or an embedding, with a title and values for the colours."""
+
+    title: str
+    points: np.ndarray
+    colour: np.ndarray
+
+
+def isomap(
+    seed: int, *, points: int, noise: float, n_neighbors: int
+) -> tuple[list[NotesRow], IsomapPanels]:
+    """Unroll the strip by Isomap, and compare distances in the graph with those on the strip."""
+    X, flat = hs.datasets.swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
+    graph = distance_graph(X, n_neighbors)
+    start, end = random(seed, ENDS).choice(points, 2, replace=False)
+    distances, predecessors = dijkstra(graph, False, start, return_predecessors=True)
+    Y = hs.classical.Isomap(n_components=2, n_neighbors=n_neighbors).fit_transform(X)
+    i, j = sparse.triu(graph).nonzero()
+    arcs = np.abs(flat[i, 0] - flat[j, 0])
+    ratios = _ratios(graph, flat)
+    rows = [
+        NotesRow("points", points, points),
+        NotesRow("neighbours", n_neighbors, 10),
+        NotesRow("edges", len(i)),
+        NotesRow("edges between windings", int((arcs > HALF_TURN).sum())),
+        NotesRow("graph over strip distance, median", float(np.median(ratios))),
+        NotesRow("graph over strip distance, smallest", float(ratios.min())),
+        *recovered(Y, flat),
+    ]
+    return rows, IsomapPanels(X, np.column_stack([i, j]), distances, _path(predecessors, end), Y)
+
+
+def distance_graph(X: np.ndarray, n_neighbors: int) -> sparse.csr_matrix:
+    """Return max(G, Gᵀ) of the k-neighbour graph of distances."""
+    graph = kneighbors_graph(X, n_neighbors, mode="distance")
+    return graph.maximum(graph.T).tocsr()
+
+
+def _ratios(graph: sparse.csr_matrix, flat: np.ndarray) -> np.ndarray:
+    """Divide distances in the graph by distances on the strip, for pairs more than 10 apart."""
+    sources = np.arange(0, len(flat), 20)
+    strip = np.linalg.norm(flat[sources, None] - flat, axis=2)
+    far = strip > 10
+    return dijkstra(graph, False, sources)[far] / strip[far]
+
+
+def _path(predecessors: np.ndarray, end: int) -> np.ndarray:
+    path = [end]
+    while predecessors[path[-1]] >= 0:
+        path.append(predecessors[path[-1]])
+    return np.array(path[::-1])
+
+
+def locally_linear(
+    seed: int, *, points: int, n_neighbors: int
+) -> tuple[list[NotesRow], list[Panel]]:
+    """Unroll the strip of the notes, and the wider one of Roweis and Saul, by LLE."""
+    X, flat = hs.datasets.swiss_roll(points, rng=random(seed, ROLL, points))
+    state = int(random(seed, OTHER_ROLL).integers(2**31))
+    other, turn = make_swiss_roll(points, random_state=state)
+    length = (turn * np.hypot(1, turn) + np.arcsinh(turn)) / 2
+    wide = np.column_stack([length - length.min(), other[:, 1]])
+    method = hs.classical.LocallyLinearEmbedding(n_components=2, n_neighbors=n_neighbors)
+    rows, panels = [], []
+    rolls = (("roll of the notes", X, flat), ("roll of Roweis and Saul", other, wide))
+    for name, roll, known in rolls:
+        Y = method.fit_transform(roll)
+        rows += recovered(Y, known, f"{name}, coordinate")
+        panels.append(Panel(name, roll, known[:, 0]))
+        panels.append(Panel(f"{name}, LLE", Y, known[:, 0]))
+    return [NotesRow("points", points), NotesRow("neighbours", n_neighbors, 12), *rows], panels
+
+
+def t_sne_of_roll(
+    seed: int, *, points: int, noise: float, perplexities: tuple[int, ...], exaggeration: float
+) -> tuple[list[NotesRow], list[Panel]]:
+    """Embed the noisy roll by t-SNE at two perplexities."""
+    X, flat = hs.datasets.swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
+    rows = [NotesRow("points", points, 800)]
+    panels = [Panel(f"noise {noise:g}", X, flat[:, 0])]
+    for perplexity in perplexities:
+        Y = _t_sne(perplexity, exaggeration, seed).fit_transform(X)
+        name = f"perplexity {perplexity}"
+        rows += [NotesRow(f"{name}, pieces", pieces(Y)), *recovered(Y, flat, f"{name}, coordinate")]
+        panels.append(Panel(name, Y, flat[:, 0]))
+    return rows, panels
+
+
+def t_sne_of_digits(
+    seed: int, *, digits: int, perplexity: int, exaggeration: float, folder: Path | None
+) -> tuple[list[NotesRow], list[Panel]]:
+    """Embed the MNIST test digits by t-SNE."""
+    X, label = (part[:digits] for part in mnist(folder))
+    method = _t_sne(perplexity, exaggeration, seed)
+    Y = method.fit_transform(X)
+    state = int(random(seed, CLUSTERS).integers(2**31))
+    rows = [
+        NotesRow("digits", len(X), 10_000),
+        NotesRow("perplexity", perplexity, 30),
+        NotesRow("exaggeration", exaggeration, 4),
+        NotesRow("Kullback-Leibler divergence", method.kl_divergence_),
+    ]
+    for name, points in (("embedding", Y), ("pixels", X)):
+        found = KMeans(_N_DIGITS, n_init=4, random_state=state).fit_predict(points)
+        agreement = float(adjusted_rand_score(label, found))
+        rows.append(NotesRow(f"10 neighbours right, {name}", _neighbor_accuracy(points, label)))
+        rows.append(NotesRow(f"10-means against digits, {name} (adjusted Rand)", agreement))
+    return rows, [Panel("", Y, label)]
+
+
+def _t_sne(perplexity: float, exaggeration: float, seed: int) -> hs.classical.TSNE:
+    options: dict[str, Any] = {"early_exaggeration": exaggeration, "random_state": seed}
+    return hs.classical.TSNE(n_components=2, perplexity=perplexity, **options)
+
+
+def _neighbor_accuracy(X: np.ndarray, label: np.ndarray) -> float:
+    """Return the share of points whose label is the most frequent among their 10 neighbours."""
+    neighbors = KNeighborsClassifier(_N_NEIGHBORS).fit(X, label)
+    others = neighbors.kneighbors(return_distance=False)  # without the point itself
+    votes = (label[others][:, :, None] == np.arange(_N_DIGITS)).sum(axis=1)
+    return float((votes.argmax(axis=1) == label).mean())

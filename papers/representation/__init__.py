@@ -1,0 +1,1 @@
+"""*Diffusion representation*: its two examples, its feature maps by series and their bounds."""

@@ -1,0 +1,159 @@
+"""The pictures of the two examples of *Diffusion representation*."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from papers.output import COLOURS, figure_and_axes, save
+from papers.representation.stationary import StationaryPanels, StationaryRow
+from papers.representation.truncation import (
+    NU_MIN,
+    SHOWN_EPSILON,
+    SHOWN_ORDER,
+    ErrorColumns,
+    TruncationRow,
+)
+
+_LOWEST_LOG10_ERROR = -17.0  # below it, errors are rounding
+_HISTOGRAM_BINS = 60
+_DARKEST_SHARE = 0.4  # of the pairs, in a bin
+_MAX_CURVES = 5  # values of ε that are drawn
+
+Value = Callable[[TruncationRow], float]
+
+
+def stationary(row: StationaryRow, panels: StationaryPanels, path: Path) -> None:
+    """Draw ν, analytic and in closed form, and the error in percent of the largest ν."""
+    drawing, axes = figure_and_axes(10.5, 3.3, (1, 3))
+    top = panels.analytic.max()
+    error = 100 * (panels.closed_form - panels.analytic) / top
+    density = {"vmin": 0, "vmax": top, "cmap": "viridis"}
+    signed = {"vmin": -np.abs(error).max(), "vmax": np.abs(error).max(), "cmap": "RdBu_r"}
+    images = (
+        (panels.analytic, "analytic", "ν (per unit of area)", density),
+        (panels.closed_form, "closed form of the mixture", "ν (per unit of area)", density),
+        (error, "closed form - analytic", "% of the largest ν", signed),
+    )
+    for ax, (values, title, unit, look) in zip(axes[0], images, strict=True):
+        ends = panels.ticks[[0, -1, 0, -1]]
+        image = ax.imshow(values.T, origin="lower", extent=ends, interpolation="nearest", **look)
+        drawing.colorbar(image, ax=ax, shrink=0.8, label=unit)
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel("x₁")
+        ax.set_ylabel("x₂")
+    points = f"{row.points:,} points, {row.components} components"
+    errors = f"error at most {row.largest:.1%}, rms {row.rms:.1%} of the largest ν"
+    save(drawing, f"Example I: {points}; {errors}", path)
+
+
+def histograms(rows: Sequence[TruncationRow], columns: ErrorColumns, path: Path) -> None:
+    """Draw histograms of log10 δ, a column for each ε and for each l, with worst and bound."""
+    drawing, axes = figure_and_axes(9.6, 4.4, (1, 2))
+    left, right = axes[0]
+    by_epsilon = [row for row in rows if row.order == SHOWN_ORDER]
+    by_order = [row for row in rows if row.epsilon == SHOWN_EPSILON]
+    deltas = [columns.by_epsilon[row.epsilon] for row in by_epsilon]
+    _heat_map(left, [round(np.log2(row.epsilon)) for row in by_epsilon], by_epsilon, deltas)
+    left.set_xlabel("log₂ ε")
+    left.set_title(f"order l = {SHOWN_ORDER}", fontsize=10)
+    deltas = [columns.by_order[row.order] for row in by_order]
+    image = _heat_map(right, [row.order for row in by_order], by_order, deltas)
+    right.set_xlabel("order l")
+    right.set_title(f"ε = {SHOWN_EPSILON:g}", fontsize=10)
+    left.legend(fontsize=8, loc="lower left", frameon=False)
+    drawing.colorbar(image, ax=axes, label="share of the pairs in a bin")
+    save(drawing, f"Example II: δ = |d - d$_l$| over {len(deltas[0]):,} pairs of points", path)
+
+
+def bounds(rows: Sequence[TruncationRow], path: Path) -> None:
+    """Draw the worst δ and its bounds against the order l, for some ε."""
+    drawing, ax = figure_and_axes(6.6, 4.3)
+    kinds = {
+        "worst δ of the pairs": (lambda row: row.worst, "-o"),
+        "our bound": (lambda row: row.bound, "--"),
+        "2√η, (5.18) without ν$_{min}$": (lambda row: row.paper_bound, ":"),
+    }
+    _curves(ax, rows, kinds)
+    ax.set_ylabel("difference of distances (√density)")
+    _name_colours(drawing, rows)
+    save(drawing, "Example II: the worst error of a distance, and what bounds it", path)
+
+
+def printed(rows: Sequence[TruncationRow], path: Path) -> None:
+    """Draw the formulas as printed beside their correct form."""
+    drawing, axes = figure_and_axes(8.8, 4.0, (1, 2))
+    left, right = axes[0]
+    errors = {
+        "(6.3) as printed, |d² - d$_l$|²": (lambda row: row.printed, "-o"),
+        "|d - d$_l$|²": (lambda row: row.worst**2, "--"),
+    }
+    _curves(left, rows, errors)
+    left.set_title("largest δ of the pairs", fontsize=10)
+    left.set_ylabel("squared difference")
+    eta = {
+        f"(5.18) as printed, ν$_{{min}}$ = {NU_MIN:g}": (lambda row: row.printed_eta, "-"),
+        "without ν$_{min}$": (lambda row: row.paper_bound**2 / 4, "--"),
+    }
+    _curves(right, rows, eta)
+    right.set_title("bound η", fontsize=10)
+    right.set_ylabel("η (density)")
+    _name_colours(drawing, rows)
+    save(
+        drawing,
+        "Example II: the formulas as printed (solid), and as they have to be (dashed)",
+        path,
+    )
+
+
+def _heat_map(ax: Any, x: Sequence[int], rows: Sequence[TruncationRow], deltas: Any) -> Any:
+    """Draw a histogram in each column, of width 1, and lines for the worst δ and the bound."""
+    highest = np.log10(max(row.bound for row in rows)) + 0.5
+    edges = np.linspace(_LOWEST_LOG10_ERROR, highest, _HISTOGRAM_BINS + 1)
+    counts = [np.histogram(np.log10(delta[delta > 0]), edges)[0] for delta in deltas]
+    shares = np.array(counts).T / len(deltas[0])
+    sides = np.append(np.array(x) - 0.5, x[-1] + 0.5)
+    look = {"cmap": "viridis_r", "vmin": 0, "vmax": _DARKEST_SHARE}
+    image = ax.pcolormesh(sides, edges, np.ma.masked_equal(shares, 0), **look)
+    with np.errstate(divide="ignore"):
+        lines = {"our bound": ([row.bound for row in rows], "--")}
+        lines["worst pair"] = ([row.worst for row in rows], "-o")
+        for label, (values, style) in lines.items():
+            ax.plot(x, np.log10(values), style, color="#d55e00", markersize=3, label=label)
+    ax.set_ylim(_LOWEST_LOG10_ERROR, highest)
+    ax.set_ylabel("log₁₀ δ")
+    ax.set_xticks(x)
+    return image
+
+
+def _curves(ax: Any, rows: Sequence[TruncationRow], kinds: dict[str, tuple[Value, str]]) -> None:
+    """Draw values against l: a colour for each ε that is shown, a kind of line for each value."""
+    for colour, epsilon in _colours(rows):
+        own = [row for row in rows if row.epsilon == epsilon]
+        for value, style in kinds.values():
+            look = {"color": colour, "markersize": 3.5, "linewidth": 1.2}
+            ax.semilogy([row.order for row in own], [value(row) for row in own], style, **look)
+    ax.set_ylim(bottom=10**_LOWEST_LOG10_ERROR)
+    ax.set_xlabel("order l")
+    ax.set_xticks(sorted({row.order for row in rows}))
+    ax.spines[["top", "right"]].set_visible(False)
+    grey = {"color": "#555555", "markersize": 3.5}
+    handles = [ax.plot([], [], style, **grey)[0] for _, style in kinds.values()]
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "ncols": len(kinds)}
+    ax.legend(handles, list(kinds), frameon=False, fontsize=8, **place)
+
+
+def _name_colours(drawing: Any, rows: Sequence[TruncationRow]) -> None:
+    """Explain the colours, at the right of the axes."""
+    ax, colours = drawing.axes[-1], _colours(rows)
+    handles = [ax.plot([], [], color=colour)[0] for colour, _ in colours]
+    names = [f"ε = 2$^{{{round(np.log2(epsilon))}}}$" for _, epsilon in colours]
+    drawing.legend(handles, names, frameon=False, fontsize=8, loc="outside right upper")
+
+
+def _colours(rows: Sequence[TruncationRow]) -> list[tuple[str, float]]:
+    """Pair colours with evenly spaced values of ε."""
+    epsilons = sorted({row.epsilon for row in rows})
+    places = np.linspace(0, len(epsilons) - 1, min(_MAX_CURVES, len(epsilons))).round().astype(int)
+    return list(zip(COLOURS, (epsilons[place] for place in places), strict=False))

@@ -1,0 +1,100 @@
+"""Run the trials of a figure, keep them, and write its table and picture."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from papers.output import write_rows
+from papers.sketching import drawings
+from papers.sketching.figures import FIGURES, MDS_METHODS, MDS_TRIALS, Setting
+from papers.sketching.trials import Sample, run
+
+
+class Row(NamedTuple):
+    """log L of one method at one value of a figure's axis, over the trials.
+
+    `value` is a dimension k or a power p. Mean, standard deviation and median are infinite or NaN
+    where points coincide in an embedding.
+    """
+
+    method: str
+    value: int
+    trials: int
+    mean: float
+    std: float
+    median: float
+
+
+def run_figure(
+    name: str, folder: Path, trials: int | None = None, seed: int = 0, jobs: int = -1
+) -> list[Row]:
+    """Write figure-NAME.csv and figure-NAME.png, and return the rows of the table.
+
+    Parameters
+    ----------
+    name : str
+        One of `FIGURES`.
+    folder : Path
+        Where to write. The trials of figures with the same setting are kept in one file, and are
+        not computed again.
+    trials : int, optional
+        By default as many as in the paper. The two MDS methods are run in the first 10; a
+        picture of embeddings has as many as in the paper.
+    seed : int, default 0
+        Trial number i has the same points in every run with the same seed.
+    jobs : int, default -1
+        Processes; -1 is one for each CPU. Results do not depend on it.
+    """
+    figure = FIGURES[name]
+    n_trials = figure.trials if trials is None or figure.scatter else trials
+    picture = folder / f"figure-{name}.png"
+    if figure.scatter:
+        samples = [Sample(figure.setting, seed, trial) for trial in range(n_trials)]
+        p = figure.setting.powers[0]
+        log_L = {m: np.array([[s.log_L(m, p, 2)] for s in samples]) for m in figure.methods}
+        rows = [_row(m, 2, log_L[m][:, 0]) for m in figure.methods]
+        drawings.scatters(name, figure, samples, picture)
+    else:
+        log_L = kept_trials(figure.setting, folder, n_trials, seed, jobs)
+        rows = [
+            _row(method, value, column)
+            for method in figure.methods
+            for value, column in zip(figure.setting.values, log_L[method].T, strict=True)
+        ]
+        drawings.curves(name, figure, rows, picture)
+    header = ("method", figure.setting.axis, *Row._fields[2:])
+    write_rows(folder / f"figure-{name}.csv", header, rows)
+    return rows
+
+
+def kept_trials(
+    setting: Setting, folder: Path, trials: int, seed: int, jobs: int
+) -> dict[str, np.ndarray]:
+    """Return log L (trials, values) of every method that a figure shows for the setting.
+
+    Read from trials-SETTING-TRIALS-SEED.npz, or computed and written there.
+    """
+    path = folder / f"trials-{setting.name}-{trials}-{seed}.npz"
+    if not path.exists():
+        shown = [f.methods for f in FIGURES.values() if f.setting == setting and not f.scatter]
+        methods = list(dict.fromkeys(method for group in shown for method in group))
+        counts = {m: min(trials, MDS_TRIALS) if m in MDS_METHODS else trials for m in methods}
+        found = Parallel(n_jobs=jobs, verbose=1)(
+            delayed(run)(setting, seed, trial, [m for m in methods if trial < counts[m]])
+            for trial in range(trials)
+        )
+        log_L = {m: np.array([trial[m] for trial in found if m in trial]) for m in methods}
+        part = path.with_suffix(".part")
+        with part.open("wb") as file:
+            np.savez(file, **log_L)
+        part.replace(path)
+    with np.load(path) as file:
+        return dict(file)
+
+
+def _row(method: str, value: int, log_L: np.ndarray) -> Row:
+    with np.errstate(invalid="ignore"):  # infinities have no deviation
+        std = float(np.std(log_L))
+    return Row(method, value, len(log_L), float(np.mean(log_L)), std, float(np.median(log_L)))

@@ -1,0 +1,293 @@
+"""The two examples of *Diffusion representation*."""
+
+import csv
+from itertools import pairwise
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.special import erf
+from scipy.stats import binom
+
+from heatsketch import MixtureKernel
+from papers.representation import run, stationary, truncation
+from papers.representation.series import TaylorMap
+
+pytest.importorskip("matplotlib")
+
+SMALL = {
+    "mgc-1": {"points": (200, 2000), "draws": 1, "max_components": 2, "grid": 12},
+    "mgc-2": {
+        "points": 300,
+        "pairs": 400,
+        "max_components": 2,
+        "log2_epsilons": (-4, -2, 0, 3),
+        "orders": 7,
+    },
+}
+FILES = {
+    "mgc-1": {"mgc-1.csv", "mgc-1.png"},
+    "mgc-2": {"mgc-2.csv", "mgc-2-histograms.png", "mgc-2-bounds.png", "mgc-2-printed.png"},
+}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Both examples with few points."""
+    for name, sizes in SMALL.items():
+        monkeypatch.setitem(run.EXAMPLES, name, sizes)
+
+
+@pytest.fixture(scope="module")
+def stationary_run():
+    return stationary.stationary_example(0, **SMALL["mgc-1"])
+
+
+@pytest.fixture(scope="module")
+def truncation_run():
+    return truncation.truncation_example(0, **SMALL["mgc-2"])
+
+
+@pytest.fixture(scope="module")
+def by_epsilon(truncation_run):
+    """The rows of each ε, by order."""
+    rows, _ = truncation_run
+    epsilons = dict.fromkeys(row.epsilon for row in rows)
+    return {epsilon: [row for row in rows if row.epsilon == epsilon] for epsilon in epsilons}
+
+
+@pytest.fixture(scope="module")
+def tied():
+    """Points in the unit ball and a kernel of two components with one covariance."""
+    sample = truncation.in_unit_ball(stationary.two_squares(200, np.random.default_rng(0)))
+    covariance = [[0.02, 0.01], [0.01, 0.04]]
+    means = [[-0.5, -0.4], [0.5, 0.6]]
+    kernel = MixtureKernel([0.3, 0.7], means, covariance, 0.5, covariance_type="tied")
+    return sample, kernel
+
+
+def quadrature_of_stationary(x, epsilon):
+    """∫ g(r; x, ε/2 I) q(r) dr by Gauss-Legendre nodes on each square."""
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    nodes, weights = (nodes + 1) / 2, weights / 2
+    r = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+    w = np.outer(weights, weights).ravel()
+    total = 0.0
+    for share, corner in ((0.2, 0.0), (0.8, 3.0)):
+        squared = np.square(x[:, None] - (r + corner)).sum(axis=2)
+        total = total + share * np.exp(-squared / epsilon) @ w / (np.pi * epsilon)
+    return total
+
+
+# Example I
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
+def test_analytic_stationary_density_is_the_integral(epsilon):
+    x = np.random.default_rng(1).uniform(-2, 6, (40, 2))
+    found = stationary.analytic_stationary(x, epsilon)
+    np.testing.assert_allclose(found, quadrature_of_stationary(x, epsilon), rtol=1e-9, atol=1e-14)
+
+
+def test_at_epsilon_one_it_is_the_printed_formula():
+    x, y = 0.3, 2.9
+    H = [(erf(b - x) - erf(a - x)) * (erf(b - y) - erf(a - y)) / 4 for a, b in ((0, 1), (3, 4))]
+    found = stationary.analytic_stationary(np.array([[x, y]]), 1.0)
+    np.testing.assert_allclose(found, 0.2 * H[0] + 0.8 * H[1], rtol=1e-14)
+
+
+@pytest.mark.statistical
+def test_points_fill_the_two_squares():
+    # Counts are binomial. False alarms: 6e-7 in all, two sides of three counts at 1e-7 each;
+    # a share or a side wrong by 0.02 is found in nearly all runs.
+    n = 20_000
+    X = stationary.two_squares(n, np.random.default_rng(5))
+    upper, lower = (X >= 3).all(axis=1), (X < 1).all(axis=1)
+    assert (upper | lower).all()
+    assert (X < 4).all()
+    assert (X >= 0).all()
+    left, below = X[:, 0] % 1 < 0.5, X[:, 1] % 1 < 0.5
+    for count, p in ((upper.sum(), 0.8), (left.sum(), 0.5), (below.sum(), 0.5)):
+        assert binom.ppf(1e-7, n, p) <= count <= binom.isf(1e-7, n, p)
+
+
+def test_density_of_the_sample_is_the_mean_of_gaussians():
+    ticks, X = np.linspace(-2, 6, 5), stationary.two_squares(30, np.random.default_rng(2))
+    found = stationary._of_sample(X, ticks).reshape(5, 5)
+    for i, j in ((0, 0), (1, 3), (3, 1), (3, 3)):
+        squared = np.square(X - [ticks[i], ticks[j]]).sum(axis=1)
+        assert found[i, j] == pytest.approx(np.exp(-squared).mean() / np.pi, rel=1e-12)
+
+
+def test_the_pictured_row_has_the_errors_of_the_panels(stationary_run):
+    rows, panels = stationary_run
+    row, top = rows[0], panels.analytic.max()
+    error = np.abs(panels.closed_form - panels.analytic) / top
+    assert (row.points, row.draws) == (2000, 1)
+    assert row.largest == pytest.approx(error.max(), rel=1e-12)
+    assert row.rms == pytest.approx(np.sqrt((error**2).mean()), rel=1e-12)
+
+
+def test_both_panels_are_densities(stationary_run):
+    # The trapezoidal rule is exact for Gaussians of variance 1/2 and more up to exp(-π²/h²), 1e-8
+    # here; outside the box is some 1e-4 of the mass.
+    _, panels = stationary_run
+    cell = (panels.ticks[1] - panels.ticks[0]) ** 2
+    assert panels.analytic.sum() * cell == pytest.approx(1, abs=1e-3)
+    assert panels.closed_form.sum() * cell == pytest.approx(1, abs=1e-3)
+
+
+def test_rows_of_several_draws_are_medians():
+    found = [
+        stationary.StationaryRow(9, 1, k, e, e, 2 * e, 2 * e)
+        for k, e in zip((3, 1, 2), (5, 7, 6), strict=True)
+    ]
+    assert stationary._median(found) == (9, 3, 2, 6, 6, 12, 12)
+
+
+def test_bic_takes_the_components_that_are_there():
+    # Three clusters 50 standard deviations apart: a likelihood that no BIC of fewer can reach.
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 2)) + 50 * np.repeat(np.arange(3), 100)[:, None]
+    assert stationary.best_mixture(X, 4, "tied", rng).n_components == 3
+
+
+# Example II
+
+
+def test_points_are_moved_into_the_unit_ball_and_back():
+    X = stationary.two_squares(100, np.random.default_rng(4))
+    sample = truncation.in_unit_ball(X)
+    assert np.linalg.norm(sample.points, axis=1).max() == pytest.approx(1, abs=1e-15)
+    np.testing.assert_allclose(sample.points.max(axis=0), -sample.points.min(axis=0), atol=1e-14)
+    np.testing.assert_allclose(sample.points * sample.scale + sample.middle, X, atol=1e-14)
+    assert sample.reach * sample.scale == pytest.approx(np.linalg.norm(X, axis=1).max())
+
+
+def test_every_order_of_every_epsilon_has_a_row(by_epsilon):
+    assert list(by_epsilon) == [1 / 16, 1 / 4, 1, 8]
+    for rows in by_epsilon.values():
+        assert [row.order for row in rows] == list(range(1, 8))
+        assert [row.coordinates for row in rows] == [comb(2 + n, 2) for n in range(1, 8)]
+
+
+def test_bounds_are_above_the_errors_and_in_order(truncation_run):
+    rows, _ = truncation_run
+    for row in rows:
+        assert 0 <= row.median <= row.worst <= row.bound + 1e-12
+        assert row.bound <= row.paper_bound * (1 + 1e-12)
+
+
+def test_errors_and_bounds_do_not_grow_with_the_order(by_epsilon):
+    for rows in by_epsilon.values():
+        for before, after in pairwise(rows):
+            assert after.worst <= before.worst + 1e-12
+            assert after.median <= before.median + 1e-12
+            assert after.bound <= before.bound
+            assert after.printed_eta <= before.printed_eta
+
+
+def test_the_printed_bound_is_a_million_times_ours_squared(truncation_run):
+    rows, _ = truncation_run
+    for row in rows:
+        assert row.printed_eta == pytest.approx(row.paper_bound**2 / 4 * 1e6, rel=1e-9)
+
+
+def test_errors_are_those_of_the_orders_they_name(tied):
+    sample, kernel = tied
+    X, ends = sample.points, np.random.default_rng(7).integers(200, size=(2, 50))
+    d = np.sqrt(np.diagonal(kernel.squared_distance(X[ends[0]], X[ends[1]])))
+    embedded = []
+    for order in range(3):
+        Y = TaylorMap(order=order, radius=1).fit(kernel, X).transform(X)
+        embedded.append(np.linalg.norm(Y[ends[0]] - Y[ends[1]], axis=1))
+    for row, delta in truncation._of_epsilon(kernel, sample, ends, 2):
+        np.testing.assert_allclose(delta, np.abs(d - embedded[row.order]), atol=1e-12)
+        first_terms = embedded[row.order - 1]  # l terms are orders 0, ..., l - 1
+        assert row.printed == pytest.approx(np.square(d**2 - first_terms).max(), rel=1e-9)
+        assert row.largest_distance == pytest.approx(d.max(), rel=1e-12)
+
+
+def test_the_printed_error_stays_while_the_error_vanishes(by_epsilon):
+    for epsilon in (1.0, 8.0):
+        *_, before, last = by_epsilon[epsilon]
+        d = last.largest_distance
+        assert last.printed >= (abs(d - d**2) - before.worst) ** 2
+        assert last.printed >= 0.99 * (d - d**2) ** 2 > 1e10 * last.worst**2
+
+
+def test_histograms_are_of_the_rows_they_stand_for(truncation_run):
+    rows, columns = truncation_run
+    of_order = {row.epsilon: row for row in rows if row.order == truncation.SHOWN_ORDER}
+    of_epsilon = {row.order: row for row in rows if row.epsilon == truncation.SHOWN_EPSILON}
+    pairs = [(columns.by_epsilon, of_order), (columns.by_order, of_epsilon)]
+    for deltas, own in pairs:
+        assert list(deltas) == list(own)
+        for key, delta in deltas.items():
+            assert delta.shape == (400,)
+            assert (delta.max(), np.median(delta)) == (own[key].worst, own[key].median)
+
+
+@pytest.mark.parametrize("name", ["bound", "paper_bound"])
+def test_an_error_above_a_bound_is_reported(truncation_run, name):
+    row = truncation_run[0][0]
+    truncation.check_bounds(row, 0.0)
+    with pytest.raises(AssertionError, match=r"epsilon=0\.0625 and order 1"):
+        truncation.check_bounds(row._replace(**{name: row.worst / 2}), 1e-12)
+
+
+def test_the_needed_order_is_the_first_whose_bound_is_small(tied):
+    sample, kernel = tied
+    any_map = TaylorMap(order=1, radius=1).fit(kernel, sample.points)
+    order, *_ = truncation.needed_orders(kernel, sample, any_map, 0.01)
+    bounds = [
+        TaylorMap(order=n, radius=1).fit(kernel, sample.points).error_bound
+        for n in (order - 1, order)
+    ]
+    assert bounds[0] > 0.01 >= bounds[1]
+
+
+def test_reach_from_the_coordinates_is_the_maximum_over_their_ball(tied):
+    sample, kernel = tied
+    # In the coordinates as they came, where lengths and √ε are `scale` times as large.
+    covariance = kernel.covariances[0] * sample.scale**2
+    half = kernel.epsilon / 2 * sample.scale**2
+    C = covariance @ np.linalg.inv(covariance + half * np.eye(2))
+    D = half * (np.eye(2) + C)
+    angle = np.linspace(0, 2 * np.pi, 20_001)
+    x = sample.reach * sample.scale * np.column_stack([np.cos(angle), np.sin(angle)])
+    found, _ = truncation.reach_from_coordinates(kernel, sample)
+    for s, mean in zip(found, kernel.means * sample.scale + sample.middle, strict=True):
+        c = mean + (x - mean) @ C.T
+        lengths = np.einsum("na,ab,nb->n", c, np.linalg.inv(2 * D), c)
+        assert s == pytest.approx(lengths.max(), rel=1e-6)
+        assert s >= lengths.max() * (1 - 1e-12)
+
+
+def test_peak_is_the_squared_norm_of_a_single_step():
+    kernel = MixtureKernel([1.0], [[0.2, 0.1]], [[[0.3, 0.1], [0.1, 0.2]]], 0.7)
+    sample = truncation.in_unit_ball(np.random.default_rng(6).standard_normal((20, 2)))
+    _, log_peak = truncation.reach_from_coordinates(kernel, sample)
+    assert np.exp(log_peak) == pytest.approx(kernel.squared_norm([[1.0, 2.0]])[0], rel=1e-12)
+
+
+def test_moving_the_coordinates_away_costs_orders_only_where_the_origin_is_theirs(tied):
+    sample, kernel = tied
+    features = TaylorMap(order=1, radius=1).fit(kernel, sample.points)
+    here = truncation.needed_orders(kernel, sample._replace(middle=np.zeros(2)), features, 0.01)
+    far = truncation.needed_orders(kernel, sample._replace(middle=np.full(2, 9.0)), features, 0.01)
+    assert far[0] == here[0]
+    assert far[1] > here[1] + 1
+    assert far[2] > here[2] + 1
+
+
+@pytest.mark.parametrize("name", run.EXAMPLES)
+def test_the_table_holds_the_rows_and_the_same_seed_gives_the_same(small, tmp_path, name):
+    rows = run.run_example(name, tmp_path, seed=3)
+    assert {path.name for path in tmp_path.iterdir()} == FILES[name]
+    table = (tmp_path / f"{name}.csv").read_bytes()
+    head, *lines = csv.reader(table.decode().splitlines())
+    assert tuple(head) == rows[0]._fields
+    assert [tuple(map(float, line)) for line in lines] == [tuple(row) for row in rows]
+    run.run_example(name, tmp_path, seed=3)
+    assert (tmp_path / f"{name}.csv").read_bytes() == table

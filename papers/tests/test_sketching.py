@@ -1,0 +1,274 @@
+"""The figures of *Sketching the heat kernel*: methods, trials, files."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+import heatsketch as hs
+from papers.__main__ import main
+from papers.sketching import run, trials
+from papers.sketching.figures import FIGURE_METHODS, FIGURES
+from papers.sketching.trials import Sample
+from problems.spectra import log_L_of_first_pair
+
+pytest.importorskip("matplotlib")
+
+FORMS = ("symmetric", "bistochastic")
+CLASSIC = tuple(method for method in FIGURE_METHODS if method != "ours")
+SMALL = replace(FIGURES["3a"].setting, n=30, sizes=(2, 3))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Figure 3a with few points and two dimensions."""
+    monkeypatch.setitem(FIGURES, "3a", replace(FIGURES["3a"], setting=SMALL, methods=CLASSIC))
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The trials that are run."""
+    found, original = [], trials.run
+
+    def counted_run(*task):
+        found.append(task)
+        return original(*task)
+
+    monkeypatch.setattr(run, "run", counted_run)
+    return found
+
+
+def random_points(n=60):
+    return np.random.default_rng(0).standard_normal((n, 3))
+
+
+# Methods
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_diffusion_map_of_the_equispaced_circle_has_its_closed_form(form):
+    n, epsilon, p = 300, 0.25, 8
+    X, _ = hs.datasets.circle(n, equispaced=True)
+    s = trials.spectrum(X, epsilon, form)
+    D = pdist(trials.diffusion_factor(s, p))
+    measured = hs.distortion(trials.diffusion_map(s, p, 2), D).log_L
+    assert measured == pytest.approx(log_L_of_first_pair(n, epsilon, p), abs=1e-7)
+    assert measured == pytest.approx(0.0770, abs=5e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_factor_and_sketch_are_those_of_the_matrix(form):
+    X, p = random_points(), 5
+    K = hs.gaussian_affinity(X, 1.0)
+    if form == "symmetric":
+        A = hs.symmetric_normalize(K)
+    else:
+        A = hs.bistochastic_normalize(K, tol=1e-12)
+    s = trials.spectrum(X, 1.0, form)
+    power = np.linalg.matrix_power(A, p)
+    np.testing.assert_allclose(pdist(trials.diffusion_factor(s, p)), pdist(power), rtol=1e-8)
+    G = np.random.default_rng(1).standard_normal((60, 4))
+    expected = power @ G / 2
+    np.testing.assert_allclose(trials.gaussian_process(s, p, G), expected, atol=1e-12)
+
+
+def test_sketch_by_an_orthogonal_matrix_keeps_all_distances():
+    s = trials.spectrum(random_points(), 2.0, "symmetric")
+    G = np.linalg.qr(np.random.default_rng(1).standard_normal((60, 60)))[0]
+    D = pdist(trials.diffusion_factor(s, 3))
+    assert hs.distortion(trials.gaussian_process(s, 3, G), D).log_L < 1e-9
+
+
+def test_complete_diffusion_map_keeps_all_distances_where_the_first_eigenvector_is_constant():
+    s = trials.spectrum(random_points(), 2.0, "bistochastic")
+    D = pdist(trials.diffusion_factor(s, 3))
+    assert hs.distortion(trials.diffusion_map(s, 3, 59), D).log_L < 1e-9
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_power_is_too_large(form):
+    X, _ = hs.datasets.circle(100, rng=0)
+    s, G = trials.spectrum(X, 0.25, form), np.random.default_rng(0).standard_normal((100, 2))
+    for p in (1024, 2**20):
+        F = trials.diffusion_map(s, p, 2)
+        assert np.linalg.norm(F[:, 0]) == pytest.approx(1)
+        Y = trials.gaussian_process(s, p, G)  # all that is left is v_0
+        lead = np.outer(s.vectors[:, 0], s.vectors[:, 0] @ G) / np.sqrt(2)
+        np.testing.assert_allclose(Y, lead, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [trials.classical_mds, trials.smacof])
+def test_scaling_finds_points_of_the_plane(scale):
+    X = random_points(40)[:, :2]
+    assert hs.distortion(scale(X, 2), pdist(X)).log_L < 1e-6
+
+
+@pytest.mark.parametrize("method", CLASSIC)
+def test_methods_do_not_see_order_or_rotation_of_the_points(method):
+    sample, moved = Sample(SMALL, 0, 0), Sample(SMALL, 0, 0)
+    order = np.random.default_rng(3).permutation(SMALL.n)
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    moved.X = sample.X[order] @ turn + 2.0
+    moved.G = lambda kind: sample.G(kind)[order]
+    assert moved.log_L(method, 4, 2) == pytest.approx(sample.log_L(method, 4, 2), rel=1e-5)
+
+
+def test_a_sketch_of_more_columns_extends_one_of_fewer_with_the_same_matrix_in_both_forms():
+    sample = Sample(SMALL, 0, 0)
+    for method in ("GPS", "GPB", "GPSBS", "GPSBB"):
+        two, three = sample.embedding(method, 4, 2), sample.embedding(method, 4, 3)
+        np.testing.assert_allclose(two * np.sqrt(2), three[:, :2] * np.sqrt(3), rtol=1e-12)
+    assert sample.G("gaussian").shape == sample.G("rademacher").shape == (SMALL.n, 3)
+    assert set(np.unique(sample.G("rademacher"))) == {-1.0, 1.0}
+
+
+# Trials
+
+
+def test_a_trial_depends_on_nothing_but_setting_seed_and_number():
+    whole = trials.run(SMALL, 5, 2, CLASSIC)
+    trials.run(SMALL, 5, 1, CLASSIC)
+    for method in reversed(CLASSIC):
+        assert trials.run(SMALL, 5, 2, [method])[method] == whole[method]
+
+
+def test_seeds_settings_and_trials_have_points_and_matrices_of_their_own():
+    torus, powers = FIGURES["2a"].setting, FIGURES["6a"].setting
+    samples = [Sample(torus, 0, 0), Sample(torus, 1, 0), Sample(torus, 0, 1), Sample(powers, 0, 0)]
+    for draw in (lambda sample: sample.X[0, 0], lambda sample: sample.G("gaussian")[0, 0]):
+        assert len({float(draw(sample)) for sample in samples}) == 4
+
+
+def test_settings_have_numbers_and_files_of_their_own():
+    settings = {figure.setting for figure in FIGURES.values()}
+    assert len({setting.number for setting in settings}) == len(settings)
+    assert len({setting.name for setting in settings}) == len(settings)
+
+
+@pytest.fixture
+def projection(monkeypatch):
+    """A stand-in for the near-isometric projection, which keeps the first columns."""
+    made = []
+
+    class FirstColumns:
+        def __init__(self, n_components, *, random_state, **settings):
+            self.n_components = n_components
+            made.append((n_components, random_state))
+
+        def fit_transform(self, F):
+            assert F.shape[1] >= self.n_components
+            return F[:, : self.n_components]
+
+    monkeypatch.setattr(hs, "NearIsometricProjection", FirstColumns)
+    return made
+
+
+def test_ours_projects_the_bistochastic_factor_and_is_measured_as_it_is(projection):
+    sample = Sample(SMALL, 0, 0)
+    F = trials.diffusion_factor(sample.spectrum("bistochastic"), 4)
+    found = trials.run(SMALL, 0, 0, ["ours"])["ours"]
+    assert found == [hs.distortion(F[:, :k], pdist(F)).log_L for k in (2, 3)]
+    seeds = [seed for _, seed in projection]
+    assert len(set(seeds)) == 2
+    trials.run(replace(SMALL, sizes=(3,)), 0, 0, ["ours"])
+    assert projection[-1] == (3, seeds[1])  # whatever sizes came before
+
+
+def test_ours_takes_no_more_directions_than_a_factor_has(projection):
+    Y = trials.learned(np.eye(5, 3), 4, np.random.default_rng(0))
+    assert Y.shape == (5, 3)
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_written(name, tmp_path, monkeypatch, projection):
+    figure = FIGURES[name]
+    monkeypatch.setitem(FIGURES, name, replace(figure, setting=replace(figure.setting, n=30)))
+    rows = run.run_figure(name, tmp_path, trials=1, jobs=1)
+    assert list(dict.fromkeys(row.method for row in rows)) == list(figure.methods)
+    values = [2] if figure.scatter else list(figure.setting.values)
+    assert [row.value for row in rows] == values * len(figure.methods)
+    assert (tmp_path / f"figure-{name}.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / f"figure-{name}.csv").open(newline="") as stream:
+        header, *lines = csv.reader(stream)
+    assert header == ["method", figure.setting.axis, "trials", "mean", "std", "median"]
+    assert len(lines) == len(rows)
+
+
+def test_the_table_sums_up_the_trials_that_are_kept(small, tmp_path):
+    rows = run.run_figure("3a", tmp_path, trials=3, jobs=1)
+    kept = dict(np.load(tmp_path / "trials-outliers-3-0.npz"))
+    assert kept["DMS"].shape == (3, 2)
+    for row in rows:
+        log_L = kept[row.method][:, row.value - 2]
+        assert row.trials == len(log_L) == 3
+        assert row[3:] == pytest.approx((log_L.mean(), log_L.std(), np.median(log_L)), rel=1e-14)
+
+
+def test_a_point_mapped_onto_another_is_an_infinite_mean():
+    row = run._row("DMS", 2, np.array([1.0, np.inf]))
+    assert row.mean == np.inf
+    assert np.isnan(row.std)
+
+
+def test_kept_trials_are_not_computed_again_and_other_ones_are(small, tmp_path, counted):
+    once = run.run_figure("3a", tmp_path, trials=3, jobs=1)
+    assert len(counted) == 3
+    assert run.run_figure("3a", tmp_path, trials=3, jobs=1) == once
+    assert len(counted) == 3
+    assert run.run_figure("3a", tmp_path, trials=3, jobs=1, seed=1) != once
+    assert len(counted) == 6
+
+
+def test_processes_side_by_side_find_the_same_bits(small, tmp_path):
+    for jobs in (1, 2):
+        (tmp_path / str(jobs)).mkdir()
+    one, two = (run.run_figure("3a", tmp_path / str(jobs), 2, jobs=jobs) for jobs in (1, 2))
+    assert one == two
+
+
+def test_figures_with_the_same_setting_share_its_trials(tmp_path, monkeypatch, counted):
+    setting = replace(FIGURES["2b"].setting, n=30, sizes=(3, 4))
+    for name in ("2b", "5a"):
+        methods = [method for method in FIGURES[name].methods if method != "ours"]
+        shown = replace(FIGURES[name], setting=setting, methods=methods)
+        monkeypatch.setitem(FIGURES, name, shown)
+    klein, sketches = (run.run_figure(name, tmp_path, 2, jobs=1) for name in ("2b", "5a"))
+    assert len(counted) == 2
+    of_gps = [[row for row in rows if row.method == "GPS"] for rows in (klein, sketches)]
+    assert of_gps[0] == of_gps[1]
+
+
+def test_slow_scalings_stop_early(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "MDS_TRIALS", 2)
+    rows = run.run_figure("3a", tmp_path, trials=3, jobs=1)
+    assert {row.trials for row in rows if row.method in ("CMDS", "SMACOF")} == {2}
+    assert {row.trials for row in rows if row.method not in ("CMDS", "SMACOF")} == {3}
+
+
+def test_the_command_runs_one_figure_and_all_skips_finished_ones(
+    small, tmp_path, capsys, monkeypatch
+):
+    main(["3a", "-o", str(tmp_path), "--trials", "2", "--jobs", "1"])
+    assert (tmp_path / "figure-3a.csv").read_text() in capsys.readouterr().out
+    asked = []
+
+    def noted(name, folder, *_):
+        asked.append(name)
+        (folder / (f"figure-{name}.csv" if name in FIGURES else f"{name}.csv")).touch()
+
+    for place in ("run_figure", "run_example", "run_notes"):
+        monkeypatch.setattr(f"papers.__main__.{place}", noted)
+    main(["all", "-o", str(tmp_path)])
+    assert "3a" not in asked
+    assert len(asked) == len(FIGURES) - 1 + 2 + 10
+
+
+def test_an_unknown_figure_is_named(capsys):
+    with pytest.raises(SystemExit):
+        main(["7"])
+    assert "invalid choice: '7'" in capsys.readouterr().err

@@ -1,0 +1,77 @@
+"""What is printed: progress, warnings and errors on stderr, results on stdout."""
+
+import json
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, TextIO
+
+logger = logging.getLogger("heatsketch")
+
+_EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
+
+
+def say(text: str) -> None:
+    """Print a line to stderr."""
+    print(f"heatsketch: {_in_options(text)}", file=sys.stderr, flush=True)
+
+
+def _in_options(text: str) -> str:
+    """Return a message that names Python's arguments and options with the options alone."""
+    text = re.sub(r"\w+=\S+(?: or '\w+')? \((--[^)]+)\)", r"\1", text)
+    return re.sub(r"\b(with|by|pass) \w+ \((--[^)]+)\)", r"\1 \2", text)
+
+
+def describe(error: Exception) -> str:
+    """Return an error in one line, with its type if that is unexpected."""
+    text = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
+    if isinstance(error, MemoryError):
+        return f"out of memory; {text or 'use fewer points or --affinity knn'}"
+    if isinstance(error, _EXPECTED_ERRORS) and text:
+        return text
+    return f"{type(error).__name__}: {text} (--debug prints the traceback)"
+
+
+@contextmanager
+def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
+    """Send records and warnings to stderr, as lines, while the block runs; return the warnings.
+
+    Quiet, they are not shown, but still returned.
+    """
+    from tqdm import tqdm
+
+    from heatsketch._progress import progress  # slow to import
+
+    warned: list[str] = []
+    with nullcontext() if quiet else progress(), warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("default", category=UserWarning)
+
+        def show(message: Warning | str, *_: Any, **__: Any) -> None:
+            text = " ".join(str(message).split())
+            if text in warned:
+                return
+            if not quiet:
+                with tqdm.external_write_mode(file=sys.stderr):  # above the bars
+                    say(f"warning: {text}")
+            warned.append(text)
+
+        warnings.showwarning = show
+        yield warned
+
+
+def print_lines(lines: dict[str, str], stream: TextIO | None = None) -> None:
+    """Print names and texts in two columns, to stdout by default."""
+    for name, text in lines.items():
+        print(f"{name:<12} {text}", file=stream)
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """Print facts as JSON."""
+    from heatsketch.io.metadata import plain  # slow to import
+
+    print(json.dumps(plain(facts), indent=2, allow_nan=False))

@@ -1,0 +1,183 @@
+"""The files of a verb: reading points, and checks before work begins."""
+
+import csv
+import os
+import sys
+import warnings
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from heatsketch import io, plot
+from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
+from heatsketch.cli.printing import logger
+from heatsketch.io.files import check_target, need, suffix_of, write_atomically
+from heatsketch.io.formats import check_in_place, read_like
+from heatsketch.io.models import Stored
+from heatsketch.io.refine import Learned
+from heatsketch.io.table import is_id
+
+ROW_SUFFIXES = (".csv", ".tsv", ".txt")
+_OPTIONS = (
+    *("label", "ids", "key", "features", "exclude", "missing", "standardize"),
+    *("sep", "decimal", "header", "graph"),
+)
+_OF_THE_FORMAT = ("key", "sep", "decimal", "header")  # how files of one suffix are read
+_TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
+
+
+def reading(args: Namespace, recorded: Any = None) -> dict[str, Any]:
+    """Return the options of reading that were given, and those recorded for the rest."""
+    values = {name: getattr(args, "id" if name == "ids" else name, None) for name in _OPTIONS}
+    given = {name: value for name, value in values.items() if value is not None}
+    known = recorded if isinstance(recorded, dict) else {}
+    return {name: value for name, value in known.items() if name in _OPTIONS} | given
+
+
+def read_input(args: Namespace, recorded: Any = None) -> io.Table:
+    """Read the file of points, as given and else as recorded in the file of an embedding."""
+    logger.info("reading %s", args.input)
+    options = reading(args, recorded)
+    if "graph" in options:
+        return _read_graph(args, options)
+    table = io.read_table(args.input, **{"missing": "error"} | options)
+    _warn_of_edges(table)
+    return table
+
+
+def _read_graph(args: Namespace, options: dict[str, Any]) -> io.Table:
+    entry = options.pop("graph")
+    if isinstance(entry, str):
+        if suffix_of(args.input) != ".h5ad":
+            args.usage_error(f"--graph {entry} names an entry of obsp in .h5ad; pass --graph alone")
+        options["key"] = entry
+    unused = sorted({"features", "missing", "standardize"} & set(options))
+    if unused:
+        args.usage_error(f"--{unused[0]} is for points, but INPUT is a graph; leave it out")
+    return io.read_graph(args.input, **options)
+
+
+def read_for_model(args: Namespace, stored: Stored) -> io.Table:
+    """Read points for a model: the columns, medians, means and scales are those of its fit.
+
+    Nothing is estimated from the new points. Options of the format count for files of the same
+    suffix; those that are given count before those of the fit. A model that was not fitted to a
+    file finds its features by their names, if it has any, and has no medians to fill gaps.
+    """
+    logger.info("reading %s", args.input)
+    known = stored.reading
+    if not known:
+        names = getattr(stored.model, "feature_names_in_", ())
+        options = {"missing": "error"} | reading(args)
+        return read_like(args.input, Learned(tuple(map(str, names))), **options)
+    recorded = dict(known["options"])
+    options = {"missing": recorded.get("missing", "error")}
+    if suffix_of(args.input) == known["suffix"]:
+        options |= {name: recorded[name] for name in _OF_THE_FORMAT if name in recorded}
+    learned = Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
+    return read_like(args.input, learned, **options | reading(args))
+
+
+def _warn_of_edges(table: io.Table) -> None:
+    """Warn of a table that is an edge list: two columns of the same names, and one of numbers."""
+    named = {name: column for name, column in table.extra.items() if column.dtype.kind in "OU"}
+    if table.values.shape[1] != 1 or len(named) != 2:
+        return
+    tails, heads = (set(column.tolist()) for column in named.values())
+    if 2 * len(tails & heads) >= min(len(tails), len(heads)):
+        tail, head = named
+        warnings.warn(
+            f"{table.source} looks like the edges of a graph, for {tail!r} and {head!r} hold the "
+            "same names; its rows are taken as points with one feature. Pass --graph to embed the "
+            "nodes.",
+            stacklevel=2,
+        )
+
+
+def id_columns(args: Namespace, table: io.Table) -> list[str]:
+    """Return the names of the columns of ids: those given, else those called so."""
+    return args.id or [name for name in table.extra if is_id(name)]
+
+
+def ids_of(args: Namespace, table: io.Table) -> list[str] | None:
+    """Return the ids of the points, by the first column of ids; None without one."""
+    columns = id_columns(args, table)
+    if not columns:
+        return None
+    return [str(name).strip() for name in table.extra[columns[0]].tolist()]
+
+
+def names_of(args: Namespace, table: io.Table) -> list[str]:
+    """Return the ids of the points, or the numbers of their rows."""
+    return ids_of(args, table) or [str(n) for n in range(table.values.shape[0])]
+
+
+def rows_of(args: Namespace, table: io.Table, wanted: Iterable[str]) -> Array:
+    """Return the rows of ids, or raise for one that is missing or not unique."""
+    names, source = names_of(args, table), args.input
+    row_of: dict[str, int] = {}
+    repeated = {name for n, name in enumerate(names) if row_of.setdefault(name, n) != n}
+    rows = []
+    for name in map(str.strip, wanted):
+        if name not in row_of:
+            holding = [c for c, x in table.extra.items() if name in map(str, x.tolist())]
+            if holding:
+                raise ValueError(f"{name!r} is not an id; name its column with --id {holding[0]}.")
+            hint = did_you_mean(name, names)
+            raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}")
+        if name in repeated:
+            raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
+        rows.append(row_of[name])
+    return np.array(rows)
+
+
+def write_rows(path: Path | None, rows: Iterable[Sequence[Any]], *, force: bool) -> None:
+    """Write rows, the names of the columns first, to a file of `ROW_SUFFIXES`; or print them."""
+
+    def put(stream: TextIO, separator: str) -> None:
+        csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
+
+    def write(draft: Path) -> None:
+        with draft.open("w", encoding="utf-8", newline="") as stream:
+            put(stream, "," if draft.suffix.lower() == ".csv" else "\t")
+
+    if path is None:
+        put(sys.stdout, ",")
+    else:
+        write_atomically(path, write, force=force)
+
+
+def check_output(
+    args: Namespace, path: Path | None, suffixes: Sequence[str] = (*io.SUFFIXES, "-")
+) -> None:
+    """Raise before the work begins if its result could not be written."""
+    if path is None or (str(path) == "-" and "-" in suffixes):
+        return
+    suffix = suffix_of(path)
+    if suffix not in suffixes:
+        args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
+    if getattr(args, "in_place", False) and path == args.output:
+        check_in_place(path, args.input)
+    else:
+        check_target(path, force=args.force, source=args.input or "")
+    if not os.access(path.parent, os.W_OK):
+        raise OSError(f"{path.parent} is not writable; choose another folder.")
+    if suffix in WRITERS:
+        need(WRITERS[suffix], path)
+
+
+def check_plot(args: Namespace) -> None:
+    """Raise before the work begins if a picture that is asked for could not be written."""
+    if args.plot is not None:
+        check_output(args, args.plot, plot.SUFFIXES)
+        plot.check_picture(args.plot)
+
+
+def key_of_method(method: str) -> str:
+    """Return the entry of obsm that the result of a method has, as in `heatsketch.anndata`."""
+    return "X_heat" if method == "heat-embedding" else f"X_{method.replace('-', '_')}"

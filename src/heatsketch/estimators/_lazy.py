@@ -1,0 +1,75 @@
+"""Coordinates of Dask arrays are Dask arrays: chunks are mapped when they are computed."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import Any
+
+import numpy as np
+
+from heatsketch._typing import Array
+
+
+def is_dask(X: Any) -> bool:
+    """Say whether X is a Dask array (n, d), without importing Dask."""
+    lazy = sys.modules.get("dask.array")
+    return lazy is not None and isinstance(X, lazy.Array) and X.ndim == 2
+
+
+def lazily_mapped(estimator: Any, X: Any) -> Any:
+    """Return the coordinates (n, k) as a Dask array of the chunks of X (n, d).
+
+    The model is one task, which workers get from each other.
+    """
+    from dask import delayed
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator)
+    _, d = _shape_of(X)
+    if d != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {d} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input; pass points of these."
+        )
+    model = delayed(copy.copy(estimator), pure=False, traverse=False)  # another fit changes nothing
+    whole = X.rechunk({1: -1})
+    k, dtype = estimator._n_features_out, precision_of(X)
+    return whole.map_blocks(
+        _mapped,
+        model=model,
+        width=k,
+        dtype=dtype,
+        chunks=(whole.chunks[0], (k,)),
+        meta=np.empty((0, 0), dtype),
+    )
+
+
+def _mapped(block: Any, model: Any = None, width: int = 0, block_info: Any = None) -> Array:
+    """Return the coordinates of a chunk."""
+    if not block.shape[0]:
+        return np.empty((0, width), precision_of(block))
+    try:
+        return np.asarray(model.transform(block))
+    except Exception as error:
+        start = block_info[0]["array-location"][0][0]
+        error.add_note(f"(in a chunk of a Dask array, of which rows count from {start:,} on)")
+        raise
+
+
+def _shape_of(X: Any) -> tuple[int, int]:
+    """Return the shape of an array, or raise if it is not known before it is computed."""
+    n, d = X.shape
+    if n != n or d != d:  # NaN
+        raise ValueError(
+            f"X is a Dask array of the shape {X.shape}, which is not known yet; call "
+            "compute_chunk_sizes() on it first."
+        )
+    return int(n), int(d)
+
+
+def precision_of(X: Any) -> np.dtype:
+    """Return the type of the coordinates of X."""
+    dtype = np.dtype(X.dtype)
+    single = dtype.kind == "f" and dtype.itemsize <= 4
+    return np.dtype(np.float32 if single else np.float64)

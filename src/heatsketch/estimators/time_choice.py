@@ -1,0 +1,72 @@
+"""The choice of a diffusion time: the smallest at which few directions are left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from heatsketch._typing import Array
+from heatsketch.markov.coordinates import Coordinates
+from heatsketch.spectral.filters import Filter
+
+DIRECTIONS_PER_DIMENSION = 4
+_STILL = 1.25  # ratio of the directions at t to those at 4 t, up to which they no longer fall
+_LEAST_GROUP = 10  # points
+_LAST_TIME = 2**40
+_BEYOND = 4  # doublings of the time chosen that the curve goes on for
+
+
+class TimeCurve(NamedTuple):
+    """The effective number of directions against diffusion time, and the time chosen.
+
+    Attributes
+    ----------
+    times : array (m,)
+        Ascending: 1, 2, 4, ..., and the time chosen.
+    directions : array (m,)
+        (Σ λ^2t)² / Σ λ^4t: how many directions the diffusion distances of one time t have.
+    wanted : float
+        Four directions for each dimension.
+    time : int
+        The smallest with at most so many directions, or from which on they no longer fall.
+    """
+
+    times: Array
+    directions: Array
+    wanted: float
+    time: int
+
+
+def choose_time(coordinates: Coordinates, filter_at: Callable[[int], Filter], k: int) -> TimeCurve:
+    """Choose the diffusion time for a picture in k dimensions.
+
+    A linear map from m directions to k dimensions keeps most distances if m is not much larger than
+    k. Smaller times have more directions, which the map cannot show; larger times forget structure.
+    Tight groups that hardly touch, more than 4 k of them, stay as many directions up to times at
+    which each group is one place: the search ends before, where the directions no longer fall. (Of
+    walks that wait, the directions do not fall at first: no group has fewer than ten points.)
+    """
+    wanted = float(DIRECTIONS_PER_DIMENSION * k)
+    most_groups = coordinates.count / _LEAST_GROUP
+
+    def directions(time: int) -> float:
+        return coordinates.directions(filter_at(time))
+
+    def is_enough(time: int) -> bool:
+        now = directions(time)
+        return now <= wanted or now <= min(most_groups, _STILL * directions(4 * time))
+
+    high = 1
+    while high < _LAST_TIME and not is_enough(high):
+        high *= 2
+    low = high // 2
+    while high - low > max(1, high // 64):
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    last = math.ceil(math.log2(high)) + _BEYOND
+    times = np.union1d(2 ** np.arange(last + 1), [high])
+    curve = np.array([directions(int(time)) for time in times])
+    return TimeCurve(times, curve, wanted, int(high))

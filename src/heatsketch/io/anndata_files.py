@@ -1,0 +1,413 @@
+"""AnnData in .h5ad files and .zarr folders, and plain arrays in .zarr, by the library anndata.
+
+Groups of h5py and of zarr have the same methods, so that one code reads both.
+"""
+
+import io
+import shutil
+import warnings
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._typing import Array
+from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp
+from heatsketch.io.files import blame, listed, need
+from heatsketch.io.metadata import KEY, decoded
+from heatsketch.io.reading import Reading
+from heatsketch.io.table import (
+    Names,
+    Table,
+    choose_label,
+    default_names,
+    is_id,
+    objects,
+    refuse_key,
+    require,
+)
+from heatsketch.io.values import as_csr, as_float
+
+DEFAULT_KEY = "X_heat"
+_COMPONENTS, _MOST_GENES = "X_pca", 50  # up to so many genes scanpy uses X itself
+_ZARR_METADATA = (".zarray", ".zmetadata", "zarr.json")
+
+
+def default_array(n_genes: int, obsm: Container[str], what: str, do: str) -> str:
+    """Return the name of the array that scanpy searches neighbours in: "X" or "X_pca"."""
+    if n_genes <= _MOST_GENES:
+        return "X"
+    if _COMPONENTS in obsm:
+        return _COMPONENTS
+    warnings.warn(
+        f"{what} has no {_COMPONENTS}, so that distances are those of all {n_genes} genes in X; "
+        f"run scanpy.pp.pca(adata) first, or pass {do} if that is what you mean.",
+        stacklevel=6,
+    )
+    return "X"
+
+
+def read(path: Path, how: Reading) -> Table:
+    """Read the array that `how.key` means; the columns of obs are the ids and labels."""
+    with _opened(path) as store:
+        place = _place(store, how.key, path)
+        values, columns = _matrix(_read_elem(store, place), place, path)
+        if "obs" not in _names(store):
+            return Table(values, columns or default_names(values), {}, None, str(path))
+        frame = _frame(store, values.shape[0], path)
+        columns = columns or _genes(store, place) or default_names(values)
+        extra, note = _columns_of(frame), decoded(_note(store, place))
+        return Table(values, columns, extra, _label(frame, extra, how.ids), str(path), note)
+
+
+def blocks(path: Path, how: Reading) -> Blocks:
+    """Return the points by blocks of rows, those of AnnData with ids and labels.
+
+    The table obs is held whole.
+    """
+    with _opened(path) as store:
+        place = _place(store, how.key, path)
+        points = _by_rows(store, place, path)
+        (n, _), frame = points.shape, None
+        if "obs" in _names(store):
+            frame = _frame(store, n, path)
+        first, names = _matrix(points[:0], place, path)
+        columns = names or _genes(store, place) or default_names(first)
+        stored = int(points.group["data"].shape[0]) if sparse.issparse(first) else None
+        step = _rows_at_a_time(points, stored)
+
+    def pieces(start: int) -> Iterator[Table]:
+        with _opened(path) as store:
+            points = _by_rows(store, place, path)
+            while start < n:
+                rows = slice(start, min(n, (start // step + 1) * step))
+                values, _ = _matrix(points[rows], place, path)
+                extra = {} if frame is None else _columns_of(frame.iloc[rows])
+                yield Table(values, columns, extra, None, str(path))
+                start = rows.stop
+
+    return Blocks(n, columns, first.dtype, str(path), partial(stamp, path), pieces, stored)
+
+
+@contextmanager
+def _opened(path: Path, mode: str = "r") -> Iterator[Any]:
+    """Open a group of h5py or zarr (or an array of zarr); errors name the file."""
+    need("anndata", path)
+    if path.suffix.lower() == ".zarr":
+        zarr = need("zarr", path)
+        _refuse_pickles(path)
+        with blame(path, Exception):
+            yield zarr.open(str(path), mode="r")
+        return
+    h5py = need("h5py", path)
+    with blame(path, Exception), h5py.File(path, mode) as file:
+        if not _is_old(file):
+            yield file
+            return
+        with h5py.File(io.BytesIO(), "w") as converted:
+            need("anndata", path).io.write_elem(converted, "/", _read_old(path))
+            yield converted
+
+
+def _is_old(file: Any) -> bool:
+    """Say whether a file is in the format before anndata 0.7, which keeps frames as records."""
+    return any(hasattr(file.get(name), "shape") for name in ("obs", "obsm"))
+
+
+def _read_old(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # entries have other places now
+        return need("anndata", path).read_h5ad(path)
+
+
+def _refuse_pickles(path: Path) -> None:
+    """Raise for a store whose metadata name the codec that runs code."""
+    for file in path.rglob("*"):
+        if file.name in _ZARR_METADATA and b"pickle" in file.read_bytes():
+            raise ValueError(f"{path} holds pickled objects ({file.name}); save it as numbers.")
+
+
+def _names(store: Any) -> list[str]:
+    """Return the names in a group; an array has none."""
+    return [] if hasattr(store, "shape") else list(store)
+
+
+def _place(store: Any, key: str | None, path: Path) -> str:
+    """Return where in a store the array is that `key` means; "" where the store is the array."""
+    if hasattr(store, "shape"):
+        refuse_key(key, path)
+        return ""
+    if "obs" not in store:
+        return _place_of_plain(store, key, path)
+    parts = ["X"] if "X" in store else []
+    parts += [f"{part}/{name}" for part in ("obsm", "layers") for name in store.get(part, ())]
+    if key is None:
+        obsm = store.get("obsm", ())
+        n_genes = _shape(store["X"])[1] if "X" in store else _MOST_GENES + 1
+        key = default_array(n_genes, obsm, str(path), "key='X' (--key X)")
+    if key.startswith("obsp/"):  # by its full name only: it holds graphs, not points
+        parts = [f"obsp/{name}" for name in store.get("obsp", ())]
+    place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in parts), key)
+    require([place], parts, path, "array")
+    return place
+
+
+def _place_of_plain(group: Any, key: str | None, path: Path) -> str:
+    """Choose among the arrays of a group that is not an AnnData."""
+    arrays = _arrays(group)
+    if key is not None:
+        require([key], arrays, path, "array")
+        return key
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    named = [name for name in ("X", "embedding") if name in tables]
+    if not named and len(tables) != 1:
+        raise ValueError(f"{path} holds {listed(arrays)}; choose one by key (--key).")
+    return (named or tables)[0]
+
+
+def _arrays(group: Any, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in sorted(group):
+        node = group[name]
+        inner = {prefix + name: node} if hasattr(node, "shape") else _arrays(node, f"{name}/")
+        found |= inner
+    return found
+
+
+def _shape(node: Any) -> tuple[int, ...]:
+    return tuple(node.shape if hasattr(node, "shape") else node.attrs["shape"])
+
+
+def _read_elem(store: Any, place: str) -> Any:
+    import anndata
+
+    return anndata.io.read_elem(store[place] if place else store)
+
+
+def _matrix(values: Any, place: str, path: Path) -> tuple[Any, Names | None]:
+    """Return points as a float array or CSR, and the names of the columns of a frame."""
+    what = f"{place} in {path}" if place else str(path)
+    if sparse.issparse(values):
+        parts = values.data, values.indices, values.indptr, np.array(values.shape)
+        return as_csr(*parts, values.format, path), None
+    if hasattr(values, "columns"):
+        return as_float(values.to_numpy(), what), tuple(map(str, values.columns))
+    values = np.asarray(values)
+    if values.dtype.kind == "O":
+        raise ValueError(
+            f"{what} holds references to other objects, not numbers; choose another array by key "
+            "(--key)."
+        )
+    return as_float(values, what), None
+
+
+def _by_rows(store: Any, place: str, path: Path) -> Any:
+    """Return an array of which rows can be read: dense, a frame, or sparse and stored by rows."""
+    import anndata
+
+    node = store[place] if place else store
+    if hasattr(node, "shape"):
+        return node
+    if not str(node.attrs.get("encoding-type", "")).endswith("_matrix"):
+        return anndata.io.read_elem(node)
+    points = anndata.io.sparse_dataset(node)
+    if points.format != "csr":
+        raise ValueError(
+            f"{place} in {path} is sparse and stored by columns (csc), so that no rows can be "
+            "read alone; store it by rows (X = X.tocsr(), with anndata), or choose obsm/X_pca or "
+            "another by key (--key)."
+        )
+    return points
+
+
+def _rows_at_a_time(points: Any, stored: int | None) -> int:
+    """Return how many rows are read at once: whole chunks of a dense array."""
+    n, d = points.shape
+    if stored is not None:
+        return rows_in(PIECE_BYTES, 1 + 2 * stored // n)
+    chunk = (getattr(points, "chunks", None) or (1,))[0]
+    return max(1, rows_in(PIECE_BYTES, d) // chunk) * int(chunk)
+
+
+def _genes(store: Any, place: str) -> Names | None:
+    """Return the names of the features, if they are those of var."""
+    if not place.startswith(("X", "layers/")) or "var" not in store:
+        return None
+    return tuple(map(str, _read_elem(store, "var").index))
+
+
+def _frame(store: Any, n: int, path: Path) -> Any:
+    """Return obs, of n rows, without columns of references, which are no values."""
+    frame = _read_elem(store, "obs")
+    references = [
+        name for name in frame if type(next(iter(frame[name]), 0)).__name__ == "Reference"
+    ]
+    if references:
+        frame = frame.drop(columns=references)
+        warnings.warn(
+            f"columns of obs in {path} hold references to other objects and are left out: "
+            f"{listed(references)}.",
+            stacklevel=6,
+        )
+    if len(frame) != n:
+        raise ValueError(
+            f"{path} is damaged: it has {n} points but {len(frame)} rows in obs; save it again."
+        )
+    return frame
+
+
+def _columns_of(frame: Any) -> dict[str, Array]:
+    """Return the index and the columns, each (n,)."""
+    columns = {_index_name(frame): objects([str(name) for name in frame.index])}
+    for name in frame:
+        column = frame[name]
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+            columns[str(name)] = np.asarray(column)
+        else:
+            gaps = column.isna()
+            columns[str(name)] = objects(
+                [None if gap else item for item, gap in zip(column, gaps, strict=True)]
+            )
+    return columns
+
+
+def _index_name(frame: Any) -> str:
+    return str(frame.index.name or ("_index" if "index" in frame else "index"))
+
+
+def _label(frame: Any, extra: dict[str, Array], ids: Names) -> str | None:
+    """Return the first categorical column, else the label chosen as for other tables."""
+    for name in frame:
+        if frame[name].dtype == "category" and name not in ids:
+            return str(name)
+    return choose_label(extra, ids)
+
+
+def _note(store: Any, place: str) -> Any:
+    """Return the note of an entry of obsm, "" if it has none."""
+    note = f"uns/{KEY}/{place.removeprefix('obsm/')}"
+    return _read_elem(store, note) if place.startswith("obsm/") and note in store else ""
+
+
+def has_entry(path: Path, key: str) -> bool:
+    """Say whether obsm has an entry of this name."""
+    with _opened(path) as store:
+        return "obsm" in store and _entry(key) in store["obsm"]
+
+
+def key_of_embedding(path: Path) -> str:
+    """Return the name of the embedding that this library has written to a file."""
+    with _opened(path) as store:
+        made = [name for name in store.get(f"uns/{KEY}", ()) if f"obsm/{name}" in store]
+    if len(made) > 1 and DEFAULT_KEY not in made:
+        raise ValueError(f"{path} has the embeddings {listed(made)}; choose one by its key.")
+    return made[0] if len(made) == 1 else DEFAULT_KEY
+
+
+def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
+    """Write the embedding as the entry `key` of obsm, into a copy of the input if that is .h5ad.
+
+    Columns that the table has and obs has not are added to obs. The note has the same key in
+    uns["heatsketch"].
+    """
+    source = Path(table.source)
+    if source.suffix.lower() == ".h5ad" and source.is_file():
+        write_copy(draft, embedding, source, key, note, table.extra)
+        return
+    need("anndata", draft).AnnData(**_as_anndata(table)).write_h5ad(draft)
+    with _opened(draft, "r+") as file:
+        _put(file, embedding, key, note)
+
+
+def write_copy(
+    draft: Path,
+    embedding: Array,
+    source: Path,
+    key: str,
+    note: str,
+    extra: dict[str, Array] | None = None,
+) -> None:
+    """Write a copy of a .h5ad file with an entry of obsm, and new numbers as columns of obs."""
+    h5py, anndata = need("h5py", source), need("anndata", source)
+    shutil.copyfile(source, draft)
+    with blame(source, Exception), h5py.File(draft, "r") as file:
+        is_old = _is_old(file)
+    if is_old:
+        _read_old(source).write_h5ad(draft)
+    with blame(source, Exception), h5py.File(draft, "r+") as file:
+        frame = anndata.io.read_elem(file["obs"])
+        if len(frame) != len(embedding):
+            raise ValueError(
+                f"{source} has {len(frame)} points but the embedding {len(embedding)} rows, since "
+                "others were left out; use missing='median' (--missing) or another format."
+            )
+        known = _columns_of(frame)
+        new = {
+            name: column
+            for name, column in (extra or {}).items()
+            if name not in known or (column.dtype.kind == "f" and _differ(column, known[name]))
+        }
+        if new:
+            anndata.io.write_elem(file, "obs", frame.assign(**new))
+        _put(file, embedding, key, note)
+
+
+def _differ(one: Array, other: Array) -> bool:
+    return other.dtype.kind != "f" or not np.array_equal(one, other, equal_nan=True)
+
+
+def _put(file: Any, embedding: Array, key: str, note: str) -> None:
+    """Write an entry of obsm, and write or remove what says how it was made."""
+    from anndata.io import write_elem
+
+    name = _entry(key)
+    for group in ("obsm", "uns", f"uns/{KEY}"):
+        if group not in file or hasattr(file[group], "shape"):
+            write_elem(file, group, {})
+    write_elem(file["obsm"], name, embedding)
+    notes = file[f"uns/{KEY}"]
+    if note:
+        write_elem(notes, name, note)
+    elif name in notes:
+        del notes[name]
+
+
+def _entry(key: str) -> str:
+    """Return the name in obsm that a key means."""
+    name = key.removeprefix("obsm/")
+    if not name or "/" in name:
+        raise ValueError(f"key={key!r} is not a name in obsm; pass one without a slash.")
+    return name
+
+
+def _as_anndata(table: Table) -> dict[str, Any]:
+    """Return the parts of an AnnData; the first unique id is the index."""
+    import pandas as pd
+
+    extra = {name.replace("/", "_"): column for name, column in table.extra.items()}
+    index = next((name for name in extra if _is_index(name, extra[name])), None)
+    rows = np.arange(table.values.shape[0]) if index is None else extra.pop(index)
+    named = None if index in ("index", "_index") else index
+    obs = pd.DataFrame(index=pd.Index(rows.astype(str), name=named, dtype=object))
+    for name, column in extra.items():
+        obs[name] = column if column.dtype.kind in "biuf" else _text(column, name == table.label)
+    var = pd.DataFrame(index=pd.Index(table.columns, dtype=object))
+    return {"X": table.values, "obs": obs, "var": var}
+
+
+def _is_index(name: str, column: Array) -> bool:
+    items = column.tolist()
+    return bool(name) and is_id(name) and None not in items and len(set(items)) == len(items)
+
+
+def _text(column: Array, is_label: bool) -> Any:
+    """Return text as categories if it is the label, or if values repeat or are missing."""
+    import pandas as pd
+
+    texts = objects([None if item is None else str(item) for item in column])
+    known = {text for text in texts if text is not None}
+    return texts if len(known) == len(texts) and not is_label else pd.Categorical(texts)

@@ -1,0 +1,426 @@
+"""Fitted models in files: a zip archive of a JSON header and .npy arrays; nothing is pickled.
+
+The header has a list of records, the parts of the model: each has the name of its class, of this
+package, and its fields. A JSON object with one key that begins with $ stands for something that
+JSON has no form for. Records refer only to those before them, so that what was one object is one
+object again, and nothing refers to itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch._typing import Array
+from heatsketch._version import __version__
+from heatsketch.io.files import blame, check_budget, write_atomically
+from heatsketch.io.metadata import encoded
+
+__all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "write_model"]
+
+FORMAT = 3
+_HEADER = "header.json"
+_WHAT_TO_DO = "pass a file that save_model (or --save-model) wrote, or write it again"
+_PLAIN = (type(None), bool, int, float, str)
+_SPARSE = ("csr_matrix", "csr_array", "csc_matrix", "csc_array")
+
+
+class Stored(NamedTuple):
+    """What a file holds."""
+
+    model: Any
+    facts: dict[str, Any]  # what it is, for people: versions, parameters, hash of the data
+    reading: dict[str, Any]  # how tables of points are read for it; empty if it was not said
+
+
+@dataclass(frozen=True)
+class NotStored:
+    """What stands for a parameter that was an object of the caller's."""
+
+    what: str
+
+    def __repr__(self) -> str:
+        """Say what it was."""
+        return f"<not in the file: {self.what}>"
+
+
+def save_model(model: Any, path: str | Path, *, force: bool = False) -> None:
+    """Write a fitted estimator, or a `MixtureKernel`, to a file that holds nothing executable.
+
+    After `load_model`, also in another process, `transform` gives the same bits, and so do the
+    fitted attributes. What follows from others (search trees, caches) is computed again when it is
+    needed.
+
+    Parameters
+    ----------
+    model : estimator or MixtureKernel
+        Any fitted estimator of heatsketch, those of `heatsketch.classical` included. For a
+        `MixtureDiffusion` `embedding_`, `stationary_` and `mixture_` are left out, so that the
+        size of its file does not depend on the number of points.
+    path : str or path
+    force : bool, default False
+        Replace the file if it exists.
+
+    Raises
+    ------
+    TypeError
+        If the model is of another kind (use skops for those of scikit-learn), or holds an object
+        that files cannot, such as a search by a fitted transformer.
+    ValueError
+        If it is not fitted.
+    FileExistsError, FileNotFoundError
+        As for `heatsketch.io.write_atomically`.
+
+    Notes
+    -----
+    A parameter that is an object of the caller's, such as a transformer or a random generator, is
+    not stored: after loading, its place says what it was, and `fit` refuses it.
+
+    Cost: the arrays once. A graph takes about 30 bytes for each neighbour of a point; the training
+    points are stored where `transform` compares with them.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> model = hs.HeatEmbedding(random_state=0).fit(X[:90])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hs.save_model(model, f"{folder}/circle.model")
+    ...     again = hs.load_model(f"{folder}/circle.model")
+    >>> np.array_equal(again.transform(X[90:]), model.transform(X[90:]))
+    True
+    """
+    write_model(model, path, {}, force=force)
+
+
+def load_model(path: str | Path) -> Any:
+    """Read a model that `save_model` wrote; it maps points to the same bits.
+
+    Nothing in the file is executed, and only classes of heatsketch are made.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        Fitted, with the parameters and attributes that it had, less what
+        `save_model` leaves out.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, of another format, or not a model.
+
+    Examples
+    --------
+    >>> import tempfile, heatsketch as hs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hs.save_model(hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0), f"{folder}/a.model")
+    ...     hs.load_model(f"{folder}/a.model")
+    MixtureKernel(n_components=1, n_features=1, epsilon=2)
+    """
+    return read_model(path).model
+
+
+def write_model(
+    model: Any, path: str | Path, reading: dict[str, Any], *, force: bool = False
+) -> None:
+    """Write a model as `save_model` does, and with it how tables of points are read for it."""
+    if not _is_model(model):
+        raise TypeError(
+            f"model is of type {type(model).__name__}; pass a fitted estimator of heatsketch, or a "
+            "MixtureKernel (skops keeps those of scikit-learn)."
+        )
+    if hasattr(model, "fit"):
+        check_is_fitted(model, msg="model is not fitted; call fit first.")
+    encoder = Encoder()
+    header = {
+        "format": FORMAT,
+        "model": encoder.node(model, type(model).__name__),
+        "facts": _facts_of(model, reading),
+        "reading": encoder.node(reading, "reading"),
+        "records": encoder.records,
+    }
+
+    def write(draft: Path) -> None:
+        with zipfile.ZipFile(draft, "w") as archive:
+            archive.writestr(_member(_HEADER), json.dumps(header))
+            for i, array in enumerate(encoder.arrays):
+                with archive.open(_member(_name(i)), "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, array, allow_pickle=False)
+
+    write_atomically(path, write, force=force)
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Return a compressed member without a date: equal models have equal bytes."""
+    member = zipfile.ZipInfo(name)
+    member.compress_type = zipfile.ZIP_DEFLATED
+    return member
+
+
+def read_model(path: str | Path) -> Stored:
+    """Read a model, what it is, and how tables of points are read for it."""
+    with _opened(Path(path)) as (archive, header):
+        arrays = []
+        for i in range(len(archive.namelist()) - 1):
+            with archive.open(_name(i)) as stream:
+                arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
+        decoder = Decoder(header["records"], arrays)
+        model, reading = decoder.value(header["model"]), decoder.value(header["reading"])
+        return Stored(model, header["facts"], reading)
+
+
+def read_facts(path: str | Path) -> dict[str, Any]:
+    """Return what the model in a file is, without reading its arrays."""
+    with _opened(Path(path)) as (_, header):
+        return dict(header["facts"])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
+    """Open a file; yield the archive and its header. Errors become one that names the file."""
+    blamed = blame(path, Exception, do=_WHAT_TO_DO)
+    with path.open("rb") as stream, blamed, zipfile.ZipFile(stream) as archive:
+        check_budget(sum(i.file_size for i in archive.infolist()), path.stat().st_size, str(path))
+        if _HEADER not in archive.namelist():
+            raise ValueError(f"{path} does not hold a model; {_WHAT_TO_DO}.")
+        header = json.loads(archive.read(_HEADER))
+        if header["format"] != FORMAT:
+            maker = header.get("facts", header).get("heatsketch", "another version")
+            raise ValueError(
+                f"{path} has format {header['format']}, of heatsketch {maker}, but heatsketch "
+                f"{__version__} reads format {FORMAT}; fit and save the model again, or use that "
+                "version."
+            )
+        yield archive, header
+
+
+def _name(i: int) -> str:
+    return f"arrays/{i}.npy"
+
+
+class Encoder:
+    """Turns objects into nodes of JSON; collects their arrays and records."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Array] = []
+        self.records: list[Any] = []
+        self._known: dict[Any, int] = {}
+        self._alive: list[Any] = []  # identities of objects are unique only as long as these live
+
+    def node(self, value: Any, place: str) -> Any:
+        """Return the node of a value; `place` says where it is in the model, for errors."""
+        if type(value) in _PLAIN:
+            return value
+        if type(value) is list:
+            return self._nodes(value, place)
+        if type(value) is tuple:
+            return {"$tuple": self._nodes(value, place)}
+        if type(value) is dict:
+            pairs = [[key, self.node(item, f"{place}[{key!r}]")] for key, item in value.items()]
+            if all(type(key) is str and not key.startswith("$") for key in value):
+                return dict(pairs)
+            return {"$dict": [[self.node(key, place), item] for key, item in pairs]}
+        if isinstance(value, np.generic):
+            _check_kind(value.dtype, place)
+            return {"$number": [value.dtype.str, value.item()]}
+        if isinstance(value, np.dtype):
+            return {"$dtype": value.str}
+        if isinstance(value, np.ndarray) and value.dtype.hasobject:
+            return {"$objects": [list(value.shape), self._nodes(value.ravel().tolist(), place)]}
+        if isinstance(value, np.ndarray):
+            return {"$array": self._array(value, place)}
+        if isinstance(value, NotStored):
+            return {"$lost": value.what}
+        if type(value).__name__ in _SPARSE:
+            parts = [self.node(part, place) for part in (value.data, value.indices, value.indptr)]
+            return {"$sparse": [type(value).__name__, parts, list(map(int, value.shape))]}
+        return {"$record": self._record(value, place)}
+
+    def _nodes(self, values: Sequence[Any], place: str) -> list[Any]:
+        return [self.node(value, f"{place}[{i}]") for i, value in enumerate(values)]
+
+    def _array(self, value: Array, place: str) -> int:
+        _check_kind(value.dtype, place)
+        memory = value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str
+        if memory not in self._known:
+            self._alive.append(value)
+            self._known[memory] = len(self.arrays)
+            # Rows or columns stay what is contiguous: products give the same bits.
+            contiguous = value.flags.c_contiguous or value.flags.f_contiguous
+            self.arrays.append(np.asarray(value) if contiguous else value.copy(order="K"))
+        return self._known[memory]
+
+    def _record(self, value: Any, place: str) -> int:
+        kind = type(value)
+        if id(value) in self._known:
+            return self._known[id(value)]
+        if not kind.__module__.startswith("heatsketch."):
+            raise TypeError(
+                f"{place} is of type {kind.__name__}, which no model file can hold; fit without "
+                "it, such as with neighbors=None or a NeighborIndex in place of a transformer."
+            )
+        parameters = kind._get_param_names() if hasattr(kind, "_get_param_names") else ()
+        nodes = {}
+        for key, item in _state_of(value).items():
+            try:
+                nodes[key] = self.node(item, f"{place}.{key}")
+            except TypeError:
+                if key not in parameters:  # which `transform` does not need
+                    raise
+                nodes[key] = {"$lost": type(item).__name__}
+        self._alive.append(value)
+        self._known[id(value)] = len(self.records)
+        self.records.append([f"{kind.__module__}:{kind.__name__}", nodes])
+        return self._known[id(value)]
+
+
+class Decoder:
+    """Turns nodes of JSON into objects: those of classes of this package only."""
+
+    def __init__(self, records: list[Any], arrays: Sequence[Array]) -> None:
+        self._arrays = arrays
+        self._made: list[Any] = []
+        for name, nodes in records:
+            state = {key: self.value(node) for key, node in nodes.items()}
+            self._made.append(_restored(_class_of(name), state))
+
+    def value(self, node: Any) -> Any:
+        """Return what a node stands for."""
+        if type(node) in _PLAIN:
+            return node
+        if isinstance(node, list):
+            return [self.value(item) for item in node]
+        [(key, content), *_] = node.items() or [("", None)]
+        match key:
+            case "$tuple":
+                return tuple(self.value(item) for item in content)
+            case "$dict":
+                return {self.value(key): self.value(item) for key, item in content}
+            case "$number":
+                return np.dtype(content[0]).type(content[1])
+            case "$dtype":
+                return np.dtype(content)
+            case "$objects":
+                array = np.empty(len(content[1]), dtype=object)
+                array[:] = self.value(content[1])
+                return array.reshape(content[0])
+            case "$array":
+                return self._arrays[content]
+            case "$lost":
+                return NotStored(content)
+            case "$sparse":
+                name, parts, shape = content
+                matrix = getattr(sparse, name)(tuple(self.value(parts)), shape=shape)
+                matrix.check_format(full_check=True)  # compiled loops do not look at bounds
+                return matrix
+            case "$record":
+                return self._made[content]
+        return {key: self.value(item) for key, item in node.items()}
+
+
+def _check_kind(dtype: np.dtype, place: str) -> None:
+    if dtype.kind not in "biufUS":
+        raise TypeError(f"{place} has the type {dtype}, but files hold numbers and text only.")
+
+
+def _is_model(value: Any) -> bool:
+    """Say whether an object is one that users save: an estimator or a `MixtureKernel`."""
+    kind = type(value)
+    named = hasattr(kind, "get_params") or kind.__name__ == "MixtureKernel"
+    return named and kind.__module__.startswith("heatsketch.")
+
+
+def _class_of(name: str) -> type:
+    """Return the class of this package that a header names."""
+    home, _, own = name.partition(":")
+    if not home.startswith("heatsketch.") or "__" in home:
+        raise ValueError(f"it names {name!r}, which is not a class of heatsketch")
+    found = getattr(importlib.import_module(home), own)
+    if not isinstance(found, type) or found.__module__ != home:
+        raise ValueError(f"it names {name!r}, which is not a class of heatsketch")
+    return found
+
+
+def _state_of(value: Any) -> dict[str, Any]:
+    """Return what is stored of an object: what its constructor takes, else its attributes.
+
+    Attributes are left out that are computed when they are needed, and those that the class lists
+    in `_not_stored`.
+    """
+    if isinstance(value, tuple):
+        named: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]
+        return named
+    if is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+    kind = type(value)
+    left_out = getattr(kind, "_not_stored", ())
+    return {
+        name: item
+        for name, item in vars(value).items()
+        if name not in left_out and not isinstance(getattr(kind, name, None), cached_property)
+    }
+
+
+def _restored(kind: type, state: dict[str, Any]) -> Any:
+    """Return an object of a class with this state."""
+    if issubclass(kind, tuple) or is_dataclass(kind):
+        return kind(**state)
+    made = kind.__new__(kind)
+    vars(made).update(state)
+    return made
+
+
+def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
+    """Return what a file says of a model, and of the tables for it, as JSON."""
+    found: dict[str, Any] = {
+        "kind": type(model).__name__,
+        "heatsketch": __version__,
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    if hasattr(model, "get_params"):
+        names = getattr(model, "feature_names_in_", None)
+        embedding = getattr(model, "embedding_", None)
+        parameters = model.get_params(deep=False)
+        distortion = getattr(model, "distortion_", None)
+        found |= {
+            "parameters": {name: _said(value) for name, value in parameters.items()},
+            "n": None if embedding is None else len(embedding),
+            "n_features": getattr(model, "n_features_in_", None),
+            "features": None if names is None else [str(name) for name in names],
+            "columns": [str(name) for name in model.get_feature_names_out()],
+            "data": getattr(model, "_data_hash", None),
+            "time": getattr(model, "time_", parameters.get("time")),
+            "distances": None if distortion is None else distortion.describe(),
+            "log_L": None if distortion is None else distortion.log_L,
+        }
+    if reading:
+        found |= {"features": reading["columns"], "reading": reading["options"]}
+    plain: dict[str, Any] = json.loads(encoded(found))
+    return plain
+
+
+def _said(value: Any) -> Any:
+    """Return plain values as they are; of others the name of their type."""
+    if value is None or isinstance(value, bool | int | float | str | list | tuple | np.generic):
+        return value
+    return f"<{value.what if isinstance(value, NotStored) else type(value).__name__}>"

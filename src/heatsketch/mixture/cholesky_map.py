@@ -1,0 +1,275 @@
+"""Coordinates whose distances are diffusion distances of a mixture, up to a stated error."""
+
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from sklearn.exceptions import NotFittedError
+
+from heatsketch._array import filled
+from heatsketch._checks import ConvergenceWarning, check_number, logger
+from heatsketch._typing import Array
+from heatsketch.mixture.cholesky import pivoted_cholesky
+from heatsketch.mixture.distances import Anchors, between
+from heatsketch.mixture.kernel import MixtureKernel
+from heatsketch.spectral.eigenpairs import fix_signs
+
+MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
+_ADDED_CANDIDATES = 200  # other points added at a time, if the pivots do not suffice for them
+_DRAWN_POINTS = 2000  # in place of points that are not given
+_TILE_POINTS = 1024
+_ROUNDING_SHARE = 1e-11  # of the largest squared distance; smaller residuals are rounding
+
+
+class CholeskyMap:
+    """Coordinates y(x) with | |y(x) - y(z)| - d(x, z) | <= error_bound at the points of the fit.
+
+    An orthogonal projection of the densities p(x, ·) in L²(dr) on those at a few pivots, so that
+    distances are never too long. With Q(x, z) = ⟨p_x - p_o, p_z - p_o⟩, which follows from squared
+    distances, the point with the largest residual becomes the next pivot, until no residual of a
+    given point exceeds half the tolerance: greedy Gram-Schmidt, or Nyström. Residuals are known
+    exactly, so the tolerance holds for all given points, and `residual` returns that of any other
+    point. The model consists of the mixture and the pivots.
+
+    Parameters
+    ----------
+    max_features : int, default 1,000
+        Largest number of coordinates.
+
+    Attributes
+    ----------
+    kernel : MixtureKernel
+    error_bound : float
+        Of | |y(x) - y(z)| - d(x, z) |, for all x and z in the domain.
+    domain : str
+        The domain in words.
+    pivots : array (r, m)
+        Points whose transition densities span the coordinates.
+    origin : array (1, m)
+        The point o.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The tolerance needs more than `max_features` pivots, or is below the rounding of
+        distances; `error_bound` is the tolerance that was reached.
+
+    Notes
+    -----
+    Cost: r distances for every point, twice in `fit`; memory 8 n r bytes for the 4,000 candidates.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> kernel = hs.MixtureKernel([0.5, 0.5], [[0.0], [2.0]], [1.0, 0.25], epsilon=1.0)
+    >>> features = hs.mixture.CholeskyMap().fit(kernel, tolerance=1e-3)
+    >>> features.n_features, bool(features.error_bound <= 1e-3)
+    (11, True)
+    """
+
+    def __init__(self, max_features: int = 1000) -> None:
+        self.max_features = check_number(max_features, "max_features", low=1, integer=True)
+
+    def fit(
+        self,
+        mixture: Any,
+        epsilon: float | None = None,
+        tolerance: float = 0.01,
+        points: Any = None,
+    ) -> Self:
+        """Choose the coordinates, and return the map.
+
+        Parameters
+        ----------
+        mixture : MixtureKernel, or a fitted GaussianMixture or BayesianGaussianMixture
+        epsilon : float, optional
+            ε of the kernel, if `mixture` is not a MixtureKernel.
+        tolerance : float > 0, default 0.01
+            Largest difference between a distance of coordinates and the diffusion distance, in
+            units of the latter (√density: see `kernel.squared_distance`).
+        points : array (n, m), optional
+            The data, for which the tolerance holds. By default 2,000 points drawn from the
+            stationary density.
+
+        Raises
+        ------
+        ValueError, TypeError
+            No ε, or another one than that of the kernel; a tolerance that is not positive; points
+            that are not a finite table (n, m) of the features of the mixture.
+        """
+        self.__dict__.pop("_rotation", None)  # of an earlier fit
+        self.kernel = _as_kernel(mixture, epsilon)
+        tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
+        if points is None:
+            x = draw(self.kernel, _DRAWN_POINTS, 0)
+        else:
+            x = self.kernel.components.checked(points, "points")
+        self._choose(x, tolerance)
+        coordinates = self._by_tiles(self._raw, x)
+        self._mean = coordinates.mean(axis=0)
+        if coordinates.shape[1]:
+            full = len(x) < coordinates.shape[1]
+            _, _, axes = np.linalg.svd(coordinates - self._mean, full_matrices=full)
+            self._rotation = fix_signs(axes.T)  # principal axes of the points
+        else:  # the points coincide
+            self._rotation = np.empty((0, 0))
+        return self
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        self._check_fitted()
+        return self._rotation.shape[1]
+
+    def transform(self, x: Any) -> Array:
+        """Map points (n, m) to their coordinates (n, n_features).
+
+        Each row depends on its point alone. The first coordinates have the largest share of the
+        distances between the points of the fit.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
+        """
+        x = self._checked(x)
+        return self._by_tiles(lambda x: (self._raw(x) - self._mean) @ self._rotation, x)
+
+    def residual(self, x: Any) -> Array:
+        """Return |p(x, ·) - its projection|, (n,), an error bound for each point.
+
+        |d(x, z) - |y(x) - y(z)|| <= residual(x) + residual(z).
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table (n, m) of the features of the mixture.
+        """
+        return self._residual(self._checked(x))
+
+    def _check_fitted(self) -> None:
+        if "_rotation" not in self.__dict__:
+            raise NotFittedError("This CholeskyMap is not fitted; call fit first.")
+
+    def _checked(self, x: Any) -> Array:
+        self._check_fitted()
+        return self.kernel.components.checked(x)
+
+    def _by_tiles(self, work: Callable[[Array], Array], x: Array) -> Array:
+        """Return work(x) (n, r), made tile by tile in parallel."""
+        shape = len(x), work(x[:1]).shape[1]
+        return filled(lambda rows: work(x[rows]), shape, _TILE_POINTS)
+
+    def _choose(self, x: Array, tolerance: float) -> None:
+        rng = np.random.default_rng(0)
+        chosen = np.sort(rng.permutation(len(x))[:MAX_FIRST_CANDIDATES])
+        unit = self.kernel.components.density_unit
+        limit = (tolerance / 2) ** 2 / unit
+        # The most likely point: most points are near it, and their inner products cancel least.
+        best = chosen[np.argmax(self.kernel.log_stationary(x[chosen]))]
+        self.origin = x[best][None]
+        others = np.setdiff1d(np.arange(len(x)), chosen)
+        while True:
+            self._take_pivots(x[chosen], limit)
+            missing = np.zeros(0)
+            if len(others):
+                missing = self._residual(x[others]) ** 2 / unit
+            worst = np.argsort(-missing, kind="stable")[:_ADDED_CANDIDATES]
+            worst = worst[missing[worst] > limit]
+            if not len(worst) or self._missing > limit:
+                break
+            logger.info("%d other points exceed the tolerance; choosing pivots again", len(worst))
+            chosen, others = np.append(chosen, others[worst]), np.delete(others, worst)
+        left = max(self._missing, float(missing.max(initial=0.0)))
+        self.error_bound = float(2 * np.sqrt(left * unit))
+        self.domain = f"the {len(x):,} points of the fit"
+        if left > limit:
+            if len(self.pivots) == self.max_features:
+                reason = f"max_features={self.max_features} coordinates"
+                do = "Pass a larger max_features, epsilon or tolerance."
+            else:
+                reason, do = "the digits of float64", "Pass a larger tolerance."
+            warnings.warn(
+                f"tolerance={tolerance:.3g} is not reached with {reason}: distances have errors of "
+                f"up to {self.error_bound:.3g}. {do}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _take_pivots(self, x: Array, limit: float) -> None:
+        """Take pivots from the points x until no squared residual exceeds the limit."""
+        anchors = self._anchors_of(x)
+        from_origin = self._distances_to(self._anchors_of(self.origin), anchors)[:, 0]
+
+        def inner_products(pivots: Array) -> Array:
+            d2 = self._distances_to(anchors.take(pivots), anchors)
+            return (from_origin[:, None] + from_origin[pivots] - d2) / 2
+
+        limit = max(limit, _ROUNDING_SHARE * from_origin.max())
+        most = min(self.max_features, len(x))
+        L, pivots, missing = pivoted_cholesky(inner_products, from_origin, limit, most)
+        self._missing = float(missing.max())
+        self.pivots = x[pivots]
+        self._factor = np.tril(L[pivots])  # the rest is rounding, and would take room in a file
+        self.__dict__.pop("_ends", None)  # of earlier pivots
+
+    def _anchors_of(self, x: Array) -> Anchors:
+        return Anchors.of(self.kernel.components, x)
+
+    def _distances_to(self, ends: Anchors, points: Anchors) -> Array:
+        """Return the squared distances (n, r) of points to ends, tile by tile in parallel."""
+        c = self.kernel.components
+        ends, shape = ends.prepared(c), (len(points.norms), len(ends.norms))
+        return filled(lambda rows: between(c, points.take(rows), ends), shape, _TILE_POINTS)
+
+    @cached_property
+    def _ends(self) -> tuple[Anchors, Array]:
+        """Origin and pivots, prepared for distances to them; squared distances between them."""
+        c = self.kernel.components
+        ends = self._anchors_of(np.concatenate([self.origin, self.pivots])).prepared(c)
+        return ends, between(c, self._anchors_of(self.origin), ends)[0, 1:]
+
+    def _projections(self, x: Array) -> Array:
+        """Return |p_x - p_o|² and the coordinates of p_x - p_o, (n, 1 + r), without the unit."""
+        ends, from_origin = self._ends
+        d2 = between(self.kernel.components, self._anchors_of(x), ends)
+        inner = (d2[:, :1] + from_origin - d2[:, 1:]) / 2
+        if inner.size:
+            d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T
+        return d2
+
+    def _raw(self, x: Array) -> Array:
+        return self._projections(x)[:, 1:] * np.sqrt(self.kernel.components.density_unit)
+
+    def _residual(self, x: Array) -> Array:
+        """Return the residuals (n,), from |p_x - p_o|² and the coordinates."""
+        found = self._by_tiles(self._projections, x)
+        left = found[:, 0] - np.square(found[:, 1:]).sum(axis=1)
+        return np.sqrt(np.maximum(left, 0.0) * self.kernel.components.density_unit)
+
+
+def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:
+    """Draw points (n, m) from the stationary density ν."""
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(n, kernel.weights)
+    drawn = []
+    for mean, covariance, count in zip(kernel.means, kernel.covariances, counts, strict=True):
+        S = covariance + kernel.epsilon / 2 * np.eye(kernel.n_features)
+        noise = rng.standard_normal((count, kernel.n_features))
+        drawn.append(mean + noise @ np.linalg.cholesky(S).T)
+    return rng.permutation(np.concatenate(drawn))
+
+
+def _as_kernel(mixture: Any, epsilon: float | None) -> MixtureKernel:
+    if not isinstance(mixture, MixtureKernel):
+        if epsilon is None:
+            raise ValueError("epsilon is missing; call fit(mixture, epsilon, ...).")
+        return MixtureKernel.from_sklearn(mixture, epsilon)
+    if epsilon is not None and epsilon != mixture.epsilon:
+        raise ValueError(
+            f"epsilon={epsilon} differs from epsilon={mixture.epsilon} of the kernel; leave it out."
+        )
+    return mixture

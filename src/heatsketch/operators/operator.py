@@ -1,0 +1,757 @@
+"""Symmetric operators on n points: what data look like to filters, eigen-solver and estimators.
+
+One base class says all that can be asked of an operator; a class that knows more says it in a
+method of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigvalsh_tridiagonal
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.sparse.linalg import LinearOperator
+
+from heatsketch._array import for_each_tile, random_block, row_tiles, single_threaded_blas
+from heatsketch._blocks import for_each_tile_of, sum_over_tiles
+from heatsketch._checks import real_array
+from heatsketch._tensors import in_kind_of, is_tensor, namespace, norms
+from heatsketch._typing import Array
+from heatsketch.operators.components import (
+    NEGLIGIBLE,
+    components_of_links,
+    components_of_matrix,
+    components_of_table,
+    strongest_links,
+)
+from heatsketch.operators.order import inverse_permutation, spread
+from heatsketch.operators.products import (
+    is_large,
+    multiply,
+    permuted,
+    real_csr,
+    scale_both_sides,
+)
+
+Interval = tuple[float, float]
+
+LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
+_TILE = 2**14  # rows projected at a time
+_COMPONENTS_PER_PRODUCT = 256
+
+
+class Operator:
+    """A symmetric linear map on n points; a new one sets three attributes and writes `_matmul`.
+
+    Products of a NumPy block are NumPy blocks, wherever they are computed. `asarray` moves a block
+    to the backend of the operator, on which its products then stay.
+
+    Attributes
+    ----------
+    n : int
+        Number of points.
+    dtype : numpy.dtype
+        Precision of products.
+    spectrum : (float, float)
+        An interval known to hold every eigenvalue.
+    leading : array (n,) or None
+        The eigenvector of the largest eigenvalue, where it is known.
+    """
+
+    n: int
+    dtype: np.dtype = np.dtype(np.float64)
+    spectrum: Interval
+    leading: Array | None = None
+
+    def __matmul__(self, X: Any) -> Any:
+        """Multiply a block: (n, k) or (n,) -> the same shape, in the precision of the operator."""
+        return in_kind_of(self._matmul(self.asarray(X)), X)
+
+    def _matmul(self, X: Any) -> Any:
+        """Multiply a block that `asarray` has returned."""
+        raise NotImplementedError(f"{type(self).__name__} has no products; write its _matmul.")
+
+    def asarray(self, X: Any) -> Any:
+        """Bring a block (n, k) or (n,) to the backend and the precision of this operator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        return real_block(X, self.n).astype(self.dtype, copy=False)
+
+    # What an operator may know beyond its products. The answers here are right for any.
+
+    def stored_matrix(self) -> Any:
+        """Return the matrix (n, n) of an operator that stores it, array or CSR, else None."""
+        return None
+
+    def sparse_matrix(self) -> sparse.csr_matrix | None:
+        """Return the matrix as CSR where it is sparse, else None.
+
+        If directions are deflated, that of the operator they were taken from.
+        """
+        return None
+
+    def diagonal(self) -> Array | None:
+        """Return the diagonal (n,) where it is known without products, else None."""
+        matrix = self.stored_matrix()
+        return None if matrix is None else matrix.diagonal()
+
+    @cached_property
+    def ends(self) -> tuple[Interval, Interval]:
+        """Bounds of the spectrum from outside and from inside, by Lanczos steps."""
+        return spectrum_ends(self)
+
+    def row_sums(self) -> Array:
+        """Return A 1, (n,)."""
+        sums: Array = self @ np.ones(self.n)
+        return sums
+
+    def is_non_negative(self) -> bool:
+        """Say whether all entries are known to be at least 0."""
+        matrix = self.stored_matrix()
+        return matrix is not None and _is_non_negative(matrix)
+
+    def components(self) -> Array | None:
+        """Return the component of each point (n,), numbered from 0, or None where A cannot tell."""
+        return None
+
+    def joined(self, labels: Array) -> Array:
+        """Join components (n,) between which there is more than a negligible affinity."""
+        count, n = int(labels.max()) + 1, self.n
+        if count == 1:
+            return labels
+        member = sparse.csr_matrix((np.ones(n), (np.arange(n), labels)), shape=(n, count))
+        row_sums = self.row_sums()
+        links = []
+        for columns in row_tiles(count, _COMPONENTS_PER_PRODUCT):
+            image = self @ np.asarray(member[:, columns].toarray(), dtype=self.dtype)
+            touched = sparse.csr_matrix(image > NEGLIGIBLE * row_sums[:, None])
+            links.append(sparse.csr_matrix(member.T @ touched.astype(float)))
+        return connected_components(sparse.hstack(links), directed=False)[1][labels]
+
+    def accuracy(self) -> dict[str, float]:
+        """Return what the products lose beyond ordinary rounding, by name."""
+        return {}
+
+    def scaled(
+        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    ) -> Operator:
+        """Return diag(s) A diag(s), whose largest eigenvalue has the eigenvector `leading` (n,).
+
+        In the precision `dtype` where A can be had in it at no loss of what it stores.
+        """
+        return Scaled(self, s, spectrum, leading)
+
+    def restricted(self, vertices: Array) -> Operator:
+        """Return the operator between some of the points (m,)."""
+
+        def product(X: Array) -> Array:
+            wide = np.zeros((self.n, *X.shape[1:]), self.dtype)
+            wide[vertices] = X
+            return np.asarray((self @ wide)[vertices])
+
+        shape = (len(vertices), len(vertices))
+        map_ = LinearOperator(shape, matvec=product, matmat=product, dtype=self.dtype)
+        return LinearMap(map_, self.spectrum)
+
+    def near_order(self) -> tuple[Operator, Array | None]:
+        """Return the operator in an order in which near points have near numbers, and that order.
+
+        The second is the new number of each point (n,); None: the order is as it was.
+        """
+        return self, None
+
+    # Directions that are taken out; see `Deflated`.
+
+    @cached_property
+    def V(self) -> Array:
+        """The orthonormal directions (n, r) that are taken out: none."""
+        return np.empty((self.n, 0))
+
+    @property
+    def undeflated(self) -> Operator:
+        """The operator from which they are taken."""
+        return self
+
+    def deflated(self, V: Array) -> Deflated:
+        """Return A without the orthonormal directions V (n, r) or (n,)."""
+        return Deflated(self, V)
+
+    def project(self, X: Any) -> Any:
+        """Return (I - VVᵀ) X."""
+        return X
+
+    def project_in_place(self, X: Any) -> Any:
+        """Set a block of this precision to (I - VVᵀ) X, and return it."""
+        return X
+
+    def multiply_projected(self, X: Any) -> Any:
+        """Multiply a block that is orthogonal to V already, as products by this operator are."""
+        return self @ X
+
+
+@dataclass(eq=False)
+class Dense(Operator):
+    """A stored symmetric matrix (n, n), float32 or float64.
+
+    Cost of a product: 2 n² k operations, n² numbers read. The result is bitwise the same for any
+    number of threads.
+
+    Parameters
+    ----------
+    matrix : array (n, n)
+        Symmetric. Not copied.
+    spectrum : (float, float), optional
+        Interval known to hold the spectrum; by default ± the largest absolute row sum.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> A = hs.Dense(np.array([[0.5, 0.5], [0.5, 0.5]]))
+    >>> A @ np.array([1.0, 3.0]), A.spectrum
+    (array([2., 2.]), (-1.0, 1.0))
+    """
+
+    matrix: Array
+    spectrum: Interval = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.matrix = _square(real_array(self.matrix, "The matrix"))
+        self.n, self.dtype = len(self.matrix), self.matrix.dtype
+        if self.spectrum is None:
+            self.spectrum = _by_row_sums(self.matrix)
+
+    def _matmul(self, X: Array) -> Array:
+        Y = np.empty_like(X)
+
+        def work(rows: slice) -> None:
+            Y[rows] = self.matrix[rows] @ X
+
+        for_each_tile(work, self.n)
+        return Y
+
+    def stored_matrix(self) -> Array:
+        """Return the matrix."""
+        return self.matrix
+
+    def restricted(self, vertices: Array) -> Dense:
+        """Return the matrix between some of the points."""
+        return Dense(self.matrix[np.ix_(vertices, vertices)], self.spectrum)
+
+    def components(self) -> Array:
+        """Link each point to its strongest ones, and then what products join beyond them."""
+        return self.joined(components_of_links(*strongest_links(self.matrix)))
+
+
+@dataclass(eq=False)
+class Sparse(Operator):
+    """A stored symmetric sparse matrix (n, n), in CSR form.
+
+    Cost of a product: 2 nnz k operations. From 16,384 rows on by compiled loops on all cores, with
+    the same bits for any number of them; speed is then that of memory, and depends on whether
+    points near in the matrix are near in their order (`near_order`).
+
+    Parameters
+    ----------
+    matrix : SciPy sparse matrix or array (n, n)
+        Symmetric; converted to CSR where it is not.
+    spectrum : (float, float), optional
+        Interval known to hold the spectrum; by default ± the largest absolute row sum.
+    leading : array (n,), optional
+        The eigenvector of the largest eigenvalue, where it is known.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse, heatsketch as hs
+    >>> A = hs.Sparse(scipy.sparse.diags([2.0, 3.0]))
+    >>> A @ np.ones((2, 1))
+    array([[2.],
+           [3.]])
+    """
+
+    matrix: sparse.csr_matrix
+    spectrum: Interval = None  # type: ignore[assignment]
+    leading: Array | None = None
+
+    def __post_init__(self) -> None:
+        self.matrix = _square(real_csr(self.matrix))
+        self.n, self.dtype = self.matrix.shape[0], self.matrix.dtype
+        if self.spectrum is None:
+            self.spectrum = _by_row_sums(self.matrix)
+
+    def _matmul(self, X: Array) -> Array:
+        return multiply(self.matrix, X)
+
+    def stored_matrix(self) -> sparse.csr_matrix:
+        """Return the matrix."""
+        return self.matrix
+
+    def sparse_matrix(self) -> sparse.csr_matrix:
+        """Return the matrix."""
+        return self.matrix
+
+    def restricted(self, vertices: Array) -> Sparse:
+        """Return the matrix between some of the points."""
+        return Sparse(self.matrix[vertices][:, vertices], self.spectrum)
+
+    def components(self) -> Array:
+        """Return the component of each point (n,), without negligible entries."""
+        return components_of_matrix(self.matrix)
+
+    def scaled(
+        self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
+    ) -> Operator:
+        """Scale entry by entry; a large matrix is kept in the precision `dtype`."""
+        kept = dtype if is_large(self.n) else np.float64
+        return Sparse(scale_both_sides(self.matrix, s, s, kept), spectrum, leading)
+
+    def near_order(self) -> tuple[Operator, Array | None]:
+        """Number the points by reverse Cuthill-McKee, if the matrix does not stay in the cache."""
+        if not is_large(self.n):
+            return self, None
+        order = reverse_cuthill_mckee(self.matrix, symmetric_mode=True)
+        return Sparse(permuted(self.matrix, order), self.spectrum), inverse_permutation(order)
+
+
+@dataclass(eq=False)
+class LowRank(Operator):
+    """F Fᵀ for a stored factor F (n, r): positive semidefinite, never formed.
+
+    Cost of a product: 4 n r k operations, of a sparse factor 4 nnz k.
+
+    Parameters
+    ----------
+    factor : array or SciPy sparse matrix (n, r)
+        A sparse factor may have any number of columns: the rows of a table, say.
+    spectrum : (float, float), optional
+        Interval known to hold the spectrum; by default (0, ‖F‖²_F).
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> hs.LowRank(np.array([[1.0], [2.0]])) @ np.array([1.0, 1.0])
+    array([3., 6.])
+    """
+
+    factor: Any
+    spectrum: Interval = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        is_sparse = sparse.issparse(self.factor)
+        factor = real_csr(self.factor) if is_sparse else real_array(self.factor, "The factor")
+        if factor.ndim != 2:
+            raise ValueError(f"The factor has shape {factor.shape}; pass (n, r).")
+        self.factor, self.n, self.dtype = factor, factor.shape[0], factor.dtype
+        if self.spectrum is None:
+            entries = factor.data if is_sparse else factor
+            self.spectrum = 0.0, float(np.sum(entries.astype(float) ** 2))
+
+    def _matmul(self, X: Array) -> Array:
+        return multiply(self.factor, multiply(self._transposed, X))
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return self.factor.T.tocsr() if sparse.issparse(self.factor) else self.factor.T
+
+    def diagonal(self) -> Array:
+        """Return the squared lengths of the rows of F (n,)."""
+        squares = self.factor
+        squares = squares.multiply(squares) if sparse.issparse(squares) else squares**2
+        return np.asarray(squares.sum(axis=1)).ravel()
+
+    def is_non_negative(self) -> bool:
+        """Say whether F has no negative entry."""
+        return _is_non_negative(self.factor)
+
+    def components(self) -> Array | None:
+        """Join rows by the columns they share; with signs, products may cancel: None."""
+        known = sparse.issparse(self.factor) and self.is_non_negative()
+        return components_of_table(self.factor) if known else None
+
+
+@dataclass(eq=False)
+class LinearMap(Operator):
+    """A symmetric SciPy `LinearOperator` (n, n).
+
+    Parameters
+    ----------
+    products : scipy.sparse.linalg.LinearOperator
+        Symmetric and real. Cost of a product: that of its `matmat`, or of `matvec` for each column.
+    spectrum : (float, float), optional
+        Interval known to hold the spectrum. By default it is found by 40 Lanczos steps, which leave
+        an eigenvalue outside with probability 1e-6; the interval is then 6 % too wide at each end.
+
+    Raises
+    ------
+    ValueError
+        Not square, complex, not finite, or not symmetric, as far as two random vectors tell.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> from scipy.sparse.linalg import aslinearoperator
+    >>> A = hs.LinearMap(aslinearoperator(np.diag([2.0, 1.0])), spectrum=(0.0, 2.0))
+    >>> A @ np.ones(2)
+    array([2., 1.])
+    """
+
+    products: LinearOperator
+    spectrum: Interval = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        shape, kind = self.products.shape, np.dtype(self.products.dtype or float).kind
+        if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
+            raise ValueError(f"The LinearOperator has shape {shape}; pass a square one (n, n).")
+        if kind not in "fiub":
+            raise ValueError(
+                f"The LinearOperator has dtype {self.products.dtype}; pass one of real numbers."
+            )
+        self.n = int(shape[0])
+        single = self.products.dtype == np.float32
+        self.dtype = np.dtype(np.float32 if single else np.float64)
+        self._check_symmetric()
+        if self.spectrum is None:
+            self.spectrum = (-np.inf, np.inf)
+            self.spectrum = spectrum_ends(self)[0]
+
+    def _matmul(self, X: Array) -> Array:
+        return np.asarray(self.products @ X, dtype=self.dtype)
+
+    def _check_symmetric(self) -> None:
+        """Raise unless xᵀ(Ay) = yᵀ(Ax) up to rounding, for random x and y."""
+        X = random_block(self.n, 2, "gaussian", 1).astype(self.dtype)
+        Y = self @ X
+        if not np.isfinite(Y).all():
+            raise ValueError("Products of the LinearOperator contain NaN or infinity.")
+        error = abs(float(X[:, 0] @ Y[:, 1] - X[:, 1] @ Y[:, 0]))
+        size = float(np.linalg.norm(X, axis=0) @ np.linalg.norm(Y, axis=0)[::-1])
+        if error > 1e4 * float(np.finfo(self.dtype).eps) * size:
+            raise ValueError(
+                f"The LinearOperator is not symmetric (xᵀAy and yᵀAx differ by {error:.2g} for "
+                "random x and y); pass (A + A.T) / 2 if that is what you mean."
+            )
+
+
+@dataclass(eq=False)
+class Scaled(Operator):
+    """diag(s) A diag(s).
+
+    Parameters
+    ----------
+    A : Operator
+    s : array (n,)
+        Positive scale of each point.
+    spectrum : (float, float), optional
+        Interval known to hold the spectrum; by default max(s)² times that of A.
+    leading : array (n,), optional
+        The eigenvector of the largest eigenvalue, where the construction of `s` gives it.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> A = hs.Scaled(hs.Dense(np.ones((2, 2))), np.array([1.0, 2.0]))
+    >>> A @ np.eye(2)
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    A: Operator
+    s: Array
+    spectrum: Interval = None  # type: ignore[assignment]
+    leading: Array | None = None
+
+    def __post_init__(self) -> None:
+        self.n, self.dtype = self.A.n, self.A.dtype
+        self.s = real_array(self.s, "s").astype(self.dtype, copy=False)
+        if self.s.shape != (self.n,):
+            raise ValueError(
+                f"s has shape {self.s.shape} but A has {self.n} points; pass ({self.n},)."
+            )
+        if self.spectrum is None:
+            bound, (low, high) = float(np.max(np.abs(self.s))) ** 2, self.A.spectrum
+            self.spectrum = min(0.0, low * bound), max(0.0, high * bound)
+
+    def asarray(self, X: Any) -> Any:
+        """Bring a block to the backend of A."""
+        return self.A.asarray(X)
+
+    def _matmul(self, X: Any) -> Any:
+        s = self._scales if X.ndim == 1 else self._scales[:, None]
+        return s * (self.A @ (s * X))
+
+    @cached_property
+    def _scales(self) -> Any:
+        return self.A.asarray(self.s)
+
+    def sparse_matrix(self) -> sparse.csr_matrix | None:
+        """Return the scaled matrix as CSR, if that of A is sparse."""
+        matrix = self.A.sparse_matrix()
+        return None if matrix is None else scale_both_sides(matrix, self.s, self.s, self.dtype)
+
+    def diagonal(self) -> Array | None:
+        """Return the scaled diagonal of A (n,), if it is known."""
+        of_A = self.A.diagonal()
+        return None if of_A is None else of_A * self.s**2
+
+    def restricted(self, vertices: Array) -> Scaled:
+        """Return the operator between some of the points, in the form of A."""
+        return Scaled(self.A.restricted(vertices), self.s[vertices], self.spectrum)
+
+    def components(self) -> Array | None:
+        """Return those of A: scales are positive."""
+        return self.A.components()
+
+    def accuracy(self) -> dict[str, float]:
+        """Return that of A."""
+        return self.A.accuracy()
+
+
+@dataclass(eq=False)
+class Affine(Operator):
+    """scale * A + shift * I, e.g. the lazy walk (A + I) / 2 or the Laplacian I - A.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> L = hs.Affine(hs.Dense(np.diag([1.0, 0.25])), scale=-1.0, shift=1.0)
+    >>> L @ np.ones(2), L.spectrum
+    (array([0.  , 0.75]), (0.0, 2.0))
+    """
+
+    A: Operator
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.n, self.dtype = self.A.n, self.A.dtype
+        ends = [self.scale * end + self.shift for end in self.A.spectrum]
+        self.spectrum = min(ends), max(ends)
+
+    def asarray(self, X: Any) -> Any:
+        """Bring a block to the backend of A."""
+        return self.A.asarray(X)
+
+    def _matmul(self, X: Any) -> Any:
+        return float(self.scale) * (self.A @ X) + float(self.shift) * X
+
+
+@dataclass(eq=False)
+class Deflated(Operator):
+    """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
+
+    Parameters
+    ----------
+    A : Operator
+    V : array (n, r) or (n,)
+        Orthonormal directions, usually the trivial eigenvector √π.
+    spectrum : (float, float), optional
+        Interval known to hold the spectrum; by default that of A and 0.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> A = hs.Deflated(hs.Dense(np.full((2, 2), 0.5)), np.ones(2) / np.sqrt(2))
+    >>> np.allclose(A @ np.array([1.0, 0.0]), 0)
+    True
+    """
+
+    A: Operator
+    V: Array
+    spectrum: Interval = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.n, self.dtype = self.A.n, self.A.dtype
+        V = real_array(self.V, "V").astype(self.dtype, copy=False)
+        self.V = V = V[:, None] if V.ndim == 1 else V
+        if V.ndim != 2 or V.shape[0] != self.n:
+            raise ValueError(
+                f"V has shape {V.shape} but A has {self.n} points; pass ({self.n}, r)."
+            )
+        error = float(np.max(np.abs(V.T @ V - np.eye(V.shape[1])), initial=0.0))
+        if not error <= 1e3 * np.finfo(self.dtype).eps:
+            raise ValueError(
+                f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
+            )
+        if self.spectrum is None:
+            low, high = self.A.spectrum
+            self.spectrum = (min(low, 0.0), max(high, 0.0)) if V.shape[1] else (low, high)
+
+    def asarray(self, X: Any) -> Any:
+        """Bring a block to the backend of A."""
+        return self.A.asarray(X)
+
+    def _matmul(self, X: Any) -> Any:
+        return self.multiply_projected(self.project(X))
+
+    @property
+    def undeflated(self) -> Operator:
+        """The operator from which V is taken."""
+        return self.A
+
+    def deflated(self, V: Array) -> Deflated:
+        """Take further directions V (n, r), orthogonal to those deflated already, out of A.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Directions of another number of points, that are not orthonormal, or not numbers.
+        """
+        return Deflated(self.A, np.hstack([self.V, Deflated(self.A, V).V]))
+
+    def project(self, X: Any) -> Any:
+        """Return (I - VVᵀ) X; X itself where nothing is deflated.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        block = self.asarray(X)
+        if self.V.shape[1]:
+            xp = namespace(block)
+            out = xp.empty_like(block) if xp is not np else np.empty_like(block, order="C")
+            block = self._project(block, out)
+        return in_kind_of(block, X)
+
+    def project_in_place(self, X: Any) -> Any:
+        """Set a block of this precision to (I - VVᵀ) X, and return it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not an array of floats.
+        """
+        if not (is_tensor(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f")):
+            kind = X.dtype if isinstance(X, np.ndarray) else type(X).__name__
+            raise TypeError(
+                f"The block is of type {kind}; pass an array of floats, or `project` it."
+            )
+        return self._project(X, X) if self.V.shape[1] else X
+
+    def multiply_projected(self, X: Any) -> Any:
+        """Multiply a block that is orthogonal to V already, as products by this operator are.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A block that is not of n rows, of more than two axes, or not of real numbers.
+        """
+        return self.project_in_place(self.A @ X)
+
+    def _project(self, X: Any, out: Any) -> Any:
+        """Write (I - VVᵀ) X to `out`, tile by tile; sums over tiles are taken in their order."""
+        check_shape(X, self.n)
+        V = self._directions if is_tensor(X) else self.V
+        along = sum_over_tiles(X, lambda rows: V[rows].T @ X[rows], _TILE)
+
+        def subtract(rows: slice) -> None:
+            out[rows] = X[rows] - V[rows] @ along
+
+        for_each_tile_of(X, subtract, _TILE)
+        return out
+
+    @cached_property
+    def _directions(self) -> Any:
+        return self.A.asarray(self.V)
+
+    def sparse_matrix(self) -> sparse.csr_matrix | None:
+        """Return that of A, from which nothing is taken out."""
+        return self.A.sparse_matrix()
+
+    def components(self) -> Array | None:
+        """Return those of A."""
+        return self.A.components()
+
+    def accuracy(self) -> dict[str, float]:
+        """Return that of A."""
+        return self.A.accuracy()
+
+
+class Numbered(NamedTuple):
+    """An operator on vertices, and which of them the input points are."""
+
+    operator: Operator
+    vertex: Array | None  # (points,); None: they have the same numbers
+
+    @property
+    def n_points(self) -> int:
+        """Number of input points, duplicates included."""
+        return self.operator.n if self.vertex is None else len(self.vertex)
+
+    def of_points(self, values: Array) -> Array:
+        """Return the rows of the vertices as rows of the input points."""
+        return spread(values, self.vertex)
+
+
+@single_threaded_blas()
+def spectrum_ends(A: Operator, steps: int = LANCZOS_STEPS) -> tuple[Interval, Interval]:
+    """Bound the spectrum of A from outside and from inside, by Lanczos steps.
+
+    From a random vector, m steps miss an end by more than a share e of the width of the spectrum
+    with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski 1992), whatever
+    the spectrum. The outer interval allows for the share of probability 1e-6, and never goes
+    beyond what the operator says of itself; with too few steps it is that.
+    """
+    low, high = A.spectrum
+    share = (np.log(1.648e6 * np.sqrt(A.n)) / max(2 * steps - 1, 1)) ** 2
+    if share > 0.25:
+        return (low, high), (low, high)
+    ritz = _ritz_values(A, steps)
+    first, last = float(ritz[0]), float(ritz[-1])
+    margin = share / (1 - 2 * share) * (last - first) + 1e-6 * max(abs(first), abs(last))
+    return (max(low, first - margin), min(high, last + margin)), (first, last)
+
+
+def _ritz_values(A: Operator, steps: int) -> Array:
+    """Return the Ritz values, ascending, of Lanczos steps from a random vector."""
+    v = A.asarray(random_block(A.n, 1, "gaussian", 0)[:, 0])
+    v, previous = v / float(norms(v)), namespace(v).zeros_like(v)
+    diagonal: list[float] = []
+    beside = [0.0]
+    for _ in range(steps):
+        following = A @ v - beside[-1] * previous
+        diagonal.append(float(v @ following))
+        following -= diagonal[-1] * v
+        beside.append(float(norms(following)))
+        if beside[-1] <= 100 * np.finfo(A.dtype).eps * max(*beside, abs(diagonal[0])):
+            break  # an invariant subspace
+        v, previous = A.asarray(following / beside[-1]), v
+    return eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
+
+
+def check_shape(X: Any, n: int) -> None:
+    """Raise unless X is a block (n, k) or (n,)."""
+    if X.ndim not in (1, 2) or X.shape[0] != n:
+        raise ValueError(
+            f"The block has shape {tuple(X.shape)} but the operator has {n} points; pass ({n}, k)."
+        )
+
+
+def real_block(X: Any, n: int) -> Array:
+    """Return X as a block (n, k) or (n,) of float32 or float64, or raise."""
+    block = real_array(X, "The block")
+    check_shape(block, n)
+    return block
+
+
+def _square(matrix: Any) -> Any:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"The matrix has shape {matrix.shape}; pass a square one (n, n).")
+    return matrix
+
+
+def _by_row_sums(matrix: Any) -> Interval:
+    bound = float(np.max(np.asarray(abs(matrix).sum(axis=1)), initial=0.0))
+    return -bound, bound
+
+
+def _is_non_negative(matrix: Any) -> bool:
+    entries = matrix.data if sparse.issparse(matrix) else matrix
+    return entries.size == 0 or bool(entries.min() >= 0)

@@ -1,0 +1,81 @@
+"""Products of sparse matrices with blocks, compiled where they are large, and other uses of CSR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from heatsketch._array import for_each_tile
+from heatsketch._checks import real_array
+from heatsketch._typing import Array
+from heatsketch.operators.order import inverse_permutation
+
+COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
+_TILE = 2048  # rows multiplied at a time
+_SCALED_TILE = 2**14  # rows scaled at a time
+
+
+def is_large(n: int) -> bool:
+    """Say whether products with n rows are compiled, reordered, and kept in float32 if X is."""
+    return n >= COMPILED_FROM
+
+
+def real_csr(matrix: Any) -> sparse.csr_matrix:
+    """Return a matrix as CSR of float32 or float64, not copied where it is that, or raise."""
+    matrix = matrix if sparse.issparse(matrix) else real_array(matrix, "The matrix")
+    matrix = sparse.csr_matrix(matrix)
+    if matrix.dtype.kind not in "fiub":
+        raise ValueError(f"The matrix has dtype {matrix.dtype}; pass real numbers.")
+    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+
+
+def multiply(matrix: Any, X: Array) -> Array:
+    """Return matrix @ X, compiled for a large CSR matrix (m, n) and X (n, k) of its precision."""
+    if not (sparse.issparse(matrix) and is_large(matrix.shape[1])):
+        return matrix @ X
+    from heatsketch.operators import csr
+
+    n = matrix.shape[0]
+    X = np.ascontiguousarray(X)
+    Y = np.empty((n, *X.shape[1:]), X.dtype)
+    loop = csr.multiply_vector if X.ndim == 1 or X.shape[1] == 1 else csr.multiply_block
+    flat = (X.ravel(), Y.reshape(-1)) if loop is csr.multiply_vector else (X, Y)
+
+    def work(rows: slice) -> None:
+        parts = (matrix.indptr, matrix.indices, matrix.data)
+        loop(*parts, flat[0], rows.start, rows.stop, flat[1])
+
+    for_each_tile(work, n, _TILE)
+    return Y
+
+
+def scale_both_sides(
+    matrix: sparse.csr_matrix, left: Array, right: Array, dtype: Any = np.float64
+) -> sparse.csr_matrix:
+    """Return diag(left) matrix diag(right); the pattern is shared, not copied."""
+    data = np.empty(matrix.nnz, dtype)
+    starts, columns = matrix.indptr, matrix.indices
+
+    def work(rows: slice) -> None:
+        entries = slice(starts[rows.start], starts[rows.stop])
+        scale = np.repeat(left[rows], np.diff(starts[rows.start : rows.stop + 1]))
+        data[entries] = matrix.data[entries] * (scale * right[columns[entries]])
+
+    for_each_tile(work, matrix.shape[0], _SCALED_TILE)
+    return sparse.csr_matrix((data, columns, starts), shape=matrix.shape)
+
+
+def larger_of_both(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return the entrywise maximum of a matrix (n, n) and its transpose."""
+    return sparse.csr_matrix(matrix.maximum(matrix.T))
+
+
+def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:
+    """Return matrix[order][:, order]."""
+    rows = matrix[order]
+    rows.indices = inverse_permutation(order)[rows.indices].astype(rows.indices.dtype)
+    rows.has_sorted_indices = False
+    rows.sort_indices()
+    return rows

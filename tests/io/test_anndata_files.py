@@ -1,0 +1,258 @@
+"""AnnData files: points, keys, copies, and what is refused."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from heatsketch import io
+from heatsketch.io.reading import Reading
+from heatsketch.io.sources import open_blocks
+from problems.tables import saved
+
+anndata = pytest.importorskip("anndata")
+h5py = pytest.importorskip("h5py")
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture
+def cells(tmp_path):
+    obs = pd.DataFrame(
+        {
+            "depth": [1.5, 2.5, 3.5],
+            "type": pd.Categorical(["B", None, "T"]),
+            "note": ["x", "y", "z"],
+            "batch": pd.array([1, None, 2], dtype="Int64"),
+        },
+        index=pd.Index(["c1", "c2", "c3"], name="cell"),
+    )
+    X = sparse.csr_matrix(np.array([[0, 1], [2, 0], [0, 3]], dtype=np.float32))
+    data = anndata.AnnData(X, obs=obs, var=pd.DataFrame(index=["g1", "g2"]))
+    data.obsm["X_pca"] = np.arange(9.0).reshape(3, 3)
+    data.layers["counts"] = X.tocsc() * 2
+    data.layers["dense"] = X.toarray()
+    data.uns["note"] = "kept"
+    path = tmp_path / "cells.h5ad"
+    data.write_h5ad(path)
+    return path
+
+
+def test_h5ad_gives_points_genes_and_obs(cells):
+    table = io.read_table(cells)
+    np.testing.assert_array_equal(table.values.toarray(), [[0, 1], [2, 0], [0, 3]])
+    assert table.values.dtype == np.float32
+    assert table.columns == ("g1", "g2")
+    assert {name: column.tolist() for name, column in table.extra.items()} == {
+        "cell": ["c1", "c2", "c3"],
+        "depth": [1.5, 2.5, 3.5],
+        "type": ["B", None, "T"],
+        "note": ["x", "y", "z"],
+        "batch": [1, None, 2],
+    }
+    assert table.label == "type"
+    assert io.read_table(cells, label="depth").label == "depth"
+
+
+@pytest.mark.parametrize(
+    ("key", "want"),
+    [
+        ("obsm/X_pca", np.arange(9).reshape(3, 3)),
+        ("X_pca", np.arange(9).reshape(3, 3)),
+        ("layers/counts", [[0, 2], [4, 0], [0, 6]]),
+        ("dense", [[0, 1], [2, 0], [0, 3]]),
+    ],
+)
+def test_h5ad_key_chooses(cells, key, want):
+    values = io.read_table(cells, key=key).values
+    values = values.toarray() if sparse.issparse(values) else values
+    np.testing.assert_array_equal(values, want)
+
+
+@pytest.mark.parametrize("key", ["obsm/counts", "umap", "uns/note", "obsm/../X"])
+def test_h5ad_missing_key_lists_what_is_there(cells, key):
+    with pytest.raises(ValueError, match="choose from X, obsm/X_pca, layers/counts, layers/dense"):
+        io.read_table(cells, key=key)
+
+
+def test_h5ad_copy_adds_the_embedding_and_touches_nothing_else(cells, tmp_path):
+    table, Y = io.read_table(cells), np.arange(6, dtype=np.float32).reshape(3, 2)
+    io.write_table(tmp_path / "out.h5ad", Y, ["a", "b"], table, key="obsm/X_mine")
+    before, after = anndata.read_h5ad(cells), anndata.read_h5ad(tmp_path / "out.h5ad")
+    np.testing.assert_array_equal(after.obsm["X_mine"], Y)
+    assert after.obsm["X_mine"].dtype == np.float32
+    assert "X_mine" not in before.obsm
+    assert before.obs.equals(after.obs)
+    assert (before.X != after.X).nnz == 0
+    assert set(after.layers) == set(before.layers)
+    assert after.uns["note"] == "kept"
+    again = io.read_table(tmp_path / "out.h5ad")
+    with pytest.raises(FileExistsError, match=r"out.h5ad has an entry 'X_mine'.*--force"):
+        io.write_table(tmp_path / "twice.h5ad", Y + 1, ["a", "b"], again, key="X_mine")
+    assert not (tmp_path / "twice.h5ad").exists()
+    io.write_table(tmp_path / "twice.h5ad", Y + 1, ["a", "b"], again, key="X_mine", force=True)
+    np.testing.assert_array_equal(
+        io.read_table(tmp_path / "twice.h5ad", key="X_mine").values, Y + 1
+    )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_new_h5ad_is_read_by_anndata(tmp_path, kind):
+    values = np.array([[0, 1.5], [2, 0], [0, 3]])
+    words = np.array(["B", None, "B"], object)
+    extra = {"id": np.array([3, 1, 2]), "kind": words, "age": np.array([1, 2, 3], np.int8)}
+    table = io.Table(kind(values), ("g1", "g2"), extra, "kind", "made up")
+    io.write_table(tmp_path / "t.h5ad", np.eye(3), ["a", "b", "c"], table)
+    data = anndata.read_h5ad(tmp_path / "t.h5ad")
+    dense = data.X.toarray() if sparse.issparse(data.X) else data.X
+    np.testing.assert_array_equal(dense, values)
+    np.testing.assert_array_equal(data.obsm["X_heat"], np.eye(3))
+    assert data.var_names.tolist() == ["g1", "g2"]
+    assert data.obs_names.tolist() == ["3", "1", "2"]
+    assert data.obs["age"].dtype == np.int8
+    assert data.obs["kind"].isna().tolist() == [False, True, False]
+    back = io.read_table(tmp_path / "t.h5ad")
+    assert (back.label, back.extra["kind"].tolist()) == ("kind", ["B", None, "B"])
+    data.write_h5ad(tmp_path / "again.h5ad")
+
+
+def hostile(path, change):
+    with h5py.File(path, "r+") as file:
+        change(file)
+    return path
+
+
+def bad_codes(file):
+    file["obs/type/codes"][...] = [0, 1, 99]
+
+
+def wild(file):
+    file["X/indices"][...] = [0, 10**6, 1]
+
+
+def other_length(file):
+    del file["obs/depth"]
+    file["obs/depth"] = [1.0, 2.0]
+
+
+def references(file):
+    del file["X"]
+    kind = h5py.ref_dtype
+    file.create_dataset("X", data=[[file["var"].ref] * 2] * 3, dtype=kind)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (other_length, "cannot be read: .*; save it again"),
+        (references, "X in .* holds references to other objects, not numbers; choose another arr"),
+        (bad_codes, "cannot be read: .*; save it again"),
+        (wild, "damaged sparse matrix"),
+        (lambda file: file["obs"].attrs.pop("_index"), "cannot be read"),
+        (lambda file: file["obs"].pop("depth"), "cannot be read"),
+        (lambda file: file["X"].pop("data"), "cannot be read"),
+        (lambda file: file["X"].attrs.pop("shape"), "cannot be read"),
+        (lambda file: file["X"].attrs.__setitem__("shape", [2, 2]), "damaged"),
+    ],
+)
+def test_damaged_h5ad_is_explained(cells, change, words):
+    with pytest.raises(ValueError, match=words):
+        io.read_table(hostile(cells, change))
+
+
+def test_a_copy_has_the_points_of_the_file(cells, tmp_path):
+    gap = hostile(cells, lambda file: file["obsm/X_pca"].__setitem__((0, 0), np.nan))
+    table = io.read_table(gap, key="X_pca", missing="drop")
+    with pytest.raises(ValueError, match=r"\.h5ad has 3 points but the embedding 2 rows"):
+        io.write_table(tmp_path / "out.h5ad", np.eye(2), ["a", "b"], table)
+
+
+def test_no_hdf5_is_explained(tmp_path):
+    with pytest.raises(ValueError, match=r"t\.h5ad cannot be read"):
+        io.read_table(saved(tmp_path, "not HDF5", "t.h5ad"))
+
+
+def test_the_format_before_anndata_0_7_is_read_and_brought_to_the_present_one(tmp_path):
+    path, rng = tmp_path / "old.h5ad", np.random.default_rng(0)
+    X, components = rng.normal(size=(3, 60)), rng.normal(size=(3, 2))
+    with h5py.File(path, "w") as file:
+        file["X"] = X
+        obs = [(b"a", 0, 1.5), (b"b", 1, 2.5), (b"c", 0, 3.5)]
+        file["obs"] = np.array(obs, dtype=[("index", "S1"), ("kind", "i1"), ("depth", "f8")])
+        file["uns/kind_categories"] = np.array([b"B", b"T"])
+        file["var"] = np.array([(b"g%d" % j,) for j in range(60)], dtype=[("index", "S3")])
+        file["obsm"] = np.array([(row,) for row in components], dtype=[("X_pca", "<f8", (2,))])
+    table = io.read_table(path)
+    np.testing.assert_array_equal(table.values, components)
+    np.testing.assert_array_equal(io.read_table(path, key="X").values, X)
+    assert table.label == "kind"
+    assert {name: column.tolist() for name, column in table.extra.items()} == {
+        "index": ["a", "b", "c"],
+        "kind": ["B", "T", "B"],
+        "depth": [1.5, 2.5, 3.5],
+    }
+    (block,) = open_blocks(path, Reading()).tables(10)
+    np.testing.assert_array_equal(block.values, components)
+    io.write_table(tmp_path / "new.h5ad", np.eye(3), list("abc"), table)
+    data = anndata.read_h5ad(tmp_path / "new.h5ad")
+    assert (data.obsm["X_heat"] == np.eye(3)).all()
+    assert (data.X == X).all()
+    io.write_table(path, np.eye(3), list("abc"), table, in_place=True)
+    assert (anndata.read_h5ad(path).obsm["X_pca"] == components).all()
+
+
+@pytest.mark.parametrize("form", ["h5ad", "zarr"])
+@pytest.mark.filterwarnings("ignore:Writing zarr v2")
+def test_the_array_is_the_one_that_scanpy_searches_neighbours_in(form, tmp_path):
+    X = np.random.default_rng(0).normal(size=(9, 60))
+    many, few = anndata.AnnData(X), anndata.AnnData(X[:, :50].copy())
+    bare = many.copy()
+    for data in (many, few):
+        data.obsm["X_pca"] = X[:, :4].copy()
+    for name, data in (("many", many), ("few", few), ("bare", bare)):
+        getattr(data, f"write_{form}")(tmp_path / f"{name}.{form}")
+
+    def read(name, key=None):
+        table = io.read_table(tmp_path / f"{name}.{form}", key=key)
+        (block,) = open_blocks(tmp_path / f"{name}.{form}", Reading(key=key)).tables(10)
+        np.testing.assert_array_equal(block.values, table.values)
+        return table.values
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        np.testing.assert_array_equal(read("many"), X[:, :4])
+        np.testing.assert_array_equal(read("many", "X"), X)
+        np.testing.assert_array_equal(read("few"), X[:, :50])
+        np.testing.assert_array_equal(read("bare", "X"), X)
+    with pytest.warns(UserWarning, match=r"no X_pca, .* all 60 genes in X.*key='X' \(--key X\)"):
+        np.testing.assert_array_equal(read("bare"), X)
+
+
+def test_new_numbers_become_columns_of_obs(cells, tmp_path):
+    table = io.read_table(cells)
+    late = {"heat_pseudotime": np.array([0, 0.5, np.inf])}
+    table = replace(table, extra=table.extra | late)
+    io.write_table(tmp_path / "out.h5ad", np.eye(3), list("abc"), table)
+    before, after = anndata.read_h5ad(cells).obs, anndata.read_h5ad(tmp_path / "out.h5ad").obs
+    assert after["heat_pseudotime"].tolist() == [0, 0.5, np.inf]
+    assert before.equals(after.drop(columns="heat_pseudotime"))
+
+
+def test_columns_of_references_are_left_out_with_a_warning(cells):
+    with h5py.File(cells, "r+") as file:
+        file["obs"].create_dataset("links", data=[file["var"].ref] * 3, dtype=h5py.ref_dtype)
+        order = [*file["obs"].attrs["column-order"], "links"]
+        file["obs"].attrs["column-order"] = np.array(order, dtype=object)
+    with pytest.warns(UserWarning, match=r"obs in .*\.h5ad hold references .* left out: links"):
+        table = io.read_table(cells)
+    assert [*table.extra] == ["cell", "depth", "type", "note", "batch"]
+
+
+def test_a_frame_in_obsm_has_names_of_columns(tmp_path):
+    data = anndata.AnnData(np.eye(3))
+    data.obsm["signs"] = pd.DataFrame({"a": [1.0, 2, 3], "b": [4.0, 5, 6]}, index=data.obs_names)
+    data.write_h5ad(tmp_path / "x.h5ad")
+    table = io.read_table(tmp_path / "x.h5ad", key="signs")
+    assert table.columns == ("a", "b")
+    np.testing.assert_array_equal(table.values, data.obsm["signs"])

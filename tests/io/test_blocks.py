@@ -1,0 +1,128 @@
+"""Text and Parquet by blocks of rows: the rows of the whole table."""
+
+import gzip
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from heatsketch import io
+from heatsketch.io import parquet, text
+from heatsketch.io.blocks import joined
+from heatsketch.io.reading import Reading
+from heatsketch.io.sources import open_blocks
+from problems.messy_tables import saved
+from problems.messy_tables import text as messy
+
+pa = pytest.importorskip("pyarrow")
+
+N = 5000
+RNG = np.random.default_rng(0)
+VALUES = RNG.normal(size=(N, 3)).round(4)
+KIND = [f'{"ab"[j % 2]}, "{j}"' for j in range(N)]
+
+
+def rows(sep=","):
+    lines = [sep.join(["id", "x", "y", "z", "kind"])]
+    for j, (row, kind) in enumerate(zip(VALUES.tolist(), KIND, strict=True)):
+        quoted = '"' + kind.replace('"', '""') + '"'
+        lines.append(
+            sep.join(
+                [f"{j:05d}", *("" if j == 77 and x == row[1] else str(x) for x in row), quoted]
+            )
+        )
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(text, "BLOCK_BYTES", 2**14)
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 2**14)
+
+
+CONTENT = {
+    "t.csv": rows().encode(),
+    "semicolons.csv": rows(";").encode(),
+    "mark.csv": b"\xef\xbb\xbf" + rows().encode(),
+    "comments.csv": b"# made today\n# in cm\n" + rows().encode(),
+    "Windows.csv": rows().replace("\n", "\r\n").encode(),
+    "t.tsv": rows("\t").encode(),
+    "t.txt": rows("|").encode(),
+    "t.csv.gz": gzip.compress(rows().encode()),
+}
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("name", [*CONTENT, "t.parquet"])
+@pytest.mark.parametrize("start", [0, 1, 4321])
+def test_blocks_are_the_rows_of_the_whole_table(tmp_path, name, start):
+    if name == "t.parquet":
+        path = tmp_path / name
+        columns = {"id": [f"{j:05d}" for j in range(N)], "kind": KIND}
+        columns |= dict(zip("xyz", VALUES.T, strict=True))
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pa.table(columns), path, row_group_size=1700
+        )
+    else:
+        path = saved(tmp_path, CONTENT[name], name)
+    whole, found = io.read_table(path), open_blocks(path, Reading())
+    assert (found.n, found.columns, found.dtype) == (N, ("x", "y", "z"), np.float64)
+    assert len(list(found.pieces(0))) > 5
+    tables = list(found.tables(400, start))
+    assert {len(table.values) for table in tables[:-1]} <= {400}
+    table = joined(tables)
+    np.testing.assert_array_equal(table.values, whole.values[start:])
+    assert list(table.extra) == ["id", "kind"]
+    for column in ("id", "kind"):
+        assert table.extra[column].tolist() == whole.extra[column][start:].tolist()
+
+
+def test_a_folder_of_text_is_read_part_after_part(tmp_path):
+    lines = rows().splitlines(keepends=True)
+    for part, at in enumerate(range(1, N + 1, 1000)):
+        (tmp_path / f"part-{part}.csv").write_text(lines[0] + "".join(lines[at : at + 1000]))
+    found = open_blocks(tmp_path, Reading(exclude="y"))
+    assert (found.n, found.columns) == (N, ("x", "z"))
+    expected = VALUES[:, [0, 2]]
+    np.testing.assert_array_equal(joined(list(found.tables(999))).values, expected)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_bad_cell_in_a_later_block_is_named_with_its_row(tmp_path):
+    lines = rows().splitlines(keepends=True)
+    lines[4001] = lines[4001].replace("\n", "").replace(str(VALUES[4000, 0]), "n.d.") + "\n"
+    found = open_blocks(saved(tmp_path, "".join(lines)), Reading())
+    with pytest.raises(ValueError, match=r"column 'x' holds 'n\.d\.' in row 4000"):
+        list(found.pieces(0))
+
+
+@pytest.mark.parametrize(
+    "content", [messy().encode("utf-16"), messy(sep="   "), messy(sep=', "').replace("\n", '"\n')]
+)
+def test_text_that_must_be_rewritten_is_read_whole(tmp_path, content):
+    with pytest.raises(ValueError, match="is read whole, since"):
+        open_blocks(saved(tmp_path, content, "t.txt"), Reading())
+
+
+def test_rows_of_another_length_are_named(tmp_path):
+    path = saved(tmp_path, rows() + "1,2\n")
+    with pytest.raises(ValueError, match="Expected 5 columns, got 2"):
+        open_blocks(path, Reading())
+
+
+def test_text_takes_the_memory_of_its_blocks(tmp_path, monkeypatch):
+    """33 MB of text, of which 256 kB are read at a time: at most a third."""
+    monkeypatch.setattr(text, "BLOCK_BYTES", 2**18)
+    path = tmp_path / "t.csv"
+    lines = rows().splitlines(keepends=True)
+    path.write_text(lines[0] + "".join(lines[1:]) * 160)
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    peak, count = 0, 0
+    for table in open_blocks(path, Reading()).tables(1024):
+        count += len(table.values)
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    python = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 160 * N
+    assert max(peak, python) < path.stat().st_size / 3

@@ -1,0 +1,138 @@
+"""A first row of numbers is a header, data, or a question: never a point that nobody wanted."""
+
+import numpy as np
+import pytest
+
+from heatsketch import io
+from heatsketch.io.header import is_header
+from problems.messy_tables import saved
+
+pytest.importorskip("pyarrow")
+
+ROWS = 40
+RNG = np.random.default_rng(0)
+
+
+def table(first, cells, ids=None):
+    """Return a text with a first row above cells (n, d), which ids may begin."""
+    lines = [",".join(first)]
+    for j, row in enumerate(cells):
+        lines.append(",".join([*([] if ids is None else [ids(j)]), *row]))
+    return "\n".join(lines) + "\n"
+
+
+def spectra(d, low=0.0, high=1.0, digits=4):
+    return [[f"{x:.{digits}f}" for x in row] for row in RNG.uniform(low, high, (ROWS, d))]
+
+
+def counts(d, high=5000):
+    return [[str(x) for x in row] for row in RNG.integers(100, high, (ROWS, d))]
+
+
+def names(j):
+    return ["Norway", "Chile", "South Africa", "Japan"][j % 4] + " abcdefghij"[j // 4]
+
+
+HEADERS = {
+    "wavelengths": (["400", "450", "500"], spectra(3)),
+    "wavelengths with fractions": (["400.5", "401.0", "401.5", "402.0"], spectra(4)),
+    "wavelengths in uneven steps": (["400", "410", "450", "555"], spectra(4)),
+    "two wavelengths": (["400", "450"], spectra(2)),
+    "years": ([str(year) for year in range(2000, 2010)], counts(10)),
+    "years backwards": ([str(year) for year in range(2010, 2000, -1)], spectra(10, 0, 100)),
+    "doses": (["0.5", "1.5", "2.5", "3.5"], spectra(4)),
+}
+NAMED = {
+    "ids": ("name", "id{:03d}".format),
+    "countries": ("country", names),
+    "an empty cell above row names": ("", names),
+    "an empty cell above numbers of rows": ("", str),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_numbers_that_look_like_names_are_a_header(tmp_path, case):
+    first, cells = HEADERS[case]
+    read = io.read_table(saved(tmp_path, table(first, cells)))
+    assert read.columns == tuple(first)
+    assert len(read.values) == ROWS
+
+
+@pytest.mark.parametrize("named", NAMED)
+@pytest.mark.parametrize("years", [["2021", "2020"], ["2020", "2021"], ["1990", "2000", "2005"]])
+@pytest.mark.parametrize("make", [spectra, counts])
+def test_years_beside_a_name_are_a_header(tmp_path, named, years, make):
+    name, ids = NAMED[named]
+    read = io.read_table(saved(tmp_path, table([name, *years], make(len(years)), ids)))
+    assert read.columns == tuple(years)
+    assert len(read.values) == ROWS
+
+
+def test_a_first_row_that_is_one_cell_shorter_is_a_header(tmp_path):
+    """As R writes names of rows: nothing stands above them."""
+    lines = table(["400", "450"], [[f"s{j}", *row] for j, row in enumerate(spectra(2))])
+    read = io.read_table(saved(tmp_path, lines))
+    assert (read.columns, len(read.values)) == (("400", "450"), ROWS)
+
+
+QUESTIONS = {
+    "two steps": (["0.5", "1.5"], spectra(2, 0, 3)),
+    "three years in the range of counts": (["2019", "2020", "2021"], counts(3)),
+    "a few rows": (["400", "450", "500"], spectra(3)[:3]),
+    "whole numbers above fractions": (["1", "0", "7"], spectra(3, 0, 10)),
+}
+
+
+@pytest.mark.parametrize("case", QUESTIONS)
+def test_numbers_that_may_be_either_are_asked_about(tmp_path, case):
+    first, cells = QUESTIONS[case]
+    path = saved(tmp_path, table(first, cells))
+    with pytest.raises(ValueError, match=r"may be a header or data; .*--header.*--no-header"):
+        io.read_table(path)
+    assert io.read_table(path, header=True).columns == tuple(first)
+    assert len(io.read_table(path, header=False).values) == len(cells) + 1
+
+
+def test_names_that_are_asked_for_make_a_header(tmp_path):
+    path = saved(tmp_path, table(["0.5", "1.5"], spectra(2, 0, 3)))
+    assert io.read_table(path, exclude="0.5").columns == ("1.5",)
+    assert io.read_table(path, features=["1.5", "0.5"]).columns == ("1.5", "0.5")
+
+
+DATA = {
+    "like those below": spectra(3),
+    "with a point first, then more digits": [["0", "0"], *spectra(2)],
+    "counts": counts(4),
+    "even steps in all rows": [[str(7 * j % 40 + k) for k in (0, 3, 6)] for j in range(ROWS)],
+    "columns in order in all rows": [sorted(row) for row in spectra(6)],
+    "scientific": [[f"{float(x):.18e}" for x in row] for row in spectra(2)],
+}
+
+
+@pytest.mark.parametrize("case", DATA)
+def test_rows_alike_are_data(tmp_path, case):
+    rows = DATA[case]
+    read = io.read_table(saved(tmp_path, table(rows[0], rows[1:])))
+    np.testing.assert_array_equal(read.values, np.array(rows, float))
+
+
+def test_rows_of_named_points_are_data(tmp_path):
+    for ids in (names, "p{}".format, "sample {:03d}".format):
+        rows = [[ids(j), *row] for j, row in enumerate(spectra(2))]
+        read = io.read_table(saved(tmp_path, table(rows[0], rows[1:])))
+        assert len(read.values) == ROWS
+
+
+def test_tables_without_header_are_seldom_asked_about(tmp_path):
+    """Of 300 random tables none is read with a header; at most one in twenty is asked about."""
+    asked = 0
+    for _ in range(300):
+        d = int(RNG.integers(1, 9))
+        kind = RNG.integers(3)
+        values = RNG.normal(size=(30, d)) if kind else RNG.poisson(20, (30, d))
+        rows = [[f"{x:.3f}" if kind == 1 else str(x) for x in row] for row in values]
+        try:
+            assert not is_header(rows, ".", tmp_path)
+        except ValueError:
+            asked += 1
+    assert asked <= 15

@@ -1,0 +1,93 @@
+"""How far a picture can be believed: planes, noise, far points, and what scale does not change."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.manifold import trustworthiness
+
+import heatsketch as hs
+from heatsketch.metrics import picture as module
+from heatsketch.metrics.picture import PictureQuality
+
+
+def quality(X, Y, **options):
+    d = hs.diffusion(X, **options)
+    return module.picture_quality(X, Y, d, hs.metrics.diffusion_distortion(Y, d))
+
+
+@pytest.fixture(scope="module")
+def sheet():
+    return np.random.default_rng(0).uniform(size=(400, 2))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
+def test_the_plane_itself_is_a_good_picture_at_any_scale(sheet, scale):
+    turned = scale * sheet @ [[0.0, 1.0], [-1.0, 0.0]]
+    found = quality(sheet, turned)
+    assert found.neighbors == 1
+    assert found.distances > 0.97
+    assert found.outside == 0
+    assert found.verdict == "Good"
+
+
+def test_a_random_picture_has_no_structure(sheet):
+    found = quality(sheet, np.random.default_rng(1).normal(size=(400, 2)))
+    assert found.neighbors == pytest.approx(0.5, abs=0.05)
+    assert abs(found.distances) < 0.1
+    assert found.verdict == "No structure found at this scale"
+
+
+def test_noise_is_told_apart():
+    X = np.random.default_rng(0).normal(size=(600, 20))
+    found = hs.HeatEmbedding(random_state=0).fit(X).quality_
+    assert found.describe().startswith("No structure found at this scale")
+
+
+def test_a_sheet_that_is_folded_keeps_neighbours_alone(sheet):
+    folded = np.column_stack([np.abs(sheet[:, 0] - 0.5), sheet[:, 1]])
+    found = quality(sheet, folded)
+    assert found.distances < quality(sheet, sheet).distances - 0.2
+
+
+def test_far_points_are_counted(sheet):
+    Y = sheet.copy()
+    Y[:5] += 100
+    assert quality(sheet, Y).outside == 5
+
+
+def test_trustworthiness_of_all_points_is_that_of_scikit_learn(sheet):
+    Y = sheet + 0.05 * np.random.default_rng(1).normal(size=sheet.shape)
+    found = module._trustworthiness(sheet, Y, np.arange(400))
+    assert found == pytest.approx(trustworthiness(sheet, Y, n_neighbors=15), abs=1e-12)
+
+
+def test_a_shift_far_from_the_origin_costs_no_digits(sheet):
+    assert quality(sheet + 1e6, sheet).neighbors > 0.999
+
+
+def test_without_a_graph_of_neighbours_there_are_no_geodesics(sheet):
+    found = quality(sheet, sheet, affinity="dense", epsilon=0.1)
+    assert math.isnan(found.distances)
+    assert "large distances" not in found.describe()
+
+
+def test_points_that_repeat_count_once(sheet):
+    X = np.vstack([sheet, sheet[:100]])
+    assert quality(X, X).neighbors == 1
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "distances", "verdict"),
+    [
+        (0.95, 0.9, "Good"),
+        (0.95, 0.4, "Good for neighbours, not for large distances"),
+        (0.8, 0.9, "Good for large distances, not for neighbours"),
+        (0.8, 0.4, "Rough"),
+        (0.6, 0.9, "No structure found at this scale"),
+    ],
+)
+def test_verdicts(neighbors, distances, verdict):
+    found = PictureQuality(neighbors, distances, 0, 0.9)
+    assert found.verdict == verdict
+    assert found.describe().startswith(verdict + ": ")

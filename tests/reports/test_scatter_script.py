@@ -1,0 +1,79 @@
+"""The script that draws points, run by Node on a canvas that draws nothing: where points stand."""
+
+import json
+import shutil
+import subprocess
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from heatsketch.plot.scatter import central_window
+
+node = shutil.which("node")
+pytestmark = pytest.mark.skipif(node is None, reason="needs Node")
+
+STUBS = """
+globalThis.window = { devicePixelRatio: 1 };
+globalThis.ResizeObserver = class { observe() {} };
+globalThis.requestAnimationFrame = () => {};
+const getContext = (kind) => kind === "2d" ? {} : null;
+const canvas = { clientWidth: 600, clientHeight: 400, getContext };
+"""
+
+
+def asked(F, expression):
+    """Return what the script says of points F (n, 2) at one time."""
+    script = resources.files("heatsketch.reports").joinpath("scatter.js").read_text("utf-8")
+    flat = np.column_stack([F, np.zeros(len(F))]).ravel().tolist()
+    text = f"""{script}
+    {STUBS}
+    const scatter = new Scatter(canvas, [Float32Array.from({json.dumps(flat)})], 2);
+    console.log(JSON.stringify({expression}));"""
+    done = subprocess.run([node, "-"], input=text, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def cloud(n=1_000, far=11, seed=0):
+    rng = np.random.default_rng(seed)
+    F = rng.uniform(-1, 1, size=(n, 2)).astype(np.float32)
+    angle = np.linspace(0.3, 6, far)
+    F[:far] = 50 * np.column_stack([np.cos(angle), np.sin(angle)])
+    return F
+
+
+def test_the_window_is_that_of_pictures():
+    F = cloud()
+    np.testing.assert_allclose(asked(F, "windowOf(scatter.turned())"), central_window(F), rtol=1e-6)
+    np.testing.assert_allclose(
+        asked(F[11:], "windowOf(scatter.turned())"), [F[11:].min(axis=0), F[11:].max(axis=0)]
+    )
+
+
+def test_far_points_stand_at_the_edge_and_all_are_one_call_away():
+    F = cloud()
+    outside, inside, shown = asked(
+        F, "[scatter.outside(), [...scatter.onScreen()], [...scatter.shown()]]"
+    )
+    assert [k for k, *_ in outside] == list(range(11))
+    places = np.array(shown).reshape(-1, 2)
+    np.testing.assert_allclose(places[:11], np.array(outside)[:, 1:], atol=1e-3)
+    at_edge = np.isclose(places[:11], 7, atol=0.01) | np.isclose(places[:11], [593, 393], atol=0.01)
+    assert at_edge.any(axis=1).all()
+    near = np.array(inside).reshape(-1, 2)[11:]
+    assert np.ptp(near[:, 1]) > 0.9 * 400 * 0.97  # the others fill the height
+    direction = places[:11] - [300, 200]
+    wanted = F[:11] * [1, -1]
+    cosine = np.sum(direction * wanted, axis=1) / (
+        np.linalg.norm(direction, axis=1) * np.linalg.norm(wanted, axis=1)
+    )
+    assert cosine.min() > 0.99
+    left, zoom = asked(F, "(scatter.fit(true), [scatter.outside(), scatter.zoom])")
+    assert left == []
+    assert zoom < asked(F, "scatter.zoom") / 20
+
+
+def test_points_moved_by_hand_are_not_drawn_at_the_edge():
+    assert asked(cloud(), "(scatter.zoomAt(10, 10, 3), scatter.outside())") == []
+    assert asked(cloud()[11:], "scatter.outside()") == []
+    assert asked(cloud(), "scatter.nearest(...scatter.outside()[4].slice(1), 5)") == 4

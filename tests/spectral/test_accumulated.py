@@ -1,0 +1,165 @@
+"""Diffusion distances added up over times: the filter `Accumulated`."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import heatsketch as hs
+from heatsketch.spectral.apply import apply
+from heatsketch.spectral.filters import make_filter
+from problems.clouds import even_circle
+from problems.spectra import cycle_graph, lazy_torus
+
+FALSE_ALARM = 1e-6
+
+
+@pytest.fixture
+def walk():
+    """A random walk with weights, whose spectrum reaches from -0.9 to 1."""
+    rng = np.random.default_rng(0)
+    W = rng.random((40, 40)) ** 4
+    return hs.symmetric_normalize(W + W.T + 3 * cycle_graph(40).toarray())
+
+
+@pytest.mark.parametrize(("t", "end"), [(0, 1), (0, 7), (1, 2), (3, 50), (8, 512)])
+def test_the_square_is_the_sum_of_squared_powers(t, end):
+    # Also at 1, on both sides of it and below 0, where powers of -1 alternate in sign.
+    near = 1 + np.array([-1e-9, -1e-13, 1e-13, 1e-9])
+    lam = np.concatenate([[-0.7, -1e-9, 0.0, 1e-12, 0.3, 0.99, 1.0, 1.5], near, -near, [-1.0]])
+    expected = np.sqrt(sum(lam ** (2 * s) for s in range(t, end))) * np.sign(lam) ** t
+    f = hs.Accumulated(t, end)
+    np.testing.assert_allclose(f(lam), expected, rtol=1e-13)
+    values, log_scale = f.scaled(lam)
+    np.testing.assert_allclose(values * np.exp(log_scale), expected, rtol=1e-13)
+
+
+def test_at_one_it_is_the_root_of_the_number_of_times():
+    assert hs.Accumulated(4)(np.array([1.0])) == pytest.approx(np.sqrt(64 * 4 - 4))
+    assert hs.Accumulated(4, 9)(np.array([1.0, -1.0])) == pytest.approx(np.sqrt(5))
+
+
+def test_large_times_neither_under_nor_overflow():
+    values, log_scale = hs.Accumulated(10**6).scaled(np.array([0.9, 0.8999999]))
+    assert log_scale == pytest.approx(10**6 * np.log(0.9) - 0.5 * np.log(1 - 0.81), rel=1e-12)
+    np.testing.assert_allclose(values, [1, np.exp(10**6 * np.log(0.8999999 / 0.9))], rtol=1e-6)
+    assert np.isfinite(hs.Accumulated(3).scaled(np.array([7.0, -7.0]))[0]).all()
+
+
+@pytest.mark.parametrize("t", [1, 2, 8])
+def test_the_quotient_is_the_same_sum_a_step_earlier(t):
+    f, lam = hs.Accumulated(t), np.array([-0.8, 0.1, 0.6, 1.0])
+    np.testing.assert_allclose(lam * f.quotient()(lam), f(lam), rtol=1e-13)
+    assert f.moved() == f
+
+
+@pytest.mark.parametrize(("t", "tol"), [(1, None), (8, None), (100, None), (8, 1e-6)])
+@pytest.mark.parametrize("n", [400, 6000], ids=["ring", "large ring"])
+def test_the_series_gives_what_the_eigenvalues_say(n, t, tol):
+    # Eigenvectors of a ring are waves, its eigenvalues cos(2πm/n) from 1 to -1.
+    A = hs.Sparse(cycle_graph(n) / 2, (-1.0, 1.0))
+    m, i = np.array([0, 1, 3, n // 8, n // 4 + 1, n // 2]), np.arange(n)
+    waves = np.cos(2 * np.pi * np.outer(i, m) / n)
+    found = apply([hs.Accumulated(t)], A, waves, tol)[0]
+    expected = hs.Accumulated(t)(np.cos(2 * np.pi * m / n))
+    assert np.abs(found - waves * expected).max() <= max(tol or 0.0, 1e-11) * expected.max()
+
+
+@pytest.mark.parametrize(("time", "end"), [(1, 2), (1, 5), (3, 40)])
+def test_squared_distances_are_added_up(walk, time, end):
+    F = hs.sketch(walk, hs.Accumulated(time, end), G=np.sqrt(40) * np.eye(40), deflate=False)
+    squares = sum(hs.diffusion_distance(walk, t) ** 2 for t in range(time, end))
+    D = np.linalg.norm(F[:, None] - F, axis=2)[np.triu_indices(40, 1)]
+    np.testing.assert_allclose(D**2, squares, rtol=1e-10)
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+@pytest.mark.parametrize("normalization", ["markov", "symmetric"])
+def test_distances_of_a_diffusion_are_added_up(affinity, normalization):
+    X = np.random.default_rng(1).standard_normal((120, 3))
+    d = hs.diffusion(X, affinity=affinity, normalization=normalization)
+    found = hs.diffusion_distance(d, 2, filter="accumulated")
+    squares = sum(hs.diffusion_distance(d, t) ** 2 for t in range(2, 128))
+    np.testing.assert_allclose(found**2, squares, rtol=1e-9)
+
+
+def test_one_time_is_a_power(walk):
+    one, power = (hs.sketch(walk, f, 4, rng=0) for f in (hs.Accumulated(5, 6), hs.Power(5)))
+    np.testing.assert_allclose(one, power, atol=1e-13 * np.abs(power).max())
+
+
+@pytest.mark.statistical
+def test_squared_distances_of_a_sketch_are_chi_square(walk):
+    # Finds a standard deviation that is 8 % off √(2/k): 4,000 independent columns give k ratio/D²
+    # of each of the pairs the law of a sum of that many squares.
+    k, draws = 20, 2_000
+    F = hs.sketch(walk, hs.Accumulated(3), k * draws, deflate=False, rng=7) * np.sqrt(draws)
+    D = np.linalg.norm(
+        hs.sketch(walk, hs.Accumulated(3), G=np.sqrt(40) * np.eye(40), deflate=False)[[0]]
+        - hs.sketch(walk, hs.Accumulated(3), G=np.sqrt(40) * np.eye(40), deflate=False)[[9]]
+    )
+    ratios = np.square(F[0] - F[9]).reshape(draws, k).sum(axis=1) / D**2
+    assert stats.kstest(k * ratios, stats.chi2(k).cdf).pvalue > FALSE_ALARM
+    spread = ratios.std() / np.sqrt(2 / k)
+    assert abs(spread - 1) < stats.norm.isf(FALSE_ALARM / 2) * np.sqrt((3 + 12 / k - 1) / 4 / draws)
+
+
+def test_the_sketch_of_an_estimator_keeps_the_distances_it_names():
+    X = even_circle(300)
+    model = hs.HeatSketch(4000, 2, filter="accumulated", random_state=0).fit(X)
+    D = hs.diffusion_distance(model.diffusion_, 2, filter="accumulated")
+    Y = model.embedding_
+    ratio = np.linalg.norm(Y[0] - Y[1:], axis=1) / D[:299]
+    assert np.abs(ratio - 1).max() < 6 * np.sqrt(1 / 8000)  # six standard deviations
+    np.testing.assert_array_equal(model.transform(X[:5]), Y[:5])
+
+
+def test_far_points_stay_far_where_one_time_saturates():
+    # Along a path, D_8 of points 60 and 120 steps apart is the same; the sum still tells them.
+    X = np.arange(240.0)[:, None]
+    d = hs.diffusion(X)
+    pairs = np.array([40, 40]), np.array([100, 160])
+    near, far = hs.diffusion_distance(d, 8, pairs=pairs)
+    assert far / near < 1.02
+    near, far = hs.diffusion_distance(d, 8, filter="accumulated", pairs=pairs)
+    assert far / near > 1.2
+
+
+@pytest.mark.parametrize("time", [1, 8])
+def test_a_diffusion_map_is_the_eigenvectors_weighed(time):
+    X = even_circle(200)
+    one = hs.DiffusionMap(4, 1, random_state=0).fit(X)
+    f = hs.Accumulated(time)
+    summed = hs.DiffusionMap(4, time, filter="accumulated", random_state=0).fit(X)
+    factor = np.linalg.norm(summed.embedding_, axis=0) / np.linalg.norm(one.embedding_, axis=0)
+    np.testing.assert_allclose(factor, f(one.eigenvalues_) / one.eigenvalues_, rtol=1e-6)
+
+
+def test_components_are_apart_by_the_number_of_times():
+    # Of eigenvalue 1 there is one for each component: √(T - t), not infinite.
+    A = np.kron(np.eye(2), np.full((3, 3), 1 / 3))
+    D = hs.diffusion_distance(hs.Dense(A), 2, filter="accumulated", pairs=([0], [3]))
+    assert D[0] == pytest.approx(np.sqrt((128 - 2) * 2 / 3))
+
+
+def test_negative_eigenvalues_count_by_their_modulus():
+    A = hs.Sparse(lazy_torus(8, 6) * 7 - 3 * np.eye(48), (-4.0, 4.0))  # two halves: ±4
+    F = hs.sketch(A, hs.Accumulated(2, 4), G=np.sqrt(48) * np.eye(48), deflate=False)
+    dense = A @ np.eye(48)
+    expected = np.linalg.matrix_power(dense, 4) + np.linalg.matrix_power(dense, 6)
+    np.testing.assert_allclose(F @ F.T, expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: hs.Accumulated(-1),
+        lambda: hs.Accumulated(3, 3),
+        lambda: hs.Accumulated(0).quotient(),
+        lambda: make_filter("accumulated", 0.5).quotient(),
+        lambda: hs.HeatSketch(filter="accumulated", time=1.5).fit(even_circle(50)),
+        lambda: hs.Accumulated(0.5)(np.array([-0.5])),
+    ],
+)
+def test_times_that_are_none_are_refused(make):
+    with pytest.raises(ValueError, match=r"time|p=|end|eigenvalues"):
+        make()
