@@ -11,8 +11,8 @@ import pytest
 # A room (a folder or a module of the package) may import those before it.
 LAYERS = (
     (
-        *("_version", "_typing", "_words", "_blas", "_tensors", "_array", "_blocks", "_ids"),
-        *("_checks", "_compile", "_budget", "_reading", "_progress"),
+        *("_version", "_typing", "_words", "_tensors", "_tiles", "_random"),
+        *("_checks", "_compile", "_progress"),
     ),
     ("operators",),
     ("spectral",),
@@ -38,7 +38,7 @@ PLACE_OF = {room: place for place, room in enumerate(r for layer in LAYERS for r
 FOUNDATION = set(LAYERS[0])
 WITH_SKLEARN = {
     "metrics",
-    "_reading",
+    "_checks",
     "neighbors",
     "operators",
     "mixture",
@@ -202,8 +202,8 @@ def test_optional_libraries_are_imported_inside_functions():
 @pytest.mark.parametrize(
     ("module", "code", "is_faulty"),
     [
-        ("_array", "from heatsketch._typing import Array", False),
-        ("_array", "from heatsketch.operators.operator import Operator", True),
+        ("_random", "from heatsketch._typing import Array", False),
+        ("_random", "from heatsketch.operators.operator import Operator", True),
         ("spectral.filters", "from heatsketch.operators.operator import Operator", False),
         ("spectral.filters", "from ..neighbors import index", True),
         ("neighbors.index", "import heatsketch.graphs.links", True),

@@ -12,8 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import heatsketch as hs
-from heatsketch._array import RANDOM_TILE, random_block
-from heatsketch._ids import check_ids, numbers_at, numbers_of
+from heatsketch._random import RANDOM_TILE, check_ids, numbers_at, numbers_of, random_block
 from heatsketch.markov.coordinates import Coordinates
 from problems.clouds import cloud
 

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from heatsketch import _budget, io
+from heatsketch import _checks, io
 from heatsketch._checks import check_points
 from problems.clouds import cloud
 
@@ -22,42 +22,26 @@ def peak_of(work):
 
 
 def test_what_is_not_available_is_refused_with_what_to_do(monkeypatch):
-    monkeypatch.setattr(_budget, "available", lambda: 1e9)
-    _budget.require(1e9, "All distances", "use landmarks.")
-    with pytest.raises(MemoryError, match=r"All distances take about 8,000.0 GB, but only 1.0 GB"):
-        _budget.require(8e12, "All distances", "use landmarks.")
+    monkeypatch.setattr(_checks, "available", lambda: 1e9)
+    _checks.require(1e9, "All distances", "use landmarks.")
+    with pytest.raises(MemoryError, match=r"All distances take about 8e\+03 GB, but only 1 GB is"):
+        _checks.require(8e12, "All distances", "use landmarks.")
 
 
-def test_memory_of_the_machine_is_what_linux_calls_available(tmp_path):
-    path = tmp_path / "meminfo"
-    path.write_text("MemTotal:  4000 kB\nMemFree:  100 kB\nMemAvailable:  2500 kB\n")
-    assert _budget._of_machine(path) == 2500 * 1024
-    assert _budget._of_machine(tmp_path / "none") > 2**20  # all there is
-    assert 2**20 < _budget.available() < np.inf or _budget.available() == np.inf
-
-
-VERSIONS = {
-    "2": ("memory.max", "memory.current", "memory.stat", "inactive_file"),
-    "1": (
-        "memory/memory.limit_in_bytes",
-        "memory/memory.usage_in_bytes",
-        "memory/memory.stat",
-        "total_inactive_file",
-    ),
-}
-
-
-@pytest.mark.parametrize("names", VERSIONS.values(), ids=VERSIONS)
-def test_a_container_leaves_its_limit_less_what_it_holds(tmp_path, names):
-    (tmp_path / "memory").mkdir()
-    limit, used, statistics, files = names
-    (tmp_path / limit).write_text("5000\n")
-    (tmp_path / used).write_text("2000\n")
-    (tmp_path / statistics).write_text(f"anon 1200\n{files} 700\nactive_file 100\n")
-    assert _budget._of_group(tmp_path) == 5000 - 2000 + 700
-    (tmp_path / limit).write_text("max\n")
-    assert _budget._of_group(tmp_path) == np.inf
-    assert _budget._of_group(tmp_path / "none") == np.inf
+def test_available_is_what_linux_says_and_a_container_leaves(tmp_path):
+    assert _checks.available(tmp_path) > 2**20  # all there is
+    group = tmp_path / "sys/fs/cgroup"
+    group.mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    lines = "MemTotal:  4000 kB\nMemFree:  100 kB\nMemAvailable:  2500 kB\nHugePages_Total:  0\n"
+    (tmp_path / "proc/meminfo").write_text(lines)
+    assert _checks.available(tmp_path) == 2500 * 1024
+    (group / "memory.max").write_text("max\n")
+    (group / "memory.current").write_text("2000\n")
+    (group / "memory.stat").write_text("anon 1200\ninactive_file 700\nactive_file 100\n")
+    assert _checks.available(tmp_path) == 2500 * 1024
+    (group / "memory.max").write_text("5000\n")
+    assert _checks.available(tmp_path) == 5000 - 2000 + 700
 
 
 # A mapped file

@@ -16,8 +16,8 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import _progress
-from heatsketch._array import for_each_tile
 from heatsketch._progress import Stage, in_words, report, track
+from heatsketch._tiles import for_each_tile
 from heatsketch.cli import printing
 
 LOGGER = logging.getLogger("heatsketch")
@@ -140,7 +140,7 @@ def test_the_long_loops_show_bars():
 def test_an_error_ends_the_work_of_all_threads():
     """What other threads would still do is at most a tile each, not their whole share."""
     pytest.importorskip("threadpoolctl")
-    from heatsketch import _array
+    from heatsketch import _tiles
 
     done, count = itertools.count(), 10_000
 
@@ -151,7 +151,7 @@ def test_an_error_ends_the_work_of_all_threads():
         time.sleep(0.001)
 
     with pytest.raises(KeyboardInterrupt):
-        for _ in _array._in_threads(work, [slice(i, i + 1) for i in range(count)], 2):
+        for _ in _tiles._in_threads(work, [slice(i, i + 1) for i in range(count)], 2):
             pass
     time.sleep(0.05)
     reached = next(done)

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import logging
+import math
 import numbers
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
+from heatsketch._random import data_hash, exponent_of, power_of_two
 from heatsketch._tensors import on_host
-from heatsketch._typing import Array
+from heatsketch._tiles import row_tiles
+from heatsketch._typing import Array, Points
 from heatsketch._words import did_you_mean
 
 logger = logging.getLogger("heatsketch")  # without a handler of its own
+MAX_COORDINATE = 2.0**480  # so that sums of squares do not overflow
 
 
 class CertificateError(ArithmeticError):
@@ -369,3 +376,167 @@ def _variances(X: Any, low: Array, unit: float) -> Array:
         total += tile.sum(axis=0, dtype=np.float64)
         squares += np.square(tile).sum(axis=0, dtype=np.float64)
     return np.maximum(squares / len(X) - (total / len(X)) ** 2, 0)
+
+
+def read_points(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
+    """Return the points X (n, d), float32 or float64 and finite, or raise.
+
+    X is an array, a data frame or, with ``accept_sparse="csr"``, a sparse matrix. With `reset` the
+    estimator gets the number and names of the features; otherwise X must have the same.
+    """
+    if hasattr(X, "columns"):
+        _check_columns(X)  # scikit-learn converts data frames and compares names
+    else:
+        X = as_floats(X, "X")
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,  # check_finite names the place, and does not copy
+        ensure_min_samples=2 if reset else 1,
+        **accept,
+    )
+    check_finite(X, "X", getattr(estimator, "feature_names_in_", None))
+    if reset:
+        estimator._data_hash = data_hash(X)  # which files of the model tell
+    return X
+
+
+def _check_columns(X: Any) -> None:
+    """Raise with the names of columns of a data frame that are equal, or are not of numbers."""
+    names = list(getattr(X, "column_names", X.columns))  # the first is that of Arrow
+    repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        raise ValueError(
+            f"X has several columns with the name {', '.join(repeated[:5])}; rename them."
+        )
+    bad = [str(name) for name in names if not _is_numeric(X[name], str(name))]
+    if bad:
+        raise ValueError(
+            f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "
+            "that are not NaN; drop, impute or encode them."
+        )
+
+
+def _is_numeric(column: Any, name: str) -> bool:
+    values = np.asarray(column)
+    categories = str(getattr(column, "dtype", "")) == "category"  # names, even 1 and 2
+    if categories or is_text(values):
+        return False
+    warn_of_rounding(values, f"Column {name!r}")
+    try:
+        values.astype(float)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Coordinates in which distances are safe: scaled by a power of two, then centred.
+
+    Scaling by 2^-exponent is exact and keeps squares from overflow and underflow; centring prevents
+    the loss of digits to a common offset. The centre is a median: the mean can be far from most
+    points, which would lose the digits again. Sparse data are scaled but not centred.
+    """
+
+    exponent: int
+    shift: Array | None  # (d,) in scaled units; None for sparse data
+
+    @classmethod
+    def of(cls, X: Points, order: Array | None = None) -> Frame:
+        """Choose the frame of the data X (n, d), by their rows in an order."""
+        if sparse.issparse(X):
+            return cls(exponent_of(X), None)
+        shift = _centre(X, order)
+        with np.errstate(over="ignore"):
+            spread = max(float(np.max(np.abs(X[rows] - shift))) for rows in row_tiles(len(X)))
+        # A column far from 0 must not overflow before the shift is subtracted.
+        exponent = max(power_of_two(spread), power_of_two(float(np.max(np.abs(shift)))) - 1000)
+        return cls(exponent, np.ldexp(shift, -exponent))
+
+    def equals(self, other: Frame | None) -> bool:
+        """Say whether another frame gives the same coordinates."""
+        return (
+            other is not None
+            and other.exponent == self.exponent
+            and np.array_equal(other.shift, self.shift)  # type: ignore[arg-type]
+        )
+
+    def __call__(self, X: Points) -> Points:
+        """Map data (m, d) into the frame, in float64."""
+        if sparse.issparse(X):
+            if self.shift is not None:
+                raise ValueError("X is sparse, but the points known are not; pass X.toarray().")
+            moved = X.astype(np.float64)  # a copy: the data of the caller do not change
+            moved.data = self._moved(moved.data)
+            return moved
+        return self._moved(np.asarray(X, dtype=np.float64))
+
+    def _moved(self, values: Array) -> Array:
+        # In C order whatever the order of X: sums in Fortran order round differently.
+        with np.errstate(over="ignore"):
+            points = np.ldexp(values, -self.exponent, order="C")
+        if self.shift is not None:
+            points -= self.shift
+        # The data are within ±1 of the shift. The square of a new point may overflow; at the limit
+        # its affinities are zero, too.
+        return np.clip(points, -MAX_COORDINATE, MAX_COORDINATE, out=points)
+
+    def squared(self, epsilon: float) -> float:
+        """Convert squared data units to this frame, or raise if float64 cannot represent them."""
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = float(np.ldexp(epsilon, -2 * self.exponent))
+        if not 0 < scaled < np.inf:
+            raise ValueError(
+                f"epsilon={epsilon:.3g} is outside the range of float64 relative to the size of "
+                "the points; rescale both, or pass epsilon='self-tuning'."
+            )
+        return scaled
+
+    def unsquared(self, value: float | Array) -> float | Array:
+        """Convert a squared length of this frame back to squared data units."""
+        return np.ldexp(value, 2 * self.exponent)
+
+
+def _centre(X: Array, order: Array | None) -> Array:
+    """Return a median of every column (d,), over at most 2,000 rows: an entry of X, not rounded."""
+    step = max(1, len(X) // 1000)
+    rows = slice(None, None, step) if order is None else order[::step]
+    sample = np.asarray(X[rows], dtype=np.float64)
+    middle = len(sample) // 2
+    return np.partition(sample, middle, axis=0)[middle]
+
+
+def require(size: float, what: str, instead: str) -> None:
+    """Raise MemoryError if some work takes more bytes than are available.
+
+    `what` takes them, in the plural; `instead` says what to do.
+    """
+    limit = available()
+    if size > limit:
+        raise MemoryError(
+            f"{what} take about {size / 1e9:,.3g} GB, but only {limit / 1e9:,.3g} GB is available; "
+            f"{instead}"
+        )
+
+
+def available(root: Path = Path("/")) -> float:
+    """Return the bytes this process may still take; infinity if the system does not report them."""
+    left = math.inf
+    with suppress(AttributeError, OSError, ValueError):
+        left = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, KeyError):  # Linux: what is free or could be freed at once
+        left = 1024.0 * _numbers_in(root / "proc/meminfo")["MemAvailable:"]
+    with suppress(OSError, KeyError, ValueError):  # a container; "max" where it has no limit
+        group = root / "sys/fs/cgroup"
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        left = min(left, limit - used + _numbers_in(group / "memory.stat")["inactive_file"])
+    return left
+
+
+def _numbers_in(path: Path) -> dict[str, int]:
+    """Return the numbers of a file with a name and a number in each line."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return {name: int(number) for name, number, *_ in lines}

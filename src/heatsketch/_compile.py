@@ -9,7 +9,7 @@ from numba import njit
 
 # Sums may be computed in any order, which vector instructions need; infinities are kept. Division
 # follows NumPy: a check of every divisor would prevent vector instructions. Loops release the lock
-# of the interpreter, for the tiles of `_array.for_each_tile`.
+# of the interpreter, for the tiles of `_tiles.for_each_tile`.
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",

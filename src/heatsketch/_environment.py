@@ -68,7 +68,7 @@ def _threads() -> dict[str, str]:
     import scipy.linalg  # noqa: F401  # has a BLAS of its own
     from threadpoolctl import threadpool_info
 
-    from heatsketch._blas import single_threaded_blas
+    from heatsketch._tiles import single_threaded_blas
 
     found = [library for library in threadpool_info() if library["user_api"] == "blas"]
     names = dict.fromkeys(

@@ -15,10 +15,9 @@ from typing import TextIO, TypeVar
 
 from tqdm import tqdm
 
-from heatsketch._checks import logger
-
 T = TypeVar("T")
 
+_logger = logging.getLogger("heatsketch")
 _DELAY = 2.0  # seconds before anything is shown, and between messages
 _SECONDS, _SECONDS_IN_A_FILE = 0.5, 30.0  # between updates of a bar, which a file keeps all
 _streams: list[TextIO] = []  # of the `progress()` blocks that are open
@@ -55,7 +54,7 @@ def track(items: Iterable[T], name: str, total: int | None, unit: str) -> Iterat
 
 def report(stage: str, message: str, *values: object) -> None:
     """Log how far a stage is that cannot be counted."""
-    logger.info("%s: " + message, stage, *values)
+    _logger.info("%s: " + message, stage, *values)
 
 
 def in_words(seconds: float) -> str:
@@ -93,16 +92,16 @@ def progress(stream: TextIO | None = None) -> Iterator[None]:
     (1797, 8)
     """
     stream = sys.stderr if stream is None else stream
-    level, handler = logger.level, _Messages(stream)
+    level, handler = _logger.level, _Messages(stream)
     _streams.append(stream)
-    logger.addHandler(handler)
-    logger.setLevel(min(level or logging.INFO, logging.INFO))
+    _logger.addHandler(handler)
+    _logger.setLevel(min(level or logging.INFO, logging.INFO))
     try:
         yield
     finally:
         _streams.pop()
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+        _logger.removeHandler(handler)
+        _logger.setLevel(level)
 
 
 class _Messages(logging.Handler):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from heatsketch import _budget
+from heatsketch import _checks
 from heatsketch.classical import PCA, ClassicalMDS, LandmarkMDS
 from heatsketch.graphs.landmarks import max_min
 from problems.checks import estimator_checks
@@ -173,7 +173,7 @@ def test_matrices_other_than_distances_are_refused(change, match):
 
 
 def test_memory_is_looked_at_before_it_is_taken(X, monkeypatch):
-    monkeypatch.setattr(_budget, "available", lambda: 1e4)
+    monkeypatch.setattr(_checks, "available", lambda: 1e4)
     with pytest.raises(MemoryError, match=r"40 points .* use LandmarkMDS"):
         ClassicalMDS(metric="precomputed").fit(cdist(X, X))
     ClassicalMDS().fit(X)  # needs no distances

@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsTransformer
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch._array import single_threaded_blas
+from heatsketch._tiles import single_threaded_blas
 from heatsketch.classical import SNE, TSNE
 from heatsketch.classical._neighbor_probabilities import conditional
 from heatsketch.classical.sne import Divergence, descend

@@ -105,7 +105,7 @@ def test_what_is_stored_by_columns_is_not_read_by_rows(kind, store, tmp_path):
 
 
 def test_a_sample_is_what_half_of_the_memory_holds(monkeypatch):
-    monkeypatch.setattr("heatsketch._budget.available", lambda: 1e9)
+    monkeypatch.setattr("heatsketch._checks.available", lambda: 1e9)
     model = hs.HeatSketch(8)
     assert points_that_fit(1000, 10, model, 8) == 1000
     wide, wider = (points_that_fit(10**9, d, model, 4) for d in (10_000, 20_000))

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import heatsketch as hs
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from problems.checks import estimator_checks
 from problems.estimators import (
     affinity_of,

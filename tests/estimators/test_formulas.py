@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import expm
 
 import heatsketch as hs
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from problems.estimators import affinity_of, every_normalization, operator_of
 
 

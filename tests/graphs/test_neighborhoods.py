@@ -16,7 +16,8 @@ from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch._array import Frame, content_order
+from heatsketch._checks import Frame
+from heatsketch._random import content_order
 from heatsketch.graphs.links import links_of_pairs, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices

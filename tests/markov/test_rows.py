@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.stats import chi2
 
 import heatsketch as hs
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from problems.clouds import cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")

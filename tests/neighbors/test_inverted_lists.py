@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
-from heatsketch._array import Frame
+from heatsketch._checks import Frame
 from heatsketch.neighbors import NeighborIndex
 from problems.clouds import cloud
 

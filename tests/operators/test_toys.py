@@ -8,7 +8,7 @@ import pytest
 from scipy.linalg import circulant
 
 import heatsketch as hs
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from heatsketch.operators import Operator
 from heatsketch.spectral.filters import FILTERS
 from problems.toy_filter import Resolvent

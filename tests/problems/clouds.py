@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from heatsketch._array import content_order
+from heatsketch._random import content_order
 
 
 def cloud(n, d, seed=0, dtype=float):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import heatsketch as hs
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from heatsketch.operators.operator import Deflated
 from heatsketch.spectral import density as module
 from heatsketch.spectral.density import spectral_density

@@ -10,7 +10,7 @@ from numpy.linalg import matrix_power
 from scipy import sparse
 
 import heatsketch as hs
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from heatsketch.operators import Operator
 
 

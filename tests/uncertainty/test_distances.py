@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, chi2, kstest
 
 import heatsketch as hs
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from heatsketch.uncertainty import distance_interval
 from problems.clouds import cloud
 from problems.spectra import circle_distances

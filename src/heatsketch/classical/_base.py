@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._reading import read_points
+from heatsketch._checks import read_points
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph

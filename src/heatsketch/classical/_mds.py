@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import filled
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, in_units
 from heatsketch.classical.pca import PCA

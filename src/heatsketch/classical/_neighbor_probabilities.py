@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import filled, for_each_tile, seed_entropy
 from heatsketch._checks import ScaleWarning, check_choice, check_finite, check_number, name_rows
+from heatsketch._random import seed_entropy
+from heatsketch._tiles import filled, for_each_tile
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.classical_mds import ClassicalMDS

@@ -2,8 +2,7 @@
 
 from typing import Any, Self
 
-from heatsketch._budget import require
-from heatsketch._checks import check_number, logger
+from heatsketch._checks import check_number, logger, require
 from heatsketch.classical._base import in_units
 from heatsketch.classical._mds import MultidimensionalScaling
 

@@ -10,8 +10,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import for_each_tile, seed_entropy, single_threaded_blas
 from heatsketch._checks import DisconnectedWarning, check_number, name_rows
+from heatsketch._random import seed_entropy
+from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.neighborhoods import off_diagonal

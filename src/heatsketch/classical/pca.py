@@ -9,8 +9,9 @@ from scipy.sparse.linalg import ArpackError
 from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import filled, seed_entropy, single_threaded_blas
 from heatsketch._checks import as_floats, check_number, check_points
+from heatsketch._random import seed_entropy
+from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, in_units
 from heatsketch.spectral.eigenpairs import fix_signs

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import for_each_tile
 from heatsketch._checks import ConvergenceWarning, check_number
 from heatsketch._progress import report
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.classical._neighbor_probabilities import NeighborProbabilities, conditional_graph
 from heatsketch.neighbors import Neighbors

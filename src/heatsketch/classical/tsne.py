@@ -8,8 +8,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import filled
 from heatsketch._checks import check_choice, check_number
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.classical._neighbor_probabilities import (
     NeighborProbabilities,

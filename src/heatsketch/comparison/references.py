@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from heatsketch._array import Frame
-from heatsketch._checks import logger
+from heatsketch._checks import Frame, logger
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.graphs.shortest_paths import shortest_paths

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
-from heatsketch import _budget
+from heatsketch import _checks
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
 from heatsketch.io.blocks import Blocks, joined
@@ -189,9 +189,9 @@ def points_that_fit(n: int, d: int, estimator: Any, itemsize: int) -> int:
     columns *= len(times_of(given.get("time", 1)))
     neighbors = int(neighbors) if isinstance(neighbors, numbers.Integral) else 15
     each = 3 * itemsize * d + 100 * (neighbors + 1) + 9 * 8 * max(96, columns)
-    count = int(min(n, _budget.available() / 2 / each))
+    count = int(min(n, _checks.available() / 2 / each))
     if count < min(n, LEAST_POINTS):
-        _budget.require(
+        _checks.require(
             2 * each * LEAST_POINTS, f"{LEAST_POINTS} points and their fit", "pass fewer features."
         )
     return count

@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from heatsketch import _checks
-from heatsketch._array import in_one_thread
 from heatsketch._checks import check_number, features_named, logger, said_of_rows
 from heatsketch._progress import Stage
+from heatsketch._tiles import in_one_thread
 from heatsketch._version import __version__
 from heatsketch.distributed.output import assemble, check_output, writer_of
 from heatsketch.distributed.run import Run, about

@@ -17,7 +17,6 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, check_memory
 
-from heatsketch._array import row_tiles, seed_entropy
 from heatsketch._checks import (
     CertificateError,
     check_choice,
@@ -25,10 +24,11 @@ from heatsketch._checks import (
     check_number,
     features_named,
     logger,
+    read_points,
 )
-from heatsketch._ids import check_ids, numbers_at, numbers_of
-from heatsketch._reading import read_points
+from heatsketch._random import check_ids, numbers_at, numbers_of, seed_entropy
 from heatsketch._tensors import on_device_of, returned_for
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators._blocks import check_mass, warn_of_halves, warn_of_scales, with_root
 from heatsketch.estimators._lazy import is_dask, lazily_mapped

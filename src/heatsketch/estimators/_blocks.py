@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heatsketch._array import row_tiles
 from heatsketch._checks import CertificateError, ScaleWarning, name_rows
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 
 _MASS_ROUNDING = 1e-8  # share of √π in a column that rounding explains

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from heatsketch._array import seed_entropy
 from heatsketch._checks import check_choice, check_number
+from heatsketch._random import seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, Scaled
 from heatsketch.estimators._blocks import with_root

@@ -9,10 +9,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import random_block
-from heatsketch._checks import check_choice, check_number
-from heatsketch._ids import check_ids
-from heatsketch._reading import read_points
+from heatsketch._checks import check_choice, check_number, read_points
+from heatsketch._random import check_ids, random_block
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, Scaled
 from heatsketch.markov.diffusion import Diffusion

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._array import random_block
 from heatsketch._checks import check_number
+from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.spectral.apply import apply, on_scale

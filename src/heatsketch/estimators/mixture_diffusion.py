@@ -10,9 +10,14 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import seed_entropy
-from heatsketch._checks import ConvergenceWarning, check_choice, check_number, warn_of_scales
-from heatsketch._reading import read_points
+from heatsketch._checks import (
+    ConvergenceWarning,
+    check_choice,
+    check_number,
+    read_points,
+    warn_of_scales,
+)
+from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder

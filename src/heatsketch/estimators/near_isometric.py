@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import Frame, content_order, seed_entropy, single_threaded_blas
-from heatsketch._checks import check_choice, check_number
-from heatsketch._reading import read_points
+from heatsketch._checks import Frame, check_choice, check_number, read_points
+from heatsketch._random import content_order, seed_entropy
 from heatsketch._tensors import returned_for
+from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from heatsketch._array import Frame, row_tiles
-from heatsketch._checks import check_number, name_rows
+from heatsketch._checks import Frame, check_number, name_rows
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import first_of_each, joined, too_many_pairs

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from heatsketch._array import for_each_tile, seed_entropy
 from heatsketch._checks import check_choice, check_in_range
+from heatsketch._random import seed_entropy
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Rng
 
 RULES = ("maxmin", "random")

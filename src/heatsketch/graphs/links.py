@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._array import row_tiles
 from heatsketch._checks import DisconnectedWarning, name_rows
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.index import NeighborIndex
 

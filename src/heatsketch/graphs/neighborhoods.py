@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._array import Frame, for_each_tile
-from heatsketch._checks import ScaleWarning, check_number
+from heatsketch._checks import Frame, ScaleWarning, check_number
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_pairs

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from heatsketch._array import for_each_tile
 from heatsketch._progress import Stage
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 
 

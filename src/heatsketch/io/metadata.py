@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._array import data_hash
+from heatsketch._random import data_hash
 from heatsketch.io.files import write_atomically
 
 __all__ = ["KEY", "data_hash", "decoded", "encoded", "plain", "read_metadata", "write_metadata"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._blas import single_threaded_blas
 from heatsketch._checks import logger
+from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import (
     LogDistortion,

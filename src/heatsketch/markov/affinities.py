@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._array import content_order
 from heatsketch._checks import check_choice, check_number
+from heatsketch._random import content_order
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import (
     Affinity,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import Frame, content_order, distinct_rows, for_each_tile, row_tiles
-from heatsketch._budget import require
-from heatsketch._checks import check_number, check_points, logger, name_rows
+from heatsketch._checks import Frame, check_number, check_points, logger, name_rows, require
 from heatsketch._progress import in_words, report
+from heatsketch._random import content_order, distinct_rows
 from heatsketch._tensors import returned_for
+from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points, warn_of_far_points
 from heatsketch.graphs.neighborhoods import Neighborhoods, feasible_neighbors, neighborhood_graph

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._array import random_block
 from heatsketch._checks import CertificateError, DisconnectedWarning, ScaleWarning, name_rows
+from heatsketch._random import random_block
 from heatsketch._typing import Array
 from heatsketch.graphs.components import isolated_points
 from heatsketch.markov.normalization import Scaling

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from heatsketch._typing import Array
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.operators.operator import Deflated

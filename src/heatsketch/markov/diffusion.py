@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import content_order
 from heatsketch._checks import (
     check_choice,
     check_number,
@@ -17,6 +16,7 @@ from heatsketch._checks import (
     real_array,
     warn_of_scales,
 )
+from heatsketch._random import content_order
 from heatsketch._tensors import device_of, is_tensor
 from heatsketch._typing import Array
 from heatsketch.markov import affinities, extension

@@ -10,8 +10,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import ROW_TILE, row_tiles
 from heatsketch._checks import check_points, name_rows, rows_from
+from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch.markov.normalization import Scaling
 from heatsketch.markov.novelty import LeftOut, NearNovelty

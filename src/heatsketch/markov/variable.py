@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import for_each_tile
 from heatsketch._checks import ScaleWarning, logger
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
 from heatsketch.markov.affinity import Affinity, NeighborRows, check_scales

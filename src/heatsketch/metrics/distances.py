@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from heatsketch._array import row_tiles
 from heatsketch._checks import check_in_range
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.pieces import inner, pieces

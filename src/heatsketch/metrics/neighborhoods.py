@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import Frame, filled
-from heatsketch._checks import check_number, check_points, is_missing, refuse_masked
+from heatsketch._checks import Frame, check_number, check_points, is_missing, refuse_masked
+from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators.kernel import squared_distances

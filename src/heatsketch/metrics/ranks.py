@@ -8,8 +8,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
-from heatsketch._array import Frame
-from heatsketch._checks import check_number, check_points
+from heatsketch._checks import Frame, check_number, check_points
 from heatsketch._typing import Array, Rng
 from heatsketch.neighbors import pair_distances
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.exceptions import NotFittedError
 
-from heatsketch._array import filled
 from heatsketch._checks import ConvergenceWarning, check_number, logger
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky import pivoted_cholesky
 from heatsketch.mixture.distances import Anchors, between

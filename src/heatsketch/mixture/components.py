@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._array import MAX_COORDINATE, filled, row_tiles
-from heatsketch._checks import check_points, name_rows, real_array
+from heatsketch._checks import MAX_COORDINATE, check_points, name_rows, real_array
+from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
 from heatsketch.mixture.overlaps import Mixtures, Overlaps, RightSide
 

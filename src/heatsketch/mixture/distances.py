@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from heatsketch._array import row_tiles
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.mixture.components import CHUNK_NUMBERS, Components
 from heatsketch.mixture.densities import transitions

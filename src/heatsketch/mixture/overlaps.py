@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._array import row_tiles
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.kernel import squared_distances, squared_norms
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from heatsketch._array import row_tiles
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.mixture.cholesky_map import CholeskyMap
 from heatsketch.mixture.densities import transitions

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from heatsketch._array import row_tiles
 from heatsketch._checks import check_new_points, check_number, check_points, real_array
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 
 MAX_DIRECTIONS = 10  # chosen by experiment: docs/mixture.md

@@ -6,7 +6,7 @@
 points so that Euclidean distances are those of another metric; `rows` compares rows of points.
 """
 
-from heatsketch._array import distinct_rows
+from heatsketch._random import distinct_rows
 from heatsketch.neighbors.found import Neighbors, Recall
 from heatsketch.neighbors.index import NeighborIndex
 from heatsketch.neighbors.metric import COORDINATES, METRICS, Distances, in_metric

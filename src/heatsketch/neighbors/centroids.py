@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heatsketch._array import for_each_tile
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.operators.kernel import squared_norms
 

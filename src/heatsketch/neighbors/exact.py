@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from heatsketch._array import for_each_tile, row_tiles
 from heatsketch._progress import Stage
+from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.found import Neighbors
 from heatsketch.neighbors.rows import pair_distances

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import Frame
-from heatsketch._checks import as_floats, check_new_points, check_number, check_points
+from heatsketch._checks import Frame, as_floats, check_new_points, check_number, check_points
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.exact import ExactSearch, has_tree, is_small

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heatsketch._array import Frame, for_each_tile, row_tiles
-from heatsketch._checks import logger
+from heatsketch._checks import Frame, logger
 from heatsketch._progress import Stage
+from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.centroids import near_most, squares_less_own, train_centroids

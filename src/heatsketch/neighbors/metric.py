@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-from heatsketch._array import for_each_tile, row_tiles
 from heatsketch._checks import check_choice, name_rows
+from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.operators.kernel import squared_norms
 

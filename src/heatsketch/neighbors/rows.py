@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heatsketch._array import for_each_tile, row_tiles
+from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.operators.kernel import squared_norms
 

@@ -11,7 +11,9 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 
-from heatsketch._array import Frame, content_order, distinct_rows, row_tiles
+from heatsketch._checks import Frame
+from heatsketch._random import content_order, distinct_rows
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors.found import Neighbors
 from heatsketch.neighbors.index import NeighborIndex

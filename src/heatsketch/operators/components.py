@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._array import row_tiles
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 
 NEGLIGIBLE = 1e-14  # share of a row sum below which an affinity changes nothing in float64

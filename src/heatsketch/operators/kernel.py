@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from heatsketch._array import Frame, for_each_tile, row_tiles, single_threaded_blas
-from heatsketch._checks import check_new_points, check_number, check_points, real_array
+from heatsketch._checks import Frame, check_new_points, check_number, check_points, real_array
 from heatsketch._progress import Stage
+from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas
 from heatsketch._typing import Array, Points
 from heatsketch.operators.components import (
     NEGLIGIBLE,

@@ -16,10 +16,16 @@ from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._array import for_each_tile, random_block, row_tiles, single_threaded_blas
-from heatsketch._blocks import for_each_tile_of, sum_over_tiles
 from heatsketch._checks import real_array
+from heatsketch._random import random_block
 from heatsketch._tensors import in_kind_of, is_tensor, namespace, norms
+from heatsketch._tiles import (
+    for_each_tile,
+    for_each_tile_of,
+    row_tiles,
+    single_threaded_blas,
+    sum_over_tiles,
+)
 from heatsketch._typing import Array
 from heatsketch.operators.components import (
     NEGLIGIBLE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from heatsketch._array import for_each_tile
 from heatsketch._tensors import is_tensor
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 
 _TILE = 2**14  # rows moved at a time

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import for_each_tile
 from heatsketch._checks import real_array
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.operators.order import inverse_permutation
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import row_tiles
 from heatsketch._tensors import is_tensor, on_host, plain
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.kernel import Kernel, exponent_factors
 from heatsketch.operators.operator import (

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._array import Frame, content_order, filled, for_each_tile, single_threaded_blas
-from heatsketch._checks import check_choice, check_number, check_points, logger
+from heatsketch._checks import Frame, check_choice, check_number, check_points, logger
+from heatsketch._random import content_order
+from heatsketch._tiles import filled, for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Rng
 from heatsketch.neighbors import Distances, in_metric, pair_distances, search_of
 from heatsketch.operators.kernel import squared_distances, squared_norms

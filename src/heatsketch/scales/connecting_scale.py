@@ -10,8 +10,8 @@ from scipy.cluster.hierarchy import linkage
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
-from heatsketch._array import Frame, filled
-from heatsketch._checks import check_number, check_points
+from heatsketch._checks import Frame, check_number, check_points
+from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._array import row_tiles
 from heatsketch._checks import check_number, check_points
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators import Kernel
 from heatsketch.scales.bandwidth import rule_epsilon

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from heatsketch._array import for_each_tile
 from heatsketch._checks import check_number, check_points, name_rows
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.neighborhoods import feasible_neighbors, positive
 from heatsketch.neighbors import Neighbors, distinct_rows, in_metric, ordered_search

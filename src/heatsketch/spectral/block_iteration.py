@@ -8,10 +8,9 @@ import numpy as np
 from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
-from heatsketch._array import single_threaded_blas
-from heatsketch._blocks import for_each_tile_of, sum_over_tiles
 from heatsketch._progress import report, track
 from heatsketch._tensors import copied, in_double, like, namespace, norms, on_host
+from heatsketch._tiles import for_each_tile_of, single_threaded_blas, sum_over_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.operator import LANCZOS_STEPS, Operator, spectrum_ends
 from heatsketch.spectral.chebyshev import three_term

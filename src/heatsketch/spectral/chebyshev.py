@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 
-from heatsketch._blocks import changed
+from heatsketch._tiles import changed
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Operator
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from heatsketch._array import row_tiles
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators import Dense
 from heatsketch.spectral.eigenpairs import fix_signs

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 from scipy.linalg import eigh as dense_eigh
 
-from heatsketch._blas import single_threaded_blas
+from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Operator
 from heatsketch.spectral.found_once import kept

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from heatsketch._array import random_block
+from heatsketch._random import random_block
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.found_once import kept

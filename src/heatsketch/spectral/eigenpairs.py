@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._array import random_block, seed_entropy
 from heatsketch._checks import check_number
+from heatsketch._random import random_block, seed_entropy
 from heatsketch._tensors import is_tensor, like, on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered

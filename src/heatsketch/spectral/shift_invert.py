@@ -10,10 +10,11 @@ from scipy.linalg import eigh as dense_eigh
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
-from heatsketch._array import random_block, row_tiles, single_threaded_blas
 from heatsketch._checks import logger
 from heatsketch._progress import report
+from heatsketch._random import random_block
 from heatsketch._tensors import on_host
+from heatsketch._tiles import row_tiles, single_threaded_blas
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.components import between_components, components_of_matrix
 from heatsketch.operators.operator import Operator

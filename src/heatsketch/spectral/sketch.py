@@ -7,9 +7,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from heatsketch._array import random_block
 from heatsketch._checks import check_choice, check_number
-from heatsketch._ids import check_ids, numbers_at, numbers_of
+from heatsketch._random import check_ids, numbers_at, numbers_of, random_block
 from heatsketch._tensors import in_kind_of, on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import Numbered, numbered

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2, norm
 
-from heatsketch._array import random_block
-from heatsketch._blocks import sum_over_tiles
 from heatsketch._checks import check_level, check_number
+from heatsketch._random import random_block
 from heatsketch._tensors import namespace, on_host
+from heatsketch._tiles import sum_over_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
 from heatsketch.operators.operator import Interval, Operator, spectrum_ends

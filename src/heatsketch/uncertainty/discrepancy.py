@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._array import random_block, seed_entropy
 from heatsketch._checks import check_choice, check_level, check_number
-from heatsketch._ids import numbers_at, numbers_of
+from heatsketch._random import numbers_at, numbers_of, random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
 from heatsketch.spectral.apply import on_scale, too_large

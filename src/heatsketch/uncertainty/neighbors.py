@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._array import for_each_tile
 from heatsketch._checks import check_number
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Rng
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.uncertainty.resampling import check_resamples, columns_of

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import t as student
 
-from heatsketch._array import random_block, seed_entropy
 from heatsketch._checks import ScaleWarning, check_level, check_number, check_points
+from heatsketch._random import random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import in_metric

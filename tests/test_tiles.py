@@ -11,17 +11,10 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import heatsketch as hs
-from heatsketch import _blas
-from heatsketch._array import (
-    RANDOM_TILE,
-    ROW_TILE,
-    Frame,
-    content_order,
-    for_each_tile,
-    random_block,
-    row_tiles,
-    seed_entropy,
-)
+from heatsketch import _tiles
+from heatsketch._checks import Frame
+from heatsketch._random import RANDOM_TILE, content_order, random_block, seed_entropy
+from heatsketch._tiles import ROW_TILE, for_each_tile, row_tiles
 from heatsketch.operators.kernel import Kernel
 
 KINDS = ("gaussian", "rademacher")
@@ -442,10 +435,10 @@ def test_the_order_looks_random(kind: str, columns: bool) -> None:
 @pytest.fixture
 def _unknown_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     none = ThreadpoolController().select(user_api="none")
-    monkeypatch.setattr(_blas, "_controller", lambda: none)
+    monkeypatch.setattr(_tiles, "_controller", lambda: none)
     for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(_blas.os, "cpu_count", lambda: 6)
+    monkeypatch.setattr(_tiles.os, "cpu_count", lambda: 6)
 
 
 @pytest.mark.usefixtures("_unknown_blas")
@@ -464,7 +457,7 @@ def test_threads_beside_an_unknown_blas(
     """One thread alone would be left of Accelerate, the BLAS of macOS."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with _blas.single_threaded_blas() as n_threads:
+    with _tiles.single_threaded_blas() as n_threads:
         assert n_threads == expected
 
 

@@ -1,0 +1,248 @@
+"""Random blocks, and hashes of rows and of ids that random choices depend on."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import ndtri
+
+from heatsketch._tiles import filled, for_each_tile, row_tiles
+from heatsketch._typing import Array, Points, Rng
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
+RANDOM_TILE = 4096  # rows of G that share a seed: part of the definition of G, never change it
+
+
+def random_block(
+    n: int,
+    k: int,
+    kind: str,
+    rng: Rng,
+    rows: slice | Array | None = None,
+    *,
+    numbers: Array | None = None,
+) -> Array:
+    """Draw G (n, k), i.i.d. N(0, 1) ("gaussian") or ±1 ("rademacher"), or some rows of it.
+
+    Each tile of 4096 rows has its own seed, so a row of G depends only on `rng`, k and its
+    position: any chunking and any number of threads give the same bits. With the `numbers` (n,) of
+    the points, see `numbers_of`, it depends only on `rng`, k and its number.
+    """
+    entropy = seed_entropy(rng)
+    if numbers is not None:
+        some = numbers if rows is None else numbers[rows]
+        return filled(lambda tile: _numbered_rows(entropy, some[tile], k, kind), (len(some), k))
+    if not isinstance(rows, np.ndarray):
+        rows = np.arange(n)[slice(None) if rows is None else rows]
+    order = np.argsort(rows, kind="stable")
+    wanted, G = rows[order], np.empty((len(rows), k))
+    tiles = np.unique(wanted // RANDOM_TILE)
+
+    def draw(some: slice) -> None:
+        start = int(tiles[some.start]) * RANDOM_TILE
+        block = _random_tile(entropy, start // RANDOM_TILE, min(RANDOM_TILE, n - start), k, kind)
+        low, high = np.searchsorted(wanted, (start, start + len(block)))
+        G[order[low:high]] = block[wanted[low:high] - start]
+
+    for_each_tile(draw, len(tiles), 1)
+    return G
+
+
+def _random_tile(entropy: list[int], tile: int, n: int, k: int, kind: str) -> Array:
+    generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(tile,)))
+    if kind == "gaussian":
+        return generator.standard_normal((n, k))
+    return 2.0 * generator.integers(0, 2, size=(n, k), dtype=np.int8) - 1.0
+
+
+def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Array:
+    """Draw the rows of G of points with these numbers (m,), (m, k).
+
+    Each row is a stream of its own: hashes of a counter (SplitMix64, Steele et al. 2014) that
+    starts at a hash of the seed and the number.
+    """
+    high, low = (np.uint64(entropy[i] << 32 | entropy[i + 1]) for i in (0, 2))
+    start = mixed_bits(mixed_bits(numbers ^ high) + low)
+    counter = np.arange(1, k + 1, dtype=np.uint64) * _GOLDEN
+    bits = mixed_bits(mixed_bits(start[:, None] + counter) ^ high)
+    if kind == "gaussian":
+        return ndtri(((bits >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53)
+    return 1.0 - 2.0 * (bits >> np.uint64(63))
+
+
+def data_hash(values: Any) -> str:
+    """Return the SHA-256 of points (n, d), array or CSR matrix: of shape, type and numbers.
+
+    Parameters
+    ----------
+    values : array or CSR matrix (n, d)
+        Points.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits; equal for arrays of the same values in another order of memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.io.metadata import data_hash
+    >>> data_hash(np.eye(2)) == data_hash(np.eye(2)), data_hash(np.eye(2)) == data_hash(np.eye(3))
+    (True, False)
+    """
+    digest = hashlib.sha256(f"{values.shape} {values.dtype}".encode())
+    arrays = [values]
+    if sparse.issparse(values):
+        arrays = [values.data, values.indices.astype(np.int64), values.indptr.astype(np.int64)]
+    for array in arrays:
+        for rows in row_tiles(len(array)):
+            digest.update(np.ascontiguousarray(array[rows]).data)
+    return digest.hexdigest()
+
+
+def seed_entropy(rng: Rng) -> list[int]:
+    """Return 128 random bits; a Generator advances, an integer always gives the same bits."""
+    if isinstance(rng, np.random.RandomState):
+        return [int(word) for word in rng.randint(0, 2**32, size=4, dtype=np.uint32)]
+    try:
+        generator = np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={rng!r} (rng) is not a seed; pass None, an integer >= 0, a RandomState "
+            "or a Generator."
+        ) from None
+    return [int(word) for word in generator.integers(0, 2**32, size=4, dtype=np.uint32)]
+
+
+def content_keys(X: Points, columns: bool = True) -> Array:
+    """Return a hash of each row of X (n, d): equal for equal rows, wherever they stand.
+
+    Of the bits of float64, after a division of all by a power of two. Zeros do not count, so that
+    sparse and dense rows agree; without `columns` neither does the order of the entries of a row.
+    Two of a million different rows have the same hash with a probability of 5e-8.
+    """
+    n, d = X.shape
+    odd = mixed_bits(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
+    keys = np.zeros(n, np.uint64)
+    exponent = exponent_of(X)
+
+    def mixed(values: Array) -> Array:
+        scaled = np.ldexp(values.astype(np.float64), -exponent, order="C")
+        return mixed_bits((scaled + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
+
+    if sparse.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        bits = mixed(X.data)
+        bits = bits * odd[X.indices] if columns else bits
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)])
+        keys = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    else:
+
+        def work(rows: slice) -> None:
+            bits = mixed(X[rows])
+            keys[rows] = (bits * odd if columns else bits).sum(axis=1, dtype=np.uint64)
+
+        for_each_tile(work, n)
+    return mixed_bits(keys)
+
+
+def content_order(X: Points, columns: bool = True) -> Array:
+    """Return a permutation of the rows of X (n, d) that looks random but depends on them alone.
+
+    Whatever order the rows come in, the same rows come first: choices by position in it do not
+    change when a table is sorted anew. Rows that repeat others come last. Sorted by `content_keys`.
+    """
+    keys = content_keys(X, columns)
+    order = np.argsort(keys, kind="stable")
+    repeats = np.append(False, np.diff(keys[order]) == 0)
+    return np.concatenate([order[~repeats], order[repeats]])
+
+
+def distinct_rows(X: Points) -> tuple[Array, Array]:
+    """Return (first, vertex): the first row of each value, in an order that looks random but
+    depends on the values alone, and for each row of X (n, d) the place of its value in it.
+    """
+    keys = content_keys(X)
+    order = np.argsort(keys, kind="stable")
+    new = np.append(True, np.diff(keys[order]) != 0)
+    vertex = np.empty(len(order), np.int64)
+    vertex[order] = np.cumsum(new) - 1
+    return order[new], vertex
+
+
+def mixed_bits(bits: Array) -> Array:
+    """Spread the bits of 64-bit numbers (the finaliser of MurmurHash3); 0 stays 0."""
+    for multiplier in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(multiplier)
+    return bits ^ (bits >> np.uint64(33))
+
+
+def check_ids(ids: Any, n: int) -> Array:
+    """Return the ids of n points as an array (n,) of integers, str or bytes, or raise."""
+    values = np.asarray(ids)
+    if values.dtype.kind == "O":
+        values = _of_one_kind(values)
+    if values.dtype.kind not in "iuUS":
+        raise TypeError(
+            f"ids are of dtype {values.dtype}; pass integers, strings or bytes, one for each point."
+        )
+    if values.shape != (n,):
+        raise ValueError(f"ids have shape {values.shape} but X has {n} points; pass ({n},).")
+    order = np.argsort(values, kind="stable")
+    repeated = np.flatnonzero(values[order][1:] == values[order][:-1])
+    if len(repeated):
+        first, second = order[repeated[0]], order[repeated[0] + 1]
+        raise ValueError(
+            f"ids name {values[first].item()!r} twice, in rows {first} and {second}; pass a "
+            "different id for each point."
+        )
+    return values
+
+
+def _of_one_kind(values: Array) -> Array:
+    """Return an array of objects, such as a column of a table, with the type of its entries."""
+    for kinds, dtype in (((int, np.integer), np.int64), (str, np.str_), (bytes, np.bytes_)):
+        if all(isinstance(v, kinds) and not isinstance(v, bool) for v in values.flat):
+            return values.astype(dtype)
+    return values
+
+
+def numbers_of(ids: Array) -> Array:
+    """Return a number of 64 bits for each id (n,), by a hash of it alone.
+
+    Different integers have different numbers; two of a million different strings have the same one
+    with probability 3e-8.
+    """
+    if ids.dtype.kind in "iu":
+        return mixed_bits(ids.astype(np.uint64) + np.uint64(1))
+    data = (v.encode() if isinstance(v, str) else v for v in ids.tolist())
+    digests = b"".join(hashlib.blake2b(value, digest_size=8).digest() for value in data)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
+def numbers_at(numbers: Array, vertex: Array | None, n_vertices: int) -> Array:
+    """Return the number of each vertex: of the points at it, whatever their order, the least."""
+    if vertex is None:
+        return numbers
+    least = np.full(n_vertices, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(least, vertex, numbers)
+    return least
+
+
+def exponent_of(X: Points) -> int:
+    """Return e with all entries of X (n, d) below 2^e."""
+    if sparse.issparse(X):
+        return power_of_two(float(np.max(np.abs(X.data), initial=0.0)))
+    return power_of_two(
+        max((float(np.abs(X[rows]).max()) for rows in row_tiles(len(X))), default=0.0)
+    )
+
+
+def power_of_two(largest: float) -> int:
+    """Return e with 2^(e-1) <= largest < 2^e; 0 for 0."""
+    return int(np.frexp(min(largest, np.finfo(float).max))[1]) if largest > 0 else 0

@@ -1,0 +1,216 @@
+"""Row tiles, the threads that work on them, and BLAS on one thread meanwhile.
+
+Tiles are fixed, so that no number of threads changes a bit of a result.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from heatsketch._progress import Stage
+from heatsketch._tensors import is_tensor
+from heatsketch._typing import Array
+
+ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
+_SHARES_PER_THREAD = 16  # of the tiles: few, because each costs some microseconds
+
+
+def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
+    """Cut range(n) into slices of `tile` rows."""
+    return (slice(start, min(start + tile, n)) for start in range(0, n, tile))
+
+
+def for_each_tile(
+    work: Callable[[slice], None],
+    n: int,
+    tile: int = ROW_TILE,
+    stage: Stage | None = None,
+) -> None:
+    """Call `work(rows)` on every row tile, in parallel; each call writes its own rows only.
+
+    Tiles are fixed and BLAS runs on one thread inside them, so the result is bitwise the same for
+    any number of threads. An error or an interrupt ends the work of all threads after their tile.
+    `stage` is told the rows that are done.
+    """
+    tiles = list(row_tiles(n, tile))
+    with single_threaded_blas() as n_threads:
+        alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
+        done = _in_turn(work, tiles) if alone else _in_threads(work, tiles, n_threads)
+        with closing(done), stage or nullcontext():
+            for count in done:
+                if stage is not None:
+                    stage.update(count)
+
+
+def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
+    """Return an array of this shape whose rows are work(rows), computed as in `for_each_tile`."""
+    out = np.empty(shape)
+
+    def fill(rows: slice) -> None:
+        out[rows] = work(rows)
+
+    for_each_tile(fill, shape[0], tile)
+    return out
+
+
+_inside = threading.local()  # whether this thread works on a tile, whose own tiles it then runs
+
+
+@contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Let work on tiles and BLAS take this thread alone, where others work beside it."""
+    outside = getattr(_inside, "tile", False)
+    _inside.tile = True
+    try:
+        with single_threaded_blas():
+            yield
+    finally:
+        _inside.tile = outside
+
+
+def _in_turn(work: Callable[[slice], None], tiles: list[slice]) -> Generator[int, None, None]:
+    """Work on the tiles, and yield the number of rows of each when it is done."""
+    for rows in tiles:
+        work(rows)
+        yield rows.stop - rows.start
+
+
+def _in_threads(
+    work: Callable[[slice], None], tiles: list[slice], n_threads: int
+) -> Generator[int, None, None]:
+    """Work on shares of the tiles in parallel, and yield the rows of each share when it is done."""
+    size = -(-len(tiles) // (_SHARES_PER_THREAD * n_threads))
+    stopped = threading.Event()
+
+    def run(tiles: list[slice]) -> int:
+        _inside.tile = True
+        try:
+            for rows in tiles:
+                if stopped.is_set():  # nobody waits for the result
+                    break
+                work(rows)
+        finally:
+            _inside.tile = False
+        return tiles[-1].stop - tiles[0].start
+
+    shares = [tiles[i : i + size] for i in range(0, len(tiles), size)]
+    try:
+        yield from _pool(n_threads).map(run, shares)
+    finally:
+        stopped.set()
+
+
+@functools.cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return the pool of the process: threads are started once."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="heatsketch")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
+
+
+def for_each_tile_of(X: Any, work: Callable[[slice], None], tile: int = ROW_TILE) -> None:
+    """Call `work(rows)` on the row tiles of a block, in parallel; each writes its own rows only.
+
+    A tensor is one tile: torch divides the work among the threads of its device.
+    """
+    if is_tensor(X):
+        work(slice(0, len(X)))
+    else:
+        for_each_tile(work, len(X), tile)
+
+
+Change = Callable[..., None]
+
+
+def changed(works: Sequence[tuple[Any, Change]], *others: Any) -> list[Any]:
+    """Return blocks Y after `work(Y[rows], *(X[rows] for X in others))`, which writes to Y[rows].
+
+    Arrays and tensors are changed in place, tile by tile, so that the cache holds what is in work.
+    """
+
+    def change(rows: slice) -> None:
+        parts = [X[rows] for X in others]
+        for Y, work in works:
+            work(Y[rows], *parts)
+
+    if works:
+        for_each_tile_of(works[0][0], change)
+    return [Y for Y, _ in works]
+
+
+def sum_over_tiles(X: Any, work: Callable[[slice], Any], tile: int = ROW_TILE) -> Any:
+    """Return the sum of `work(rows)` over the row tiles of a block, in their order.
+
+    So the bits of the sum of arrays are the same for any number of threads.
+    """
+    if is_tensor(X):
+        return work(slice(0, len(X)))
+    parts: list[Any] = [None] * -(-len(X) // tile)
+
+    def keep(rows: slice) -> None:
+        parts[rows.start // tile] = work(rows)
+
+    for_each_tile(keep, len(X), tile)
+    return np.sum(parts, axis=0)
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+_lock = threading.Lock()
+_nesting = 0
+_limiter = None
+_threads_outside = 1
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[int]:
+    """Limit BLAS to one thread and yield how many it had; several threads may enter."""
+    global _nesting, _limiter, _threads_outside
+    with _lock:
+        if _nesting == 0:
+            known = (library["num_threads"] for library in _controller().info())
+            _threads_outside = max(known, default=0) or _threads_allowed()
+            _let_any_thread_set_limits()
+            _limiter = _controller().limit(limits=1)
+        _nesting += 1
+    try:
+        yield _threads_outside
+    finally:
+        with _lock:
+            _nesting -= 1
+            if _nesting == 0 and _limiter is not None:
+                _let_any_thread_set_limits()
+                _limiter.restore_original_limits()
+                _let_any_thread_set_limits()
+
+
+def _threads_allowed() -> int:
+    """Return the number of threads where BLAS does not say it, as Accelerate on macOS."""
+    asked = (os.environ.get(name, "") for name in ("VECLIB_MAXIMUM_THREADS", "OMP_NUM_THREADS"))
+    return next((int(n) for n in asked if n.isdecimal() and int(n)), os.cpu_count() or 1)
+
+
+def _let_any_thread_set_limits() -> None:
+    """Let every thread change the limit, not only the one that set it first.
+
+    OpenBLAS has one limit for the process. From threadpoolctl 3.8 on, changes by other threads than
+    the first are ignored silently; here the last thread to leave need not be the first to enter.
+    """
+    for library in _controller().lib_controllers:
+        clear = getattr(library, "clear_controlling_thread", None)
+        if clear is not None:
+            clear(force=True)
