@@ -171,7 +171,10 @@ MTX = "%%MatrixMarket matrix coordinate real general\n"
         (text("a,b,nan\nb,c,1\n"), "is 'nan', which is not a number"),
         (text("b,a,1\nb,,1\n"), "edge 1 of"),
         (text("b,a,+1\nb,c,\n"), "the weight of edge 1 of"),
-        (text("a,b\nc,d\n"), "(a, b) may be a header or an edge; pass --header or --no-header"),
+        (
+            text("a,b\nc,d\n"),
+            "(a, b) may be a header or an edge; pass --read header=yes or --read header=no",
+        ),
         (text("source,target\n"), "has no edges"),
         (text("", "g.mtx"), "cannot be read"),
         (text(f"{MTX}3 4 1\n1 2 5\n", "g.mtx"), "holds a table (3, 4); a graph is a matrix (n, n)"),

@@ -92,7 +92,7 @@ def test_methods_that_map_no_other_points_are_refused(method, words, big, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["big.npy"]
 
 
-@pytest.mark.parametrize("given", [(), ("--decimal", ",", "--sep", ";")])
+@pytest.mark.parametrize("given", [(), ("--read", "decimal=,", "--read", "sep=;")])
 def test_text_is_embedded_by_blocks_as_parquet_is(given, big, tmp_path):
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     X = np.load(big).astype(float)

@@ -48,7 +48,7 @@ def table(tmp_path):
     return path
 
 
-EUROPEAN = ("--decimal", ",", "--exclude", "sample,year")
+EUROPEAN = ("--read", "decimal=,", "--exclude", "sample,year")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,10 @@ def test_recorded_readings_are_not_believed(tmp_path, capsys, reading):
 def test_a_column_that_is_lost_stops_the_run(table, tmp_path, capsys):
     for given, words in (
         ((), "'length' holds"),
-        (("--decimal", ","), "'mass' holds 'n.d.' in row 7 (line 9 of the file) (2 such cells)"),
+        (
+            ("--read", "decimal=,"),
+            "'mass' holds 'n.d.' in row 7 (line 9 of the file) (2 such cells)",
+        ),
         ((*EUROPEAN[:2], "--exclude", "mas"), "did you mean 'mass'?"),
     ):
         assert run("embed", table, "-o", tmp_path / "out.csv", *given) == 1
@@ -116,14 +119,14 @@ def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, caps
     for given, words in (
         ((gaps,), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
         ((table, *EUROPEAN), "count such cells as missing with --missing drop or median"),
-        ((table,), "pass --decimal ,; if they"),
+        ((table,), "pass --read decimal=,; if they"),
         ((large,), "an id? pass --id x0; else leave it out with --exclude x0"),
-        ((large, "--key", "X"), "holds a single table; leave out --key X"),
+        ((large, "--read", "key=X"), "holds a single table; leave out --read key=X"),
     ):
         assert run("embed", *given, "-o", tmp_path / "out.csv") == 1
         (line,) = capsys.readouterr().err.splitlines()
         assert words in line
-        assert "=" not in line
+        assert "='" not in line
 
 
 def test_the_summary_names_the_first_features(tmp_path, capsys):
@@ -141,7 +144,7 @@ def test_the_summary_names_the_first_features(tmp_path, capsys):
 
 def test_features_are_named_with_commas(table, tmp_path, capsys):
     out = tmp_path / "out.csv"
-    given = ("--features", "time,length", "--decimal", ",", "--standardize")
+    given = ("--features", "time,length", "--read", "decimal=,", "--standardize")
     said, _ = printed(capsys, "embed", table, "-o", out, *given)
     assert (
         "60 points, 2 features: time, length (passed through: sample, mass, year)" in said["input"]

@@ -51,7 +51,7 @@ def write(path, X, order=(0, 1, 2), gaps=(), **extra):
     return path
 
 
-READ = ("--decimal", ",", "--id", "sample", "--missing", "median", "--standardize")
+READ = ("--read", "decimal=,", "--id", "sample", "--missing", "median", "--standardize")
 
 
 @pytest.fixture

@@ -225,7 +225,7 @@ def test_the_array_is_the_one_that_scanpy_searches_neighbours_in(form, tmp_path)
         np.testing.assert_array_equal(read("many", "X"), X)
         np.testing.assert_array_equal(read("few"), X[:, :50])
         np.testing.assert_array_equal(read("bare", "X"), X)
-    with pytest.warns(UserWarning, match=r"no X_pca, .* all 60 genes in X.*key='X' \(--key X\)"):
+    with pytest.warns(UserWarning, match=r"no X_pca, .* all 60 genes in X.*\(--read key=X\)"):
         np.testing.assert_array_equal(read("bare"), X)
 
 

@@ -171,7 +171,7 @@ def test_text_columns_of_parquet_follow_the_same_rule(tmp_path):
     [
         ({"missing": "dorp"}, ValueError, "did you mean 'drop'"),
         ({"decimal": ";"}, ValueError, "decimal"),
-        ({"sep": "ab"}, ValueError, r"sep='ab' \(--sep ab\) is not a separator"),
+        ({"sep": "ab"}, ValueError, r"sep='ab' \(--read sep=ab\) is not a separator"),
         ({"sep": 5}, ValueError, "sep=5"),
         ({"standardize": "yes"}, TypeError, "standardize='yes'"),
         ({"header": "no"}, TypeError, "header='no'"),

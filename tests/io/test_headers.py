@@ -87,7 +87,7 @@ QUESTIONS = {
 def test_numbers_that_may_be_either_are_asked_about(tmp_path, case):
     first, cells = QUESTIONS[case]
     path = saved(tmp_path, table(first, cells))
-    with pytest.raises(ValueError, match=r"may be a header or data; .*--header.*--no-header"):
+    with pytest.raises(ValueError, match=r"may be a header or data; .*header=yes.*header=no"):
         io.read_table(path)
     assert io.read_table(path, header=True).columns == tuple(first)
     assert len(io.read_table(path, header=False).values) == len(cells) + 1

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch._words import did_you_mean
-from heatsketch.cli.arguments import NAMING, VERBS, parser_of
+from heatsketch.cli.arguments import COMMON, NAMING, VERBS, parser_of
 from heatsketch.cli.printing import describe, report_to_stderr, say
 
 __all__ = ["VERBS", "main"]
@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not argv:
             parser.print_help(sys.stderr)
             return 2
-        args, unknown = parser.parse_known_args(_with_names(argv))
+        args, rest = parser.parse_known_args(_with_names(argv))
+        args, unknown = COMMON.parse_known_args(rest, args)
         if unknown:
             args.refuse(unknown)
         args.words = argv

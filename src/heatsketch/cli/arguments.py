@@ -3,47 +3,36 @@
 import argparse
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from heatsketch import __version__
 from heatsketch._words import did_you_mean
-
-VERBS = {  # what each does, and an example
-    "embed": ("embed a file of points", "table.csv -o map.csv --plot map.png"),
-    "transform": ("place points by a model that embed has kept", "my.model new.csv -o new-map.csv"),
-    "report": (
-        "embed points, and show them in a page of HTML",
-        "table.csv -o page.html --label kind",
-    ),
-    "score": ("measure how an embedding distorts diffusion distances", "table.csv map.csv"),
-    "compare": ("compare methods on one file, or the data of two", "before.csv after.csv"),
-    "distances": ("print diffusion distances, the nearest first", "table.csv --from sample_7"),
-    "scales": (
-        "show which times, bandwidth and dimension suit points",
-        "table.csv --plot scales.png",
-    ),
-    "methods": ("list the methods, or the parameters of one", "heat-embedding"),
-}
 
 NAMING = ("--from", "--pseudotime", "--label", "--id", "--features", "--exclude")  # by any text
 
 DEFAULT_METHOD = "heat-embedding"
 
-_PARAMETERS = {  # that nearly everyone uses; all others are given as -p NAME=VALUE
-    "n_components": ("K", "number of coordinates"),
-    "time": ("T[,T...]", "diffusion time: a number, several, or a rule (auto)"),
-    "n_neighbors": ("M", "number of nearest neighbours of each point"),
-    "epsilon": ("E", "bandwidth of the affinity: a number, or a rule (self-tuning, ksum, ...)"),
-    "affinity": ("A", "pairs of points with an affinity: knn, variable, dense, radius; or INPUT "
-                 "holds the affinities (precomputed)"),
-    "metric": ("D", "distance of points: euclidean, cosine, correlation, ..."),
-    "normalization": ("N", "of the affinities: markov, symmetric, bistochastic"),
-    "alpha": ("A", "power of the density of the points that affinities are divided by"),
-    "filter": ("F", "function of an eigenvalue λ at time t: power, heat, accumulated"),
-    "random_state": ("S", "seed of the random numbers (default 0)"),
-}  # fmt: skip
+_PARAMETERS = {  # that nearly everyone uses: --NAME VALUE is short for -p NAME=VALUE
+    "n_components": "number of coordinates",
+    "time": "diffusion time: a number, several (2,8), or a rule (auto)",
+    "n_neighbors": "number of nearest neighbours of each point",
+    "epsilon": "bandwidth of the affinity: a number, or a rule (self-tuning, ksum, ...)",
+    "affinity": "knn, variable, dense, radius; precomputed if INPUT holds the affinities",
+    "metric": "distance of points: euclidean, cosine, correlation, ...",
+    "normalization": "affinities are made markov, symmetric or bistochastic",
+    "alpha": "power of the density of the points that affinities are divided by",
+    "filter": "function of an eigenvalue at time t: power, heat, accumulated",
+    "random_state": "seed of the random numbers (default 0)",
+}
+_READ = {
+    "key": "array or sheet to read",
+    "sep": "character between cells of text, tab or space (default: seen)",
+    "decimal": "decimal mark of text, . or , (default .)",
+    "header": "yes or no: the first row of text holds the names of the columns (default: seen)",
+}
+_BOOLEANS = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class _Help(argparse.HelpFormatter):
@@ -53,12 +42,18 @@ class _Help(argparse.HelpFormatter):
         self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None
     ) -> None:
         """Add the usage, with [OPTION ...] for all that may be left out."""
-        needed = [group for group in groups if group.required]
-        of_groups = [action for group in needed for action in group._group_actions]
-        shown = [a for a in actions if a.required or a in of_groups or not a.option_strings]
+        shown = [a for a in actions if a.required or not a.option_strings]
         if len(shown) < len(actions):
             shown.insert(0, argparse.Action([], "options", metavar="[OPTION ...]"))
-        super().add_usage(usage, shown, needed, prefix)
+        super().add_usage(usage, shown, [], prefix)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        short = isinstance(action, _Assignment) and len(action.option_strings) > 1
+        return "-p NAME=VALUE, --NAME VALUE" if short else super()._format_action_invocation(action)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        split = super()._split_lines
+        return [line for part in text.split("\n") for line in split(part, width)]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,7 +74,9 @@ class _Parser(argparse.ArgumentParser):
         options = [name for action in self._actions for name in action.option_strings]
         name = arguments[0].partition("=")[0]
         hint = did_you_mean(name, options, end="")
-        if name.startswith("--") and "-p" in options:
+        if name[2:] in _READ:
+            hint = f"; how INPUT is read is given as --read {name[2:]}=VALUE"
+        elif name.startswith("--") and "-p" in options:
             hint += f"; parameters of a method are given as -p {name[2:].replace('-', '_')}=VALUE"
         self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
 
@@ -97,12 +94,22 @@ class _ShowVersions(argparse.Action):
         parser.exit()
 
 
-class _Parameter(argparse.Action):
-    """Put a parameter of an estimator into the mapping `parameters`."""
+class _Assignment(argparse.Action):
+    """Put NAME=VALUE, or the value of an option --NAME, into a mapping."""
 
     def __call__(self, parser: Any, args: Any, given: Any, flag: str | None = None) -> None:
-        name, text = given if self.dest == "parameter" else (self.dest, given)
-        args.parameters = {**args.parameters, name: value(text)}
+        name, separator, text = given.partition("=")
+        if flag not in ("-p", "--read"):
+            name, text = str(flag)[2:], given
+        elif not separator:
+            parser.error(f"argument {flag}: {given!r} is not NAME=VALUE")
+        name = name.strip().replace("-", "_")
+        known: Any = value(text)
+        if self.dest == "read":
+            if name not in _READ:
+                parser.error(f"argument --read: {name!r} is not one of {', '.join(_READ)}")
+            known = _BOOLEANS.get(text.lower(), text) if name == "header" else text
+        setattr(args, self.dest, {**getattr(args, self.dest), name: known})
 
 
 def value(text: str) -> Any:
@@ -120,13 +127,6 @@ def value(text: str) -> Any:
     return text
 
 
-def _assignment(text: str) -> tuple[str, str]:
-    name, separator, given = text.partition("=")
-    if not separator:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip().replace("-", "_"), given
-
-
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer >= 1")
@@ -138,7 +138,7 @@ def _names(text: str) -> list[str]:
     return next(csv.reader([text]), [])
 
 
-def parser_of(argv: Sequence[str]) -> argparse.ArgumentParser:
+def parser_of(argv: Sequence[str]) -> _Parser:
     """Return the parser of the command line."""
     parser = _Parser(
         prog="heatsketch",
@@ -146,229 +146,235 @@ def parser_of(argv: Sequence[str]) -> argparse.ArgumentParser:
         epilog="Points come from a file (.npy, .npz, .csv, .tsv, .txt, also with .gz, .parquet, "
         ".xlsx, .h5ad, .zarr), from standard input (-), or from a built-in set by its name "
         "(digits, swiss_roll, ...).",
+        parents=[COMMON],
     )
     version: Any = _ShowVersions if "--verbose" in argv else "version"
     parser.add_argument("--version", action=version, version=f"heatsketch {__version__}")
     verbose = "with --version: the versions of all that results depend on, for a report of a fault"
-    parser.add_argument("--verbose", action="store_true", help=verbose)
+    parser.add_argument("--verbose", **_flag(verbose))
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="verb")
-    shared = {
-        "reading": _reading(),
-        "features": _features(),
-        "parameters": _parameters(),
-        "common": _common(),
-    }
-    for name, (said, example) in VERBS.items():
-        takes = {"transform": ("reading",), "methods": ()}.get(
-            name, ("reading", "features", "parameters")
-        )
-        verb = commands.add_parser(
+    for name, verb in VERBS.items():
+        known = commands.add_parser(
             name,
-            help=said,
-            description=f"{said[0].upper()}{said[1:]}.",
-            epilog=f"Example: heatsketch {name} {example}",
-            parents=[shared[one] for one in (*takes, "common")],
+            help=verb.does,
+            description=f"{verb.does[0].upper()}{verb.does[1:]}.",
+            epilog=f"All commands take -q, --force and --debug, too. "
+            f"Example: heatsketch {name} {verb.example}",
         )
-        globals()[f"_add_{name}"](verb.add_argument)
-        verb.set_defaults(usage_error=verb.error, refuse=verb.refuse)
-        if "parameters" in takes:
-            verb.set_defaults(parameters={})
+        verb.add(known)
+        known.set_defaults(usage_error=known.error, refuse=known.refuse)
     return parser
 
 
-def _common() -> _Parser:
-    shared = _Parser(add_help=False)
-    add = shared.add_argument
-    add("-q", "--quiet", action="store_true", help="print no progress and no warnings")
-    add("--debug", action="store_true", help="print the traceback of an error")
-    return shared
+def _flag(said: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": said}
 
 
-def _reading() -> _Parser:
-    """Return the options of reading points, which all verbs share that read some."""
-    shared = _Parser(add_help=False)
-    add = shared.add_argument_group("reading INPUT").add_argument
-    add("--label", action="append", metavar="NAME", help="column of labels (may be repeated)")
-    add("--id", action="append", metavar="NAME", help="column of ids (may be repeated)")
-    add("--key", help="array or sheet of INPUT to read")
-    gaps = "missing numbers: refuse them, drop their rows, or fill in the median of the column; "
-    gaps += "drop and median count cells that are not numbers as missing (default error)"
-    add("--missing", choices=("error", "drop", "median"), help=gaps)
-    add("--sep", metavar="C", help="character between cells of text, tab or space (default: seen)")
-    add(
-        "--decimal",
-        choices=(".", ","),
-        metavar="C",
-        help="decimal mark of text, . or , (default .)",
-    )
-    header = "whether the first row of text holds the names of the columns (default: seen)"
-    add("--header", action=argparse.BooleanOptionalAction, help=header)
-    return shared
+def _file(said: str) -> dict[str, Any]:
+    return {"type": Path, "metavar": "FILE", "help": said}
 
 
-def _features() -> _Parser:
-    """Return the options that say what points are; a model knows it for other points."""
-    shared = _Parser(add_help=False)
-    add = shared.add_argument_group("points in INPUT").add_argument
-    names: dict[str, Any] = {"type": _names, "action": "extend", "metavar": "NAME[,NAME...]"}
-    add("--features", **names, help="columns that are features (default: all numeric ones)")
-    add("--exclude", **names, help="columns that are not features, but passed through")
-    scale = "give every column mean 0 and variance 1"
-    add("--standardize", action="store_true", default=None, help=scale)
-    graph = "INPUT holds a graph: an edge list (two columns of names, perhaps one of weights), a "
-    graph += "matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp (default connectivities); "
-    graph += "the default of --filter is then heat"
-    add("--graph", nargs="?", const=True, metavar="NAME", help=graph)
-    return shared
+def _text(metavar: str, said: str, **more: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": said, **more}
 
 
-def _parameters() -> _Parser:
-    """Return the parameters of estimators; only those that are given reach an estimator."""
-    shared = _Parser(add_help=False)
-    about = "'heatsketch methods METHOD' lists all parameters of a method, with their defaults"
-    group = shared.add_argument_group("parameters", about)
-    rest: dict[str, Any] = {"action": _Parameter, "default": argparse.SUPPRESS}
-    for name, (metavar, said) in _PARAMETERS.items():
-        group.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=said, **rest)
-    rest |= {"type": _assignment, "metavar": "NAME=VALUE", "dest": "parameter"}
-    group.add_argument("-p", help="any parameter (may be repeated)", **rest)
-    return shared
+COMMON = _Parser(add_help=False)  # options of all commands, that may stand anywhere
+COMMON.add_argument("-q", "--quiet", **_flag("print no progress and no warnings"))
+COMMON.add_argument("--force", **_flag("replace files that exist"))
+COMMON.add_argument("--debug", **_flag("print the traceback of an error"))
 
-
-_INPUT: dict[str, Any] = {
-    "metavar": "INPUT",
-    "help": "file of points, or built-in set; - for text on standard input",
-}
-_METHOD: dict[str, Any] = {
-    "metavar": "METHOD",
-    "default": DEFAULT_METHOD,
-    "help": f"how to embed the points (default {DEFAULT_METHOD}; 'heatsketch methods' lists all)",
-}
-_FORCE: dict[str, Any] = {"action": "store_true", "help": "replace files that exist"}
-_JSON: dict[str, Any] = {"action": "store_true", "help": "print the result as JSON"}
-_WHOLE: dict[str, Any] = {
-    "action": "store_true",
-    "help": "show far points at their places in pictures, too, however small the others are",
-}
-
-
-def _file(said: str, **more: Any) -> dict[str, Any]:
-    return {"type": Path, "metavar": "FILE", "help": said, **more}
+_INPUT = _text("INPUT", "file of points, or built-in set; - for text on standard input")
+_METHOD = _text(
+    "METHOD",
+    f"how to embed the points (default {DEFAULT_METHOD}; 'heatsketch methods' lists all)",
+    default=DEFAULT_METHOD,
+)
+_JSON = _flag("print the result as JSON")
+_WHOLE = _flag("show far points at their places in pictures, however small the others are")
+_METADATA = _file("write how the output was made, for score; .npz, .parquet and .h5ad hold it")
+_KEY = _text("NAME", "name in an .h5ad output (default X_heat, X_pca, ...)")
+_LEVEL = _text("P", "probability of the intervals (default 0.95)", type=float, default=0.95)
 
 
 def _picture(said: str) -> dict[str, Any]:
     return _file(f"draw {said}: .png, .pdf or .svg")
 
 
-_METADATA = _file("write how the output was made, for score; .npz, .parquet and .h5ad hold it")
+def _add_reading(parser: _Parser) -> None:
+    """Add the options of reading that all verbs share that read points."""
+    add = parser.add_argument_group("reading INPUT").add_argument
+    add("--label", **_text("NAME", "column of labels (may be repeated)", action="append"))
+    add("--id", **_text("NAME", "column of ids (may be repeated)", action="append"))
+    gaps = "missing numbers: refuse them, drop their rows, or fill in the median of the column; "
+    gaps += "drop and median count cells that are not numbers as missing (default error)"
+    add("--missing", choices=("error", "drop", "median"), help=gaps)
+    _add_assignments(add, ["--read"], "read", _READ)
 
 
-def _add_embed(add: Any) -> None:
-    add("input", **_INPUT)
-    written = "file to write the embedding to; - for .csv on standard output"
-    add("-o", "--output", **_file(written))
+def _add_assignments(add: Any, flags: list[str], dest: str, known: dict[str, str]) -> None:
+    """Add an option that takes NAME=VALUE, of which some names are known."""
+    listed = "\n".join(f"{name.replace('_', '-')}: {said}" for name, said in known.items())
+    add(*flags, action=_Assignment, dest=dest, default={}, **_text("NAME=VALUE", listed))
+
+
+def _add_points(parser: _Parser) -> None:
+    """Add the options of verbs that fit: how points are read, what they are, and parameters."""
+    parser.add_argument("input", **_INPUT)
+    _add_reading(parser)
+    add = parser.add_argument_group("points in INPUT").add_argument
+    names: dict[str, Any] = {"type": _names, "action": "extend", "metavar": "NAME[,NAME...]"}
+    add("--features", **names, help="columns that are features (default: all numeric ones)")
+    add("--exclude", **names, help="columns that are not features, but passed through")
+    add("--standardize", **_flag("give every column mean 0 and variance 1"), default=None)
+    graph = "INPUT holds a graph: an edge list (two columns of names, perhaps one of weights), a "
+    graph += "matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp (default connectivities); "
+    graph += "the default of --filter is then heat"
+    add("--graph", nargs="?", const=True, **_text("NAME", graph))
+    about = "'heatsketch methods METHOD' lists all parameters of a method, with their defaults"
+    add = parser.add_argument_group("parameters", about).add_argument
+    flags = ["-p", *(f"--{name.replace('_', '-')}" for name in _PARAMETERS)]
+    _add_assignments(add, flags, "parameters", _PARAMETERS)
+
+
+def _embed(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_points(parser)
+    add("-o", "--output", **_file("file for the embedding; - for .csv on standard output"))
     add("-m", "--method", **_METHOD)
     add("--plot", **_picture("the embedding"))
     add("--whole", **_WHOLE)
     kept = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
     add("--save-model", **_file(kept))
-    add("--in-place", action="store_true", help="add the embedding to INPUT, which is .h5ad")
-    add("--output-key", metavar="NAME", help="name in an .h5ad output (default X_heat, X_pca, ...)")
+    add("--in-place", **_flag("add the embedding to INPUT, which is .h5ad"))
+    add("--output-key", **_KEY)
     certain = "add a column neighbor_confidence to the output, the share of neighbours of a point "
     certain += "that are certain, and colour --plot by it (heat-sketch)"
-    add("--intervals", action="store_true", help=certain)
+    add("--intervals", **_flag(certain))
     late = "add pseudotime columns with error bars: 0 at this root (an id, or number of a row), 1 "
     late += "at the farthest point; and colour --plot by it"
-    add("--pseudotime", metavar="ID", help=late)
+    add("--pseudotime", **_text("ID", late))
     some = "fit a uniform sample of so many points and map all others by it, block by block: for "
-    some += ".npy, .parquet, .csv, .h5ad, .zarr and folders of parts (default: as many as fit in "
-    some += "half of the memory)"
-    add("--fit-points", type=_positive, metavar="N", help=some)
+    some += ".npy, .parquet, .csv, .h5ad, .zarr and folders of parts"
+    add("--fit-points", **_text("N", some, type=_positive))
     resume = "go on with a run by blocks that was killed, from the folder OUTPUT.partial"
-    add("--resume", action="store_true", help=resume)
-    workers = "map the blocks by workers of Dask: local:N starts N processes on this machine; or "
-    workers += "the address of a scheduler (tcp://HOST:PORT) whose workers share the folders of "
-    workers += "INPUT and OUTPUT"
-    add("--cluster", metavar="CLUSTER", help=workers)
+    add("--resume", **_flag(resume))
+    workers = "map the blocks by workers of Dask: local:N on this machine, or the address of a "
+    workers += "scheduler (tcp://HOST:PORT) whose workers share the folders of INPUT and OUTPUT"
+    add("--cluster", **_text("CLUSTER", workers))
     add("--metadata", **_METADATA)
-    add("--force", **_FORCE)
 
 
-def _add_transform(add: Any) -> None:
-    add("model", **_file("file of a model, from embed --save-model") | {"metavar": "MODEL"})
+def _transform(parser: _Parser) -> None:
+    add = parser.add_argument
+    model = "file of a model, from embed --save-model"
+    add("model", **_text("MODEL", model, type=Path))
     add("input", nargs="?", **_INPUT)
-    add(
-        "-o", "--output", **_file("file to write the coordinates to; - for .csv on standard output")
-    )
-    add("--output-key", metavar="NAME", help="name in an .h5ad output (default X_heat, X_pca, ...)")
-    add("--info", action="store_true", help="print what MODEL is, without INPUT")
+    _add_reading(parser)
+    add("-o", "--output", **_file("file for the coordinates; - for .csv on standard output"))
+    add("--output-key", **_KEY)
+    add("--info", **_flag("print what MODEL is, without INPUT"))
     add("--metadata", **_METADATA)
-    add("--force", **_FORCE)
 
 
-def _add_report(add: Any) -> None:
-    add("input", **_INPUT)
+def _report(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_points(parser)
     add("-o", "--output", required=True, **_file(".html, which any browser shows, offline"))
     add("-m", "--method", **_METHOD)
     slider = "diffusion times of the slider (default: some about that of the embedding)"
-    add("--times", type=value, metavar="T[,T...]", help=slider)
-    add("--force", **_FORCE)
+    add("--times", **_text("T[,T...]", slider, type=value))
 
 
-def _add_score(add: Any) -> None:
-    add("input", **_INPUT)
-    add("embedding", metavar="EMBEDDING", help="file of coordinates, with the rows of INPUT")
-    made = (
-        "how EMBEDDING was made, if it has no place for it (text, .npy): FILE of embed --metadata"
-    )
-    add("--metadata", **_file(made))
-    add("--embedding-key", metavar="KEY", help="array of EMBEDDING to read (.npz, .h5ad)")
+def _score(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_points(parser)
+    add("embedding", **_text("EMBEDDING", "file of coordinates, with the rows of INPUT"))
+    add("--metadata", **_file("how EMBEDDING (text, .npy) was made: FILE of embed --metadata"))
+    add("--embedding-key", **_text("KEY", "array of EMBEDDING to read (.npz, .h5ad)"))
     pairs = "number of random pairs beyond 2,048 points, up to which all pairs count"
-    add("--pairs", type=_positive, metavar="N", help=pairs)
+    add("--pairs", **_text("N", pairs, type=_positive))
     add("--json", **_JSON)
 
 
-def _add_compare(add: Any) -> None:
-    add("input", **_INPUT)
-    add("other", nargs="?", metavar="OTHER", help="file that INPUT is compared with, read alike")
+def _compare(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_points(parser)
+    other = "file that INPUT is compared with, read alike"
+    add("other", nargs="?", **_text("OTHER", other))
     written = "folder for table, picture and embeddings of the methods; with OTHER, a file for the "
     written += "discrepancy of each point: .csv, .tsv or .txt"
-    add("-o", "--output", type=Path, metavar="PATH", help=written)
-    add("--methods", type=_names, metavar="A[,B...]", help="some methods, or all")
+    add("-o", "--output", **_text("PATH", written, type=Path))
+    add("--methods", **_text("A[,B...]", "some methods, or all", type=_names))
     seeds = "runs of the methods with different seeds, for the stability (default 2)"
-    add("--seeds", type=_positive, default=2, metavar="S", help=seeds)
+    add("--seeds", **_text("S", seeds, type=_positive, default=2))
     same = "OTHER holds the same points in the same order; without it points are matched by ids, "
     same += "and files without common ids are compared as samples of different points"
-    add("--same-rows", action="store_true", help=same)
-    add("--level", type=float, default=0.95, metavar="P", help="of the intervals (default 0.95)")
+    add("--same-rows", **_flag(same))
+    add("--level", **_LEVEL)
     add("--plot", **_picture("the points of two files, coloured by their discrepancy"))
     add("--whole", **_WHOLE)
-    add("--force", **_FORCE)
 
 
-def _add_distances(add: Any) -> None:
-    add("input", **_INPUT)
-    origin = "id, or number of the row, of the point whose distances to all points are wanted, the "
-    origin += "nearest first"
-    add("--from", dest="origin", metavar="ID", help=origin)
+def _distances(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_points(parser)
+    origin = "id, or number of the row, of the point whose distances to all points are wanted"
+    add("--from", dest="origin", **_text("ID", origin))
     pairs = "text file with a pair in each line: two ids, or numbers of rows from 0 without ids"
     add("--pairs", dest="pairs_file", **_file(pairs))
     model = "distances of the diffusion of a model that was fitted to INPUT, at its time"
     add("--model", **_file(model))
     add("-o", "--output", **_file("file for the table: .csv, .tsv or .txt (default: print it)"))
-    level = "probability with which an error bar holds the distance (default 0.95)"
-    add("--level", type=float, default=0.95, metavar="P", help=level)
+    add("--level", **_LEVEL)
     together = "let all error bars hold at once with this probability, not each by itself"
-    add("--simultaneous", action="store_true", help=together)
-    add("--force", **_FORCE)
+    add("--simultaneous", **_flag(together))
 
 
-def _add_scales(add: Any) -> None:
-    add("input", **_INPUT)
+def _scales(parser: _Parser) -> None:
+    add = parser.add_argument
+    _add_points(parser)
     add("--plot", **_picture("what is kept, how many directions are left, and the Ksum slopes"))
     add("--json", **_JSON)
-    add("--force", **_FORCE)
 
 
-def _add_methods(add: Any) -> None:
-    add("method", nargs="?", metavar="METHOD", help="the method whose parameters are listed")
+def _methods(parser: _Parser) -> None:
+    listed = "the method whose parameters are listed"
+    parser.add_argument("method", nargs="?", **_text("METHOD", listed))
+
+
+class Verb(NamedTuple):
+    """What a verb does, the rest of an example, and a function that adds its options."""
+
+    does: str
+    example: str
+    add: Callable[[_Parser], None]
+
+
+VERBS = {
+    "embed": Verb("embed a file of points", "table.csv -o map.csv --plot map.png", _embed),
+    "transform": Verb(
+        "place points by a model that embed has kept",
+        "my.model new.csv -o new-map.csv",
+        _transform,
+    ),
+    "report": Verb(
+        "embed points, and show them in a page of HTML",
+        "table.csv -o page.html --label kind",
+        _report,
+    ),
+    "score": Verb(
+        "measure how an embedding distorts diffusion distances", "table.csv map.csv", _score
+    ),
+    "compare": Verb(
+        "compare methods on one file, or the data of two", "before.csv after.csv", _compare
+    ),
+    "distances": Verb(
+        "print diffusion distances, the nearest first", "table.csv --from sample_7", _distances
+    ),
+    "scales": Verb(
+        "show which times, bandwidth and dimension suit points",
+        "table.csv --plot scales.png",
+        _scales,
+    ),
+    "methods": Verb("list the methods, or the parameters of one", "heat-embedding", _methods),
+}

@@ -37,7 +37,7 @@ def run(args: Namespace) -> None:
         labels={name: table.extra[name] for name in [*first, *others]},
         ids=ids,
         features=table.columns,
-        told=in_units_of_source(table),
+        in_units=in_units_of_source(table),
         times=None if args.times is None else np.atleast_1d(args.times).tolist(),
         title=f"{Path(table.source).name}: {args.method}",
         lines=lines | ({"warned of": warned} if warned else {}),

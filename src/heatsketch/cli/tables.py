@@ -34,7 +34,7 @@ WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
 def reading(args: Namespace, recorded: Any = None) -> dict[str, Any]:
     """Return the options of reading that were given, and those recorded for the rest."""
     values = {name: getattr(args, "id" if name == "ids" else name, None) for name in _OPTIONS}
-    given = {name: value for name, value in values.items() if value is not None}
+    given = {name: value for name, value in values.items() if value is not None} | args.read
     known = recorded if isinstance(recorded, dict) else {}
     return {name: value for name, value in known.items() if name in _OPTIONS} | given
 

@@ -148,7 +148,7 @@ def _place(store: Any, key: str | None, path: Path) -> str:
     if key is None:
         obsm = store.get("obsm", ())
         n_genes = _shape(store["X"])[1] if "X" in store else _MOST_GENES + 1
-        key = default_array(n_genes, obsm, str(path), "key='X' (--key X)")
+        key = default_array(n_genes, obsm, str(path), "key='X' (--read key=X)")
     if key.startswith("obsp/"):  # by its full name only: it holds graphs, not points
         parts = [f"obsp/{name}" for name in store.get("obsp", ())]
     place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in parts), key)
@@ -165,7 +165,7 @@ def _place_of_plain(group: Any, key: str | None, path: Path) -> str:
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     named = [name for name in ("X", "embedding") if name in tables]
     if not named and len(tables) != 1:
-        raise ValueError(f"{path} holds {listed(arrays)}; choose one by key (--key).")
+        raise ValueError(f"{path} holds {listed(arrays)}; choose one by key (--read key=NAME).")
     return (named or tables)[0]
 
 
@@ -200,7 +200,7 @@ def _matrix(values: Any, place: str, path: Path) -> tuple[Any, Names | None]:
     if values.dtype.kind == "O":
         raise ValueError(
             f"{what} holds references to other objects, not numbers; choose another array by key "
-            "(--key)."
+            "(--read key=NAME)."
         )
     return as_float(values, what), None
 
@@ -219,7 +219,7 @@ def _by_rows(store: Any, place: str, path: Path) -> Any:
         raise ValueError(
             f"{place} in {path} is sparse and stored by columns (csc), so that no rows can be "
             "read alone; store it by rows (X = X.tocsr(), with anndata), or choose obsm/X_pca or "
-            "another by key (--key)."
+            "another by key (--read key=NAME)."
         )
     return points
 

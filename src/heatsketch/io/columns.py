@@ -319,7 +319,8 @@ def _remedy_of_notation(text: Any, bad: Any, how: Reading) -> str:
     value = text[pc.index(bad, True).as_py()].as_py()
     if value.count(",") == 1 and "." not in value and how.decimal == "." and value[-1].isdigit():
         return (
-            "if commas mark decimals, pass decimal=',' (--decimal ,); if they separate thousands, "
+            "if commas mark decimals, pass decimal=',' (--read decimal=,); if they separate "
+            "thousands, "
             "remove them; if this is not a feature, name it with exclude (--exclude)"
         )
     return (

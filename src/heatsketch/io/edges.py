@@ -188,7 +188,7 @@ def _is_header(
         return False
     raise ValueError(
         f"the first row of {path} ({', '.join(first)}) may be a header or an edge; pass "
-        "header=True (--header) or header=False (--no-header)."
+        "header=True (--read header=yes) or header=False (--read header=no)."
     )
 
 

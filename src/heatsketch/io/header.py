@@ -62,7 +62,7 @@ def is_header(rows: Rows, decimal: str, path: Path, *, untitled: bool = True) ->
         return evidence >= 2
     raise ValueError(
         f"the first row of {path} ({_shown(first)}) may be a header or data; pass header=True "
-        "(--header) or header=False (--no-header)."
+        "(--read header=yes) or header=False (--read header=no)."
     )
 
 

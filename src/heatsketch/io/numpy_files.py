@@ -149,5 +149,5 @@ def _choice(shapes: dict[str, tuple[int, ...]], key: str | None, path: Path) -> 
     known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
     raise ValueError(
         f"{path} holds {len(tables)} 2-d arrays, none called X or embedding; choose one by key "
-        f"(--key) from {known}."
+        f"(--read key=NAME) from {known}."
     )

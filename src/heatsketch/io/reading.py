@@ -91,6 +91,7 @@ def _as_separator(sep: Any) -> str:
     found = _SEPARATORS.get(sep, sep) if isinstance(sep, str) else ""
     if len(found) != 1 or found in '"\r\n' or ord(found) > 127:
         raise ValueError(
-            f"sep={sep!r} (--sep {sep}) is not a separator; pass one character, 'tab' or 'space'."
+            f"sep={sep!r} (--read sep={sep}) is not a separator; pass one character, 'tab' or "
+            "'space'."
         )
     return str(found)

@@ -89,7 +89,9 @@ def default_names(values: Any) -> Names:
 def refuse_key(key: str | None, source: Any) -> None:
     """Raise if a key is given for a source with a single array."""
     if key is not None:
-        raise ValueError(f"{source} holds a single table; leave out key={key!r} (--key {key}).")
+        raise ValueError(
+            f"{source} holds a single table; leave out key={key!r} (--read key={key})."
+        )
 
 
 def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column") -> None:

@@ -24,7 +24,7 @@ from heatsketch.io.table import Names, Table, refuse_key, refuse_repeated
 
 STDIN = "-"
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-_UNEVEN = "give every row the same number of cells, or name the separator with sep (--sep)"
+_UNEVEN = "give every row the same number of cells, or name the separator with sep (--read sep=C)"
 _SEPARATORS = ("\t", ";", ",", "|")  # in this order: commas mark decimals, too
 _SAMPLE_BYTES = 2**18
 _SAMPLE_RECORDS = 100

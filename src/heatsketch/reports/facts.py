@@ -36,7 +36,7 @@ def collect(
     labels: Mapping[str, Any] | None = None,
     ids: Mapping[str, Any] | None = None,
     features: Sequence[str] | None = None,
-    told: Any = None,
+    in_units: Any = None,
     times: Sequence[Any] | None = None,
     title: str = "",
     lines: Mapping[str, str] | None = None,
@@ -45,16 +45,16 @@ def collect(
     """Return the facts of a report on a fitted estimator: a tree of text, numbers and `packed`.
 
     The parameters are those of `report`, with `labels` and `ids` as mappings of names to columns;
-    `features` are names of the columns of X, `told` is X in the units in which points are told of,
-    if these are others; `lines` stand in place of `summary`.
+    `features` are names of the columns of X, `in_units` is X in the units that are shown, if these
+    are others; `lines` stand in place of `summary`.
     """
     _check_one_time(est)
     Y = est.embedding_
     distortion = distortion_of(est)
     shown = _shown(len(Y), distortion)
-    moved = frames(est, slider_times(est, times), shown)
-    told, names = X if X is None or told is None else told, _names(est, X, features)
-    of_points = [*_own_columns(est, shown), *feature_columns(told, names, shown)]
+    names = _names(est, X, features)
+    values = X if X is None or in_units is None else in_units
+    of_points = [*_own_columns(est, shown), *feature_columns(values, names, shown)]
     given = [column(str(name), values, shown) for name, values in (labels or {}).items()]
     known_ids = {str(name): texts(values, shown) for name, values in (ids or {}).items()}
     return {
@@ -64,7 +64,7 @@ def collect(
         "shown": None if len(shown) == len(Y) else packed(shown, "i4"),
         "lines": dict(lines or _lines(est, distortion)),
         "axes": _axis_names(est),
-        "frames": _frame_facts(moved) | {"factor": getattr(est, "factor", None)},
+        "frames": frames(est, slider_times(est, times), shown),
         "ids": known_ids,
         "columns": given + of_points,
         "distortion": None if distortion is None else _distortion_facts(distortion, shown),
@@ -182,16 +182,6 @@ def _axis_names(est: Any) -> list[str]:
         return [str(name) for name in est.get_feature_names_out()]
     _, shares = principal_axes(Y, MOST_DIMENSIONS)
     return [principal_name(j, share) for j, share in enumerate(shares)]
-
-
-def _frame_facts(moved: Any) -> dict[str, Any]:
-    return {
-        "times": [None if t is None else float(t) for t in moved.times],
-        "positions": packed(moved.positions, "f4"),
-        "sizes": moved.sizes.tolist(),
-        "chosen": moved.chosen,
-        "kept": None if moved.kept is None else moved.kept.tolist(),
-    }
 
 
 def _distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
