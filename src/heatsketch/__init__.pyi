@@ -39,6 +39,7 @@ from ._checks import (
 from ._environment import show_versions
 from ._progress import progress
 from .comparison import compare
+from .comparison.audit import audit
 from .estimators import (
     DiffusionMap,
     HeatEmbedding,
@@ -118,6 +119,7 @@ __all__ = [
     "TorchKernel",
     "TorchSparse",
     "anndata",
+    "audit",
     "bistochastic_normalize",
     "classical",
     "columns_for",

@@ -1,0 +1,483 @@
+"""Audit of a picture: where it can be believed, and how far points truly are from each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse, stats
+from scipy.optimize import isotonic_regression
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator
+from sklearn.metrics import euclidean_distances
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch._checks import is_missing
+from heatsketch._typing import Array
+from heatsketch.estimators import HeatSketch
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.metrics import Distortion, diffusion_distortion
+from heatsketch.neighbors import NeighborIndex
+from heatsketch.operators.given_graph import is_graph
+from heatsketch.uncertainty.distances import Interval
+
+NEIGHBORS = 15
+FALSE_DISCOVERIES = 0.05
+_LANDMARKS, _LANDMARK_ENTRIES = 400, 20_000_000  # points that all others are compared with
+_BINS = 256  # of distances in the picture, in which true distances have one typical value
+_ROUNDS = 6  # in which points that are believed less count less
+_FAR = 0.05  # fraction of the points that are nearer than a pair that is far apart
+_GROUP = 5  # points of the least group that is torn or merged
+_MOST_LABELS = 60
+_LEAST_NULL = 2_000  # values of the null distribution
+_LEAST_TRUST = 1e-3  # so that all points count a little
+_TINY = 1e-12
+
+
+class Gap(NamedTuple):
+    """How far two labels are apart, truly and in the picture.
+
+    Attributes
+    ----------
+    labels : tuple of two labels
+    distance : Interval
+        Root mean square of the diffusion distances between their points.
+    picture : float
+        The same of the distances in the picture.
+    rank : int
+        Place of this gap among all gaps of the picture, 1 for the smallest.
+    true_ranks : tuple (lowest, highest)
+        Places that it can have among the true gaps, by their intervals.
+    believed : bool
+        Whether `rank` is one of `true_ranks`.
+    """
+
+    labels: tuple[Any, Any]
+    distance: Interval
+    picture: float
+    rank: int
+    true_ranks: tuple[int, int]
+    believed: bool
+
+
+class Audit:
+    """What `audit` found of a picture of n points; see there.
+
+    Attributes
+    ----------
+    neighbors_kept : array (n,)
+        Fraction of the `n_neighbors` points nearest by diffusion distance that are among the
+        2 `n_neighbors` nearest in the picture.
+    false_neighbors : array (n,)
+        Fraction of the `n_neighbors` nearest in the picture that are not among the
+        2 `n_neighbors` nearest by diffusion distance.
+    order_kept : array (n,)
+        Rank correlation of a point's distances in the picture with its diffusion distances.
+    trust : array (n,), in [0, 1]
+        How far the place of the point can be believed.
+    dubious : array of bool (n,)
+        Points whose place is no better than that of another point would be.
+    torn, merged : list of index arrays
+        Groups of points whose true neighbours are far away in the picture; groups of points whose
+        neighbours in the picture are far away in truth. The largest first.
+    gaps : list of Gap
+        A row for each pair of labels, the nearest first; empty without labels.
+    sketch : array (n, k)
+        Rows whose Euclidean distances estimate the diffusion distances.
+    picture : array (n, c)
+        The picture.
+    """
+
+    neighbors_kept: Array
+    false_neighbors: Array
+    order_kept: Array
+    trust: Array
+    dubious: Array
+    torn: list[Array]
+    merged: list[Array]
+    gaps: list[Gap]
+    sketch: Array
+    picture: Array
+
+    def __init__(self, model: HeatSketch, picture: Array, **found: Any) -> None:
+        self._model, self.picture = model, picture
+        self.sketch = model.embedding_
+        for name, value in found.items():
+            setattr(self, name, value)
+
+    def distance(self, i: Any, j: Any = None, *, level: float = 0.95) -> Interval:
+        """Return diffusion distances of points with intervals, as `HeatSketch.distance` does.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `HeatSketch.distance`.
+        """
+        return self._model.distance(i, j, level=level)
+
+    @cached_property
+    def distortion(self) -> Distortion:
+        """How the picture changes the diffusion distances: `within`, `log_L`, as `score` has it."""
+        model = self._model
+        return diffusion_distortion(
+            self.picture, model.diffusion_, model.time, filter=model.filter, rng=0
+        )
+
+    def describe(self) -> str:
+        """Describe in three lines how far the picture can be believed.
+
+        Examples
+        --------
+        >>> import heatsketch as hs
+        >>> X, angle = hs.datasets.circle(200, rng=0)
+        >>> print(hs.audit(X, X, random_state=0).describe().partition(",")[0])
+        0 of 200 points are dubious
+        """
+        lines = [
+            f"{self.dubious.sum():,} of {len(self.dubious):,} points are dubious, the median trust "
+            f"is {np.median(self.trust):.2f}; distances within a factor of 1.5: "
+            f"{100 * self.distortion.within[1.5]:.0f} %, log L {self.distortion.log_L:.2f}.",
+            f"Means over the points: {self.neighbors_kept.mean():.2f} of the true neighbours are "
+            f"kept, {self.false_neighbors.mean():.2f} of the neighbours in the picture are false, "
+            f"order of distances {self.order_kept.mean():.2f}.",
+            f"Torn: {_sizes(self.torn)}. Merged: {_sizes(self.merged)}.",
+        ]
+        if self.gaps:
+            believed = sum(gap.believed for gap in self.gaps)
+            lines[2] += f" {believed} of {len(self.gaps)} gaps between labels are in their place."
+        return "\n".join(lines)
+
+
+def audit(
+    X: Any,
+    Y: Any,
+    *,
+    labels: Any = None,
+    n_components: int = 64,
+    time: Any = 8,
+    n_neighbors: int = NEIGHBORS,
+    random_state: Any = None,
+    **parameters: Any,
+) -> Audit:
+    """Audit a picture: say of each point how far its place can be believed.
+
+    The picture is compared with the diffusion distances of the data, added up over the times
+    t, ..., 64 t - 1 (`Accumulated`), which a sketch of k columns knows to √(1/(2k)) of each.
+
+    Parameters
+    ----------
+    X : array or CSR matrix (n, d), graph, or fitted estimator
+        Points; a symmetric affinity or graph with ``affinity="precomputed"``, or any graph that
+        `heatsketch.graph` reads; or an estimator with a `diffusion_`. A fitted `HeatSketch` of one
+        time is used as it is, with its own filter and time.
+    Y : array (n, c)
+        The picture of the same rows, made by any method; usually c is 2 or 3.
+    labels : array (n,), optional
+        Groups, between which the gaps are compared; at most 60 different ones.
+    n_components : int, default 64
+        Number of columns k of the sketch.
+    time : number, default 8
+        The time t from which distances are added up.
+    n_neighbors : int, default 15
+        Size of a neighbourhood; at most a quarter of the points.
+    random_state : int, RandomState, Generator or None, default None
+        For the sketch, the landmarks and the permutations.
+    **parameters
+        Others of `HeatSketch`, such as `metric` and `affinity`.
+
+    Returns
+    -------
+    Audit
+        See there; `describe()` sums it up.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Y is not a finite table with a row for each point; more than 60 labels, or only one; an
+        estimator without a diffusion; as `HeatSketch.fit`.
+
+    Notes
+    -----
+    `trust` is the product of three numbers between 0 and 1: the mean of `neighbors_kept` and
+    1 - `false_neighbors`; `order_kept`, at least 0; and exp(-e), e the mean of |log D/f(d)| over
+    landmarks, where f is the increasing function that best gives distances D from those in the
+    picture d. In these means points count by the square of their own trust, in six rounds, so that
+    a group in a wrong place does not make the others doubtful.
+
+    `dubious` comes from a test for each point. The null hypothesis: the place of the point is
+    drawn from the places of all points, all else fixed. Its distribution comes from permutations
+    of the points. Points whose trust it does not explain are believed, by the procedure of
+    Benjamini and Hochberg (1995): of the believed points, at most 5 % in the mean have a place
+    that is drawn so. p-values of points that are near each other depend on each other positively,
+    for which the procedure is valid (Benjamini and Yekutieli 2001). A group that is moved as a
+    whole keeps its own neighbours, and is not random: it has little trust, and need not be dubious.
+
+    A point is torn if a third of its true neighbours are farther in the picture than 5 % of all
+    points, and merged if a third of its neighbours in the picture are so far in truth.
+
+    Cost: that of the sketch, two neighbour searches (in k and c features), and distances to
+    400 landmarks (fewer beyond 50,000 points); memory of 14 bytes for each distance to a landmark.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, angle = hs.datasets.circle(300, rng=0)
+    >>> wrong = X.copy()
+    >>> wrong[:3] = -wrong[:3]
+    >>> hs.audit(X, wrong, random_state=0).dubious.nonzero()[0]
+    array([0, 1, 2])
+    """
+    model = _sketch_of(X, n_components, time, random_state, parameters)
+    F, Y = model.embedding_, _checked_picture(Y, len(model.embedding_))
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    n = len(F)
+    k = min(n_neighbors, (n - 1) // 4)
+    count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
+    evidence = _Evidence.of(F, Y, k, rng.choice(n, count, replace=False))
+    own = np.arange(n)
+    trust, weights, typical = evidence.believed()
+    null = np.concatenate(
+        [evidence.trust(rng.permutation(n), weights, typical) for _ in range(-(-_LEAST_NULL // n))]
+    )
+    torn, merged = evidence.groups(F, Y)
+    return Audit(
+        model,
+        Y,
+        neighbors_kept=evidence.kept(own).mean(axis=1),
+        false_neighbors=1 - evidence.true(own).mean(axis=1),
+        order_kept=evidence.order(own, np.ones(count)),
+        trust=trust,
+        dubious=~_discovered(trust, null),
+        torn=torn,
+        merged=merged,
+        gaps=[] if labels is None else _gaps(F, Y, _checked_labels(labels, n)),
+    )
+
+
+def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) -> HeatSketch:
+    """Return a sketch whose distances are the true ones."""
+    if isinstance(X, HeatSketch):
+        check_is_fitted(X)
+        if X.embedding_.shape[1] != X._columns_wanted():
+            raise ValueError("X is a HeatSketch of several times; fit one with a single time.")
+        return X
+    options = {"filter": "accumulated", "random_state": random_state} | parameters
+    if isinstance(X, BaseEstimator):
+        if not hasattr(X, "diffusion_"):
+            raise TypeError(
+                f"X is a {type(X).__name__}, which has no diffusion_; pass the points, or a fitted "
+                "HeatEmbedding, HeatSketch or DiffusionMap."
+            )
+        X = X.diffusion_
+    if isinstance(X, Diffusion):
+        options |= {"affinity": "precomputed", "normalization": X.normalization}
+    elif is_graph(X):
+        options["affinity"] = "precomputed"
+    return HeatSketch(k, time, **options).fit(X)
+
+
+def _checked_labels(labels: Any, n: int) -> Array:
+    labels = np.asarray(labels)
+    if labels.shape != (n,):
+        raise ValueError(f"labels have shape {labels.shape} but Y has {n} rows; pass ({n},).")
+    return labels
+
+
+def _checked_picture(Y: Any, n: int) -> Array:
+    Y = check_array(Y, dtype=np.float64, ensure_all_finite=True, input_name="Y")
+    if len(Y) != n:
+        raise ValueError(f"Y has {len(Y)} rows but X has {n} points; pass a row for each point.")
+    return Y - Y.mean(axis=0)
+
+
+@dataclass
+class _Evidence:
+    """What the distances in a picture say of those in truth: to landmarks, and of neighbours."""
+
+    true_near: Array  # (n, 2k), nearest first
+    picture_near: Array
+    landmarks: Array  # (m,)
+    true_distances: Array  # (n, m)
+    picture_distances: Array
+    true_ranks: Array  # (n, m), of the landmarks by their distance from a point
+    picture_ranks: Array
+    bins: Array  # (n, m): of the distances in the picture, equally many in each
+
+    @classmethod
+    def of(cls, F: Array, Y: Array, k: int, landmarks: Array) -> Self:
+        D, E = (euclidean_distances(P, P[landmarks]).astype(np.float32) for P in (F, Y))
+        for distances in (D, E):
+            distances[landmarks, np.arange(len(landmarks))] = 0.0
+        edges = np.quantile(E, np.linspace(0, 1, _BINS + 1)[1:-1])
+        return cls(
+            _nearest(F, 2 * k),
+            _nearest(Y, 2 * k),
+            landmarks,
+            D,
+            E,
+            stats.rankdata(D, axis=1).astype(np.float32),
+            stats.rankdata(E, axis=1).astype(np.float32),
+            np.searchsorted(edges, E).astype(np.uint8),
+        )
+
+    def kept(self, places: Array) -> Array:
+        """Say which true neighbours (n, k) are near when points are at the places of others."""
+        near = self.true_near[:, : self.true_near.shape[1] // 2]
+        return _contained(near, self.picture_near[places])
+
+    def true(self, places: Array) -> Array:
+        """Say which neighbours in the picture (n, k) of other places are near in truth."""
+        near = self.picture_near[places]
+        return _contained(near[:, : near.shape[1] // 2], self.true_near)
+
+    def order(self, places: Array, weights: Array) -> Array:
+        """Return the rank correlations (n,) of distances to weighted landmarks."""
+        w = weights / weights.sum()
+        A, B = self.true_ranks, self.picture_ranks[places]
+        A, B = A - (A @ w)[:, None], B - (B @ w)[:, None]
+        sizes = np.sqrt(((A * A) @ w) * ((B * B) @ w))
+        return np.divide((A * B) @ w, sizes, out=np.zeros(len(A)), where=sizes > 0)
+
+    def typical(self, weights: Array) -> Array:
+        """Return log D as an increasing function (bins,) of the distance in the picture."""
+        pairs = (weights[:, None] * weights[self.landmarks]) * (self.true_distances > 0)
+        totals = np.bincount(self.bins.ravel(), pairs.ravel(), _BINS) + _TINY
+        sums = np.bincount(self.bins.ravel(), (pairs * self.logs).ravel(), _BINS)
+        return isotonic_regression(sums / totals, weights=totals).x
+
+    @cached_property
+    def logs(self) -> Array:
+        """log D; 0 where points are equal, which do not count."""
+        D = self.true_distances
+        return np.log(D, out=np.zeros_like(D), where=D > 0)
+
+    def trust(self, places: Array, weights: Array, typical: Array) -> Array:
+        """Return the trust (n,) of points at the places of others, by weights of all points."""
+        kept, true = self.kept(places), self.true(places)
+        k = kept.shape[1]
+        near_kept = _weighted_mean(kept, weights[self.true_near[:, :k]])
+        near_true = _weighted_mean(true, weights[self.picture_near[places][:, :k]])
+        w = weights[self.landmarks]
+        errors = np.abs(self.logs - typical[self.bins[places]]) * (self.true_distances > 0)
+        order = np.maximum(self.order(places, w), 0.0)
+        return (near_kept + near_true) / 2 * order * np.exp(-(errors @ w) / w.sum())
+
+    def believed(self) -> tuple[Array, Array, Array]:
+        """Return the trust (n,), the weights of points that it comes from, and `typical`."""
+        own = np.arange(len(self.bins))
+        weights = np.ones(len(own))
+        for _ in range(_ROUNDS):
+            typical = self.typical(weights)
+            trust = self.trust(own, weights, typical)
+            used, weights = weights, np.maximum(trust, _LEAST_TRUST) ** 2
+        return trust, used, typical
+
+    def groups(self, F: Array, Y: Array) -> tuple[list[Array], list[Array]]:
+        """Return groups of torn points, and of merged ones."""
+        k = self.true_near.shape[1] // 2
+        far = max(_FAR, 4 * k / len(F))
+        found = []
+        for near, P, distances in (
+            (self.true_near, Y, self.picture_distances),
+            (self.picture_near, F, self.true_distances),
+        ):
+            limit = np.quantile(distances, far, axis=1)
+            lengths = np.linalg.norm(P[near[:, :k]] - P[:, None], axis=2)
+            flagged = (lengths > limit[:, None]).mean(axis=1) >= 1 / 3
+            found.append(_connected(near[:, :k], flagged))
+        return found[0], found[1]
+
+
+def _nearest(P: Array, count: int) -> Array:
+    """Return the nearest other points (n, count), nearest first."""
+    near = NeighborIndex(P).of_points(count + 1).indices
+    own = near == np.arange(len(P))[:, None]
+    own[~own.any(axis=1), -1] = True  # more than `count` equal points came first
+    return near[~own].reshape(len(P), count)
+
+
+def _contained(some: Array, others: Array) -> Array:
+    """Say of each entry of rows (n, k) whether the same row of others (n, m) has it."""
+    rows = np.arange(len(some))[:, None] * len(some)
+    return np.isin(some + rows, others + rows)
+
+
+def _weighted_mean(values: Array, weights: Array) -> Array:
+    return (values * weights).sum(axis=1) / weights.sum(axis=1)
+
+
+def _connected(near: Array, flagged: Array) -> list[Array]:
+    """Return groups of flagged points that are each other's neighbours, the largest first."""
+    n, k = near.shape
+    rows, columns = np.repeat(np.arange(n), k), near.ravel()
+    both = flagged[rows] & flagged[columns]
+    links = sparse.coo_array((both[both], (rows[both], columns[both])), (n, n))
+    labels = connected_components(links, directed=False)[1]
+    groups = [np.flatnonzero(labels == label) for label in np.unique(labels[flagged])]
+    return sorted((group for group in groups if len(group) >= _GROUP), key=len, reverse=True)
+
+
+def _discovered(trust: Array, null: Array) -> Array:
+    """Say where trust is higher than the null explains: Benjamini and Hochberg (1995)."""
+    at_least = len(null) - np.searchsorted(np.sort(null), trust, side="left")
+    p = (1 + at_least) / (1 + len(null))
+    return stats.false_discovery_control(p) <= FALSE_DISCOVERIES
+
+
+def _gaps(F: Array, Y: Array, labels: Array) -> list[Gap]:
+    """Compare the distances between labels, truly and in the picture."""
+    names = sorted(set(labels.tolist()), key=str)
+    names = [name for name in names if not is_missing(name)]
+    if not 2 <= len(names) <= _MOST_LABELS:
+        raise ValueError(
+            f"labels have {len(names)} different values; pass 2 to {_MOST_LABELS} groups, or "
+            "leave labels out."
+        )
+    true, seen = (
+        np.array([_square_columns(P, labels == a, labels == b) for a, b in combinations(names, 2)])
+        for P in (F, Y)
+    )
+    intervals = [_root_mean_square(columns) for columns in true]
+    lengths = np.sqrt(seen.sum(axis=1))
+    ranks = stats.rankdata(lengths, method="min").astype(int)
+    lows, highs = (np.sort([getattr(each, end) for each in intervals]) for end in ("low", "high"))
+    gaps = []
+    for pair, interval, length, rank in zip(
+        combinations(names, 2), intervals, lengths, ranks, strict=True
+    ):
+        possible = (
+            1 + int(np.searchsorted(highs, interval.low, side="left")),
+            int(np.searchsorted(lows, interval.high, side="right")),
+        )
+        believed = possible[0] <= rank <= possible[1]
+        gaps.append(Gap(pair, interval, float(length), int(rank), possible, bool(believed)))
+    return sorted(gaps, key=lambda gap: gap.distance.value)
+
+
+def _square_columns(P: Array, a: Array, b: Array) -> Array:
+    """Return the mean of (p_i - p_j)² over points i of a and j of b, for each column of P."""
+    A, B = P[a], P[b]
+    return (A.mean(axis=0) - B.mean(axis=0)) ** 2 + A.var(axis=0) + B.var(axis=0)
+
+
+def _root_mean_square(columns: Array, level: float = 0.95) -> Interval:
+    """Return √Σ of independent columns with an interval: chi-square, by their variance."""
+    total, variance = columns.sum(), len(columns) * columns.var(ddof=1)
+    if variance == 0:
+        return Interval(*[float(np.sqrt(total))] * 3)
+    degrees = 2 * total**2 / variance
+    low, high = (total * degrees / stats.chi2.isf((1 - s * level) / 2, degrees) for s in (1, -1))
+    return Interval(*(float(np.sqrt(value)) for value in (total, low, high)))
+
+
+def _sizes(groups: list[Array]) -> str:
+    if not groups:
+        return "none"
+    sizes = ", ".join(f"{len(group):,}" for group in groups[:3])
+    return f"{len(groups)} group{'s' * (len(groups) > 1)} of {sizes} points" + (
+        " ..." if len(groups) > 3 else ""
+    )
