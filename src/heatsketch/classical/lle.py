@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import svd
+from scipy.linalg import orth, svd
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +21,8 @@ from heatsketch.spectral.eigenpairs import fix_signs
 _TILE_COORDINATES = 2**20  # of neighbours that are gathered at a time: 8 MB
 _EPS = float(np.finfo(float).eps)
 _MAX_DENSE_POINTS = 500  # up to which LAPACK takes no longer than iterating
+_FLAT = _EPS**0.5  # directions of neighbours shorter by this are rounding
+_PINS = 8  # points of a closed component that fix the multiple of its null vector
 
 
 class LocallyLinearEmbedding(Embedding):
@@ -98,9 +100,9 @@ class LocallyLinearEmbedding(Embedding):
 
     Notes
     -----
-    Cost: that of the neighbours, n decompositions of k × min(k, D) numbers, one sparse LU
-    factorisation of M and some twenty solutions with it (SciPy's eigsh). On surfaces the factors
-    have some hundred n entries; for data of more dimensions they have more, at worst n².
+    Cost: that of the neighbours, n systems of k equations, one sparse LU factorisation of I - W
+    and some forty solutions with it (SciPy's eigsh). On surfaces the factors have some hundred n
+    entries; for data of more dimensions they have more, at worst n².
 
     Examples
     --------
@@ -149,19 +151,33 @@ class LocallyLinearEmbedding(Embedding):
         graph, found = self._graph_of(X)
         self._neighborhoods, graph = found, off_diagonal(graph)
         n = found.n
-        _check_sizes(k, graph, self.radius)
+        if k >= n:
+            raise ValueError(
+                f"n_components={k} but X has {n} distinct points; pass n_components <= {n - 1}."
+            )
+        if graph.nnz == 0:
+            raise ValueError(f"No two points are within radius={self.radius}; pass a larger one.")
         W = reconstruction_weights(found.points, found.points, graph, reg)
-        L = _residual_operator(W)
-        sizes = closed_components(W)
-        _warn_of_components(sizes, k)
+        # Points without neighbours have an empty row.
+        L = sparse.csr_matrix(sparse.diags_array((np.diff(W.indptr) > 0).astype(float)) - W)
+        closed = closed_components(W)
+        count, sizes = len(closed), [len(points) for points in closed]
+        if count > 1:
+            warnings.warn(
+                f"The graph has {count} components (sizes {name_rows(sizes)}) without neighbours "
+                f"outside: the first {min(k, count - 1)} coordinate(s) only separate these. Raise "
+                "n_neighbors or radius to connect them, or embed one component.",
+                DisconnectedWarning,
+                stacklevel=2,
+            )
         with single_threaded_blas():  # the same bits for any number of threads
-            self.eigenvalues_, vectors = lowest_eigenpairs(L, k, tol, self.random_state)
+            self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, tol, self.random_state)
         residuals = L.T @ (L @ vectors) - vectors * self.eigenvalues_
         self._Y = vectors * np.sqrt(n)
         self.embedding_ = found.spread(self._Y).astype(X.dtype)
         self.reconstruction_error_ = float(self.eigenvalues_.sum())
         self.diagnostics_ = found.counts(graph) | {
-            "groups": len(sizes),
+            "groups": count,
             "residual": float(np.linalg.norm(residuals, axis=0).max()),
             "largest_weight": float(np.abs(W.data).max()),
         }
@@ -190,9 +206,11 @@ def reconstruction_weights(
     For x (m, d) and points (n, d), both dense or CSR. The stored entries of `graph` (m, n) are the
     neighbours, any number in a row; an empty row stays empty, all others sum to 1. Neighbours at
     distance zero share all the weight. The share `reg` of trace(C) is added to the diagonal of C
-    where its smallest eigenvalue is less. Cost: m decompositions of k × min(k, d) numbers: 12
-    microseconds each for k = 12 in 3 dimensions, 70 in 784.
+    where its smallest eigenvalue is less.
     """
+    width = points.shape[1]
+    if sparse.issparse(points):
+        width = min(width, 4 * (1 + points.nnz // points.shape[0]))
     counts = np.diff(graph.indptr)
     weights = np.empty(graph.nnz)
     for count in np.unique(counts[counts > 0]):
@@ -200,118 +218,108 @@ def reconstruction_weights(
         entries = graph.indptr[rows, None] + np.arange(count)
 
         def work(tile: slice, rows: Array = rows, entries: Array = entries) -> None:
-            own = entries[tile]
-            weights[own] = _solve(_differences(x, points, rows[tile], graph.indices[own]), reg)
+            columns = graph.indices[entries[tile]]
+            Z = x[np.repeat(rows[tile], columns.shape[1])] - points[columns.ravel()]
+            if sparse.issparse(Z):
+                Z = Z[:, np.unique(Z.indices)].toarray()
+            weights[entries[tile]] = _solve(Z.reshape(*columns.shape, -1), reg)
 
-        for_each_tile(work, len(rows), max(1, _TILE_COORDINATES // (int(count) * _width(points))))
+        for_each_tile(work, len(rows), max(1, _TILE_COORDINATES // (int(count) * width)))
     return sparse.csr_matrix((weights, graph.indices, graph.indptr), shape=graph.shape)
 
 
-def _width(points: Points) -> int:
-    """Return the number of coordinates of a point, for sparse points about that of nonzero ones."""
-    if sparse.issparse(points):
-        return min(points.shape[1], 4 * (1 + points.nnz // points.shape[0]))
-    return points.shape[1]
-
-
-def _differences(x: Points, points: Points, rows: Array, columns: Array) -> Array:
-    """Return x_i - x_j (m, k, d) for each row i and its neighbours j, columns (m, k)."""
-    m, k = columns.shape
-    if not sparse.issparse(points):
-        return x[rows][:, None, :] - points[columns]
-    own, others = x[rows], points[columns.ravel()]
-    used = np.union1d(own.indices, others.indices)
-    return own[:, used].toarray()[:, None, :] - others[:, used].toarray().reshape(m, k, -1)
-
-
 def _solve(Z: Array, reg: float) -> Array:
-    """Return the weights (m, k) from the differences Z (m, k, d), through ZZᵀ = V diag(s) Vᵀ.
-
-    (V diag(s) Vᵀ + r I)⁻¹ 1 = V (Vᵀ1 / (s + r)) + (1 - VVᵀ1) / r. In place of r = 0 the smallest r
-    of effect is used: the second term, unless it is rounding, then dominates, as in the limit.
-    """
+    """Return the weights (m, k) from the differences Z (m, k, d)."""
     k, d = Z.shape[1:]
-    largest = np.abs(Z).max(axis=(1, 2), initial=0.0, keepdims=True)
-    Z = Z / np.where(largest > 0, largest, 1.0)
-    trace = np.einsum("mkd,mkd->m", Z, Z)[:, None]
-    rounding = k * _EPS
-    if d < k:
-        V, s, _ = np.linalg.svd(Z, full_matrices=False)
-        s = s**2
-    else:
-        s, V = np.linalg.eigh(Z @ Z.transpose(0, 2, 1))
-        s = np.maximum(s, 0.0)
-    singular = (d < k) | (s.min(axis=1, initial=np.inf, keepdims=True) < reg * trace)
-    r = np.maximum(np.where(singular, reg, 0.0), rounding) * np.maximum(trace, _EPS)
-    share = V.sum(axis=1)  # Vᵀ1
-    share[np.abs(share) < 8 * rounding] = 0.0
-    rest = 1.0 - np.einsum("mkr,mr->mk", V, share)
-    rest[np.abs(rest) < 8 * rounding] = 0.0
-    w = np.einsum("mkr,mr->mk", V, share / (s + r)) + rest / r
+    if reg > 0:
+        C = Z @ Z.transpose(0, 2, 1)
+        trace = np.trace(C, axis1=1, axis2=2)
+        trace[trace == 0] = 1.0
+        singular = np.full(len(C), d < k)
+        if d >= k:
+            singular = np.linalg.eigvalsh(C)[:, 0] < reg * trace
+        C += np.where(singular, reg * trace, 0.0)[:, None, None] * np.eye(k)
+        w = np.linalg.solve(C, np.ones((len(C), k, 1)))[:, :, 0]
+    else:  # 1/k and the shortest u of sum 0 that takes the mean of the differences to zero
+        mean = Z.mean(axis=1, keepdims=True)
+        w = 1 / k - (mean @ np.linalg.pinv(Z - mean, _FLAT))[:, 0]
     copies = (Z == 0).all(axis=2)
     w = np.where(copies.any(axis=1, keepdims=True), copies, w)
     return w / w.sum(axis=1, keepdims=True)
 
 
-def _residual_operator(W: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return I - W, with an empty row for each point without neighbours."""
-    diagonal = (np.diff(W.indptr) > 0).astype(float)
-    return sparse.csr_matrix(sparse.diags_array(diagonal) - W)
+def closed_components(W: sparse.csr_matrix) -> list[Array]:
+    """Return the smallest sets of points that no neighbour leads out of, the largest first.
 
-
-def _check_sizes(k: int, graph: sparse.csr_matrix, radius: float | None) -> None:
-    n = graph.shape[0]
-    if k >= n:
-        raise ValueError(
-            f"n_components={k} but X has {n} distinct points; pass n_components <= {n - 1}."
-        )
-    if graph.nnz == 0:
-        raise ValueError(f"No two points are within radius={radius}; pass a larger one.")
-
-
-def closed_components(W: sparse.csr_matrix) -> Array:
-    """Return the sizes of the sets of points that no neighbour leads out of, the largest first."""
+    For each of them a null vector of I - W is constant on it and 0 on the others.
+    """
     count, label = connected_components(W, connection="strong")
     i, j = W.nonzero()
     closed = np.ones(count, bool)
     closed[label[i[label[i] != label[j]]]] = False
-    return -np.sort(-np.bincount(label)[closed])
+    points = np.flatnonzero(closed[label])
+    points = points[np.argsort(label[points], kind="stable")]
+    components = np.split(points, np.flatnonzero(np.diff(label[points])) + 1)
+    return sorted(components, key=len, reverse=True)
 
 
 def lowest_eigenpairs(
-    L: sparse.csr_matrix, k: int, tol: float, random_state: Any
+    L: sparse.csr_matrix, closed: list[Array], k: int, tol: float, random_state: Any
 ) -> tuple[Array, Array]:
     """Return the k smallest eigenvalues of M = LᵀL, ascending, with vectors (n, k) of mean 0.
 
-    They are Ritz values of L, not of M, so that those far below the rounding of M are small, too.
+    `closed` are the closed components of I - L. Values are Ritz values of L, not of M, so that
+    those far below the rounding of M are small, too.
     """
     n = L.shape[0]
     if n <= max(_MAX_DENSE_POINTS, 2 * k + 2):
         V = svd(L.toarray())[2][::-1][: k + 1].T
     else:
-        M = sparse.csc_matrix(L.T @ L)
-        shift = _EPS * float(M.diagonal().max())  # M is singular: M 1 = 0
-        factors = splu(
-            M + shift * sparse.identity(n, format="csc"),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
-        inverse = LinearOperator((n, n), matvec=factors.solve, dtype=float)
-        start = np.random.default_rng(seed_entropy(random_state)).standard_normal(n)
-        _, V = eigsh(M, k + 1, sigma=-shift, OPinv=inverse, v0=start, tol=tol)
+        V = _by_factors(L, closed, k + 1, tol, random_state)
     U = svd(V - V.mean(axis=0), full_matrices=False)[0][:, :k]  # without the constant vector
     _, sigma, R = svd(L @ U, full_matrices=False)
     return sigma[::-1] ** 2, fix_signs(U @ R[::-1].T)
 
 
-def _warn_of_components(sizes: Array, k: int) -> None:
-    count = len(sizes)
-    if count > 1:
-        warnings.warn(
-            f"The graph has {count} components (sizes {name_rows(sizes)}) without neighbours "
-            f"outside: the first {min(k, count - 1)} coordinate(s) only separate these. Raise "
-            "n_neighbors or radius to connect them, or embed one component.",
-            DisconnectedWarning,
-            stacklevel=3,
+def _by_factors(
+    L: sparse.csr_matrix, closed: list[Array], k: int, tol: float, random_state: Any
+) -> Array:
+    """Return orthonormal vectors (n, k) that span those of the smallest singular values of L.
+
+    The factors of L have a fraction of the entries of those of M. Each closed component gives a
+    null vector: bordered by some points of each, L is regular. M⁺ is applied by two solutions,
+    without the null vectors V of L and U of Lᵀ. Where further values are 0 to rounding, all starts
+    again with their vectors as the border.
+    """
+    n = L.shape[0]
+    pins = [points[:: -(-len(points) // _PINS)] for points in closed]
+    starts = np.cumsum([0, *map(len, pins)])
+    entries = (np.ones(starts[-1]), np.concatenate(pins), starts)
+    U = V = sparse.csc_matrix(entries, (n, len(pins)))
+    L = L + _EPS * sparse.eye_array(n)  # a value of exactly 0 would end the factorisation
+    start = np.random.default_rng(seed_entropy(random_state)).standard_normal(n)
+    while True:
+        factors = splu(
+            sparse.csc_matrix(sparse.block_array([[L, U], [V.T, None]])),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.01,
+            options={"SymmetricMode": True},
         )
+        padding = ((0, U.shape[1]), (0, 0))
+        ends = np.eye(n + U.shape[1], min(U.shape[1], k), -n)
+        U, V = (orth(factors.solve(ends, trans)[:n]) for trans in "TN")
+        if V.shape[1] == k:
+            return V
+
+        def inverse(x: Array, U: Array = U, V: Array = V, padding: Any = padding) -> Array:
+            y = factors.solve(np.pad(x.reshape(n, -1), padding), "T")[:n]
+            y = factors.solve(np.pad(y - U @ (U.T @ y), padding))[:n]
+            return y - V @ (V.T @ y)
+
+        operator = LinearOperator((n, n), matvec=inverse, dtype=float)
+        theta, Y = eigsh(operator, k - V.shape[1], v0=inverse(start), tol=tol)
+        null = theta > max(1 / _EPS, _EPS**0.5 * theta.max())
+        if not null.any():
+            return np.hstack([V, Y])
+        left = orth(factors.solve(np.pad(Y[:, null], padding), "T")[:n])
+        U, V = (sparse.csc_matrix(np.hstack(both)) for both in ((U, left), (V, Y[:, null])))
