@@ -17,7 +17,8 @@ from heatsketch.classical._base import Embedding, in_units
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _MAX_EXACT_SIZE = 1000  # features, or points, up to which factoring takes no longer than iterating
-_MIN_RESOLVED_RATIO = 1e-4  # σ_m / σ_1 below which products with Y lose digits of the axis
+_MIN_RESOLVED_RATIO = 1e-3  # σ_m / σ_1 below which YᵀY loses digits of the axis
+_TALL = 10  # times as many points as features, from which on YᵀY is much cheaper than factors of Y
 
 
 class PCA(Embedding):
@@ -28,8 +29,9 @@ class PCA(Embedding):
         C = Yᵀ Y / n = W Λ Wᵀ,  Y = U Σ Wᵀ,  n Λ = Σ²,  z_m = Y w_m,  m = 1, …, k.
 
     Of all projections to k dimensions it keeps most variance and moves points least. It is
-    scikit-learn's PCA of Y in float64: dense points are centred by differences before anything is
-    squared, and factored, so that neither an offset nor directions of little variance lose digits.
+    scikit-learn's PCA of Y in float64: dense points are moved near the origin before anything is
+    squared, and factored where directions of little variance are wanted, so that neither an offset
+    nor the size of other directions costs digits.
 
     When to use it: as the first method to try; for data near a plane; to remove noisy dimensions
     before a method that compares all points. When not: on curved data, whose distant ends it may
@@ -68,8 +70,9 @@ class PCA(Embedding):
 
     Notes
     -----
-    Cost: n d min(n, d) operations where n or d is at most 1,000 or all components are wanted;
-    otherwise some hundred products with Y (ARPACK). A new point costs d k operations. Sparse X
+    Cost: n d min(n, d) operations where n or d is at most 1,000 or all components are wanted (least
+    by C, where there are ten times as many points as features); otherwise some hundred products
+    with Y (ARPACK). A new point costs d k operations. Sparse X
     stays sparse: with at most 1,000 features by C, whose directions below 1e-8 of the largest σ are
     rounding, else by ARPACK.
 
@@ -96,7 +99,16 @@ class PCA(Embedding):
             Bad points or parameters; the class says which.
         """
         X = self._read(X, reset=True)
-        k, points = self._count(*X.shape), X.astype(np.float64)
+        n, d = X.shape
+        k = min(n, d)
+        if self.n_components is not None:
+            k = check_number(self.n_components, "n_components", low=1, integer=True)
+        if k > min(n, d):
+            raise ValueError(
+                f"n_components={k} but X has {n} points of {d} features; pass n_components <= "
+                f"{min(n, d)}."
+            )
+        points = X.astype(np.float64)
         self._shift = np.zeros(X.shape[1])
         if not sparse.issparse(X):
             self._shift = points[0].copy()  # near the others: an offset costs no digits
@@ -145,11 +157,13 @@ class PCA(Embedding):
         """Return a fitted PCA of scikit-learn; dense points are overwritten."""
         n, d = points.shape
         thin = sparse.issparse(points)
+        iterated = k < min(n, d) and (d if thin else min(n, d)) > _MAX_EXACT_SIZE
+        fast = "arpack" if iterated else "covariance_eigh"
         with np.errstate(invalid="ignore"):  # the ratios of points that coincide
-            if k < min(n, d) and (d if thin else min(n, d)) > _MAX_EXACT_SIZE:
+            if iterated or n >= _TALL * d:
                 seed = seed_entropy(self.random_state)[0]
                 with suppress(ArpackError):  # for example, all points are equal
-                    pca = decomposition.PCA(k, svd_solver="arpack", random_state=seed).fit(points)
+                    pca = decomposition.PCA(k, svd_solver=fast, random_state=seed).fit(points)
                     sigma = pca.singular_values_
                     if thin or sigma[-1] > _MIN_RESOLVED_RATIO * sigma[0]:
                         return pca
@@ -166,14 +180,3 @@ class PCA(Embedding):
                 lambda rows: (X[rows].astype(np.float64) - self._shift - self._mean) @ W, shape
             )
         return in_units(Y, 0, X.dtype)
-
-    def _count(self, n: int, d: int) -> int:
-        if self.n_components is None:
-            return min(n, d)
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
-        if k > min(n, d):
-            raise ValueError(
-                f"n_components={k} but X has {n} points of {d} features; pass n_components <= "
-                f"{min(n, d)}."
-            )
-        return k
