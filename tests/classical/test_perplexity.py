@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 import heatsketch as hs
 from heatsketch.classical import SNE, TSNE
-from heatsketch.classical._neighbor_probabilities import conditional, conditional_graph, joint
+from heatsketch.classical.sne import as_graph, conditional, joint
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_joint_probabilities_are_symmetric_and_sum_to_one():
     X = np.random.default_rng(0).normal(size=(1100, 3))  # more than are joined with all others
     found, *_ = SNE()._find_neighbors(X, 7.5)
     assert found.indices.shape == (1100, 23)  # 3 · 7.5 + 1
-    P = joint(conditional_graph(conditional(found.distances, 7.5).p, found.indices))
+    P = joint(as_graph(conditional(found.distances, 7.5).p, found.indices))
     assert abs(P.sum() - 1) < 1e-12
     assert (P != P.T).nnz == 0
     assert (P.diagonal() == 0).all()

@@ -18,8 +18,7 @@ from threadpoolctl import threadpool_limits
 import heatsketch as hs
 from heatsketch._tiles import single_threaded_blas
 from heatsketch.classical import SNE, TSNE
-from heatsketch.classical._neighbor_probabilities import conditional
-from heatsketch.classical.sne import Divergence, descend
+from heatsketch.classical.sne import Divergence, conditional, descend
 from heatsketch.neighbors import NeighborIndex
 from problems.checks import estimator_checks
 
@@ -83,7 +82,7 @@ def random_graph(n, seed=0):
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_gradient_is_the_derivative_of_the_divergence(k):
     divergence = Divergence(random_graph(12))
-    Y = np.random.default_rng(3).normal(size=(k, 12))
+    Y = np.random.default_rng(3).normal(size=(12, k))
     gradient, h = divergence.gradient(Y, 1.0), 1e-5
     for place in np.ndindex(Y.shape):
         step = np.zeros_like(Y)
@@ -101,16 +100,16 @@ def test_sne_written_out(n, scale):
     for exaggeration in (1.0, 4.0):
         F = exaggeration * (p + p.T) - q - q.T
         expected = 2 * (F.sum(axis=1)[:, None] * Y - F @ Y)
-        gradient = Divergence(graph).gradient(Y.T.copy(), exaggeration)
-        assert_allclose(gradient.T, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
+        gradient = Divergence(graph).gradient(Y, exaggeration)
+        assert_allclose(gradient, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
     if scale < 100:  # beyond, q is 0 in float64 and the sum of p log(p / q) not a number
-        assert_allclose(Divergence(graph)(Y.T.copy()), divergence_of(p, q), rtol=1e-10)
-    assert np.isfinite(Divergence(graph)(Y.T.copy()))
+        assert_allclose(Divergence(graph)(Y), divergence_of(p, q), rtol=1e-10)
+    assert np.isfinite(Divergence(graph)(Y))
 
 
 def test_divergence_falls_with_small_steps():
     divergence = Divergence(random_graph(50))
-    Y = np.random.default_rng(5).normal(size=(2, 50))
+    Y = np.random.default_rng(5).normal(size=(50, 2))
     rate = 0.005 / divergence.degrees.max()
     values = [divergence(Y)]
     for _ in range(20):
@@ -123,8 +122,8 @@ def test_divergence_falls_with_small_steps():
 def test_steps_of_the_descent_written_out():
     """(20) with -η, Jacobs' gains, both momenta, exaggeration and compression, step by step."""
     divergence = Divergence(random_graph(20))
-    start = np.random.default_rng(6).normal(size=(2, 20))
-    start -= start.mean(axis=1, keepdims=True)
+    start = np.random.default_rng(6).normal(size=(20, 2))
+    start -= start.mean(axis=0)
     Y, before, gains = start.copy(), start.copy(), np.ones_like(start)
     for t in range(5):
         early = t < 3
@@ -134,7 +133,7 @@ def test_steps_of_the_descent_written_out():
         agree = gradient * (Y - before) < 0
         gains = np.maximum(np.where(agree, gains + 0.2, 0.8 * gains), 0.01)
         new = Y - 0.01 * gains * gradient + (0.5 if early else 0.8) * (Y - before)
-        shift = new.mean(axis=1, keepdims=True)  # nothing depends on the origin: it is the centre
+        shift = new.mean(axis=0)  # nothing depends on the origin: it is the centre
         before, Y = Y - shift, new - shift
     found, _ = descend(divergence, start, [(3, 4.0, 0.5, 0.5), (2, 1.0, 0.0, 0.8)], 0.01)
     assert_allclose(found, Y, rtol=1e-9, atol=1e-12)
@@ -321,7 +320,7 @@ def test_fft_is_the_same_picture():
 
 def test_fft_without_its_library(X, monkeypatch):
     monkeypatch.setitem(sys.modules, "openTSNE", None)
-    monkeypatch.setattr("heatsketch.classical.tsne.find_spec", lambda name: None)
+    monkeypatch.setattr("heatsketch.classical.sne.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install openTSNE"):
         TSNE(method="fft", perplexity=8).fit(X)
 

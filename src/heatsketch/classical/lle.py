@@ -268,58 +268,65 @@ def lowest_eigenpairs(
 ) -> tuple[Array, Array]:
     """Return the k smallest eigenvalues of M = LᵀL, ascending, with vectors (n, k) of mean 0.
 
-    `closed` are the closed components of I - L. Values are Ritz values of L, not of M, so that
-    those far below the rounding of M are small, too.
+    `closed` are the closed components of I - L, of which some points border L. Values are Ritz
+    values of L, not of M, so that those far below the rounding of M are small, too.
     """
     n = L.shape[0]
     if n <= max(_MAX_DENSE_POINTS, 2 * k + 2):
         V = svd(L.toarray())[2][::-1][: k + 1].T
     else:
-        V = _by_factors(L, closed, k + 1, tol, random_state)
+        pins = [points[:: -(-len(points) // _PINS)] for points in closed]
+        starts = np.cumsum([0, *map(len, pins)])
+        entries = (np.ones(starts[-1]), np.concatenate(pins), starts)
+        border = sparse.csc_matrix(entries, (n, len(pins)))
+        start = np.random.default_rng(seed_entropy(random_state)).standard_normal(n)
+        shifted = L + _EPS * sparse.eye_array(n)  # a value of 0 would end the factorisation
+        V = _lowest_vectors(shifted, border, border, k + 1, tol, start)
     U = svd(V - V.mean(axis=0), full_matrices=False)[0][:, :k]  # without the constant vector
     _, sigma, R = svd(L @ U, full_matrices=False)
     return sigma[::-1] ** 2, fix_signs(U @ R[::-1].T)
 
 
-def _by_factors(
-    L: sparse.csr_matrix, closed: list[Array], k: int, tol: float, random_state: Any
+def _lowest_vectors(
+    L: sparse.csr_matrix,
+    left: sparse.csc_matrix,
+    right: sparse.csc_matrix,
+    k: int,
+    tol: float,
+    start: Array,
 ) -> Array:
     """Return orthonormal vectors (n, k) that span those of the smallest singular values of L.
 
-    The factors of L have a fraction of the entries of those of M. Each closed component gives a
-    null vector: bordered by some points of each, L is regular. M⁺ is applied by two solutions,
-    without the null vectors V of L and U of Lᵀ. Where further values are 0 to rounding, all starts
-    again with their vectors as the border.
+    The factors of L have a fraction of the entries of those of M. L has as many null vectors as the
+    borders have columns, with which it is regular. M⁺ is applied by two solutions, without the null
+    vectors V of L and U of Lᵀ. Where further values are 0 to rounding, all starts again with null
+    vectors as the borders.
     """
-    n = L.shape[0]
-    pins = [points[:: -(-len(points) // _PINS)] for points in closed]
-    starts = np.cumsum([0, *map(len, pins)])
-    entries = (np.ones(starts[-1]), np.concatenate(pins), starts)
-    U = V = sparse.csc_matrix(entries, (n, len(pins)))
-    L = L + _EPS * sparse.eye_array(n)  # a value of exactly 0 would end the factorisation
-    start = np.random.default_rng(seed_entropy(random_state)).standard_normal(n)
-    while True:
-        factors = splu(
-            sparse.csc_matrix(sparse.block_array([[L, U], [V.T, None]])),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.01,
-            options={"SymmetricMode": True},
-        )
-        padding = ((0, U.shape[1]), (0, 0))
-        ends = np.eye(n + U.shape[1], min(U.shape[1], k), -n)
-        U, V = (orth(factors.solve(ends, trans)[:n]) for trans in "TN")
-        if V.shape[1] == k:
-            return V
+    n, count = left.shape
+    factors = splu(
+        sparse.csc_matrix(sparse.block_array([[L, left], [right.T, None]])),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.01,
+        options={"SymmetricMode": True},
+    )
 
-        def inverse(x: Array, U: Array = U, V: Array = V, padding: Any = padding) -> Array:
-            y = factors.solve(np.pad(x.reshape(n, -1), padding), "T")[:n]
-            y = factors.solve(np.pad(y - U @ (U.T @ y), padding))[:n]
-            return y - V @ (V.T @ y)
+    def solve(X: Array, trans: str = "N") -> Array:
+        return factors.solve(np.pad(X, ((0, count), (0, 0))), trans)[:n]
 
-        operator = LinearOperator((n, n), matvec=inverse, dtype=float)
-        theta, Y = eigsh(operator, k - V.shape[1], v0=inverse(start), tol=tol)
-        null = theta > max(1 / _EPS, _EPS**0.5 * theta.max())
-        if not null.any():
-            return np.hstack([V, Y])
-        left = orth(factors.solve(np.pad(Y[:, null], padding), "T")[:n])
-        U, V = (sparse.csc_matrix(np.hstack(both)) for both in ((U, left), (V, Y[:, null])))
+    ends = np.eye(n + count, min(count, k), -n)
+    U, V = (orth(factors.solve(ends, trans)[:n]) for trans in "TN")
+    if V.shape[1] == k:
+        return V
+
+    def inverse(x: Array) -> Array:
+        y = solve(x.reshape(n, 1), "T")
+        z = solve(y - U @ (U.T @ y))
+        return z - V @ (V.T @ z)
+
+    operator = LinearOperator((n, n), matvec=inverse, dtype=float)
+    theta, Y = eigsh(operator, k - V.shape[1], v0=inverse(start), tol=tol)
+    null = theta > max(1 / _EPS, _EPS**0.5 * theta.max())
+    if not null.any():
+        return np.hstack([V, Y])
+    left = sparse.csc_matrix(np.hstack([U, orth(solve(Y[:, null], "T"))]))
+    return _lowest_vectors(L, left, sparse.csc_matrix(np.hstack([V, Y[:, null]])), k, tol, start)

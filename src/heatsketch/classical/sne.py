@@ -1,25 +1,162 @@
-"""Stochastic neighbour embedding with Gaussian neighbourhoods."""
+"""Stochastic neighbour embedding: with Gaussian neighbourhoods (SNE), and heavy-tailed (t-SNE)."""
 
+import math
 import warnings
-from typing import Any
+from abc import abstractmethod
+from importlib.util import find_spec
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import ConvergenceWarning, check_number
+from heatsketch._array import filled, for_each_tile, seed_entropy
+from heatsketch._checks import (
+    ConvergenceWarning,
+    ScaleWarning,
+    check_choice,
+    check_finite,
+    check_number,
+    name_rows,
+)
 from heatsketch._progress import report
-from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.classical._neighbor_probabilities import NeighborProbabilities, conditional_graph
-from heatsketch.neighbors import Neighbors
+from heatsketch.classical._base import Embedding
+from heatsketch.classical.mds import ClassicalMDS
+from heatsketch.classical.pca import PCA
+from heatsketch.neighbors import NeighborIndex, Neighbors, ordered_search
 
+METHODS = ("auto", "exact", "barnes-hut", "fft")
+
+_MAX_COMPLETE_POINTS = 1000  # up to here every other point is a neighbour
+_INITIAL_DEVIATION = 1e-4  # so small that clusters can pass through each other
+_MIN_DEVIATION_RATIO = 1e-6  # to the largest one; principal components below it are rounding
+_MAX_RATIO = 1e100  # of distances: beyond, a point has no weight unless all others coincide
+_LOG_BETAS = (math.log(1e-215), math.log(800.0))  # see `_solve_entropy`
+_ENTROPY_TOLERANCE = 1e-12
+# Of the descent of SNE
 _MIN_GAIN = 0.01
 _CHECK_INTERVAL = 50  # steps after which the cost is compared with the lowest so far
 _ALLOWED_RISE = 0.01  # nats per point that the cost may lie above the lowest
 _FORCE_BLOCKS = 16  # blocks of points; each block needs an array of forces on all points
+# Of t-SNE
+_EARLY_STEPS, _EARLY_MOMENTUM, _LATE_MOMENTUM = 250, 0.5, 0.8  # those of scikit-learn
+_MOST_COMPONENTS = {"barnes-hut": 3, "fft": 2}
+_TILE_POINTS = 64  # new points that are placed in one unit of work
+_MIN_STEP_LENGTH = 1e-7  # a new point whose step is shorter has arrived
+_MAX_TRIAL_STEPS = 300  # for a new point
 
 
-class SNE(NeighborProbabilities):
+class NeighborEmbedding(Embedding):
+    """Abstract base: probabilities of the data, and a descent that subclasses choose."""
+
+    n_components: int
+    perplexity: float
+    init: Any
+    neighbors: Any
+    random_state: Any
+
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return bool(self.metric != "precomputed")
+
+    @abstractmethod
+    def _check_options(self) -> None:
+        """Raise where an option of the descent cannot be, before anything is computed."""
+
+    @abstractmethod
+    def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
+        """Return places (n, k) from the start Y, and set the attributes of the descent."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed points, array, DataFrame or sparse matrix (n, d), or distances (n, n).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
+        """
+        X = self._read_either(X, reset=True)
+        n = X.shape[0]
+        perplexity = check_number(self.perplexity, "perplexity", low=1, open_low=True)
+        k = check_number(self.n_components, "n_components", low=1, integer=True)
+        if perplexity >= n - 1:
+            remedy = f"pass perplexity < {n - 1}" if n > 3 else "pass more points"
+            raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
+        self._check_options()
+        Y = self._initial_places(X, k)
+        near, exponent, self.diagnostics_ = self._find_neighbors(X, perplexity)
+        p, sigma = conditional(near.distances, perplexity)
+        self.sigmas_ = np.ldexp(sigma, exponent)
+        places = self._descend(X, near, as_graph(p, near.indices), Y.astype(X.dtype))
+        self.embedding_ = np.ascontiguousarray(places, dtype=X.dtype)
+        self.diagnostics_ |= {
+            "kl_divergence": self.kl_divergence_,
+            "neighbors": near.indices.shape[1],
+        }
+        return self
+
+    def _find_neighbors(self, X: Any, perplexity: float) -> tuple[Neighbors, int, dict[str, Any]]:
+        """Return the neighbours of all points, the exponent of the unit of their distances."""
+        n = X.shape[0]
+        complete = self.neighbors is None or isinstance(self.neighbors, NeighborIndex)
+        self._count = n - 1
+        if not complete or n > _MAX_COMPLETE_POINTS:
+            self._count = min(n - 1, int(3 * perplexity + 1))
+        if self._precomputed:
+            if self.neighbors is not None:
+                raise ValueError(
+                    "neighbors are given but metric='precomputed', so that X holds all distances; "
+                    "pass neighbors=None."
+                )
+            D = np.array(X, dtype=float)
+            np.fill_diagonal(D, -1.0)  # sorts first
+            found, exponent, recall = _nearest(D, self._count + 1), 0, {}
+        else:
+            self._search, frame, self._rows, place = ordered_search(self.neighbors, X, join=False)
+            of_search = self._search.of_points(self._count + 1)
+            found = Neighbors(of_search.distances[place], self._rows[of_search.indices[place]])
+            exponent, recall = frame.exponent, self._search.diagnostics(self._count + 1)
+        own = found.indices == np.arange(n)[:, None]
+        own[~own.any(axis=1), -1] = True  # copies have displaced the point itself
+        distances, indices = (values[~own].reshape(n, -1) for values in found)
+        return Neighbors(distances, indices), exponent, recall
+
+    def _initial_places(self, X: Any, k: int) -> Array:
+        """Return the given places, principal components, or random places (n, k).
+
+        Coordinates in which the points do not differ are random, because no gradient would move
+        them.
+        """
+        n = X.shape[0]
+        if not isinstance(self.init, str):
+            given = np.asarray(self.init, dtype=np.float64)
+            if given.shape != (n, k):
+                raise ValueError(
+                    f"init has shape {given.shape}, but X has {n} points and n_components={k}; "
+                    f"pass ({n}, {k})."
+                )
+            check_finite(given, "init")
+            return given
+        seed = seed_entropy(self.random_state)
+        places = np.random.default_rng(seed).normal(scale=_INITIAL_DEVIATION, size=(n, k))
+        if check_choice(self.init, "init", ("pca", "random")) == "random":
+            return places
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # missing dimensions are replaced by random ones
+            if self._precomputed:
+                axes = ClassicalMDS(k, metric="precomputed").fit(X).embedding_
+            else:
+                axes = PCA(min(k, *X.shape), random_state=seed[0]).fit(X).embedding_
+        deviation = axes.std(axis=0, dtype=float)
+        varies = np.flatnonzero(deviation > _MIN_DEVIATION_RATIO * deviation.max())
+        if len(varies):
+            places[:, varies] = axes[:, varies] * (_INITIAL_DEVIATION / deviation.max())
+        return places
+
+
+class SNE(NeighborEmbedding):
     """Embed data so that each point keeps its neighbours, with Gaussian neighbourhoods: SNE.
 
     Stochastic neighbor embedding (Hinton and Roweis 2002; *Linear and nonlinear dimensionality
@@ -128,7 +265,7 @@ class SNE(NeighborProbabilities):
         self.neighbors = neighbors
         self.random_state = random_state
 
-    def _check_options(self, n: int) -> None:
+    def _check_options(self) -> None:
         n_iter = check_number(self.n_iter, "n_iter", low=1, integer=True)
         early = check_number(self.early_iter, "early_iter", low=0, integer=True)
         if early >= n_iter:
@@ -140,22 +277,325 @@ class SNE(NeighborProbabilities):
         check_number(self.early_compression, "early_compression", low=0)
         check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
 
-    def _descend(self, X: Any, near: Neighbors, p: Array, Y: Array) -> Array:
-        self.affinities_ = conditional_graph(p, near.indices)
-        divergence = Divergence(self.affinities_)
+    def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
+        self.affinities_, divergence = P, Divergence(P)
         phases = [  # steps, exaggeration, compression, momentum
             (self.early_iter, self.early_exaggeration, self.early_compression, 0.5),
             (self.n_iter - self.early_iter, 1.0, 0.0, 0.8),
         ]
         rate = None if isinstance(self.learning_rate, str) else self.learning_rate
-        Yt, setbacks = descend(divergence, np.ascontiguousarray(Y.T, dtype=float), phases, rate)
-        self.kl_divergence_, self.n_iter_ = divergence(Yt), self.n_iter
-        self.diagnostics_ |= {"kl_divergence": self.kl_divergence_, "setbacks": setbacks}
-        return Yt.T
+        Y, self.diagnostics_["setbacks"] = descend(divergence, Y.astype(float), phases, rate)
+        self.kl_divergence_, self.n_iter_ = divergence(Y), self.n_iter
+        return Y
+
+
+class TSNE(NeighborEmbedding):
+    """Embed data so that neighbours stay neighbours and clusters separate: t-SNE.
+
+    *Linear and nonlinear dimensionality reduction*, §8 (van der Maaten and Hinton 2008). With
+    p_ij = (p_{j|i} + p_{i|j}) / 2n, (15), p_{j|i} ∝ e^(-|x_i - x_j|² / 2σ_i²), (13), σ_i from the
+    perplexity (14), and q_ij ∝ (1 + |y_i - y_j|²)⁻¹, (17), it lowers
+    C = Σ_ij p_ij log(p_ij / q_ij), (18), whose gradient by y_i is
+    4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19), by the descent of scikit-learn or
+    openTSNE: (20), whose printed sign of η is wrong.
+
+    When to use it: to see clusters in the plane. When not: where sizes of clusters, or distances
+    between them, are to be read from the picture, or where the data form a continuum, which may be
+    torn; see `HeatSketch` and `DiffusionMap` for distances with a meaning.
+
+    Parameters
+    ----------
+    n_components, perplexity
+        As in `SNE`.
+    n_iter : int >= 250, default 1000
+        Steps of the descent, of which 250 are the early phase.
+    learning_rate : float > 0 or "auto", default "auto"
+        η in (20). "auto": n / (4 · exaggeration), at least 50 (Belkina et al. 2019).
+    early_exaggeration : float >= 1, default 12
+        Factor of p in the early phase, so that clusters are tight and can pass each other. The
+        notes have 4, for 50 steps.
+    init, metric, neighbors, random_state
+        As in `SNE`.
+    method : "auto", "exact", "barnes-hut" or "fft", default "auto"
+        "barnes-hut": scikit-learn's TSNE on our neighbours, for n_components <= 3; forces of far
+        points are approximate, and results are equal only with an equal number of threads. "exact":
+        scikit-learn's TSNE with forces between all pairs, for some thousand points. Both solve the
+        perplexity themselves, to 1e-5. "fft": openTSNE on our p_ij (``pip install openTSNE``), for
+        n_components <= 2; the fastest for many points. "auto": "barnes-hut" where it can, else
+        "exact".
+
+    Attributes
+    ----------
+    embedding_ : array (n, k)
+    kl_divergence_ : float
+        C, in nats; approximate unless the method is "exact".
+    affinities_ : CSR (n, n)
+        p_ij: symmetric, of sum 1.
+    sigmas_, n_iter_, diagnostics_, n_features_in_, feature_names_in_
+        As in `SNE`.
+
+    Raises
+    ------
+    ValueError
+        X not finite, perplexity not below n - 1, an option out of range or not available with
+        `method`.
+    ImportError
+        ``method="fft"`` without openTSNE.
+
+    Warns
+    -----
+    ScaleWarning
+        As in `SNE`.
+
+    Notes
+    -----
+    Cost: that of the neighbours, and n log n operations per step; "exact": n² operations and
+    16 n² bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.classical import TSNE
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> tsne = TSNE(perplexity=10).fit(X[:50])
+    >>> tsne.embedding_.shape, tsne.transform(X[50:]).shape
+    ((50, 2), (10, 2))
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        perplexity: float = 30.0,
+        *,
+        n_iter: int = 1000,
+        learning_rate: float | str = "auto",
+        early_exaggeration: float = 12.0,
+        init: Any = "pca",
+        method: str = "auto",
+        metric: str = "euclidean",
+        neighbors: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.n_iter = n_iter
+        self.learning_rate = learning_rate
+        self.early_exaggeration = early_exaggeration
+        self.init = init
+        self.method = method
+        self.metric = metric
+        self.neighbors = neighbors
+        self.random_state = random_state
+
+    def transform(self, X: Any) -> Array:
+        """Place each new point on its own among the training points, which stay where they are.
+
+        A point starts at the mean of its neighbours' places, weighted by its p (13) of the same
+        perplexity, and descends Σ_j p_j log(p_j / q_j), q_j ∝ (1 + |y - y_j|²)⁻¹ over all training
+        points. Training points are placed near, but not exactly at, their places in `embedding_`,
+        because there they are also attracted as neighbours of other points.
+
+        X holds points (m, d), or with ``metric="precomputed"`` their distances (m, n) to the
+        training points. Cost: some 30 steps of n (5 k + 3) operations per point.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
+        """
+        check_is_fitted(self)
+        X = self._read_either(X, reset=False)
+        if self._precomputed:
+            near = _nearest(np.asarray(X, dtype=float), self._count)
+        else:
+            found = self._search.query(X, self._count)
+            near = Neighbors(found.distances, self._rows[found.indices])
+        p = conditional(near.distances, float(self.perplexity)).p
+        Y = np.asarray(self.embedding_, dtype=float)
+        places = filled(
+            lambda rows: _placed(Y, near.indices[rows], p[rows]),
+            (len(p), Y.shape[1]),
+            _TILE_POINTS,
+        )
+        return places.astype(X.dtype)
+
+    def _check_options(self) -> None:
+        check_number(self.n_iter, "n_iter", low=_EARLY_STEPS, integer=True)
+        check_number(self.early_exaggeration, "early_exaggeration", low=1)
+        check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
+        method = check_choice(self.method, "method", METHODS)
+        if method == "auto":
+            most = _MOST_COMPONENTS["barnes-hut"]
+            method = "barnes-hut" if self.n_components <= most else "exact"
+        most = _MOST_COMPONENTS.get(method, self.n_components)
+        if self.n_components > most:
+            raise ValueError(
+                f"n_components={self.n_components} but method={method!r} allows at most {most}; "
+                "pass method='exact'."
+            )
+        if method == "fft" and find_spec("openTSNE") is None:
+            raise ImportError(
+                "method='fft' needs openTSNE: pip install openTSNE; or pass method='barnes-hut'."
+            )
+        self._method = method
+
+    def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
+        self.affinities_ = joint(P)
+        return self._interpolated(Y) if self._method == "fft" else self._by_sklearn(X, near, Y)
+
+    def _by_sklearn(self, X: Any, near: Neighbors, Y: Array) -> Array:
+        """Descend by scikit-learn, from all distances, or CSR with each point before its own."""
+        from sklearn import manifold
+
+        exact = self._method == "exact"
+        if exact:
+            points = X.toarray() if sparse.issparse(X) else X
+            distances = X if self._precomputed else cdist(points, points)
+        else:
+            itself = np.arange(len(Y))[:, None]
+            indices = np.hstack([itself, near.indices])
+            distances = _rows_of(np.hstack([0.0 * itself, near.distances]), indices)
+        model = manifold.TSNE(
+            Y.shape[1],
+            method="exact" if exact else "barnes_hut",
+            perplexity=float(self.perplexity),
+            early_exaggeration=self.early_exaggeration,
+            learning_rate=self.learning_rate,
+            max_iter=self.n_iter,
+            metric="precomputed",
+            init=Y.astype(np.float32),
+            random_state=0,  # nothing is drawn: the initial places are given
+        )
+        model.set_output(transform="default").fit(distances)
+        self.kl_divergence_, self.n_iter_ = float(model.kl_divergence_), int(model.n_iter_) + 1
+        return model.embedding_
+
+    def _interpolated(self, Y: Array) -> Array:
+        """Descend by openTSNE: forces by FFT on a grid."""
+        from openTSNE import TSNEEmbedding
+        from openTSNE.affinity import PrecomputedAffinities
+
+        # A copy, because it is scaled in place when exaggerated.
+        affinities = PrecomputedAffinities(self.affinities_.copy(), normalize=False)
+        places = TSNEEmbedding(Y.astype(float), affinities, negative_gradient_method="fft")
+        # openTSNE leaves out the factor 4 of (19).
+        rate = self.learning_rate if self.learning_rate == "auto" else 4 * self.learning_rate
+        for steps, exaggeration, momentum in (
+            (_EARLY_STEPS, self.early_exaggeration, _EARLY_MOMENTUM),
+            (self.n_iter - _EARLY_STEPS, 1.0, _LATE_MOMENTUM),
+        ):
+            places = places.optimize(
+                n_iter=steps, exaggeration=exaggeration, momentum=momentum, learning_rate=rate
+            )
+        self.kl_divergence_, self.n_iter_ = float(places.kl_divergence), self.n_iter
+        return np.asarray(places)
+
+
+class Conditional(NamedTuple):
+    """The conditional probabilities (13) of points, over their neighbours."""
+
+    p: Array  # (m, l), p_{j|i}; rows sum to 1
+    sigma: Array  # (m,), σ_i, in the units of the distances
+
+
+def conditional(distances: Array, perplexity: float) -> Conditional:
+    """Compute p_{j|i} = e^(-d_ij² / 2σ_i²) / Σ_k e^(-d_ik² / 2σ_i²), (13), of a perplexity (14).
+
+    Distances to the neighbours (m, l) ascend in every row; the perplexity is above 1 and below l.
+    σ_i gives the entropy to twelve digits, on any scale of the distances. Where more neighbours
+    than the perplexity are nearest at the same distance, no σ_i has this perplexity; then these
+    neighbours share the probability, which is the limit σ_i → 0, with a warning.
+    """
+    p, sigma = np.empty(distances.shape), np.zeros(len(distances))
+    nearest = distances == distances[:, :1]
+    ties = nearest.sum(axis=1)
+
+    def work(rows: slice) -> None:
+        crowded = ties[rows] >= perplexity
+        p[rows] = nearest[rows] / ties[rows, None]
+        p[rows][~crowded], sigma[rows][~crowded] = _solve_entropy(
+            distances[rows][~crowded], perplexity
+        )
+
+    for_each_tile(work, len(distances))
+    crowded = np.flatnonzero(ties > perplexity)
+    if len(crowded):
+        warnings.warn(
+            f"{len(crowded)} point(s) (rows {name_rows(crowded)}) have more nearest neighbours at "
+            f"one distance (up to {ties.max()}) than perplexity={perplexity:g}, which no bandwidth "
+            "gives; these neighbours get equal weights. Remove copies, or raise perplexity.",
+            ScaleWarning,
+            stacklevel=4,
+        )
+    return Conditional(p, sigma)
+
+
+def _solve_entropy(d: Array, perplexity: float) -> tuple[Array, Array]:
+    """Return p (m, l) of the perplexity, and σ (m,), by Newton's method in log β, β = 1/2σ².
+
+    The smallest square is subtracted from all, and the rest divided so that that of neighbour
+    ⌈perplexity⌉ is 1: then β cannot exceed 800, because fewer points would have a weight, nor be so
+    small that all weights are equal. A step that leaves the bracket is replaced by bisection.
+    dH / d log β = -Var(β u).
+    """
+    k = math.ceil(perplexity) - 1
+    unit = d[:, k]
+    d = np.minimum(d / unit[:, None], _MAX_RATIO)
+    u = (d - d[:, :1]) * (d + d[:, :1])
+    gap = u[:, k].copy()
+    u /= gap[:, None]
+    t = np.zeros(len(d))  # log β
+    low, high = (np.full(len(d), end) for end in _LOG_BETAS)
+    for _ in range(200):
+        v = np.exp(t)[:, None] * u
+        p = np.exp(-v)
+        v[p == 0] = 0.0
+        sums = p.sum(axis=1)
+        mean = (v * p).sum(axis=1) / sums
+        excess = np.log(sums) + mean - math.log(perplexity)
+        off = np.abs(excess) > _ENTROPY_TOLERANCE
+        if not off.any():
+            break
+        low, high = np.where(excess > 0, t, low), np.where(excess > 0, high, t)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            newton = t + excess / ((v * v * p).sum(axis=1) / sums - mean**2)
+        inside = (low < newton) & (newton < high)
+        t = np.where(off, np.where(inside, newton, (low + high) / 2), t)
+    return p / sums[:, None], unit * np.sqrt(gap / (2 * np.exp(t)))
+
+
+def _rows_of(values: Array, indices: Array) -> sparse.csr_matrix:
+    """Return values (n, l) in the columns `indices` of CSR (n, n)."""
+    n, width = values.shape
+    starts = np.arange(0, n * width + 1, width)
+    return sparse.csr_matrix((values.ravel(), indices.ravel(), starts), shape=(n, n))
+
+
+def as_graph(p: Array, indices: Array) -> sparse.csr_matrix:
+    """Return the conditional probabilities of n points as CSR (n, n)."""
+    graph = _rows_of(p, indices)
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return graph
+
+
+def joint(graph: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return p_ij = (p_{i|j} + p_{j|i}) / 2n, (15), CSR (n, n): symmetric, of sum 1."""
+    P = sparse.csr_matrix(graph + graph.T)
+    P.data /= 2 * graph.shape[0]
+    P.eliminate_zeros()  # the smallest numbers may have underflowed
+    P.sort_indices()
+    return P
+
+
+def _nearest(D: Array, count: int) -> Neighbors:
+    """Return the nearest columns of each row of distances (m, n), nearest first."""
+    indices = np.argsort(D, axis=1, kind="stable")[:, :count]
+    return Neighbors(np.take_along_axis(D, indices, axis=1), indices)
 
 
 class Divergence:
-    """C = Σ_i Σ_j p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} ∝ e^(-|y_i - y_j|²), of places Yt (k, n).
+    """C = Σ_i Σ_j p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} ∝ e^(-|y_i - y_j|²), of places Y (n, k).
 
     `graph`, CSR (n, n), has the conditional probabilities p_{j|i}, in row i.
     """
@@ -164,43 +604,55 @@ class Divergence:
         self._p, (self._i, self._j) = graph.data, graph.nonzero()
         self._constant = float(np.sum(graph.data * np.log(graph.data)))
         self._symmetric = sparse.csr_matrix(graph + graph.T)
-        self.degrees = np.asarray(self._symmetric.sum(axis=1)).ravel()
+        self.degrees = np.asarray(self._symmetric.sum(axis=1))  # (n, 1)
 
-    def gradient(self, Yt: Array, exaggeration: float) -> Array:
+    def gradient(self, Y: Array, exaggeration: float) -> Array:
         """Return 2 Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j), p exaggerated."""
-        pull = self.degrees * Yt - (self._symmetric @ Yt.T).T
-        return 2 * (exaggeration * pull - self._forces(Yt)[0])
+        pull = self.degrees * Y - self._symmetric @ Y
+        return 2 * (exaggeration * pull - _gaussian_forces(Y)[0])
 
-    def terms(self, Yt: Array) -> tuple[float, float]:
+    def terms(self, Y: Array) -> tuple[float, float]:
         """Return Σ_ij p_{j|i} |y_i - y_j|², which exaggeration multiplies, and Σ_i log Z_i."""
-        squares = np.square(Yt[:, self._i] - Yt[:, self._j]).sum(axis=0)
-        return float(self._p @ squares), float(self._forces(Yt)[1].sum())
+        squares = np.square(Y[self._i] - Y[self._j]).sum(axis=1)
+        return float(self._p @ squares), float(_gaussian_forces(Y)[1].sum())
 
-    def __call__(self, Yt: Array) -> float:
+    def __call__(self, Y: Array) -> float:
         """Return C in nats."""
-        return sum(self.terms(Yt)) + self._constant
+        return sum(self.terms(Y)) + self._constant
 
-    def _forces(self, Yt: Array) -> tuple[Array, Array]:
-        from heatsketch.classical._gaussian_forces import gaussian_forces  # compiled loops
 
-        n = Yt.shape[1]
-        tile = -(-n // _FORCE_BLOCKS)
-        push, logs = np.zeros((-(-n // tile), *Yt.shape)), np.empty(n)
+def _gaussian_forces(Y: Array) -> tuple[Array, Array]:
+    """Return Σ_j (q_{j|i} + q_{i|j}) (y_i - y_j), (n, k), and log Z_i = log Σ_j e^(-|y_i - y_j|²).
 
-        def work(rows: slice) -> None:
-            gaussian_forces(Yt, rows.start, rows.stop, push[rows.start // tile], logs)
+    Row i of q pushes y_i and every y_j; the largest term is taken out, so that no Z is 0.
+    """
+    n = len(Y)
+    tile = -(-n // _FORCE_BLOCKS)
+    push, logs = np.zeros((-(-n // tile), *Y.shape)), np.empty(n)
 
-        for_each_tile(work, n, tile)
-        return push.sum(axis=0), logs
+    def work(rows: slice) -> None:
+        exponents = -cdist(Y[rows], Y, "sqeuclidean")
+        exponents[np.arange(len(exponents)), np.arange(rows.start, rows.stop)] = -np.inf
+        top = exponents.max(axis=1, keepdims=True)
+        q = np.exp(exponents - top)
+        Z = q.sum(axis=1, keepdims=True)
+        q /= Z
+        logs[rows] = (np.log(Z) + top)[:, 0]
+        forces = push[rows.start // tile]
+        forces += q.sum(axis=0)[:, None] * Y - q.T @ Y[rows]
+        forces[rows] += Y[rows] - q @ Y
+
+    for_each_tile(work, n, tile)
+    return push.sum(axis=0), logs
 
 
 def descend(
     divergence: Divergence,
-    Yt: Array,
+    Y: Array,
     phases: list[tuple[int, float, float, float]],
     rate: float | None,
 ) -> tuple[Array, int]:
-    """Return the places (k, n) after the steps Y ← Y - η g ∇C + α (Y - Y_before), and setbacks.
+    """Return the places (n, k) after the steps Y ← Y - η g ∇C + α (Y - Y_before), and setbacks.
 
     Equation (20), with the sign of η corrected. A phase has a number of steps, a factor of p
     (exaggeration), λ (λ Σ |y_i|² is added to C) and the momentum α; it starts at rest. `rate` None:
@@ -211,38 +663,38 @@ def descend(
     with distance, then diverge: where C has risen after 50 steps, these steps are undone and η is
     halved (a setback).
     """
-    Yt, done, setbacks, lowered = Yt.copy(), 0, 0, True
+    Y, done, setbacks, lowered = Y.copy(), 0, 0, True
     for steps, exaggeration, compression, momentum in phases:
         if not steps:
             continue
 
-        def cost(Yt: Array, e: float = exaggeration, c: float = compression) -> float:
-            attraction, repulsion = divergence.terms(Yt)
-            return e * attraction + repulsion + (c * float(np.sum(Yt**2)) if c else 0.0)
+        def cost(Y: Array, e: float = exaggeration, c: float = compression) -> float:
+            attraction, repulsion = divergence.terms(Y)
+            return e * attraction + repulsion + (c * float(np.sum(Y**2)) if c else 0.0)
 
         rates = 1 / (2 * exaggeration * divergence.degrees + compression) if rate is None else rate
-        velocity, gains = np.zeros_like(Yt), np.ones_like(Yt)
-        lowest, best, lowered = cost(Yt), Yt.copy(), False
+        velocity, gains = np.zeros_like(Y), np.ones_like(Y)
+        lowest, best, lowered = cost(Y), Y.copy(), False
         for step in range(1, steps + 1):
             with np.errstate(over="ignore", invalid="ignore"):  # such steps are undone
-                gradient = divergence.gradient(Yt, exaggeration) + 2 * compression * Yt
+                gradient = divergence.gradient(Y, exaggeration) + 2 * compression * Y
                 gains = np.where(gradient * velocity < 0, gains + 0.2, 0.8 * gains)
                 gains = np.maximum(gains, _MIN_GAIN)
                 velocity = momentum * velocity - rates * gains * gradient
-                Yt = Yt + velocity
-                Yt -= Yt.mean(axis=1, keepdims=True)
+                Y = Y + velocity
+                Y -= Y.mean(axis=0)
                 done += 1
                 if step % _CHECK_INTERVAL and step < steps:
                     continue
-                reached = cost(Yt)
+                reached = cost(Y)
             report("descent", "step %d: cost %.4f", done, reached)
-            if reached <= lowest + _ALLOWED_RISE * Yt.shape[1]:
-                lowest, best, lowered = reached, Yt.copy(), True
+            if reached <= lowest + _ALLOWED_RISE * len(Y):
+                lowest, best, lowered = reached, Y.copy(), True
             else:
-                Yt, velocity, gains = best.copy(), np.zeros_like(Yt), np.ones_like(Yt)
+                Y, velocity, gains = best.copy(), np.zeros_like(Y), np.ones_like(Y)
                 setbacks += 1
                 rates = rates / 2
-        Yt = best
+        Y = best
     if not lowered:
         warnings.warn(
             "The steps of the descent after its early phase did not lower the divergence; pass a "
@@ -250,4 +702,42 @@ def descend(
             ConvergenceWarning,
             stacklevel=4,
         )
-    return Yt, setbacks
+    return Y, setbacks
+
+
+def _placed(Y: Array, columns: Array, p: Array) -> Array:
+    """Return places (m, k) of new points among the points Y (n, k), which stay where they are.
+
+    Each starts at the mean of its neighbours' places, weighted by p (m, l), and descends the
+    gradient of Σ_j p_j log(p_j / q_j), q over all n points. The step size is doubled while the
+    divergence falls sufficiently (Armijo's rule), and halved otherwise.
+    """
+    Z = np.einsum("ml,mlk->mk", p, Y[columns])
+    step = np.ones(len(Z))
+    cost, gradient = _divergence(Y, columns, p, Z)
+    for _ in range(_MAX_TRIAL_STEPS):
+        slope = np.square(gradient).sum(axis=1)
+        moving = np.flatnonzero(step * np.sqrt(slope) > _MIN_STEP_LENGTH)
+        if not len(moving):
+            break
+        trial = Z[moving] - step[moving, None] * gradient[moving]
+        reached, there = _divergence(Y, columns[moving], p[moving], trial)
+        lower = reached <= cost[moving] - 0.25 * step[moving] * slope[moving]
+        step[moving] *= np.where(lower, 2.0, 0.5)
+        moved = moving[lower]
+        Z[moved], cost[moved], gradient[moved] = trial[lower], reached[lower], there[lower]
+    return Z
+
+
+def _divergence(Y: Array, columns: Array, p: Array, Z: Array) -> tuple[Array, Array]:
+    """Return -Σ p_j log q_j of places Z (m, k), and its gradient 2 Σ (p_j - q_j) w_j (z - y_j)."""
+    w = 1 / (1 + cdist(Z, Y, "sqeuclidean"))
+    total = w.sum(axis=1)
+    w *= w
+    # Sums row by row, so that no row changes the rounding of another.
+    mean = np.stack([(w * y).sum(axis=1) for y in Y.T], axis=1)
+    push = (w.sum(axis=1)[:, None] * Z - mean) / total[:, None]
+    steps = Z[:, None] - Y[columns]
+    squares = np.square(steps).sum(axis=2)
+    pull = np.einsum("ml,mlk->mk", p / (1 + squares), steps)
+    return np.log(total) + (p * np.log1p(squares)).sum(axis=1), 2 * (pull - push)

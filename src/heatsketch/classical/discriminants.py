@@ -1,0 +1,312 @@
+"""Linear discriminants: the directions in which classes are most separate, and scores on them."""
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import solve_triangular, svd
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import ClassifierTags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from heatsketch._array import filled, single_threaded_blas
+from heatsketch._checks import check_number, refuse_masked
+from heatsketch._typing import Array
+from heatsketch.classical._base import Embedding
+
+_EPS = float(np.finfo(float).eps)
+_ROUNDING_MARGIN = 4.0  # a length counts as zero up to this multiple of the rounding of the data
+
+
+class Discriminant(Embedding):
+    """Abstract base: scores wᵀ(x - m) of points on directions w that maximise J."""
+
+    shrinkage: float
+    classes_: Array
+
+    @abstractmethod
+    def _choose(self, W: Array, J: Array, counts: Array) -> Array:
+        """Return the directions to keep (d, k) of W (d, r); set further attributes.
+
+        Directions are in standard units of the features, with Wᵀ S_w W = n I, by descending
+        J (r,); counts (c,) are the numbers of points of the classes.
+        """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the directions that separate the classes y (n,), numbers or text, and score X.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
+        """
+        gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
+        X = self._read(X, reset=True)
+        self.classes_, labels = self._read_labels(y, X)
+        self._units = StandardScaler().fit(X.astype(float))
+        scale = self._units.scale_
+        sizes = np.abs(X).max(axis=0).astype(float)
+        rounding = float(np.finfo(X.dtype).eps) * sizes / scale  # of the entries of Z
+        with single_threaded_blas():  # the same bits for any number of threads
+            W, J = _directions(self._units.transform(X), labels, gamma, rounding)
+        self._W = self._choose(W, J, np.bincount(labels))
+        self.components_ = (self._W / scale[:, None]).T
+        self.mean_ = self._units.mean_
+        self.diagnostics_ = {"classes": len(self.classes_), "discriminants": len(J)}
+        self.embedding_ = self._score(X)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the scores (m, k) of points (m, d), new or old.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
+        """
+        check_is_fitted(self)
+        return self._score(self._read(X, reset=False))
+
+    def _score(self, X: Array) -> Array:
+        def scores(rows: slice) -> Array:
+            return self._units.transform(X[rows].astype(float)) @ self._W
+
+        return filled(scores, (len(X), self._W.shape[1])).astype(X.dtype)
+
+    def _read_labels(self, y: Any, X: Array) -> tuple[Array, Array]:
+        """Return the classes, sorted, and the class index of each point (n,), or raise."""
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(
+                f"{name} requires y to be passed, but the target y is None; pass labels (n,)."
+            )
+        refuse_masked(y, "y")
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        try:
+            check_classification_targets(y)
+            classes, labels = np.unique(y, return_inverse=True)
+        except TypeError as error:
+            raise ValueError(
+                "y has missing labels, or labels of several types; pass labels (n,) of one type."
+            ) from error
+        if len(classes) < 2:
+            raise ValueError(f"y has one class, {classes[0]!r}; pass at least two classes.")
+        return classes, labels
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class FisherDiscriminant(Discriminant):
+    """Project points of two classes on the line that separates the classes most.
+
+    *Linear and nonlinear dimensionality reduction*, §4: with the means m_1, m_2 of the classes and
+    the sum S_w of their scatters, the maximiser of (1),
+
+        J(w) = (wᵀ(m_1 - m_2))² / wᵀ S_w w,  is  w = S_w⁻¹ (m_1 - m_2),  normalised to |w| = 1.
+
+    The sign is such that the second class has the larger scores. For two classes this is the only
+    direction of `MultipleDiscriminant`, which takes more classes, and whose scores are in units of
+    the spread within classes.
+
+    When to use it: for two classes of about the same shape; it gives one number per point that
+    separates them, and weights that show the importance of each feature if all have the same unit.
+    When not: where the classes have the same mean, so that J is 0.
+
+    Parameters
+    ----------
+    shrinkage : float in [0, 1], default 0
+        γ: S_w is replaced by (1 - γ) S_w + γ diag(S_w + S_b), as in `MultipleDiscriminant`.
+
+    Attributes
+    ----------
+    embedding_ : array (n, 1)
+        Scores wᵀ(x - m), m the mean of all points: wᵀx of the notes up to a constant.
+    components_ : array (1, d)
+        w.
+    mean_ : array (d,)
+        m.
+    objective_ : float
+        J(w), with S_b = (m_1 - m_2)(m_1 - m_2)ᵀ.
+    classes_ : array (2,)
+        The first and the second class, sorted.
+    diagnostics_, n_features_in_, feature_names_in_
+        As in `MultipleDiscriminant`.
+
+    Raises
+    ------
+    ValueError
+        One class, or more than two; class means that coincide; S_w singular in a direction in
+        which the classes differ.
+
+    Notes
+    -----
+    Cost: that of `MultipleDiscriminant`. Where features are constant or dependent, w lies in the
+    range of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.classical import FisherDiscriminant
+    >>> X = np.array([[2, 1], [2, -1], [-2, 1], [-2, -1]])
+    >>> fisher = FisherDiscriminant().fit(np.vstack([X, X + [12, 4]]), list("aaaabbbb"))
+    >>> fisher.components_.round(12)  # S_w = diag(32, 8), so w ~ (12 / 32, 4 / 8)
+    array([[0.6, 0.8]])
+    """
+
+    def __init__(self, shrinkage: float = 0.0) -> None:
+        self.shrinkage = shrinkage
+
+    def _choose(self, W: Array, J: Array, counts: Array) -> Array:
+        if len(counts) > 2:
+            raise ValueError(
+                f"y has {len(counts)} classes but FisherDiscriminant separates two; use "
+                "MultipleDiscriminant."
+            )
+        self.objective_ = float(J[0] * counts.sum() / counts.prod())
+        return W / np.linalg.norm(W / self._units.scale_[:, None])
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn: two classes only."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+class MultipleDiscriminant(Discriminant):
+    """Project points of several classes on the directions that separate the classes most.
+
+    *Linear and nonlinear dimensionality reduction*, §5: with class means m_i of n_i points each,
+    mean m and
+
+        S_w = Σ_i Σ_{k in class i} (x_k - m_i)(x_k - m_i)ᵀ,  S_b = Σ_i n_i (m_i - m)(m_i - m)ᵀ,
+
+    the directions are the top eigenvectors of S_b w = λ S_w w: the maximisers of
+    J(w) = wᵀ S_b w / wᵀ S_w w = λ. With c classes S_b has at most rank c - 1, so there are at most
+    so many directions. The result is independent of the units of the features, and of any other
+    invertible linear map of them.
+
+    When to use it: where labels are available and each class is a single cloud of about the same
+    shape; it is a good first step before a search of nearest neighbours. When not: where labels are
+    to be found (see `PCA`); where classes are curved, or of several clouds, so that means describe
+    them badly.
+
+    Parameters
+    ----------
+    n_components : int, 1 <= k <= c - 1, or None, default None
+        Number of coordinates k; None: the rank of S_b.
+    shrinkage : float in [0, 1], default 0
+        γ: S_w is replaced by (1 - γ) S_w + γ diag(S_w + S_b). Needed where S_w is singular in a
+        direction in which the classes differ, as with more features than points; helpful where
+        there are few points for the number of features. With γ > 0 the result is independent of
+        the units of the features, but not of other linear maps.
+
+    Attributes
+    ----------
+    embedding_ : array (n, k)
+        Scores wᵀ(x - m). Their covariance within classes is I, so that their distances are
+        Mahalanobis distances; the mean of the last class is above that of the first.
+    components_ : array (k, d)
+        The rows w: ``embedding_`` is ``(X - mean_) @ components_.T``.
+    mean_ : array (d,)
+        m.
+    eigenvalues_ : array (k,)
+        λ = J(w), descending.
+    explained_ratio_ : array (k,)
+        λ as a share of the sum of all nonzero λ.
+    classes_ : array (c,)
+    diagnostics_ : dict
+        `classes`, the number c; `discriminants`, the rank of S_b.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Raises
+    ------
+    ValueError
+        A single class; class means that coincide; more components than the rank of S_b; S_w
+        singular in a direction in which the classes differ, where λ would be infinite.
+
+    Notes
+    -----
+    Directions in which the data do not vary beyond rounding (constant or dependent features) are
+    removed by a singular value decomposition of the centred data, in units of standard deviation.
+    Cost: some 4 n d² operations (n² d where d > n); twice the data in memory.
+    `sklearn.discriminant_analysis.LinearDiscriminantAnalysis`, which also classifies, removes the
+    directions in which S_w is singular: the ones that separate the classes best.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, label = hs.datasets.gaussian_clouds(500, n_labels=3, dim=5, rng=0)
+    >>> hs.classical.MultipleDiscriminant().fit_transform(X, label).shape
+    (500, 2)
+    """
+
+    def __init__(self, n_components: int | None = None, shrinkage: float = 0.0) -> None:
+        self.n_components = n_components
+        self.shrinkage = shrinkage
+
+    def _choose(self, W: Array, J: Array, counts: Array) -> Array:
+        rank = k = len(J)
+        if self.n_components is not None:
+            k = check_number(self.n_components, "n_components", low=1, integer=True)
+        if k > rank:
+            raise ValueError(
+                f"n_components={k} but the means of {len(counts)} classes differ in {rank} "
+                f"direction(s); pass n_components <= {rank}."
+            )
+        self.eigenvalues_ = J[:k]
+        self.explained_ratio_ = J[:k] / J.sum()
+        return W[:, :k]
+
+
+def _directions(Z: Array, labels: Array, gamma: float, rounding: Array) -> tuple[Array, Array]:
+    """Solve S_b w = λ S_w w in the range of S_t = S_w + S_b; Z (n, d) in standard units.
+
+    In this range S_t is invertible, and S_b w = ρ S_t w has the same w, with λ = ρ / (1 - ρ). No
+    scatter matrix is formed: S_t = Rᵀ R by a QR decomposition of a square root of S_t, and ρ are
+    squared singular values.
+    """
+    n, d = Z.shape
+
+    def limit(W: Array) -> Array:
+        """Return how much rounding of all points can add up to along W (d, r), with margin."""
+        return _ROUNDING_MARGIN * np.sqrt(n) * np.linalg.norm(W * rounding[:, None], axis=0)
+
+    _, sigma, axes = svd(np.linalg.qr(Z, mode="r"), full_matrices=False)
+    varies = sigma > limit(axes.T) + _ROUNDING_MARGIN * _EPS * np.sqrt(n + d) * sigma[0]
+    if not varies.any():
+        raise ValueError("The points of X do not differ beyond rounding; pass points that differ.")
+    axes = axes[varies].T
+    P = Z @ axes  # (n, r)
+    counts = np.bincount(labels)
+    means = sparse.csr_matrix((1 / counts[labels], (labels, np.arange(n)))) @ P
+    P -= means[labels]
+    within = np.vstack([np.sqrt(1 - gamma) * P, np.sqrt(gamma * n) * np.eye(P.shape[1])])
+    between = np.sqrt(counts)[:, None] * means
+    R = np.linalg.qr(np.vstack([within, between]), mode="r")
+    _, s, right = svd(solve_triangular(R, between.T, trans="T").T, full_matrices=False)
+    C = solve_triangular(R, right.T)  # (r, r or c): |within C|² + |between C|² = 1
+    zero = limit(axes @ C) + _ROUNDING_MARGIN * _EPS * np.sqrt(n)
+    separate = s > zero
+    if not separate.any():
+        raise ValueError(
+            "The means of the classes coincide, so no direction separates them; pass features in "
+            "which they differ."
+        )
+    C = C[:, separate]
+    width = np.linalg.norm(within @ C, axis=0)
+    flat = np.count_nonzero(width <= zero[separate])
+    if flat:
+        raise ValueError(
+            f"S_w is singular: in {flat} direction(s) the classes differ and no class varies, so "
+            "that J is infinite (more features than points, or a feature that is constant in every "
+            "class?); pass shrinkage=0.01 or more."
+        )
+    signs = np.where((means[-1] - means[0]) @ C < 0, -1.0, 1.0)
+    return axes @ (C * (signs * np.sqrt(n) / width)), (s[separate] / width) ** 2

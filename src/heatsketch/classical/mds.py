@@ -1,0 +1,525 @@
+"""Multidimensional scaling: classical, by landmarks, and of the least stress."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import eigvalsh
+from scipy.spatial.distance import cdist, pdist, squareform
+from sklearn.manifold import smacof
+from sklearn.utils.validation import check_is_fitted
+
+from heatsketch._array import filled, single_threaded_blas
+from heatsketch._budget import require
+from heatsketch._checks import ConvergenceWarning, as_floats, check_number, check_points, logger
+from heatsketch._typing import Array
+from heatsketch.classical._base import Embedding, in_units
+from heatsketch.classical.pca import PCA
+from heatsketch.graphs.landmarks import check_indices, choose_landmarks
+from heatsketch.neighbors import in_metric
+from heatsketch.neighbors.metric import check_distances, check_non_negative
+from heatsketch.spectral.classical_scaling import Scaling, classical_scaling, warn_of_zeros
+from heatsketch.spectral.eigenpairs import column_signs, fix_signs
+
+_SPECTRUM_SAMPLE_POINTS = 1000  # points whose whole spectrum is computed
+_MOST_STEPS, _STEP_TOL = 1000, 1e-9  # of a new point: at most, and relative to its distances
+
+
+class ProjectiveScaling(Embedding):
+    """Abstract base: coordinates from l reference points, or from distances to them."""
+
+    n_components: int
+    metric: str
+    _scaling: Scaling  # of given distances
+    _pca: PCA  # of points
+
+    def transform(self, X: Any) -> Array:
+        """Place points (m, d), new or old, by projection: return their coordinates (m, k).
+
+        With ``metric="precomputed"`` X holds the distances (m, l) to the training points of
+        `ClassicalMDS`, or to the landmarks of `LandmarkMDS`.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit, or
+            distances to other points.
+        """
+        check_is_fitted(self)
+        return self._place(self._read_either(X, reset=False))
+
+    def _scale_distances(self, D: Array, k: int) -> None:
+        """Scale the reference points by the distances between them (l, l)."""
+        squares = np.square(D, dtype=float)
+        self.diagnostics_ = _negative_eigenvalues(squares)
+        self._scaling = classical_scaling(squares, k)
+        self.eigenvalues_ = self._scaling.values
+
+    def _scale_points(self, points: Array, k: int) -> None:
+        """Scale the reference points (l, d): centred, B = Y Yᵀ, so that V √Λ = U Σ = Y W."""
+        self._pca = PCA(min(k, *points.shape)).fit(points)
+        sigma, rounding = self._pca.singular_values_, np.finfo(float).eps * max(points.shape)
+        positive = int(np.count_nonzero(sigma > rounding * sigma[0]))
+        warn_of_zeros(positive, k)
+        axes, self.eigenvalues_ = np.zeros((k, points.shape[1])), np.zeros(k)
+        signs = column_signs(self._pca.embedding_[:, :positive])
+        axes[:positive] = self._pca.components_[:positive] * signs[:, None]
+        self._pca.components_ = axes
+        self.eigenvalues_[:positive] = sigma[:positive] ** 2
+        self.diagnostics_ = {
+            "negative_eigenvalues": 0,
+            "negative_share": 0.0,
+            "spectrum_points": len(points),
+        }
+
+    def _place(self, X: Array) -> Array:
+        if not self._precomputed:
+            return self._pca.transform(X)
+        shape = (len(X), len(self._scaling.values))
+        Y = filled(lambda rows: self._scaling.place(np.square(X[rows], dtype=float)), shape)
+        return in_units(Y, 0, X.dtype)
+
+
+class ClassicalMDS(ProjectiveScaling):
+    """Embed points so that Euclidean distances approximate given ones as well as projections can.
+
+    *Linear and nonlinear dimensionality reduction*, §3: from the squared distances Δ_ij with row
+    means μ_i of mean μ,
+
+        B_ij = ½ (μ_i + μ_j - Δ_ij - μ),  B = V Λ Vᵀ,  Z = [v_1 √λ_1, …, v_k √λ_k].
+
+    For points, B = Y Yᵀ with Y the centred points, and Z equals the result of `PCA` up to signs; it
+    is computed from the singular values of Y, without the distances. Where distances are not
+    Euclidean, B may have negative eigenvalues; these are left out.
+
+    When to use it: for distances that are given, such as travel times, dissimilarities stated by
+    people, or distances between strings. When not: for more than some 15,000 points all distances
+    take too much memory, see `LandmarkMDS`; on curved data straight distances mislead, see
+    `Isomap`.
+
+    Parameters
+    ----------
+    n_components : int, 1 <= k < n, default 2
+        Number of coordinates k. Where fewer eigenvalues are positive, the last coordinates are
+        zero, with a warning.
+    metric : str or callable, default "euclidean"
+        X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
+        symmetric, zero on the diagonal.
+
+    Attributes
+    ----------
+    embedding_ : array (n, k)
+        Columns of mean zero, orthogonal, of squared length λ_m; the entry of largest modulus of
+        each is positive.
+    eigenvalues_ : array (k,)
+        λ_m, descending, in squared units of the distances.
+    diagnostics_ : dict
+        `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a share of
+        Σ|λ| over all: 0 for points. For distances between more than 1,000 points both describe a
+        sample of `spectrum_points` = 1,000 points, evenly spaced in the order of the rows.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Raises
+    ------
+    MemoryError
+        Matrices (n, n) exceed the available memory; use `LandmarkMDS`.
+    ValueError
+        Distances that are negative, not symmetric, or not zero on the diagonal; too many
+        components; coordinates too large for the precision of X.
+
+    Notes
+    -----
+    Cost: for points, that of `PCA`. For distances 16 n² bytes; n³ operations for the eigenpairs of
+    up to 1,500 points, some 50 products with B for more; n k operations for a new point. A new
+    point at squared distances δ_j from the n points is placed at
+    y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j). This returns training points to their places (Gower
+    1968), and for Euclidean distances it is the projection; far outside the data, digits of δ are
+    lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.classical import ClassicalMDS
+    >>> D = np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]])
+    >>> Z = ClassicalMDS(metric="precomputed").fit_transform(D)
+    >>> float(np.linalg.norm(Z[1] - Z[2]).round(12))
+    5.0
+    """
+
+    def __init__(self, n_components: int = 2, metric: str = "euclidean") -> None:
+        self.n_components = n_components
+        self.metric = metric
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed points (n, d), or the distances (n, n) between them.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            Bad points or parameters, or too many points; the class says which.
+        """
+        k = check_number(self.n_components, "n_components", low=1, integer=True)
+        X = self._read_either(X, reset=True)
+        n = len(X)
+        _check_fewer_components(k, n)
+        logger.info("classical scaling of %s points", f"{n:,}")
+        if not self._precomputed:
+            self._scale_points(X, k)
+            self.embedding_ = self._place(X)
+            return self
+        # At the peak two matrices (n, n), beside the given one.
+        require(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
+        self._scale_distances(X, k)
+        self.embedding_ = in_units(self._scaling.coordinates, 0, X.dtype)
+        return self
+
+
+class LandmarkMDS(ProjectiveScaling):
+    """Embed many points by their distances to a few landmarks, which classical scaling places.
+
+    De Silva and Tenenbaum (2004), the remark that ends §3 of *Linear and nonlinear dimensionality
+    reduction*: the l landmarks are embedded by `ClassicalMDS`, with eigenpairs (λ_m, v_m) of B and
+    row means μ_j of their squared distances; a point at squared distances δ_j from them is placed
+    at
+
+        y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j).
+
+    This is exact where the points lie in k dimensions that the landmarks span. The map depends on
+    the landmarks alone: the last step of the paper, a rotation to the principal axes of all points,
+    is left out, and `PCA` of the embedding performs it. Axes and origin are those of the landmarks.
+
+    When to use it: for more points than fit in memory with `ClassicalMDS`, or where distances are
+    expensive, because n l of them are enough. When not: for points the map is linear, namely the
+    projection on the principal axes of the landmarks (and computed as such); `PCA` projects on
+    those of all points.
+
+    Parameters
+    ----------
+    n_components : int, 1 <= k < l, default 2
+        As in `ClassicalMDS`.
+    landmarks : "maxmin", "random", indices (l,) or coordinates (l, d), default "maxmin"
+        "maxmin": after a random first one, always the point farthest from the landmarks chosen so
+        far, which covers the data evenly but prefers outliers; "random": points drawn at random.
+        Or the indices of rows of X, or coordinates, which need not be points of X.
+    n_landmarks : int, default 200
+        How many landmarks l the two rules choose; all points where there are fewer. More than
+        k + 1 make the result less sensitive to noise.
+    metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
+        X holds points (n, d) with a distance as in `HeatSketch`, or their distances to the
+        landmarks (n, l), not squared; `landmarks` are then the indices of the rows of X that are
+        the landmarks, in the order of the columns.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the two rules.
+
+    Attributes
+    ----------
+    embedding_ : array (n, k)
+        The coordinates of the landmarks have mean zero and are orthogonal.
+    landmarks_ : array (l,) or (l, d)
+        The indices of the rows of X that are landmarks, or the coordinates given.
+    eigenvalues_ : array (k,)
+        λ_m of the landmarks, descending.
+    diagnostics_ : dict
+        `n_landmarks`; the others as in `ClassicalMDS`, for the landmarks.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Raises
+    ------
+    ValueError
+        As many components as landmarks, or more; indices out of range or repeated; coordinates of
+        another dimension; distances between landmarks that are not symmetric or not zero on the
+        diagonal.
+
+    Notes
+    -----
+    Cost for points: n l d operations for "maxmin", and memory for the data twice; l d min(l, d) for
+    the scaling, n d k for the coordinates. For distances: l³ and n l k.
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> X, t = hs.datasets.swiss_roll(5000, rng=0)
+    >>> hs.classical.LandmarkMDS(n_landmarks=50, random_state=0).fit_transform(X).shape
+    (5000, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        landmarks: Any = "maxmin",
+        n_landmarks: int = 200,
+        metric: str = "euclidean",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.metric = metric
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose and scale landmarks; place points (n, d), or distances to landmarks (n, l).
+
+        Raises
+        ------
+        ValueError, TypeError
+            Bad points or parameters; the class says which.
+        """
+        k = check_number(self.n_components, "n_components", low=1, integer=True)
+        X = self._read_either(X, reset=True)
+        landmarks = self._distances_between(X) if self._precomputed else self._coordinates(X)
+        if len(landmarks) <= k:
+            raise ValueError(
+                f"n_components={k} but there are {len(landmarks)} distinct landmark(s); pass fewer "
+                f"components, or at least {k + 1} landmarks."
+            )
+        logger.info("placing %s points by %s landmarks", f"{len(X):,}", f"{len(landmarks):,}")
+        if self._precomputed:
+            self._scale_distances(landmarks, k)
+        else:
+            self._scale_points(landmarks, k)
+        self.diagnostics_["n_landmarks"] = len(landmarks)
+        self.embedding_ = self._place(X)
+        return self
+
+    def _read_distances(self, X: Any, reset: bool) -> Array:
+        # Not a square matrix: the rows of the landmarks are checked in `_distances_between`.
+        X = self._read(X, reset)
+        if self._metric != "precomputed":
+            in_metric(X, self._metric)  # says which metrics there are
+        check_non_negative(X)
+        return X
+
+    def _distances_between(self, X: Array) -> Array:
+        """Return the distances (l, l) between the landmarks, their rows of X (n, l)."""
+        if isinstance(self.landmarks, str):
+            raise ValueError(
+                f"landmarks={self.landmarks!r} but metric='precomputed'; pass the indices of the "
+                "rows of X that are the landmarks, in the order of the columns."
+            )
+        self.landmarks_ = check_indices(self.landmarks, len(X))
+        if len(self.landmarks_) != X.shape[1]:
+            raise ValueError(
+                f"X has shape {X.shape} but there are {len(self.landmarks_)} landmarks; with "
+                "metric='precomputed' pass the distances to the landmarks, (n, l), and the indices "
+                "of their l rows."
+            )
+        between = X[self.landmarks_]
+        check_distances(between)
+        return between
+
+    def _coordinates(self, X: Array) -> Array:
+        """Return the coordinates (l, d) of the landmarks."""
+        if isinstance(self.landmarks, str):
+            count = check_number(self.n_landmarks, "n_landmarks", low=2, integer=True)
+            points = X.astype(float)
+            self.landmarks_ = choose_landmarks(points, self.landmarks, count, self.random_state)
+        elif np.ndim(self.landmarks) == 2:
+            given = check_points(as_floats(self.landmarks, "landmarks"), "landmarks")
+            if given.shape[1] != X.shape[1]:
+                raise ValueError(
+                    f"landmarks has shape {given.shape} but X has {X.shape[1]} features; pass "
+                    f"(l, {X.shape[1]})."
+                )
+            self.landmarks_ = in_metric(given, self._metric)
+        else:
+            self.landmarks_ = check_indices(self.landmarks, len(X))
+        return self.landmarks_ if self.landmarks_.ndim == 2 else X[self.landmarks_]
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn: distances to landmarks are not square."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = False
+        return tags
+
+
+class MetricMDS(Embedding):
+    """Embed points so that the sum of squared errors of their distances is least.
+
+    The raw stress Σ_{i<j} (|y_i - y_j| - δ_ij)², lowered by SMACOF of scikit-learn (Borg and
+    Groenen 2005) from the places of `ClassicalMDS`, so that the result depends on no random numbers
+    and is never worse. *Linear and nonlinear dimensionality reduction* unrolls its Isomap in this
+    way (`mdscale`): give the path lengths as ``metric="precomputed"``.
+
+    When to use it: for distances that are given, and whose errors shall count in their own units:
+    `ClassicalMDS` makes errors of squared distances small, which are mostly those of the longest.
+    When not: for more than some 3,000 points; where neighbours matter more than distances.
+
+    Parameters
+    ----------
+    n_components : int, 1 <= k < n, default 2
+    metric : str or callable, default "euclidean"
+        X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
+        symmetric, zero on the diagonal.
+    max_iter : int, default 300
+        Iterations of SMACOF at most.
+    tol : float > 0, default 1e-6
+        It ends when the stress falls by less than this share of Σ |y_i - y_j|².
+
+    Attributes
+    ----------
+    embedding_ : array (n, k)
+        Of mean zero, along its principal axes; the entry of largest modulus of each column is
+        positive.
+    stress_ : float
+        Kruskal's stress, √(Σ (|y_i - y_j| - δ_ij)² / Σ |y_i - y_j|²): 0 where all distances are
+        kept, .05 good, .2 poor.
+    n_iter_ : int
+    diagnostics_ : dict
+        `stress`, and `classical_stress`, that of the start.
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Raises
+    ------
+    MemoryError
+        Matrices (n, n) exceed the available memory; use `LandmarkMDS`.
+    ValueError
+        Distances that are negative, not symmetric, or not zero on the diagonal; too many
+        components; coordinates too large for the precision of X.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The stress still falls after `max_iter`.
+
+    Notes
+    -----
+    Cost: n² (k + 10) operations an iteration; memory 48 n² bytes. The least stress found is a local
+    one. New points are placed one by one among the fixed others, where their own stress is least,
+    from the place of the nearest; a training point is placed where it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from heatsketch.classical import MetricMDS
+    >>> D = np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]])
+    >>> model = MetricMDS(metric="precomputed").fit(D)
+    >>> float(np.linalg.norm(model.embedding_[1] - model.embedding_[2]).round(6))
+    5.0
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        metric: str = "euclidean",
+        *,
+        max_iter: int = 300,
+        tol: float = 1e-6,
+    ) -> None:
+        self.n_components = n_components
+        self.metric = metric
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Embed points (n, d), or the distances (n, n) between them.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            Bad points or parameters, or too many points; the class says which.
+        """
+        k = check_number(self.n_components, "n_components", low=1, integer=True)
+        max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
+        tol = check_number(self.tol, "tol", low=0, open_low=True)
+        X = self._read_either(X, reset=True)
+        n = len(X)
+        _check_fewer_components(k, n)
+        require(48.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
+        self._points = None if self._precomputed else X
+        D = self._distances(X)
+        D = (D + D.T) / 2  # rounding
+        np.fill_diagonal(D, 0.0)
+        start = classical_scaling(D**2, k).coordinates
+        logger.info("metric scaling of %s points", f"{n:,}")
+        with single_threaded_blas():  # the same bits for any number of threads
+            Y, _, self.n_iter_ = smacof(
+                D,
+                n_components=k,
+                init=start,
+                n_init=1,
+                max_iter=max_iter,
+                eps=tol,
+                return_n_iter=True,
+                normalized_stress=False,
+            )
+        if self.n_iter_ == max_iter:
+            warnings.warn(
+                f"The stress still falls after max_iter={max_iter} iterations; raise max_iter or "
+                "tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        U, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
+        self._Y = fix_signs(U) * sizes  # along the principal axes
+        self.stress_ = _stress(self._Y, D)
+        self.embedding_ = in_units(self._Y, 0, X.dtype)
+        self.diagnostics_ = {"stress": self.stress_, "classical_stress": _stress(start, D)}
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Place points (m, d), new or old, or their distances (m, n) to the training points.
+
+        Raises
+        ------
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit, or
+            distances to other points.
+        """
+        check_is_fitted(self)
+        X = self._read_either(X, reset=False)
+        shape = (len(X), self._Y.shape[1])
+        places = filled(lambda rows: _placed(self._distances(X[rows]), self._Y), shape)
+        return in_units(places, 0, X.dtype)
+
+    def _distances(self, X: Array) -> Array:
+        """Return the distances of rows of X to the training points, (m, n)."""
+        return X.astype(float) if self._points is None else cdist(X, self._points)
+
+
+def _stress(Y: Array, D: Array) -> float:
+    distances = pdist(Y)
+    error = distances - squareform(D, checks=False)
+    return float(np.linalg.norm(error) / (np.linalg.norm(distances) or 1.0))
+
+
+def _placed(D: Array, Y: Array) -> Array:
+    """Return places (m, k) of least Σ_j (|z - y_j| - δ_j)² for distances δ (m, n) to the y_j.
+
+    z ← mean of y_j + δ_j (z - y_j) / |z - y_j| lowers it, as SMACOF does for all points.
+    """
+    nearest = D.argmin(axis=1)
+    Z, rows = Y[nearest].copy(), np.arange(len(D))
+    moving = D[rows, nearest] > 0  # the others are training points
+    for _ in range(_MOST_STEPS):
+        if not moving.any():
+            break
+        delta, z = D[moving], Z[moving]
+        distances = cdist(z, Y)
+        ratio = np.divide(delta, distances, out=np.zeros_like(delta), where=distances > 0)
+        moved = Y.mean(axis=0) + (ratio.sum(axis=1)[:, None] * z - ratio @ Y) / len(Y)
+        Z[moving] = moved
+        steps = np.linalg.norm(moved - z, axis=1)
+        moving[moving] = steps > _STEP_TOL * delta.max(axis=1)
+    return Z
+
+
+def _check_fewer_components(k: int, n: int) -> None:
+    if k >= n:
+        raise ValueError(f"n_components={k} but X has {n} points; pass n_components <= {n - 1}.")
+
+
+def _negative_eigenvalues(squares: Array) -> dict[str, Any]:
+    """Return the number and share of negative eigenvalues of B, of a sample of many points."""
+    n = len(squares)
+    sample = np.unique(np.linspace(0, n - 1, min(n, _SPECTRUM_SAMPLE_POINTS)).astype(int))
+    B = -0.5 * squares[np.ix_(sample, sample)]
+    B -= B.mean(axis=0)
+    B -= B.mean(axis=1, keepdims=True)
+    values = eigvalsh(B)
+    negative = values[values < -1e-12 * np.abs(values).max()]  # beyond rounding
+    return {
+        "negative_eigenvalues": len(negative),
+        "negative_share": float(np.abs(negative).sum() / (np.abs(values).sum() or 1.0)),
+        "spectrum_points": len(sample),
+    }
