@@ -5,8 +5,7 @@ paths are in `heatsketch.graphs`, classical scaling and singular vectors in `hea
 """
 
 from heatsketch.classical.discriminants import FisherDiscriminant, MultipleDiscriminant
-from heatsketch.classical.isomap import Isomap
-from heatsketch.classical.landmark_isomap import LandmarkIsomap
+from heatsketch.classical.isomap import Isomap, LandmarkIsomap
 from heatsketch.classical.laplacian_eigenmap import LaplacianEigenmap
 from heatsketch.classical.lle import LocallyLinearEmbedding
 from heatsketch.classical.mds import ClassicalMDS, LandmarkMDS, MetricMDS
