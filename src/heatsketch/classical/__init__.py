@@ -1,7 +1,7 @@
-"""The methods of *Linear and nonlinear dimensionality reduction*, one in each module.
+"""The methods of *Linear and nonlinear dimensionality reduction*, a family in each module.
 
-Modules that begin with an underscore hold what several methods share. Neighbourhoods and shortest
-paths are in `heatsketch.graphs`, classical scaling and singular vectors in `heatsketch.spectral`.
+Neighbourhoods and shortest paths are in `heatsketch.graphs`, classical scaling in
+`heatsketch.spectral`.
 """
 
 from heatsketch.classical.discriminants import FisherDiscriminant, MultipleDiscriminant
