@@ -440,7 +440,7 @@ def test_coordinates_beyond_the_precision_of_the_data_are_refused():
 
 def test_memory_is_looked_at_before_the_paths_are(monkeypatch):
     monkeypatch.setattr("heatsketch._checks.available", lambda: 90_000.0)
-    with pytest.raises(MemoryError, match="about 1 MB, but only 1 MB is available; pass LandmarkI"):
+    with pytest.raises(MemoryError, match="is available; pass LandmarkIsomap"):
         Isomap(n_neighbors=7).fit(X)
     with pytest.raises(MemoryError, match="pass fewer landmarks"):
         LandmarkIsomap(n_neighbors=7, n_landmarks=75).fit(X)

@@ -11,8 +11,8 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from heatsketch._array import filled, single_threaded_blas
 from heatsketch._checks import check_number, refuse_masked
+from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 

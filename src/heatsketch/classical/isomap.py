@@ -8,9 +8,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import filled
-from heatsketch._budget import require
-from heatsketch._checks import check_choice, check_number, logger, warn_of_rows
+from heatsketch._checks import check_choice, check_number, logger, require, warn_of_rows
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, in_units
 from heatsketch.graphs.given_distances import graph_of_distances

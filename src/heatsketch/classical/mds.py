@@ -9,9 +9,15 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import filled, single_threaded_blas
-from heatsketch._budget import require
-from heatsketch._checks import ConvergenceWarning, as_floats, check_number, check_points, logger
+from heatsketch._checks import (
+    ConvergenceWarning,
+    as_floats,
+    check_number,
+    check_points,
+    logger,
+    require,
+)
+from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, in_units
 from heatsketch.classical.pca import PCA

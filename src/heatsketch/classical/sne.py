@@ -11,7 +11,6 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._array import filled, for_each_tile, seed_entropy
 from heatsketch._checks import (
     ConvergenceWarning,
     ScaleWarning,
@@ -21,6 +20,8 @@ from heatsketch._checks import (
     name_rows,
 )
 from heatsketch._progress import report
+from heatsketch._random import seed_entropy
+from heatsketch._tiles import filled, for_each_tile
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.classical.mds import ClassicalMDS
