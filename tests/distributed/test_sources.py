@@ -12,8 +12,8 @@ from heatsketch.distributed import embed, fit
 from heatsketch.distributed.sample import points_that_fit
 from heatsketch.io import anndata_files
 from heatsketch.io.blocks import joined
+from heatsketch.io.formats import open_blocks
 from heatsketch.io.reading import Reading
-from heatsketch.io.sources import open_blocks
 
 N, D = 700, 40
 SKETCH = hs.HeatSketch(3, random_state=0)
@@ -67,9 +67,9 @@ def dense(values):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("key", [None, "twice", "layers/dense", "X_pca"])
 def test_blocks_are_the_rows_of_the_whole_table(kind, key, store, monkeypatch):
-    monkeypatch.setattr(anndata_files, "PIECE_BYTES", 2000)  # some 250 entries, 6 rows
+    monkeypatch.setattr(anndata_files, "BLOCK_BYTES", 2000)  # some 250 entries, 6 rows
     whole = io.read_table(store / f"x.{kind}", key=key)
-    found = open_blocks(store / f"x.{kind}", Reading.of(key=key))
+    found = open_blocks(store / f"x.{kind}", Reading(key=key))
     assert (found.n, found.columns, found.dtype) == (N, whole.columns, whole.values.dtype)
     assert found.stored == (whole.values.nnz if sparse.issparse(whole.values) else None)
     for start in (0, 8, 333, N - 1):
@@ -196,7 +196,7 @@ def test_a_sparse_source_takes_the_memory_of_its_blocks(kind, tmp_path):
     X = sparse.csr_matrix(arrays, shape=(n, 1000 * each))
     write = getattr(anndata.AnnData(X), f"write_{kind}")
     write(tmp_path / f"x.{kind}")
-    found = open_blocks(tmp_path / f"x.{kind}", Reading.of())
+    found = open_blocks(tmp_path / f"x.{kind}", Reading())
     tracemalloc.start()
     count = sum(table.values.nnz for table in found.tables(4096))
     peak = tracemalloc.get_traced_memory()[1]

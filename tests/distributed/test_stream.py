@@ -13,8 +13,8 @@ from heatsketch.distributed import embed, fit, stream
 from heatsketch.distributed.output import assemble
 from heatsketch.distributed.run import Run
 from heatsketch.distributed.sample import Sample, half_discrepancy
+from heatsketch.io.formats import open_blocks
 from heatsketch.io.reading import Reading
-from heatsketch.io.sources import open_blocks
 
 N, D, SAMPLE, ROWS = 1500, 4, 300, 128
 SKETCH = hs.HeatSketch(3, random_state=0)
@@ -322,7 +322,7 @@ def test_blocks_may_begin_anywhere(tmp_path):
         folder = tmp_path / make.__name__
         folder.mkdir()
         key = {"key": "X_pca"} if make is as_h5ad else {}
-        blocks = open_blocks(make(folder), Reading.of(**key))
+        blocks = open_blocks(make(folder), Reading(**key))
         for start in (0, 349, 350, 1001, N - 1, N):
             tables = list(blocks.tables(100, start))
             rows = np.concatenate([t.values for t in tables] or [np.empty((0, D))])

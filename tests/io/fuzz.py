@@ -30,7 +30,7 @@ from scipy.io import mmwrite
 
 from heatsketch import HeatSketch, MixtureDiffusion, io
 from heatsketch.classical import LaplacianEigenmap
-from heatsketch.io import matrix_market
+from heatsketch.io.edges import read_matrix_market
 
 SECONDS, MEGABYTES = 20, 1500  # of one case: the memory is what `check_budget` grants, and a half
 N, D = 12, 5
@@ -148,7 +148,7 @@ READERS = dict.fromkeys(TEXTS, (save_text, io.read_table)) | {
     "h5ad": (save_h5ad, io.read_table),
     "xlsx": (save_xlsx, io.read_table),
     "zarr": (save_zarr, io.read_table),
-    "mtx": (save_mtx, matrix_market.read),
+    "mtx": (save_mtx, read_matrix_market),
     "edges.csv": (save_edges, io.read_graph),
     "edges.txt": (save_edges, io.read_graph),
     "model": (save_model, io.load_model),

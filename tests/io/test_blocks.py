@@ -9,8 +9,8 @@ import pytest
 from heatsketch import io
 from heatsketch.io import parquet, text
 from heatsketch.io.blocks import joined
+from heatsketch.io.formats import open_blocks
 from heatsketch.io.reading import Reading
-from heatsketch.io.sources import open_blocks
 from problems.messy_tables import saved
 from problems.messy_tables import text as messy
 
@@ -35,9 +35,9 @@ def rows(sep=","):
 
 
 @pytest.fixture
-def small_pieces(monkeypatch):
+def small_blocks(monkeypatch):
     monkeypatch.setattr(text, "BLOCK_BYTES", 2**14)
-    monkeypatch.setattr(parquet, "PIECE_BYTES", 2**14)
+    monkeypatch.setattr(parquet, "BLOCK_BYTES", 2**14)
 
 
 CONTENT = {
@@ -52,7 +52,7 @@ CONTENT = {
 }
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", [*CONTENT, "t.parquet"])
 @pytest.mark.parametrize("start", [0, 1, 4321])
 def test_blocks_are_the_rows_of_the_whole_table(tmp_path, name, start):
@@ -67,7 +67,7 @@ def test_blocks_are_the_rows_of_the_whole_table(tmp_path, name, start):
         path = saved(tmp_path, CONTENT[name], name)
     whole, found = io.read_table(path), open_blocks(path, Reading())
     assert (found.n, found.columns, found.dtype) == (N, ("x", "y", "z"), np.float64)
-    assert len(list(found.pieces(0))) > 5
+    assert len(list(found.read(0))) > 5
     tables = list(found.tables(400, start))
     assert {len(table.values) for table in tables[:-1]} <= {400}
     table = joined(tables)
@@ -87,13 +87,13 @@ def test_a_folder_of_text_is_read_part_after_part(tmp_path):
     np.testing.assert_array_equal(joined(list(found.tables(999))).values, expected)
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_blocks")
 def test_a_bad_cell_in_a_later_block_is_named_with_its_row(tmp_path):
     lines = rows().splitlines(keepends=True)
     lines[4001] = lines[4001].replace("\n", "").replace(str(VALUES[4000, 0]), "n.d.") + "\n"
     found = open_blocks(saved(tmp_path, "".join(lines)), Reading())
     with pytest.raises(ValueError, match=r"column 'x' holds 'n\.d\.' in row 4000"):
-        list(found.pieces(0))
+        list(found.read(0))
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from heatsketch.cli.tables import reading
 from heatsketch.distributed.stream import size
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import suffix_of
-from heatsketch.io.metadata import write_metadata
-from heatsketch.io.reading import Reading
-from heatsketch.io.sources import (
+from heatsketch.io.formats import (
     BLOCK_FORMATS,
     open_blocks,
     parts_of,
 )
+from heatsketch.io.metadata import write_metadata
+from heatsketch.io.reading import Reading
 from heatsketch.reports.summary import parameters, summary
 
 _WHOLE_ONLY = ("plot", "in_place", "pseudotime", "graph", "intervals")  # look at all points at once
@@ -58,7 +58,7 @@ def _size(path: Path) -> int:
 
 
 def _opened(args: Namespace) -> Blocks:
-    return open_blocks(Path(args.input), Reading.of(**{"missing": "error"} | reading(args)))
+    return open_blocks(Path(args.input), Reading(**{"missing": "error"} | reading(args)))
 
 
 def run(args: Namespace, estimator: Any) -> dict[str, str]:

@@ -35,11 +35,10 @@ from heatsketch.distributed.sample import (
 )
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, suffix_of, write_atomically
-from heatsketch.io.formats import DEFAULT_KEY
+from heatsketch.io.formats import DEFAULT_KEY, open_blocks
 from heatsketch.io.models import read_facts, read_model, write_model
 from heatsketch.io.reading import MISSING, Reading
 from heatsketch.io.refine import Learned, check_others, reading_record, refined
-from heatsketch.io.sources import open_blocks
 from heatsketch.io.table import Table
 
 BLOCK_ROWS = 2**16
@@ -299,7 +298,7 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
 
 
 def _reading(options: dict[str, Any]) -> Reading:
-    how = Reading.of(**{"missing": "error"} | options)
+    how = Reading(**{"missing": "error"} | options)
     if how.missing not in MISSING:
         raise ValueError(
             f"missing={how.missing!r} but gaps have no place on a map; pass one of "

@@ -16,13 +16,16 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp
+from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
 from heatsketch.io.files import blame, listed, need
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import (
     Names,
     Table,
+    as_csr,
+    as_float,
+    choose_array,
     choose_label,
     default_names,
     is_id,
@@ -30,7 +33,6 @@ from heatsketch.io.table import (
     refuse_key,
     require,
 )
-from heatsketch.io.values import as_csr, as_float
 
 DEFAULT_KEY = "X_heat"
 _COMPONENTS, _MOST_GENES = "X_pca", 50  # up to so many genes scanpy uses X itself
@@ -55,13 +57,19 @@ def read(path: Path, how: Reading) -> Table:
     """Read the array that `how.key` means; the columns of obs are the ids and labels."""
     with _opened(path) as store:
         place = _place(store, how.key, path)
-        values, columns = _matrix(_read_elem(store, place), place, path)
-        if "obs" not in _names(store):
-            return Table(values, columns or default_names(values), {}, None, str(path))
-        frame = _frame(store, values.shape[0], path)
-        columns = columns or _genes(store, place) or default_names(values)
-        extra, note = _columns_of(frame), decoded(_note(store, place))
-        return Table(values, columns, extra, _label(frame, extra, how.ids), str(path), note)
+        values, names = _matrix(_read(store, place), place, path)
+        columns = names or _genes(store, place) or default_names(values)
+        table = Table(values, columns, {}, None, str(path))
+        frame = _obs(store, values.shape[0], path)
+        if frame is None:
+            return table
+        extra = _columns_of(frame)
+        categories = [str(n) for n in frame if frame[n].dtype == "category" and n not in how.ids]
+        label = categories[0] if categories else choose_label(extra, how.ids)
+        note = f"uns/{KEY}/{place.removeprefix('obsm/')}"
+        has_note = place.startswith("obsm/") and note in store
+        metadata = decoded(_read(store, note)) if has_note else {}
+        return Table(values, columns, extra, label, str(path), metadata)
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -72,15 +80,17 @@ def blocks(path: Path, how: Reading) -> Blocks:
     with _opened(path) as store:
         place = _place(store, how.key, path)
         points = _by_rows(store, place, path)
-        (n, _), frame = points.shape, None
-        if "obs" in _names(store):
-            frame = _frame(store, n, path)
+        n, d = points.shape
+        frame = _obs(store, n, path)
         first, names = _matrix(points[:0], place, path)
         columns = names or _genes(store, place) or default_names(first)
         stored = int(points.group["data"].shape[0]) if sparse.issparse(first) else None
-        step = _rows_at_a_time(points, stored)
+        chunk = (getattr(points, "chunks", None) or (1,))[0]  # chunks are read whole
+        step = max(1, rows_in(BLOCK_BYTES, d) // chunk) * int(chunk)
+        if stored is not None:
+            step = rows_in(BLOCK_BYTES, 1 + 2 * stored // n)
 
-    def pieces(start: int) -> Iterator[Table]:
+    def tables(start: int) -> Iterator[Table]:
         with _opened(path) as store:
             points = _by_rows(store, place, path)
             while start < n:
@@ -90,18 +100,19 @@ def blocks(path: Path, how: Reading) -> Blocks:
                 yield Table(values, columns, extra, None, str(path))
                 start = rows.stop
 
-    return Blocks(n, columns, first.dtype, str(path), partial(stamp, path), pieces, stored)
+    return Blocks(n, columns, first.dtype, str(path), partial(stamp, path), tables, stored)
 
 
 @contextmanager
 def _opened(path: Path, mode: str = "r") -> Iterator[Any]:
     """Open a group of h5py or zarr (or an array of zarr); errors name the file."""
-    need("anndata", path)
+    anndata = need("anndata", path)
     if path.suffix.lower() == ".zarr":
-        zarr = need("zarr", path)
-        _refuse_pickles(path)
+        for file in path.rglob("*"):
+            if file.name in _ZARR_METADATA and b"pickle" in file.read_bytes():
+                raise ValueError(f"{path} holds pickled objects ({file.name}); save it as numbers.")
         with blame(path, Exception):
-            yield zarr.open(str(path), mode="r")
+            yield need("zarr", path).open(str(path), mode="r")
         return
     h5py = need("h5py", path)
     with blame(path, Exception), h5py.File(path, mode) as file:
@@ -109,7 +120,7 @@ def _opened(path: Path, mode: str = "r") -> Iterator[Any]:
             yield file
             return
         with h5py.File(io.BytesIO(), "w") as converted:
-            need("anndata", path).io.write_elem(converted, "/", _read_old(path))
+            anndata.io.write_elem(converted, "/", _read_old(path))
             yield converted
 
 
@@ -124,31 +135,22 @@ def _read_old(path: Path) -> Any:
         return need("anndata", path).read_h5ad(path)
 
 
-def _refuse_pickles(path: Path) -> None:
-    """Raise for a store whose metadata name the codec that runs code."""
-    for file in path.rglob("*"):
-        if file.name in _ZARR_METADATA and b"pickle" in file.read_bytes():
-            raise ValueError(f"{path} holds pickled objects ({file.name}); save it as numbers.")
-
-
-def _names(store: Any) -> list[str]:
-    """Return the names in a group; an array has none."""
-    return [] if hasattr(store, "shape") else list(store)
-
-
 def _place(store: Any, key: str | None, path: Path) -> str:
     """Return where in a store the array is that `key` means; "" where the store is the array."""
     if hasattr(store, "shape"):
         refuse_key(key, path)
         return ""
     if "obs" not in store:
-        return _place_of_plain(store, key, path)
+        arrays = {name: store[name] for name in sorted(store) if hasattr(store[name], "shape")}
+        return choose_array({name: node.shape for name, node in arrays.items()}, key, path)
     parts = ["X"] if "X" in store else []
     parts += [f"{part}/{name}" for part in ("obsm", "layers") for name in store.get(part, ())]
     if key is None:
-        obsm = store.get("obsm", ())
-        n_genes = _shape(store["X"])[1] if "X" in store else _MOST_GENES + 1
-        key = default_array(n_genes, obsm, str(path), "key='X' (--read key=X)")
+        n_genes = _MOST_GENES + 1
+        if "X" in store:
+            X = store["X"]
+            n_genes = int((X.shape if hasattr(X, "shape") else X.attrs["shape"])[1])
+        key = default_array(n_genes, store.get("obsm", ()), str(path), "key='X' (--read key=X)")
     if key.startswith("obsp/"):  # by its full name only: it holds graphs, not points
         parts = [f"obsp/{name}" for name in store.get("obsp", ())]
     place = next((p for p in (key, f"obsm/{key}", f"layers/{key}") if p in parts), key)
@@ -156,33 +158,7 @@ def _place(store: Any, key: str | None, path: Path) -> str:
     return place
 
 
-def _place_of_plain(group: Any, key: str | None, path: Path) -> str:
-    """Choose among the arrays of a group that is not an AnnData."""
-    arrays = _arrays(group)
-    if key is not None:
-        require([key], arrays, path, "array")
-        return key
-    tables = [name for name, array in arrays.items() if array.ndim == 2]
-    named = [name for name in ("X", "embedding") if name in tables]
-    if not named and len(tables) != 1:
-        raise ValueError(f"{path} holds {listed(arrays)}; choose one by key (--read key=NAME).")
-    return (named or tables)[0]
-
-
-def _arrays(group: Any, prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in sorted(group):
-        node = group[name]
-        inner = {prefix + name: node} if hasattr(node, "shape") else _arrays(node, f"{name}/")
-        found |= inner
-    return found
-
-
-def _shape(node: Any) -> tuple[int, ...]:
-    return tuple(node.shape if hasattr(node, "shape") else node.attrs["shape"])
-
-
-def _read_elem(store: Any, place: str) -> Any:
+def _read(store: Any, place: str) -> Any:
     import anndata
 
     return anndata.io.read_elem(store[place] if place else store)
@@ -192,17 +168,10 @@ def _matrix(values: Any, place: str, path: Path) -> tuple[Any, Names | None]:
     """Return points as a float array or CSR, and the names of the columns of a frame."""
     what = f"{place} in {path}" if place else str(path)
     if sparse.issparse(values):
-        parts = values.data, values.indices, values.indptr, np.array(values.shape)
-        return as_csr(*parts, values.format, path), None
+        return as_csr(values, path), None
     if hasattr(values, "columns"):
         return as_float(values.to_numpy(), what), tuple(map(str, values.columns))
-    values = np.asarray(values)
-    if values.dtype.kind == "O":
-        raise ValueError(
-            f"{what} holds references to other objects, not numbers; choose another array by key "
-            "(--read key=NAME)."
-        )
-    return as_float(values, what), None
+    return as_float(np.asarray(values), what), None
 
 
 def _by_rows(store: Any, place: str, path: Path) -> Any:
@@ -224,35 +193,18 @@ def _by_rows(store: Any, place: str, path: Path) -> Any:
     return points
 
 
-def _rows_at_a_time(points: Any, stored: int | None) -> int:
-    """Return how many rows are read at once: whole chunks of a dense array."""
-    n, d = points.shape
-    if stored is not None:
-        return rows_in(PIECE_BYTES, 1 + 2 * stored // n)
-    chunk = (getattr(points, "chunks", None) or (1,))[0]
-    return max(1, rows_in(PIECE_BYTES, d) // chunk) * int(chunk)
-
-
 def _genes(store: Any, place: str) -> Names | None:
     """Return the names of the features, if they are those of var."""
     if not place.startswith(("X", "layers/")) or "var" not in store:
         return None
-    return tuple(map(str, _read_elem(store, "var").index))
+    return tuple(map(str, _read(store, "var").index))
 
 
-def _frame(store: Any, n: int, path: Path) -> Any:
-    """Return obs, of n rows, without columns of references, which are no values."""
-    frame = _read_elem(store, "obs")
-    references = [
-        name for name in frame if type(next(iter(frame[name]), 0)).__name__ == "Reference"
-    ]
-    if references:
-        frame = frame.drop(columns=references)
-        warnings.warn(
-            f"columns of obs in {path} hold references to other objects and are left out: "
-            f"{listed(references)}.",
-            stacklevel=6,
-        )
+def _obs(store: Any, n: int, path: Path) -> Any:
+    """Return the table obs, of n rows; None of a store that is no AnnData."""
+    if hasattr(store, "shape") or "obs" not in store:
+        return None
+    frame = _read(store, "obs")
     if len(frame) != n:
         raise ValueError(
             f"{path} is damaged: it has {n} points but {len(frame)} rows in obs; save it again."
@@ -261,36 +213,14 @@ def _frame(store: Any, n: int, path: Path) -> Any:
 
 
 def _columns_of(frame: Any) -> dict[str, Array]:
-    """Return the index and the columns, each (n,)."""
-    columns = {_index_name(frame): objects([str(name) for name in frame.index])}
-    for name in frame:
-        column = frame[name]
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-            columns[str(name)] = np.asarray(column)
-        else:
-            gaps = column.isna()
-            columns[str(name)] = objects(
-                [None if gap else item for item, gap in zip(column, gaps, strict=True)]
-            )
+    """Return the index and the columns, each (n,); numbers, or objects with None for gaps."""
+    index = str(frame.index.name or ("_index" if "index" in frame else "index"))
+    columns = {index: objects(list(map(str, frame.index)))}
+    for name, column in frame.items():
+        is_plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
+        items = column if is_plain else column.astype(object).where(column.notna(), None)
+        columns[str(name)] = items.to_numpy()
     return columns
-
-
-def _index_name(frame: Any) -> str:
-    return str(frame.index.name or ("_index" if "index" in frame else "index"))
-
-
-def _label(frame: Any, extra: dict[str, Array], ids: Names) -> str | None:
-    """Return the first categorical column, else the label chosen as for other tables."""
-    for name in frame:
-        if frame[name].dtype == "category" and name not in ids:
-            return str(name)
-    return choose_label(extra, ids)
-
-
-def _note(store: Any, place: str) -> Any:
-    """Return the note of an entry of obsm, "" if it has none."""
-    note = f"uns/{KEY}/{place.removeprefix('obsm/')}"
-    return _read_elem(store, note) if place.startswith("obsm/") and note in store else ""
 
 
 def has_entry(path: Path, key: str) -> bool:
@@ -318,7 +248,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     if source.suffix.lower() == ".h5ad" and source.is_file():
         write_copy(draft, embedding, source, key, note, table.extra)
         return
-    need("anndata", draft).AnnData(**_as_anndata(table)).write_h5ad(draft)
+    _as_anndata(table, draft).write_h5ad(draft)
     with _opened(draft, "r+") as file:
         _put(file, embedding, key, note)
 
@@ -345,19 +275,15 @@ def write_copy(
                 f"{source} has {len(frame)} points but the embedding {len(embedding)} rows, since "
                 "others were left out; use missing='median' (--missing) or another format."
             )
-        known = _columns_of(frame)
+        known = {name: column.tolist() for name, column in _columns_of(frame).items()}
         new = {
             name: column
             for name, column in (extra or {}).items()
-            if name not in known or (column.dtype.kind == "f" and _differ(column, known[name]))
+            if name not in known or (column.dtype.kind == "f" and column.tolist() != known[name])
         }
         if new:
             anndata.io.write_elem(file, "obs", frame.assign(**new))
         _put(file, embedding, key, note)
-
-
-def _differ(one: Array, other: Array) -> bool:
-    return other.dtype.kind != "f" or not np.array_equal(one, other, equal_nan=True)
 
 
 def _put(file: Any, embedding: Array, key: str, note: str) -> None:
@@ -384,30 +310,24 @@ def _entry(key: str) -> str:
     return name
 
 
-def _as_anndata(table: Table) -> dict[str, Any]:
-    """Return the parts of an AnnData; the first unique id is the index."""
-    import pandas as pd
-
-    extra = {name.replace("/", "_"): column for name, column in table.extra.items()}
-    index = next((name for name in extra if _is_index(name, extra[name])), None)
-    rows = np.arange(table.values.shape[0]) if index is None else extra.pop(index)
-    named = None if index in ("index", "_index") else index
+def _as_anndata(table: Table, path: Path) -> Any:
+    """Return the points as an AnnData; the first ids without a gap or repetition are the index."""
+    anndata, pd = need("anndata", path), need("pandas", path)
+    n = table.values.shape[0]
+    unique = [
+        name
+        for name, column in table.extra.items()
+        if is_id(name) and None not in column.tolist() and len(set(column.tolist())) == n
+    ]
+    extra = dict(table.extra)
+    rows = extra.pop(unique[0]) if unique else np.arange(n)
+    named = unique[0] if unique and unique[0] not in ("", "index", "_index") else None
     obs = pd.DataFrame(index=pd.Index(rows.astype(str), name=named, dtype=object))
     for name, column in extra.items():
-        obs[name] = column if column.dtype.kind in "biuf" else _text(column, name == table.label)
+        if column.dtype.kind not in "biuf":
+            texts = objects([None if item is None else str(item) for item in column])
+            repeats = len(set(texts.tolist()) - {None}) < n
+            column = pd.Categorical(texts) if repeats or name == table.label else texts
+        obs[name.replace("/", "_") or "rownames"] = column
     var = pd.DataFrame(index=pd.Index(table.columns, dtype=object))
-    return {"X": table.values, "obs": obs, "var": var}
-
-
-def _is_index(name: str, column: Array) -> bool:
-    items = column.tolist()
-    return bool(name) and is_id(name) and None not in items and len(set(items)) == len(items)
-
-
-def _text(column: Array, is_label: bool) -> Any:
-    """Return text as categories if it is the label, or if values repeat or are missing."""
-    import pandas as pd
-
-    texts = objects([None if item is None else str(item) for item in column])
-    known = {text for text in texts if text is not None}
-    return texts if len(known) == len(texts) and not is_label else pd.Categorical(texts)
+    return anndata.AnnData(table.values, obs=obs, var=var)

@@ -6,7 +6,7 @@ Each format that can be read so has a function `blocks`, which returns this reco
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,44 +14,52 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch.io.table import Names, Table, default_names
-from heatsketch.io.values import as_float
+from heatsketch.io.table import Names, Table, as_float, default_names, float_type
 
-PIECE_BYTES = 2**24  # that are read at a time
+BLOCK_BYTES = 2**24  # that are read at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A source of points, of which no more than a few blocks are held."""
+    """A source of points, of which no more than a few blocks are in memory."""
 
     n: int
     columns: Names
     dtype: np.dtype  # float32 or float64
     source: str
     stamp: Callable[[], dict[str, Any]]  # by which a changed source is noticed, as JSON
-    pieces: Callable[[int], Iterator[Table]]  # from a row on, of any sizes
+    read: Callable[[int], Iterator[Table]]  # tables of any sizes from a row on
     stored: int | None = None  # entries of all rows, if they are sparse
 
     def tables(self, rows: int, start: int = 0) -> Iterator[Table]:
         """Yield tables of so many rows, the last of fewer, from the row `start` on."""
-        return _of_size(self.pieces(start), rows)
+        waiting: list[Table] = []
+        count = 0
+        for table in self.read(start):
+            n, at = table.values.shape[0], 0
+            while at < n:
+                stop = min(n, at + rows - count)
+                waiting.append(_rows(table, at, stop))
+                count, at = count + stop - at, stop
+                if count == rows:
+                    yield joined(waiting)
+                    waiting, count = [], 0
+        if waiting:
+            yield joined(waiting)
 
 
 def of_array(X: Any, name: str = "X") -> Blocks:
     """Return an array (n, d) of NumPy, zarr, h5py or dask by blocks: whatever has slices."""
     n, d = X.shape
-    rows = rows_in(PIECE_BYTES, d)
+    rows, columns = rows_in(BLOCK_BYTES, d), default_names(X)
 
-    def pieces(start: int) -> Iterator[Table]:
+    def tables(start: int) -> Iterator[Table]:
         for at in range(start, n, rows):
             values = X[at : at + rows]
             values = values if sparse.issparse(values) else as_float(np.asarray(values), name)
             yield Table(values, columns, {}, None, name)
 
-    columns = default_names(X)
-    single = np.dtype(X.dtype).newbyteorder("=") == np.float32
-    dtype = np.dtype(np.float32 if single else np.float64)
-    return Blocks(n, columns, dtype, name, lambda: _stamp_of_array(X), pieces)
+    return Blocks(n, columns, float_type(X.dtype), name, lambda: _stamp_of_array(X), tables)
 
 
 def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
@@ -65,17 +73,17 @@ def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
                 "write all parts alike."
             )
 
-    def pieces(start: int) -> Iterator[Table]:
+    def tables(start: int) -> Iterator[Table]:
         for part in parts:
             if start < part.n:
-                yield from part.pieces(start)
+                yield from part.read(start)
             start = max(0, start - part.n)
 
     def stamps() -> dict[str, Any]:
         return {Path(part.source).name: part.stamp() for part in parts}
 
     n = sum(part.n for part in parts)
-    return Blocks(n, first.columns, first.dtype, str(folder), stamps, pieces)
+    return Blocks(n, first.columns, first.dtype, str(folder), stamps, tables)
 
 
 def rows_in(size: int, d: int) -> int:
@@ -93,29 +101,9 @@ def stamp(path: Path) -> dict[str, Any]:
 def _stamp_of_array(X: Any) -> dict[str, Any]:
     last = X.shape[0] - 1
     ends = [X[row : row + 1] for row in (0, last // 2, last)]  # no other slice is read
-    held = b"".join(
-        (end.toarray() if sparse.issparse(end) else np.asarray(end)).tobytes() for end in ends
-    )
-    shape = [int(size) for size in X.shape]
-    return {"shape": shape, "dtype": str(X.dtype), "sha256": hashlib.sha256(held).hexdigest()}
-
-
-def _of_size(pieces: Iterable[Table], rows: int) -> Iterator[Table]:
-    """Cut tables of any sizes into tables of one size."""
-    held: list[Table] = []
-    count = 0
-    for piece in pieces:
-        at = 0
-        while at < piece.values.shape[0]:
-            part = _rows(piece, at, at + rows - count)
-            held.append(part)
-            at += part.values.shape[0]
-            count += part.values.shape[0]
-            if count == rows:
-                yield joined(held)
-                held, count = [], 0
-    if held:
-        yield joined(held)
+    rows = [end.toarray() if sparse.issparse(end) else np.asarray(end) for end in ends]
+    digest = hashlib.sha256(b"".join(row.tobytes() for row in rows)).hexdigest()
+    return {"shape": [int(size) for size in X.shape], "dtype": str(X.dtype), "sha256": digest}
 
 
 def _rows(table: Table, start: int, stop: int) -> Table:
@@ -127,9 +115,8 @@ def joined(tables: list[Table]) -> Table:
     """Return the rows of several tables, one after the other."""
     if len(tables) == 1:
         return tables[0]
-    stack = sparse.vstack if sparse.issparse(tables[0].values) else np.concatenate
     extra = {name: np.concatenate([t.extra[name] for t in tables]) for name in tables[0].extra}
-    values = stack([table.values for table in tables])
-    if sparse.issparse(values):
-        values = sparse.csr_matrix(values)
-    return replace(tables[0], values=values, extra=extra)
+    values = [table.values for table in tables]
+    if sparse.issparse(values[0]):
+        return replace(tables[0], values=sparse.vstack(values, format="csr"), extra=extra)
+    return replace(tables[0], values=np.concatenate(values), extra=extra)

@@ -7,7 +7,10 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +21,18 @@ from heatsketch.io.blocks import Blocks, stamp
 from heatsketch.io.files import listed
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import (
+    EXACT,
     Names,
     Table,
     choose_label,
     is_id,
     is_label,
+    merged_integer,
     named_extra,
     objects,
     refuse_repeated,
     require,
 )
-from heatsketch.io.values import EXACT, merged_integer
 
 # A missing number, as spreadsheets, R, Python and pandas write it. These patterns are also those of
 # Arrow, which knows no more than RE2.
@@ -37,17 +41,23 @@ MISSING = (
     r"-?1[.]#(IND|QNAN))$"
 )
 NUMBER = r"^[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity))$"
-_INTEGER = r"^[+-]?[0-9]+$"
+_INTEGER = r"^\s*[+-]?[0-9]+\s*$"
 _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
 # Numbers in another notation: decimal commas, groups of three digits, a currency, per cent, a
 # typographic minus. Dates and versions, which have several groups of other lengths, are not.
 _SPACE = "['’_ \u00a0\u2009\u202f]"
 _GROUPS = f"[0-9]{{1,3}}(([.][0-9]{{3}})+|(,[0-9]{{3}})+|({_SPACE}[0-9]{{3}})+)"
 _BODY = f"(({_GROUPS}|[0-9]+)([.,][0-9]*)?|[.,][0-9]+)"
-_OTHER = f"^[(]?[-+−–]? ?[$€£¥]? ?{_BODY}([eE][-+−]?[0-9]+)?{_SPACE}?[%‰$€£¥]?[)]?$"
+_OTHER_NOTATION = f"^[(]?[-+−–]? ?[$€£¥]? ?{_BODY}([eE][-+−]?[0-9]+)?{_SPACE}?[%‰$€£¥]?[)]?$"
 _WITH_UNIT = f"^[-+−–]?{_BODY} [A-Za-zµμ°Ω%/²³]{{1,8}}$"
 
-_PLACED = Callable[[int], str]  # from the number of a row to words that say where it is
+_NOT_A_NUMBER = (
+    "the column looks numeric but this is not a number. Correct it; or count such cells as "
+    "missing with missing='drop' or 'median' (--missing drop or median); or, if this is not a "
+    "feature, name it with exclude, ids or label (--exclude, --id, --label)"
+)
+
+Place = Callable[[int], str]  # from the number of a row to words that say where it is
 
 
 def is_number(cell: str, decimal: str = ".") -> bool:
@@ -66,7 +76,7 @@ def table_of(
     table: Any,
     how: Reading,
     path: Path,
-    place: _PLACED,
+    place: Place,
     *,
     index: Names = (),
     is_text: bool = False,
@@ -85,11 +95,13 @@ def table_of(
     values, chosen, notes = features(table, how, path, place, index=index)
     extra = others(table, chosen, how, path, is_text=is_text)
     label = choose_label(extra, (*how.ids, *how.exclude, *index))
-    return Table(values, chosen, extra, label, str(path), metadata or {}, notes)
+    found = Table(values, chosen, extra, label, str(path), metadata or {}, notes)
+    warn_of_ids_and_labels(found, how)
+    return found
 
 
 def features(
-    table: Any, how: Reading, path: Path, place: _PLACED, *, index: Names = ()
+    table: Any, how: Reading, path: Path, place: Place, *, index: Names = ()
 ) -> tuple[Array, Names, Names]:
     """Return the features (n, d), their names, and notes on cells that count as missing."""
     import pyarrow as pa
@@ -97,20 +109,19 @@ def features(
     names = table.column_names
     refuse_repeated(names, path)
     require(how.features + how.exclude, names, path)
+    passed = {*how.others, *index}
     tried = how.features or [
-        name
-        for name in names
-        if name not in (*how.others, *index) and not is_id(name) and not is_label(name)
+        name for name in names if name not in passed and not is_id(name) and not is_label(name)
     ]
     columns, notes = {}, []
     for name in tried:
         try:
-            column, note = _feature(table[name], name, how, place)
+            column, note = _feature(table[name].combine_chunks(), name, how, place)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         if column is not None:
             columns[name] = column
-            notes.append(note)
+            notes += [note] if note else []
     if not columns and not table.num_rows:
         raise ValueError(f"{path} has no rows below its header; pass a table with some.")
     if not columns:
@@ -122,30 +133,28 @@ def features(
     values = np.empty((table.num_rows, len(columns)), kind.to_pandas_dtype())
     for j, column in enumerate(columns.values()):
         values[:, j] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
-    return values, tuple(columns), tuple(filter(None, notes))
+    return values, tuple(columns), tuple(notes)
 
 
 def others(
     table: Any, chosen: Names, how: Reading, path: Path, *, is_text: bool = False
 ) -> dict[str, Array]:
     """Return the columns that are not features: numbers if they are, else objects."""
-    features, extra = set(chosen), {}
-    for name in table.column_names:
-        if name in features:
-            continue
+    extra = {}
+    for name in [name for name in table.column_names if name not in set(chosen)]:
+        column = table[name].combine_chunks()
         if is_text:
-            extra[name] = _from_text(table[name], how.decimal, name in how.ids or is_id(name))
+            extra[name] = _from_text(column, how.decimal, name in how.ids or is_id(name))
         else:
-            extra[name] = _typed(table[name], f"{name} in {path}")
+            extra[name] = _typed(column, f"{name} in {path}")
     return extra
 
 
-def _feature(column: Any, name: str, how: Reading, place: _PLACED) -> tuple[Any, str]:
+def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Any, str]:
     """Return a column of numbers and a note, or None in its place if it holds something else."""
     import pyarrow as pa
 
-    kind, types, asked = column.type, pa.types, name in how.features
-    column = column.combine_chunks()
+    kind, types = column.type, pa.types
     if types.is_floating(kind) or types.is_boolean(kind):
         return column, ""
     if types.is_integer(kind) or types.is_decimal(kind):
@@ -154,10 +163,10 @@ def _feature(column: Any, name: str, how: Reading, place: _PLACED) -> tuple[Any,
     if types.is_string(kind) or types.is_large_string(kind):
         found = numbers(column, how.decimal)
         if found is None:
-            return _mostly_numbers(column, name, how, place, asked=asked)
+            return _mostly_numbers(column, name, how, place)
         _refuse_merged(found, column, name, place)
         return found, ""
-    if asked:
+    if name in how.features:
         what = "nothing" if types.is_null(kind) else f"values of type {kind}"
         raise ValueError(f"column {name!r} holds {what}; name features that are numbers.")
     return None, ""
@@ -171,122 +180,94 @@ def numbers(column: Any, decimal: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if any(_is_word(cell, decimal) for cell in column.slice(0, 5).to_pylist()):
-        return None  # text, mostly
-    if decimal == ".":
-        found = _cast(column)
-        if found is None:
-            found = _cast(pc.if_else(pc.equal(column, ""), None, column))
-        if found is not None:
-            return found
-    text, plain, number = _judged(column, decimal)
-    filled = len(text) - text.null_count
-    if not filled:
+    if decimal == ".":  # Arrow reads a part of `NUMBER`, and of words for gaps NaN alone
+        with suppress(pa.ArrowInvalid):
+            found = pc.if_else(pc.equal(column, ""), None, column).cast(pa.float64())
+            if not math.isnan(pc.sum(found).as_py() or 0) and found.null_count < len(found):
+                return found
+    text, is_numeric = _classified(column, decimal)
+    if text.null_count == len(text):
         return None
-    if pc.sum(number).as_py() == filled:
-        return pc.replace_substring_regex(plain, r"^\+", "").cast(pa.float64())
+    if pc.all(is_numeric).as_py():
+        return _as_float(text, decimal)
     words = pc.utf8_lower(text)
     if pc.all(pc.is_in(pc.drop_null(words), pa.array(["true", "false"]))).as_py():
         return pc.equal(words, "true").cast(pa.float64())
     return None
 
 
-def _is_word(cell: str | None, decimal: str) -> bool:
-    cell = (cell or "").strip()
-    return not (is_number(cell, decimal) or is_missing(cell) or cell.lower() in ("true", "false"))
-
-
-def _cast(column: Any) -> Any:
-    """Return text as numbers if Arrow reads all of it so; it knows less than `NUMBER`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        found = column.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return None
-    total = pc.sum(found).as_py()  # None without any number; a NaN may be a word for a gap
-    return None if total is None or math.isnan(total) else found
-
-
-def _judged(column: Any, decimal: str) -> tuple[Any, Any, Any]:
-    """Return cells with null for gaps, the same with decimal points, and which are numbers."""
+def _classified(column: Any, decimal: str) -> tuple[Any, Any]:
+    """Return the cells with null for gaps, and which of them are numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     text = pc.if_else(pc.match_substring_regex(text, MISSING), None, text)
-    if decimal == ".":
-        return text, text, pc.match_substring_regex(text, NUMBER)
-    plain = pc.replace_substring(text, ",", ".")
-    has_point = pc.match_substring(text, ".")
-    return text, plain, pc.and_not(pc.match_substring_regex(plain, NUMBER), has_point)
+    plain = text if decimal == "." else pc.replace_substring(text, ",", ".")
+    is_numeric = pc.match_substring_regex(plain, NUMBER)
+    if decimal == ",":
+        is_numeric = pc.and_not(is_numeric, pc.match_substring(text, "."))
+    return text, is_numeric
 
 
-def _mostly_numbers(
-    column: Any, name: str, how: Reading, place: _PLACED, *, asked: bool
-) -> tuple[Any, str]:
+def _as_float(text: Any, decimal: str) -> Any:
+    """Return cells that are numbers or null as float64; Arrow before 15 reads no plus."""
+    import pyarrow.compute as pc
+
+    return pc.replace_substring_regex(pc.replace_substring(text, decimal, "."), r"^\+", "").cast(
+        "float64"
+    )
+
+
+def _mostly_numbers(column: Any, name: str, how: Reading, place: Place) -> tuple[Any, str]:
     """Return a text column with other cells as missing, and a note; None if the column is text.
 
     A column in which at least half of the cells, or of the different cells, are numbers must hold
-    nothing else but gaps. With `asked` this is so for any column.
+    nothing else but gaps. A column that is asked for must, too.
 
     Raises
     ------
     ValueError
         If it holds other cells, unless they count as missing; numbers in other notation never do.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    text, plain, number = _judged(column, how.decimal)
-    other = pc.match_substring_regex(text, _OTHER)
-    if text.null_count == len(text) and asked:
+    if not how.strict:
+        return None, ""
+    text, is_numeric = _classified(column, how.decimal)
+    if name in how.features and text.null_count == len(text):
         raise ValueError(f"column {name!r} holds nothing; name features that are numbers.")
-    if not (asked or _mostly(text, pc.or_(number, other))):
-        measured = _in_one_unit(text)
-        if how.strict and measured is not None:
-            raise _complaint(text, measured, name, place, _remedy_of_notation(text, measured, how))
+    other = pc.match_substring_regex(text, _OTHER_NOTATION)
+    if name not in how.features and not _are_half(pc.or_(is_numeric, other), text):
+        measured = pc.match_substring_regex(text, _WITH_UNIT)
+        units = pc.unique(pc.replace_substring_regex(pc.drop_null(text), "^.* ", ""))
+        if len(units) == 1 and pc.all(measured).as_py():
+            raise _complaint(text, measured, name, place, _about_notation(text, measured, how))
         return None, ""
-    bad = pc.and_(pc.invert(number), pc.is_valid(text))
-    if not (how.strict or asked):
-        return None, ""
+    bad = pc.and_(pc.invert(is_numeric), pc.is_valid(text))
     other = pc.and_(bad, other)
     if pc.any(other).as_py():
-        raise _complaint(text, other, name, place, _remedy_of_notation(text, other, how))
+        raise _complaint(text, other, name, place, _about_notation(text, other, how))
     if not how.fills_gaps:
-        raise _complaint(text, bad, name, place, _REMEDY_OF_TEXT)
-    digits = pc.replace_substring_regex(pc.if_else(number, plain, None), r"^\+", "")
-    found = digits.cast(pa.float64())
+        raise _complaint(text, bad, name, place, _NOT_A_NUMBER)
+    found = _as_float(pc.if_else(is_numeric, text, None), how.decimal)
     _refuse_merged(found, text, name, place)
     cells = pc.unique(pc.filter(text, bad)).to_pylist()
     shown = ", ".join(map(repr, cells[:3])) + (", …" if len(cells) > 3 else "")
     return found, f"{pc.sum(bad).as_py()} cells of {name!r} count as missing: {shown}"
 
 
-def _mostly(text: Any, numeric: Any) -> bool:
-    """Say whether at least half of the cells, or of the different ones, look like numbers."""
+def _are_half(chosen: Any, text: Any) -> bool:
+    """Say whether the chosen cells are at least half of the cells, or of the different ones."""
     import pyarrow.compute as pc
 
-    numbers, filled = pc.filter(text, numeric), pc.drop_null(text)
-    if not len(numbers):
+    some, filled = pc.filter(text, chosen), pc.drop_null(text)
+    if not len(some):
         return False
-    distinct = pc.count_distinct(numbers).as_py(), pc.count_distinct(filled).as_py()
-    return 2 * len(numbers) >= len(filled) or 2 * distinct[0] >= distinct[1]
+    return 2 * len(some) >= len(filled) or 2 * len(pc.unique(some)) >= len(pc.unique(filled))
 
 
-def _in_one_unit(text: Any) -> Any:
-    """Return which cells are numbers with a unit after a blank, if all are and the unit is one."""
-    import pyarrow.compute as pc
-
-    measured = pc.match_substring_regex(text, _WITH_UNIT)
-    if not pc.all(measured).as_py() or not pc.any(measured).as_py():
-        return None
-    units = pc.unique(pc.replace_substring_regex(pc.drop_null(text), "^.* ", ""))
-    return measured if len(units) == 1 else None
-
-
-def _refuse_merged(found: Any, column: Any, name: str, place: _PLACED) -> None:
+def _refuse_merged(found: Any, column: Any, name: str, place: Place) -> None:
     """Raise for an integer so large that float64 cannot tell it from the next one."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -296,28 +277,27 @@ def _refuse_merged(found: Any, column: Any, name: str, place: _PLACED) -> None:
         return
     large = pc.greater_equal(pc.abs(found), EXACT)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        text = pc.utf8_trim_whitespace(column)
-        large = pc.and_(large, pc.match_substring_regex(text, _INTEGER))
+        large = pc.and_(large, pc.match_substring_regex(column, _INTEGER))
     row = pc.index(large, True).as_py()
     if row >= 0:
         raise ValueError(merged_integer(name, column[row].as_py(), f" in {place(row)}"))
 
 
-def _complaint(text: Any, bad: Any, name: str, place: _PLACED, remedy: str) -> ValueError:
+def _complaint(text: Any, bad: Any, name: str, place: Place, remedy: str) -> ValueError:
     """Return the error about the first of the bad cells."""
     import pyarrow.compute as pc
 
     row, count = pc.index(bad, True).as_py(), pc.sum(bad).as_py()
-    others = f" ({count} such cells)" if count > 1 else ""
+    more = f" ({count} such cells)" if count > 1 else ""
     cell = text[row].as_py()[:80]
-    return ValueError(f"column {name!r} holds {cell!r} in {place(row)}{others}; {remedy}.")
+    return ValueError(f"column {name!r} holds {cell!r} in {place(row)}{more}; {remedy}.")
 
 
-def _remedy_of_notation(text: Any, bad: Any, how: Reading) -> str:
+def _about_notation(text: Any, bad: Any, how: Reading) -> str:
     import pyarrow.compute as pc
 
-    value = text[pc.index(bad, True).as_py()].as_py()
-    if value.count(",") == 1 and "." not in value and how.decimal == "." and value[-1].isdigit():
+    cell = text[pc.index(bad, True).as_py()].as_py()
+    if cell.count(",") == 1 and "." not in cell and how.decimal == "." and cell[-1].isdigit():
         return (
             "if commas mark decimals, pass decimal=',' (--read decimal=,); if they separate "
             "thousands, "
@@ -329,25 +309,15 @@ def _remedy_of_notation(text: Any, bad: Any, how: Reading) -> str:
     )
 
 
-_REMEDY_OF_TEXT = (
-    "the column looks numeric but this is not a number. Correct it; or count such cells as "
-    "missing with missing='drop' or 'median' (--missing drop or median); or, if this is not a "
-    "feature, name it with exclude, ids or label (--exclude, --id, --label)"
-)
-
-
 def _from_text(column: Any, decimal: str, as_written: bool) -> Array:
     """Return integers if they have the same text, else floats, or the text as written."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = column.combine_chunks()
-    try:
+    with suppress(pa.ArrowInvalid):
         integers = column.cast(pa.int64())
         if integers.cast(pa.string()).equals(column):
             return integers.to_numpy()  # type: ignore[no-any-return]
-    except pa.ArrowInvalid:
-        pass
     found = None if as_written else numbers(column, decimal)
     if found is None or pc.any(pc.match_substring_regex(column, _NOT_ONLY_NUMBERS)).as_py():
         return objects(column.to_pylist())
@@ -360,19 +330,19 @@ def _typed(column: Any, what: str) -> Array:
 
     types = pa.types
     if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        column = column.dictionary_decode()
     if types.is_nested(column.type):
         raise ValueError(f"{what} has type {column.type}; store it in several columns or drop it.")
-    plain = types.is_integer(column.type) or types.is_boolean(column.type)
-    if (plain and not column.null_count) or types.is_floating(column.type):
-        return column.to_numpy()  # type: ignore[no-any-return]
+    whole = types.is_integer(column.type) or types.is_boolean(column.type)
+    if (whole and not column.null_count) or types.is_floating(column.type):
+        return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     return objects(column.to_pylist())
 
 
 Batches = Callable[[int], Iterator[tuple[int, Any]]]  # from a row on, each with its first row
 
 
-def numbered(batches: Iterable[Any], at: int) -> Iterator[tuple[int, Any]]:
+def numbered(batches: Iterable[Any], at: int = 0) -> Iterator[tuple[int, Any]]:
     """Yield Arrow batches that are not empty with the numbers of their first rows."""
     for batch in batches:
         if batch.num_rows:
@@ -381,37 +351,31 @@ def numbered(batches: Iterable[Any], at: int) -> Iterator[tuple[int, Any]]:
 
 
 def blocks_of(
-    batches: Batches,
-    n: int,
-    schema: Any,
-    how: Reading,
-    path: Path,
-    *,
-    index: Names = (),
+    batches: Batches, n: int, schema: Any, how: Reading, path: Path, *, index: Names = ()
 ) -> Blocks:
     """Return points by Arrow batches; the first batch decides which columns are features."""
     import pyarrow as pa
 
-    first = next(batches(0), (0, None))[1]
-    head = pa.Table.from_batches([] if first is None else [first], schema)
+    first = [batch for _, batch in islice(batches(0), 1)]
+    head = pa.Table.from_batches(first, schema)
     values, chosen, _ = features(head, how, path, "row {}".format, index=index)
-    ask_about_columns(Table(values, chosen, {}, None, str(path)), how)
-    told = replace(how, features=chosen, exclude=())
+    warn_of_ids_and_labels(Table(values, chosen, {}, None, str(path)), how)
+    known = replace(how, features=chosen, exclude=())
 
-    def pieces(start: int) -> Iterator[Table]:
+    def tables(start: int) -> Iterator[Table]:
         for at, batch in batches(start):
-            if at + batch.num_rows > start:
-                skipped = max(0, start - at)
-                part = pa.Table.from_batches([batch.slice(skipped)])
-                yield _piece(part, told, path, at + skipped)
+            if at + batch.num_rows <= start:
+                continue
+            skipped = max(0, start - at)
+            part, row = pa.Table.from_batches([batch.slice(skipped)]), at + skipped
+            values, _, _ = features(part, known, path, partial(_later_row, row))
+            yield Table(values, chosen, others(part, chosen, known, path), None, str(path))
 
-    return Blocks(n, chosen, values.dtype, str(path), lambda: stamp(path), pieces)
+    return Blocks(n, chosen, values.dtype, str(path), lambda: stamp(path), tables)
 
 
-def _piece(part: Any, told: Reading, path: Path, start: int) -> Table:
-    """Return some rows, of which the first has this number; ids and labels of text stay text."""
-    values, chosen, _ = features(part, told, path, lambda i: f"row {start + i}")
-    return Table(values, chosen, others(part, chosen, told, path), None, str(path))
+def _later_row(first: int, row: int) -> str:
+    return f"row {first + row}"
 
 
 def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
@@ -441,7 +405,7 @@ _LIKE_LABEL = re.compile(
 _PERHAPS_LABEL = ("y", "group", "category", "type")  # if they hold few values; y may be a place
 
 
-def ask_about_columns(table: Table, how: Reading) -> None:
+def warn_of_ids_and_labels(table: Table, how: Reading) -> None:
     """Warn of features that look like ids or labels, unless the features are asked for."""
     if how.features or not how.strict or len(table.values) < _FEWEST_ROWS:
         return
@@ -451,17 +415,17 @@ def ask_about_columns(table: Table, how: Reading) -> None:
     if 2 * len(few) > len(columns):  # such are the data: counts, answers, pixels
         few = {name for name in few if name.lower() in _PERHAPS_LABEL}
     labels = [name for name in columns if name in few or _LIKE_LABEL.search(name)]
-    labels = [name for name in labels if name not in ids]
-    for names, may_be, option in (
-        (ids, "ids", "ids (--id)"),
-        (labels, "labels", "label (--label)"),
-    ):
+    found = {
+        ("ids", "ids (--id)"): ids,
+        ("labels", "label (--label)"): [name for name in labels if name not in ids],
+    }
+    for (kind, option), names in found.items():
         if names:
             warnings.warn(
-                f"{table.source}: the features {listed(map(repr, names), 5)} may be {may_be}; if "
+                f"{table.source}: the features {listed(map(repr, names), 5)} may be {kind}; if "
                 f"so, name them with {option}, or exclude (--exclude); if not, with features "
                 "(--features).",
-                stacklevel=5,
+                stacklevel=6,
             )
 
 

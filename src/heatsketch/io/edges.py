@@ -1,20 +1,24 @@
 """Graphs in files: edge lists as text or .parquet, .mtx, sparse .npz and .npy, obsp of .h5ad."""
 
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.io import anndata_files, formats, matrix_market, parquet, text
+from heatsketch.io import anndata_files, numpy_files
 from heatsketch.io.columns import is_number, numbers
-from heatsketch.io.files import blame, listed, suffix_of
+from heatsketch.io.files import blame, check_budget, listed, suffix_of
 from heatsketch.io.header import column_names
+from heatsketch.io.parquet import read_columns
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, default_names, objects, refuse_key, require
-from heatsketch.io.text import STDIN
+from heatsketch.io.text import STDIN, SUFFIXES, read_cells
 from heatsketch.markov.given import taken
 from heatsketch.operators import Graph, graph
 
@@ -23,6 +27,11 @@ _CONNECTIVITIES = "connectivities"
 _HEADERS = (
     *("source", "target", "from", "to", "src", "dst", "head", "tail", "start", "end"),
     *("node1", "node2", "fromnodeid", "tonodeid", "from_node", "to_node", "parent", "child"),
+)
+_MATRIX_MARKET = re.compile(
+    r"%%MatrixMarket\s+matrix\s+coordinate\s+(real|integer|pattern|complex)\s+"
+    r"(general|symmetric|skew-symmetric|hermitian)\s*",
+    re.IGNORECASE,
 )
 
 
@@ -83,14 +92,13 @@ def read_graph(
     >>> table.extra["id"].tolist(), table.values[0, 1]
     (['a', 'b', 'c'], np.float64(2.0))
     """
-    path = Path(source)
-    how = Reading.of(
+    how = Reading(
         key=key, label=label, ids=ids, exclude=exclude, sep=sep, decimal=decimal, header=header
     )
+    path, suffix = Path(source), suffix_of(source)
     if str(path) != STDIN and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
-    suffix = suffix_of(path)
-    is_text = str(path) == STDIN or formats.FORMATS.get(suffix) is text
+    is_text = str(path) == STDIN or suffix in SUFFIXES
     if not is_text:
         how.refuse_text_options(path)
     extra, label_column = None, None
@@ -99,7 +107,8 @@ def read_graph(
             table = _of_h5ad(path, how)
             found, extra, label_column = graph(table.values), table.extra, table.label
         elif is_text or suffix == ".parquet":
-            found = _of_edges(path, how, is_text=is_text)
+            refuse_key(how.key, path)
+            found = _of_edges(_cells(path, how) if is_text else read_columns(path), how, path)
         else:
             found = graph(_matrix(path, how, suffix))
     if extra is None:
@@ -111,6 +120,7 @@ def read_graph(
 
 
 def _of_h5ad(path: Path, how: Reading) -> Table:
+    """Read an entry of obsp, and obs."""
     name = (how.key or _CONNECTIVITIES).removeprefix("obsp/")
     if name.endswith("distances"):
         raise ValueError(
@@ -125,9 +135,9 @@ def _matrix(path: Path, how: Reading, suffix: str) -> Any:
     """Return the matrix (n, n) in a file."""
     if suffix == ".mtx":
         refuse_key(how.key, path)
-        matrix = matrix_market.read(path)
+        matrix = read_matrix_market(path)
     elif suffix in (".npz", ".npy"):
-        matrix = formats.read_table(path, key=how.key).values
+        matrix = numpy_files.read(path, how).values
     else:
         known = ".csv, .tsv, .txt (also with .gz), .parquet, .mtx, .npz, .npy, .h5ad"
         raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
@@ -139,12 +149,12 @@ def _matrix(path: Path, how: Reading, suffix: str) -> Any:
     return matrix
 
 
-def _of_edges(path: Path, how: Reading, *, is_text: bool) -> Graph:
-    """Read two columns of names and perhaps one of weights."""
-    refuse_key(how.key, path)
-    table = _cells(path, how) if is_text else parquet.read_columns(path)
+def _of_edges(table: Any, how: Reading, path: Path) -> Graph:
+    """Return the graph of two columns of names and perhaps one of weights."""
+    import pyarrow as pa
+
     require(how.exclude, table.column_names, path)
-    table = table.drop_columns(list(how.exclude))
+    table = table.drop_columns(list(how.exclude)).combine_chunks()
     if table.num_columns not in (2, 3):
         raise ValueError(
             f"{path} has {table.num_columns} column(s) ({listed(table.column_names)}); an edge "
@@ -153,17 +163,27 @@ def _of_edges(path: Path, how: Reading, *, is_text: bool) -> Graph:
         )
     if not table.num_rows:
         raise ValueError(f"{path} has no edges; pass an edge list with at least one.")
-    ends, names = _nodes([table.column(j) for j in (0, 1)], path)
-    weights = _weights(table.column(2), how.decimal, path) if table.num_columns == 3 else None
+    if any(pa.types.is_floating(column.type) for column in table.columns[:2]):
+        raise ValueError(
+            f"the nodes of {path} are named by floating-point numbers; store integers or text."
+        )
+    both = pa.chunked_array([table[j].cast(pa.string()).combine_chunks() for j in (0, 1)])
+    encoded = both.combine_chunks().dictionary_encode(null_encoding="encode")
+    names = objects(encoded.dictionary.to_pylist())
+    ends = encoded.indices.to_numpy().astype(np.int64).reshape(2, -1)
+    lacks = np.isin(ends, [i for i, name in enumerate(names) if not name]).any(axis=0)
+    if lacks.any():
+        raise ValueError(f"edge {lacks.argmax()} of {path} lacks the name of a node; leave it out.")
+    weights = _weights(table[2], how.decimal, path) if table.num_columns == 3 else None
     return graph(ends, weight=weights, names=names, n_nodes=len(names))
 
 
 def _cells(path: Path, how: Reading) -> Any:
     """Return the cells of a text, with the names of the columns if the first row holds these."""
-    table = text.read_cells(path, how)
-    first, *below = table.slice(0, 2).to_pylist()
-    if _is_header(table, list(first.values()), [list(row.values()) for row in below], how, path):
-        return table.rename_columns(column_names(list(first.values()), [])).slice(1)
+    table = read_cells(path, how)
+    first, *below = (list(row.values()) for row in table.slice(0, 2).to_pylist())
+    if _is_header(table, first, below, how, path):
+        return table.rename_columns(column_names(first, [])).slice(1)
     return table
 
 
@@ -177,14 +197,11 @@ def _is_header(
     names = first[:2]
     if nodes & set(names):
         return False
-    is_above = any(
-        not is_number(name, how.decimal) and is_number(cell, how.decimal)
-        for row in below
-        for name, cell in zip(first, row, strict=True)
-    )
-    if is_above or any(name.lower() in _HEADERS for name in names):
+    texts = [j for j, cell in enumerate(first) if not is_number(cell, how.decimal)]
+    above_numbers = any(is_number(row[j], how.decimal) for row in below for j in texts)
+    if above_numbers or any(name.lower() in _HEADERS for name in names):
         return True
-    if all(is_number(name, how.decimal) for name in names):
+    if not {0, 1} & set(texts):
         return False
     raise ValueError(
         f"the first row of {path} ({', '.join(first)}) may be a header or an edge; pass "
@@ -192,42 +209,51 @@ def _is_header(
     )
 
 
-def _nodes(columns: list[Any], path: Path) -> tuple[Array, Array]:
-    """Return the ends of edges (2, m) as numbers, and the names (n,) in order of appearance."""
-    import pyarrow as pa
-
-    parts = []
-    for column in columns:
-        column = column.combine_chunks()
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if pa.types.is_floating(column.type):
-            raise ValueError(
-                f"the nodes of {path} are named by floating-point numbers; store integers or text."
-            )
-        parts.append(column.cast(pa.string()))
-    encoded = pa.concat_arrays(parts).dictionary_encode(null_encoding="encode")
-    names = encoded.dictionary.to_pylist()
-    ends = encoded.indices.to_numpy().astype(np.int64).reshape(2, -1)
-    for missing in {None, ""} & set(names):
-        row = int((ends == names.index(missing)).any(axis=0).argmax())
-        raise ValueError(f"edge {row} of {path} lacks the name of a node; leave it out.")
-    return ends, objects(names)
-
-
 def _weights(column: Any, decimal: str, path: Path) -> Array:
     """Return the weights (m,), or raise for the first that is not a number."""
     import pyarrow as pa
 
     column = column.combine_chunks()
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return column.to_numpy(zero_copy_only=False).astype(float)  # type: ignore[no-any-return]
-    found = numbers(column.cast(pa.string()), decimal)
-    if found is None or found.null_count:
-        cells = column.to_pylist()
-        row = next(i for i, cell in enumerate(cells) if not is_number(str(cell), decimal))
-        raise ValueError(
-            f"the weight of edge {row} of {path} is {cells[row]!r}, which is not a number; pass "
-            "two columns of names and one of weights, or exclude it (--exclude)."
-        )
-    return found.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    found = column
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        found = numbers(column.cast(pa.string()), decimal)
+        if found is None or found.null_count:
+            cells = list(map(str, column.to_pylist()))
+            row = next(i for i, cell in enumerate(cells) if not is_number(cell, decimal))
+            raise ValueError(
+                f"the weight of edge {row} of {path} is {cells[row]!r}, which is not a number; "
+                "pass two columns of names and one of weights, or exclude it (--exclude)."
+            )
+    return found.to_numpy(zero_copy_only=False).astype(float)  # type: ignore[no-any-return]
+
+
+def read_matrix_market(path: Path) -> sparse.coo_matrix:
+    """Read a .mtx file of real numbers, stored by coordinates.
+
+    NumPy reads the numbers: SciPy's reader ends the process at a number that it cannot read.
+    """
+    with blame(path, ValueError, OverflowError, EOFError), path.open("rb") as stream:
+        found = _MATRIX_MARKET.fullmatch(stream.readline().decode("latin-1"))
+        if not found:
+            raise ValueError("its first line is not that of a Matrix Market file of coordinates")
+        field, symmetry = (word.lower() for word in found.groups())
+        if field == "complex":
+            raise ValueError(f"{path} holds complex numbers; a graph has real weights.")
+        size = next((line for line in stream if line.strip() and line[:1] != b"%"), b"")
+        n, n_columns, entries = map(int, size.split())
+        check_budget(24 * entries + 8 * n, path.stat().st_size, str(path))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            table = np.loadtxt(stream, comments="%", ndmin=2, encoding="latin-1")
+        width = 2 if field == "pattern" else 3
+        if table.shape != (entries, width) and table.size + entries:
+            raise ValueError(f"it has {table.shape} numbers in place of ({entries}, {width})")
+        table = table.reshape(entries, width)
+    rows, columns = (table[:, :2] - 1).astype(np.int64).T
+    data = table[:, 2] if width == 3 else np.ones(entries)
+    if symmetry != "general":
+        apart = rows != columns
+        rows, columns = np.append(rows, columns[apart]), np.append(columns, rows[apart])
+        data = np.append(data, -data[apart] if symmetry == "skew-symmetric" else data[apart])
+    with blame(path, ValueError):  # an entry outside of the matrix
+        return sparse.coo_matrix((data, (rows, columns)), shape=(n, n_columns))

@@ -1,11 +1,12 @@
-"""Reading and writing by suffix: the module of each format, and the checks that all share."""
+"""The formats of files: what reads, writes and streams each, and the checks that all share."""
 
 import inspect
 import json
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,18 @@ from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.io import anndata_files, numpy_files, parquet, text, xlsx
 from heatsketch.io.anndata_files import DEFAULT_KEY
-from heatsketch.io.columns import ask_about_columns
+from heatsketch.io.blocks import Blocks, of_array, of_parts
 from heatsketch.io.files import blame, check_target, listed, suffix_of, write_atomically
 from heatsketch.io.metadata import encoded
 from heatsketch.io.reading import Reading
 from heatsketch.io.refine import Learned, check_others, refined
-from heatsketch.io.table import Names, Table, default_names, refuse_key
+from heatsketch.io.table import Table, as_float, default_names, refuse_key
 from heatsketch.io.text import STDIN
-from heatsketch.io.values import as_float
 
 STDOUT = "-"
 
-# Modules with `read(path, how)` and `write(draft, embedding, names, table, key, note)`; the note is
-# metadata or "", and is lost unless the format has a place for it.
+# Modules with `read(path, how)`, `write(draft, embedding, names, table, key, note)` and perhaps
+# `blocks(path, how)`. The note is metadata or "", and is lost unless the format has a place for it.
 FORMATS: dict[str, Any] = {
     ".npy": numpy_files,
     ".npz": numpy_files,
@@ -39,6 +39,8 @@ FORMATS: dict[str, Any] = {
 }
 SUFFIXES = tuple(FORMATS)  # of files that are written, too
 READERS: dict[str, Any] = FORMATS | {".xlsx": xlsx, ".zarr": anndata_files}
+BLOCK_FORMATS = (".npy", ".parquet", ".h5ad", ".zarr", *text.SUFFIXES)
+PART_SUFFIXES = (".npy", ".parquet", ".csv")  # of the parts in a folder
 
 
 def read_table(
@@ -129,7 +131,7 @@ def read_table(
     >>> io.read_table("digits", features=["x10", "x11"], standardize=True).values.std(axis=0)
     array([1., 1.])
     """
-    how = Reading.of(
+    how = Reading(
         label=label,
         ids=ids,
         key=key,
@@ -141,7 +143,7 @@ def read_table(
         decimal=decimal,
         header=header,
     )
-    return _read(source, how)
+    return _refined(_read(source, how), how)
 
 
 def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
@@ -150,17 +152,11 @@ def read_like(source: str | Path, known: Learned, **options: Any) -> Table:
     Columns are found by their names, in any order; all others are passed through. `options` are
     those of `read_table`, but for `features`, `exclude` and `standardize`.
     """
-    return _read(source, Reading.of(**options, features=known.columns), known)
+    how = Reading(**options, features=known.columns)
+    return _refined(_read(source, how), how, known)
 
 
-def _read(source: str | Path, how: Reading, known: Learned | None = None) -> Table:
-    if isinstance(source, str) and source in datasets.DATASETS:
-        how.refuse_text_options(source)
-        table = _read_builtin(source, how.key)
-    else:
-        path = Path(source)
-        with blame(path, UnicodeError, json.JSONDecodeError):
-            table = _read_path(path, how)
+def _refined(table: Table, how: Reading, known: Learned | None = None) -> Table:
     check_others(table, how)
     table = refined(table, how, known)
     return replace(table, label=how.label[0]) if how.label else table
@@ -177,55 +173,93 @@ def read_embedding(
     path = Path(path)
     if key is None and suffix_of(path) == ".h5ad" and path.is_file():
         key = anndata_files.key_of_embedding(path)
-    with blame(path, UnicodeError, json.JSONDecodeError):
-        table = _read_path(path, Reading(key=key, strict=False))
-    if metadata is not None:
-        table = replace(table, metadata=metadata)
+    table = _read(path, Reading(key=key, strict=False))
+    table = table if metadata is None else replace(table, metadata=metadata)
     recorded = table.metadata.get("columns")
     if isinstance(recorded, list) and recorded and set(map(str, recorded)) <= set(table.columns):
         return refined(table, Reading(features=tuple(map(str, recorded))))
     return table
 
 
+def _read(source: str | Path, how: Reading) -> Table:
+    """Read a file, standard input or a built-in set as it is."""
+    if isinstance(source, str) and source in datasets.DATASETS:
+        how.refuse_text_options(source)
+        return _read_builtin(source, how.key)
+    path = Path(source)
+    if str(path) != STDIN and not path.exists():
+        beside = map(str, path.parent.iterdir()) if path.parent.is_dir() else ()
+        raise FileNotFoundError(
+            f"{path} does not exist and is not a built-in set; the sets are "
+            f"{listed(datasets.DATASETS)}{did_you_mean(path, [*datasets.DATASETS, *beside])}"
+        )
+    if path.is_dir() and suffix_of(path) != ".zarr":
+        raise IsADirectoryError(f"{path} is a folder; pass a file.")
+    form = text if str(path) == STDIN else _format_of(path, READERS)
+    if form not in (text, xlsx):
+        how.refuse_text_options(path)
+    with blame(path, UnicodeError, json.JSONDecodeError):
+        table: Table = form.read(path, how)
+        return table
+
+
 def _read_builtin(name: str, key: str | None) -> Table:
     refuse_key(key, name)
     make = datasets.DATASETS[name]
-    random = "rng" in inspect.signature(make).parameters
-    values, coordinates = make(rng=0) if random else make()
+    is_random = "rng" in inspect.signature(make).parameters
+    values, coordinates = make(rng=0) if is_random else make()
     names = datasets.COORDINATES[name]
     extra = dict(zip(names, coordinates.reshape(len(values), -1).T, strict=True))
     return Table(values, default_names(values), extra, names[0], name)
 
 
-def _read_path(path: Path, how: Reading) -> Table:
-    form = text if str(path) == STDIN else _format_of_file(path)
-    if form not in (text, xlsx):
-        how.refuse_text_options(path)
-    table: Table = form.read(path, how)
-    if form in (text, parquet, xlsx):
-        ask_about_columns(table, how)
-    return table
-
-
-def _format_of_file(path: Path) -> Any:
-    """Return the module that reads a file, or raise if there is no such file."""
-    if path.exists():
-        if path.is_dir() and path.suffix.lower() != ".zarr":
-            raise IsADirectoryError(f"{path} is a folder; pass a file.")
-        return _format_of(path, READERS)
-    folder = path.parent
-    beside = [str(folder / file.name) for file in folder.iterdir()] if folder.is_dir() else []
-    raise FileNotFoundError(
-        f"{path} does not exist and is not a built-in set; the sets are "
-        f"{listed(datasets.DATASETS)}{did_you_mean(path, [*datasets.DATASETS, *beside])}"
-    )
-
-
-def _format_of(path: Path, formats: Mapping[str, Any]) -> Any:
+def _format_of(path: Path, formats: dict[str, Any]) -> Any:
     suffix = suffix_of(path)
     if suffix not in formats:
         raise ValueError(f"{path} has no known suffix; choose from {', '.join(formats)}.")
     return formats[suffix]
+
+
+def open_blocks(source: Any, how: Reading) -> Blocks:
+    """Return the points of a file, a folder of parts or an array by blocks.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is of a format that is read whole; what `read_table` raises.
+    """
+    if not isinstance(source, str | Path):
+        return of_array(source)
+    path = Path(source)
+    if parts := parts_of(path):
+        return of_parts([open_blocks(part, how) for part in parts], path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; name a file, or a folder of parts.")
+    if suffix_of(path) not in BLOCK_FORMATS:
+        raise ValueError(
+            f"{path} is not read by blocks; pass {', '.join(BLOCK_FORMATS)}, or a folder of parts "
+            f"({', '.join(PART_SUFFIXES)})."
+        )
+    form = READERS[suffix_of(path)]
+    if form is not text:
+        how.refuse_text_options(path)
+    found: Blocks = form.blocks(path, how)
+    return found
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """Return the parts in a folder of points, in the order of their names: part-10 after part-2."""
+    if not folder.is_dir() or suffix_of(folder) in BLOCK_FORMATS:
+        return []
+
+    def order(path: Path) -> list[tuple[int, str]]:
+        words = re.split(r"(\d+)", path.name)
+        return [(int(word), "") if word.isdigit() else (-1, word) for word in words]
+
+    found = [[f for f in folder.iterdir() if suffix_of(f) == suffix] for suffix in PART_SUFFIXES]
+    return sorted(next(filter(None, found), []), key=order)
 
 
 def write_table(
@@ -289,7 +323,12 @@ def write_table(
     ('a', 'b')
     """
     if str(path) == STDOUT:
-        _print_table(embedding, names, table)
+        with tempfile.TemporaryDirectory() as folder:  # printed when it is complete
+            draft = Path(folder, "stdout.csv")
+            write_table(draft, embedding, names, table)
+            with draft.open("rb") as stream:
+                shutil.copyfileobj(stream, sys.stdout.buffer)
+        sys.stdout.flush()
         return
     path = Path(path)
     form = _format_of(path, FORMATS)
@@ -299,23 +338,23 @@ def write_table(
         check_target(path, force=force, source=table.source)
     check_key(path, table.source, key, force=force)
     embedding = as_float(np.asarray(embedding), "the embedding")
-    names = _check_names(embedding, names, table)
+    (n, k), points = embedding.shape, table.values.shape[0]
+    if n != points:
+        raise ValueError(
+            f"the embedding has {n} rows but {table.source} has {points} points; pass one row per "
+            "point."
+        )
+    if len(names) != k or len(set(names)) != k:
+        raise ValueError(f"names={listed(names)} for {k} coordinates; pass {k} different names.")
+    if not np.isfinite(embedding).all():
+        raise ValueError("the embedding has NaN or infinite entries; nothing was written.")
+    known = tuple(map(str, names))
     note = "" if metadata is None else encoded(metadata)
 
     def write(draft: Path) -> None:
-        form.write(draft, embedding, names, table, key, note)
+        form.write(draft, embedding, known, table, key, note)
 
     write_atomically(path, write, force=force or in_place)
-
-
-def _print_table(embedding: Array, names: Sequence[str], table: Table) -> None:
-    """Write the embedding to standard output, as .csv, when it is complete."""
-    with tempfile.TemporaryDirectory() as folder:
-        draft = Path(folder, "stdout.csv")
-        write_table(draft, embedding, names, table)
-        with draft.open("rb") as stream:
-            shutil.copyfileobj(stream, sys.stdout.buffer)
-    sys.stdout.flush()
 
 
 def check_in_place(path: Path, source: str | Path) -> None:
@@ -329,24 +368,10 @@ def check_in_place(path: Path, source: str | Path) -> None:
 
 def check_key(path: Path, source: str | Path, key: str, *, force: bool) -> None:
     """Raise if the copy of a .h5ad file that is to be written already has an entry `key`."""
-    if force or suffix_of(path) != ".h5ad" or suffix_of(source) != ".h5ad":
+    if force or {suffix_of(path), suffix_of(source)} != {".h5ad"}:
         return
     if Path(source).is_file() and anndata_files.has_entry(Path(source), key):
         raise FileExistsError(
             f"{source} has an entry {key!r} in obsm already; pass force=True (--force) to replace "
             "it, or choose another name with key (--output-key)."
         )
-
-
-def _check_names(embedding: Array, names: Sequence[str], table: Table) -> Names:
-    n, k = embedding.shape
-    if n != table.values.shape[0]:
-        raise ValueError(
-            f"the embedding has {n} rows but {table.source} has {table.values.shape[0]} points; "
-            "pass one row per point."
-        )
-    if len(names) != k or len(set(names)) != k:
-        raise ValueError(f"names={listed(names)} for {k} coordinates; pass {k} different names.")
-    if not np.isfinite(embedding).all():
-        raise ValueError("the embedding has NaN or infinite entries; nothing was written.")
-    return tuple(map(str, names))

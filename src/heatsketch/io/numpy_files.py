@@ -11,27 +11,29 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in, stamp
-from heatsketch.io.files import DAMAGE, blame, check_budget, listed, suffix_of
+from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
+from heatsketch.io.files import DAMAGE, blame, check_budget, suffix_of
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import (
+    EXACT,
     Names,
     Table,
+    as_csr,
+    as_float,
+    choose_array,
     choose_label,
     default_names,
+    merged_integer,
     named_extra,
     refuse_key,
-    require,
 )
-from heatsketch.io.values import as_csr, points_and_others
 
 # NumPy's errors about files that are damaged, claim more than they hold, or hold pickles.
 _DAMAGE = (
     *(*DAMAGE, ValueError, SyntaxError, tokenize.TokenError),
     *(OverflowError, NotImplementedError),
 )
-_OF_SPARSE = ("data", "indices", "indptr", "shape", "format")
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -40,7 +42,7 @@ def read(path: Path, how: Reading) -> Table:
         with blame(path, *_DAMAGE), np.load(path, allow_pickle=False) as archive:
             return _read_archive(archive, path, how)
     refuse_key(how.key, path)
-    values, columns, extra = points_and_others(_mapped(path), how, str(path))
+    values, columns, extra = _points_and_others(_mapped(path), how, str(path))
     # As a plain array, which estimators fit whole: of a map they may take a sample.
     return Table(np.asarray(values), columns, extra, None, str(path))
 
@@ -49,11 +51,11 @@ def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points of .npy by blocks, read rather than mapped: pages of a map are memory."""
     refuse_key(how.key, path)
     whole = _mapped(path)
-    first, columns, _ = points_and_others(whole[:0], how, str(path))
+    first, columns, _ = _points_and_others(whole[:0], how, str(path))
     n, d = whole.shape
-    rows = rows_in(PIECE_BYTES, d)
+    rows = rows_in(BLOCK_BYTES, d)
 
-    def pieces(start: int) -> Iterator[Table]:
+    def tables(start: int) -> Iterator[Table]:
         for at in range(start, n, rows):
             count = min(rows, n - at)
             if whole.flags.c_contiguous:
@@ -61,10 +63,10 @@ def blocks(path: Path, how: Reading) -> Blocks:
                 values = np.fromfile(path, whole.dtype, count * d, offset=offset).reshape(count, d)
             else:
                 values = np.array(whole[at : at + count])
-            values, _, extra = points_and_others(values, how, str(path))
+            values, _, extra = _points_and_others(values, how, str(path))
             yield Table(values, columns, extra, None, str(path))
 
-    return Blocks(n, columns, first.dtype, str(path), lambda: stamp(path), pieces)
+    return Blocks(n, columns, first.dtype, str(path), lambda: stamp(path), tables)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
@@ -73,16 +75,19 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
         np.save(draft, embedding, allow_pickle=False)
         return
     arrays = {"embedding": embedding, "columns": np.array(names, dtype=str)}
-    if note:
-        arrays[KEY] = np.array(note)
+    arrays |= {KEY: np.array(note)} if note else {}
     for name, column in named_extra(table, arrays).items():
-        is_text = column.dtype.hasobject  # missing text becomes ""
-        arrays[name] = (
-            np.array(["" if v is None else str(v) for v in column]) if is_text else column
-        )
-    with zipfile.ZipFile(draft, "w") as archive:
-        for name, array in arrays.items():  # without dates: equal content, equal bytes
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as stream:
+        if column.dtype.hasobject:  # missing text becomes ""
+            column = np.array(["" if item is None else str(item) for item in column])
+        arrays[name] = column
+    write_arrays(draft, arrays)
+
+
+def write_arrays(draft: Path, arrays: dict[str, Array], packing: int = zipfile.ZIP_STORED) -> None:
+    """Write named arrays as .npz without dates, so that equal arrays have equal bytes."""
+    with zipfile.ZipFile(draft, "w", packing) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
@@ -91,22 +96,41 @@ def _mapped(path: Path) -> Any:
         return np.lib.format.open_memmap(path, mode="r")
 
 
+def _points_and_others(
+    array: Array, how: Reading, source: str, names: Names = ()
+) -> tuple[Array, Names, dict[str, Array]]:
+    """Return the features of an array (n, d), their names, and the columns of ids and labels."""
+    as_float(array[:0] if array.ndim == 2 else array, source)
+    names = names or default_names(array)
+    named = [name for name in how.label + how.ids if name in names]
+    extra = {name: np.array(array[:, names.index(name)]) for name in named}
+    if extra:
+        kept = [j for j, name in enumerate(names) if name not in extra]
+        array, names = array[:, kept], tuple(names[j] for j in kept)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        for name, low, high in zip(names, array.min(axis=0), array.max(axis=0), strict=True):
+            is_feature = name in how.features or not (how.features or name in how.exclude)
+            if is_feature and max(-int(low), int(high)) >= EXACT:
+                value = low if -int(low) >= EXACT else high
+                raise ValueError(f"{source}: {merged_integer(name, value)}")
+    return as_float(array, source), names, extra
+
+
 def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
     """Read an array of .npz; every other array with one item per point is an id or a label."""
     size = sum(member.file_size for member in archive.zip.infolist())
     check_budget(size, path.stat().st_size, str(path))
-    if set(_OF_SPARSE) <= set(archive.files):
-        refuse_key(how.key, path)
-        data, indices, indptr, shape, layout = (_item(archive, name) for name in _OF_SPARSE)
-        matrix: sparse.csr_matrix = as_csr(data, indices, indptr, shape, str(layout), path)
-        return Table(matrix, default_names(matrix), {}, None, str(path))
     shapes = {name: _shape(archive, name) for name in archive.files}
-    chosen = _choice(shapes, how.key, path)
+    if {"data", "indices", "indptr", "format"} <= set(shapes):
+        refuse_key(how.key, path)
+        matrix = as_csr(sparse.load_npz(path), path)
+        return Table(matrix, default_names(matrix), {}, None, str(path))
+    chosen = choose_array(shapes, how.key, path)
     array = _item(archive, chosen)
     columns: Names = ()
     if shapes.get("columns") == array.shape[1:2]:
         columns = tuple(map(str, _item(archive, "columns").tolist()))
-    values, columns, extra = points_and_others(array, how, f"{chosen} in {path}", columns)
+    values, columns, extra = _points_and_others(array, how, f"{chosen} in {path}", columns)
     extra |= {
         name: _item(archive, name)
         for name, shape in shapes.items()
@@ -136,18 +160,3 @@ def _shape(archive: Any, name: str) -> tuple[int, ...]:
     if not dtype.hasobject and math.prod(shape) * dtype.itemsize > member.file_size:
         raise ValueError(f"{name} claims the shape {shape}, but holds less")
     return tuple(shape)
-
-
-def _choice(shapes: dict[str, tuple[int, ...]], key: str | None, path: Path) -> str:
-    if key is not None:
-        require([key], shapes, path, "array")
-        return key
-    tables = [name for name, shape in shapes.items() if len(shape) == 2]
-    named = [name for name in ("X", "embedding") if name in shapes]
-    if named or len(tables) == 1:
-        return (named or tables)[0]
-    known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
-    raise ValueError(
-        f"{path} holds {len(tables)} 2-d arrays, none called X or embedding; choose one by key "
-        f"(--read key=NAME) from {known}."
-    )

@@ -1,11 +1,14 @@
 """.parquet files."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from heatsketch._typing import Array
-from heatsketch.io.blocks import PIECE_BYTES, Blocks, rows_in
+from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.columns import arrow_table, blocks_of, numbered, table_of
 from heatsketch.io.files import blame, check_budget, need
 from heatsketch.io.metadata import KEY, decoded
@@ -23,34 +26,36 @@ def read(path: Path, how: Reading) -> Table:
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
-    """Return the points by blocks of row groups."""
+    """Return the points by blocks of rows."""
     refuse_key(how.key, path)
-    pa, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
-    with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path) as file:
+    with _opened(path) as file:
         facts, schema = file.metadata, file.schema_arrow
-        check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
-        sizes = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
-    rows = rows_in(PIECE_BYTES, facts.num_columns)
+        ends = np.cumsum([facts.row_group(g).num_rows for g in range(facts.num_row_groups)])
+    rows = rows_in(BLOCK_BYTES, facts.num_columns)
 
     def batches(start: int) -> Iterator[tuple[int, Any]]:
-        at = 0
-        buffered = {"pre_buffer": False, "buffer_size": 2**20}  # else a row group is held
-        with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path, **buffered) as file:
-            for group, size in enumerate(sizes):
-                if at + size > start:
-                    found = file.iter_batches(rows, row_groups=[group], use_threads=False)
-                    yield from numbered(found, at)
-                at += size
+        first = int(np.searchsorted(ends, start, side="right"))
+        groups = list(range(first, len(ends)))
+        with _opened(path, pre_buffer=False, buffer_size=2**20) as file:  # else groups are held
+            found = file.iter_batches(rows, row_groups=groups, use_threads=False)
+            yield from numbered(found, int(ends[first - 1]) if first else 0)
 
-    return blocks_of(batches, sum(sizes), schema, how, path, index=_pandas_index(schema))
+    return blocks_of(batches, facts.num_rows, schema, how, path, index=_pandas_index(schema))
+
+
+@contextmanager
+def _opened(path: Path, **options: Any) -> Iterator[Any]:
+    """Open a file, if what it holds is of no absurd size; errors name it."""
+    pa, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
+    with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path, **options) as file:
+        facts = file.metadata
+        check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
+        yield file
 
 
 def read_columns(path: Path) -> Any:
     """Read all columns as they are, into an Arrow table."""
-    pa, parquet = need("pyarrow", path), need("pyarrow.parquet", path)
-    with blame(path, pa.ArrowException, OSError), parquet.ParquetFile(path) as file:
-        facts = file.metadata
-        check_budget(8 * facts.num_rows * facts.num_columns, path.stat().st_size, str(path))
+    with _opened(path) as file:
         return file.read()
 
 

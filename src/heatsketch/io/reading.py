@@ -1,7 +1,7 @@
 """How a source is read: which columns are features, what becomes of gaps, how text is written."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -17,22 +17,17 @@ _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma"
 class Reading:
     """The options of `read_table`, checked; see there."""
 
-    label: Names = ()
-    ids: Names = ()
+    label: Any = ()
+    ids: Any = ()
     key: str | None = None
-    features: Names = ()
-    exclude: Names = ()
+    features: Any = ()
+    exclude: Any = ()
     missing: str = "keep"
     standardize: bool = False
     sep: str | None = None
     decimal: str = "."
     header: bool | None = None
     strict: bool = True  # whether a column that looks numeric and is not is an error, or text
-
-    @classmethod
-    def of(cls, **options: Any) -> Self:
-        """Make the record; a single name stands for a tuple of one."""
-        return cls(**options)
 
     def __post_init__(self) -> None:
         """Raise for a value that no option has, and for a column with two purposes."""

@@ -42,37 +42,30 @@ def refined(
     is a block of a larger one says the number of its first row, and may lose all rows.
     """
     table = _with_features(table, how)
-    medians = known.medians if known is not None else None
-    if how.missing == "median" and known is None:
-        medians = _medians(table)
+    learned = replace(known or Learned(()), columns=table.columns)
+    if known is None and how.missing == "median":
+        learned = replace(learned, medians=_medians(table))
     if how.missing != "keep":
-        table = _without_gaps(table, how.missing, medians, first_row or 0)
+        table = _without_gaps(table, how.missing, learned.medians, first_row or 0)
         if not table.values.shape[0] and first_row is None:
             raise ValueError(
                 f"every row of {table.source} has a gap; pass missing='median' (--missing median)."
             )
-    learned = Learned(table.columns, medians)
-    if known is not None:
-        learned = replace(learned, mean=known.mean, scale=known.scale)
-    elif how.standardize:
+    if known is None and how.standardize:
         from sklearn.preprocessing import StandardScaler
 
         scaler = StandardScaler(with_mean=not sparse.issparse(table.values)).fit(table.values)
         learned = replace(learned, mean=getattr(scaler, "mean_", None), scale=scaler.scale_)
-    if learned.scale is not None:
-        values = _standardized(table.values, learned.mean, learned.scale)
+    if learned.scale is not None:  # constant columns become 0; sparse ones are not centred
+        values = table.values
+        if sparse.issparse(values):
+            values = values.copy()
+            values.data *= (1 / learned.scale)[values.indices]
+        else:
+            centred = values if learned.mean is None else values - learned.mean
+            values = (centred / learned.scale).astype(values.dtype)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=learned)
-
-
-def _standardized(values: Any, mean: Array | None, scale: Array) -> Any:
-    """Return scaled columns (constant ones become 0); sparse ones are not centred."""
-    if sparse.issparse(values):
-        values = values.copy()
-        values.data *= (1 / scale)[values.indices]
-        return values
-    centred = values if mean is None else values - mean
-    return (centred / scale).astype(values.dtype)
 
 
 def in_units_of_source(table: Table) -> Any:
@@ -102,7 +95,7 @@ def check_others(table: Table, how: Reading) -> None:
 
 def _with_features(table: Table, how: Reading) -> Table:
     """Choose among the columns of an array; tables of named columns have chosen already."""
-    if how.features and how.features != table.columns:
+    if how.features:
         require(how.features, table.columns, table.source)
         kept = how.features
     else:
@@ -121,7 +114,7 @@ def rows_with_gaps(values: Any) -> Array:
     if not sparse.issparse(values):
         return np.isnan(values).any(axis=1)  # type: ignore[no-any-return]
     found = np.zeros(values.shape[0], dtype=bool)
-    found[np.repeat(np.arange(len(found)), np.diff(values.indptr))[np.isnan(values.data)]] = True
+    found[values.tocoo().row[np.isnan(values.data)]] = True
     return found
 
 
@@ -147,14 +140,14 @@ def _without_gaps(table: Table, missing: str, medians: Array | None, first_row: 
     check_finite(whole, f"from {table.source}", table.columns, remedy, first_row)
     if not found.any():
         return table
+    note = note_of_gaps(missing, np.flatnonzero(found), values.shape[0])
+    extra = table.extra
     if missing == "drop":
         kept = np.flatnonzero(~found)
-        extra = {name: column[kept] for name, column in table.extra.items()}
-        table = replace(table, values=values[kept], extra=extra)
+        values, extra = values[kept], {name: column[kept] for name, column in extra.items()}
     else:
-        table = replace(table, values=_with_medians(table, medians, first_row))
-    note = note_of_gaps(missing, np.flatnonzero(found), values.shape[0])
-    return replace(table, notes=(*table.notes, note))
+        values = _with_medians(table, medians, first_row)
+    return replace(table, values=values, extra=extra, notes=(*table.notes, note))
 
 
 def _medians(table: Table) -> Array | None:

@@ -1,15 +1,16 @@
 """The table that all formats read and write, and the rules for its columns."""
 
-from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
-from heatsketch.io.files import listed
+from heatsketch.io.files import check_budget, listed
 
 Names = tuple[str, ...]
 
@@ -20,6 +21,7 @@ Names = tuple[str, ...]
 ID_NAMES = ("id", "index", "_index", "", "__index_level_0__", "unnamed: 0", "rownames", "...1")
 LABEL_NAMES = ("label", "labels", "target", "class")
 
+EXACT = 2.0**53  # from here on, float64 merges integers
 _MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
 
 
@@ -70,15 +72,13 @@ def is_label(name: str) -> bool:
 
 def choose_label(extra: dict[str, Array], ids: Names) -> str | None:
     """Return the first column with the name of a label, else of text with few distinct values."""
-    names = [name for name in extra if name not in ids and not is_id(name)]
-    for name in names:
-        if is_label(name):
-            return name
-    for name in names:
-        column = extra[name]
-        if column.dtype.kind in "OU" and len(set(column.tolist())) <= _MAX_TEXT_CATEGORIES:
-            return name
-    return None
+    columns = {name: x for name, x in extra.items() if name not in ids and not is_id(name)}
+    few = [
+        name
+        for name, x in columns.items()
+        if x.dtype.kind in "OU" and len(set(x.tolist())) <= _MAX_TEXT_CATEGORIES
+    ]
+    return next((name for name in [*filter(is_label, columns), *few]), None)
 
 
 def default_names(values: Any) -> Names:
@@ -103,9 +103,25 @@ def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str =
             raise ValueError(f"{source} has no {what} {name!r}; choose from {listed(known)}{hint}")
 
 
+def choose_array(shapes: dict[str, tuple[int, ...]], key: str | None, source: Any) -> str:
+    """Return the name of the array that holds the points: `key`, X, embedding or the only table."""
+    if key is not None:
+        require([key], shapes, source, "array")
+        return key
+    tables = [name for name, shape in shapes.items() if len(shape) == 2]
+    named = [name for name in ("X", "embedding") if name in shapes]
+    if not named and len(tables) != 1:
+        known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
+        raise ValueError(
+            f"{source} holds {known}, none of them called X or embedding; choose one by key "
+            "(--read key=NAME)."
+        )
+    return (named or tables)[0]
+
+
 def refuse_repeated(names: Sequence[str], source: Any) -> None:
     """Raise if two columns have the same name."""
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(
             f"{source} has columns with the same name: {listed(repeated)}; rename them."
@@ -127,3 +143,38 @@ def objects(items: list[Any]) -> Array:
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
+
+
+def as_float(array: Array, what: str) -> Array:
+    """Return a 2-d array as native float32 if it is float32, else as float64."""
+    if array.ndim != 2:
+        raise ValueError(f"{what} has shape {array.shape}; pass an array (points, features).")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{what} has dtype {array.dtype}; pass real numbers.")
+    return np.asanyarray(array, dtype=float_type(array.dtype))
+
+
+def float_type(dtype: Any) -> np.dtype:
+    """Return float32 for itself, in any byte order, and float64 for all other types."""
+    return np.dtype("f4" if np.dtype(dtype).newbyteorder("=") == np.float32 else "f8")
+
+
+def as_csr(matrix: Any, path: Path) -> sparse.csr_matrix:
+    """Return a sparse matrix of a file as CSR; every index is checked before it is used."""
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{path} holds a matrix of dtype {matrix.dtype}; save real numbers.")
+    # A compressed file may claim any number of empty columns (csc: rows) without holding them.
+    what = f"its {matrix.shape[0]} × {matrix.shape[1]} matrix"
+    check_budget(64 * sum(matrix.shape), path.stat().st_size, what)
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+    return sparse.csr_matrix(matrix, dtype=float_type(matrix.dtype))
+
+
+def merged_integer(name: str, value: Any, where: str = "") -> str:
+    """Return the message about an integer beyond 2^53."""
+    return (
+        f"column {name!r} holds {value}{where}, an integer beyond 2^53, which float64 does not "
+        f"tell from the next one; an id? pass ids={name!r} (--id {name}); else leave it out with "
+        f"exclude={name!r} (--exclude {name}), or store it as floating-point numbers."
+    )

@@ -19,12 +19,11 @@ def read(path: Path, how: Reading) -> Table:
         raise ValueError(f"{path} is empty; pass a table with at least one row.")
     texts = [[_as_text(cell, how.decimal) for cell in row] for row in rows]
     header = is_header(texts, how.decimal, path) if how.header is None else how.header
-    width = len(rows[0])
-    names = column_names(texts[0], texts[1:]) if header else tuple(f"x{j}" for j in range(width))
-    columns = [pa.array(column, pa.string()) for column in zip(*texts[header:], strict=True)]
-    if not columns:
-        columns = [pa.array([], pa.string())] * width
-    table = pa.Table.from_arrays(columns, names=list(names))
+    names = tuple(f"x{j}" for j in range(len(rows[0])))
+    if header:
+        names = column_names(texts[0], texts[1:])
+    cells = zip(*texts[header:], strict=True) if texts[header:] else [()] * len(names)
+    table = pa.Table.from_arrays([pa.array(column, pa.string()) for column in cells], list(names))
 
     def place(row: int) -> str:
         return f"row {row} (line {row + 1 + header + empty} of the sheet)"
