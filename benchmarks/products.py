@@ -82,7 +82,8 @@ def measure(n):
             for name, interval in intervals.items():
                 count = harness.Counting(A, interval)
                 bank = [hs.Power(p) for p in powers]
-                blocks = _by_chebyshev(bank, count, G, interval, tol=tol)
+                count.ends = interval, interval
+                blocks = _by_chebyshev(bank, count, G, tol)
                 saving = max(powers) / count.products
                 for p, block in zip(powers, blocks, strict=True):
                     figures = errors(block, exact[p], near, far)

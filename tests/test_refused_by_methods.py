@@ -154,18 +154,8 @@ FAMILIES = [
     *(("whitening", "of", (X, bad), name) for name, bad in NOT_COUNTS.items()),
     *(("whitening", "scaled", (bad,), name) for name, bad in NOT_SIZES.items()),
     *(
-        (who, method, (bad,), name)
-        for who, methods in (
-            ("power", ("at", "check_time", "of_coordinates")),
-            ("heat", ("at", "check_time", "of_coordinates")),
-        )
-        for method in methods
-        for name, bad in NOT_SIZES.items()
-    ),
-    *(
-        (who, method, (bad, np.array([0.9, 0.5])), name)
+        (who, "check_time", (bad,), name)
         for who in ("power", "heat")
-        for method in ("shares", "step_weights")
         for name, bad in NOT_SIZES.items()
     ),
     *(
@@ -197,10 +187,8 @@ CALLS = [
         for level in (0, 2, "a")
     ),
     *((who, "interval", (2,)) for who in ("samples", "equal samples")),
-    *(("heat", m, (0,)) for m in ("check_time", "of_coordinates")),
-    *(("heat", "quotient", ()), ("heat", "moved", ()), ("heat", "step_weights", (0, np.ones(2)))),
-    *(("power", "quotient", ()), ("power", "moved", ()), ("power", "scaled", (-np.ones(2),))),
-    *(("power", "step_weights", (0.5, lam)) for lam in (-np.ones(2), np.zeros(2))),
+    *(("heat", "check_time", (0,)), ("heat", "reduced", ()), ("heat", "minus_constant", ())),
+    *(("power", "reduced", ()), ("power", "scaled", (-np.ones(2),))),
 ]
 
 

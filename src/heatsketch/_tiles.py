@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from typing import Any
@@ -128,25 +128,6 @@ def for_each_tile_of(X: Any, work: Callable[[slice], None], tile: int = ROW_TILE
         work(slice(0, len(X)))
     else:
         for_each_tile(work, len(X), tile)
-
-
-Change = Callable[..., None]
-
-
-def changed(works: Sequence[tuple[Any, Change]], *others: Any) -> list[Any]:
-    """Return blocks Y after `work(Y[rows], *(X[rows] for X in others))`, which writes to Y[rows].
-
-    Arrays and tensors are changed in place, tile by tile, so that the cache holds what is in work.
-    """
-
-    def change(rows: slice) -> None:
-        parts = [X[rows] for X in others]
-        for Y, work in works:
-            work(Y[rows], *parts)
-
-    if works:
-        for_each_tile_of(works[0][0], change)
-    return [Y for Y, _ in works]
 
 
 def sum_over_tiles(X: Any, work: Callable[[slice], Any], tile: int = ROW_TILE) -> Any:

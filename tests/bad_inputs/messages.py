@@ -109,10 +109,10 @@ NEIGHBORS = {
             "more than float32 has digits for", "pass a smaller time, or the operator in float64"
         ),
     ),
-    "quotient": Case(
+    "reduced": Case(
         "a filter from which no further product can be taken",
-        lambda: hs.Heat(5.0).quotient().quotient(),
-        Refused("has no quotient; pass Power(p) or Heat(t)", error=TypeError),
+        lambda: hs.Heat(5.0).reduced().reduced(),
+        Refused("cannot be reduced; pass Power(p) or Heat(t)", error=TypeError),
     ),
     "no measurements": Case(
         "cells without measurements",

@@ -28,7 +28,7 @@ every_filter = pytest.mark.parametrize(("filter", "time"), FILTERS)
 
 
 def quotient(filter, time):
-    return make_filter(filter, time).quotient()
+    return make_filter(filter, time).reduced()
 
 
 def made(X, normalization="markov", **options):

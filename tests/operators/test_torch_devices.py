@@ -50,8 +50,8 @@ def test_products_and_recurrences_stay_on_the_device(points, epsilon):
     block = A.asarray(np.ones((N, 4)))
     assert (block.device.type, block.dtype) == ("meta", getattr(torch, K.dtype.name))
     projected = A.project(block)
-    terms = list(recurrence(A, projected, 1.0, 0.1, 4))
-    add_multiples([(0.5 * projected, np.array([0.1, 0.2]))], terms[:2])
+    terms = list(recurrence(A, projected, (-0.9, 1.1), 4))
+    add_multiples([0.5 * projected], [[0.1, 0.2]], terms[:2])
     _rotate(block, np.eye(4))
     filtered = _amplify(A, projected, A @ projected, (0.0, 0.3, 1.0), 4)
     assert filtered.device.type == like(np.ones(4), block).device.type == "meta"

@@ -27,4 +27,10 @@ def relative_error(Y: np.ndarray, expected: np.ndarray) -> float:
 
 
 SOME: list[Filter] = [hs.Power(0), hs.Power(1), hs.Power(7), hs.Power(64)]
-SOME += [hs.Heat(0.0), hs.Heat(0.7), hs.Heat(40.0), hs.Heat(5.0).quotient(), hs.Heat(5.0).moved()]
+SOME += [
+    hs.Heat(0.0),
+    hs.Heat(0.7),
+    hs.Heat(40.0),
+    hs.Heat(5.0).reduced(),
+    hs.Heat(5.0).minus_constant(),
+]

@@ -13,21 +13,18 @@ class Resolvent(Filter):
 
     t: float
 
-    def __call__(self, lam):
-        return 1 / (1 + self.t * (1 - np.asarray(lam)))
-
     def scaled(self, lam):
-        return self(lam), 0.0
+        return 1 / (1 + self.t * (1 - np.asarray(lam))), 0.0
 
     def sharpness(self, interval):
         return self.t
 
-    def quotient(self):
-        return ResolventQuotient(self.t)
+    def reduced(self):
+        return ReducedResolvent(self.t)
 
 
-class ResolventQuotient(Resolvent):
+class ReducedResolvent(Resolvent):
     """(f(λ) - f(0)) / λ = f(λ) t / (1 + t)."""
 
-    def __call__(self, lam):
-        return super().__call__(lam) * self.t / (1 + self.t)
+    def scaled(self, lam):
+        return super().scaled(lam)[0] * self.t / (1 + self.t), 0.0

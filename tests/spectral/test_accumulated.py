@@ -48,8 +48,8 @@ def test_large_times_neither_under_nor_overflow():
 @pytest.mark.parametrize("t", [1, 2, 8])
 def test_the_quotient_is_the_same_sum_a_step_earlier(t):
     f, lam = hs.Accumulated(t), np.array([-0.8, 0.1, 0.6, 1.0])
-    np.testing.assert_allclose(lam * f.quotient()(lam), f(lam), rtol=1e-13)
-    assert f.moved() == f
+    np.testing.assert_allclose(lam * f.reduced()(lam), f(lam), rtol=1e-13)
+    assert f.minus_constant() == f
 
 
 @pytest.mark.parametrize(("t", "tol"), [(1, None), (8, None), (100, None), (8, 1e-6)])
@@ -154,8 +154,8 @@ def test_negative_eigenvalues_count_by_their_modulus():
     [
         lambda: hs.Accumulated(-1),
         lambda: hs.Accumulated(3, 3),
-        lambda: hs.Accumulated(0).quotient(),
-        lambda: make_filter("accumulated", 0.5).quotient(),
+        lambda: hs.Accumulated(0).reduced(),
+        lambda: make_filter("accumulated", 0.5).reduced(),
         lambda: hs.HeatSketch(filter="accumulated", time=1.5).fit(even_circle(50)),
         lambda: hs.Accumulated(0.5)(np.array([-0.5])),
     ],

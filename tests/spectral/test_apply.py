@@ -9,55 +9,54 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.sparse.linalg import expm_multiply
-from scipy.special import ive
 
 import heatsketch as hs
 from heatsketch.operators import Operator
-from heatsketch.spectral import apply as filters
-from heatsketch.spectral.apply import apply, log_peak, on_scale
+from heatsketch.spectral import apply as module
+from heatsketch.spectral.apply import apply, on_scale
 from heatsketch.spectral.filters import Filter
-from problems.filtered import (
-    SOME,
-    by_eigh,
-    cloud_operator,
-    random_block,
-    relative_error,
-)
+from problems.counting import Counting
+from problems.filtered import SOME, by_eigh, cloud_operator, random_block, relative_error
+from problems.spectra import circle_eigenvalues, circle_frequencies, lazy_torus
 
-# The three ways
+
+def three_ways(f: Filter, A: Operator, X: np.ndarray) -> list[np.ndarray]:
+    ways = [module._by_eigenpairs, module._by_chebyshev]
+    ways += [module._by_products] if f.steps is not None else []
+    return [way([f], A, X)[0] for way in ways]
 
 
 @pytest.mark.parametrize("f", SOME, ids=str)
-@pytest.mark.parametrize("deflated", [False, True], ids=["whole", "deflated"])
-def test_products_eigenpairs_and_chebyshev_agree(f: Filter, deflated: bool) -> None:
-    S = cloud_operator()
-    A: Operator = hs.Deflated(S, S.leading) if deflated else S
-    X = random_block(A.n)
-    X = A.project(X) if isinstance(A, hs.Deflated) else X
-    expected = by_eigh([f], A @ np.eye(A.n), X)[0]
-    ways = [filters._by_eigenpairs([f], A, X)[0], filters._by_chebyshev([f], A, X, A.spectrum)[0]]
-    if isinstance(f, hs.Power):
-        ways.append(filters._by_products([f], {0: f.p}, A, X)[0])
-    for block in ways:
-        assert relative_error(block, expected) < 1e-10
+@pytest.mark.parametrize("form", ["whole", "deflated", "single"])
+def test_products_eigenpairs_and_chebyshev_agree(f: Filter, form: str) -> None:
+    A: Operator = cloud_operator()
+    if form == "deflated":
+        A = hs.Deflated(A, A.leading)
+    if form == "single":
+        A = hs.Dense((A @ np.eye(A.n)).astype(np.float32))
+    X = A.project(random_block(A.n).astype(A.dtype))
+    expected = by_eigh([f], (A @ np.eye(A.n)).astype(float), X.astype(float))[0]
+    for block in three_ways(f, A, X):
+        assert block.dtype == A.dtype
+        assert relative_error(block, expected) < (1e-3 if form == "single" else 1e-10)
 
 
 def test_apply_takes_each_of_the_three_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
     for name in ("_by_eigenpairs", "_by_chebyshev", "_by_products"):
-        way = getattr(filters, name)
+        way = getattr(module, name)
 
         def spy(*args: object, name: str = name, way: object = way) -> object:
-            if args[0]:
-                taken.append(name)
+            taken.append(name)
             return way(*args)  # type: ignore[operator]
 
-        monkeypatch.setattr(filters, name, spy)
+        monkeypatch.setattr(module, name, spy)
     A = cloud_operator()
     X = random_block(A.n, 40)
     for f, k, way in [
         (hs.Power(3), 1, "_by_products"),
         (hs.Heat(2.0), 1, "_by_chebyshev"),
+        (hs.Power(2000), 1, "_by_chebyshev"),
         (hs.Heat(500.0), 40, "_by_eigenpairs"),
         (hs.Power(5000), 40, "_by_eigenpairs"),
     ]:
@@ -102,7 +101,8 @@ def test_the_block_given_is_not_modified() -> None:
     X = random_block(A.n)
     before = X.copy()
     X.flags.writeable = False
-    apply([hs.Power(3), hs.Heat(4.0), hs.Power(900)], A, X)
+    for bank in ([hs.Power(3), hs.Power(5)], [hs.Power(3), hs.Heat(4.0), hs.Power(900)]):
+        apply(bank, A, X)
     np.testing.assert_array_equal(X, before)
 
 
@@ -119,28 +119,30 @@ def test_heat_of_a_large_sparse_graph_is_the_matrix_exponential() -> None:
     for f, sharp, rough in zip(bank, apply(bank, known, X), apply(bank, wide, X), strict=True):
         exact = expm_multiply(f.t * (A - sparse.eye(n)).tocsr(), X)
         assert relative_error(sharp, exact) < 1e-11
-        # On an interval too wide what rounds is the largest f on it.
-        peak = math.exp(log_peak(f, np.array(wide.spectrum))) * np.linalg.norm(X)
+        # On an interval too wide the rounding is relative to the largest f on it.
+        peak = float(f(np.array(wide.spectrum)).max()) * np.linalg.norm(X)
         assert np.linalg.norm(rough - exact) < 1e-14 * peak
 
 
 # Large times
 
 
-def circle(n: int, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    """The bistochastic circle and its eigenvalues I_m(2/ε)/I_0(2/ε), m = 0, 1, 1, 2, 2, ..."""
+def circle(n: int = 60, epsilon: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    """The bistochastic circle and its eigenvalues."""
     angles = 2 * np.pi * np.arange(n) / n
-    squared = 2 - 2 * np.cos(angles[:, None] - angles)
-    K = np.exp(-squared / epsilon)
-    m = (np.arange(n) + 1) // 2
-    return K / K.sum(axis=1, keepdims=True), ive(m, 2 / epsilon) / ive(0, 2 / epsilon)
+    K = np.exp(-(2 - 2 * np.cos(angles[:, None] - angles)) / epsilon)
+    return K / K.sum(axis=1, keepdims=True), circle_eigenvalues(circle_frequencies(n), epsilon)
+
+
+def without_constant(matrix: np.ndarray) -> hs.Deflated:
+    return hs.Deflated(hs.Dense(matrix), np.full(len(matrix), len(matrix) ** -0.5))
 
 
 @pytest.mark.parametrize("p", [10**3, 10**6])
 def test_a_million_steps_are_right_in_logs(p: int) -> None:
-    n, epsilon = 60, 0.5
-    matrix, lam = circle(n, epsilon)
-    A = hs.Deflated(hs.Dense(matrix), np.full(n, n**-0.5))
+    n = 60
+    matrix, lam = circle(n)
+    A = without_constant(matrix)
     X = A.project(random_block(n))
     # The next eigenvalue after the first pair is less than 0.7 of it: all that is left is the pair.
     angles = 2 * np.pi * np.arange(n) / n
@@ -157,27 +159,27 @@ def test_a_million_steps_are_right_in_logs(p: int) -> None:
     np.testing.assert_allclose(direction, expected / np.linalg.norm(expected), atol=1e-10)
 
 
-def test_products_do_not_underflow_either() -> None:
-    matrix, lam = circle(60, 0.5)
-    A = hs.Deflated(hs.Dense(matrix), np.full(60, 60**-0.5))
+def test_products_neither_under_nor_overflow() -> None:
+    matrix, lam = circle()
+    A = without_constant(matrix)
     X = A.project(random_block(60))
-    found, log_scales = zip(*(on_scale(hs.Power(p), A) for p in (1000, 9000)), strict=True)
-    short, long = filters._by_products(found, {0: 1000, 1: 9000}, A, X).values()
-    log_ratio = math.log(np.linalg.norm(long) / np.linalg.norm(short))
-    log_ratio += log_scales[1] - log_scales[0]
-    assert lam[1] ** 9000 == 0.0  # what plain float64 would have said
-    assert log_ratio == pytest.approx(8000 * math.log(lam[1]), rel=1e-10)
+    powers = (8, 1000, 9000)
+    filters, log_scales = zip(*(on_scale(hs.Power(p), A) for p in powers), strict=True)
+    assert log_scales[0] == 0.0
+    blocks = module._by_products(filters, A, X)
+    assert relative_error(blocks[0], by_eigh([hs.Power(8)], A @ np.eye(60), X)[0]) < 1e-12
+    logs = [math.log(np.linalg.norm(Y)) + s for Y, s in zip(blocks, log_scales, strict=True)]
+    assert lam[1] ** 9000 == 0.0  # plain float64
+    assert logs[2] - logs[1] == pytest.approx(8000 * math.log(lam[1]), rel=1e-10)
 
-
-def test_products_do_not_overflow_either() -> None:
-    A = hs.Dense(np.diag([100.0, 50.0]))
-    f, log_scale = on_scale(hs.Power(1000), A)
-    block = filters._by_products([f], {0: 1000}, A, np.ones((2, 1)))[0]
+    B = hs.Dense(np.diag([100.0, 50.0]))
+    f, log_scale = on_scale(hs.Power(1000), B)
+    block = module._by_products([f], B, np.ones((2, 1)))[0]
     assert log_scale + math.log(block[0, 0]) == pytest.approx(1000 * math.log(100))
 
 
 @pytest.mark.parametrize("f", [hs.Power(2000), hs.Heat(800.0)], ids=str)
-def test_an_interval_far_too_wide_costs_no_digits(f: hs.Power | hs.Heat) -> None:
+def test_an_interval_far_too_wide_costs_no_digits(f: Filter) -> None:
     # On [-3, 3] the filter reaches 3^2000 or e^1600, where all eigenvalues are below 1.
     n = 150
     matrix = cloud_operator(n) @ np.eye(n)
@@ -200,16 +202,28 @@ def test_heat_that_leaves_next_to_nothing_keeps_its_digits(t: float) -> None:
     assert log_values[-1] == pytest.approx(-t * (1 - lam[-1]), abs=1e-8)
 
 
+@pytest.mark.parametrize("k", [1, 30])
+def test_a_block_without_part_in_the_top_is_exact_by_powers_or_refused(k: int) -> None:
+    # λ^900 is 1 at the top, which the block has no part in, and 1e-41 where it has.
+    n = 2400
+    lam = np.append(np.linspace(-0.9, 0.9, n - 1), 1.0)
+    A = hs.Sparse(sparse.diags(lam).tocsr(), (-1.0, 1.0))
+    X = np.ones((n, k))
+    X[-1] = 0.0
+    (block,) = apply([hs.Power(900)], A, X)
+    assert_allclose(block[:-1, 0], lam[:-1] ** 900, rtol=1e-10, atol=1e-300)
+    with pytest.raises(ValueError, match="leaves nothing of the block but rounding"):
+        apply([hs.Heat(900.0)], A, X)
+
+
 @pytest.mark.parametrize("p", [1, 16, 300])
 def test_the_scale_is_one_unless_numbers_do_not_suffice(p: int) -> None:
-    A = hs.Deflated(hs.Dense(circle(60, 0.5)[0]), np.full(60, 60**-0.5))
-    assert on_scale(hs.Power(p), A) == (hs.Power(p), 0.0)
+    assert on_scale(hs.Power(p), without_constant(circle()[0])) == (hs.Power(p), 0.0)
 
 
 def test_float32_has_limits_of_its_own() -> None:
-    matrix, lam = circle(60, 0.5)
-    single = hs.Deflated(hs.Dense(matrix.astype(np.float32)), np.full(60, 60**-0.5))
-    double = hs.Deflated(hs.Dense(matrix), np.full(60, 60**-0.5))
+    matrix, lam = circle()
+    single, double = without_constant(matrix.astype(np.float32)), without_constant(matrix)
     p = round(-100 / math.log(lam[1]))  # e^-100
     assert on_scale(hs.Power(p), double)[1] == 0.0
     f, log_scale = on_scale(hs.Power(p), single)
@@ -217,49 +231,111 @@ def test_float32_has_limits_of_its_own() -> None:
     assert 1e-3 < np.abs(apply([f], single, single.project(random_block(60)))[0]).max() < 10
 
 
-@pytest.mark.parametrize("f", SOME, ids=str)
-def test_float32_stays_float32_on_every_way(f: Filter) -> None:
-    n = 120
-    matrix = (cloud_operator(n) @ np.eye(n)).astype(np.float32)
-    A, X = hs.Dense(matrix), random_block(n).astype(np.float32)
-    ways = [filters._by_eigenpairs([f], A, X)[0], filters._by_chebyshev([f], A, X, (-1.0, 1.0))[0]]
-    if isinstance(f, hs.Power):
-        ways.append(filters._by_products([f], {0: f.p}, A, X)[0])
-    expected = by_eigh([f], matrix.astype(float), X.astype(float))[0]
-    for block in ways:
-        assert block.dtype == np.float32
-        assert relative_error(block, expected) < 1e-3
-
-
 @pytest.mark.parametrize("p", [400, 3000])
-def test_powers_in_single_precision_keep_the_digits_of_plain_products(p):
+def test_powers_in_single_precision_keep_the_digits_of_plain_products(p: int) -> None:
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(2500, 30)))[0].astype(np.float32)
     values = np.concatenate([1 - np.geomspace(1e-5, 1e-2, 29), [1.0]])
     A = hs.LowRank((Q * np.sqrt(values)).astype(np.float32), (0.0, 1.0))
     X = rng.normal(size=(2500, 4)).astype(np.float32)
-    exact = X.astype(float)
     F = A.factor.astype(float)
     gram = np.linalg.matrix_power(F.T @ F, p - 1)  # (FFᵀ)^p = F (FᵀF)^(p-1) Fᵀ
-    exact = F @ (gram @ (F.T @ exact))
-    found = filters.apply([hs.Power(p)], A, X)[0]
-    assert found.dtype == np.float32
-    assert np.abs(found - exact).max() < 4 * p * 6e-8 * np.abs(exact).max()
+    exact = F @ (gram @ (F.T @ X.astype(float)))
+    (block,) = apply([hs.Power(p)], A, X)
+    assert block.dtype == np.float32
+    assert np.abs(block - exact).max() < 4 * p * 6e-8 * np.abs(exact).max()
 
 
-def test_heat_on_a_wide_spectrum_goes_through_eigenpairs_where_they_can_be_had():
+def test_heat_on_a_wide_spectrum_goes_through_eigenpairs_where_they_can_be_had() -> None:
     """e^{-tL}, L = I - A an unnormalised Laplacian, as large as float64 allows."""
     n = 120
     L = 1e8 * (np.diag(np.full(n, 2.0)) - np.eye(n, k=1) - np.eye(n, k=-1))
     L[0, 0] = L[-1, -1] = 1e8
     X = np.random.default_rng(0).normal(size=(n, 2))
-    found = filters.apply([hs.Heat(1.0)], hs.Dense(np.eye(n) - L), X)[0]
-    assert_allclose(found, np.broadcast_to(X.mean(axis=0), (n, 2)), atol=1e-6)
+    (block,) = apply([hs.Heat(1.0)], hs.Dense(np.eye(n) - L), X)
+    assert_allclose(block, np.broadcast_to(X.mean(axis=0), (n, 2)), atol=1e-6)
 
 
-def test_the_quotient_does_not_overflow_where_its_result_does_not():
-    with np.errstate(all="raise", under="ignore"):
-        for lam in ([0.0, 0.5, 0.9], [-0.9, -0.1, 0.0], [0.0]):
-            values, log_scale = hs.Heat(1e5).quotient().scaled(np.array(lam))
-            assert np.isfinite(values).all()
-            assert np.isfinite(log_scale)
+# Tolerances, banks, and the number of products
+
+
+def line(low: float = -1.0, high: float = 1.0) -> tuple[Counting, np.ndarray]:
+    """A diagonal operator, whose products are counted: f(A) is f of the diagonal."""
+    lam = np.linspace(low, high, 2400)
+    return Counting(hs.Sparse(sparse.diags(lam).tocsr(), (-1.0, 1.0))), lam
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-9])
+@pytest.mark.parametrize("f", [hs.Power(700), hs.Heat(300.0)], ids=str)
+def test_the_error_on_the_spectrum_stays_below_the_tolerance(f: Filter, tol: float) -> None:
+    A, lam = line(low=-0.3)
+    X = np.ones((A.n, 60))
+    Y = apply([f], A, X, tol=tol)[0]
+    assert np.abs(Y - f(lam)[:, None]).max() <= tol
+    rounded = line(low=-0.3)[0]
+    apply([f], rounded, X)
+    assert A.products < rounded.products
+
+
+def test_the_tolerance_is_relative_to_the_spectrum_not_to_the_interval() -> None:
+    # The largest eigenvalue is 0.98: there λ^1000 is 1.7e-9 of what it is at 1.
+    A, lam = line(low=-0.3, high=0.98)
+    Y = apply([hs.Power(1000)], A, np.ones((A.n, 40)), tol=1e-3)[0]
+    assert np.abs(Y[:, 0] - lam**1000).max() <= 1e-3 * 0.98**1000
+
+
+def test_a_narrower_spectrum_takes_fewer_products() -> None:
+    A, lam = line(low=-0.2)
+    Y = apply([hs.Power(1024)], A, np.ones((A.n, 64)), tol=1e-6)[0]
+    assert A.products <= 130  # 156 on [-1, 1], 111 on [0, 1]
+    assert np.abs(Y[:, 0] - lam**1024).max() <= 1e-6
+
+
+@pytest.mark.parametrize("tol", [None, 1e-6])
+@pytest.mark.parametrize("filter", [hs.Power, hs.Heat])
+def test_a_bank_costs_no_more_than_its_largest_time(filter: type[Filter], tol: float) -> None:
+    bank = [filter(2**j) for j in range(1, 11)]
+    (A, lam), (alone, _) = line(), line()
+    blocks = apply(bank, A, np.ones((A.n, 2)), tol)
+    apply(bank[-1:], alone, np.ones((A.n, 2)), tol)
+    assert 0 < A.products <= 1.1 * alone.products <= 1.1 * np.sqrt(70 * 1024) + 32
+    for f, block in zip(bank, blocks, strict=True):
+        assert np.abs(block[:, 0] - f(lam)).max() <= (tol or 1e-12)
+
+
+def test_a_small_bank_takes_plain_products() -> None:
+    A, lam = line()
+    blocks = apply([hs.Power(p) for p in (1, 2, 4, 8)], A, np.ones((A.n, 2)))
+    assert A.products == 8
+    assert_allclose(blocks[3][:, 0], lam**8, rtol=1e-14)
+
+
+@pytest.mark.parametrize("make", [hs.Power, hs.Heat])
+def test_the_error_of_a_series_is_below_its_tolerance_in_any_direction(make: type[Filter]) -> None:
+    A = hs.Diffusion.from_graph(lazy_torus(48, 44)).deflated()
+    X = A.project(np.random.default_rng(0).normal(size=(A.n, 3)))
+    (block,), (exact,) = apply([make(256)], A, X, 1e-4), apply([make(256)], A, X)
+    wrong = np.linalg.norm(block - exact, axis=0)
+    top = make(256)(np.array([A.ends[0][1]]))
+    assert (wrong <= 1.01e-4 * top * np.linalg.norm(X, axis=0)).all()
+    assert wrong.max() > 0
+
+
+@pytest.mark.parametrize("p", [64, 1024])
+def test_distances_in_single_precision_agree_with_double(p: int) -> None:
+    points = hs.datasets.swiss_roll(2400, rng=0)[0]
+    d = hs.Diffusion.from_points(points, n_neighbors=15)
+    matrix = sparse.csr_matrix(d.operator @ np.eye(d.n)).astype(np.float32)
+    u = np.sqrt(d.measure / d.measure.sum())
+    narrow = hs.Deflated(hs.Sparse(matrix, (-1.0, 1.0)), u)
+    wide = hs.Deflated(hs.Sparse(matrix.astype(float), (-1.0, 1.0)), u)
+    X = wide.project(random_block(d.n, 32))
+    count = Counting(narrow)
+    single = apply([hs.Power(p)], count, X)[0].astype(float)
+    double = apply([hs.Power(p)], wide, X)[0]
+    assert count.products <= min(p, 290)
+    i, j = np.random.default_rng(2).integers(0, d.n, (2, 5000))
+    i, j = i[i != j], j[i != j]
+    one = np.linalg.norm(single[i] - single[j], axis=1)
+    other = np.linalg.norm(double[i] - double[j], axis=1)
+    assert_allclose(one, other, rtol=1e-3)

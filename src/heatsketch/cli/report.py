@@ -14,10 +14,10 @@ from heatsketch.cli.tables import check_output, id_columns
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
 from heatsketch.reports.writer import SUFFIXES, Report
-from heatsketch.spectral.found_once import found_once
+from heatsketch.spectral.cache import caching
 
 
-@found_once()
+@caching()
 def run(args: Namespace) -> None:
     """Embed the points, collect the facts, write the page, print what `embed` prints."""
     check_output(args, args.output, SUFFIXES)

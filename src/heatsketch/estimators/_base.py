@@ -42,7 +42,7 @@ from heatsketch.operators.given_graph import is_graph
 from heatsketch.operators.products import multiply
 from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.filters import FILTERS, of_one_time, times_of
+from heatsketch.spectral.filters import FILTERS, make_filter, of_one_time, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.uncertainty.distances import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
@@ -310,7 +310,7 @@ class DiffusionEstimator(Embedder):
         width = self.embedding_.shape[1] // len(times)
         A, labels = self._compared()
         H = self._H[:, index * width : (index + 1) * width]
-        f = FILTERS[self._fit_filter].of_coordinates(times[index])
+        f = make_filter(self._fit_filter, times[index]).minus_constant()
         given: dict[str, Any] = {"values": getattr(self, "eigenvalues_", None), "labels": labels}
         given["everything"] = getattr(self, "_all_eigenvalues", None)
         given["n_probes"] = check_number(n_probes, "n_probes", low=2, integer=True)

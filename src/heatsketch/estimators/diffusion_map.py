@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_number
@@ -16,11 +17,15 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, in_range
 from heatsketch.spectral.eigenpairs import Spectrum
+from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
 _TIME_RULES = ("auto", "gap")
 _MOST_EXPLAINING = 1024  # eigenpairs that a share of the variance may take, of many points
+_SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
+_MAX_DECAY_TIME = 2.0**50
+_LEAST_GAP = 1e-300  # of a filter at two eigenvalues, whose logarithm is taken
 MOST_AUTO_COMPONENTS = 64  # eigenvalues that n_components="auto" computes
 
 
@@ -168,7 +173,7 @@ random_state, memory
         self.residuals_ = spectrum.residuals[:k]
         blocks = []
         for t in times:
-            relative, log_scale = self._filter.step_weights(t, lam[:k])
+            relative, log_scale = _step_weights(self.filter, t, lam[:k])
             weights, log_scale = in_range(relative, log_scale, diffusion.operator.dtype)
             blocks.append((spectrum.vectors[:, :k] * weights, log_scale))
         return blocks
@@ -203,7 +208,7 @@ random_state, memory
     def _explaining(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
         """Return the eigenpairs that explain the wanted share, or a warning and some."""
         A, share = diffusion.deflated(), float(self.n_components)
-        f = self._filter.of_coordinates(min(times))
+        f = make_filter(self.filter, min(times)).minus_constant()
         most = diffusion.n - 1
         wanted = most if diffusion.n <= SPECTRAL_LIMIT else MOST_AUTO_COMPONENTS
         while True:
@@ -249,7 +254,8 @@ random_state, memory
 
     def _chosen_time(self, rule: str, lam: Array) -> float:
         leading = lam[0] if rule == "auto" else lam[-2]
-        first, following = map(float, self._filter.order(np.array([leading, lam[-1]])))
+        ends = np.array([leading, lam[-1]])
+        first, following = map(float, np.abs(ends) if self._filter.of_powers else ends)
         if not following < first - 1e-12 * abs(first):
             number = 1 if rule == "auto" else len(lam) - 1
             raise ValueError(
@@ -257,18 +263,18 @@ random_state, memory
                 f"{first:.6g} (are the data disconnected?); pass a time, or another n_components."
             )
         if rule == "auto":
-            return self._filter.decay_time(first, following, self.delta)
+            return _decay_time(self.filter, first, following, self.delta)
         if 1 - first < 1e-12:
             raise ValueError(
                 f"time='gap' finds no largest gap: an eigenvalue kept is {first:.6g} and does not "
                 "decay (are the data disconnected?); pass a time."
             )
-        return self._filter.gap_time(first, following)
+        return _gap_time(self.filter, first, following)
 
     def _auto_components(self, lam: Array, times: list[Any]) -> int:
         time = min(self._filter.check_time(t) for t in times)
-        share = self._filter.shares(time, lam)
-        kept = 1 + int(np.max(np.flatnonzero(share > self.delta), initial=0))
+        counts = np.flatnonzero(_relative_weights(self.filter, time, lam) > self.delta)
+        kept = 1 + int(np.max(counts, initial=0))
         if kept == MOST_AUTO_COMPONENTS:
             warnings.warn(
                 f"All {kept} computed eigenvalues count at delta={self.delta} and time={time}; "
@@ -276,6 +282,74 @@ random_state, memory
                 stacklevel=5,
             )
         return kept
+
+
+def _step_weights(filter: str, time: Any, lam: Array) -> tuple[Array, float]:
+    """Return (f(λ) - f(0)) / λ of known eigenvalues, divided by e^s, and s.
+
+    A power of a time below 1 is divided by the eigenvalues. Raises if one is nearly 0, or if the
+    time is not whole and one is negative.
+    """
+    f = make_filter(filter, time)
+    if f.of_powers and not float(time).is_integer() and (lam < 0).any():
+        raise ValueError(
+            f"time={time:g} is not whole and some eigenvalues are negative (the smallest is "
+            f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
+        )
+    if not f.of_powers or time >= 1:
+        return f.reduced().scaled(lam)
+    smallest = float(np.min(np.abs(lam)))
+    if smallest < _SMALLEST_DIVISOR:
+        raise ValueError(
+            f"time={time:g} divides by eigenvalues, of which one is {smallest:.1e}; pass a "
+            "smaller n_components, or a time of at least 1."
+        )
+    values, log_scale = f.scaled(lam)
+    return values / lam, log_scale
+
+
+def _relative_weights(filter: str, time: float, lam: Array) -> Array:
+    """Return |f(λ)| relative to the first eigenvalue."""
+    f = make_filter(filter, time)
+    weights = f.scaled(np.abs(lam) if f.of_powers else lam)[0]
+    return weights / (weights[0] or 1.0)
+
+
+def _decay_time(filter: str, first: float, last: float, delta: float) -> float:
+    """Return the smallest time at which f(last) <= δ f(first), whole where times count steps."""
+    ends = np.array([first, last])
+
+    def is_late(time: float) -> bool:
+        return bool(_relative_weights(filter, time, ends)[1] <= delta)
+
+    high = 1.0
+    while not is_late(high):
+        high *= 2
+        if high > _MAX_DECAY_TIME:
+            raise ValueError(
+                f"time='auto' finds no time at which f falls to {delta:g} of its largest; "
+                "pass a time, or a larger delta."
+            )
+    low = high / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_late(middle) else (middle, high)
+    return math.ceil(high) if FILTERS[filter].of_powers else high
+
+
+def _gap_time(filter: str, first: float, last: float) -> float:
+    """Return the time at which f(first) - f(last) is largest, whole where times count steps."""
+
+    def log_gap(time: float) -> float:
+        (above, below), log_scale = make_filter(filter, time).scaled(np.array([first, last]))
+        return log_scale + math.log(max(above - below, _LEAST_GAP))
+
+    best = minimize_scalar(lambda log: -log_gap(math.exp(log)), bounds=(-10, 40), method="bounded")
+    time = math.exp(best.x)
+    if not FILTERS[filter].of_powers:
+        return time
+    whole = max(1, math.floor(time))
+    return max(whole, whole + 1, key=log_gap)
 
 
 def _leading(spectrum: Spectrum, k: int) -> Spectrum:

@@ -34,8 +34,8 @@ from heatsketch.neighbors import COORDINATES, in_metric
 from heatsketch.operators import Deflated
 from heatsketch.operators.products import multiply
 from heatsketch.spectral.apply import in_range
+from heatsketch.spectral.cache import caching
 from heatsketch.spectral.filters import Filter, make_filter, of_one_time
-from heatsketch.spectral.found_once import found_once
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
 SIDE_BY_SIDE = "components side by side"
@@ -187,7 +187,7 @@ random_state, memory
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.factor, "factor", low=1, open_low=True)
 
-    @found_once()  # the density of the eigenvalues is asked for by the time and by `distortion_`
+    @caching()  # the density of the eigenvalues is asked for by the time and by `distortion_`
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion on the points X, choose the time, learn the map; see `HeatSketch`.
 
@@ -214,7 +214,7 @@ random_state, memory
             self.diffusion_,
             self.time_,
             filter=self.filter,
-            eigenpairs=learned.eigenpairs(make_filter(self.filter, self.time_).quotient()),
+            eigenpairs=learned.eigenpairs(make_filter(self.filter, self.time_).reduced()),
             log_scale=self.diagnostics_["log_scale"],
         )
         self.distortion_ = found._replace(held_out_log_L=learned.held_out_log_L)
@@ -269,7 +269,7 @@ random_state, memory
         Each component has its own; shorter ones are filled with zeros. All eigenpairs of up to
         2,048 vertices are computed where the leading ones are not enough.
         """
-        f = make_filter(self.filter, self.time_).quotient()
+        f = make_filter(self.filter, self.time_).reduced()
         numbers = self._numbers(diffusion)
         blocks, log_scales = [], []
         for c, vertices in enumerate(components):

@@ -177,7 +177,7 @@ class HeatSketch(DiffusionEstimator):
         self._points, self._fit_kind, self._fit_metric = None, self.kind, self.metric
         self.__dict__.pop("neighbor_confidence_", None)  # of an earlier fit
         A = diffusion.deflated()
-        filters = [make_filter(self.filter, float(t)).quotient() for t in times]
+        filters = [make_filter(self.filter, float(t)).reduced() for t in times]
         k, points = self._columns_wanted(), diffusion.first_points
         numbers = self._numbers(diffusion)
         rows = points if numbers is None else None

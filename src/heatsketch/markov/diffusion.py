@@ -452,7 +452,8 @@ class Diffusion:
         )
         weight = root if first is None else np.asarray(first @ root, dtype=float)
         weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
-        g = f.moved() if first is None else f.quotient()
+        reduced = f.reduced()
+        g = f.minus_constant() if first is None else reduced
         return DiffusionRows(A, g, weight, first, self.vertex if X is None else None)
 
     def smooth(self, H: Array) -> Array:

@@ -16,9 +16,9 @@ from heatsketch.operators.operator import Deflated
 from heatsketch.operators.order import spread
 from heatsketch.operators.products import multiply
 from heatsketch.spectral.apply import apply, on_scale, too_large
+from heatsketch.spectral.cache import cached
 from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Filter
-from heatsketch.spectral.found_once import kept
 
 Eigenpairs = tuple[Array, Array]  # values (r,) and vectors (n, r)
 
@@ -26,7 +26,7 @@ N_LEADING = 64  # eigenpairs: those that count at long times
 _TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less than what is sketched
 
 
-@kept
+@cached
 def leading_pairs(A: Deflated, count: int) -> Eigenpairs:
     """Return the leading eigenpairs, the same at every call."""
     found = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)

@@ -19,7 +19,7 @@ from heatsketch.markov.rows import DiffusionRows, Eigenpairs
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators import numbered
 from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.spectral.apply import log_peak, representable, too_large
+from heatsketch.spectral.apply import in_range, too_large
 from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
@@ -210,10 +210,10 @@ def _trivial(A: Operator, f: Filter, u: Array) -> Array | None:
     if np.abs(share).max() <= 1e-13 * size:
         return None  # equal shares cancel, except for rounding
     top = np.array([float(u @ (A @ u))])
-    size = log_peak(f, top)
-    if not representable(size, A.dtype):
-        raise too_large(size, A.dtype)
-    return np.asarray(f(top) * share)
+    weight, log_size = in_range(*f.scaled(top), A.dtype)
+    if log_size:
+        raise too_large(log_size, A.dtype)
+    return np.asarray(weight * share)
 
 
 def pair_blocks(i: Array, j: Array, size: int) -> Iterator[Array]:

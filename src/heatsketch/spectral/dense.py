@@ -10,7 +10,7 @@ from scipy.linalg import eigh as dense_eigh
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Operator
-from heatsketch.spectral.found_once import kept
+from heatsketch.spectral.cache import cached
 
 DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
 _DENSE_RESCUE_LIMIT = 4096  # points up to which the dense matrix is the way out
@@ -33,7 +33,7 @@ def products_like_dense(n: int, block: int) -> int:
     return max(300, n**2 // (200 * block)) if n <= _DENSE_RESCUE_LIMIT else sys.maxsize
 
 
-@kept
+@cached
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     """Return all eigenvalues, ascending, and eigenvectors; of a deflated operator, the others'."""
@@ -42,7 +42,7 @@ def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
     return values[deflated:], vectors[:, deflated:]
 
 
-@kept
+@cached
 @single_threaded_blas()  # the same bits for any number of threads
 def all_eigenvalues(A: Operator) -> Array:
     """Return all eigenvalues, ascending; half the cost of `all_eigenpairs`."""

@@ -10,7 +10,7 @@ from scipy.linalg import eigh_tridiagonal
 from heatsketch._random import random_block
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Deflated
-from heatsketch.spectral.found_once import kept
+from heatsketch.spectral.cache import cached
 
 _PROBES, _STEPS = 4, 40
 
@@ -22,7 +22,7 @@ class SpectralDensity(NamedTuple):
     counts: Array  # (m,), not whole
 
 
-@kept
+@cached
 def spectral_density(A: Deflated, seed: int = 0) -> SpectralDensity:
     """Estimate the density of the eigenvalues of A, without those of the directions taken out.
 

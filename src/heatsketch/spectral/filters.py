@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import numbers
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.special import exprel
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch._typing import Array
@@ -19,29 +19,27 @@ from heatsketch.operators.operator import Interval
 _NEGATIVE_ROUNDING = 1e-7  # of the largest eigenvalue: below 0 by less is rounding (of float32)
 _SMALLEST_POWER = 1e-3  # below, a power is as good as a step at 0
 _LAST_TIME = 64  # times the first one: the end of a sum over times
-_SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
-_MAX_DECAY_TIME = 2.0**50
 
 
-class Filter(Protocol):
-    """A function f of the eigenvalue λ: all that the engine and the estimators ask of one.
+class Filter(ABC):
+    """A function f of the eigenvalue λ.
 
-    `__call__` and `scaled` say what it is; the other members have defaults that are right for any
-    f. One that estimators take by name also has `at` and `quotient`, and stands in `FILTERS`.
+    `scaled` defines it. The other members have defaults, which are right for a filter that varies
+    little; one that estimators take by name also has `reduced`, and stands in `FILTERS`.
     """
 
-    @abstractmethod
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
+    of_powers = False  # whether f is a sum of powers of λ: time counts steps, |f(-λ)| = |f(λ)|
+    least_time = 0.0  # of a sum of powers in an estimator
+    steps: int | None = None  # number of products by A that give f(A) exactly, if f is a power
 
     @abstractmethod
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return (f(λ) / e^s, s) with s such that nothing of interest under- or overflows."""
 
-    @property
-    def products(self) -> int | None:
-        """The number of products by A that give f(A) exactly, where f is a power."""
-        return None
+    def __call__(self, lam: Array) -> Array:
+        """Evaluate at eigenvalues."""
+        values, log_scale = self.scaled(lam)
+        return values * np.exp(log_scale)
 
     def sharpness(self, interval: Interval) -> float:
         """Return the t for which f varies like e^(t x), x in [-1, 1] mapped to the interval."""
@@ -51,136 +49,79 @@ class Filter(Protocol):
         """Estimate the degree of the Chebyshev series that has an error `tol`: √(2t ln(2/tol))."""
         return math.sqrt(2 * self.sharpness(interval) * math.log(2 / tol))
 
-    def quotient(self) -> Filter:
-        """Return (f(λ) - f(0)) / λ: what remains to be done before a last product by A.
+    def reduced(self) -> Filter:
+        """Return (f(λ) - f(0)) / λ, which one more product by A makes f(λ) - f(0).
 
         Raises
         ------
         TypeError
-            The filter has none.
+            The filter has no reduced one.
         """
-        raise TypeError(f"{self} has no quotient; pass Power(p) or Heat(t).")
+        raise TypeError(f"{self} cannot be reduced; pass Power(p) or Heat(t).")
 
-    def moved(self) -> Filter:
-        """Return f(λ) - f(0): the walks that have moved; those that have not are private.
+    def minus_constant(self) -> Filter:
+        """Return f(λ) - f(0), where f(0) is the probability of a walk that has not moved.
 
         Raises
         ------
         TypeError, ValueError
-            As `quotient`.
+            As `reduced`.
         """
-        return _Moved(self.quotient())
-
-    @property
-    def roughness(self) -> float:
-        """The p for which f is like |λ|^p at 0; 0 for a smooth f."""
-        return 0.0
-
-    @classmethod
-    def of_coordinates(cls, time: Any) -> Filter:
-        """Return the factor of a unit eigenvector in coordinates at a time.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As `at` and `moved`.
-        """
-        return cls.at(time).moved()
-
-    @classmethod
-    def at(cls, time: Any) -> Self:
-        """Return the filter at a diffusion time, of which eigenvalues and vectors are known.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A time that is not a finite number in the range of the filter.
-        """
-        return cls(time)  # type: ignore[call-arg]
-
-    @classmethod
-    def step_weights(cls, time: Any, lam: Array) -> tuple[Array, float]:
-        """Return (f(λ) - f(0)) / λ of known eigenvalues, scaled: what the last product is of.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As `at` and `quotient`.
-        """
-        return cls.at(time).quotient().scaled(lam)
+        return _TimesEigenvalue(self.reduced())
 
     @classmethod
     def check_time(cls, time: Any, whole: bool = False) -> float:
-        """Return a diffusion time in the range of the filter, or raise; `whole` for products.
+        """Return a diffusion time in the range of the filter; `whole` where it counts products.
 
         Raises
         ------
         ValueError, TypeError
             A time that is not a finite number in the range of the filter.
         """
-        return check_number(time, "time", low=0, open_low=True)
-
-    @classmethod
-    def order(cls, lam: Any) -> Any:
-        """Return what |f(λ)| grows with: the eigenvalues or their moduli."""
-        return lam
-
-    @classmethod
-    def shares(cls, time: float, lam: Array) -> Array:
-        """Return |f(λ)| relative to the first eigenvalue.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A time that is not a finite number in the range of the filter.
-        """
-        values = np.abs(cls.at(time).scaled(lam)[0])
-        return values / (values[0] or 1.0)
-
-    @classmethod
-    def decay_time(cls, first: float, last: float, share: float) -> float:
-        """Return the time from which on f(last) is at most a share of f(first), first > last.
-
-        Raises
-        ------
-        ValueError
-            There is no such time.
-        """
-        high = 1.0
-        while cls.shares(high, np.array([first, last]))[1] > share:
-            high *= 2
-            if high > _MAX_DECAY_TIME:
-                raise ValueError(
-                    f"time='auto' finds no time at which f falls to {share:g} of its largest; "
-                    "pass a time, or a larger delta."
-                )
-        low = high / 2
-        for _ in range(60):
-            middle = (low + high) / 2
-            kept = cls.shares(middle, np.array([first, last]))[1]
-            low, high = (middle, high) if kept > share else (low, middle)
-        return high
-
-    @classmethod
-    def gap_time(cls, first: float, last: float) -> float:
-        """Return the time at which f(first) - f(last) is largest, 1 > first > last."""
-
-        def gap(log_time: float) -> float:
-            high, low = cls.at(math.exp(log_time))(np.array([first, last]))
-            return low - high
-
-        return math.exp(minimize_scalar(gap, bounds=(-10, 40), method="bounded").x)
+        if not cls.of_powers:
+            return check_number(time, "time", low=0, open_low=True)
+        time = check_number(time, "time", low=1 if whole else cls.least_time)
+        if whole and not time.is_integer():
+            raise ValueError(f"time={time} is not whole; pass a whole number, or filter='heat'.")
+        return time
 
 
 @dataclass(frozen=True)
-class _Moved(Filter):
-    """λ q(λ) = f(λ) - f(0), without a difference."""
+class Relative(Filter):
+    """f / e^log, for times at which f is beyond the range of numbers at the largest eigenvalue."""
+
+    f: Filter
+    log: float
+
+    def scaled(self, lam: Array) -> tuple[Array, float]:
+        """Return the values on the scale of f, and the difference of the scales."""
+        values, log_scale = self.f.scaled(lam)
+        return values, log_scale - self.log
+
+    @property
+    def of_powers(self) -> bool:  # type: ignore[override]
+        """Whether f is a sum of powers."""
+        return self.f.of_powers
+
+    @property
+    def steps(self) -> int | None:  # type: ignore[override]
+        """Number of products."""
+        return self.f.steps
+
+    def sharpness(self, interval: Interval) -> float:
+        """Return that of f."""
+        return self.f.sharpness(interval)
+
+    def degree(self, interval: Interval, tol: float) -> float:
+        """Return that of f."""
+        return self.f.degree(interval, tol)
+
+
+@dataclass(frozen=True)
+class _TimesEigenvalue(Filter):
+    """λ q(λ)."""
 
     q: Filter
-
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        return np.asarray(lam, dtype=float) * self.q(lam)
 
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return the values on the scale of q."""
@@ -216,16 +157,14 @@ class Power(Filter):
     (array([1.  , 0.25]), array([1. , 0.5]))
     """
 
+    of_powers = True
+
     p: float
 
     def __post_init__(self) -> None:
         given: Any = self.p
         p = check_number(given, "p", low=0, integer=isinstance(given, numbers.Integral))
         object.__setattr__(self, "p", int(p) if isinstance(p, float) and p.is_integer() else p)
-
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        return self._known(np.asarray(lam, dtype=float)) ** self.p
 
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return ((λ/m)^p, p log m) with m = max|λ|.
@@ -235,26 +174,21 @@ class Power(Filter):
         ValueError
             p is not whole and an eigenvalue is negative.
         """
-        peak = float(np.max(np.abs(lam), initial=0.0))
-        if peak == 0.0 or self.p == 0:
-            return self(lam), 0.0
-        return (self._known(np.asarray(lam)) / peak) ** self.p, self.p * math.log(peak)
-
-    def _known(self, lam: Array) -> Array:
-        """Return the eigenvalues, of which λ^p is known; of a real power none is negative."""
-        if self.products is not None:
-            return lam
-        low, high = float(np.min(lam, initial=0.0)), float(np.max(np.abs(lam), initial=0.0))
-        if low < -_NEGATIVE_ROUNDING * high:
-            raise ValueError(
-                f"{self} is the power of eigenvalues >= 0, but these go, or may go, down to "
-                f"{low:.3g}; pass a whole p, Heat(t), or, where it is known that none is negative, "
-                "an operator that says so: Dense(A, (0, 1))."
-            )
-        return np.maximum(lam, 0.0)
+        lam = np.asarray(lam, dtype=float)
+        peak = float(np.max(np.abs(lam), initial=0.0)) or 1.0
+        low = float(np.min(lam, initial=0.0))
+        if self.steps is None:
+            if low < -_NEGATIVE_ROUNDING * peak:
+                raise ValueError(
+                    f"{self} is the power of eigenvalues >= 0, but these go, or may go, down to "
+                    f"{low:.3g}; pass a whole p, Heat(t), or, where it is known that none is "
+                    "negative, an operator that says so: Dense(A, (0, 1))."
+                )
+            lam = np.maximum(lam, 0.0)
+        return (lam / peak) ** self.p, self.p * math.log(peak)
 
     @property
-    def products(self) -> int | None:
+    def steps(self) -> int | None:  # type: ignore[override]
         """p, if it is whole."""
         return self.p if isinstance(self.p, int) else None
 
@@ -268,12 +202,12 @@ class Power(Filter):
         Infinite on an interval that reaches below 0: only all eigenvalues can say that none is.
         """
         degree = super().degree(interval, tol)
-        if self.products is not None or interval[0] > 0:
+        if self.steps is not None or interval[0] > 0:
             return degree
         rough = tol ** (-1 / (2 * self.p)) if self.p > _SMALLEST_POWER else math.inf
         return math.inf if interval[0] < 0 else max(degree, rough)
 
-    def quotient(self) -> Power:
+    def reduced(self) -> Power:
         """Return λ^(p - 1).
 
         Raises
@@ -290,101 +224,9 @@ class Power(Filter):
             )
         return Power(self.p - 1)
 
-    def moved(self) -> Power:
-        """Return λ^p itself, p >= 1.
-
-        Raises
-        ------
-        ValueError
-            p is less than 1.
-        """
-        self.quotient()
+    def minus_constant(self) -> Power:
+        """Return λ^p itself, which is 0 at 0 (but for p = 0)."""
         return self
-
-    @classmethod
-    def of_coordinates(cls, time: Any) -> Filter:
-        """Return λ^t; |λ|^t, if t is not whole.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A time that is not a finite number in the range of the filter.
-        """
-        time = cls.check_time(time)
-        return cls(time) if time.is_integer() else _Modulus(time)
-
-    @classmethod
-    def step_weights(cls, time: Any, lam: Array) -> tuple[Array, float]:
-        """Return λ^(t-1) of known eigenvalues, scaled; t < 1 divides by them.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A time that is not a finite number >= 0; t is not whole and an eigenvalue is negative,
-            or less than 1 and one is nearly 0.
-        """
-        time = cls.check_time(time)
-        if not time.is_integer() and (lam < 0).any():
-            raise ValueError(
-                f"time={time:g} is not whole and some eigenvalues are negative (the smallest is "
-                f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
-            )
-        if time >= 1:
-            return super().step_weights(time, lam)
-        small = float(np.min(np.abs(lam)))
-        if small < _SMALLEST_DIVISOR:
-            raise ValueError(
-                f"time={time:g} divides by eigenvalues, of which one is {small:.1e}; pass a "
-                "smaller n_components, or a time of at least 1."
-            )
-        values, log_scale = cls(time).scaled(lam)
-        return values / lam, log_scale
-
-    @classmethod
-    def check_time(cls, time: Any, whole: bool = False) -> float:
-        """Return a time of at least 0, or raise; `whole` where it counts products, at least 1.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A time that is not a finite number in the range of the filter.
-        """
-        time = check_number(time, "time", low=1 if whole else 0)
-        if whole and not time.is_integer():
-            raise ValueError(f"time={time} is not whole; pass a whole number, or filter='heat'.")
-        return time
-
-    @classmethod
-    def order(cls, lam: Any) -> Any:
-        """Return |λ|."""
-        return np.abs(lam)
-
-    @classmethod
-    def shares(cls, time: float, lam: Array) -> Array:
-        """Return |λ / λ_1|^t.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A time that is not a finite number >= 0.
-        """
-        return np.abs(lam / (lam[0] or 1.0)) ** cls.check_time(time)
-
-    @classmethod
-    def decay_time(cls, first: float, last: float, share: float) -> float:
-        """Return the smallest whole t with (last / first)^t <= share."""
-        if last == 0:
-            return 1
-        return max(1, math.ceil(math.log(1 / share) / math.log(first / last)))
-
-    @classmethod
-    def gap_time(cls, first: float, last: float) -> float:
-        """Return the whole t with the largest first^t - last^t."""
-        if last == 0:
-            return 1
-        best = math.log(math.log(last) / math.log(first)) / math.log(first / last)
-        before = max(1, math.floor(best))
-        return max(before, before + 1, key=lambda t: first**t - last**t)
 
 
 @dataclass(frozen=True)
@@ -407,20 +249,17 @@ class Heat(Filter):
     def __post_init__(self) -> None:
         object.__setattr__(self, "t", check_number(self.t, "t", low=0))
 
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        return np.exp(-self.t * (1.0 - np.asarray(lam, dtype=float)))
-
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return (e^{t(λ-m)}, -t(1-m)) with m = max λ."""
-        peak = float(np.max(lam, initial=-np.inf))
-        return np.exp(self.t * (np.asarray(lam) - peak)), -self.t * (1.0 - peak)
+        lam = np.asarray(lam, dtype=float)
+        peak = float(np.max(lam)) if lam.size else 1.0
+        return np.exp(self.t * (lam - peak)), -self.t * (1.0 - peak)
 
     def sharpness(self, interval: Interval) -> float:
         """Return t times half the width of the interval."""
         return self.t * (interval[1] - interval[0]) / 2
 
-    def quotient(self) -> HeatQuotient:
+    def reduced(self) -> ReducedHeat:
         """Return (e^{-t(1-λ)} - e^{-t}) / λ.
 
         Raises
@@ -428,69 +267,29 @@ class Heat(Filter):
         ValueError
             t is 0: no walk has moved.
         """
-        return HeatQuotient(check_number(self.t, "time", low=0, open_low=True))
-
-    @classmethod
-    def decay_time(cls, first: float, last: float, share: float) -> float:
-        """Return the t with e^{-t(first - last)} = share."""
-        return math.log(1 / share) / (first - last)
-
-    @classmethod
-    def gap_time(cls, first: float, last: float) -> float:
-        """Return the t with the largest e^{-t(1-first)} - e^{-t(1-last)}."""
-        return math.log((1 - last) / (1 - first)) / (first - last)
+        return ReducedHeat(check_number(self.t, "time", low=0, open_low=True))
 
 
 @dataclass(frozen=True)
-class HeatQuotient(Filter):
+class ReducedHeat(Filter):
     """(e^{-t(1-λ)} - e^{-t}) / λ, without a division by small eigenvalues."""
 
     t: float
 
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        values, log_scale = self.scaled(lam)
-        return values * np.exp(log_scale)
-
     def scaled(self, lam: Array) -> tuple[Array, float]:
-        """Return the values divided by e^{-t(1-m)}, m = max(λ, 0), and -t(1-m)."""
+        """Return the values divided by e^{-t(1-m)}, m = max(λ, 0), and -t(1-m).
+
+        (e^z - 1)/z = e^z (e^-z - 1)/(-z), of which the form with the negative z is taken.
+        """
         lam = np.asarray(lam, dtype=float)
-        peak = max(float(np.max(lam, initial=0.0)), 0.0)
-        near = np.abs(self.t * lam) < 0.5
-        safe = np.where(near, peak or -1.0, lam)  # what is not used must not overflow either
-        far_values = (np.exp(self.t * (safe - peak)) - np.exp(-self.t * peak)) / safe
-        z = np.where(near, self.t * lam, 0.0)
-        phi = np.where(z == 0.0, 1.0, np.expm1(z) / np.where(z == 0.0, 1.0, z))
-        near_values = self.t * phi * np.exp(-self.t * peak)
-        return np.where(near, near_values, far_values), -self.t * (1.0 - peak)
+        peak = float(np.max(lam, initial=0.0))
+        positive = np.maximum(lam, 0.0)
+        values = self.t * np.exp(self.t * (positive - peak)) * exprel(-self.t * np.abs(lam))
+        return values, -self.t * (1.0 - peak)
 
     def sharpness(self, interval: Interval) -> float:
         """Return that of the heat filter."""
         return Heat(self.t).sharpness(interval)
-
-
-@dataclass(frozen=True)
-class _Modulus(Filter):
-    """|λ|^p."""
-
-    p: float
-
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        return np.abs(lam) ** self.p
-
-    def scaled(self, lam: Array) -> tuple[Array, float]:
-        """Return those of `Power` for the moduli."""
-        return Power(self.p).scaled(np.abs(lam))
-
-    def sharpness(self, interval: Interval) -> float:
-        """Return p."""
-        return self.p
-
-    @property
-    def roughness(self) -> float:
-        """p."""
-        return self.p
 
 
 @dataclass(frozen=True)
@@ -522,19 +321,17 @@ class Accumulated(Filter):
     True
     """
 
+    of_powers = True
+    least_time = 1.0
+
     t: float
     end: float = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         t = Power(self.t).p
         end = _LAST_TIME * max(t, 1) if self.end is None else self.end
-        end = check_number(end, "end", low=t, open_low=True)
         object.__setattr__(self, "t", t)
-        object.__setattr__(self, "end", end)
-
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        return Power(self.t)(lam) * np.exp(self._log_root(lam))
+        object.__setattr__(self, "end", check_number(end, "end", low=t, open_low=True))
 
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return f(λ) / f(m) and log f(m) with m = max|λ|.
@@ -567,69 +364,19 @@ class Accumulated(Filter):
         power = Power(self.t).degree(interval, tol)
         return power + math.log(2 / tol) * math.sqrt((self.end - self.t) / math.pi)
 
-    def quotient(self) -> Accumulated:
-        """Return the sum from t - 1 to T - 2: what is left before one more product by A.
+    def reduced(self) -> Accumulated:
+        """Return the sum from t - 1 to T - 2, which one more product by A completes.
 
         Raises
         ------
         ValueError
             t is less than 1.
         """
-        return Accumulated(Power(self.t).quotient().p, self.end - 1)
+        return Accumulated(Power(self.t).reduced().p, self.end - 1)
 
-    def moved(self) -> Accumulated:
-        """Return f itself, t >= 1.
-
-        Raises
-        ------
-        ValueError
-            t is less than 1.
-        """
-        self.quotient()
+    def minus_constant(self) -> Accumulated:
+        """Return f itself, which is 0 at 0 (but for t = 0)."""
         return self
-
-    @classmethod
-    def check_time(cls, time: Any, whole: bool = False) -> float:
-        """Return a time of at least 1, or raise; `whole` where eigenvalues may be negative.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A time that is not a finite number of at least 1.
-        """
-        return Power.check_time(check_number(time, "time", low=1), whole)
-
-    @classmethod
-    def order(cls, lam: Any) -> Any:
-        """Return |λ|."""
-        return np.abs(lam)
-
-    @classmethod
-    def shares(cls, time: float, lam: Array) -> Array:
-        """Return |f(λ)| relative to the first eigenvalue.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A time that is not a finite number of at least 1.
-        """
-        return super().shares(time, np.abs(lam))
-
-    @classmethod
-    def decay_time(cls, first: float, last: float, share: float) -> float:
-        """Return the smallest whole t with f(last) at most a share of f(first).
-
-        Raises
-        ------
-        ValueError
-            There is no such time.
-        """
-        return math.ceil(super().decay_time(first, last, share))
-
-    @classmethod
-    def gap_time(cls, first: float, last: float) -> float:
-        """Return the whole t >= 1 with the largest f(first) - f(last), nearly."""
-        return max(1, round(super().gap_time(first, last)))
 
 
 @dataclass(frozen=True)
@@ -637,7 +384,7 @@ class GreensFilter(Filter):
     """f(λ) / (1 - λ) = Σ_s f(λ) λ^s, s = 0, 1, ...: a diffusion and all its further steps.
 
     With f = λ^t these are the walks of t steps or more; with t = 1 the sum of *Diffusion
-    pseudotime* (Haghverdi, Büttner, Wolf, Buettner and Theis 2016). Of eigenvalues below 1.
+    pseudotime* (Haghverdi, Büttner, Wolf, Buettner and Theis 2016). Eigenvalues are below 1.
 
     Parameters
     ----------
@@ -646,20 +393,17 @@ class GreensFilter(Filter):
 
     f: Filter
 
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        return self.f(lam) / _left(lam)
-
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return the values on the scale of f at the eigenvalue nearest to 1."""
         values, log_scale = self.f.scaled(lam)
-        left = _left(lam)
-        least = float(np.min(left, initial=1.0))
-        return values * (least / left), log_scale - math.log(least)
+        gap = _gap(lam)
+        least = float(np.min(gap, initial=1.0))
+        return values * (least / gap), log_scale - math.log(least)
 
-    def order(self, lam: Any) -> Any:  # type: ignore[override]
-        """Return what |f| grows with."""
-        return self.f.order(lam)
+    @property
+    def of_powers(self) -> bool:  # type: ignore[override]
+        """Whether f is a sum of powers."""
+        return self.f.of_powers
 
     def sharpness(self, interval: Interval) -> float:
         """Return that of f and the slope of log 1/(1 - λ) at the upper end, where it is largest."""
@@ -670,14 +414,14 @@ class GreensFilter(Filter):
         return self.f.degree(interval, tol) + math.log(2 / tol) * math.sqrt(_slope(interval) / 2)
 
 
-def _left(lam: Array) -> Array:
+def _gap(lam: Array) -> Array:
     """Return 1 - λ, at least its rounding."""
     return np.maximum(1.0 - np.asarray(lam, dtype=float), np.finfo(float).eps)
 
 
 def _slope(interval: Interval) -> float:
     low, high = interval
-    return float((high - low) / (2 * _left(np.array(high))))
+    return float((high - low) / (2 * _gap(np.array(high))))
 
 
 FILTERS: dict[str, Any] = {"power": Power, "heat": Heat, "accumulated": Accumulated}
@@ -685,7 +429,8 @@ FILTERS: dict[str, Any] = {"power": Power, "heat": Heat, "accumulated": Accumula
 
 def make_filter(filter: str, time: Any) -> Filter:
     """Return the filter of that name at that time."""
-    return FILTERS[check_choice(filter, "filter", tuple(FILTERS))](time)
+    made: Filter = FILTERS[check_choice(filter, "filter", tuple(FILTERS))](time)
+    return made
 
 
 def of_one_time(filter: str) -> str:

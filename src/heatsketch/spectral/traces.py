@@ -22,54 +22,37 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators import numbered
 from heatsketch.operators.operator import Interval, Operator, spectrum_ends
 from heatsketch.operators.order import first_inputs
-from heatsketch.spectral.apply import (
-    SPECTRAL_LIMIT,
-    apply,
-    bounds_of,
-    chebyshev_coefficients,
-    check_degree,
-    on_scale,
-    tolerance_of,
-)
-from heatsketch.spectral.chebyshev import recurrence
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, bounds_of, on_scale, tolerance_of
+from heatsketch.spectral.chebyshev import chebyshev_coefficients, check_degree, recurrence
 from heatsketch.spectral.dense import all_eigenvalues
 from heatsketch.spectral.eigenpairs import Spectrum, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
 
 N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
 _ERROR = 1e-4  # of a trace by its series, next to one eigenvalue at the top
-_MOST_FOR_KINKS = 512.0  # degree that functions with a kink may take
+_MOST_FOR_KINKS = 512  # terms of the series of a function with a kink
 _MOMENTS = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # j and the multiple of t: tr x^j e^-x
 _SEED = 0x6B5F3A91C2D4E807  # not that of a sketch with a small seed, which coordinates may span
 _DEPENDENT = 1e-9  # part of a column that is new, below which it is rounding
 
 
-# Traces and their law
+# Traces and their intervals
 
 
 @dataclass(frozen=True)
 class Square(Filter):
-    """f²."""
+    """f², of a sum of powers as a function of |λ|: a real power of λ² has all eigenvalues."""
 
     f: Filter
 
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        return np.square(self.f(lam))
-
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return the squared values on the squared scale of f."""
-        values, log_scale = self.f.scaled(lam)
+        values, log_scale = self.f.scaled(np.abs(lam) if self.f.of_powers else lam)
         return np.square(values), 2 * log_scale
 
     def sharpness(self, interval: Interval) -> float:
         """Return twice that of f."""
         return 2 * self.f.sharpness(interval)
-
-    @property
-    def roughness(self) -> float:
-        """Twice that of f."""
-        return 2 * self.f.roughness
 
 
 @dataclass(frozen=True)
@@ -79,11 +62,6 @@ class _HeatMoment(Filter):
     t: float
     j: int
     top: float
-
-    def __call__(self, lam: Array) -> Array:
-        """Evaluate at eigenvalues."""
-        values, log_scale = self.scaled(lam)
-        return values * math.exp(log_scale)
 
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return the values on the scale of the heat filter."""
@@ -121,35 +99,28 @@ def estimated_traces(
     Returns
     -------
     values, errors : arrays (m,)
-        The traces, and what the series may be wrong by.
+        The traces, and bounds on the errors of the series.
     """
     X = A.asarray(without(A.project(random_block(A.n, n_probes, "gaussian", rng))))
     sharpest = max(functions, key=lambda w: w.sharpness(A.spectrum))
-    tol = _ERROR / A.n
-    interval, inside = bounds_of([sharpest], 0, A, X, tol)
-    tol = tolerance_of(sharpest, A, interval, inside, tol)
-    # A function with a kink, |λ|^p, is expanded no further than its series converges.
-    tols = [max(tol, _MOST_FOR_KINKS**-w.roughness if w.roughness else 0.0) for w in functions]
-    series = [
-        chebyshev_coefficients(w, interval, own) for w, own in zip(functions, tols, strict=True)
-    ]
+    interval, inside = bounds_of([sharpest], A, _ERROR / A.n)
+    tol = tolerance_of(sharpest, A, interval, inside, _ERROR / A.n)
+    # The series of a function with a kink, |λ|^p, is cut, because it converges slowly.
+    most = max(_MOST_FOR_KINKS, 2 * math.ceil(sharpest.degree(interval, tol)))
+    series = [chebyshev_coefficients(w, interval, tol, most) for w in functions]
     longest = max(len(c) for c, _ in series)
     check_degree(sharpest, longest // 2, A)
     means = chebyshev_moments(A, X, interval, longest).mean(axis=1)
-    sizes = np.exp([log_scale for _, log_scale in series])
     values = np.array([c @ means[: len(c)] for c, _ in series])
-    return values * sizes, np.array(tols) * A.n * sizes
+    return values, np.array([error for _, error in series]) * A.n
 
 
 def chebyshev_moments(A: Operator, X: Array, interval: Interval, count: int) -> Array:
     """Return x' T_j(A) x, j < count, of every column x of X: (count, k), by count / 2 products."""
-    low, high = interval
-    high = high if high > low else low + 1.0
-    scale, shift = 2.0 / (high - low), (high + low) / (high - low)
     moments = np.empty((count + 2, X.shape[1]))
     moments[0] = _column_dots(X, X)
     before = X
-    for j, T in enumerate(recurrence(A, X, scale, shift, max(1, math.ceil((count - 1) / 2))), 1):
+    for j, T in enumerate(recurrence(A, X, interval, max(1, math.ceil((count - 1) / 2))), 1):
         moments[2 * j - 1] = _column_dots(T, before)
         if j > 1:
             moments[2 * j - 1] = 2 * moments[2 * j - 1] - moments[1]
@@ -162,17 +133,18 @@ def chebyshev_moments(A: Operator, X: Array, interval: Interval, count: int) -> 
 def _column_dots(X: Array, Y: Array) -> Array:
     """Return the products (k,) of columns, summed in float64 and always in the same order."""
     double = namespace(X).float64
-    found: Array = on_host(
+    dots: Array = on_host(
         sum_over_tiles(X, lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=double))
     )
-    return found
+    return dots
 
 
 def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Interval:
     """Return an interval for a trace of a positive semidefinite matrix M from its estimate.
 
-    The mean of k values g' M g has the law of χ²_(kν) / (kν) tr M if M has ν equal eigenvalues;
-    else it has the same mean and variance with ν = (tr M)² / tr M² (Satterthwaite 1946).
+    The mean of k values g' M g has the distribution of χ²_(kν) / (kν) tr M if M has ν equal
+    eigenvalues; else it has the same mean and variance with ν = (tr M)² / tr M² (Satterthwaite
+    1946).
 
     Parameters
     ----------

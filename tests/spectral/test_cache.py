@@ -1,4 +1,4 @@
-"""What is found once is what would be found again, and only within the block."""
+"""Cached results are those of another call, and last until the block ends."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from heatsketch.markov import rows
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.operators import Deflated, Dense
 from heatsketch.spectral import dense
+from heatsketch.spectral.cache import caching
 from heatsketch.spectral.dense import all_eigenpairs
-from heatsketch.spectral.found_once import found_once
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def test_outside_of_the_block_nothing_is_kept(operator, counted):
 
 
 def test_within_the_block_one_answer_for_the_same_operator(operator, counted):
-    with found_once():
+    with caching():
         first = all_eigenpairs(operator.deflated())
-        with found_once():  # the outer block keeps it
+        with caching():  # the outer block keeps it
             again = all_eigenpairs(operator.deflated())
         assert again is first
     assert len(counted) == 1
@@ -60,7 +60,7 @@ def test_within_the_block_one_answer_for_the_same_operator(operator, counted):
 def test_other_operators_directions_and_counts_are_not_the_same(operator, counted):
     A = operator.deflated()
     other = Dense(np.diag(np.arange(50.0)))
-    with found_once():
+    with caching():
         values = [all_eigenpairs(B)[0] for B in (A, A.A, other, Deflated(other, np.eye(50)[:, :2]))]
         pairs = [leading_pairs(A, count)[0] for count in (3, 5, 3)]
     assert [len(v) for v in values] == [49, 50, 50, 48]
