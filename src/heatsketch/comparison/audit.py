@@ -34,7 +34,7 @@ _FAR = 0.05  # fraction of the points that are nearer than a pair that is far ap
 _GROUP = 5  # points of the least group that is torn or merged
 _MOST_LABELS = 60
 _LEAST_NULL = 2_000  # values of the null distribution
-_LEAST_TRUST = 1e-3  # so that all points count a little
+_LEAST_TRUST, _POWER = 1e-3, 4  # weights of points are powers of their trust
 _TINY = 1e-12
 
 
@@ -183,7 +183,8 @@ def audit(
     time : number, default 8
         The time t from which distances are added up.
     n_neighbors : int, default 15
-        Size of a neighbourhood; at most a quarter of the points.
+        Size of a neighbourhood; at most a fiftieth of the points (2 for fewer than 150), so that a
+        random place is seldom near the right one.
     random_state : int, RandomState, Generator or None, default None
         For the sketch, the landmarks and the permutations.
     **parameters
@@ -202,11 +203,11 @@ def audit(
 
     Notes
     -----
-    `trust` is the product of three numbers between 0 and 1: the mean of `neighbors_kept` and
-    1 - `false_neighbors`; `order_kept`, at least 0; and exp(-e), e the mean of |log D/f(d)| over
-    landmarks, where f is the increasing function that best gives distances D from those in the
-    picture d. In these means points count by the square of their own trust, in six rounds, so that
-    a group in a wrong place does not make the others doubtful.
+    `trust` is the mean of two numbers between 0 and 1. Near: the mean of `neighbors_kept` and
+    1 - `false_neighbors`. Far: `order_kept`, at least 0, times exp(-e), e the mean of
+    |log D/f(d)| over landmarks, where f is the increasing function that best gives distances D from
+    those in the picture d. In these means points count by the fourth power of their own trust, in
+    six rounds, so that a group in a wrong place does not make the others doubtful.
 
     `dubious` comes from a test for each point. The null hypothesis: the place of the point is
     drawn from the places of all points, all else fixed. Its distribution comes from permutations
@@ -235,7 +236,7 @@ def audit(
     F, Y = model.embedding_, _checked_picture(Y, len(model.embedding_))
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     n = len(F)
-    k = min(n_neighbors, (n - 1) // 4)
+    k = min(n_neighbors, max(2, n // 50))
     count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
     evidence = _Evidence.of(F, Y, k, rng.choice(n, count, replace=False))
     own = np.arange(n)
@@ -364,7 +365,8 @@ class _Evidence:
         w = weights[self.landmarks]
         errors = np.abs(self.logs - typical[self.bins[places]]) * (self.true_distances > 0)
         order = np.maximum(self.order(places, w), 0.0)
-        return (near_kept + near_true) / 2 * order * np.exp(-(errors @ w) / w.sum())
+        near = (near_kept + near_true) / 2
+        return (near + order * np.exp(-(errors @ w) / w.sum())) / 2
 
     def believed(self) -> tuple[Array, Array, Array]:
         """Return the trust (n,), the weights of points that it comes from, and `typical`."""
@@ -373,7 +375,7 @@ class _Evidence:
         for _ in range(_ROUNDS):
             typical = self.typical(weights)
             trust = self.trust(own, weights, typical)
-            used, weights = weights, np.maximum(trust, _LEAST_TRUST) ** 2
+            used, weights = weights, np.maximum(trust, _LEAST_TRUST) ** _POWER
         return trust, used, typical
 
     def groups(self, F: Array, Y: Array) -> tuple[list[Array], list[Array]]:

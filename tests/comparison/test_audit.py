@@ -1,0 +1,223 @@
+"""Audits of pictures that are right, and of pictures in which a fault is planted."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from scipy.stats import binom, spearmanr
+from sklearn.metrics import roc_auc_score
+
+import heatsketch as hs
+from heatsketch.classical import PCA
+
+
+def plane(n=1200, seed=0):
+    """Return noisy points of a square in ten dimensions, and the square."""
+    rng = np.random.default_rng(seed)
+    Y = rng.random((n, 2))
+    X = Y @ np.linalg.qr(rng.standard_normal((10, 2)))[0].T
+    return X + 0.005 * rng.standard_normal(X.shape), Y
+
+
+def ring(n=1200, seed=0):
+    """Return points of a circle in six dimensions, their places on it, and their angles."""
+    rng = np.random.default_rng(seed)
+    angle = 2 * np.pi * rng.random(n)
+    Y = np.c_[np.cos(angle), np.sin(angle)]
+    X = Y @ rng.standard_normal((2, 6))
+    return X + 0.02 * rng.standard_normal(X.shape), Y, angle
+
+
+def clusters(seed=0):
+    """Return three clusters in a row that touch, a picture of them that is right, and labels."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat([0, 1, 2], 300)
+    Y = rng.standard_normal((900, 2)) + np.c_[3.5 * labels, np.zeros(900)]
+    return np.c_[Y, 0.1 * rng.standard_normal((900, 4))], Y, np.array(list("abc"))[labels]
+
+
+def near(Y, place, count):
+    """Say which are the `count` points nearest to a place."""
+    found = np.zeros(len(Y), bool)
+    found[np.argsort(np.linalg.norm(Y - place, axis=1))[:count]] = True
+    return found
+
+
+def turned(Y):
+    c, s = np.cos(0.7), np.sin(0.7)
+    return 1e3 * Y @ [[c, s], [-s, c]] + 5.0
+
+
+RIGHT = {"plane": plane, "ring": lambda: ring()[:2], "clusters": lambda: clusters()[:2]}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_pictures_have_hardly_a_dubious_point(name):
+    X, Y = RIGHT[name]()
+    found = hs.audit(X, turned(Y), random_state=0)
+    assert found.dubious.mean() <= 0.01
+    assert not found.torn
+    assert not found.merged
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_nearly_all_points_of_noise_are_dubious(name):
+    X, Y = RIGHT[name]()
+    noise = np.random.default_rng(1).standard_normal(Y.shape)
+    assert hs.audit(X, noise, random_state=0).dubious.mean() >= 0.95
+
+
+def test_audits_know_neither_scale_nor_rotation_nor_shift_of_a_picture():
+    X, Y = plane(400)
+    first, second = (hs.audit(X, picture, random_state=0) for picture in (Y, turned(Y)))
+    np.testing.assert_allclose(first.trust, second.trust, atol=1e-6)
+    np.testing.assert_array_equal(first.neighbors_kept, second.neighbors_kept)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_points_moved_at_random_are_found(name):
+    X, Y = RIGHT[name]()
+    rng = np.random.default_rng(2)
+    moved = rng.permutation(len(Y)) < len(Y) // 20
+    wrong = Y.copy()
+    wrong[moved] = rng.uniform(Y.min(axis=0), Y.max(axis=0), (moved.sum(), 2))
+    found = hs.audit(X, wrong, random_state=0)
+    assert roc_auc_score(~moved, found.trust) >= 0.98
+    assert found.dubious[moved].mean() >= 0.8
+    assert found.dubious[~moved].mean() <= 0.02
+
+
+def test_a_group_moved_onto_another_is_trusted_less_and_called_merged():
+    X, Y = plane()
+    moved = near(Y, [0.2, 0.2], 120)
+    wrong = Y + 0.6 * moved[:, None]
+    found = hs.audit(X, wrong, random_state=0)
+    assert roc_auc_score(~moved, found.trust) >= 0.95
+    both = moved | near(Y, [0.8, 0.8], 120)
+    assert np.mean(np.isin(np.flatnonzero(both), found.merged[0])) >= 0.8
+    assert np.mean(both[found.merged[0]]) >= 0.8
+
+
+def test_two_halves_pulled_apart_are_trusted_less_and_called_torn():
+    X, Y = plane()
+    half = near(Y, [0.5, 0.5], 240) & (Y[:, 0] > 0.5)
+    wrong = Y + [2.0, 0.0] * half[:, None]
+    found = hs.audit(X, wrong, random_state=0)
+    assert roc_auc_score(~half, found.trust) >= 0.9
+    torn = np.concatenate(found.torn)
+    rim = near(Y, [0.5, 0.5], 400) & (Y[:, 0] > 0.4)  # where the half was cut out
+    assert np.mean(rim[torn]) >= 0.95
+
+
+def test_a_cut_ring_is_torn_at_the_cut():
+    X, _Y, angle = ring()
+    opened = angle * (2 * np.pi - 1.5) / (2 * np.pi)
+    found = hs.audit(X, np.c_[np.cos(opened), np.sin(opened)], random_state=0)
+    at_cut = np.minimum(angle, 2 * np.pi - angle) < 0.1
+    assert len(found.torn) == 1
+    assert at_cut[found.torn[0]].all()
+    assert len(found.torn[0]) >= 0.2 * at_cut.sum()
+    assert roc_auc_score(np.minimum(angle, 2 * np.pi - angle) > 0.05, found.trust) >= 0.9
+
+
+def test_fractions_and_orders_are_those_of_their_definition():
+    X, Y = plane(300)
+    found = hs.audit(X, Y, n_neighbors=5, random_state=0)
+    before, after = cdist(found.sketch, found.sketch), cdist(Y, Y)
+    orders = [np.argsort(D + np.diag(np.full(300, -1.0)), axis=1)[:, 1:] for D in (before, after)]
+    for p in range(0, 300, 7):
+        true, seen = (order[p] for order in orders)
+        assert found.neighbors_kept[p] == np.isin(true[:5], seen[:10]).mean()
+        np.testing.assert_allclose(
+            found.false_neighbors[p], 1 - np.isin(seen[:5], true[:10]).mean()
+        )
+        rho = spearmanr(before[p], after[p]).statistic
+        np.testing.assert_allclose(found.order_kept[p], rho, atol=1e-5)
+
+
+def test_gaps_of_labels_are_root_mean_squares_and_their_order_is_judged():
+    X, Y, labels = clusters()
+    found = hs.audit(X, Y, labels=labels, random_state=0)
+    assert [gap.labels for gap in found.gaps][-1] == ("a", "c")
+    assert all(gap.believed for gap in found.gaps)
+    for gap in found.gaps:
+        a, b = (found.sketch[labels == name] for name in gap.labels)
+        np.testing.assert_allclose(gap.distance.value, np.sqrt(np.mean(cdist(a, b) ** 2)))
+        assert gap.distance.low < gap.distance.value < gap.distance.high
+    swapped = Y.copy()
+    swapped[labels == "b"] += [10.0, 0.0]  # a - b is now the largest gap of the picture
+    gaps = {gap.labels: gap for gap in hs.audit(X, swapped, labels=labels, random_state=0).gaps}
+    assert gaps["a", "b"].rank == 3
+    assert not gaps["a", "b"].believed
+    assert "of 3 gaps" in hs.audit(X, Y, labels=labels, random_state=0).describe()
+
+
+@pytest.mark.slow
+def test_intervals_of_gaps_hold_the_true_distance_as_often_as_they_say():
+    """Of 400 sketches 95 % ± the binomial quantiles at 1e-6, widened by 2 points of each end.
+
+    The widening is for the chi-square law, which is not exact for means over pairs: intervals that
+    hold 90 % of the time would be found out with probability .9.
+    """
+    X, Y, labels = clusters()
+    picks = np.r_[0:300:10, 300:600:10]
+    X, Y, labels = X[picks], Y[picks], labels[picks]
+    model = hs.HeatSketch(64, 8, filter="accumulated", random_state=0).fit(X)
+    i, j = (np.flatnonzero(labels == name) for name in "ab")
+    pairs = np.repeat(i, len(j)), np.tile(j, len(i))
+    D = hs.diffusion_distance(model.diffusion_, 8, filter="accumulated", pairs=pairs)
+    true, trials, held = np.sqrt(np.mean(D**2)), 400, 0
+    for seed in range(trials):
+        sketch = hs.HeatSketch(
+            64, 8, filter="accumulated", affinity="precomputed", random_state=seed
+        ).fit(model.diffusion_)
+        interval = hs.audit(sketch, Y, labels=labels, random_state=0).gaps[0].distance
+        held += interval.low <= true <= interval.high
+    assert binom.ppf(1e-6, trials, 0.93) <= held <= binom.ppf(1 - 1e-6, trials, 0.97)
+
+
+def test_estimators_graphs_and_points_are_audited_alike():
+    X, Y = plane(300)
+    options = {"filter": "accumulated", "random_state": 0}
+    points = hs.audit(X, Y, random_state=0)
+    of_sketch = hs.audit(hs.HeatSketch(64, 8, **options).fit(X), Y, random_state=0)
+    np.testing.assert_array_equal(points.trust, of_sketch.trust)
+    of_map = hs.audit(hs.DiffusionMap(2, 8).fit(X), Y, random_state=0)
+    np.testing.assert_allclose(points.sketch, of_map.sketch, atol=1e-9)
+    distances = cdist(X, X)
+    graph = hs.graph(np.exp(-((distances / 0.1) ** 2)) - np.eye(300))
+    assert hs.audit(graph, Y, random_state=0).trust.mean() > 0.7
+
+
+def test_distances_of_an_audit_are_those_of_its_sketch():
+    X, Y = plane(300)
+    model = hs.HeatSketch(64, 8, random_state=0).fit(X)
+    found = hs.audit(model, Y)
+    assert found.distance(3, 5) == model.distance(3, 5)
+
+
+def test_coincident_points_of_a_picture_have_little_trust():
+    X, Y = plane(300)
+    assert hs.audit(X, np.zeros_like(Y), random_state=0).trust.max() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, Y: (X, Y[:-1], None), "Y has 299 rows but X has 300 points"),
+        (lambda X, Y: (X, np.where(Y > 0.99, np.nan, Y), None), "NaN"),
+        (lambda X, Y: (X, Y, np.zeros(300)), "labels have 1 different values"),
+        (lambda X, Y: (X, Y, np.arange(300)), "labels have 300 different values"),
+        (lambda X, Y: (X, Y, np.zeros(3)), "labels have shape"),
+        (lambda X, Y: (hs.HeatSketch(4, (2, 4)).fit(X), Y, None), "several times"),
+    ],
+)
+def test_audit_refuses(change, message):
+    X, Y, labels = change(*plane(300))
+    with pytest.raises(ValueError, match=message):
+        hs.audit(X, Y, labels=labels)
+
+
+def test_audit_refuses_an_estimator_without_a_diffusion():
+    X, Y = plane(300)
+    with pytest.raises(TypeError, match="no diffusion_"):
+        hs.audit(PCA(2).fit(X), Y)
