@@ -10,8 +10,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch.distributed import embed, fit, stream
-from heatsketch.distributed.output import assemble
-from heatsketch.distributed.run import Run
+from heatsketch.distributed.run import Run, assemble
 from heatsketch.distributed.sample import Sample, half_discrepancy
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.reading import Reading

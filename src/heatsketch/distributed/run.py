@@ -1,21 +1,26 @@
-"""The folder beside an output in which a run keeps what it has done, until it is complete."""
+"""The folder beside an output in which a run keeps its parts, and the output made of these."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from heatsketch._version import __version__
+from heatsketch.io import anndata_files, parquet
 from heatsketch.io.blocks import Blocks
-from heatsketch.io.files import DRAFT, write_atomically
+from heatsketch.io.files import DRAFT, check_target, need, suffix_of, write_atomically
+from heatsketch.io.formats import check_key
 from heatsketch.io.metadata import encoded
+from heatsketch.io.models import said
 from heatsketch.io.reading import Reading
 
+SUFFIXES = (".npy", ".parquet", ".h5ad", "")  # the last of a folder
 _NAMED = 5  # rows that a warning names
 _OWN = (DRAFT, "part", "fitted.model", "whole.")  # with which names in the folder begin
 
@@ -33,10 +38,8 @@ class Run:
         self.parts, self.model = self.folder / "parts", self.folder / "fitted.model"
         self.suffix = suffix  # of the parts
         self.facts: dict[str, Any] = {}
-        try:
+        with suppress(OSError, ValueError):
             self.facts = json.loads((self.folder / "run.json").read_text("utf-8"))
-        except (OSError, ValueError):
-            return
 
     def begin(self, about: dict[str, Any], *, resume: bool, force: bool) -> None:
         """Begin in an empty folder, or go on with the same run.
@@ -85,21 +88,17 @@ class Run:
         """Return the numbers of the blocks, of so many, that are not mapped yet."""
         return [number for number in range(count) if not self.part(number).exists()]
 
-    def keep_part(self, number: int, write: Callable[[Path], object]) -> None:
-        """Keep a block; one that two workers write has the same bytes twice."""
-        write_atomically(self.part(number), write, force=True)
-
     def warn(self, found: Iterable[dict[str, Any]]) -> None:
-        """Keep what a block warns of: once each matter, with the first rows that it is about."""
-        warned = self.facts["warned"]
+        """Keep the warnings of a block: once each matter, with the first rows that it is about."""
         for one in found:
-            same = [w for w in warned if (w["kind"], w["matter"]) == (one["kind"], one["matter"])]
-            if same:
-                same[0]["count"] += one["count"]
-                same[0]["first"] = sorted(same[0]["first"] + one["first"])[:_NAMED]
+            known = {(w["kind"], w["matter"]): w for w in self.facts["warned"]}
+            same = known.get((one["kind"], one["matter"]))
+            if same is None:
+                self.facts["warned"].append(one)
             else:
-                warned.append(one | {"first": one["first"][:_NAMED]})
-        self.update()
+                same["count"] += one["count"]
+                same["first"] = sorted(same["first"] + one["first"])[:_NAMED]
+            self.update()
 
     def remove(self) -> None:
         """Remove the folder; as long as run.json and the model are there, a run goes on."""
@@ -111,11 +110,7 @@ class Run:
 
 def about(points: Blocks, estimator: Any, how: Reading, **options: Any) -> dict[str, Any]:
     """Return what a run is about: what must be the same when it goes on."""
-    plain = (type(None), bool, int, float, str, list, tuple, np.generic)
-    parameters = {
-        name: value if isinstance(value, plain) else f"<{type(value).__name__}>"
-        for name, value in estimator.get_params(deep=False).items()
-    }
+    parameters = {name: said(x) for name, x in estimator.get_params(deep=False).items()}
     return {
         "heatsketch": __version__,
         "input": points.source,
@@ -129,10 +124,11 @@ def about(points: Blocks, estimator: Any, how: Reading, **options: Any) -> dict[
 
 def _refuse_other(known: dict[str, Any], found: dict[str, Any], folder: Path) -> None:
     """Raise if a run is about something else, or made otherwise."""
+    both = [(name, known.get(name), found.get(name)) for name in dict.fromkeys([*known, *found])]
     differing = [
-        f"{name} was {_short(known.get(name))}, is {_short(found.get(name))}"
-        for name in dict.fromkeys([*known, *found])
-        if known.get(name) != found.get(name)
+        f"{name} was {json.dumps(was)[:160]}, is {json.dumps(now)[:160]}"
+        for name, was, now in both
+        if was != now
     ]
     if differing:
         raise ValueError(
@@ -141,6 +137,81 @@ def _refuse_other(known: dict[str, Any], found: dict[str, Any], folder: Path) ->
         )
 
 
-def _short(value: Any, most: int = 160) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= most else f"{text[:most]}…"
+def check_output(
+    output: Path, source: Path | None, key: str, missing: str, *, force: bool, is_own: bool
+) -> str:
+    """Return the suffix of the parts of an output, or raise if it could not be written.
+
+    `is_own` says that it was written by the run that goes on.
+    """
+    suffix = suffix_of(output)
+    if suffix not in SUFFIXES:
+        raise ValueError(
+            f"{output} cannot be written by blocks; name a .npy or .parquet file, or a folder "
+            "(without a suffix)."
+        )
+    if not suffix and output.exists() and not is_own:
+        raise FileExistsError(f"{output} exists; name a folder that does not exist yet.")
+    if not is_own:
+        check_target(output, force=force, source=source or "")
+    if suffix == ".parquet":
+        need("pyarrow", output)
+        return suffix
+    if suffix == ".h5ad":
+        if source is None or suffix_of(source) != ".h5ad":
+            raise ValueError(
+                f"{output} cannot be written by blocks of {source or 'an array'}, since it would "
+                "hold all points; only a .h5ad source becomes one. Name a .npy or .parquet file."
+            )
+        if missing == "drop":
+            raise ValueError(
+                f"missing='drop' leaves out rows, but {output} is a copy of {source} with all of "
+                "them; pass missing='median' (--missing median), or name a .npy or .parquet file."
+            )
+        check_key(output, source, key, force=force or is_own)
+    return ".npy"
+
+
+def assemble(
+    run: Run, output: Path, source: Path | None, key: str, metadata: dict[str, Any]
+) -> None:
+    """Put the parts together in the folder of the run, and then in the place of the output.
+
+    One part at a time is held; for a .h5ad output they are first put together in a .npy file.
+    """
+    suffix = suffix_of(output)
+    whole = run.folder / f"whole{suffix}" if suffix else run.parts
+    if "whole" not in run.facts:
+        parts = sorted(run.parts.glob(f"part-*{run.suffix}"))
+        if suffix == ".parquet":
+            held = [part for part in parts if parquet.n_rows(part)]
+            write_atomically(
+                whole, lambda draft: parquet.write_parts(draft, held, encoded(metadata)), force=True
+            )
+        elif suffix:
+            _write_npy(whole.with_suffix(".npy"), parts)
+        if suffix == ".h5ad" and source is not None:
+            Y = np.asarray(np.load(whole.with_suffix(".npy"), mmap_mode="r"))  # not read yet
+            write_atomically(
+                whole,
+                lambda draft: anndata_files.write_copy(draft, Y, source, key, encoded(metadata)),
+                force=True,
+            )
+        run.update(whole=True)
+    if whole.exists():
+        whole.replace(output)
+
+
+def _write_npy(path: Path, parts: list[Path]) -> None:
+    """Write .npy files, one after the other, as one."""
+    blocks = [np.load(part, mmap_mode="r") for part in parts]
+    shape = sum(len(block) for block in blocks), blocks[0].shape[1]
+    header = {"descr": np.lib.format.dtype_to_descr(blocks[0].dtype), "fortran_order": False}
+
+    def write(draft: Path) -> None:
+        with draft.open("wb") as stream:
+            np.lib.format.write_array_header_1_0(stream, header | {"shape": shape})
+            for part in parts:
+                stream.write(np.load(part).data)
+
+    write_atomically(path, write, force=True)

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,7 @@ from heatsketch._checks import check_number, features_named, logger, said_of_row
 from heatsketch._progress import Stage
 from heatsketch._tiles import in_one_thread
 from heatsketch._version import __version__
-from heatsketch.distributed.output import assemble, check_output, writer_of
-from heatsketch.distributed.run import Run, about
+from heatsketch.distributed.run import Run, about, assemble, check_output
 from heatsketch.distributed.sample import LEAST_POINTS as LEAST_POINTS
 from heatsketch.distributed.sample import (
     Sample,
@@ -33,6 +32,7 @@ from heatsketch.distributed.sample import (
     points_that_fit,
     seed_of,
 )
+from heatsketch.io import parquet
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, suffix_of, write_atomically
 from heatsketch.io.formats import DEFAULT_KEY, open_blocks
@@ -83,16 +83,12 @@ class Streamed:
             return f"all {self.n:,} points were fitted"
         said = (
             f"{self.fit_points:,} of {self.n:,} points were fitted; distances of other points "
-            f"differ by {_percent(self.discrepancy)} % between fits of two halves of them"
+            f"differ by {100 * self.discrepancy:.2g} % between fits of two halves of them"
         )
         if self.of_points is None:
             return said
-        low, high = map(_percent, self.of_points)
+        low, high = (f"{100 * share:.2g}" for share in self.of_points)
         return f"{said} ({low} to {high} % because of the points, the rest by random columns)"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g}"
 
 
 def embed(
@@ -199,38 +195,40 @@ def embed(
     >>> Y.shape, np.allclose(Y[:9], done.estimator.transform(X[:9]))
     ((3000, 4), True)
     """
-    how = _reading(reading)
-    _check_estimator(estimator)
-    points = _opened(source, how)
+    how, points = _opened(source, estimator, reading)
     path = Path(source).absolute() if isinstance(source, str | Path) else None
     if cluster is not None and path is None:
         raise ValueError(
             "source is an array, but workers open a file; write it to a .npy file or .zarr, or for "
             "a Dask array compute estimator.fit(X).transform(X), which is lazy."
         )
-    target = Path(output).absolute()
-    rows = int(check_number(block_rows, "block_rows", low=1, integer=True))
+    target, rows = (
+        Path(output).absolute(),
+        check_number(block_rows, "block_rows", low=1, integer=True),
+    )
     run = Run(target)
     is_own = resume and "whole" in run.facts
     run.suffix = check_output(target, path, output_key, how.missing, force=force, is_own=is_own)
     if model is not None:
         check_target(model, force=force)
     with features_named(points.columns):
-        told = about(points, estimator, how, fit_points=fit_points, block_rows=rows)
-        run.begin(told, resume=resume, force=force)
-        fitted, learned = _fitted(points, estimator, fit_points, how, run, rows)
+        wanted = about(points, estimator, how, fit_points=fit_points, block_rows=rows)
+        run.begin(wanted, resume=resume, force=force)
+        is_fitted = "fitted" in run.facts
+        fitted, learned = (
+            _stored(run) if is_fitted else _fit(points, estimator, fit_points, how, run, rows)
+        )
         facts = run.facts["fitted"]
         try:
             if "whole" not in run.facts:  # else the blocks of a folder are no longer here
-                mapping = Mapping(points, fitted, learned, how, run, rows)
-                _map(mapping, path, target, cluster)
-            if points.stamp() != told["content"]["stamp"]:
+                _map(Mapping(points, fitted, learned, how, run, rows), path, target, cluster)
+            if points.stamp() != wanted["content"]["stamp"]:
                 raise ValueError(
                     f"{points.source} changed while it was read; begin again with force=True."
                 )
             columns = [str(name) for name in fitted.get_feature_names_out()]
             metadata = {"version": __version__, "model": read_facts(run.model), "columns": columns}
-            metadata |= {"stream": facts, "reading": told["reading"]}
+            metadata |= {"stream": facts, "reading": wanted["reading"]}
             assemble(run, target, path, output_key, metadata)
         except OSError as error:
             error.add_note(
@@ -288,37 +286,15 @@ def fit(source: Any, estimator: Any, *, fit_points: int | None = None, **reading
     >>> model.embedding_.shape, model.transform(X[:10]).shape
     ((500, 4), (10, 4))
     """
-    how = _reading(reading)
-    _check_estimator(estimator)
-    points = _opened(source, how)
+    how, points = _opened(source, estimator, reading)
     sample = Sample.draw(points.n, size(points, estimator, fit_points), seed_of(estimator))
     values = gather(points, how, sample, BLOCK_ROWS).table.values
     with features_named(points.columns):
         return clone(estimator).fit(values)
 
 
-def _reading(options: dict[str, Any]) -> Reading:
-    how = Reading(**{"missing": "error"} | options)
-    if how.missing not in MISSING:
-        raise ValueError(
-            f"missing={how.missing!r} but gaps have no place on a map; pass one of "
-            f"{', '.join(map(repr, MISSING))}."
-        )
-    return how
-
-
-def _opened(source: Any, how: Reading) -> Blocks:
-    """Open a source, and look for points, and for the ids and labels that are named."""
-    points = open_blocks(source, how)
-    if points.n == 0:
-        raise ValueError(f"{points.source} has no rows; pass at least 2 points.")
-    if how.label or how.ids:
-        check_others(next(points.tables(1)), how)
-    return points
-
-
-def _check_estimator(estimator: Any) -> None:
-    """Raise for methods that cannot map other points than those of the sample."""
+def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Reading, Blocks]:
+    """Return how a source is read, and its points; raise for what cannot be embedded by blocks."""
     name = type(estimator).__name__
     if not hasattr(estimator, "transform"):
         raise TypeError(
@@ -330,6 +306,18 @@ def _check_estimator(estimator: Any) -> None:
             f"{name} is fitted to labels, which are not read by blocks; fit it to a sample "
             "(io.read_table) and map blocks by its transform."
         )
+    how = Reading(**{"missing": "error"} | options)
+    if how.missing not in MISSING:
+        raise ValueError(
+            f"missing={how.missing!r} but gaps have no place on a map; pass one of "
+            f"{', '.join(map(repr, MISSING))}."
+        )
+    points = open_blocks(source, how)
+    if points.n == 0:
+        raise ValueError(f"{points.source} has no rows; pass at least 2 points.")
+    if how.label or how.ids:
+        check_others(next(points.tables(1)), how)
+    return how, points
 
 
 def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
@@ -342,12 +330,10 @@ def size(points: Blocks, estimator: Any, fit_points: int | None = None) -> int:
     return points_that_fit(points.n, d, estimator, points.dtype.itemsize)
 
 
-def _fitted(
+def _fit(
     points: Blocks, estimator: Any, fit_points: int | None, how: Reading, run: Run, rows: int
 ) -> tuple[Any, Learned]:
-    """Return the model and what was learned of the columns: those kept, if there are."""
-    if "fitted" in run.facts:
-        return _stored(run)
+    """Fit a sample; return the model and what was learned of the columns, and keep both."""
     try:
         count, seed = size(points, estimator, fit_points), seed_of(estimator)
         sample = Sample.draw(points.n, count, seed)
@@ -357,8 +343,8 @@ def _fitted(
         if count < points.n:
             logger.info("fitting two halves of the sample")
             cost = half_discrepancy(estimator, values, found.half, found.held_out.values)
-        model = clone(estimator).fit(values)
         record = reading_record(found.table, suffix_of(points.source), how.as_record())
+        model = clone(estimator).fit(values)
         write_model(model, run.model, record, force=True)
     except BaseException:
         run.remove()  # there is nothing to go on with
@@ -377,10 +363,8 @@ def _fitted(
 
 def _stored(run: Run) -> tuple[Any, Learned]:
     """Return the model that a run has kept, and what was learned of the columns."""
-    stored = read_model(run.model)
-    known = stored.reading
-    learned = Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
-    return stored.model, learned
+    model, _, known = read_model(run.model)
+    return model, Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,111 +378,99 @@ class Mapping:
     run: Run
     rows: int  # of a block
 
-    def keep(self, number: int, raw: Table) -> list[dict[str, Any]]:
-        """Map a block as it was read, and keep it; return what is to be warned of, as JSON."""
-        count: int = raw.values.shape[0]
-        rows = np.arange(count) + number * self.rows
-        name = "row" if "row" not in raw.extra else "row_in_source"
+    def keep(self, number: int, block: Table) -> list[dict[str, Any]]:
+        """Map a block as it was read, and keep it; return its warnings, as JSON."""
+        count, start = block.values.shape[0], number * self.rows
+        name = "row" if "row" not in block.extra else "row_in_source"
         try:
-            table = replace(raw, extra={name: rows} | raw.extra)
-            table = refined(table, self.how, self.learned, first_row=int(rows[0]))
+            table = replace(block, extra={name: start + np.arange(count)} | block.extra)
+            table = refined(table, self.how, self.learned, first_row=start)
             rows = table.extra[name]
             if self.how.missing != "drop":
-                table = replace(table, extra=raw.extra)
+                table = replace(table, extra=block.extra)
             names = tuple(str(name) for name in self.model.get_feature_names_out())
             Y = np.empty((0, len(names)), table.values.dtype)  # of a block whose rows all have gaps
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 if len(rows):
                     Y = np.asarray(self.model.transform(table.values))
-            self.run.keep_part(number, writer_of(self.run.suffix, Y, names, table))
+
+            def write(draft: Path) -> None:
+                if self.run.suffix == ".parquet":
+                    parquet.write(draft, Y, names, table, "", "")
+                else:
+                    np.save(draft, Y, allow_pickle=False)
+
+            write_atomically(self.run.part(number), write, force=True)
         except Exception as error:
-            start = number * self.rows
-            error.add_note(f"(in block {number}: {count:,} rows of {raw.source} from {start:,} on)")
+            error.add_note(
+                f"(in block {number}: {count:,} rows of {block.source} from {start:,} on)"
+            )
             raise
-        return [_told(warning, rows) for warning in caught]
-
-
-def _told(warning: Any, numbers: Any) -> dict[str, Any]:
-    """Return a warning about a block, whose rows have these numbers, as JSON."""
-    found = getattr(warning.message, "about", None)
-    rows, matter = found if found is not None else ((), str(warning.message))
-    first = [int(numbers[row]) for row in rows[:5]]
-    return {
-        "kind": warning.category.__name__,
-        "matter": matter,
-        "count": len(rows),
-        "first": first,
-    }
+        found = []
+        for warning in caught:
+            about, matter = getattr(warning.message, "about", ((), str(warning.message)))
+            first = [int(rows[row]) for row in about[:5]]
+            kind = warning.category.__name__
+            found.append({"kind": kind, "matter": matter, "count": len(about), "first": first})
+        return found
 
 
 def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> None:
     """Map the blocks that are missing; warn of all blocks at the end, once of each matter."""
-    n, rows = mapping.points.n, mapping.rows
-    missing = mapping.run.missing(math.ceil(n / rows))
-    total = sum(min(n, (i + 1) * rows) - i * rows for i in missing)
+    n, rows, run = mapping.points.n, mapping.rows, mapping.run
+    missing = run.missing(math.ceil(n / rows))
     mapped = _here(mapping, missing)
-    if cluster is not None and path is not None:
-        token = secrets.token_hex(8)
-        job = Job(path, output, mapping.run.suffix, mapping.how, rows, token)
+    if cluster is not None:
+        job = path, output, run.suffix, mapping.how, rows, secrets.token_hex(8)
         mapped = _by_workers(job, missing, cluster)
+    total = sum(min(n, (number + 1) * rows) - number * rows for number in missing)
     with Stage("mapping", total, "points") as progress:
-        for number, warned in mapped:
-            if warned:
-                mapping.run.warn(warned)
+        for number, found in mapped:
+            run.warn(found)
             progress.update(min(n, (number + 1) * rows) - number * rows)
-    for one in mapping.run.facts["warned"]:
+    for one in run.facts["warned"]:
         category = getattr(_checks, one["kind"], getattr(builtins, one["kind"], UserWarning))
         about_rows = said_of_rows(one["first"], one["matter"], one["count"])
         warnings.warn(about_rows if one["count"] else one["matter"], category, stacklevel=3)
 
 
-def _here(mapping: Mapping, missing: list[int]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """Map blocks one after the other in this process; yield number and warnings of each."""
-    wanted, first = set(missing), min(missing, default=0)
+_Mapped = Iterator[tuple[int, list[dict[str, Any]]]]  # numbers of blocks, and their warnings
+
+
+def _here(mapping: Mapping, missing: list[int]) -> _Mapped:
+    """Map blocks one after the other in this process."""
     if missing:
-        tables = mapping.points.tables(mapping.rows, first * mapping.rows)
-        for number, raw in enumerate(tables, first):
-            if number in wanted:
-                yield number, mapping.keep(number, raw)
+        tables = mapping.points.tables(mapping.rows, missing[0] * mapping.rows)
+        for number, block in enumerate(tables, missing[0]):
+            if number in missing:
+                yield number, mapping.keep(number, block)
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a worker of Dask is told; it reads the model from the folder of the run."""
-
-    source: Path
-    output: Path
-    suffix: str  # of the parts
-    how: Reading
-    rows: int
-    token: str  # of this run: workers keep the model of the last one
-
-    def __call__(self, number: int) -> tuple[int, list[dict[str, Any]]]:
-        """Map a block and keep it; return its number and warnings."""
-        mapping = _opened_by_worker(self)
-        with in_one_thread(), features_named(mapping.points.columns):
-            raw = next(mapping.points.tables(self.rows, number * self.rows))
-            return number, mapping.keep(number, raw)
-
-
-@functools.lru_cache(maxsize=1)
-def _opened_by_worker(job: Job) -> Mapping:
-    """Open source and model, once in a worker."""
-    points, run = open_blocks(job.source, job.how), Run(job.output, job.suffix)
-    return Mapping(points, *_stored(run), job.how, run, job.rows)
-
-
-def _by_workers(
-    job: Job, missing: list[int], cluster: Any
-) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """Map blocks by the workers of a cluster; yield number and warnings of each."""
+def _by_workers(job: tuple[Any, ...], missing: list[int], cluster: Any) -> _Mapped:
+    """Map blocks by the workers of a cluster, in any order."""
     from dask.distributed import as_completed
 
     with _client(cluster) as client:
-        futures = client.map(job, missing, pure=False)
+        futures = client.map(functools.partial(_keep_by_worker, job), missing, pure=False)
         for _, result in as_completed(futures, loop=client.loop, with_results=True):
             yield result
+
+
+def _keep_by_worker(job: tuple[Any, ...], number: int) -> tuple[int, list[dict[str, Any]]]:
+    mapping = _opened_by_worker(*job)
+    with in_one_thread(), features_named(mapping.points.columns):
+        block = next(mapping.points.tables(mapping.rows, number * mapping.rows))
+        return number, mapping.keep(number, block)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened_by_worker(
+    source: Path, output: Path, suffix: str, how: Reading, rows: int, token: str
+) -> Mapping:
+    """Open source and model, once in a worker; the token says of which run they are."""
+    run = Run(output, suffix)
+    return Mapping(open_blocks(source, how), *_stored(run), how, run, rows)
 
 
 @contextmanager
@@ -510,12 +482,11 @@ def _client(cluster: Any) -> Iterator[Any]:
         raise ImportError('clusters need Dask; pip install "heatsketch[dask]"') from error
     if isinstance(cluster, distributed.Client):
         yield cluster
-    elif str(cluster).startswith("local:"):
-        count = int(str(cluster).removeprefix("local:"))
-        address = "127.0.0.1:0"  # any port for the dashboard
-        own = distributed.LocalCluster(count, threads_per_worker=1, dashboard_address=address)
-        with own, distributed.Client(own, set_as_default=False) as client:
-            yield client
-    else:
-        with distributed.Client(cluster, set_as_default=False) as client:
-            yield client
+        return
+    with ExitStack() as stack:
+        if str(cluster).startswith("local:"):
+            count = int(str(cluster).removeprefix("local:"))
+            port = "127.0.0.1:0"  # any port for the dashboard
+            local = distributed.LocalCluster(count, threads_per_worker=1, dashboard_address=port)
+            cluster = stack.enter_context(local)
+        yield stack.enter_context(distributed.Client(cluster, set_as_default=False))

@@ -403,7 +403,7 @@ def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
         parameters = model.get_params(deep=False)
         distortion = getattr(model, "distortion_", None)
         found |= {
-            "parameters": {name: _said(value) for name, value in parameters.items()},
+            "parameters": {name: said(value) for name, value in parameters.items()},
             "n": None if embedding is None else len(embedding),
             "n_features": getattr(model, "n_features_in_", None),
             "features": None if names is None else [str(name) for name in names],
@@ -419,7 +419,7 @@ def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _said(value: Any) -> Any:
+def said(value: Any) -> Any:
     """Return plain values as they are; of others the name of their type."""
     if value is None or isinstance(value, bool | int | float | str | list | tuple | np.generic):
         return value
