@@ -21,8 +21,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.spatial import cKDTree
 
 import heatsketch as hs
-from heatsketch.operators import Numbered
-from heatsketch.operators.order import inverse_permutation, take_rows
+from heatsketch.operators.order import inverse_permutation
 
 POINTS, SMALL, K, PRODUCTS = 400_000, 5_000, 30, 5
 WIDTHS, TYPES, ORDERS = (8, 32, 64, 128), ("float32", "float64"), ("given", "local")
@@ -58,12 +57,11 @@ def read_rate(n_bytes):
 def measure(n, dtype, order, turn):
     """Return {(library, columns): seconds} on one matrix, and what it stores."""
     matrix = graph(n, dtype, order)
-    numbering = Numbered(*hs.Sparse(matrix).near_order())
-    vertex = np.arange(n) if numbering.vertex is None else numbering.vertex
+    operator, vertex = hs.Sparse(matrix).near_order()
     inputs = inverse_permutation(vertex)
     products = {
-        "heatsketch": lambda X: numbering.operator @ X,
-        "moved": lambda X: numbering.of_points(numbering.operator @ take_rows(X, inputs)),
+        "heatsketch": lambda X: operator @ X,
+        "moved": lambda X: (operator @ X[inputs])[vertex],
         "SciPy": lambda X: matrix @ X,
     }
     found = {"nnz": matrix.nnz}

@@ -102,7 +102,7 @@ OF_PAIRS = ("kernel", "log_kernel", "squared_distance", "transition_density")
 OPERATORS = ("affine", "deflated", "dense", "kernel", "lowrank", "scaled", "sparse")
 OF_BLOCKS = {
     **dict.fromkeys(OPERATORS, ("asarray", "__matmul__")),
-    "deflated": ("asarray", "multiply_projected", "project", "project_in_place", "deflated"),
+    "deflated": ("asarray", "multiply_projected", "project", "deflated"),
     "diffusion": ("smooth",),
 }
 

@@ -225,10 +225,8 @@ def numbers_of(ids: Array) -> Array:
     return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
-def numbers_at(numbers: Array, vertex: Array | None, n_vertices: int) -> Array:
+def numbers_at(numbers: Array, vertex: Array, n_vertices: int) -> Array:
     """Return the number of each vertex: of the points at it, whatever their order, the least."""
-    if vertex is None:
-        return numbers
     least = np.full(n_vertices, np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(least, vertex, numbers)
     return least

@@ -10,8 +10,8 @@ from scipy.stats import chi2, kstest
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.operators import numbered
-from heatsketch.operators.order import inverse_permutation, take_rows
+from heatsketch.operators import on_vertices
+from heatsketch.operators.order import inverse_permutation
 from heatsketch.operators.products import (
     larger_of_both,
     multiply,
@@ -101,9 +101,8 @@ def test_permuting():
     np.testing.assert_array_equal(got.toarray(), matrix.toarray()[np.ix_(order, order)])
 
 
-def test_rows_are_taken_in_order():
-    X, order = RNG.normal(size=(N, 3)), RNG.permutation(N)
-    np.testing.assert_array_equal(take_rows(X, order), X[order])
+def test_the_inverse_of_a_permutation():
+    order = RNG.permutation(N)
     np.testing.assert_array_equal(inverse_permutation(order)[order], np.arange(N))
 
 
@@ -111,9 +110,8 @@ def test_rows_are_taken_in_order():
 def test_doors_give_rows_in_the_given_order(monkeypatch, rows):
     monkeypatch.setattr("heatsketch.operators.products.COMPILED_FROM", rows)
     matrix, G = symmetric(), RNG.normal(size=(N, 4))
-    A, vertex = numbered(matrix)
-    assert (vertex is None) == (rows > 1)
-    order = np.arange(N) if vertex is None else vertex
+    A, order = on_vertices(matrix)
+    assert np.array_equal(order, np.arange(N)) == (rows > 1)
     np.testing.assert_array_equal(A.matrix.toarray()[np.ix_(order, order)], matrix.toarray())
     F = hs.sketch(matrix, hs.Power(3), G=G, deflate=False)
     exact = np.linalg.matrix_power(matrix.toarray(), 3)
@@ -126,13 +124,15 @@ def test_doors_give_rows_in_the_given_order(monkeypatch, rows):
 
 
 def test_the_vertices_of_a_shuffled_path_follow_the_path(compiled):
-    inner = numbered(permuted(path_graph(N), RNG.permutation(N))).operator.matrix.tocoo()
+    inner = on_vertices(permuted(path_graph(N), RNG.permutation(N)))[0].matrix.tocoo()
     assert np.abs(inner.row - inner.col).max() == 1
 
 
 def test_operators_are_taken_as_they_are(compiled):
     A = hs.Sparse(symmetric())
-    assert numbered(A) == (A, None)
+    operator, vertex = on_vertices(A)
+    assert operator is A
+    np.testing.assert_array_equal(vertex, np.arange(N))
 
 
 @pytest.fixture

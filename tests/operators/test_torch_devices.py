@@ -6,7 +6,6 @@ import pytest
 import heatsketch as hs
 from heatsketch._tensors import like
 from heatsketch.operators import torch as on_torch
-from heatsketch.operators.torch import csr_tensor, scaled_tensor
 from heatsketch.spectral.block_iteration import _amplify, _rotate
 from heatsketch.spectral.chebyshev import add_multiples, recurrence
 from problems.clouds import cloud
@@ -60,5 +59,6 @@ def test_products_and_recurrences_stay_on_the_device(points, epsilon):
 def test_stored_matrices_stay_on_the_device():
     dense = hs.TorchDense(np.eye(N), (0.0, 1.0), device="meta")
     assert (dense @ dense.asarray(np.ones((N, 2)))).device.type == "meta"
-    assert scaled_tensor(dense.matrix, np.ones(N), np.ones(N)).device.type == "meta"
-    assert csr_tensor(np.eye(N), "meta").device.type == "meta"
+    graph = hs.TorchSparse(np.eye(N), (0.0, 1.0), device="meta")
+    assert graph.matrix.device.type == "meta"
+    assert graph.scaled(np.ones(N), (0.0, 1.0), np.ones(N)).matrix.device.type == "meta"

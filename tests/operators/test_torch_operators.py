@@ -136,7 +136,7 @@ def test_kernel_products_over_many_tiles(d, local):
 def test_points_that_float32_cannot_tell_apart_are_computed_in_double():
     far = np.vstack([X, X + 1e4])
     kernel = hs.TorchKernel(torch.from_numpy(far).float(), 0.8)
-    assert kernel.on_host.arithmetic == np.float64
+    assert kernel.host.arithmetic == np.float64
     V = torch.ones(2 * N)
     expected = hs.Kernel(far.astype(np.float32).astype(float), 0.8) @ np.ones(2 * N)
     assert_same((kernel @ V).double(), expected, 1e-6)

@@ -243,6 +243,17 @@ def test_deflation_does_not_depend_on_the_size_of_the_operator():
         np.testing.assert_allclose(hs.eigh(A, 5).values / size, values[1:6], rtol=1e-12)
 
 
+def test_a_leading_vector_in_single_precision_has_unit_length_in_double():
+    """A float32 vector has length 1 to 1e-8 only, and columns to deflate must have it to 1e-13."""
+    for seed in range(5):
+        X = np.random.default_rng(seed).normal(size=(80, 2))
+        A = hs.symmetric_normalize(hs.Kernel(X, 10.0))
+        single = hs.Scaled(A.A, A.s, A.spectrum, leading=A.leading.astype(np.float32))
+        assert np.linalg.norm(leading_vector(single)) == pytest.approx(1.0, abs=1e-13)
+        sketches = [hs.sketch(B, hs.Power(2), 3, rng=0) for B in (single, A)]
+        np.testing.assert_allclose(*sketches, atol=1e-6 * np.abs(sketches[1]).max())
+
+
 def test_of_a_multiple_top_the_leading_vector_is_positive_on_every_component():
     K = np.zeros((25, 25))
     K[:10, :10], K[10:, 10:] = 0.5, 0.25

@@ -37,7 +37,7 @@ from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion
 from heatsketch.markov.extension import rule_of
 from heatsketch.markov.given import taken
 from heatsketch.markov.reweighted import reweighted, times_columns
-from heatsketch.operators import Deflated, Graph, Operator, as_graph, numbered
+from heatsketch.operators import Deflated, Graph, Operator, as_graph
 from heatsketch.operators.given_graph import is_graph
 from heatsketch.operators.products import multiply
 from heatsketch.operators.torch import on_device
@@ -166,7 +166,7 @@ class DiffusionEstimator(Embedder):
         times = self._checked_times()
         X, diffusion = self._read(X)
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
-        self.ids_ = None if ids is None else check_ids(ids, numbered(diffusion).n_points)
+        self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_, self._fit_filter = diffusion, self.filter
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")

@@ -22,7 +22,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_pairs
 from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
-from heatsketch.operators.order import index_type, inverse_permutation, take_rows
+from heatsketch.operators.order import index_type, inverse_permutation
 from heatsketch.operators.products import is_large, larger_of_both, permuted
 
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero
@@ -125,7 +125,7 @@ class Neighborhoods:
 
     def spread(self, values: Array) -> Array:
         """Return the rows of the vertices as rows of the input points."""
-        return take_rows(values, self.vertex)
+        return np.asarray(values[self.vertex])
 
 
 def neighborhood_graph(

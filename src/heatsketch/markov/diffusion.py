@@ -37,7 +37,6 @@ from heatsketch.neighbors.metric import Metric
 from heatsketch.operators import Deflated, Operator, as_graph
 from heatsketch.operators.given_graph import graph as read_graph
 from heatsketch.operators.operator import real_block
-from heatsketch.operators.order import take_rows
 from heatsketch.operators.products import is_large, multiply
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import make_filter
@@ -223,10 +222,9 @@ class Diffusion:
         check_choice(normalization, "normalization", NORMALIZATIONS)
         named = as_graph(K, "K")
         operator = as_affinity(K if named is None else named)
-        vertex = None
+        vertex = np.arange(operator.n)
         if operator is not K:  # an operator keeps its numbering
             operator, vertex = operator.near_order()
-        vertex = np.arange(operator.n) if vertex is None else vertex
         warn_of_distances(operator)
         built = Affinity(operator, GivenRows.of(operator, vertex), vertex)
         names = None if named is None else named.names
@@ -388,7 +386,7 @@ class Diffusion:
                 f"values has shape {tuple(values.shape)} but the diffusion has {self.n} vertices; "
                 f"pass ({self.n},) or ({self.n}, k)."
             )
-        return take_rows(values, self.vertex)
+        return values[self.vertex]
 
     @property
     def first_points(self) -> Array:
@@ -454,7 +452,8 @@ class Diffusion:
         weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
         reduced = f.reduced()
         g = f.minus_constant() if first is None else reduced
-        return DiffusionRows(A, g, weight, first, self.vertex if X is None else None)
+        vertex = self.vertex if X is None else np.arange(len(weight))
+        return DiffusionRows(A, g, weight, vertex, first)
 
     def smooth(self, H: Array) -> Array:
         """Apply the rows that `extend` returns for the data to H (n, k): one more step of A.

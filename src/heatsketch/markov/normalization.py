@@ -18,12 +18,12 @@ from heatsketch._checks import (
     name_rows,
 )
 from heatsketch._progress import track
-from heatsketch._tensors import is_tensor
+from heatsketch._tensors import is_tensor, on_host
 from heatsketch._typing import Array
 from heatsketch.markov.given import as_affinity, taken
 from heatsketch.operators import Operator
 from heatsketch.operators.products import multiply, scale_both_sides
-from heatsketch.operators.torch import scaled_tensor
+from heatsketch.operators.torch import as_csr_tensor, as_tensor
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
 _MAX_SCALE = 1e250  # scale of a new point; beyond, its row would not be held
@@ -385,8 +385,10 @@ def _scale_both_sides(rows: Any, left: Array, right: Array, dtype: Any = np.floa
 
 def _like(K: Any, left: Array, right: Array) -> Any:
     """Return diag(left) K diag(right) in the form and precision of K."""
-    if is_tensor(K):
-        return scaled_tensor(K, left, right)
-    K = sparse.csr_matrix(K) if sparse.issparse(K) else np.asarray(K)
-    A = _scale_both_sides(K, left, right)
-    return A.astype(np.float32) if K.dtype == np.float32 else A
+    matrix = on_host(K)
+    matrix = sparse.csr_matrix(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
+    A = _scale_both_sides(matrix, left, right)
+    A = A.astype(np.float32) if matrix.dtype.kind == "f" and matrix.dtype.itemsize <= 4 else A
+    if not is_tensor(K):
+        return A
+    return as_csr_tensor(A, K.device) if sparse.issparse(A) else as_tensor(A, A.dtype, K.device)

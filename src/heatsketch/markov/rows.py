@@ -13,7 +13,6 @@ from heatsketch._random import random_block
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import Deflated
-from heatsketch.operators.order import spread
 from heatsketch.operators.products import multiply
 from heatsketch.spectral.apply import apply, on_scale, too_large
 from heatsketch.spectral.cache import cached
@@ -50,10 +49,10 @@ class DiffusionRows:
         g.
     weight : array (m,)
         w: 1 / (M √π) in the Markov form, else ones.
+    vertex : array (points,)
+        The row of each input point.
     first : array or CSR matrix (m, n), or None
         M, the step to the point's own neighbours; None: there is none before g, and m = n.
-    vertex : array (points,) or None
-        The row of each input point; None: they have the same numbers.
 
     Examples
     --------
@@ -69,13 +68,13 @@ class DiffusionRows:
     operator: Deflated
     filter: Filter
     weight: Array
+    vertex: Array
     first: Any = None
-    vertex: Array | None = None
 
     @property
     def n_points(self) -> int:
         """Number of points, duplicates included."""
-        return len(self.weight) if self.vertex is None else len(self.vertex)
+        return len(self.vertex)
 
     @cached_property
     def _scaled(self) -> tuple[Filter, float]:
@@ -105,15 +104,16 @@ class DiffusionRows:
 
         Cost: that of g(A) on p columns.
         """
-        rows = points if self.vertex is None else self.vertex[points]
         if self.log_scale:
             raise too_large(self.log_scale, self.operator.dtype)
-        return self.transposed(self.unit_columns(rows)).T
+        return self.transposed(self.unit_columns(self.vertex[points])).T
 
     def unit_columns(self, rows: Array) -> sparse.csc_matrix:
         """Return Z (m, k) for which Rᵀ Z are some of the rows, as columns."""
         count = len(rows)
-        return sparse.csc_matrix((np.ones(count), (rows, np.arange(count))), (self._m, count))
+        return sparse.csc_matrix(
+            (np.ones(count), (rows, np.arange(count))), (len(self.weight), count)
+        )
 
     def differences(self, i: Array, j: Array) -> sparse.csc_matrix:
         """Return Z (m, k) for which Rᵀ Z are the differences of rows i and j, as columns."""
@@ -125,7 +125,7 @@ class DiffusionRows:
         `tol` is the largest error of g by a series, as in `apply`; by default rounding.
         """
         G = random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k)
-        return self.of_points(self.stepped(self._filtered(G, tol)))
+        return self.stepped(self._filtered(G, tol))[self.vertex]
 
     def leading(self, pairs: Eigenpairs | None = None) -> tuple[Array, float]:
         """Return coordinates of the points (points, k) by the leading eigenpairs of A, k = 64.
@@ -139,15 +139,8 @@ class DiffusionRows:
         weights = self.weights(np.append(found, lowest))
         k = len(found)
         left_out = float(np.abs(weights[k - 1 :]).max() / np.abs(weights).max())
-        return self.of_points(self.stepped(vectors * weights[:k].astype(vectors.dtype))), left_out
-
-    def of_points(self, values: Array) -> Array:
-        """Return values of the rows, (m,) or (m, k), as those of the input points."""
-        return spread(values, self.vertex)
-
-    @property
-    def _m(self) -> int:
-        return len(self.weight)
+        values = self.stepped(vectors * weights[:k].astype(vectors.dtype))
+        return values[self.vertex], left_out
 
     def _filtered(self, X: Array, tol: float | None = None) -> Array:
         projected = self.operator.project(X)

@@ -17,7 +17,7 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.pieces import inner, pieces
 from heatsketch.markov.rows import DiffusionRows, Eigenpairs
 from heatsketch.neighbors import all_distances, pair_distances
-from heatsketch.operators import numbered
+from heatsketch.operators import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.spectral.apply import in_range, too_large
 from heatsketch.spectral.dense import all_eigenpairs
@@ -117,8 +117,7 @@ class ComparedRows(NamedTuple):
 
     def vertices(self, *points: Array) -> tuple[Array, ...]:
         """Return the rows of points: duplicates share one, their distance is exactly zero."""
-        vertex = self.rows.vertex
-        return points if vertex is None else tuple(vertex[at] for at in points)
+        return tuple(self.rows.vertex[at] for at in points)
 
     def distances(self, i: Array, j: Array) -> Array:
         """Return the exact distances of pairs of points (m,)."""
@@ -185,13 +184,13 @@ def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None)
             )
         return ComparedRows(A.rows(time, filter=filter), None)
     f = make_filter(filter, time)
-    A, vertex = numbered(A)
+    A, vertex = on_vertices(A)
     deflated, ones = A, np.ones(A.n)
     if deflated.V.shape[1]:  # what the caller took out does not count
-        return ComparedRows(DiffusionRows(deflated, f, ones, None, vertex), None)
+        return ComparedRows(DiffusionRows(deflated, f, ones, vertex), None)
     deflated = Deflated(A, leading_vector(A, rng=0))
     trivial = None if deflate else _trivial(A, f, deflated.V[:, 0])
-    return ComparedRows(DiffusionRows(deflated, f, ones, None, vertex), trivial)
+    return ComparedRows(DiffusionRows(deflated, f, ones, vertex), trivial)
 
 
 def rows_within_components(A: Any, time: float, filter: str) -> ComparedRows:
@@ -201,7 +200,7 @@ def rows_within_components(A: Any, time: float, filter: str) -> ComparedRows:
     if labels is None:
         return compared
     rows = replace(compared.rows, operator=inner(A, labels))
-    return ComparedRows(rows, None, rows.of_points(labels))
+    return ComparedRows(rows, None, labels[rows.vertex])
 
 
 def _trivial(A: Operator, f: Filter, u: Array) -> Array | None:

@@ -413,12 +413,12 @@ def _coordinates(
         known = Coordinates.with_pairs(rows.operator, *pairs)
         if known.error(rows.filter, k) <= _NEGLIGIBLE:
             F, log_scale = known.under(rows.filter, k, seed=0)
-            S = rows.of_points(rows.stepped(F * math.exp(log_scale - rows.log_scale)))
+            S = rows.stepped(F * math.exp(log_scale - rows.log_scale))[rows.vertex]
             how = f"by {len(known.values)} eigenpairs and a sketch of the rest"
     if S is None:
         S, how = rows.sketch(k, rng), f"by a sketch of {k} columns"
     if trivial is not None:
-        S = np.column_stack([S * math.exp(rows.log_scale), rows.of_points(trivial)])
+        S = np.column_stack([S * math.exp(rows.log_scale), trivial[rows.vertex]])
     return S, how
 
 

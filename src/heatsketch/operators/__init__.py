@@ -9,7 +9,8 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._checks import read_array, refuse_masked
-from heatsketch._tensors import is_tensor
+from heatsketch._tensors import is_tensor, on_host
+from heatsketch._typing import Array
 from heatsketch.operators.given_graph import Graph, as_graph, graph
 from heatsketch.operators.kernel import Kernel
 from heatsketch.operators.operator import (
@@ -18,7 +19,6 @@ from heatsketch.operators.operator import (
     Dense,
     LinearMap,
     LowRank,
-    Numbered,
     Operator,
     Scaled,
     Sparse,
@@ -33,7 +33,6 @@ __all__ = [
     "Kernel",
     "LinearMap",
     "LowRank",
-    "Numbered",
     "Operator",
     "Scaled",
     "Sparse",
@@ -43,7 +42,7 @@ __all__ = [
     "as_graph",
     "as_operator",
     "graph",
-    "numbered",
+    "on_vertices",
 ]
 
 SYMMETRY_TOLERANCE = 1e-10
@@ -61,35 +60,28 @@ def as_operator(A: Any, name: str = "A") -> Operator:
         return A
     if isinstance(A, LinearOperator):
         return LinearMap(A)
-    if is_tensor(A):
-        return _of_tensor(A, name)
-    found = as_graph(A, name)
-    A = A if found is None else found.matrix
-    refuse_masked(A, name)
-    matrix = A if issparse(A) else read_array(A, name)
+    graph = as_graph(A, name)
+    matrix = on_host(A) if graph is None else graph.matrix
+    refuse_masked(matrix, name)
+    matrix = matrix if issparse(matrix) else read_array(matrix, name)
     if matrix.dtype.kind in "iub":
         matrix = matrix.astype(np.float64)
     check_symmetric(matrix, name)
+    if is_tensor(A):
+        return TorchSparse(A) if issparse(matrix) else TorchDense(A)
     return Sparse(matrix) if issparse(matrix) else Dense(matrix)
 
 
-def _of_tensor(A: Any, name: str) -> Operator:
-    """Return a matrix that is a tensor as an operator on its device."""
-    operator = (TorchDense if str(A.layout) == "torch.strided" else TorchSparse)(A)
-    check_symmetric(operator.on_host.matrix, name)
-    return operator
+def on_vertices(A: Any, name: str = "A") -> tuple[Operator, Array]:
+    """Return `A` as an operator on vertices, and the vertex of each input point (points,).
 
-
-def numbered(A: Any, name: str = "A") -> Numbered:
-    """Return `A` as an operator on vertices: the door through which matrices come in.
-
-    A diffusion has vertices of its own, and an operator is taken as it is. The vertices of a large
-    sparse matrix are numbered so that near ones have near numbers.
+    A diffusion has vertices of its own. A large sparse matrix is renumbered, so that near points
+    have near numbers; other points are vertices in the order given.
     """
     if hasattr(A, "vertex"):
-        return Numbered(A.operator, A.vertex)
+        return A.operator, A.vertex
     operator = as_operator(A, name)
-    return Numbered(operator, None) if operator is A else Numbered(*operator.near_order())
+    return (operator, np.arange(operator.n)) if operator is A else operator.near_order()
 
 
 def check_symmetric(matrix: Any, name: str = "A") -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +13,7 @@ from heatsketch._checks import check_number, read_array, refuse_masked
 from heatsketch._typing import Array
 
 _LIBRARIES = ("networkx", "igraph", "torch_geometric", "torch")
+Edges = tuple[Any, Any, int, bool, Any]  # ends (2, m), weights (m,), nodes, directed?, names
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +72,10 @@ def graph(
     Raises
     ------
     TypeError
-        Not a graph; weights that are not numbers.
+        Not a graph, or weights beside a graph that has its own.
     ValueError
-        A weight that is negative, NaN or infinite; a matrix that is not square; edges between
-        nodes that do not exist; an attribute that no edge has.
+        A weight that is not a number, negative, NaN or infinite; a matrix that is not square;
+        edges between nodes that do not exist; an attribute that no edge has.
 
     Notes
     -----
@@ -89,12 +90,11 @@ def graph(
            [0., 2., 0.]])
     """
     if isinstance(given, Graph):
-        n = given.matrix.shape[0]
-        return given if names is None else Graph(given.matrix, _named(names, n))
-    found = _read(given, weight, n_nodes, names)
-    matrix = sparse.csr_matrix(found.matrix.maximum(found.matrix.T))
-    names = found.names if names is None else names
-    return Graph(matrix, None if names is None else _named(names, matrix.shape[0]))
+        matrix, own = given.matrix, given.names
+    else:
+        directed, own = _matrix_and_names(given, weight, n_nodes)
+        matrix = sparse.csr_matrix(directed.maximum(directed.T))
+    return Graph(matrix, own if names is None else _as_names(names, matrix.shape[0]))
 
 
 def is_graph(given: Any) -> bool:
@@ -107,34 +107,15 @@ def as_graph(given: Any, name: str = "A") -> Graph | None:
 
     Directed graphs are refused there, as matrices that are not symmetric are.
     """
-    if isinstance(given, Graph):
-        return given
-    if not is_graph(given):  # a tensor is a matrix, unless `graph` is asked
-        return None
-    found = _read(given, "weight")
-    if abs(found.matrix - found.matrix.T).max() > 1e-10 * found.matrix.max():
+    if isinstance(given, Graph) or not is_graph(given):  # a tensor or an array is a matrix
+        return given if isinstance(given, Graph) else None
+    matrix, names = _matrix_and_names(given, "weight")
+    if abs(matrix - matrix.T).max() > 1e-10 * matrix.max():
         raise ValueError(
             f"{name} is a directed graph; pass heatsketch.graph({name}), which takes the larger "
             "weight of both directions."
         )
-    return Graph(found.matrix, found.names)
-
-
-class _Found(NamedTuple):
-    """A matrix (n, n), perhaps of a directed graph, and names of the nodes."""
-
-    matrix: sparse.csr_matrix
-    names: Array | None = None
-
-
-class _Edges(NamedTuple):
-    """Edges between numbered nodes, as a library lists them."""
-
-    ends: Array  # (2, m)
-    weights: Any  # (m,), or None for ones
-    n: int
-    directed: bool
-    names: Any = None
+    return Graph(matrix, names)
 
 
 def _library(given: Any) -> str | None:
@@ -143,96 +124,84 @@ def _library(given: Any) -> str | None:
     return next((root for root in roots if root in _LIBRARIES), None)
 
 
-def _read(given: Any, weight: Any, n_nodes: int | None = None, names: Any = None) -> _Found:
-    library = _library(given)
-    if library == "torch":
-        given = _array(given)
-    elif library is not None:
-        return _matrix_of(_READERS[library](given, weight))
-    refuse_masked(given, "The graph")
-    if not sparse.issparse(given):
-        given = read_array(given, "The graph")
-    if _is_edge_index(given, weight, n_nodes):
-        weights = None if weight is None or isinstance(weight, str) else _array(weight)
-        n = _count(given, n_nodes)
-        return _matrix_of(_Edges(given, weights, n, directed=True, names=names))
-    matrix = _checked_matrix(given)
-    if _attribute(weight) is None:
-        matrix.data[:] = 1.0
-    return _Found(matrix)
+def _matrix_and_names(
+    given: Any, weight: Any, n_nodes: int | None = None
+) -> tuple[sparse.csr_matrix, Array | None]:
+    """Return the weights (n, n), perhaps of a directed graph, and the names of the nodes."""
+    reader, listed = (
+        _READERS.get(_library(given) or ""),
+        not (weight is None or isinstance(weight, str)),
+    )
+    if reader is not None:
+        if listed:
+            raise TypeError(
+                f"weight is of type {type(weight).__name__}, but the graph has weights of its own; "
+                "pass the name of their attribute, or None."
+            )
+        ends, weights, n, directed, names = reader(given, weight)
+        names = None if names is None else _as_names(names, n)
+        matrix = _adjacency(ends, weights, n, directed, names)
+    else:
+        given = _array(given) if _library(given) == "torch" else given
+        refuse_masked(given, "The graph")
+        given, names = given if sparse.issparse(given) else read_array(given, "The graph"), None
+        # Two nodes may have a matrix (2, 2), too.
+        integers = given.dtype.kind in "iu" and given.shape != (2, 2)
+        pairs = not sparse.issparse(given) and given.ndim == 2 and len(given) == 2
+        if pairs and (integers or listed or n_nodes is not None):
+            ends, n = _checked_ends(given, n_nodes)
+            matrix = _adjacency(ends, _array(weight) if listed else None, n, True, None)
+        else:
+            matrix = _checked_matrix(given)
+            if weight is None:
+                matrix.data[:] = 1.0
+    if matrix.shape[0] == 0:
+        raise ValueError("The graph has no nodes; pass one with at least 2.")
+    return matrix, names
 
 
-def _is_edge_index(given: Any, weight: Any, n_nodes: int | None) -> bool:
-    """Say whether an array holds edges; two nodes may have a matrix (2, 2), too."""
-    if sparse.issparse(given) or given.ndim != 2 or len(given) != 2:
-        return False
-    said = n_nodes is not None or not (weight is None or isinstance(weight, str))
-    return said or (given.dtype.kind in "iu" and given.shape[1] != 2)
-
-
-def _of_networkx(G: Any, weight: Any) -> _Edges:
-    nodes = list(G.nodes)
+def _of_networkx(G: Any, weight: str | None) -> Edges:
+    nodes, edges = list(G.nodes), list(G.edges(data=True))
     number = {node: i for i, node in enumerate(nodes)}
-    attribute = _attribute(weight)
-    edges = list(G.edges(data=attribute, default=None) if attribute else G.edges())
-    weights = [edge[2] for edge in edges] if attribute else None
-    ends = np.array([(number[edge[0]], number[edge[1]]) for edge in edges], dtype=np.int64)
-    weights = _filled(weights, weight, [edge[:2] for edge in edges])
-    return _Edges(ends.reshape(-1, 2).T, weights, len(nodes), G.is_directed(), nodes)
+    ends = [[number[edge[side]] for edge in edges] for side in (0, 1)]
+    weights = _with_ones([data.get(weight) for _, _, data in edges], weight)
+    return ends, weights, len(nodes), G.is_directed(), nodes
 
 
-def _of_igraph(G: Any, weight: Any) -> _Edges:
-    attribute, edges = _attribute(weight), G.get_edgelist()
-    has = attribute is not None and attribute in G.es.attributes()
-    weights = list(G.es[attribute]) if has else [None] * len(edges) if attribute else None
-    names = list(G.vs["name"]) if "name" in G.vs.attributes() else None
-    weights = _filled(weights, weight, edges)
-    ends = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    return _Edges(ends, weights, G.vcount(), G.is_directed(), names)
+def _of_igraph(G: Any, weight: str | None) -> Edges:
+    edges = G.get_edgelist()
+    values = list(G.es[weight]) if weight in G.es.attributes() else [None] * len(edges)
+    names = G.vs["name"] if "name" in G.vs.attributes() else None
+    ends = np.array(edges, np.int64).reshape(-1, 2).T
+    return ends, _with_ones(values, weight), G.vcount(), G.is_directed(), names
 
 
-def _of_pyg(data: Any, weight: Any) -> _Edges:
+def _of_pyg(data: Any, weight: str | None) -> Edges:
     """Read the `edge_index` of a `Data`, and `edge_weight` or `edge_attr` where that is (m,)."""
-    ends, weights = _array(data.edge_index), weight
-    if isinstance(weight, str):
-        names = ("edge_weight", "edge_attr") if weight == "weight" else (weight,)
-        held = [getattr(data, name, None) for name in names]
-        weights = next((values for values in held if values is not None), None)
-        if weights is None and weight != "weight":
-            raise _no_attribute(weight)
-    if weights is not None:
-        weights = _array(weights)
-        weights = weights.reshape(-1) if weights.size == ends.shape[1] else weights
-    return _Edges(ends, weights, int(data.num_nodes), directed=True)
+    ends = _array(data.edge_index)
+    attributes = ("edge_weight", "edge_attr") if weight == "weight" else (weight or "",)
+    held = [getattr(data, name) for name in attributes if getattr(data, name, None) is not None]
+    if not held:
+        return ends, _with_ones([None] * ends.shape[1], weight), int(data.num_nodes), True, None
+    weights = _array(held[0])
+    weights = weights.reshape(-1) if weights.size == ends.shape[1] else weights
+    return ends, weights, int(data.num_nodes), True, None
 
 
-_READERS: dict[str, Callable[[Any, Any], _Edges]] = {
+_READERS: dict[str, Callable[[Any, str | None], Edges]] = {
     "networkx": _of_networkx,
     "igraph": _of_igraph,
     "torch_geometric": _of_pyg,
 }
 
 
-def _attribute(weight: Any) -> str | None:
-    if weight is None or isinstance(weight, str):
-        return weight
-    raise TypeError(
-        f"weight is of type {type(weight).__name__}, but the graph has weights of its own; pass "
-        "the name of their attribute, or None."
-    )
-
-
-def _filled(weights: list[Any] | None, weight: Any, edges: Sequence[Any]) -> list[Any] | None:
-    """Return weights with 1 where an edge has none; refuse a name that no edge has."""
-    if weights is None or not edges:
+def _with_ones(values: list[Any], weight: str | None) -> list[Any] | None:
+    """Return weights, 1 where an edge has none; None where all are 1; refuse an unknown name."""
+    if weight is None or not values:
         return None
-    if weight != "weight" and all(one is None for one in weights):
-        raise _no_attribute(weight)
-    return [1.0 if one is None else one for one in weights]
-
-
-def _no_attribute(weight: str) -> ValueError:
-    return ValueError(f"No edge has an attribute {weight!r}; pass weight=None for weights of 1.")
+    if weight != "weight" and all(value is None for value in values):
+        raise ValueError(f"No edge has an attribute {weight!r}; pass weight=None for weights of 1.")
+    return [1.0 if value is None else value for value in values]
 
 
 def _array(values: Any) -> Array:
@@ -242,45 +211,44 @@ def _array(values: Any) -> Array:
     return np.asarray(values)
 
 
-def _count(ends: Array, n_nodes: int | None) -> int:
-    if n_nodes is not None:
-        return int(check_number(n_nodes, "n_nodes", low=1, integer=True))
-    return int(ends.max()) + 1 if ends.size else 0
-
-
-def _matrix_of(edges: _Edges) -> _Found:
+def _adjacency(
+    ends: Any, weights: Any, n: int, directed: bool, names: Array | None
+) -> sparse.csr_matrix:
     """Add up the edges; an undirected one counts in both directions, a self-loop once."""
-    tail, head = _checked_ends(edges)
-    w = np.ones(len(tail)) if edges.weights is None else as_weights(edges.weights)
+    tail, head = np.asarray(ends, np.int64).reshape(2, -1)
+    w = np.ones(len(tail)) if weights is None else read_array(weights, "weight", dtype=float)
     if w.shape != tail.shape:
         raise ValueError(
             f"There are {len(tail)} edges but weights of shape {w.shape}; pass one for each, (m,)."
         )
-    names = None if edges.names is None else _named(edges.names, edges.n)
-    check_weights(w, lambda i: f"edge {_edge(tail[i], head[i], names)}")
-    if not edges.directed:
+    labels = np.arange(n) if names is None else names
+    _check_weights(w, lambda i: f"edge ({labels[tail[i]]!r}, {labels[head[i]]!r})")
+    if not directed:
         other = tail != head
         tail, head = np.r_[tail, head[other]], np.r_[head, tail[other]]
         w = np.r_[w, w[other]]
-    matrix = sparse.coo_matrix((w, (tail, head)), shape=(edges.n, edges.n)).tocsr()
+    matrix = sparse.coo_matrix((w, (tail, head)), shape=(n, n)).tocsr()
     matrix.eliminate_zeros()
-    return _Found(_not_empty(matrix), names)
+    return matrix
 
 
-def _checked_ends(edges: _Edges) -> tuple[Array, Array]:
-    ends = edges.ends
+def _checked_ends(ends: Array, n_nodes: int | None) -> tuple[Array, int]:
+    """Return the ends of edges (2, m) as integers, and the number of nodes."""
+    n = None if n_nodes is None else check_number(n_nodes, "n_nodes", low=1, integer=True)
     if ends.size == 0:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    if ends.dtype.kind not in "iu" or ends.ndim != 2 or len(ends) != 2:
+        return ends, int(n or 0)
+    if ends.dtype.kind not in "iu":
         raise ValueError(
             f"Edges have dtype {ends.dtype} and shape {ends.shape}; pass integers (2, m)."
         )
-    if ends.min() < 0 or ends.max() >= edges.n:
+    largest = int(ends.max())
+    n = largest + 1 if n is None else int(n)
+    if ends.min() < 0 or largest >= n:
         raise ValueError(
-            f"Edges mention nodes {ends.min()} to {ends.max()}, but there are {edges.n} nodes; "
-            f"pass n_nodes >= {int(ends.max()) + 1}, and numbers from 0."
+            f"Edges mention nodes {ends.min()} to {largest}, but there are {n} nodes; "
+            f"pass n_nodes >= {largest + 1}, and numbers from 0."
         )
-    return ends[0].astype(np.int64), ends[1].astype(np.int64)
+    return ends, n
 
 
 def _checked_matrix(given: Any) -> sparse.csr_matrix:
@@ -294,52 +262,22 @@ def _checked_matrix(given: Any) -> sparse.csr_matrix:
     rows = sparse.csr_matrix(given)
     matrix = sparse.csr_matrix((rows.data.astype(float), rows.indices, rows.indptr), rows.shape)
     matrix.sum_duplicates()
-    check_weights(matrix.data, lambda i: "an entry of the matrix")
+    _check_weights(matrix.data, lambda i: "an entry of the matrix")
     matrix.eliminate_zeros()
-    return _not_empty(matrix)
-
-
-def _not_empty(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    if matrix.shape[0] == 0:
-        raise ValueError("The graph has no nodes; pass one with at least 2.")
     return matrix
 
 
-def as_weights(weights: Any) -> Array:
-    """Return weights of edges as an array of float64, or raise for one that is not a number."""
-    found = np.asarray(weights)
-    if found.dtype.kind in "fiub":
-        return found.astype(float)
-    for i, one in enumerate(found.tolist() if found.ndim == 1 else []):
-        if not isinstance(one, int | float | np.number):
-            raise TypeError(f"The weight of edge {i} is {one!r}; pass numbers.")
-    return found.astype(float)
-
-
-def check_weights(weights: Array, describe: Callable[[int], str]) -> None:
-    """Raise for the first weight (m,) that is negative or not finite; `describe` says of which."""
+def _check_weights(weights: Array, describe: Callable[[int], str]) -> None:
+    """Raise for the first weight (m,) that is negative or not finite; `describe` names it."""
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad) == 0:
-        return
-    worst, value = int(bad[0]), float(weights[bad[0]])
-    if value < 0 and np.isfinite(value):
+    if len(bad):
         raise ValueError(
-            f"Negative values in data: {describe(worst)} has the weight {value:.3g}; pass "
-            "non-negative weights, e.g. exp(-distance**2 / epsilon)."
+            f"The weight of {describe(int(bad[0]))} is {weights[bad[0]]:.3g}; pass finite, "
+            "non-negative weights, e.g. exp(-distance**2 / epsilon), or leave these edges out."
         )
-    what = "NaN" if np.isnan(value) else "infinity"
-    raise ValueError(
-        f"Weights contain {what}: that of {describe(worst)} and {len(bad) - 1} more; leave these "
-        "edges out."
-    )
 
 
-def _edge(i: int, j: int, names: Array | None) -> str:
-    tail, head = (int(i), int(j)) if names is None else (names[i], names[j])
-    return f"({tail!r}, {head!r})"
-
-
-def _named(names: Any, n: int) -> Array:
+def _as_names(names: Any, n: int) -> Array:
     """Return n names, which may be tuples, as an array of objects, or of integers if they are."""
     items = names.tolist() if isinstance(names, np.ndarray) else list(names)
     if len(items) != n:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._checks import real_array
 from heatsketch._random import random_block
-from heatsketch._tensors import in_kind_of, is_tensor, namespace, norms
+from heatsketch._tensors import in_kind_of, is_tensor, namespace, norms, on_host
 from heatsketch._tiles import (
     for_each_tile,
     for_each_tile_of,
@@ -34,7 +34,7 @@ from heatsketch.operators.components import (
     components_of_table,
     strongest_links,
 )
-from heatsketch.operators.order import inverse_permutation, spread
+from heatsketch.operators.order import inverse_permutation
 from heatsketch.operators.products import (
     is_large,
     multiply,
@@ -89,7 +89,7 @@ class Operator:
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        return real_block(X, self.n).astype(self.dtype, copy=False)
+        return real_block(on_host(X), self.n).astype(self.dtype, copy=False)
 
     # What an operator may know beyond its products. The answers here are right for any.
 
@@ -106,8 +106,7 @@ class Operator:
 
     def diagonal(self) -> Array | None:
         """Return the diagonal (n,) where it is known without products, else None."""
-        matrix = self.stored_matrix()
-        return None if matrix is None else matrix.diagonal()
+        return None
 
     @cached_property
     def ends(self) -> tuple[Interval, Interval]:
@@ -121,8 +120,7 @@ class Operator:
 
     def is_non_negative(self) -> bool:
         """Say whether all entries are known to be at least 0."""
-        matrix = self.stored_matrix()
-        return matrix is not None and _is_non_negative(matrix)
+        return False
 
     def components(self) -> Array | None:
         """Return the component of each point (n,), numbered from 0, or None where A cannot tell."""
@@ -167,12 +165,12 @@ class Operator:
         map_ = LinearOperator(shape, matvec=product, matmat=product, dtype=self.dtype)
         return LinearMap(map_, self.spectrum)
 
-    def near_order(self) -> tuple[Operator, Array | None]:
-        """Return the operator in an order in which near points have near numbers, and that order.
+    def near_order(self) -> tuple[Operator, Array]:
+        """Return the operator with its points renumbered so that near points have near numbers.
 
-        The second is the new number of each point (n,); None: the order is as it was.
+        The array is the new number of each point (n,). Only a large sparse matrix is renumbered.
         """
-        return self, None
+        return self, np.arange(self.n)
 
     # Directions that are taken out; see `Deflated`.
 
@@ -190,12 +188,8 @@ class Operator:
         """Return A without the orthonormal directions V (n, r) or (n,)."""
         return Deflated(self, V)
 
-    def project(self, X: Any) -> Any:
+    def project(self, X: Any, out: Any = None) -> Any:
         """Return (I - VVᵀ) X."""
-        return X
-
-    def project_in_place(self, X: Any) -> Any:
-        """Set a block of this precision to (I - VVᵀ) X, and return it."""
         return X
 
     def multiply_projected(self, X: Any) -> Any:
@@ -203,8 +197,36 @@ class Operator:
         return self @ X
 
 
+class _Stored(Operator):
+    """Abstract base: a matrix (n, n) in memory, array or CSR."""
+
+    matrix: Any
+
+    def _read(self) -> None:
+        """Set what follows from the matrix; raise unless it is square."""
+        shape = self.matrix.shape
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise ValueError(f"The matrix has shape {shape}; pass a square one (n, n).")
+        self.n, self.dtype = int(shape[0]), self.matrix.dtype
+        if self.spectrum is None:
+            bound = float(np.max(np.asarray(abs(self.matrix).sum(axis=1)), initial=0.0))
+            self.spectrum = -bound, bound
+
+    def stored_matrix(self) -> Any:
+        """Return the matrix."""
+        return self.matrix
+
+    def diagonal(self) -> Array:
+        """Return the diagonal (n,)."""
+        return np.asarray(self.matrix.diagonal())
+
+    def is_non_negative(self) -> bool:
+        """Say whether no entry is negative."""
+        return bool(self.matrix.min() >= 0)
+
+
 @dataclass(eq=False)
-class Dense(Operator):
+class Dense(_Stored):
     """A stored symmetric matrix (n, n), float32 or float64.
 
     Cost of a product: 2 n² k operations, n² numbers read. The result is bitwise the same for any
@@ -229,10 +251,8 @@ class Dense(Operator):
     spectrum: Interval = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        self.matrix = _square(real_array(self.matrix, "The matrix"))
-        self.n, self.dtype = len(self.matrix), self.matrix.dtype
-        if self.spectrum is None:
-            self.spectrum = _by_row_sums(self.matrix)
+        self.matrix = real_array(self.matrix, "The matrix")
+        self._read()
 
     def _matmul(self, X: Array) -> Array:
         Y = np.empty_like(X)
@@ -242,10 +262,6 @@ class Dense(Operator):
 
         for_each_tile(work, self.n)
         return Y
-
-    def stored_matrix(self) -> Array:
-        """Return the matrix."""
-        return self.matrix
 
     def restricted(self, vertices: Array) -> Dense:
         """Return the matrix between some of the points."""
@@ -257,7 +273,7 @@ class Dense(Operator):
 
 
 @dataclass(eq=False)
-class Sparse(Operator):
+class Sparse(_Stored):
     """A stored symmetric sparse matrix (n, n), in CSR form.
 
     Cost of a product: 2 nnz k operations. From 16,384 rows on by compiled loops on all cores, with
@@ -287,17 +303,11 @@ class Sparse(Operator):
     leading: Array | None = None
 
     def __post_init__(self) -> None:
-        self.matrix = _square(real_csr(self.matrix))
-        self.n, self.dtype = self.matrix.shape[0], self.matrix.dtype
-        if self.spectrum is None:
-            self.spectrum = _by_row_sums(self.matrix)
+        self.matrix = real_csr(self.matrix)
+        self._read()
 
     def _matmul(self, X: Array) -> Array:
         return multiply(self.matrix, X)
-
-    def stored_matrix(self) -> sparse.csr_matrix:
-        """Return the matrix."""
-        return self.matrix
 
     def sparse_matrix(self) -> sparse.csr_matrix:
         """Return the matrix."""
@@ -318,10 +328,10 @@ class Sparse(Operator):
         kept = dtype if is_large(self.n) else np.float64
         return Sparse(scale_both_sides(self.matrix, s, s, kept), spectrum, leading)
 
-    def near_order(self) -> tuple[Operator, Array | None]:
+    def near_order(self) -> tuple[Operator, Array]:
         """Number the points by reverse Cuthill-McKee, if the matrix does not stay in the cache."""
         if not is_large(self.n):
-            return self, None
+            return super().near_order()
         order = reverse_cuthill_mckee(self.matrix, symmetric_mode=True)
         return Sparse(permuted(self.matrix, order), self.spectrum), inverse_permutation(order)
 
@@ -374,7 +384,7 @@ class LowRank(Operator):
 
     def is_non_negative(self) -> bool:
         """Say whether F has no negative entry."""
-        return _is_non_negative(self.factor)
+        return self.factor.size == 0 or bool(self.factor.min() >= 0)
 
     def components(self) -> Array | None:
         """Join rows by the columns they share; with signs, products may cancel: None."""
@@ -445,8 +455,26 @@ class LinearMap(Operator):
             )
 
 
+class Composed(Operator):
+    """Abstract base: an operator made of another one, `A`, which knows backend and components."""
+
+    A: Operator
+
+    def asarray(self, X: Any) -> Any:
+        """Bring a block to the backend of A."""
+        return self.A.asarray(X)
+
+    def components(self) -> Array | None:
+        """Return those of A."""
+        return self.A.components()
+
+    def accuracy(self) -> dict[str, float]:
+        """Return that of A."""
+        return self.A.accuracy()
+
+
 @dataclass(eq=False)
-class Scaled(Operator):
+class Scaled(Composed):
     """diag(s) A diag(s).
 
     Parameters
@@ -484,10 +512,6 @@ class Scaled(Operator):
             bound, (low, high) = float(np.max(np.abs(self.s))) ** 2, self.A.spectrum
             self.spectrum = min(0.0, low * bound), max(0.0, high * bound)
 
-    def asarray(self, X: Any) -> Any:
-        """Bring a block to the backend of A."""
-        return self.A.asarray(X)
-
     def _matmul(self, X: Any) -> Any:
         s = self._scales if X.ndim == 1 else self._scales[:, None]
         return s * (self.A @ (s * X))
@@ -510,17 +534,9 @@ class Scaled(Operator):
         """Return the operator between some of the points, in the form of A."""
         return Scaled(self.A.restricted(vertices), self.s[vertices], self.spectrum)
 
-    def components(self) -> Array | None:
-        """Return those of A: scales are positive."""
-        return self.A.components()
-
-    def accuracy(self) -> dict[str, float]:
-        """Return that of A."""
-        return self.A.accuracy()
-
 
 @dataclass(eq=False)
-class Affine(Operator):
+class Affine(Composed):
     """scale * A + shift * I, e.g. the lazy walk (A + I) / 2 or the Laplacian I - A.
 
     Examples
@@ -540,16 +556,12 @@ class Affine(Operator):
         ends = [self.scale * end + self.shift for end in self.A.spectrum]
         self.spectrum = min(ends), max(ends)
 
-    def asarray(self, X: Any) -> Any:
-        """Bring a block to the backend of A."""
-        return self.A.asarray(X)
-
     def _matmul(self, X: Any) -> Any:
         return float(self.scale) * (self.A @ X) + float(self.shift) * X
 
 
 @dataclass(eq=False)
-class Deflated(Operator):
+class Deflated(Composed):
     """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
 
     Parameters
@@ -589,10 +601,6 @@ class Deflated(Operator):
             low, high = self.A.spectrum
             self.spectrum = (min(low, 0.0), max(high, 0.0)) if V.shape[1] else (low, high)
 
-    def asarray(self, X: Any) -> Any:
-        """Bring a block to the backend of A."""
-        return self.A.asarray(X)
-
     def _matmul(self, X: Any) -> Any:
         return self.multiply_projected(self.project(X))
 
@@ -609,37 +617,34 @@ class Deflated(Operator):
         ValueError, TypeError
             Directions of another number of points, that are not orthonormal, or not numbers.
         """
-        return Deflated(self.A, np.hstack([self.V, Deflated(self.A, V).V]))
+        V = real_block(on_host(V), self.n).reshape(self.n, -1)
+        return Deflated(self.A, np.hstack([self.V, V]))
 
-    def project(self, X: Any) -> Any:
+    def project(self, X: Any, out: Any = None) -> Any:
         """Return (I - VVᵀ) X; X itself where nothing is deflated.
+
+        `out`, a block of this precision on the backend of X, may be X itself, to save a copy.
 
         Raises
         ------
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        block = self.asarray(X)
-        if self.V.shape[1]:
+        block = self.asarray(X) if out is None else X
+        if not self.V.shape[1]:
+            return in_kind_of(block, X)
+        if out is None:
             xp = namespace(block)
             out = xp.empty_like(block) if xp is not np else np.empty_like(block, order="C")
-            block = self._project(block, out)
-        return in_kind_of(block, X)
+        V = self._directions if is_tensor(block) else self.V
+        # Sums over tiles are taken in their order: the same bits for any number of threads.
+        along = sum_over_tiles(block, lambda rows: V[rows].T @ block[rows], _TILE)
 
-    def project_in_place(self, X: Any) -> Any:
-        """Set a block of this precision to (I - VVᵀ) X, and return it.
+        def subtract(rows: slice) -> None:
+            out[rows] = block[rows] - V[rows] @ along
 
-        Raises
-        ------
-        ValueError, TypeError
-            A block that is not of n rows, of more than two axes, or not an array of floats.
-        """
-        if not (is_tensor(X) or (isinstance(X, np.ndarray) and X.dtype.kind == "f")):
-            kind = X.dtype if isinstance(X, np.ndarray) else type(X).__name__
-            raise TypeError(
-                f"The block is of type {kind}; pass an array of floats, or `project` it."
-            )
-        return self._project(X, X) if self.V.shape[1] else X
+        for_each_tile_of(block, subtract, _TILE)
+        return in_kind_of(out, X)
 
     def multiply_projected(self, X: Any) -> Any:
         """Multiply a block that is orthogonal to V already, as products by this operator are.
@@ -649,19 +654,8 @@ class Deflated(Operator):
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        return self.project_in_place(self.A @ X)
-
-    def _project(self, X: Any, out: Any) -> Any:
-        """Write (I - VVᵀ) X to `out`, tile by tile; sums over tiles are taken in their order."""
-        check_shape(X, self.n)
-        V = self._directions if is_tensor(X) else self.V
-        along = sum_over_tiles(X, lambda rows: V[rows].T @ X[rows], _TILE)
-
-        def subtract(rows: slice) -> None:
-            out[rows] = X[rows] - V[rows] @ along
-
-        for_each_tile_of(X, subtract, _TILE)
-        return out
+        Y = self.A @ X
+        return self.project(Y, out=Y)
 
     @cached_property
     def _directions(self) -> Any:
@@ -670,30 +664,6 @@ class Deflated(Operator):
     def sparse_matrix(self) -> sparse.csr_matrix | None:
         """Return that of A, from which nothing is taken out."""
         return self.A.sparse_matrix()
-
-    def components(self) -> Array | None:
-        """Return those of A."""
-        return self.A.components()
-
-    def accuracy(self) -> dict[str, float]:
-        """Return that of A."""
-        return self.A.accuracy()
-
-
-class Numbered(NamedTuple):
-    """An operator on vertices, and which of them the input points are."""
-
-    operator: Operator
-    vertex: Array | None  # (points,); None: they have the same numbers
-
-    @property
-    def n_points(self) -> int:
-        """Number of input points, duplicates included."""
-        return self.operator.n if self.vertex is None else len(self.vertex)
-
-    def of_points(self, values: Array) -> Array:
-        """Return the rows of the vertices as rows of the input points."""
-        return spread(values, self.vertex)
 
 
 @single_threaded_blas()
@@ -732,32 +702,12 @@ def _ritz_values(A: Operator, steps: int) -> Array:
     return eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
 
 
-def check_shape(X: Any, n: int) -> None:
-    """Raise unless X is a block (n, k) or (n,)."""
-    if X.ndim not in (1, 2) or X.shape[0] != n:
+def real_block(X: Any, n: int) -> Any:
+    """Return X as a block (n, k) or (n,) of float32 or float64, or raise; a tensor as it is."""
+    block = X if is_tensor(X) else real_array(X, "The block")
+    if block.ndim not in (1, 2) or block.shape[0] != n:
         raise ValueError(
-            f"The block has shape {tuple(X.shape)} but the operator has {n} points; pass ({n}, k)."
+            f"The block has shape {tuple(block.shape)} but the operator has {n} points; pass "
+            f"({n}, k)."
         )
-
-
-def real_block(X: Any, n: int) -> Array:
-    """Return X as a block (n, k) or (n,) of float32 or float64, or raise."""
-    block = real_array(X, "The block")
-    check_shape(block, n)
     return block
-
-
-def _square(matrix: Any) -> Any:
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"The matrix has shape {matrix.shape}; pass a square one (n, n).")
-    return matrix
-
-
-def _by_row_sums(matrix: Any) -> Interval:
-    bound = float(np.max(np.asarray(abs(matrix).sum(axis=1)), initial=0.0))
-    return -bound, bound
-
-
-def _is_non_negative(matrix: Any) -> bool:
-    entries = matrix.data if sparse.issparse(matrix) else matrix
-    return entries.size == 0 or bool(entries.min() >= 0)

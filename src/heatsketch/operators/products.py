@@ -14,7 +14,6 @@ from heatsketch.operators.order import inverse_permutation
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 _TILE = 2048  # rows multiplied at a time
-_SCALED_TILE = 2**14  # rows scaled at a time
 
 
 def is_large(n: int) -> bool:
@@ -55,16 +54,11 @@ def scale_both_sides(
     matrix: sparse.csr_matrix, left: Array, right: Array, dtype: Any = np.float64
 ) -> sparse.csr_matrix:
     """Return diag(left) matrix diag(right); the pattern is shared, not copied."""
-    data = np.empty(matrix.nnz, dtype)
-    starts, columns = matrix.indptr, matrix.indices
-
-    def work(rows: slice) -> None:
-        entries = slice(starts[rows.start], starts[rows.stop])
-        scale = np.repeat(left[rows], np.diff(starts[rows.start : rows.stop + 1]))
-        data[entries] = matrix.data[entries] * (scale * right[columns[entries]])
-
-    for_each_tile(work, matrix.shape[0], _SCALED_TILE)
-    return sparse.csr_matrix((data, columns, starts), shape=matrix.shape)
+    scale = np.repeat(left, np.diff(matrix.indptr))
+    scale *= right[matrix.indices]
+    scale *= matrix.data
+    data = scale.astype(dtype, copy=False)
+    return sparse.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def larger_of_both(matrix: sparse.csr_matrix) -> sparse.csr_matrix:

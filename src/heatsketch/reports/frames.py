@@ -135,7 +135,7 @@ def _mapped(est: Any, times: Sequence[Any], at: int) -> tuple[Array, Array, Arra
         logger.info("the points at time %g", time)
         rows = replace(est.diffusion_.rows(time, filter=est.filter), operator=operator)
         F, log_scale = coordinates.under(rows.filter, _SKETCH_COLUMNS, seed=0)
-        F = rows.of_points(rows.stepped(F * np.exp(log_scale - rows.log_scale)))
+        F = rows.stepped(F * np.exp(log_scale - rows.log_scale))[rows.vertex]
         return _centred(np.asarray(F, dtype=float), labels), rows.log_scale
 
     found = [coordinates_at(time) for time in times]

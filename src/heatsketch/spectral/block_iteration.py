@@ -48,7 +48,7 @@ def subspace_iteration(
     """
     steps = min(LANCZOS_STEPS, max_products // 8)
     (low, _), (_, top) = spectrum_ends(A, steps)
-    X, products = A.project_in_place(X), steps + 1
+    X, products = A.project(X, out=X), steps + 1
     if not near and top > low and products < max_products:
         cut = _growing_cut(low, top, 1e4, _FIRST_DEGREE)
         degree = min(_FIRST_DEGREE, max_products - products)
@@ -156,7 +156,7 @@ def _amplify(
     previous, current = X, image
     for _ in track(range(1, degree), "eigenpairs", degree, "products to the next residual"):
         following = 1 / (2 / first - sigma)
-        step, image = 2 * following / half, A.multiply_projected(A.project_in_place(current))
+        step, image = 2 * following / half, A.multiply_projected(A.project(current, out=current))
         image = three_term(image, step, current, -middle * step, previous, -sigma * following)
         previous, current, sigma = current, image, following
     return current
@@ -187,7 +187,7 @@ def _orthonormal(A: Operator, X: Array) -> Array:
     third of a Householder QR; columns too nearly dependent for three passes get that.
     """
     for _ in range(3):
-        X = A.project_in_place(X)
+        X = A.project(X, out=X)
         gram = _gram(X, X)
         size = np.sqrt(gram.diagonal())
         if not size.any():

@@ -13,7 +13,7 @@ from heatsketch._checks import check_number
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._tensors import is_tensor, like, on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import numbered
+from heatsketch.operators import on_vertices
 from heatsketch.operators.operator import Operator, Sparse
 from heatsketch.operators.products import is_large
 from heatsketch.spectral.aggregation import coarser
@@ -102,8 +102,7 @@ def eigh(
     >>> hs.eigh(np.diag([3.0, 1.0, 2.0]), 2).values
     array([3., 2.])
     """
-    numbering = numbered(A)
-    A = numbering.operator
+    A, vertex = on_vertices(A)
     k = check_number(n_components, "n_components", low=1, integer=True)
     tol = check_number(tol, "tol", low=0)
     room = A.n - A.V.shape[1]
@@ -119,7 +118,7 @@ def eigh(
         values, vectors = ritz_pairs(A, vectors[:, :k])
     values, vectors = values[:k], on_host(vectors[:, :k])
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    vectors = fix_signs(numbering.of_points(vectors))
+    vectors = fix_signs(vectors[vertex])
     if residuals.max() > 2 * limit(values):
         warnings.warn(
             f"eigenpairs have residuals up to {residuals.max():.1e}, above tol={tol:.1e}; raise "

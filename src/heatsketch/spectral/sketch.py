@@ -11,9 +11,8 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import check_ids, numbers_at, numbers_of, random_block
 from heatsketch._tensors import in_kind_of, on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import Numbered, numbered
+from heatsketch.operators import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.operators.order import first_inputs
 from heatsketch.spectral.apply import apply, on_scale, too_large
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter
@@ -119,24 +118,28 @@ def sketch(
     >>> hs.sketch(A, hs.Power(4), n_components=3, rng=0).shape
     (5, 3)
     """
-    numbering, filters = numbered(A), _as_filters(filter)
-    A = numbering.operator
+    (A, vertex), filters = on_vertices(A), _as_filters(filter)
+    first = np.unique(vertex, return_index=True)[1]  # point at each vertex
     if tol is not None:
         tol = check_number(tol, "tol", low=0, open_low=True)
     if G is None:
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
-        numbers = None if ids is None else vertex_numbers(ids, numbering)
-        rows = None if ids is not None else first_inputs(numbering.vertex)
-        n, kind = numbering.n_points, check_choice(kind, "kind", KINDS)
-        G = random_block(n, k, kind, rng, rows, numbers=numbers)
+        n, kind = len(vertex), check_choice(kind, "kind", KINDS)
+        if ids is None:
+            G = random_block(n, k, kind, rng, first)
+        else:
+            G = random_block(n, k, kind, rng, numbers=vertex_numbers(ids, vertex, A.n))
     else:
-        G = _of_vertices(G, numbering)
+        G = on_host(G)
+        if not np.isfinite(G).all():
+            raise ValueError("G contains NaN or infinity; pass finite numbers.")
+        G = np.asarray(G)[first] if len(G) == len(vertex) else G  # which is refused below
     A = without_leading(A) if deflate else A
     for size in (on_scale(f, A)[1] for f in filters):
         if size:
             raise too_large(size, A.dtype)
     blocks = sketch_blocks(A, filters, A.asarray(G), tol)
-    sketches = [numbering.of_points(block) for block in blocks]
+    sketches = [block[vertex] for block in blocks]
     return sketches[0] if callable(filter) else sketches
 
 
@@ -145,20 +148,9 @@ def without_leading(A: Operator) -> Operator:
     return A if A.V.shape[1] else Deflated(A, leading_vector(A, rng=0))
 
 
-def vertex_numbers(ids: Any, numbering: Numbered) -> Array:
-    """Return the numbers of the vertices by which their rows of G are drawn, from ids of points."""
-    numbers = numbers_of(check_ids(ids, numbering.n_points))
-    return numbers_at(numbers, numbering.vertex, numbering.operator.n)
-
-
-def _of_vertices(G: Array, numbering: Numbered) -> Array:
-    """Return the rows of G, one for each input point, as rows of the vertices."""
-    G = on_host(G)
-    if not np.isfinite(G).all():
-        raise ValueError("G contains NaN or infinity; pass finite numbers.")
-    if numbering.vertex is None or len(G) != len(numbering.vertex):  # which is refused below
-        return G
-    return np.asarray(G)[first_inputs(numbering.vertex)]
+def vertex_numbers(ids: Any, vertex: Array, n: int) -> Array:
+    """Return the numbers that choose the rows of G of n vertices, from the ids of the points."""
+    return numbers_at(numbers_of(check_ids(ids, len(vertex))), vertex, n)
 
 
 def _as_filters(filter: Any) -> list[Filter]:

@@ -19,9 +19,8 @@ from heatsketch._random import random_block
 from heatsketch._tensors import namespace, on_host
 from heatsketch._tiles import sum_over_tiles
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import numbered
+from heatsketch.operators import on_vertices
 from heatsketch.operators.operator import Interval, Operator, spectrum_ends
-from heatsketch.operators.order import first_inputs
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, bounds_of, on_scale, tolerance_of
 from heatsketch.spectral.chebyshev import chebyshev_coefficients, check_degree, recurrence
 from heatsketch.spectral.dense import all_eigenvalues
@@ -278,14 +277,13 @@ def heat_trace(
     times = np.array([check_number(t, "times", low=0, open_low=True) for t in times])
     k = check_number(n_probes, "n_probes", low=2, integer=True)
     level = check_level(level)
-    numbering = numbered(A)
-    operator = numbering.operator
+    operator, vertex = on_vertices(A)
     shape = (len(times), len(_MOMENTS))
     random, errors, exact = np.zeros(shape), np.zeros(shape), operator.n <= SPECTRAL_LIMIT
     if exact:
         known = all_eigenvalues(operator)
     else:
-        known, vectors = _known_pairs(operator, spectrum, numbering.vertex)
+        known, vectors = _known_pairs(operator, spectrum, vertex)
         exact = vectors.shape[1] == operator.n - operator.V.shape[1]
     top = float(known.max()) if len(known) else spectrum_ends(operator)[0][1]
     functions = [_HeatMoment(c * t, j, top) for t in times for j, c in _MOMENTS]
@@ -300,9 +298,7 @@ def heat_trace(
     return _summary(times, top, moments, random, errors[:, 0], k, level, exact)
 
 
-def _known_pairs(
-    A: Operator, spectrum: Spectrum | None, vertex: Array | None
-) -> tuple[Array, Array]:
+def _known_pairs(A: Operator, spectrum: Spectrum | None, vertex: Array) -> tuple[Array, Array]:
     """Return eigenvalues and orthonormal eigenvectors (n, r) that need not be estimated."""
     if spectrum is None:
         if A.V.shape[1]:
@@ -310,12 +306,12 @@ def _known_pairs(
         V = leading_vector(A, rng=0)[:, None].astype(float)
     else:
         V = np.asarray(spectrum.vectors, dtype=float)
-        n_points = A.n if vertex is None else len(vertex)
-        if len(V) != n_points:
+        if len(V) != len(vertex):
             raise ValueError(
-                f"spectrum has vectors of {len(V)} points but A has {n_points}; pass eigh(A, ...)."
+                f"spectrum has vectors of {len(V)} points but A has {len(vertex)}; pass "
+                "eigh(A, ...)."
             )
-        V = np.linalg.qr(V if vertex is None else V[first_inputs(vertex)])[0]
+        V = np.linalg.qr(V[np.unique(vertex, return_index=True)[1]])[0]
     image = np.asarray(A @ A.asarray(V), dtype=float)
     return np.einsum("ij,ij->j", V, image), V
 

@@ -13,7 +13,7 @@ import numpy as np
 from heatsketch._checks import check_choice, check_level, check_number
 from heatsketch._random import numbers_at, numbers_of, random_block, seed_entropy
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import numbered
+from heatsketch.operators import on_vertices
 from heatsketch.spectral.apply import on_scale, too_large
 from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks, without_leading
@@ -227,15 +227,15 @@ class _Columns:
 
     def sketch(self, matrix: Any, f: Filter, ids: Array | None, deflate: bool) -> Array:
         """Return f(A) G / √k of the input points, perhaps without the trivial direction of A."""
-        numbering = numbered(matrix)
-        A, names = numbering.operator, np.arange(numbering.n_points) if ids is None else ids
-        G = self._rows(numbers_at(numbers_of(names), numbering.vertex, A.n))
+        A, vertex = on_vertices(matrix)
+        names = np.arange(len(vertex)) if ids is None else ids
+        G = self._rows(numbers_at(numbers_of(names), vertex, A.n))
         A = without_leading(A) if deflate else A
         size = on_scale(f, A)[1]
         if size:
             raise too_large(size, A.dtype)
         (block,) = sketch_blocks(A, [f], G)
-        return numbering.of_points(block)
+        return block[vertex]
 
     def _rows(self, numbers: Array) -> Array:
         if self.points is None:
@@ -274,7 +274,7 @@ def _matched(
     measured: Sequence[tuple[Any, Array | None]], k: int
 ) -> tuple[list[Array], list[Array], bool]:
     """Return the ids of each, the rows of the common points in each, and whether k is enough."""
-    sizes = [numbered(matrix).n_points for matrix, _ in measured]
+    sizes = [len(on_vertices(matrix)[1]) for matrix, _ in measured]
     named = [ids is not None for _, ids in measured]
     if any(named) != all(named):
         raise ValueError(

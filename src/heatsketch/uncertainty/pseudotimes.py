@@ -88,7 +88,7 @@ class SummedRows:
         rows = replace(rows, filter=GreensFilter(rows.filter))
         labels = diffusion.operator.components()
         labels = np.zeros(diffusion.n, int) if labels is None else labels
-        of_points = rows.of_points(labels)
+        of_points = labels[rows.vertex]
         reached = of_points == of_points[roots[0]]
         if not reached[roots].all():
             raise ValueError(
