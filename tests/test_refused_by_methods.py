@@ -147,8 +147,6 @@ FAMILIES = [
         for name, bad in NOT_SIZES.items()
     ),
     *(("index", "pairs_within", (X, bad), name) for name, bad in BAD_BLOCKS.items()),
-    *(("index", "holds", (bad,), name) for name, bad in NOT_NUMBERS.items() if bad is not None),
-    *(("index", "in_frame", (bad,), name) for name, bad in NOT_COUNTS.items()),
     *(("kernel", "rows", (X, bad), name) for name, bad in NOT_SIZES.items() if bad is not None),
     *(("whitening", "of", (bad, 0), name) for name, bad in BAD_POINTS.items() if name not in RIGHT),
     *(("whitening", "of", (X, bad), name) for name, bad in NOT_COUNTS.items()),

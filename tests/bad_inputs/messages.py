@@ -28,14 +28,6 @@ def only_ones():
     return hs.HeatSketch(4, neighbors=marks).fit(X)
 
 
-def changed_index():
-    points = X.copy()
-    index = NeighborIndex(points)
-    hs.HeatSketch(4, neighbors=index).fit(points)
-    points[0] += 1.0
-    return hs.HeatSketch(4, neighbors=index).fit(points)
-
-
 def no_numbers():
     A = hs.Diffusion.from_affinity(K)
     steps = sparse.csr_matrix(np.full((N, N), np.nan))
@@ -61,11 +53,6 @@ NEIGHBORS = {
         "more neighbours than an index has points",
         lambda: NeighborIndex(X).of_points(61),
         Refused("k=61 but the index has 60 points; pass k <= 60"),
-    ),
-    "changed": Case(
-        "points that changed under an index",
-        changed_index,
-        Refused("have changed since it was first used; create a new index"),
     ),
     "marks": Case(
         "a graph of ones as `neighbors` where distances are wanted",

@@ -16,13 +16,12 @@ from sklearn.neighbors import KNeighborsTransformer, RadiusNeighborsTransformer
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch._checks import Frame
 from heatsketch._random import content_order
 from heatsketch.graphs.links import links_of_pairs, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.neighbors.search import search_of
+from heatsketch.neighbors.exact import ExactSearch
 from problems.clouds import cloud
 
 X = cloud(90, 3)
@@ -320,10 +319,8 @@ def test_lists_shared_are_lists_searched_anew(dim, k):
     points = np.random.default_rng(dim).normal(size=(200, dim))
     points[50:60] = points[:10]  # ties, and points of equal coordinates
     shared, alone = NeighborIndex(points, n_neighbors=8), NeighborIndex(points)
-    for index in (shared, shared.in_frame(Frame.of(points))):
-        own = alone if index is shared else NeighborIndex(points, frame=Frame.of(points))
-        for mine, fresh in zip(index.of_points(k + 1), own.of_points(k + 1), strict=True):
-            assert_array_equal(mine, fresh)
+    for mine, fresh in zip(shared.of_points(k + 1), alone.of_points(k + 1), strict=True):
+        assert_array_equal(mine, fresh)
 
 
 @pytest.mark.parametrize("lists", [False, True], ids=["exact", "approximate"])
@@ -343,13 +340,13 @@ def test_fewer_neighbours_are_a_prefix_of_more(lists, monkeypatch):
 def test_one_search_serves_all_who_are_given_the_index(monkeypatch):
     index = NeighborIndex(X, n_neighbors=10)
     searches = []
-    search = NeighborIndex._search_points
+    search = ExactSearch.of_points
 
     def counted(self, k):
         searches.append(k)
         return search(self, k)
 
-    monkeypatch.setattr(NeighborIndex, "_search_points", counted)
+    monkeypatch.setattr(ExactSearch, "of_points", counted)
     for k in (10, 4, 7):
         shared = graph_of(X.copy(), n_neighbors=k, neighbors=index)[0]
         assert searches == [11]
@@ -394,8 +391,8 @@ def test_an_index_of_the_same_points_in_another_form(form):
     points = np.unique(points, axis=0)
     index = NeighborIndex(form(points))
     if form is sparse.csr_matrix:
-        with pytest.raises(ValueError, match="index of other points"):
-            search_of(index, points, Frame.of(points))
+        with pytest.raises(ValueError, match="they are other points"):
+            neighborhood_graph(points, n_neighbors=5, neighbors=index)
     else:
         shared = graph_of(points, n_neighbors=5, neighbors=index)[0]
         assert_array_equal(dense(shared), dense(graph_of(points, n_neighbors=5)[0]))

@@ -102,7 +102,7 @@ def test_twenty_far_points_among_twenty_thousand(size):
 @pytest.mark.usefixtures("small_is_large")
 def test_more_far_points_do_not_make_the_search_slower():
     alone, beside = (
-        NeighborIndex(X)._lists.probes_for(K, 0.98).n_probe
+        NeighborIndex(X)._search.probes_for(K).n_probe
         for X in (cloud(N, D), with_outliers(cloud(N, D), 1e6)[0])
     )
     assert beside <= 1.5 * alone

@@ -101,11 +101,11 @@ def test_within_of_points_far_away_is_empty():
 def test_sparse_points_have_the_neighbours_of_dense_ones(d):
     X = cloud(d=d) * (cloud(d=d, seed=1) > 0)
     dense, thin = NeighborIndex(X), NeighborIndex(sparse.csr_matrix(X))
-    found = thin.query(thin.input_points, 5)
+    found = thin.query(thin.points, 5)
     np.testing.assert_allclose(found.distances, dense.query(X, 5).distances, rtol=1e-14)
     D = np.take_along_axis(brute(X, X), found.indices, axis=1)
     np.testing.assert_allclose(found.distances, D, rtol=1e-14)
-    difference = thin.within(thin.input_points, 1.5) - dense.within(X, 1.5)
+    difference = thin.within(thin.points, 1.5) - dense.within(X, 1.5)
     assert abs(difference).max() < 1e-14
 
 
@@ -122,7 +122,7 @@ def test_pair_distances_keep_the_digits_of_close_pairs_in_any_chunking(monkeypat
     steps = np.array([2.0**-30, 2.0**-20, 1.0, 3.0])
     x = np.full((4, 1), 2.0**20)
     for chunk in (1, 3, 100):
-        monkeypatch.setattr("heatsketch.neighbors.rows.DIFFERENCES_AT_A_TIME", chunk)
+        monkeypatch.setattr("heatsketch.neighbors.exact.DIFFERENCES_AT_A_TIME", chunk)
         distances = pair_distances(x + steps[:, None], x, np.arange(4), np.zeros(4, dtype=int))
         np.testing.assert_array_equal(distances, steps)
 

@@ -289,9 +289,6 @@ def test_ksum_curve_marks_the_largest_slope(tmp_path):
         dimension=top,
         epsilons=epsilons,
         slopes=slopes,
-        slope_errors=np.full(41, 0.02),
-        epsilon_interval=(0.8 * epsilons[best], 1.25 * epsilons[best]),
-        dimension_interval=(top - 0.1, top + 0.1),
     )
     figure = plot.ksum_curve(result, path=tmp_path / "slopes.svg")
     ax = figure.axes[0]

@@ -135,9 +135,6 @@ def test_powers_of_two_scale_the_answer_exactly(exponent):
     np.testing.assert_array_equal(ours.slopes, want.slopes)
     np.testing.assert_array_equal(ours.epsilons, np.ldexp(want.epsilons, 2 * exponent))
     assert ours.epsilon == np.ldexp(want.epsilon, 2 * exponent)
-    for name in ("epsilon_interval", "plateau"):
-        scaled = np.ldexp(getattr(want, name), 2 * exponent)
-        np.testing.assert_array_equal(getattr(ours, name), scaled)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 0.3, 1e6])
@@ -193,106 +190,18 @@ def test_even_segment_and_square_have_the_slopes_of_the_error_function(d):
     np.testing.assert_allclose(result.slopes[wide], want, atol=2 / 400)
 
 
-def gaussian_slopes(d, n, epsilons):
-    """d log E[S] / d log ε of n standard normal points: E[K_ij] = (1 + 4/ε)^(-d/2) off i = j."""
-    x = 4 / epsilons
-    K = (1 + x) ** (-d / 2)
-    return K * (d / 2) * x / (1 + x) / (K + 1 / (n - 1))
+def test_rows_are_at_least_ten_and_at_most_all():
+    with pytest.raises(ValueError, match="n_rows=9 is out of range"):
+        ksum(cloud(200, 3), n_rows=9)
+    X = cloud(200, 3)
+    np.testing.assert_array_equal(ksum(X, n_rows=10**6).slopes, ksum(X).slopes)
 
 
-def gaussian_peak(d, n):
-    epsilons = np.exp(np.linspace(-8, 4, 20_001))
-    slopes = gaussian_slopes(d, n, epsilons)
-    return epsilons[slopes.argmax()], 2 * slopes.max()
-
-
-@pytest.mark.statistical
-def test_intervals_cover_what_they_estimate_and_errors_are_those_over_draws():
-    # 150 draws of 120 points in the plane. An interval that holds with 90 % (1.96 standard
-    # deviations, of an estimate that is a little skew) misses more than 34 of 150 draws with
-    # probability 1e-6; one of half the length covers 67 %, and is found out. Standard deviations
-    # over 150 draws are known to 5.8 %: 4.9 sigma and 10 % of bias are 0.62 to 1.38, which catches
-    # the factor 2 of a mean over rows, and √2 of counting twice what pairs add by chance.
-    d, n = 2, 120
-    epsilon, dimension = gaussian_peak(d, n)
-    results = [ksum(cloud(n, d, seed=seed), rng=seed) for seed in range(150)]
-    for name, want in (("epsilon", epsilon), ("dimension", dimension)):
-        low, high = np.transpose([getattr(r, f"{name}_interval") for r in results])
-        assert ((low <= want) & (want <= high)).sum() >= 116
-    spread = np.std([r.dimension for r in results])
-    stated = np.mean([np.diff(r.dimension_interval) for r in results]) / 3.92
-    assert 0.62 < stated / spread < 1.38
-
-
-@pytest.mark.statistical
-def test_slope_errors_are_those_over_draws(monkeypatch):
-    # 40 rows against 100 of 400 points, at ε = 1 and 8:
-    # standard deviations over 120 draws to 6.5 %; false alarm 1e-6 each at ±35 %.
-    monkeypatch.setattr(bandwidth, "_SAMPLE_COLUMNS", 100)
-    stated, slopes = [], []
-    for seed in range(120):
-        result = ksum(cloud(400, 2, seed=seed), n_rows=40, rng=seed)
-        at = np.log([1.0, 8.0])
-        slopes.append(np.interp(at, np.log(result.epsilons), result.slopes))
-        stated.append(np.interp(at, np.log(result.epsilons), result.slope_errors))
-    np.testing.assert_allclose(np.mean(stated, axis=0), np.std(slopes, axis=0), rtol=0.35)
-
-
-@pytest.mark.statistical
-def test_the_sampling_error_is_that_over_samples_of_the_same_points(monkeypatch):
-    # 60 rows against 150 columns of the same 400 points, 100 samples: the standard deviation is
-    # known to 7 %, the stated one is of an estimate that is a maximum; false alarm 1e-6 at ±40 %.
-    monkeypatch.setattr(bandwidth, "_SAMPLE_COLUMNS", 150)
-    X = cloud(400, 2)
-    results = [ksum(X, n_rows=60, rng=seed) for seed in range(100)]
-    spread = np.std([r.dimension for r in results])
-    assert np.mean([r.sampling_error for r in results]) == pytest.approx(spread, rel=0.4)
-
-
-def test_all_rows_leave_no_sampling_error():
-    assert ksum(cloud(200, 3)).sampling_error == 0
-    assert ksum(cloud(200, 3), n_rows=50).sampling_error > 0
-    many = ksum(cloud(200, 3), n_rows=10**6)
-    np.testing.assert_array_equal(many.slopes, ksum(cloud(200, 3)).slopes)
-    assert many.sampling_error == 0
-
-
-def test_points_that_all_look_alike_have_no_spread():
-    # Whatever rows are drawn, the sums are the same.
-    result = ksum(even_circle(64))
-    np.testing.assert_allclose(result.slope_errors, 0, atol=1e-9)
-    np.testing.assert_allclose(result.dimension_interval, result.dimension, atol=1e-8)
-
-
-def test_the_plateau_ends_where_the_slope_has_fallen_to_nine_tenths():
-    result = ksum(even_circle(400))
-    low, high = result.plateau
-    assert low < result.epsilon < high
-    level = 0.9 * result.dimension / 2
-    # Between points of the curve, a chord is off by at most h²/8 of a curvature below 1.
-    np.testing.assert_allclose(circle_slope(high), level, atol=0.01)
-    inside = (result.epsilons > low) & (result.epsilons < high)
-    np.testing.assert_array_equal(result.slopes[inside] > level, True)
-
-
-def test_the_uncertainty_does_not_see_the_order_of_points_much():
+def test_the_order_of_points_does_not_matter():
     X = cloud(300, 3)
     ours, want = ksum(X[::-1]), ksum(X)
     np.testing.assert_allclose(ours.slopes, want.slopes, atol=1e-12)
     assert ours.epsilon == pytest.approx(want.epsilon, rel=1e-9)
-    # Other replicates are drawn: 500 of them, standard deviations to 3 % (six sigma).
-    widths = [np.diff(r.dimension_interval)[0] for r in (ours, want)]
-    assert widths[0] == pytest.approx(widths[1], rel=0.3)
-
-
-def test_few_points_say_nothing_of_their_spread():
-    result = ksum(cloud(9, 3))
-    assert np.isfinite(result.dimension)
-    uncertain = [*result.epsilon_interval, *result.dimension_interval, *result.slope_errors]
-    assert np.isnan(uncertain).all()
-    assert np.isfinite(ksum(cloud(10, 3)).dimension_interval).all()
-    with pytest.raises(ValueError, match="n_rows=9 is out of range"):
-        ksum(cloud(200, 3), n_rows=9)
 
 
 @pytest.mark.parametrize("bend", [0.3, 1.0, 4.0])

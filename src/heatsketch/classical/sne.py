@@ -87,9 +87,8 @@ class NeighborEmbedding(Embedding):
             raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
         self._check_options()
         Y = self._initial_places(X, k)
-        near, exponent, self.diagnostics_ = self._find_neighbors(X, perplexity)
-        p, sigma = conditional(near.distances, perplexity)
-        self.sigmas_ = np.ldexp(sigma, exponent)
+        near, self.diagnostics_ = self._find_neighbors(X, perplexity)
+        p, self.sigmas_ = conditional(near.distances, perplexity)
         places = self._descend(X, near, as_graph(p, near.indices), Y.astype(X.dtype))
         self.embedding_ = np.ascontiguousarray(places, dtype=X.dtype)
         self.diagnostics_ |= {
@@ -98,8 +97,8 @@ class NeighborEmbedding(Embedding):
         }
         return self
 
-    def _find_neighbors(self, X: Any, perplexity: float) -> tuple[Neighbors, int, dict[str, Any]]:
-        """Return the neighbours of all points, the exponent of the unit of their distances."""
+    def _find_neighbors(self, X: Any, perplexity: float) -> tuple[Neighbors, dict[str, float]]:
+        """Return the neighbours of all points, and the recall of their search."""
         n = X.shape[0]
         complete = self.neighbors is None or isinstance(self.neighbors, NeighborIndex)
         self._count = n - 1
@@ -113,16 +112,16 @@ class NeighborEmbedding(Embedding):
                 )
             D = np.array(X, dtype=float)
             np.fill_diagonal(D, -1.0)  # sorts first
-            found, exponent, recall = _nearest(D, self._count + 1), 0, {}
+            found, recall = _nearest(D, self._count + 1), {}
         else:
-            self._search, frame, self._rows, place = ordered_search(self.neighbors, X, join=False)
+            self._search, self._rows, place = ordered_search(self.neighbors, X, join=False)
             of_search = self._search.of_points(self._count + 1)
             found = Neighbors(of_search.distances[place], self._rows[of_search.indices[place]])
-            exponent, recall = frame.exponent, self._search.diagnostics(self._count + 1)
+            recall = self._search.diagnostics(self._count + 1)
         own = found.indices == np.arange(n)[:, None]
         own[~own.any(axis=1), -1] = True  # copies have displaced the point itself
         distances, indices = (values[~own].reshape(n, -1) for values in found)
-        return Neighbors(distances, indices), exponent, recall
+        return Neighbors(distances, indices), recall
 
     def _initial_places(self, X: Any, k: int) -> Array:
         """Return the given places, principal components, or random places (n, k).

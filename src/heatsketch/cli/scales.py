@@ -110,6 +110,5 @@ def _print_slopes(test: Ksum) -> None:
     print(f"\n{'epsilon':>12}  slope")
     best = int(np.argmax(test.slopes))
     for j in range(max(best - 8, best % 2), min(best + 9, len(test.slopes)), 2):
-        error = f" ± {test.slope_errors[j]:.3f}" if np.isfinite(test.slope_errors[j]) else ""
         mark = "  <- largest" if j == best else ""
-        print(f"{test.epsilons[j]:12.5g}  {test.slopes[j]:5.3f}{error}{mark}")
+        print(f"{test.epsilons[j]:12.5g}  {test.slopes[j]:5.3f}{mark}")

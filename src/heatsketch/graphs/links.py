@@ -126,7 +126,7 @@ def _from_small(index: NeighborIndex, labels: Array, members: Array) -> tuple[Ar
     Of the s + 1 nearest points of a point, itself included, at least one is outside its component.
     """
     inside = members.ravel()
-    found = index.query(index.input_points[inside], members.shape[1] + 1)
+    found = index.query(index.points[inside], members.shape[1] + 1)
     outside = labels[found.indices] != labels[inside, None]
     distances = np.where(outside, found.distances, np.inf)
     nearest = distances.argmin(axis=1)
@@ -140,9 +140,7 @@ def _from_large(index: NeighborIndex, labels: Array, members: Array) -> tuple[Ar
     """Return the link of one component, members (1, s), by a search among all points outside it."""
     inside = members[0]
     outside = np.flatnonzero(labels != labels[inside[0]])
-    found = NeighborIndex(index.input_points[outside], recall=1).query(
-        index.input_points[inside], 1
-    )
+    found = NeighborIndex(index.points[outside], recall=1).query(index.points[inside], 1)
     best = found.distances[:, 0].argmin()
     to = outside[found.indices[best, 0]]
     return inside[[best]], np.array([to]), found.distances[best]

@@ -21,7 +21,7 @@ from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_pairs
-from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
+from heatsketch.neighbors import Distances, NeighborIndex, Neighbors, Search, ordered_search
 from heatsketch.operators.order import index_type, inverse_permutation
 from heatsketch.operators.products import is_large, larger_of_both, permuted
 
@@ -39,8 +39,11 @@ class Neighborhoods:
     Attributes
     ----------
     frame : Frame
-        Of coordinates and distances.
+        Coordinate system of `points`, and unit of the distances of the graph.
     search : Search
+        Among the vertices in an order that looks random and depends on the points alone.
+    by_content : array (n,)
+        The vertices in this order.
     n_neighbors : int or None
     radius : float or None
         In the frame.
@@ -52,21 +55,21 @@ class Neighborhoods:
 
     frame: Frame
     search: Search
+    by_content: Array
     n_neighbors: int | None
     radius: float | None
     vertex: Array
     recall: dict[str, float]
-    _order: Array  # (n,), the point of each vertex in the search, whose order is that of content
 
     @property
     def n(self) -> int:
         """Number of vertices."""
-        return self.search.n
+        return len(self.by_content)
 
     @cached_property
     def points(self) -> Points:
         """The vertices in the frame, array or CSR (n, d)."""
-        return self.frame(self.search.input_points[self._order])
+        return self.frame(self.points_of(np.arange(self.n)))
 
     @cached_property
     def inputs(self) -> Array:
@@ -74,9 +77,8 @@ class Neighborhoods:
         return np.unique(self.vertex, return_index=True)[1]
 
     @cached_property
-    def by_content(self) -> Array:
-        """The vertices in an order that looks random and depends on the points alone, (n,)."""
-        return inverse_permutation(self._order)
+    def _rank(self) -> Array:
+        return inverse_permutation(self.by_content)
 
     def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
         """Count neighbours, components and duplicates of a graph without loops; add the recall."""
@@ -93,7 +95,7 @@ class Neighborhoods:
 
     def points_of(self, vertices: Array) -> Points:
         """Return some vertices in data units (m, d)."""
-        return self.search.input_points[self._order[vertices]]
+        return self.search.points[self._rank[vertices]]
 
     def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
@@ -107,17 +109,18 @@ class Neighborhoods:
             Neighbours of each point; by default as many as each vertex has.
         """
         if self.radius is None:
-            found = self.search.query(X, n_neighbors or self.n_neighbors)  # type: ignore[arg-type]
-            return _sorted_rows(found, np.arange(len(found.indices)), self.by_content)
-        rows = self.search.within(X, self.radius)
+            nearest = self.search.query(X, n_neighbors or self.n_neighbors)  # type: ignore[arg-type]
+            return _rows_of(nearest, np.arange(len(nearest.indices)), self.by_content, self.frame)
+        rows = self.search.within(X, float(np.ldexp(self.radius, self.frame.exponent)))
         far = np.flatnonzero(np.diff(rows.indptr) == 0)
         if len(far):
             warn_of_far_points(far)
             nearest = self.search.query(X[far], 1)
-            near = rows.tocoo()
-            data = np.concatenate([near.data, nearest.distances[:, 0]])
-            row, column = np.append(near.row, far), np.append(near.col, nearest.indices[:, 0])
+            near = rows.tocoo()  # sums of matrices would drop zeros
+            data = np.append(near.data, nearest.distances)
+            row, column = np.append(near.row, far), np.append(near.col, nearest.indices)
             rows = sparse.csr_matrix((data, (row, column)), shape=rows.shape)
+        rows.data = np.ldexp(rows.data, -self.frame.exponent)
         rows.indices = self.by_content[rows.indices].astype(rows.indices.dtype)
         rows.has_sorted_indices = False
         rows.sort_indices()
@@ -147,7 +150,7 @@ def neighborhood_graph(
     radius : float, optional
         Join points up to this distance instead, in data units.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n)
-        The search to use: see `neighbors.search_of`.
+        The search to use: see `neighbors.ordered_search`.
     merge : bool, default True
         Whether points with equal coordinates share a vertex; those of a given graph never do.
 
@@ -162,7 +165,8 @@ def neighborhood_graph(
         radius = check_number(radius, "radius", low=0, open_low=True)
     else:
         n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-    search, frame, _, place = ordered_search(neighbors, X, join=merge)
+    search, _, place = ordered_search(neighbors, X, join=merge)
+    frame = Frame(0, None) if isinstance(neighbors, Distances) else Frame.of(search.points)
     order = search.order() if is_large(search.n) else None
     if order is None:
         order = np.arange(search.n, dtype=index_type(search.n))
@@ -172,12 +176,13 @@ def neighborhood_graph(
         k = feasible_neighbors(int(n_neighbors), search.n)  # type: ignore[arg-type]
         nearest = search.of_points(k + 1)
         recall = search.diagnostics(k + 1)
-        graph = _sorted_rows(nearest, order, number)
+        graph = _rows_of(nearest, order, number, frame)
         _warn_of_ties(search, nearest)
     else:
-        radius = float(np.ldexp(radius, -frame.exponent))
         graph = permuted(search.points_within(radius), order)
-    return graph, Neighborhoods(frame, search, k, radius, number[place], recall, order)
+        graph.data = np.ldexp(graph.data, -frame.exponent)
+        radius = float(np.ldexp(radius, -frame.exponent))
+    return graph, Neighborhoods(frame, search, number, k, radius, number[place], recall)
 
 
 def _warn_of_ties(search: Search, nearest: Neighbors) -> None:
@@ -185,11 +190,11 @@ def _warn_of_ties(search: Search, nearest: Neighbors) -> None:
     k = nearest.indices.shape[1] - 1
     if not isinstance(search, NeighborIndex) or not 1 < k < search.n - 1:
         return
-    if np.mean(_equal(nearest.distances[:, k - 1], nearest.distances[:, k])) <= _MOST_TIED:
+    near = nearest.distances[:, k - 1]
+    if np.mean((near > 0) & (nearest.distances[:, k] <= near * (1 + _ROUNDING))) <= _MOST_TIED:
         return
-    looked_at = search.input_points[:_LOOKED_AT]
-    more = search.query(looked_at, k + 2).distances
-    tied = float(np.mean(_equal(more[:, k], more[:, k + 1])))
+    last = search.query(search.points[:_LOOKED_AT], k + 2).distances[:, k:]
+    tied = float(np.mean(last[:, 1] <= last[:, 0] * (1 + _ROUNDING)))
     if tied > _MOST_TIED:
         warnings.warn(
             f"n_neighbors={k}, but neighbours number {k} and {k + 1} of {tied:.0%} of the points "
@@ -199,11 +204,6 @@ def _warn_of_ties(search: Search, nearest: Neighbors) -> None:
             ScaleWarning,
             stacklevel=6,
         )
-
-
-def _equal(near: Array, far: Array) -> Array:
-    """Return which distances, but zeros, are equal to rounding."""
-    return (near > 0) & (far <= near * (1 + _ROUNDING))
 
 
 def feasible_neighbors(k: int, n: int) -> int:
@@ -234,21 +234,22 @@ def positive(distances: Array) -> Array:
     return np.maximum(distances, _MIN_DISTANCE)
 
 
-def _sorted_rows(found: Neighbors, order: Array, number: Array) -> sparse.csr_matrix:
-    """Return lists of neighbours as CSR rows (m, n), sorted by column.
+def _rows_of(nearest: Neighbors, order: Array, number: Array, frame: Frame) -> sparse.csr_matrix:
+    """Return lists of neighbours as CSR rows (m, n) in the frame, sorted by column.
 
-    `order` (m,) is the list of each row, `number` (n,) the column of each point found.
+    `order` (m,) is the list of each row, `number` (n,) the column of each point.
     """
-    m, width = found.indices.shape
+    m, width = nearest.indices.shape
     n = len(number)
     distances, columns = np.empty((m, width)), np.empty((m, width), index_type(n))
 
     def work(rows: slice) -> None:
         lists = order[rows]
-        at = number[found.indices[lists]]
-        by_column = np.argsort(at, axis=1)
-        distances[rows] = np.take_along_axis(found.distances[lists], by_column, axis=1)
-        columns[rows] = np.take_along_axis(at, by_column, axis=1)
+        numbers = number[nearest.indices[lists]]
+        by_column = np.argsort(numbers, axis=1)
+        d = np.take_along_axis(nearest.distances[lists], by_column, axis=1)
+        distances[rows] = np.ldexp(d, -frame.exponent)
+        columns[rows] = np.take_along_axis(numbers, by_column, axis=1)
 
     for_each_tile(work, m)
     starts = np.arange(0, m * width + 1, width)

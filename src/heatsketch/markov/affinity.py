@@ -212,7 +212,7 @@ def distance_affinity(
 def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
     """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised.
 
-    `neighbors` is the search to use (see `search_of`). Duplicates share a vertex, except in a given
+    `neighbors` is the search to use (see `ordered_search`). Duplicates share a vertex, except in a given
     graph.
     """
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
@@ -225,7 +225,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         bandwidth: float | Array = np.ldexp(scales, found.frame.exponent)
     else:
         distances = neighbors if isinstance(neighbors, Distances) else None
-        bandwidth = resolve_epsilon(found.search.input_points, epsilon, distances)
+        bandwidth = resolve_epsilon(found.search.points, epsilon, distances)
         rows = NeighborRows(found, found.frame.squared(bandwidth))
     own = rows.weights(graph, out=graph.data)
     return Affinity(
@@ -289,10 +289,9 @@ class KthDistances:
 
 def _check_radius_budget(index: NeighborIndex, X: Any, radius: float) -> None:
     """Raise if the graph within this radius would take too much memory."""
-    n, frame = X.shape[0], Frame.of(X)
+    n = X.shape[0]
     sample = X[:: max(1, n // 100)]
-    found = index.in_frame(frame).within(sample, float(np.ldexp(radius, -frame.exponent)))
-    mean = found.nnz / sample.shape[0]
+    mean = index.within(sample, radius).nnz / sample.shape[0]
     size = _RADIUS_BYTES_PER_ENTRY * n * mean
     if size > _MAX_RADIUS_BYTES:
         raise MemoryError(

@@ -47,7 +47,7 @@ def variable_affinity(
 
     The dimension is at most the number of features: ties between distances give any number.
 
-    `neighbors` is the search to use (see `search_of`). Cost: that of the neighbour graph.
+    `neighbors` is the search to use (see `ordered_search`). Cost: that of the neighbour graph.
     """
     _check_arguments(X.shape[0], epsilon, n_neighbors)
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")

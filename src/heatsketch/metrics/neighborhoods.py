@@ -182,7 +182,7 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
             + (f"n_neighbors <= {n - 1}." if n > 1 else "at least two labels.")
         )
     points, codes = Y[labelled], codes[labelled]
-    found = NeighborIndex(points, frame=Frame.of(points)).of_points(k + 1).indices
+    found = NeighborIndex(points).of_points(k + 1).indices
     own = found == np.arange(n)[:, None]
     own[~own.any(axis=1), -1] = True  # more than k duplicates came first
     votes = codes[found[~own].reshape(n, k)]  # (n, k), nearest first

@@ -1,35 +1,49 @@
-"""The exact search: a tree in few dimensions, else blocks of all distances.
+"""The exact search: a tree in few dimensions, else blocks of bounds of all distances.
 
-Blocks are lower bounds of squared distances |y|² - 2xy + |x|² from products in float32, less the
-rounding that |y|² and |x|² allow. The distances of the points with the smallest bounds are computed
-from differences in float64. Where another point has a bound below the k-th of these distances, all
-points with such bounds in float64 are compared by differences, too. So of equally distant points
-those of lowest index are found, however many there are.
+Squared distances |x|² - 2xy + |y|² are computed in float32, with a bound of their rounding. The
+distances of all points that may be among the nearest are then computed from differences in float64,
+so that of equally distant points those of lowest index are found, however many there are. Where
+float32 leaves too many of them, as in tight clusters far apart, the block is computed in float64.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
+from heatsketch._checks import Frame
 from heatsketch._progress import Stage
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors.found import Neighbors
-from heatsketch.neighbors.rows import pair_distances
 from heatsketch.operators.kernel import squared_norms
 
 EXACT_POINTS = 16_384  # up to here all pairs are compared
+DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
 _MAX_TREE_FEATURES = 8  # with more, a tree visits most of its points
 _MAX_SMALL_TREE_FEATURES = 15  # up to EXACT_POINTS points, a tree is still fast enough
-_TILE_ROWS, _TILE_ENTRIES = 4096, 2**21  # of a tree; of a block: 8 MB, and 16 MB of indices
-_SPARE = 4  # candidates beyond k, so that the rounding of float32 is less than the last gap
-_TIE_TOLERANCE = 1e-7  # relative difference of distances below which ties are broken exactly
-_LARGEST = 1e30  # |x|² whose products float32 holds
+_TILE_ROWS, _TILE_ENTRIES = 4096, 2**21  # of a tree; of a block: 8 MB
+_GROUPS = 16  # times k, of points, whose minima are compared first
+_MOST_CANDIDATES = 8  # times k, for each row; more are reduced by a block in float64
+_TOLERANCE = 1e-7  # relative, by which a tree looks beyond a radius
+_TILE = 256  # rows of a product computed at a time
+_CANCELLED = 1e-6  # of |x|² + |y|²: smaller squares come from differences; 1e-9 is lost else
+
+
+class Neighbors(NamedTuple):
+    """The nearest points of each query, nearest first."""
+
+    distances: Array  # (m, k)
+    indices: Array  # (m, k)
+
+
+class Recall(NamedTuple):
+    """The fraction of the exact neighbours that a search finds, and its standard error."""
+
+    value: float
+    error: float
 
 
 def is_small(n: int) -> bool:
@@ -45,124 +59,158 @@ def has_tree(points: Points) -> bool:
 
 
 class ExactSearch:
-    """The search of all nearest points among points (n, d), float64, dense or CSR.
+    """The search of all nearest points among points (n, d), dense or CSR.
 
-    Of equally distant points it takes those of lowest index.
+    Points are compared times a power of two, which keeps squares from overflow and every digit of
+    differences.
     """
 
-    def __init__(self, points: Points, in_tree: bool) -> None:
-        self.points, self._in_tree = points, in_tree
+    def __init__(self, points: Points) -> None:
+        frame = Frame.of(points)
+        self._scale, self._centre = Frame(frame.exponent, None), frame.shift
+        self._points = self._scale(points)
+        self._tree = cKDTree(self._points) if has_tree(points) else None
+        self.order = None if self._tree is None else self._tree.indices
+        if self._tree is None:
+            centred = self._centred(self._points)
+            self._norms = squared_norms(centred)
+            self._single = None if sparse.issparse(points) else centred.astype(np.float32)
 
-    @property
-    def order(self) -> Array | None:
-        """An order (n,) that puts neighbours close together, if the search has one."""
-        return self._tree.indices if self._in_tree else None
+    def of_points(self, k: int) -> Neighbors:
+        """Return the k nearest points of every point, itself included."""
+        return self._nearest(self._points, k, self.order)
 
-    def nearest(self, x: Points, k: int, order: Array | None = None) -> Neighbors:
-        """Return the k nearest points of rows x (m, d), visited in an order."""
+    def query(self, x: Points, k: int) -> Neighbors:
+        """Return the k nearest points of rows x (m, d)."""
+        return self._nearest(self._scale(x), k, None)
+
+    def _nearest(self, x: Points, k: int, order: Array | None) -> Neighbors:
         m = x.shape[0]
-        found = Neighbors(np.empty((m, k)), np.empty((m, k), np.int64))
-        visited = np.arange(m) if order is None else order
-        candidates = self._near_in_tree if self._in_tree else self._near_in_blocks
+        distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
+        nearest = self._near_in_blocks if self._tree is None else self._near_in_tree
 
-        def work(rows: slice) -> None:
-            own = visited[rows]
-            near, beyond = candidates(x[own], k)
-            at = np.repeat(own, near.shape[1])
-            d = pair_distances(x, self.points, at, near.ravel()).reshape(near.shape)
-            unsorted = np.flatnonzero((d[:, 1:] <= d[:, :-1]).any(axis=1))
-            by_distance = np.lexsort((near[unsorted], d[unsorted]), axis=1)
-            for values in (d, near):
-                values[unsorted] = np.take_along_axis(values[unsorted], by_distance, axis=1)
-            found.distances[own], found.indices[own] = d[:, :k], near[:, :k]
-            doubtful = np.flatnonzero(~(d[:, k - 1] < beyond))
-            if len(doubtful):
-                own, reach = own[doubtful], d[doubtful, k - 1]
-                i, j, d = self.pairs_within(x[own], reach * (1 + _TIE_TOLERANCE))
-                by_distance = np.lexsort((j, d, i))
-                first = np.searchsorted(i[by_distance], np.arange(len(own)))
-                chosen = by_distance[first[:, None] + np.arange(k)]
-                found.distances[own], found.indices[own] = d[chosen], j[chosen]
+        def work(tile: slice) -> None:
+            rows = tile if order is None else order[tile]
+            d, indices[rows] = nearest(x[rows], k)
+            distances[rows] = np.ldexp(d, self._scale.exponent)
 
         for_each_tile(work, m, self._tile, Stage("nearest neighbours", m, "points"))
-        return found
+        return Neighbors(distances, indices)
+
+    def _near_in_tree(self, x: Array, k: int, spare: int = 4) -> tuple[Array, Array]:
+        count = min(k + spare, len(self._points))
+        d, near = self._tree.query(x, np.arange(1, count + 1))  # type: ignore[union-attr]
+        by_distance = np.lexsort((near, d), axis=1)[:, :k]
+        last, d = d[:, -1], np.take_along_axis(d, by_distance, axis=1)
+        near = np.take_along_axis(near, by_distance, axis=1)
+        tied = np.flatnonzero(last <= d[:, -1])
+        if len(tied) and count < len(self._points):
+            d[tied], near[tied] = self._near_in_tree(x[tied], k, 4 * spare)
+        return d, near
+
+    def _near_in_blocks(self, x: Points, k: int) -> tuple[Array, Array]:
+        m, n = x.shape[0], self._points.shape[0]
+        # The k-th least of minima over groups of points is hardly larger than that of all points.
+        groups = n // max(1, n // (_GROUPS * k))
+        for dtype in (np.float64,) if self._single is None else (np.float32, np.float64):
+            with np.errstate(over="ignore", invalid="ignore"):  # of far points in float32
+                lower, errors, own = self._bounds(x, dtype)
+            upper = (lower + errors)[:, : n // groups * groups].reshape(m, -1, groups).min(axis=1)
+            kth = np.partition(upper, k - 1, axis=1)[:, k - 1] + own
+            i, j = _where(~(lower > kth[:, None]))
+            if len(i) <= _MOST_CANDIDATES * k * m:
+                break
+        return smallest_of_rows(i, j, pair_distances(x, self._points, i, j), k)
 
     def pairs_within(self, x: Points, radii: Array) -> tuple[Array, Array, Array]:
         """Return (i, j, distance) of row i of x and the points j up to radii[i] from it."""
+        x, radii = self._scale(x), np.ldexp(radii, -self._scale.exponent)
         pairs = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
         for rows in row_tiles(x.shape[0], self._tile):
-            if self._in_tree:
-                larger = radii[rows] * (1 + _TIE_TOLERANCE)
-                i, j = _flat(self._tree.query_ball_point(x[rows], larger))
+            reach = radii[rows] * (1 + _TOLERANCE)
+            if self._tree is None:
+                lower, _, _ = self._bounds(x[rows], np.float64)
+                i, j = _where(~(lower > np.square(reach)[:, None]))
             else:
-                i, j = self._below(x[rows], radii[rows])
-            d = pair_distances(x[rows], self.points, i, j)
-            kept = d <= radii[rows][i]
-            pairs.append((i[kept] + rows.start, j[kept], d[kept]))
+                lists = self._tree.query_ball_point(x[rows], reach)
+                i = np.repeat(np.arange(len(lists)), [len(near) for near in lists])
+                j = np.concatenate([*lists, np.empty(0, np.int64)]).astype(np.int64)
+            d = pair_distances(x[rows], self._points, i, j)
+            inside = d <= radii[rows][i]
+            pairs.append((i[inside] + rows.start, j[inside], d[inside]))
         i, j, d = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        return i, j, d
-
-    def within(self, x: Points, radius: float) -> sparse.csr_matrix:
-        """Return the distances up to `radius` from rows x (m, d), CSR (m, n), zeros stored."""
-        i, j, d = self.pairs_within(x, np.full(x.shape[0], radius))
-        return sparse.csr_matrix((d, (i, j)), shape=(x.shape[0], self.points.shape[0]))
-
-    @cached_property
-    def _tree(self) -> cKDTree:
-        return cKDTree(self.points)
+        return i, j, np.ldexp(d, self._scale.exponent)
 
     @property
     def _tile(self) -> int:
-        return _TILE_ROWS if self._in_tree else max(16, _TILE_ENTRIES // self.points.shape[0])
+        return max(16, _TILE_ENTRIES // self._points.shape[0]) if self.order is None else _TILE_ROWS
 
-    def _near_in_tree(self, x: Array, k: int) -> tuple[Array, Array]:
-        """Return k points or more near each row, and a distance below which there are no others."""
-        count = min(k + 1, len(self.points))  # one more, to see whether the last is a tie
-        d, near = (a.reshape(len(x), count) for a in self._tree.query(x, count))
-        if count == k:
-            return near, np.full(len(x), np.inf)
-        return near, d[:, -1] * (1 - _TIE_TOLERANCE)
+    def _bounds(self, x: Points, dtype: Any) -> tuple[Array, Array, Array]:
+        """Return B (m, n), e (n,), e' (m,) with B_ij <= |x_i - y_j|² <= B_ij + e_j + e'_i."""
+        x = self._centred(x)
+        if sparse.issparse(x):
+            bounds = np.asarray((x @ self._points.T).toarray())
+        elif dtype == np.float32:
+            bounds = x.astype(dtype) @ self._single.T  # type: ignore[union-attr]
+        else:
+            bounds = x @ self._centred(self._points).T
+        # Sums of d products, in any order, and of three terms.
+        error = (x.shape[1] + 16) * float(np.finfo(dtype).eps)
+        own = squared_norms(x)
+        bounds *= -2
+        bounds += ((1 - error) * self._norms).astype(dtype)
+        bounds += ((1 - error) * own).astype(dtype)[:, None]
+        return bounds, (2 * error * self._norms).astype(dtype), (2 * error * own).astype(dtype)
 
-    def _near_in_blocks(self, x: Points, k: int) -> tuple[Array, Array]:
-        """Return k points or more near each row, and a distance below which there are no others."""
-        n, count = self.points.shape[0], min(k + _SPARE, self.points.shape[0])
-        single = not sparse.issparse(self.points) and squared_norms(x).max() < _LARGEST
-        block, own = self._lower_bounds(x, np.float32 if single else np.float64)
-        near = np.argpartition(block, count - 1, axis=1)[:, :count]
-        if count == n:
-            return near, np.full(x.shape[0], np.inf)
-        last = np.take_along_axis(block, near[:, -1:], axis=1)[:, 0]
-        return near, np.sqrt(np.maximum(last + own, 0.0))
-
-    def _below(self, x: Points, radii: Array) -> tuple[Array, Array]:
-        """Return pairs (i, j): all points up to radii[i] from row i of x, and perhaps others."""
-        block, own = self._lower_bounds(x, np.float64)
-        reach = (radii * (1 + _TIE_TOLERANCE)) ** 2 - own
-        i, j = np.nonzero(~(block > reach[:, None]))
-        return i, j
-
-    def _lower_bounds(self, x: Points, dtype: Any) -> tuple[Array, Array]:
-        """Return B (m, n) and b (m,) with B_ij + b_i <= |x_i - y_j|², B in float32 or float64."""
-        d, thin = self.points.shape[1], sparse.issparse(self.points)
-        # Sums of d products, in any order; less than the smallest normal number is lost.
-        kept = 1 - (d + 16) * float(np.finfo(dtype).eps)
-        points = self._single if dtype == np.float32 else self.points
-        product = (x if thin else x.astype(dtype)) @ points.T
-        block = np.asarray(product.toarray() if sparse.issparse(product) else product)
-        block *= -2
-        block += (kept * self._norms).astype(dtype)
-        return block, kept * squared_norms(x) - (d + 16) * float(np.finfo(dtype).tiny)
-
-    @cached_property
-    def _norms(self) -> Array:
-        return squared_norms(self.points)
-
-    @cached_property
-    def _single(self) -> Array:
-        return self.points.astype(np.float32)
+    def _centred(self, points: Points) -> Points:
+        return points if self._centre is None else points - self._centre
 
 
-def _flat(lists: Any) -> tuple[Array, Array]:
-    """Return lists of indices as pairs (i, j)."""
-    i = np.repeat(np.arange(len(lists)), [len(indices) for indices in lists])
-    return i, np.concatenate([*lists, np.empty(0, np.int64)]).astype(np.int64)
+def _where(mask: Array) -> tuple[Array, Array]:
+    """Return the places (i, j) of a mask (m, n), row by row: `np.nonzero`, ten times as fast."""
+    return np.divmod(np.flatnonzero(mask), mask.shape[1])
+
+
+def smallest_of_rows(i: Array, j: Array, d: Array, k: int) -> tuple[Array, Array]:
+    """Return the k smallest d and their columns j (m, k) of each row i, from entries (i, j, d).
+
+    Of equal ones those of lowest column come first. Every row has at least k.
+    """
+    order = np.lexsort((j, d, i))
+    starts = np.flatnonzero(np.diff(i[order], prepend=-1))
+    chosen = order[starts[:, None] + np.arange(k)]
+    return d[chosen], j[chosen]
+
+
+def pair_distances(x: Points, y: Points, rows: Array, columns: Array) -> Array:
+    """Return the distances |x[rows] - y[columns]| of pairs, from explicit differences."""
+    distances = np.empty(len(rows))
+    for pairs in row_tiles(len(rows), max(1, DIFFERENCES_AT_A_TIME // y.shape[1])):
+        difference = x[rows[pairs]] - y[columns[pairs]]
+        distances[pairs] = np.sqrt(squared_norms(difference))
+    return distances
+
+
+def all_distances(x: Array, rows: Array | None = None) -> Array:
+    """Return the distances of all pairs of x (n, d), or of x[rows], in the order of `pdist`.
+
+    By a product of matrices; where that would lose digits, from explicit differences.
+    """
+    sizes, squares = squared_norms(x), np.empty((len(x), len(x)))
+
+    def work(tile: slice) -> None:  # the rows of a tile up to the diagonal, and their mirror image
+        sums = sizes[tile, None] + sizes[: tile.stop]
+        block = sums - 2 * (x[tile] @ x[: tile.stop].T)
+        block[block < _CANCELLED * sums] = -1.0
+        squares[tile, : tile.stop] = block
+        squares[: tile.start, tile] = block[:, : tile.start].T
+
+    for_each_tile(work, len(x), _TILE)
+    i, j = np.triu_indices(len(x) if rows is None else len(rows), 1)
+    if rows is not None:
+        i, j = rows[i], rows[j]
+    distances = squares[i, j]
+    lost = np.flatnonzero(distances < 0)
+    np.sqrt(np.maximum(distances, 0.0, out=distances), out=distances)
+    distances[lost] = pair_distances(x, x, i[lost], j[lost])
+    return distances

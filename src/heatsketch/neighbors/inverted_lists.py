@@ -5,7 +5,7 @@ compared with the points of the cells of the nearest centroids, all queries of a
 matrix products in float32, whose results are bounds: where their rounding might have hidden a
 neighbour, all points of these cells are compared by differences in float64. The number of cells is
 calibrated: for some points the neighbours are computed exactly, and as many cells are searched as
-contain the required share of them.
+contain the required fraction of them.
 
 Far points must not cost the others their digits: the unit is the median distance from the centre,
 not the largest, and neither centroids nor centres of cells follow points much farther than most.
@@ -24,7 +24,7 @@ from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.centroids import near_most, squares_less_own, train_centroids
-from heatsketch.neighbors.found import Recall
+from heatsketch.neighbors.exact import Neighbors, Recall
 from heatsketch.operators.kernel import squared_norms
 from heatsketch.operators.order import index_type
 
@@ -45,7 +45,7 @@ _TOLERANCE = 2.0**-10  # so that points equally far, which float32 cannot prove,
 
 
 class Probes(NamedTuple):
-    """Which cells are searched for k neighbours, and the share of the neighbours that is found."""
+    """Which cells are searched for k neighbours, and the fraction of these that is found."""
 
     k: int
     n_probe: int  # cells searched for each query
@@ -60,9 +60,10 @@ class InvertedLists:
 
     Parameters
     ----------
-    points : array (n, d), float32 or float64, C order
-        Not copied; a float32 copy is stored in the order of the cells.
-    frame : Frame
+    points : array (n, d), float32 or float64
+        Not copied where they are in C order; a float32 copy is stored in the order of the cells.
+    recall : float in (0, 1]
+        Fraction of the neighbours that is found.
 
     Attributes
     ----------
@@ -70,36 +71,42 @@ class InvertedLists:
         The points in the order of their cells, which puts neighbours close together.
     """
 
-    def __init__(self, points: Array, frame: Frame) -> None:
-        self._points, self.frame = points, frame
+    def __init__(self, points: Array, recall: float) -> None:
+        self._points, self._target = np.ascontiguousarray(points), recall
+        self._frame = Frame.of(points)
         self._limit = _MAX_NORM / math.sqrt(points.shape[1])  # of coordinates
         self._rounding = kernels.rounding(points.shape[1])
         rng = np.random.default_rng(0)  # the same points give the same cells
         n_cells = max(1, len(points) // _POINTS_PER_CELL)
         count = min(len(points), _TRAINING_PER_CENTROID * n_cells)
         rows = np.sort(rng.choice(len(points), count, replace=False))
-        self._unit = _unit_of(frame(points[rows]))
-        self._centroids = train_centroids(self._in_frame(points[rows]), n_cells, rng)
+        norms = np.sqrt(squared_norms(self._frame(self._points[rows])))
+        middle = float(np.median(norms[norms > 0])) if norms.any() else 1.0  # becomes `_UNIT`
+        self._unit = math.ldexp(_UNIT, -math.frexp(middle)[1])
+        self._centroids = train_centroids(self._in_frame(self._points[rows]), n_cells, rng)
         self._sort()
         sample = rng.choice(len(points), min(_CALIBRATION_POINTS, len(points)), replace=False)
         self._sample = np.sort(sample)
-        self._probes: dict[tuple[int, float], Probes] = {}
+        self._probes: dict[int, Probes] = {}
 
-    def query(self, x: Array, k: int, recall: float) -> tuple[Array, Array]:
-        """Return distances in the frame and indices (m, k) of the nearest points of x (m, d)."""
+    def query(self, x: Array, k: int) -> Neighbors:
+        """Return the nearest points of x (m, d)."""
         cells = self._cells_of(x)
-        order = np.argsort(cells, kind="stable")
-        return self._search(x, cells, order, self.probes_for(k, recall))
+        return self._search(x, cells, np.argsort(cells, kind="stable"), k)
 
-    def of_points(self, k: int, recall: float) -> tuple[Array, Array]:
-        """Return the same for the points of the index."""
-        return self._search(self._points, self._cells, self.order, self.probes_for(k, recall))
+    def of_points(self, k: int) -> Neighbors:
+        """Return the nearest points of the points themselves."""
+        return self._search(self._points, self._cells, self.order, k)
 
-    def probes_for(self, k: int, recall: float) -> Probes:
-        """Return the cells that contain the share `recall` of the k neighbours, calibrated once."""
-        if (k, recall) not in self._probes:
-            self._probes[k, recall] = self._calibrate(k, recall)
-        return self._probes[k, recall]
+    def recall_at(self, k: int) -> Recall:
+        """Return the measured fraction of the k neighbours that is found."""
+        return self.probes_for(k).recall
+
+    def probes_for(self, k: int) -> Probes:
+        """Return the cells that contain enough of the k neighbours, calibrated once."""
+        if k not in self._probes:
+            self._probes[k] = self._calibrate(k)
+        return self._probes[k]
 
     def _sort(self) -> None:
         """Sort the points into the cells of their nearest centroids; compute the cell means."""
@@ -139,21 +146,22 @@ class InvertedLists:
 
     def _in_frame(self, x: Array) -> Array:
         """Return the coordinates in which cells are compared; clipping makes no distance longer."""
-        framed = self.frame(x)
+        framed = self._frame(x)
         with np.errstate(over="ignore"):
             framed *= self._unit
         return np.clip(framed, -self._limit, self._limit, out=framed)
 
-    def _search(self, x: Array, cells: Array, order: Array, probes: Probes) -> tuple[Array, Array]:
-        shape = (len(x), probes.k)
-        distances, indices = np.empty(shape), np.empty(shape, np.int64)
+    def _search(self, x: Array, cells: Array, order: Array, k: int) -> Neighbors:
+        probes = self.probes_for(k)
+        distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
 
         def work(positions: slice) -> None:
             rows = order[positions]
-            distances[rows], indices[rows] = self._nearest(x[rows], cells[rows], probes)
+            d, indices[rows] = self._nearest(x[rows], cells[rows], probes)
+            distances[rows] = np.ldexp(d, self._frame.exponent)
 
         for_each_tile(work, len(x), _TILE_QUERIES, Stage("nearest neighbours", len(x), "points"))
-        return distances, indices
+        return Neighbors(distances, indices)
 
     def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:
         framed = self._in_frame(x)
@@ -169,11 +177,12 @@ class InvertedLists:
     def _exact(self, x: Array, cells: Array, k: int) -> tuple[Array, Array]:
         """Return distances and indices (m, k) of the nearest points of x (m, d) in all cells."""
         distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
+        every = np.arange(len(self._means), dtype=np.int32)
 
         def work(rows: slice) -> None:
-            framed, all_cells = self._in_frame(x[rows]), self._all_cells(rows.stop - rows.start)
+            chosen = np.tile(every, (rows.stop - rows.start, 1))
             distances[rows], indices[rows] = self._nearest_in(
-                x[rows], framed, cells[rows], all_cells, k, 0.0
+                x[rows], self._in_frame(x[rows]), cells[rows], chosen, k, 0.0
             )
 
         for_each_tile(work, len(x), _CALIBRATION_POINTS // 4)
@@ -188,7 +197,7 @@ class InvertedLists:
         """
         cells = self._starts, self._rows, self._means, self._rounding
         positions, bounds = kernels.candidates(framed, own, chosen, *cells, k + _EXTRA_CANDIDATES)
-        scale = math.ldexp(1.0, -self.frame.exponent)
+        scale = math.ldexp(1.0, -self._frame.exponent)
         found = kernels.sort_exactly(x, self._points, scale, positions, self.order, k)
         with np.errstate(over="ignore"):
             squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
@@ -199,19 +208,19 @@ class InvertedLists:
             )
         return found
 
-    def _all_cells(self, m: int) -> Array:
-        return np.tile(np.arange(len(self._means), dtype=np.int32), (m, 1))
-
-    def _calibrate(self, k: int, target: float) -> Probes:
+    def _calibrate(self, k: int) -> Probes:
         """Choose how many cells are searched, from the cells of the neighbours of a sample."""
         x, own = self._points[self._sample], self._cells[self._sample]
         distances, indices = self._exact(x, own, k)
-        ranks = self._ranks(self._in_frame(x), own, self._cells[indices])
-        required = target
+        squares = squares_less_own(self._in_frame(x), self._means)
+        squares[np.arange(len(x)), own] = -np.inf
+        ranks = np.argsort(np.argsort(squares, axis=1), axis=1)  # of the cells, by distance
+        ranks = np.take_along_axis(ranks, self._cells[indices], axis=1)
+        required = self._target
         for _ in range(2):
             count = int(np.quantile(ranks, required, method="higher")) + 1
             error = np.mean(ranks < count, axis=1).std() / math.sqrt(len(x))
-            required = min(1.0, target + _RECALL_MARGIN_ERRORS * float(error))
+            required = min(1.0, self._target + _RECALL_MARGIN_ERRORS * float(error))
         choice, farthest = max(_MIN_CANDIDATE_CELLS, 8 * count), distances[:, -1:] * (1 + 1e-12)
         far = max(_FAR * float(np.median(farthest)), float(np.quantile(farthest, 1 - _FAR_SHARE)))
         tolerance = _TOLERANCE
@@ -220,7 +229,7 @@ class InvertedLists:
             near = self._nearest_cells(choice)
             probes = Probes(k, count, near, far, tolerance, Recall(1.0, 0.0))
             found = np.mean(self._nearest(x, own, probes)[0] <= farthest, axis=1)
-            if found.mean() >= target or (choice == len(self._means) and tolerance == 0):
+            if found.mean() >= self._target or (choice == len(self._means) and tolerance == 0):
                 break
             # A cell near the query may be far from the mean of its own cell; many points may be
             # nearly, but not quite, equally far.
@@ -234,23 +243,9 @@ class InvertedLists:
         )
         return probes._replace(recall=recall)
 
-    def _ranks(self, x: Array, own: Array, cells: Array) -> Array:
-        """Return the rank of each of the cells (m, k) by its distance to its query."""
-        squares = squares_less_own(x, self._means)
-        squares[np.arange(len(x)), own] = -np.inf
-        ranks = np.argsort(np.argsort(squares, axis=1), axis=1)
-        return np.take_along_axis(ranks, cells, axis=1)
-
     def _nearest_cells(self, count: int) -> Array:
         near = np.empty((len(self._means), count), np.int32)
         for rows in row_tiles(len(self._means), 256):
             squares = squares_less_own(self._means[rows], self._means)
             near[rows] = np.argpartition(squares, count - 1, axis=1)[:, :count]
         return near
-
-
-def _unit_of(sample: Array) -> float:
-    """Return the power of two that makes the median norm of the points (m, d), but 0, `_UNIT`."""
-    norms = np.sqrt(squared_norms(sample))
-    middle = float(np.median(norms[norms > 0])) if norms.any() else 1.0
-    return math.ldexp(_UNIT, -math.frexp(middle)[1])

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._words import between
 from heatsketch.plot.figures import check_picture, new_figure, save, style_axes
 from heatsketch.plot.labels import MAIN_COLOUR
 from heatsketch.spectral.traces import HeatTrace, heat_trace
@@ -18,8 +17,7 @@ _BAND = {"alpha": 0.25, "lw": 0}
 def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
     """Draw the slope of the Ksum test against the bandwidth, with its maximum marked.
 
-    The band about the curve and the grey strip are 95 % intervals of the slope and the bandwidth,
-    over other samples of points. The scale on the right is the dimension, twice the slope.
+    The scale on the right is the dimension, twice the slope.
 
     Parameters
     ----------
@@ -54,17 +52,12 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     top = result.dimension / 2
     ax.set_xscale("log")
     ax.plot(epsilons, slopes, color=MAIN_COLOUR, linewidth=2)
-    if np.isfinite(result.dimension_interval).all():
-        error = 1.96 * np.asarray(result.slope_errors)
-        ax.fill_between(epsilons, slopes - error, slopes + error, color=MAIN_COLOUR, **_BAND)
-        ax.axvspan(*result.epsilon_interval, color="#888888", **_BAND)
     ax.axvline(result.epsilon, **_GREY_LINE)
     ax.plot([result.epsilon], [top], "o", color=_CHOSEN_COLOUR, markersize=8)
     ax.set_ylim(min(0.0, 1.1 * float(np.min(slopes))), 1.3 * top if top > 0 else 1.0)
     in_right_half = np.log(result.epsilon) > np.mean(np.log(epsilons[[0, -1]]))
     ax.annotate(
-        f"ε = {result.epsilon:.4g}{between(result.epsilon_interval)}\n"
-        f"dimension {result.dimension:.3g}{between(result.dimension_interval)}",
+        f"ε = {result.epsilon:.4g}\ndimension {result.dimension:.3g}",
         (result.epsilon, top),
         xytext=(-10 if in_right_half else 10, 8),
         textcoords="offset points",

@@ -407,20 +407,17 @@ function showExplained({ line, ratio, cumulative, low, high }) {
 
 function showKsum(found) {
   if (found.why_not) return card("ksum", `There is no Ksum test: ${found.why_not}`);
-  const between = ([low, high]) => (low === null ? "" : ` (95 %: ${short(low)} to ${short(high)})`);
-  const line = `Ksum: ε ${short(found.epsilon)}${between(found.epsilon_interval)}, dimension ${short(found.dimension)}${between(found.dimension_interval)}`;
+  const line = `Ksum: ε ${short(found.epsilon)}, dimension ${short(found.dimension)}`;
   const note = found.used === null
     ? "The embedding has a bandwidth for each pair of points, not this one."
     : `The embedding was made with ε ${short(found.used)}.`;
   const [place] = card("ksum", line, note), x = found.epsilons, y = found.slopes;
-  const sure = found.slope_errors.every((error) => error !== null);
   const upright = [{ x: found.epsilon, text: `ε ${short(found.epsilon)}` }];
   if (found.used !== null && found.used >= x[0] && found.used <= x[x.length - 1] && Math.abs(Math.log(found.used / found.epsilon)) > 0.01)
     upright.push({ x: found.used, text: "used" });
   chart(place, {
     x: { low: x[0], high: x[x.length - 1], log: true, label: "bandwidth ε" },
     y: { low: Math.min(0, ...y), high: 1.2 * Math.max(found.dimension / 2, ...y), label: "slope d log S / d log ε" },
-    bands: sure ? [{ x, low: y.map((s, k) => s - 1.96 * found.slope_errors[k]), high: y.map((s, k) => s + 1.96 * found.slope_errors[k]) }] : [],
     lines: [{ x, y }], dots: [{ x: found.epsilon, y: found.dimension / 2, best: true }], upright,
   });
 }

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch._words import between
 
 # A sketch is right on average whatever its columns hold; that would take as long as it took itself.
 _EXPLAINING = ("HeatEmbedding", "DiffusionMap")
@@ -65,16 +64,10 @@ def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
     """Say which bandwidth and dimension the Ksum test and nearest neighbours find, or why none."""
     if isinstance(test, str):
         return {"epsilon": f"none by the Ksum test: {test}"}
-    epsilon, dimension = (
-        between(interval, "95 %: ") for interval in (test.epsilon_interval, test.dimension_interval)
-    )
     lines = {
-        "epsilon": f"{test.epsilon:.6g}{epsilon}, by the Ksum test",
-        "plateau": f"{test.plateau[0]:.3g} to {test.plateau[1]:.3g}",
-        "dimension": f"{test.dimension:.3g}{dimension}",
+        "epsilon": f"{test.epsilon:.6g}, by the Ksum test",
+        "dimension": f"{test.dimension:.3g}",
     }
-    if test.sampling_error > 0:
-        lines["sampling"] = f"± {test.sampling_error:.2g} of it, from some rows only"
     if isinstance(nearest, str):
         lines["dimension 2"] = f"none by nearest neighbours: {nearest}"
     else:

@@ -11,8 +11,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
 from heatsketch._checks import Frame, check_number, check_points
-from heatsketch._tiles import filled
-from heatsketch._typing import Array, Points
+from heatsketch._typing import Points
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
 from heatsketch.operators.kernel import squared_distances
@@ -47,7 +46,8 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     Returns
     -------
     float
-        In squared data units; 1e-7 above the exact number, so that it does connect.
+        In squared data units; 1e-7 above the exact number, so that it does connect. Beyond 4,096
+        points it may be larger, see below.
 
     Raises
     ------
@@ -56,9 +56,10 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
 
     Notes
     -----
-    Cost: n² d operations and 24 n² bytes up to 4,096 points. For more, several exact searches of
-    nearest neighbours: in a spanning tree of 15 nearest neighbours the longest edge is replaced
-    while there is a shorter link between the components that it joins.
+    Cost: n² d operations and 24 n² bytes up to 4,096 points. For more, a search of 15 nearest
+    neighbours: the tree is that of their graph, whose components are joined by shortest links. Then
+    ε does connect, and may be larger than necessary where clusters are denser than what lies
+    between them.
 
     Examples
     --------
@@ -69,56 +70,22 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     check_number(cut, "cut", low=0, open_low=True)
     X = in_metric(check_points(X), metric)
     frame = Frame.of(X)
-    points = frame(X)
-    square = (
-        _longest_square(points)
-        if points.shape[0] <= EXACT_POINTS
-        else _longest_square_of_many(points)
-    )
-    if square == 0:
+    points = frame(X[distinct_rows(X)[0]])
+    if points.shape[0] == 1:
         raise ValueError("All points are the same; pass distinct points.")
-    return in_data_units(frame, 2 * square / cut**2 * (1 + _MARGIN))
+    square = (_longest_edge(points) / cut) ** 2
+    return in_data_units(frame, 2 * square * (1 + _MARGIN))
 
 
-def _squared_distances(points: Points) -> Array:
-    n = points.shape[0]
-    return filled(lambda rows: squared_distances(points[rows], points, direct=False), (n, n))
-
-
-def _longest_square(points: Points) -> float:
-    """Return the square of the longest edge of the minimum spanning tree, from all pairs."""
-    pairs = squareform(_squared_distances(points), checks=False)
-    return float(linkage(pairs, "single")[-1, 2])  # single linkage merges along the tree
-
-
-def _longest_square_of_many(points: Points) -> float:
-    """Return the same from a spanning tree of a neighbour graph, by improving its longest edge.
-
-    An edge that is the shortest link between the two components it joins is at most as long as the
-    longest edge of any spanning tree, since every tree must join them.
-    """
-    points = points[distinct_rows(points)[0]]  # otherwise copies could be the only neighbours
-    n = points.shape[0]
-    if n <= EXACT_POINTS:
-        return _longest_square(points)
-    edges = _tree_of_neighbors(points)
-    while True:
-        longest = int(np.argmax(edges[2]))
-        rest = [np.delete(side, longest) for side in edges]
-        links = sparse.csr_matrix((np.ones(n - 2), (rest[0], rest[1])), shape=(n, n))
-        link = shortest_links(points, connected_components(links, directed=False)[1])
-        if link[2][0] >= edges[2][longest]:
-            return float(edges[2][longest] ** 2)
-        edges = [np.append(side, new) for side, new in zip(rest, link, strict=True)]
-
-
-def _tree_of_neighbors(points: Points) -> list[Array]:
-    """Return a spanning tree (i, j, length) of nearest neighbours and links between components."""
+def _longest_edge(points: Points) -> float:
+    """Return the longest edge of the minimum spanning tree of distinct points (n, d)."""
     n, k = points.shape[0], _TREE_NEIGHBORS + 1
-    found = NeighborIndex(points).of_points(k)
+    if n <= EXACT_POINTS:
+        pairs = squareform(squared_distances(points, points, direct=False), checks=False)
+        return float(np.sqrt(linkage(pairs, "single")[-1, 2]))  # which merges along the tree
+    nearest = NeighborIndex(points).of_points(k)
     starts = np.arange(0, n * k + 1, k)
-    graph = sparse.csr_matrix((found.distances.ravel(), found.indices.ravel(), starts), (n, n))
-    tree = minimum_spanning_tree(graph).tocoo()
+    graph = sparse.csr_matrix((nearest.distances.ravel(), nearest.indices.ravel(), starts), (n, n))
+    tree = minimum_spanning_tree(graph)
     links = shortest_links(points, connected_components(tree, directed=False)[1])
-    own = (tree.row, tree.col, tree.data)
-    return [np.concatenate(sides) for sides in zip(own, links, strict=True)]
+    return float(max(tree.data.max(), links[2].max(initial=0.0)))
