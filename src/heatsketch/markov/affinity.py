@@ -212,8 +212,8 @@ def distance_affinity(
 def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
     """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised.
 
-    `neighbors` is the search to use (see `ordered_search`). Duplicates share a vertex, except in a given
-    graph.
+    `neighbors` is the search to use (see `ordered_search`). Duplicates share a vertex, except in a
+    given graph.
     """
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
