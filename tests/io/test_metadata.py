@@ -101,7 +101,7 @@ def test_what_is_not_metadata_counts_as_none(tmp_path, text):
 
 def test_values_that_json_lacks_become_plain_or_words():
     made = {"a": np.float32(0.5), "b": np.arange(2), "c": np.int64(3), "d": object}
-    assert decoded(encoded(made)) == {"a": 0.5, "b": [0, 1], "c": 3, "d": "<class 'object'>"}
+    assert decoded(encoded(made)) == {"a": 0.5, "b": [0, 1], "c": 3, "d": "<type>"}
 
 
 def test_the_hash_tells_data_apart():

@@ -7,7 +7,7 @@ and writes its result into `adata`. The library anndata is not imported: an obje
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,12 @@ from scipy import sparse
 
 from heatsketch import __version__
 from heatsketch._checks import check_number
-from heatsketch._typing import Array
-from heatsketch.anndata.cells import Cells, plain, roots_of, target
+from heatsketch._words import did_you_mean
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
+from heatsketch.io.anndata_files import default_array
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.neighbors import NeighborIndex, in_metric
+from heatsketch.operators import graph
 
 __all__ = ["diffusion_map", "heat_embedding", "heat_sketch", "neighbors", "pseudotime"]
 
@@ -86,7 +87,7 @@ def heat_embedding(
     (100, 2)
     """
     estimator = HeatEmbedding(n_components, **{"random_state": 0} | parameters)
-    return _embedded(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
+    return _embed(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
 
 
 def heat_sketch(
@@ -127,7 +128,7 @@ def heat_sketch(
     (100, 32)
     """
     estimator = HeatSketch(n_components, **{"random_state": 0} | parameters)
-    return _embedded(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
+    return _embed(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
 
 
 def diffusion_map(
@@ -169,7 +170,7 @@ def diffusion_map(
     (3,)
     """
     estimator = DiffusionMap(n_components, **{"random_state": 0} | parameters)
-    return _embedded(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
+    return _embed(adata, estimator, Cells(use_rep, n_pcs, layer, obsp), key_added, copy)
 
 
 def pseudotime(
@@ -217,11 +218,11 @@ def pseudotime(
     >>> bool((np.diff(adata.obs["heat_pseudotime"]) > 0).all())
     True
     """
-    adata = target(adata, copy)
-    root = roots_of(adata, root)
+    adata = _target(adata, copy)
+    root = _roots(adata, root)
     estimator = DiffusionMap(2, **{"random_state": 0} | parameters)
     cells = Cells(use_rep, n_pcs, layer, obsp)
-    estimator.fit(cells.of(adata, estimator))
+    estimator.fit(cells.read(adata, estimator))
     adata.obs[key_added] = estimator.pseudotime(root, time=time).value
     _record(adata, key_added, estimator, cells, time=time, root=root)
     return adata if copy else None
@@ -273,35 +274,38 @@ def neighbors(
     >>> adata.obsp["distances"].nnz
     1000
     """
-    adata = target(adata, copy)
-    cells = Cells(use_rep, n_pcs, layer)
-    points = cells.points_of(adata)
+    adata, cells = _target(adata, copy), Cells(use_rep, n_pcs, layer)
+    points = cells.points(adata)
     k = min(int(check_number(n_neighbors, "n_neighbors", low=1, integer=True)), len(adata.obs) - 1)
     index = NeighborIndex(points, metric=metric, n_neighbors=k)
     built = knn_affinity(in_metric(points, metric), "self-tuning", k, index)
+    weights = built.operator.stored_matrix()[built.vertex][:, built.vertex].tocsr()
+    weights.setdiag(0)  # as scanpy has them
+    weights.eliminate_zeros()
+    weights.sort_indices()
     prefix = "" if key_added is None else f"{key_added}_"
-    adata.obsp[f"{prefix}connectivities"] = _of_cells(built.operator.stored_matrix(), built.vertex)
+    adata.obsp[f"{prefix}connectivities"] = weights
     adata.obsp[f"{prefix}distances"] = _distances(index, k)
     params = {"n_neighbors": k, "method": "heatsketch", "random_state": 0, "metric": metric}
     adata.uns[key_added or "neighbors"] = {
         "connectivities_key": f"{prefix}connectivities",
         "distances_key": f"{prefix}distances",
-        "params": plain(params | asdict(cells)),
+        "params": _storable(params | asdict(cells)),
     }
     return adata if copy else None
 
 
-def _embedded(adata: Any, estimator: Any, cells: Cells, key_added: str, copy: bool) -> Any:
-    """Fit the estimator to the cells, and write what came of it."""
-    adata = target(adata, copy)
-    adata.obsm[f"X_{key_added}"] = np.asarray(estimator.fit_transform(cells.of(adata, estimator)))
+def _embed(adata: Any, estimator: Any, cells: Cells, key: str, copy: bool) -> Any:
+    """Fit an estimator to the cells, and write its coordinates and how they were made."""
+    adata = _target(adata, copy)
+    adata.obsm[f"X_{key}"] = np.asarray(estimator.fit_transform(cells.read(adata, estimator)))
     facts = {"time": getattr(estimator, "time_", estimator.time)}
     facts["eigenvalues"] = getattr(estimator, "eigenvalues_", None)
     found = getattr(estimator, "distortion_", None)
     if found is not None:
-        within = {f"{factor:g}": share for factor, share in found.within.items()}
+        within = {f"{factor:g}": fraction for factor, fraction in found.within.items()}
         facts["distortion"] = {"log_L": found.log_L, "within": within, "words": found.describe()}
-    _record(adata, key_added, estimator, cells, **facts)
+    _record(adata, key, estimator, cells, **facts)
     return adata if copy else None
 
 
@@ -309,16 +313,129 @@ def _record(adata: Any, key: str, estimator: Any, cells: Cells, **facts: Any) ->
     """Write how a result was made."""
     params = estimator.get_params(deep=False) | asdict(cells) | {"neighbors": None}
     method = type(estimator).__name__
-    adata.uns[key] = plain({"method": method, "version": __version__, "params": params} | facts)
+    adata.uns[key] = _storable({"method": method, "version": __version__, "params": params} | facts)
 
 
-def _of_cells(matrix: sparse.csr_matrix, vertex: Array) -> sparse.csr_matrix:
-    """Return weights of vertices as those of the cells, without those of a cell with itself."""
-    rows = matrix[vertex][:, vertex]
-    rows = sparse.csr_matrix(rows - sparse.diags(rows.diagonal()))
-    rows.eliminate_zeros()
-    rows.sort_indices()
-    return rows
+def _target(adata: Any, copy: bool) -> Any:
+    """Return the object to write to, or raise if it is not an AnnData."""
+    if not all(hasattr(adata, name) for name in ("obs", "obsm", "obsp", "uns", "X")):
+        raise TypeError(
+            f"adata is of type {type(adata).__name__}; pass an AnnData, or its points to an "
+            "estimator such as heatsketch.HeatEmbedding()."
+        )
+    if not copy:
+        return adata
+    return adata.to_memory() if getattr(adata, "isbacked", False) else adata.copy()
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What represents the cells of an AnnData, in the words of scanpy; see `heat_embedding`."""
+
+    use_rep: str | None = None
+    n_pcs: int | None = None
+    layer: str | None = None
+    obsp: str | None = None
+
+    def read(self, adata: Any, estimator: Any) -> Any:
+        """Return what the estimator is fitted to; for a graph, set its parameters accordingly."""
+        if self.obsp is None:
+            return self.points(adata)
+        matrix = _entry(adata, "obsp", self.obsp)
+        if self.obsp.endswith("distances"):
+            distances = sparse.csr_matrix(matrix)
+            fewest = int(np.diff(distances.indptr).min())
+            if fewest == 0:
+                raise ValueError(
+                    "A cell has no neighbours among the distances; compute neighbours again."
+                )
+            k = min(estimator.n_neighbors, fewest)
+            estimator.set_params(neighbors=distances, n_neighbors=k)
+            return self.points(adata)
+        for name in ("use_rep", "n_pcs", "layer"):
+            if (value := getattr(self, name)) is not None:
+                raise ValueError(f"{name}={value!r} and obsp={self.obsp!r}; pass one of them.")
+        estimator.set_params(affinity="precomputed")
+        return graph(matrix, names=adata.obs_names)
+
+    def points(self, adata: Any) -> Any:
+        """Return the representation of the cells (n, d) that scanpy would choose."""
+        use_rep, n_pcs = self.use_rep, self.n_pcs
+        if n_pcs is not None:
+            check_number(n_pcs, "n_pcs", low=0, integer=True)
+        if self.layer is not None:
+            if use_rep not in (None, "X") or n_pcs:
+                raise ValueError(
+                    f"layer={self.layer!r} and use_rep={use_rep!r} or n_pcs={n_pcs}; pass one."
+                )
+            return _in_memory(_entry(adata, "layers", self.layer))
+        if use_rep is None and n_pcs != 0:
+            use_rep = default_array(adata.n_vars, adata.obsm, "adata", "use_rep='X'")
+        if use_rep in (None, "X"):
+            if adata.X is None:
+                raise ValueError("adata has no X; pass use_rep, a name in obsm, or layer.")
+            return _in_memory(adata.X)
+        points = _entry(adata, "obsm", use_rep)
+        if n_pcs is not None and n_pcs > points.shape[1]:
+            raise ValueError(
+                f"n_pcs={n_pcs} but {use_rep} has {points.shape[1]} columns; pass n_pcs <= "
+                f"{points.shape[1]}."
+            )
+        return getattr(points, "to_numpy", lambda: points)()[:, : n_pcs or None]
+
+
+def _entry(adata: Any, part: str, name: str) -> Any:
+    """Return an entry of obsm, obsp or layers, or raise with those there are."""
+    entries = getattr(adata, part)
+    if name not in entries:
+        known = list(entries.keys())
+        raise ValueError(
+            f"adata.{part} has no {name!r}; choose from {', '.join(known) or 'nothing'}"
+            f"{did_you_mean(name, known)}"
+        )
+    return entries[name]
+
+
+def _in_memory(X: Any) -> Any:
+    """Return an array or matrix, read from the file of a backed object."""
+    if isinstance(X, np.ndarray) or sparse.issparse(X):
+        return X
+    return X.to_memory() if hasattr(X, "to_memory") else X[:]
+
+
+def _roots(adata: Any, root: Any) -> Any:
+    """Return the numbers of the cells that are named, or what else says where time starts."""
+    if root is None:
+        if "iroot" not in adata.uns:
+            raise ValueError(
+                'There is no root; pass the name or the number of a cell, or set uns["iroot"].'
+            )
+        return int(adata.uns["iroot"])
+    if np.asarray(root).dtype.kind not in "OU":
+        return root
+    known, names = np.asarray(adata.obs_names, dtype=str), np.atleast_1d(root).astype(str)
+    for name in names:
+        if (count := int((known == name).sum())) != 1:
+            raise ValueError(
+                f"root={str(name)!r} is the name of {count} cells; pass one of obs_names, or the "
+                f"number of a cell{did_you_mean(str(name), known.tolist())}"
+            )
+    return np.array([int((known == name).argmax()) for name in names])
+
+
+def _storable(facts: dict[Any, Any]) -> dict[str, Any]:
+    """Return what .h5ad files hold: numbers, text, arrays and dictionaries, without None."""
+    kept: dict[str, Any] = {}
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            kept[str(name)] = _storable(value)
+        elif isinstance(value, list | tuple):
+            kept[str(name)] = np.asarray(value)
+        elif isinstance(value, bool | int | float | str | np.ndarray | np.generic):
+            kept[str(name)] = value
+        elif value is not None:
+            kept[str(name)] = repr(value)
+    return kept
 
 
 def _distances(index: NeighborIndex, k: int) -> sparse.csr_matrix:

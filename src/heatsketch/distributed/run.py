@@ -16,8 +16,7 @@ from heatsketch.io import anndata_files, parquet
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import DRAFT, check_target, need, suffix_of, write_atomically
 from heatsketch.io.formats import check_key
-from heatsketch.io.metadata import encoded
-from heatsketch.io.models import said
+from heatsketch.io.metadata import encoded, plain
 from heatsketch.io.reading import Reading
 
 SUFFIXES = (".npy", ".parquet", ".h5ad", "")  # the last of a folder
@@ -51,7 +50,7 @@ class Run:
         ValueError
             If it is that of another run: the message says what differs.
         """
-        about = json.loads(encoded(about))
+        about = plain(about)
         others = [path for path in self.folder.rglob("*") if not path.name.startswith(_OWN)]
         if self.facts and resume:
             _refuse_other(self.facts["about"], about, self.folder)
@@ -75,7 +74,7 @@ class Run:
 
     def update(self, **facts: Any) -> None:
         """Add facts to run.json."""
-        self.facts |= json.loads(encoded(facts))
+        self.facts |= plain(facts)
         text = encoded(self.facts)
         path = self.folder / "run.json"
         write_atomically(path, lambda draft: draft.write_text(text, "utf-8"), force=True)
@@ -110,13 +109,12 @@ class Run:
 
 def about(points: Blocks, estimator: Any, how: Reading, **options: Any) -> dict[str, Any]:
     """Return what a run is about: what must be the same when it goes on."""
-    parameters = {name: said(x) for name, x in estimator.get_params(deep=False).items()}
     return {
         "heatsketch": __version__,
         "input": points.source,
         "content": {"rows": points.n, "columns": points.columns, "stamp": points.stamp()},
         "method": type(estimator).__name__,
-        **parameters,
+        **estimator.get_params(deep=False),
         **options,
         "reading": how.as_record(),
     }

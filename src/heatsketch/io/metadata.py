@@ -18,8 +18,8 @@ _MOST_CHARACTERS = 2**20  # of text that is looked at
 
 
 def encoded(metadata: dict[str, Any]) -> str:
-    """Return metadata as JSON; what JSON has no form for is described by its repr."""
-    return json.dumps(metadata, default=_plain, ensure_ascii=False)
+    """Return metadata as JSON."""
+    return json.dumps(plain(metadata), ensure_ascii=False)
 
 
 def decoded(text: Any) -> dict[str, Any]:
@@ -48,15 +48,18 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return plain numbers and lists, with None for NaN and infinities, which JSON lacks."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
+    """Return numbers, text, lists and dictionaries: None for NaN and infinities, which JSON lacks.
+
+    Of other objects the name of their type is told.
+    """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else repr(value)
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return f"<{getattr(value, 'what', type(value).__name__)}>"

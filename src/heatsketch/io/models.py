@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._typing import Array
 from heatsketch._version import __version__
 from heatsketch.io.files import blame, check_budget, write_atomically
-from heatsketch.io.metadata import encoded
+from heatsketch.io.metadata import plain
 
 __all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "write_model"]
 
@@ -403,7 +403,7 @@ def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
         parameters = model.get_params(deep=False)
         distortion = getattr(model, "distortion_", None)
         found |= {
-            "parameters": {name: said(value) for name, value in parameters.items()},
+            "parameters": parameters,
             "n": None if embedding is None else len(embedding),
             "n_features": getattr(model, "n_features_in_", None),
             "features": None if names is None else [str(name) for name in names],
@@ -415,12 +415,5 @@ def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
         }
     if reading:
         found |= {"features": reading["columns"], "reading": reading["options"]}
-    plain: dict[str, Any] = json.loads(encoded(found))
-    return plain
-
-
-def said(value: Any) -> Any:
-    """Return plain values as they are; of others the name of their type."""
-    if value is None or isinstance(value, bool | int | float | str | list | tuple | np.generic):
-        return value
-    return f"<{value.what if isinstance(value, NotStored) else type(value).__name__}>"
+    facts: dict[str, Any] = plain(found)
+    return facts
