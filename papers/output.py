@@ -1,4 +1,4 @@
-"""How the figures are written: tables as CSV, pictures as PNG, through temporary files."""
+"""How the figures are written: tables as CSV, pictures as PNG."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,10 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table."""
-    part = path.with_name(path.name + ".part")
-    with part.open("w", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
-    part.replace(path)
 
 
 def figure_and_axes(width: float, height: float, shape: tuple[int, int] | None = None) -> Any:
@@ -32,6 +30,4 @@ def figure_and_axes(width: float, height: float, shape: tuple[int, int] | None =
 def save(figure: Any, title: str, path: Path, fontsize: float = 10) -> None:
     """Write a picture under its title."""
     figure.suptitle(title, fontsize=fontsize, x=0.01, ha="left")
-    part = path.with_name(path.name + ".part")
-    figure.savefig(part, format="png")
-    part.replace(path)
+    figure.savefig(path)

@@ -18,6 +18,7 @@ from papers.notes.measures import (
 ROLL, PICTURE = range(2)  # purposes of random numbers
 _DIMENSIONS = 3
 _STRIP_LENGTH = 144.5
+_DELTA = 0.2
 _SHOWN_IMAGES = 20
 _SEARCHED_EIGENVECTORS = 60  # for one that follows height
 
@@ -86,21 +87,19 @@ def random_walk(X: np.ndarray, delta: float, epsilon: float | str = "nearest") -
 def roll(
     seed: int,
     *,
-    points: int,
-    mesh: str,
-    noise: float,
-    delta: float,
-    epsilon: float,
-    time: int,
+    points: int = 1060,
+    mesh: str = "uniform",
+    noise: float = 0.0,
+    epsilon: float = 0.7717928,
+    time: int = 147,
 ) -> tuple[list[NotesRow], RollPanels]:
     """Map a roll; `epsilon` and `time` are those of the notes."""
     X, flat = hs.datasets.swiss_roll(points, mesh=mesh, noise=noise, rng=random(seed, ROLL, points))
-    walk = random_walk(X, delta)
-    as_printed = random_walk(X, delta, epsilon)
+    walk, as_printed = random_walk(X, _DELTA), random_walk(X, _DELTA, epsilon)
     heights = rank_correlations(walk.right[:, 1 : _SEARCHED_EIGENVECTORS + 1], flat[:, 1])
     rows = [
         NotesRow("points", len(X), points),
-        *_walk_rows(walk, delta, epsilon, time),
+        *_walk_rows(walk, _DELTA, epsilon, time),
         NotesRow("the same at the epsilon of the notes", as_printed.printed_time, time),
         *recovered(walk.embedding, flat),
         *(
@@ -116,24 +115,30 @@ def roll(
 
 
 def turning_pacman(
-    seed: int, *, images: int, size: int, components: int, delta: float, epsilon: float, time: int
+    seed: int, *, images: int = 200, size: int = 65
 ) -> tuple[list[NotesRow], PicturePanels]:
     """Map the images of Pacman, none of which is random."""
     X, angle = pacman(images, size)
-    return _pictures(X, angle, components, delta, epsilon, time)
+    return _pictures(X, angle, components=3, delta=0.5, epsilon=2335698.0, time=187)
 
 
 def turning_picture(
-    seed: int, *, images: int, size: int, components: int, delta: float, epsilon: float
+    seed: int, *, images: int = 200, size: int = 500
 ) -> tuple[list[NotesRow], PicturePanels]:
     """Map the rotated photograph."""
     X, angle = rotated_picture(images, size, random(seed, PICTURE))
-    rows, panels = _pictures(X, angle, components, delta, epsilon, math.nan)
+    rows, panels = _pictures(X, angle, components=2, delta=_DELTA, epsilon=7.318159e7)
     return [*rows, NotesRow("half a turn over 30° to 150°, d²", _half_turn(X, angle))], panels
 
 
 def _pictures(
-    X: np.ndarray, angle: np.ndarray, components: int, delta: float, epsilon: float, time: float
+    X: np.ndarray,
+    angle: np.ndarray,
+    *,
+    components: int,
+    delta: float,
+    epsilon: float,
+    time: float = math.nan,
 ) -> tuple[list[NotesRow], PicturePanels]:
     pca = hs.classical.PCA(n_components=min(len(X) - 1, X.shape[1]))
     # The principal components have the distances of the images, in n - 1 coordinates.

@@ -12,7 +12,7 @@ from papers.output import write_rows
 
 
 class NotesFigure(NamedTuple):
-    """A figure: its title, how its rows and panels are made and drawn, and numbers of points."""
+    """A figure: its title, how its rows and panels are made and drawn, and what differs in it."""
 
     title: str
     run: Callable[..., tuple[list[NotesRow], Any]]
@@ -21,70 +21,38 @@ class NotesFigure(NamedTuple):
 
 
 NOISY_ROLL: dict[str, Any] = {"points": 800, "noise": 0.8}
-PICTURES = {"images": 200}
-MESH_ROLL: dict[str, Any] = {"points": 1060, "mesh": "uniform", "delta": 0.2}
+NOISY_MESH = {"noise": 0.4, "epsilon": 0.6108029, "time": 300}
+NOTES_8 = NOISY_ROLL | {"mesh": "random", "epsilon": 2.104531, "time": 1705}
 
 NOTES: dict[str, NotesFigure] = {
-    "notes-1": NotesFigure(
-        "Isomap of the roll",
-        graphs.isomap,
-        drawings.isomap,
-        {"points": 1600, "noise": 0.0, "n_neighbors": 10},
-    ),
-    "notes-2": NotesFigure(
-        "Isomap of the noisy roll",
-        graphs.isomap,
-        drawings.isomap,
-        NOISY_ROLL | {"n_neighbors": 10},
-    ),
+    "notes-1": NotesFigure("Isomap of the roll", graphs.isomap, drawings.isomap, {}),
+    "notes-2": NotesFigure("Isomap of the noisy roll", graphs.isomap, drawings.isomap, NOISY_ROLL),
     "notes-3": NotesFigure(
-        "Locally linear embedding of two rolls",
-        graphs.locally_linear,
-        drawings.scatters,
-        {"points": 2000, "n_neighbors": 12},
+        "Locally linear embedding of two rolls", graphs.locally_linear, drawings.scatters, {}
     ),
     "notes-4": NotesFigure(
         "t-SNE of the noisy roll at two perplexities",
         graphs.t_sne_of_roll,
         drawings.scatters,
-        NOISY_ROLL | {"perplexities": (30, 12), "exaggeration": 4.0},
+        NOISY_ROLL,
     ),
     "notes-5": NotesFigure(
-        "t-SNE of the MNIST test digits",
-        graphs.t_sne_of_digits,
-        drawings.digits,
-        {"digits": 10_000, "perplexity": 30, "exaggeration": 4.0},
+        "t-SNE of the MNIST test digits", graphs.t_sne_of_digits, drawings.digits, {}
     ),
     "notes-6": NotesFigure(
-        "Diffusion map of a quasi-uniform roll",
-        diffusion.roll,
-        drawings.roll,
-        MESH_ROLL | {"noise": 0.0, "epsilon": 0.7717928, "time": 147},
+        "Diffusion map of a quasi-uniform roll", diffusion.roll, drawings.roll, {}
     ),
     "notes-7": NotesFigure(
         "Diffusion map of the quasi-uniform roll with noise",
         diffusion.roll,
         drawings.roll,
-        MESH_ROLL | {"noise": 0.4, "epsilon": 0.6108029, "time": 300},
+        NOISY_MESH,
     ),
     "notes-8": NotesFigure(
-        "Diffusion map of the noisy roll of notes-2",
-        diffusion.roll,
-        drawings.roll,
-        NOISY_ROLL | {"mesh": "random", "delta": 0.2, "epsilon": 2.104531, "time": 1705},
+        "Diffusion map of the noisy roll of notes-2", diffusion.roll, drawings.roll, NOTES_8
     ),
-    "notes-9": NotesFigure(
-        "Pacman",
-        diffusion.turning_pacman,
-        drawings.pictures,
-        PICTURES | {"size": 65, "components": 3, "delta": 0.5, "epsilon": 2335698.0, "time": 187},
-    ),
-    "notes-10": NotesFigure(
-        "A turned picture",
-        diffusion.turning_picture,
-        drawings.pictures,
-        PICTURES | {"size": 500, "components": 2, "delta": 0.2, "epsilon": 7.318159e7},
-    ),
+    "notes-9": NotesFigure("Pacman", diffusion.turning_pacman, drawings.pictures, {}),
+    "notes-10": NotesFigure("A turned picture", diffusion.turning_picture, drawings.pictures, {}),
 }
 
 

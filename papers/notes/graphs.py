@@ -1,7 +1,7 @@
 """Isomap, locally linear embedding and t-SNE of the notes, §6 to §8."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,7 @@ from papers.notes.measures import HALF_TURN, NotesRow, pieces, random, recovered
 OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # purposes of random numbers, beside ROLL and PICTURE
 _N_NEIGHBORS = 10
 _N_DIGITS = 10
+_EXAGGERATION = 4.0
 
 
 class IsomapPanels(NamedTuple):
@@ -40,7 +41,7 @@ class Panel(NamedTuple):
 
 
 def isomap(
-    seed: int, *, points: int, noise: float, n_neighbors: int
+    seed: int, *, points: int = 1600, noise: float = 0.0, n_neighbors: int = 10
 ) -> tuple[list[NotesRow], IsomapPanels]:
     """Unroll the strip by Isomap, and compare distances in the graph with those on the strip."""
     X, flat = hs.datasets.swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
@@ -85,7 +86,7 @@ def _path(predecessors: np.ndarray, end: int) -> np.ndarray:
 
 
 def locally_linear(
-    seed: int, *, points: int, n_neighbors: int
+    seed: int, *, points: int = 2000, n_neighbors: int = 12
 ) -> tuple[list[NotesRow], list[Panel]]:
     """Unroll the strip of the notes, and the wider one of Roweis and Saul, by LLE."""
     X, flat = hs.datasets.swiss_roll(points, rng=random(seed, ROLL, points))
@@ -104,15 +105,13 @@ def locally_linear(
     return [NotesRow("points", points), NotesRow("neighbours", n_neighbors, 12), *rows], panels
 
 
-def t_sne_of_roll(
-    seed: int, *, points: int, noise: float, perplexities: tuple[int, ...], exaggeration: float
-) -> tuple[list[NotesRow], list[Panel]]:
+def t_sne_of_roll(seed: int, *, points: int, noise: float) -> tuple[list[NotesRow], list[Panel]]:
     """Embed the noisy roll by t-SNE at two perplexities."""
     X, flat = hs.datasets.swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
     rows = [NotesRow("points", points, 800)]
     panels = [Panel(f"noise {noise:g}", X, flat[:, 0])]
-    for perplexity in perplexities:
-        Y = _t_sne(perplexity, exaggeration, seed).fit_transform(X)
+    for perplexity in (30, 12):
+        Y = _t_sne(perplexity, seed).fit_transform(X)
         name = f"perplexity {perplexity}"
         rows += [NotesRow(f"{name}, pieces", pieces(Y)), *recovered(Y, flat, f"{name}, coordinate")]
         panels.append(Panel(name, Y, flat[:, 0]))
@@ -120,17 +119,17 @@ def t_sne_of_roll(
 
 
 def t_sne_of_digits(
-    seed: int, *, digits: int, perplexity: int, exaggeration: float, folder: Path | None
+    seed: int, *, digits: int = 10_000, perplexity: int = 30, folder: Path | None
 ) -> tuple[list[NotesRow], list[Panel]]:
     """Embed the MNIST test digits by t-SNE."""
     X, label = (part[:digits] for part in mnist(folder))
-    method = _t_sne(perplexity, exaggeration, seed)
+    method = _t_sne(perplexity, seed)
     Y = method.fit_transform(X)
     state = int(random(seed, CLUSTERS).integers(2**31))
     rows = [
         NotesRow("digits", len(X), 10_000),
         NotesRow("perplexity", perplexity, 30),
-        NotesRow("exaggeration", exaggeration, 4),
+        NotesRow("exaggeration", _EXAGGERATION, 4),
         NotesRow("Kullback-Leibler divergence", method.kl_divergence_),
     ]
     for name, points in (("embedding", Y), ("pixels", X)):
@@ -141,9 +140,8 @@ def t_sne_of_digits(
     return rows, [Panel("", Y, label)]
 
 
-def _t_sne(perplexity: float, exaggeration: float, seed: int) -> hs.classical.TSNE:
-    options: dict[str, Any] = {"early_exaggeration": exaggeration, "random_state": seed}
-    return hs.classical.TSNE(n_components=2, perplexity=perplexity, **options)
+def _t_sne(perplexity: float, seed: int) -> hs.classical.TSNE:
+    return hs.classical.TSNE(2, perplexity, early_exaggeration=_EXAGGERATION, random_state=seed)
 
 
 def _neighbor_accuracy(X: np.ndarray, label: np.ndarray) -> float:

@@ -11,19 +11,10 @@ from papers.representation import drawings
 from papers.representation.stationary import StationaryRow, stationary_example
 from papers.representation.truncation import TruncationRow, truncation_example
 
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "mgc-1": {"points": (500, 2000, 8000), "draws": 5, "max_components": 16, "grid": 48},
-    "mgc-2": {
-        "points": 3000,
-        "pairs": 20_000,
-        "max_components": 8,
-        "log2_epsilons": tuple(range(-5, 6)),
-        "orders": 14,
-    },
-}
+EXAMPLES = ("mgc-1", "mgc-2")
 
 
-def run_example(name: str, folder: Path, seed: int = 0) -> Sequence[Any]:
+def run_example(name: str, folder: Path, seed: int = 0, **sizes: Any) -> Sequence[Any]:
     """Write the table and the pictures of "mgc-1" or "mgc-2", and return the rows of the table.
 
     Example I is the stationary density of a mixture fitted to two flat squares, Example II the
@@ -32,11 +23,11 @@ def run_example(name: str, folder: Path, seed: int = 0) -> Sequence[Any]:
     """
     with threadpool_limits(1):  # the sums of k-means depend on the order of its threads
         if name == "mgc-1":
-            rows, panels = stationary_example(seed, **EXAMPLES[name])
+            rows, panels = stationary_example(seed, **sizes)
             write_rows(folder / "mgc-1.csv", StationaryRow._fields, rows)
             drawings.stationary(rows[0], panels, folder / "mgc-1.png")
             return rows
-        found, columns = truncation_example(seed, **EXAMPLES[name])
+        found, columns = truncation_example(seed, **sizes)
     write_rows(folder / "mgc-2.csv", TruncationRow._fields, found)
     drawings.histograms(found, columns, folder / "mgc-2-histograms.png")
     drawings.bounds(found, folder / "mgc-2-bounds.png")

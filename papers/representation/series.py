@@ -122,11 +122,6 @@ class SeriesMap(ABC):
             f[target] /= math.sqrt(alpha[i])
         return np.exp(self._log_scale) * np.einsum("rnk,nk->nr", f, weights)
 
-    def residual(self, x: np.ndarray) -> np.ndarray:
-        """Return |p(x, ·) - its projection|, (n,), from |p|² and the coordinates."""
-        lengths = np.square(self.transform(x)).sum(axis=1)
-        return np.sqrt(np.maximum(self.kernel.squared_norm(x) - lengths, 0.0))
-
     def _means(self, x: np.ndarray) -> np.ndarray:
         """Return c_j(x) = θ_j + C_j (x - θ_j), (n, K, m)."""
         steps = np.asarray(x)[:, None] - self.kernel.means

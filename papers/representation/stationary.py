@@ -54,7 +54,12 @@ class StationaryPanels(NamedTuple):
 
 
 def stationary_example(
-    seed: int, *, points: tuple[int, ...], draws: int, max_components: int, grid: int
+    seed: int,
+    *,
+    points: tuple[int, ...] = (500, 2000, 8000),
+    draws: int = 5,
+    max_components: int = 16,
+    grid: int = 48,
 ) -> tuple[list[StationaryRow], StationaryPanels]:
     """Fit mixtures to samples of each size and compare ν; `points` includes `PICTURE_POINTS`."""
     ticks = np.linspace(*GRID_RANGE, grid)

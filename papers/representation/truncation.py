@@ -4,7 +4,7 @@ Beside the error and its bounds in their correct form, the formulas as printed a
 which compares a squared distance with an unsquared one, and η of (5.18) with its ν_min.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -89,11 +89,11 @@ class ErrorColumns(NamedTuple):
 def truncation_example(
     seed: int,
     *,
-    points: int,
-    pairs: int,
-    max_components: int,
-    log2_epsilons: tuple[int, ...],
-    orders: int,
+    points: int = 3000,
+    pairs: int = 20_000,
+    max_components: int = 8,
+    log2_epsilons: Sequence[int] = range(-5, 6),
+    orders: int = 14,
 ) -> tuple[list[TruncationRow], ErrorColumns]:
     """Compare d and d_l for l = 1, ..., `orders`; raise if an error is above its bound."""
     rng = random(seed, TRUNCATION)

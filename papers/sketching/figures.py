@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 SKETCH_METHODS = ("GPS", "GPB", "GPSBS", "GPSBB")
 PAPER_METHODS = ("DMS", "DMB", *SKETCH_METHODS)
-OUR_METHODS = ("ours",)
 MDS_METHODS = ("CMDS", "SMACOF")
-FIGURE_METHODS = (*PAPER_METHODS, *OUR_METHODS, *MDS_METHODS)
+FIGURE_METHODS = (*PAPER_METHODS, "ours", *MDS_METHODS)
 
 MDS_TRIALS = 10  # SMACOF takes up to half a second for each embedding of 500 points
 
@@ -83,46 +82,34 @@ class Figure:
     outliers: bool = True
 
 
-def _doubling(largest: int) -> tuple[int, ...]:
-    return tuple(2**j for j in range(1, largest.bit_length()))
+POWERS = tuple(2**j for j in range(1, 11))
+DIMENSIONS = tuple(range(21))
 
+CIRCLE = Setting("circle", 0, "circle", 300, 0.25, (8,), DIMENSIONS[2:9])
+TORUS = Setting("torus", 1, "stretched_torus", 500, 0.3, (10,), DIMENSIONS[2:13])
+KLEIN = Setting("klein", 2, "klein_bottle", 500, 2.0, (4,), DIMENSIONS[3:])
+OUTLIERS = Setting("outliers", 3, "circle_with_outliers", 200, 0.5, (4,), DIMENSIONS[2:6])
+CLOUDS = Setting("clouds", 4, "gaussian_clouds", 300, 20.0, (1,), DIMENSIONS[2:13], "euclidean")
+TORUS_POWERS = Setting("torus-powers", 5, "stretched_torus", 500, 0.3, POWERS, (8,), "euclidean")
+CIRCLE_POWERS = Setting("circle-powers", 6, "circle", 300, 0.25, POWERS[:8], (2,), "euclidean")
 
-def _up_to(first: int, last: int) -> tuple[int, ...]:
-    return tuple(range(first, last + 1))
-
-
-CIRCLE = Setting("circle", 0, "circle", 300, 0.25, (8,), _up_to(2, 8))
-TORUS = Setting("torus", 1, "stretched_torus", 500, 0.3, (10,), _up_to(2, 12))
-KLEIN = Setting("klein", 2, "klein_bottle", 500, 2.0, (4,), _up_to(3, 20))
-OUTLIERS = Setting("outliers", 3, "circle_with_outliers", 200, 0.5, (4,), _up_to(2, 5))
-CLOUDS = Setting("clouds", 4, "gaussian_clouds", 300, 20.0, (1,), _up_to(2, 12), "euclidean")
-TORUS_POWERS = Setting(
-    "torus-powers", 5, "stretched_torus", 500, 0.3, _doubling(1024), (8,), "euclidean"
-)
-CIRCLE_POWERS = Setting("circle-powers", 6, "circle", 300, 0.25, _doubling(256), (2,), "euclidean")
-
-_OUTLIERS_TITLE = "circle with two outliers, embedded in the plane"
+OUTLIERS_TITLE = "circle with two outliers, embedded in the plane"
+SEEN = ("GPS", "ours")
+COMPARED = ("DMS", "ours")
+SKETCHES = (*SKETCH_METHODS, "ours")
+NO_MDS = (*PAPER_METHODS, "ours")
 
 FIGURES: dict[str, Figure] = {
     "1a": Figure("circle", CIRCLE, FIGURE_METHODS, 200),
-    "1b": Figure("circle, embedded in the plane", CIRCLE, ("GPS", "ours"), 1, scatter=True),
+    "1b": Figure("circle, embedded in the plane", CIRCLE, SEEN, 1, scatter=True),
     "2a": Figure("torus S¹ × 3.5 S¹", TORUS, FIGURE_METHODS, 100),
     "2b": Figure("Klein bottle", KLEIN, FIGURE_METHODS, 100),
     "3a": Figure("circle with two outliers", OUTLIERS, FIGURE_METHODS, 100),
-    "3b": Figure(_OUTLIERS_TITLE, OUTLIERS, ("DMS", "ours"), 1, scatter=True),
-    "3c": Figure(
-        f"{_OUTLIERS_TITLE}; outliers left out",
-        OUTLIERS,
-        ("DMS", "ours"),
-        1,
-        scatter=True,
-        outliers=False,
-    ),
-    "4": Figure(
-        f"three samples of the {_OUTLIERS_TITLE}", OUTLIERS, ("GPS", "ours"), 3, scatter=True
-    ),
-    "5a": Figure("Klein bottle, sketches", KLEIN, (*SKETCH_METHODS, "ours"), 100),
-    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, (*SKETCH_METHODS, "ours"), 100),
-    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, (*PAPER_METHODS, "ours"), 100),
-    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, (*PAPER_METHODS, "ours"), 100),
+    "3b": Figure(OUTLIERS_TITLE, OUTLIERS, COMPARED, 1, scatter=True),
+    "3c": Figure(f"{OUTLIERS_TITLE}; outliers left out", OUTLIERS, COMPARED, 1, True, False),
+    "4": Figure(f"three samples of the {OUTLIERS_TITLE}", OUTLIERS, SEEN, 3, scatter=True),
+    "5a": Figure("Klein bottle, sketches", KLEIN, SKETCHES, 100),
+    "5b": Figure("Gaussian clouds, sketches, |x - y|", CLOUDS, SKETCHES, 100),
+    "6a": Figure("torus S¹ × 3.5 S¹, k = 8, |x - y|", TORUS_POWERS, NO_MDS, 100),
+    "6b": Figure("circle, k = 2, |x - y|", CIRCLE_POWERS, NO_MDS, 100),
 }

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Memory, Parallel, delayed
 
 from papers.output import write_rows
 from papers.sketching import drawings
@@ -37,8 +37,8 @@ def run_figure(
     name : str
         One of `FIGURES`.
     folder : Path
-        Where to write. The trials of figures with the same setting are kept in one file, and are
-        not computed again.
+        Where to write. The trials of a setting are remembered in its folder "trials", also for
+        other figures.
     trials : int, optional
         By default as many as in the paper. The two MDS methods are run in the first 10; a
         picture of embeddings has as many as in the paper.
@@ -52,46 +52,37 @@ def run_figure(
     picture = folder / f"figure-{name}.png"
     if figure.scatter:
         samples = [Sample(figure.setting, seed, trial) for trial in range(n_trials)]
-        p = figure.setting.powers[0]
+        values, p = (2,), figure.setting.powers[0]
         log_L = {m: np.array([[s.log_L(m, p, 2)] for s in samples]) for m in figure.methods}
-        rows = [_row(m, 2, log_L[m][:, 0]) for m in figure.methods]
         drawings.scatters(name, figure, samples, picture)
     else:
-        log_L = kept_trials(figure.setting, folder, n_trials, seed, jobs)
-        rows = [
-            _row(method, value, column)
-            for method in figure.methods
-            for value, column in zip(figure.setting.values, log_L[method].T, strict=True)
-        ]
+        same = [f.methods for f in FIGURES.values() if f.setting == figure.setting]
+        methods = list(dict.fromkeys(method for group in same for method in group))
+        remembered = Memory(folder / "trials", verbose=0).cache(run_trials, ignore=["jobs"])
+        log_L = remembered(figure.setting, methods, n_trials, seed, jobs)
+        values = figure.setting.values
+    rows = [
+        _row(method, value, column)
+        for method in figure.methods
+        for value, column in zip(values, log_L[method].T, strict=True)
+    ]
+    if not figure.scatter:
         drawings.curves(name, figure, rows, picture)
     header = ("method", figure.setting.axis, *Row._fields[2:])
     write_rows(folder / f"figure-{name}.csv", header, rows)
     return rows
 
 
-def kept_trials(
-    setting: Setting, folder: Path, trials: int, seed: int, jobs: int
+def run_trials(
+    setting: Setting, methods: list[str], trials: int, seed: int, jobs: int
 ) -> dict[str, np.ndarray]:
-    """Return log L (trials, values) of every method that a figure shows for the setting.
-
-    Read from trials-SETTING-TRIALS-SEED.npz, or computed and written there.
-    """
-    path = folder / f"trials-{setting.name}-{trials}-{seed}.npz"
-    if not path.exists():
-        shown = [f.methods for f in FIGURES.values() if f.setting == setting and not f.scatter]
-        methods = list(dict.fromkeys(method for group in shown for method in group))
-        counts = {m: min(trials, MDS_TRIALS) if m in MDS_METHODS else trials for m in methods}
-        found = Parallel(n_jobs=jobs, verbose=1)(
-            delayed(run)(setting, seed, trial, [m for m in methods if trial < counts[m]])
-            for trial in range(trials)
-        )
-        log_L = {m: np.array([trial[m] for trial in found if m in trial]) for m in methods}
-        part = path.with_suffix(".part")
-        with part.open("wb") as file:
-            np.savez(file, **log_L)
-        part.replace(path)
-    with np.load(path) as file:
-        return dict(file)
+    """Return log L (trials, values) of each method."""
+    counts = {m: min(trials, MDS_TRIALS) if m in MDS_METHODS else trials for m in methods}
+    found = Parallel(n_jobs=jobs, verbose=1)(
+        delayed(run)(setting, seed, trial, [m for m in methods if trial < counts[m]])
+        for trial in range(trials)
+    )
+    return {m: np.array([trial[m] for trial in found if m in trial]) for m in methods}
 
 
 def _row(method: str, value: int, log_L: np.ndarray) -> Row:

@@ -6,7 +6,6 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.special import erf
 from scipy.stats import binom
 
 from heatsketch import MixtureKernel
@@ -29,13 +28,6 @@ FILES = {
     "mgc-1": {"mgc-1.csv", "mgc-1.png"},
     "mgc-2": {"mgc-2.csv", "mgc-2-histograms.png", "mgc-2-bounds.png", "mgc-2-printed.png"},
 }
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """Both examples with few points."""
-    for name, sizes in SMALL.items():
-        monkeypatch.setitem(run.EXAMPLES, name, sizes)
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +81,6 @@ def test_analytic_stationary_density_is_the_integral(epsilon):
     np.testing.assert_allclose(found, quadrature_of_stationary(x, epsilon), rtol=1e-9, atol=1e-14)
 
 
-def test_at_epsilon_one_it_is_the_printed_formula():
-    x, y = 0.3, 2.9
-    H = [(erf(b - x) - erf(a - x)) * (erf(b - y) - erf(a - y)) / 4 for a, b in ((0, 1), (3, 4))]
-    found = stationary.analytic_stationary(np.array([[x, y]]), 1.0)
-    np.testing.assert_allclose(found, 0.2 * H[0] + 0.8 * H[1], rtol=1e-14)
-
-
 @pytest.mark.statistical
 def test_points_fill_the_two_squares():
     # Counts are binomial. False alarms: 6e-7 in all, two sides of three counts at 1e-7 each;
@@ -111,14 +96,6 @@ def test_points_fill_the_two_squares():
         assert binom.ppf(1e-7, n, p) <= count <= binom.isf(1e-7, n, p)
 
 
-def test_density_of_the_sample_is_the_mean_of_gaussians():
-    ticks, X = np.linspace(-2, 6, 5), stationary.two_squares(30, np.random.default_rng(2))
-    found = stationary._of_sample(X, ticks).reshape(5, 5)
-    for i, j in ((0, 0), (1, 3), (3, 1), (3, 3)):
-        squared = np.square(X - [ticks[i], ticks[j]]).sum(axis=1)
-        assert found[i, j] == pytest.approx(np.exp(-squared).mean() / np.pi, rel=1e-12)
-
-
 def test_the_pictured_row_has_the_errors_of_the_panels(stationary_run):
     rows, panels = stationary_run
     row, top = rows[0], panels.analytic.max()
@@ -126,30 +103,6 @@ def test_the_pictured_row_has_the_errors_of_the_panels(stationary_run):
     assert (row.points, row.draws) == (2000, 1)
     assert row.largest == pytest.approx(error.max(), rel=1e-12)
     assert row.rms == pytest.approx(np.sqrt((error**2).mean()), rel=1e-12)
-
-
-def test_both_panels_are_densities(stationary_run):
-    # The trapezoidal rule is exact for Gaussians of variance 1/2 and more up to exp(-π²/h²), 1e-8
-    # here; outside the box is some 1e-4 of the mass.
-    _, panels = stationary_run
-    cell = (panels.ticks[1] - panels.ticks[0]) ** 2
-    assert panels.analytic.sum() * cell == pytest.approx(1, abs=1e-3)
-    assert panels.closed_form.sum() * cell == pytest.approx(1, abs=1e-3)
-
-
-def test_rows_of_several_draws_are_medians():
-    found = [
-        stationary.StationaryRow(9, 1, k, e, e, 2 * e, 2 * e)
-        for k, e in zip((3, 1, 2), (5, 7, 6), strict=True)
-    ]
-    assert stationary._median(found) == (9, 3, 2, 6, 6, 12, 12)
-
-
-def test_bic_takes_the_components_that_are_there():
-    # Three clusters 50 standard deviations apart: a likelihood that no BIC of fewer can reach.
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((300, 2)) + 50 * np.repeat(np.arange(3), 100)[:, None]
-    assert stationary.best_mixture(X, 4, "tied", rng).n_components == 3
 
 
 # Example II
@@ -164,18 +117,14 @@ def test_points_are_moved_into_the_unit_ball_and_back():
     assert sample.reach * sample.scale == pytest.approx(np.linalg.norm(X, axis=1).max())
 
 
-def test_every_order_of_every_epsilon_has_a_row(by_epsilon):
-    assert list(by_epsilon) == [1 / 16, 1 / 4, 1, 8]
-    for rows in by_epsilon.values():
-        assert [row.order for row in rows] == list(range(1, 8))
-        assert [row.coordinates for row in rows] == [comb(2 + n, 2) for n in range(1, 8)]
-
-
 def test_bounds_are_above_the_errors_and_in_order(truncation_run):
     rows, _ = truncation_run
     for row in rows:
         assert 0 <= row.median <= row.worst <= row.bound + 1e-12
         assert row.bound <= row.paper_bound * (1 + 1e-12)
+        assert row.coordinates == comb(2 + row.order, 2)
+        # As printed: divided by ν_min² = 1e-6.
+        assert row.printed_eta == pytest.approx(row.paper_bound**2 / 4 * 1e6, rel=1e-9)
 
 
 def test_errors_and_bounds_do_not_grow_with_the_order(by_epsilon):
@@ -185,12 +134,6 @@ def test_errors_and_bounds_do_not_grow_with_the_order(by_epsilon):
             assert after.median <= before.median + 1e-12
             assert after.bound <= before.bound
             assert after.printed_eta <= before.printed_eta
-
-
-def test_the_printed_bound_is_a_million_times_ours_squared(truncation_run):
-    rows, _ = truncation_run
-    for row in rows:
-        assert row.printed_eta == pytest.approx(row.paper_bound**2 / 4 * 1e6, rel=1e-9)
 
 
 def test_errors_are_those_of_the_orders_they_name(tied):
@@ -214,18 +157,6 @@ def test_the_printed_error_stays_while_the_error_vanishes(by_epsilon):
         d = last.largest_distance
         assert last.printed >= (abs(d - d**2) - before.worst) ** 2
         assert last.printed >= 0.99 * (d - d**2) ** 2 > 1e10 * last.worst**2
-
-
-def test_histograms_are_of_the_rows_they_stand_for(truncation_run):
-    rows, columns = truncation_run
-    of_order = {row.epsilon: row for row in rows if row.order == truncation.SHOWN_ORDER}
-    of_epsilon = {row.order: row for row in rows if row.epsilon == truncation.SHOWN_EPSILON}
-    pairs = [(columns.by_epsilon, of_order), (columns.by_order, of_epsilon)]
-    for deltas, own in pairs:
-        assert list(deltas) == list(own)
-        for key, delta in deltas.items():
-            assert delta.shape == (400,)
-            assert (delta.max(), np.median(delta)) == (own[key].worst, own[key].median)
 
 
 @pytest.mark.parametrize("name", ["bound", "paper_bound"])
@@ -282,12 +213,12 @@ def test_moving_the_coordinates_away_costs_orders_only_where_the_origin_is_their
 
 
 @pytest.mark.parametrize("name", run.EXAMPLES)
-def test_the_table_holds_the_rows_and_the_same_seed_gives_the_same(small, tmp_path, name):
-    rows = run.run_example(name, tmp_path, seed=3)
+def test_the_table_holds_the_rows_and_the_same_seed_gives_the_same(tmp_path, name):
+    rows = run.run_example(name, tmp_path, seed=3, **SMALL[name])
     assert {path.name for path in tmp_path.iterdir()} == FILES[name]
     table = (tmp_path / f"{name}.csv").read_bytes()
     head, *lines = csv.reader(table.decode().splitlines())
     assert tuple(head) == rows[0]._fields
     assert [tuple(map(float, line)) for line in lines] == [tuple(row) for row in rows]
-    run.run_example(name, tmp_path, seed=3)
+    run.run_example(name, tmp_path, seed=3, **SMALL[name])
     assert (tmp_path / f"{name}.csv").read_bytes() == table

@@ -1,16 +1,11 @@
 """Isomap and landmark Isomap: the definition written out, closed forms, new points, bad input."""
 
-import pickle
-import warnings
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra, floyd_warshall, minimum_spanning_tree
-from scipy.spatial import procrustes
 from scipy.spatial.distance import cdist
-from sklearn.base import clone
 from sklearn.neighbors import (
     KNeighborsTransformer,
     RadiusNeighborsTransformer,
@@ -20,8 +15,6 @@ from sklearn.pipeline import make_pipeline
 
 import heatsketch as hs
 from heatsketch.classical import Isomap, LandmarkIsomap
-from heatsketch.neighbors import NeighborIndex
-from problems.checks import estimator_checks
 from problems.clouds import even_angles, even_circle
 
 X = np.random.default_rng(0).uniform(size=(80, 3)) * [6, 4, 2]
@@ -58,14 +51,6 @@ def assert_equal_up_to_signs(Y, expected, rtol=1e-9):
     assert_allclose(Y * signs, expected, rtol=0, atol=rtol * np.abs(expected).max())
 
 
-@estimator_checks(
-    Isomap(n_neighbors=4), Isomap(radius=1.0), LandmarkIsomap(n_landmarks=6, n_neighbors=4)
-)
-@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning", "ignore:Only")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
 # The definition
 
 
@@ -98,19 +83,6 @@ def test_new_points_go_to_their_neighbours_first(make, mode):
     expected = 0.5 * (means - to_all**2) @ Y / values
     together = np.vstack([model.embedding_[chosen], model.transform(NEW)])  # one sign for both
     assert_equal_up_to_signs(together, np.vstack([Y, expected]))
-
-
-@ESTIMATORS
-@MODES
-def test_training_points_come_out_as_they_went_in(make, mode):
-    twice = np.vstack([X, X[:10]])
-    model = make(3, **mode).fit(twice)
-    scale = np.abs(model.embedding_).max()
-    assert_allclose(model.transform(twice), model.embedding_, rtol=0, atol=1e-12 * scale)
-    assert_array_equal(model.embedding_[80:], model.embedding_[:10])
-    single = make(3, **mode).fit(X).embedding_[np.r_[:80, :10]]
-    assert_allclose(model.embedding_, single, rtol=0, atol=1e-12 * scale)
-    assert model.diagnostics_["duplicates"] == 10
 
 
 def test_all_points_as_landmarks_are_isomap():
@@ -167,15 +139,6 @@ def test_a_circle_is_a_circle_of_known_radius():
     assert_allclose(turn, np.cos(2 * np.pi / n), rtol=1e-9)
 
 
-def test_a_flat_convex_piece_in_five_dimensions_is_laid_flat():
-    rng = np.random.default_rng(3)
-    flat = rng.uniform(size=(400, 2)) * [2, 1]
-    basis = np.linalg.qr(rng.normal(size=(5, 2)))[0]
-    model = Isomap(2, n_neighbors=20).fit(flat @ basis.T + 5)
-    assert procrustes(flat, model.embedding_)[2] < 1e-3
-    assert model.residual_variance_[1] < 1e-3 < 0.01 < model.residual_variance_[0]
-
-
 @pytest.mark.parametrize("cls", [Isomap, LandmarkIsomap])
 def test_the_flat_roll_is_unrolled(cls):
     roll, flat = hs.datasets.swiss_roll(800, mesh="uniform", rng=0)
@@ -202,48 +165,7 @@ def test_clouds_far_apart_are_joined_with_a_warning():
 # Covariance
 
 
-@ESTIMATORS
-@MODES
-@pytest.mark.parametrize("exponent", [-600, 500])
-def test_a_power_of_two_scales_every_bit(make, mode, exponent):
-    moved = {
-        name: np.ldexp(1.0, exponent) * v if name == "radius" else v for name, v in mode.items()
-    }
-    one, other = make(**mode).fit(X), make(**moved).fit(np.ldexp(X, exponent))
-    assert_array_equal(other.embedding_, np.ldexp(one.embedding_, exponent))
-    assert_array_equal(
-        other.transform(np.ldexp(NEW, exponent)), np.ldexp(one.transform(NEW), exponent)
-    )
-
-
-def test_offsets_and_rotations_change_nothing_but_rounding():
-    expected = Isomap(3, n_neighbors=7).fit_transform(X)
-    rotation = np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))[0]
-    assert_equal_up_to_signs(Isomap(3, n_neighbors=7).fit_transform(X @ rotation), expected)
-    assert_equal_up_to_signs(Isomap(3, n_neighbors=7).fit_transform(X + 1e8), expected, 1e-6)
-
-
-def test_order_does_not_matter():
-    order = np.random.default_rng(5).permutation(80)
-    expected = Isomap(3, n_neighbors=7).fit_transform(X)[order]
-    assert_equal_up_to_signs(Isomap(3, n_neighbors=7).fit_transform(X[order]), expected)
-    rows = np.arange(0, 80, 4)
-    some = LandmarkIsomap(3, n_neighbors=7, landmarks=rows).fit_transform(X)[order]
-    moved = LandmarkIsomap(3, n_neighbors=7, landmarks=np.argsort(order)[rows])
-    assert_equal_up_to_signs(moved.fit_transform(X[order]), some)
-
-
 # Kinds of input
-
-
-@ESTIMATORS
-def test_distances_in_place_of_points(make):
-    for mode in ({"n_neighbors": 7}, {"radius": 1.8}):
-        points = make(3, **mode).fit(X)
-        given = make(3, metric="precomputed", **mode).fit(cdist(X, X))
-        assert_equal_up_to_signs(given.embedding_, points.embedding_)
-        assert_allclose(given.transform(cdist(NEW, X)), points.transform(NEW), rtol=0, atol=1e-8)
-    assert make(metric="precomputed").__sklearn_tags__().input_tags.pairwise
 
 
 @pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
@@ -260,20 +182,6 @@ def test_a_graph_is_taken_as_it_is():
         Isomap(metric="precomputed").fit(apart)
     with pytest.raises(ValueError, match=r"Row\(s\) 0, 1 of X have no stored distance"):
         model.transform(sparse.csr_matrix((2, 80)))
-
-
-@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-def test_distances_of_clouds_are_joined_as_points_are():
-    clouds = np.vstack([X, X + np.array([100, 0, 0]), X - np.array([0, 70, 0])])
-    with pytest.warns(hs.DisconnectedWarning, match="3 components"):
-        points = Isomap(3, n_neighbors=7).fit(clouds)
-    with pytest.warns(hs.DisconnectedWarning, match="3 components"):
-        given = Isomap(3, n_neighbors=7, metric="precomputed").fit(cdist(clouds, clouds))
-    assert_equal_up_to_signs(given.embedding_, points.embedding_)
-    far = cdist([[0.0, 0, 500]], clouds)
-    near = Isomap(3, radius=120.0, metric="precomputed").fit(cdist(clouds, clouds))
-    with pytest.warns(hs.ScaleWarning, match="too far from all training points"):
-        assert np.isfinite(near.transform(far)).all()
 
 
 def paths_between_points(model):
@@ -348,102 +256,9 @@ def test_what_are_no_distances_is_refused(D, message):
         Isomap(n_neighbors=3, metric="precomputed").fit(D)
 
 
-@pytest.mark.parametrize(
-    "neighbors",
-    [NeighborIndex(X, n_neighbors=12), KNeighborsTransformer(n_neighbors=7)],
-    ids=["index", "transformer"],
-)
-def test_neighbours_may_come_from_the_caller(neighbors):
-    own = Isomap(3, n_neighbors=7).fit(X)
-    given = Isomap(3, n_neighbors=7, neighbors=neighbors).fit(X)
-    assert_equal_up_to_signs(given.embedding_, own.embedding_)
-    assert_allclose(given.transform(NEW), own.transform(NEW), rtol=0, atol=1e-8)
-
-
-@ESTIMATORS
-def test_single_precision_stays_it(make):
-    single = make(n_neighbors=7).fit(X.astype(np.float32))
-    assert single.embedding_.dtype == single.transform(NEW.astype(np.float32)).dtype == np.float32
-    double = make(n_neighbors=7).fit(X.astype(np.float32).astype(float))
-    assert_allclose(single.embedding_, double.embedding_, rtol=1e-6, atol=1e-6)
-
-
-@ESTIMATORS
-def test_data_frames_clones_and_pickles(make):
-    frames = pytest.importorskip("pandas")
-    frame = frames.DataFrame(X, columns=["width", "height", "depth"])
-    model = make(n_neighbors=7).set_output(transform="pandas").fit(frame)
-    assert list(model.feature_names_in_) == ["width", "height", "depth"]
-    out = model.transform(frame[:5])
-    prefix = type(model).__name__.lower()
-    assert list(out.columns) == [f"{prefix}0", f"{prefix}1"]
-    plain = make(n_neighbors=7).fit(X)
-    for again in (pickle.loads(pickle.dumps(plain)), clone(plain).fit(X)):
-        assert_array_equal(again.transform(NEW), plain.transform(NEW))
-
-
-def test_sparse_points_and_lists_are_points():
-    points = np.where(np.abs(X) < 0.4, 0.0, X)
-    expected = Isomap(n_neighbors=7).fit(points)
-    for form in (sparse.csr_matrix, sparse.coo_array, np.ndarray.tolist):
-        model = Isomap(n_neighbors=7).fit(form(points))
-        assert_equal_up_to_signs(model.embedding_, expected.embedding_)
-
-
 def test_two_points_have_one_coordinate():
     pair = [[0.0, 0.0], [3.0, 4.0]]
     for model in (Isomap(1, n_neighbors=1), LandmarkIsomap(1, n_landmarks=2, n_neighbors=1)):
         assert_allclose(np.sort(model.fit_transform(pair), axis=0), [[-2.5], [2.5]], atol=1e-12)
     with pytest.raises(ValueError, match="there are 2 distinct points"):
         Isomap(2, n_neighbors=1).fit(pair)
-
-
-@ESTIMATORS
-@MODES
-@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-def test_points_beyond_the_longest_path_are_named(make, mode):
-    model = make(**mode).fit(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.transform(NEW)
-    for size in (1e3, 1e150, 1e300):
-        far = np.vstack([NEW, [[size, 0, 0]]])
-        with pytest.warns(hs.ScaleWarning, match=r"\(rows 9\) are farther from every training"):
-            model.transform(far)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: Isomap(80), ValueError, "n_components=80 but there are 80 distinct points"),
-        (lambda: Isomap(0), ValueError, "n_components=0"),
-        (lambda: Isomap(metric="cosin"), ValueError, "metric='cosin' is unknown"),
-        (lambda: LandmarkIsomap(3, n_landmarks=3), ValueError, "there are 3 distinct points"),
-        (lambda: LandmarkIsomap(1, n_landmarks=1), ValueError, "at least 2 points or landmarks"),
-        (lambda: LandmarkIsomap(landmarks=[]), ValueError, "landmarks is empty"),
-        (lambda: LandmarkIsomap(n_landmarks=0), ValueError, "n_landmarks=0"),
-        (lambda: LandmarkIsomap(landmarks="random"), ValueError, "landmarks='random'"),
-        (lambda: LandmarkIsomap(landmarks=[3, 80, -1]), ValueError, "pass 0 <= index < 80"),
-        (lambda: LandmarkIsomap(landmarks=[0.5, 1.0]), ValueError, "dtype float64; pass a rule"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(make, error, message):
-    with pytest.raises(error, match=message):
-        make().fit(X)
-
-
-def test_coordinates_beyond_the_precision_of_the_data_are_refused():
-    line = np.linspace(-3e38, 3e38, 30, dtype=np.float32)[:, None] * np.ones((1, 9), np.float32)
-    with pytest.raises(ValueError, match="too large for float32"):
-        Isomap(1, n_neighbors=2).fit(line)
-
-
-def test_memory_is_looked_at_before_the_paths_are(monkeypatch):
-    monkeypatch.setattr("heatsketch._checks.available", lambda: 90_000.0)
-    with pytest.raises(MemoryError, match="is available; pass LandmarkIsomap"):
-        Isomap(n_neighbors=7).fit(X)
-    with pytest.raises(MemoryError, match="pass fewer landmarks"):
-        LandmarkIsomap(n_neighbors=7, n_landmarks=75).fit(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LandmarkIsomap(n_neighbors=7, n_landmarks=20).fit(X)
