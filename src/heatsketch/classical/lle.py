@@ -229,15 +229,14 @@ def reconstruction_weights(
 
 
 def _solve(Z: Array, reg: float) -> Array:
-    """Return the weights (m, k) from the differences Z (m, k, d)."""
+    """Return the weights (m, k) from the differences Z (m, k, d); C is singular where d < k."""
     k, d = Z.shape[1:]
     if reg > 0:
+        reg = max(reg, k * _EPS)
         C = Z @ Z.transpose(0, 2, 1)
         trace = np.trace(C, axis1=1, axis2=2)
-        trace[trace == 0] = 1.0
-        singular = np.full(len(C), d < k)
-        if d >= k:
-            singular = np.linalg.eigvalsh(C)[:, 0] < reg * trace
+        trace = np.where(trace > 0, trace, 1.0)
+        singular = d < k or np.linalg.eigvalsh(C)[:, 0] < reg * trace
         C += np.where(singular, reg * trace, 0.0)[:, None, None] * np.eye(k)
         w = np.linalg.solve(C, np.ones((len(C), k, 1)))[:, :, 0]
     else:  # 1/k and the shortest u of sum 0 that takes the mean of the differences to zero

@@ -4,7 +4,7 @@ import math
 import warnings
 from abc import abstractmethod
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -410,7 +410,7 @@ class TSNE(NeighborEmbedding):
         else:
             found = self._search.query(X, self._count)
             near = Neighbors(found.distances, self._rows[found.indices])
-        p = conditional(near.distances, float(self.perplexity)).p
+        p, _ = conditional(near.distances, float(self.perplexity))
         Y = np.asarray(self.embedding_, dtype=float)
         places = filled(
             lambda rows: _placed(Y, near.indices[rows], p[rows]),
@@ -491,15 +491,8 @@ class TSNE(NeighborEmbedding):
         return np.asarray(places)
 
 
-class Conditional(NamedTuple):
-    """The conditional probabilities (13) of points, over their neighbours."""
-
-    p: Array  # (m, l), p_{j|i}; rows sum to 1
-    sigma: Array  # (m,), σ_i, in the units of the distances
-
-
-def conditional(distances: Array, perplexity: float) -> Conditional:
-    """Compute p_{j|i} = e^(-d_ij² / 2σ_i²) / Σ_k e^(-d_ik² / 2σ_i²), (13), of a perplexity (14).
+def conditional(distances: Array, perplexity: float) -> tuple[Array, Array]:
+    """Return p_{j|i} = e^(-d_ij² / 2σ_i²) / Σ_k e^(-d_ik² / 2σ_i²), (13), and σ by perplexity (14).
 
     Distances to the neighbours (m, l) ascend in every row; the perplexity is above 1 and below l.
     σ_i gives the entropy to twelve digits, on any scale of the distances. Where more neighbours
@@ -527,7 +520,7 @@ def conditional(distances: Array, perplexity: float) -> Conditional:
             ScaleWarning,
             stacklevel=4,
         )
-    return Conditional(p, sigma)
+    return p, sigma
 
 
 def _solve_entropy(d: Array, perplexity: float) -> tuple[Array, Array]:
