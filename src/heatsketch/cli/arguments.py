@@ -3,9 +3,9 @@
 import argparse
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from heatsketch import __version__
 from heatsketch._words import did_you_mean
@@ -30,7 +30,7 @@ _READ = {
     "key": "array or sheet to read",
     "sep": "character between cells of text, tab or space (default: seen)",
     "decimal": "decimal mark of text, . or , (default .)",
-    "header": "yes or no: the first row of text holds the names of the columns (default: seen)",
+    "header": "yes or no, whether the first row of text holds names (default: seen)",
 }
 _BOOLEANS = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -150,20 +150,23 @@ def parser_of(argv: Sequence[str]) -> _Parser:
     )
     version: Any = _ShowVersions if "--verbose" in argv else "version"
     parser.add_argument("--version", action=version, version=f"heatsketch {__version__}")
-    verbose = "with --version: the versions of all that results depend on, for a report of a fault"
-    parser.add_argument("--verbose", **_flag(verbose))
+    parser.add_argument("--verbose", **_flag("with --version: versions of all libraries, too"))
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="verb")
-    for name, verb in VERBS.items():
-        known = commands.add_parser(
+    for name, add_options in VERBS.items():
+        description, _, example = str(add_options.__doc__).partition("\n\n")
+        verb = commands.add_parser(
             name,
-            help=verb.does,
-            description=f"{verb.does[0].upper()}{verb.does[1:]}.",
-            epilog=f"All commands take -q, --force and --debug, too. "
-            f"Example: heatsketch {name} {verb.example}",
+            help=description[0].lower() + description[1:-1],
+            description=description,
+            epilog=f"All commands take -q, --force and --debug, too. {example.strip()}",
         )
-        verb.add(known)
-        known.set_defaults(usage_error=known.error, refuse=known.refuse)
+        add_options(verb)
+        verb.set_defaults(usage_error=verb.error, refuse=verb.refuse)
     return parser
+
+
+def _text(metavar: str, said: str, **more: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": said, **more}
 
 
 def _flag(said: str) -> dict[str, Any]:
@@ -171,11 +174,7 @@ def _flag(said: str) -> dict[str, Any]:
 
 
 def _file(said: str) -> dict[str, Any]:
-    return {"type": Path, "metavar": "FILE", "help": said}
-
-
-def _text(metavar: str, said: str, **more: Any) -> dict[str, Any]:
-    return {"metavar": metavar, "help": said, **more}
+    return _text("FILE", said, type=Path)
 
 
 COMMON = _Parser(add_help=False)  # options of all commands, that may stand anywhere
@@ -184,27 +183,21 @@ COMMON.add_argument("--force", **_flag("replace files that exist"))
 COMMON.add_argument("--debug", **_flag("print the traceback of an error"))
 
 _INPUT = _text("INPUT", "file of points, or built-in set; - for text on standard input")
-_METHOD = _text(
-    "METHOD",
-    f"how to embed the points (default {DEFAULT_METHOD}; 'heatsketch methods' lists all)",
-    default=DEFAULT_METHOD,
-)
+_METHOD = _text("METHOD", f"a name of 'heatsketch methods' (default {DEFAULT_METHOD})")
+_METHOD["default"] = DEFAULT_METHOD
 _JSON = _flag("print the result as JSON")
+_PLOT = _file("draw a picture: .png, .pdf or .svg")
 _WHOLE = _flag("show far points at their places in pictures, however small the others are")
-_METADATA = _file("write how the output was made, for score; .npz, .parquet and .h5ad hold it")
+_METADATA = _file("how the output was made, for score; .npz, .parquet and .h5ad hold it")
 _KEY = _text("NAME", "name in an .h5ad output (default X_heat, X_pca, ...)")
 _LEVEL = _text("P", "probability of the intervals (default 0.95)", type=float, default=0.95)
-
-
-def _picture(said: str) -> dict[str, Any]:
-    return _file(f"draw {said}: .png, .pdf or .svg")
 
 
 def _add_reading(parser: _Parser) -> None:
     """Add the options of reading that all verbs share that read points."""
     add = parser.add_argument_group("reading INPUT").add_argument
-    add("--label", **_text("NAME", "column of labels (may be repeated)", action="append"))
-    add("--id", **_text("NAME", "column of ids (may be repeated)", action="append"))
+    add("--label", action="append", **_text("NAME", "column of labels (may be repeated)"))
+    add("--id", action="append", **_text("NAME", "column of ids (may be repeated)"))
     gaps = "missing numbers: refuse them, drop their rows, or fill in the median of the column; "
     gaps += "drop and median count cells that are not numbers as missing (default error)"
     add("--missing", choices=("error", "drop", "median"), help=gaps)
@@ -237,37 +230,39 @@ def _add_points(parser: _Parser) -> None:
 
 
 def _embed(parser: _Parser) -> None:
-    add = parser.add_argument
+    """Embed a file of points.
+
+    Example: heatsketch embed table.csv -o map.csv --plot map.png
+    """
     _add_points(parser)
+    add = parser.add_argument
     add("-o", "--output", **_file("file for the embedding; - for .csv on standard output"))
     add("-m", "--method", **_METHOD)
-    add("--plot", **_picture("the embedding"))
+    add("--plot", **_PLOT)
     add("--whole", **_WHOLE)
-    kept = "keep the fitted model in a file, for heatsketch transform and hs.load_model"
-    add("--save-model", **_file(kept))
+    add("--save-model", **_file("keep the fitted model, for transform and hs.load_model"))
     add("--in-place", **_flag("add the embedding to INPUT, which is .h5ad"))
     add("--output-key", **_KEY)
-    certain = "add a column neighbor_confidence to the output, the share of neighbours of a point "
-    certain += "that are certain, and colour --plot by it (heat-sketch)"
-    add("--intervals", **_flag(certain))
-    late = "add pseudotime columns with error bars: 0 at this root (an id, or number of a row), 1 "
-    late += "at the farthest point; and colour --plot by it"
+    add("--intervals", **_flag("add a column: share of neighbours that are certain (heat-sketch)"))
+    late = "add columns of pseudotime with error bars, from 0 at this root (id, or number of a row)"
     add("--pseudotime", **_text("ID", late))
-    some = "fit a uniform sample of so many points and map all others by it, block by block: for "
-    some += ".npy, .parquet, .csv, .h5ad, .zarr and folders of parts"
-    add("--fit-points", **_text("N", some, type=_positive))
-    resume = "go on with a run by blocks that was killed, from the folder OUTPUT.partial"
-    add("--resume", **_flag(resume))
-    workers = "map the blocks by workers of Dask: local:N on this machine, or the address of a "
+    some = "fit a sample of N points and map all others by it, block by block, as do files larger "
+    some += "than memory: .npy, .parquet, .csv, .h5ad, .zarr and folders of parts"
+    add("--fit-points", type=_positive, **_text("N", some))
+    add("--resume", **_flag("go on with a run by blocks that was killed (OUTPUT.partial)"))
+    workers = "map blocks by workers of Dask: local:N on this machine, or the address of a "
     workers += "scheduler (tcp://HOST:PORT) whose workers share the folders of INPUT and OUTPUT"
     add("--cluster", **_text("CLUSTER", workers))
     add("--metadata", **_METADATA)
 
 
 def _transform(parser: _Parser) -> None:
+    """Place points by a model that embed has kept.
+
+    Example: heatsketch transform my.model new.csv -o new-map.csv
+    """
     add = parser.add_argument
-    model = "file of a model, from embed --save-model"
-    add("model", **_text("MODEL", model, type=Path))
+    add("model", **_text("MODEL", "file of a model, from embed --save-model", type=Path))
     add("input", nargs="?", **_INPUT)
     _add_reading(parser)
     add("-o", "--output", **_file("file for the coordinates; - for .csv on standard output"))
@@ -277,104 +272,88 @@ def _transform(parser: _Parser) -> None:
 
 
 def _report(parser: _Parser) -> None:
-    add = parser.add_argument
+    """Embed points, and show them in a page of HTML.
+
+    Example: heatsketch report table.csv -o page.html --label kind
+    """
     _add_points(parser)
+    add = parser.add_argument
     add("-o", "--output", required=True, **_file(".html, which any browser shows, offline"))
     add("-m", "--method", **_METHOD)
     slider = "diffusion times of the slider (default: some about that of the embedding)"
-    add("--times", **_text("T[,T...]", slider, type=value))
+    add("--times", type=value, **_text("T[,T...]", slider))
 
 
 def _score(parser: _Parser) -> None:
-    add = parser.add_argument
+    """Measure how an embedding distorts diffusion distances.
+
+    Example: heatsketch score table.csv map.csv
+    """
     _add_points(parser)
+    add = parser.add_argument
     add("embedding", **_text("EMBEDDING", "file of coordinates, with the rows of INPUT"))
     add("--metadata", **_file("how EMBEDDING (text, .npy) was made: FILE of embed --metadata"))
     add("--embedding-key", **_text("KEY", "array of EMBEDDING to read (.npz, .h5ad)"))
-    pairs = "number of random pairs beyond 2,048 points, up to which all pairs count"
-    add("--pairs", **_text("N", pairs, type=_positive))
+    add("--pairs", type=_positive, **_text("N", "random pairs (default: all of 2,048 points)"))
     add("--json", **_JSON)
 
 
 def _compare(parser: _Parser) -> None:
-    add = parser.add_argument
+    """Compare methods on one file, or the data of two.
+
+    Example: heatsketch compare before.csv after.csv
+    """
     _add_points(parser)
-    other = "file that INPUT is compared with, read alike"
-    add("other", nargs="?", **_text("OTHER", other))
+    add = parser.add_argument
+    add("other", nargs="?", **_text("OTHER", "file that INPUT is compared with, read alike"))
     written = "folder for table, picture and embeddings of the methods; with OTHER, a file for the "
     written += "discrepancy of each point: .csv, .tsv or .txt"
-    add("-o", "--output", **_text("PATH", written, type=Path))
-    add("--methods", **_text("A[,B...]", "some methods, or all", type=_names))
-    seeds = "runs of the methods with different seeds, for the stability (default 2)"
-    add("--seeds", **_text("S", seeds, type=_positive, default=2))
-    same = "OTHER holds the same points in the same order; without it points are matched by ids, "
-    same += "and files without common ids are compared as samples of different points"
+    add("-o", "--output", type=Path, **_text("PATH", written))
+    add("--methods", type=_names, **_text("A[,B...]", "some methods, or all"))
+    seeds = "runs with different seeds, for the stability (default 2)"
+    add("--seeds", type=_positive, default=2, **_text("S", seeds))
+    same = "OTHER holds the same points in the same order; else points are matched by ids, and "
+    same += "files without common ids are compared as samples of different points"
     add("--same-rows", **_flag(same))
     add("--level", **_LEVEL)
-    add("--plot", **_picture("the points of two files, coloured by their discrepancy"))
+    add("--plot", **_PLOT)
     add("--whole", **_WHOLE)
 
 
 def _distances(parser: _Parser) -> None:
-    add = parser.add_argument
+    """Print diffusion distances, the nearest first.
+
+    Example: heatsketch distances table.csv --from sample_7
+    """
     _add_points(parser)
-    origin = "id, or number of the row, of the point whose distances to all points are wanted"
+    add = parser.add_argument
+    origin = "point (id, or number of the row) whose distances to all points are wanted"
     add("--from", dest="origin", **_text("ID", origin))
-    pairs = "text file with a pair in each line: two ids, or numbers of rows from 0 without ids"
+    pairs = "text with a pair in each line: two ids, or numbers of rows from 0 without ids"
     add("--pairs", dest="pairs_file", **_file(pairs))
-    model = "distances of the diffusion of a model that was fitted to INPUT, at its time"
-    add("--model", **_file(model))
+    add("--model", **_file("use diffusion and time of a model that was fitted to INPUT"))
     add("-o", "--output", **_file("file for the table: .csv, .tsv or .txt (default: print it)"))
     add("--level", **_LEVEL)
-    together = "let all error bars hold at once with this probability, not each by itself"
-    add("--simultaneous", **_flag(together))
+    add("--simultaneous", **_flag("let all intervals hold at once, not each by itself"))
 
 
 def _scales(parser: _Parser) -> None:
-    add = parser.add_argument
+    """Show which times, bandwidth and dimension suit points.
+
+    Example: heatsketch scales table.csv --plot scales.png
+    """
     _add_points(parser)
-    add("--plot", **_picture("what is kept, how many directions are left, and the Ksum slopes"))
-    add("--json", **_JSON)
+    parser.add_argument("--plot", **_PLOT)
+    parser.add_argument("--json", **_JSON)
 
 
 def _methods(parser: _Parser) -> None:
-    listed = "the method whose parameters are listed"
-    parser.add_argument("method", nargs="?", **_text("METHOD", listed))
+    """List the methods, or the parameters of one.
+
+    Example: heatsketch methods heat-embedding
+    """
+    parser.add_argument("method", nargs="?", **_text("METHOD", "whose parameters are listed"))
 
 
-class Verb(NamedTuple):
-    """What a verb does, the rest of an example, and a function that adds its options."""
-
-    does: str
-    example: str
-    add: Callable[[_Parser], None]
-
-
-VERBS = {
-    "embed": Verb("embed a file of points", "table.csv -o map.csv --plot map.png", _embed),
-    "transform": Verb(
-        "place points by a model that embed has kept",
-        "my.model new.csv -o new-map.csv",
-        _transform,
-    ),
-    "report": Verb(
-        "embed points, and show them in a page of HTML",
-        "table.csv -o page.html --label kind",
-        _report,
-    ),
-    "score": Verb(
-        "measure how an embedding distorts diffusion distances", "table.csv map.csv", _score
-    ),
-    "compare": Verb(
-        "compare methods on one file, or the data of two", "before.csv after.csv", _compare
-    ),
-    "distances": Verb(
-        "print diffusion distances, the nearest first", "table.csv --from sample_7", _distances
-    ),
-    "scales": Verb(
-        "show which times, bandwidth and dimension suit points",
-        "table.csv --plot scales.png",
-        _scales,
-    ),
-    "methods": Verb("list the methods, or the parameters of one", "heat-embedding", _methods),
-}
+_ALL = (_embed, _transform, _report, _score, _compare, _distances, _scales, _methods)
+VERBS = {add_options.__name__[1:]: add_options for add_options in _ALL}  # help: the docstrings

@@ -14,8 +14,7 @@ from heatsketch.cli.fitting import parameters, warn_of_units
 from heatsketch.cli.printing import logger, print_lines
 from heatsketch.cli.tables import (
     ROW_SUFFIXES,
-    check_output,
-    check_plot,
+    check_files,
     ids_of,
     read_input,
     reading,
@@ -30,6 +29,7 @@ from heatsketch.uncertainty import sample_discrepancy
 COLUMNS = ("id", "discrepancy", "low", "high")
 SAMPLE_COLUMNS = ("file", "id", "discrepancy")
 FEATURE_OPTIONS = ("features", "exclude", "standardize")
+_NOT_OF_DIFFUSION = ("time", "n_components", "filter", "kind", "tolerance")
 
 
 def run(args: Namespace) -> None:
@@ -45,7 +45,17 @@ def _compare_methods(args: Namespace) -> None:
         args.usage_error(f"there is no method {unknown[0]!r}; choose from "
                          f"{', '.join(ESTIMATORS)}, all{hint}")  # fmt: skip
     options = parameters(args, defaults(hs.compare), "compare")
-    _check_folder(args)
+    if args.output is None:
+        args.usage_error("the following arguments are required: -o/--output DIR")
+    plot.check_picture(None)
+    if args.output.exists() and not args.output.is_dir():
+        raise NotADirectoryError(f"{args.output} is a file; name a folder.")
+    existing = [name for name in FILES if (args.output / name).exists()]
+    if existing and not args.force:
+        raise FileExistsError(
+            f"{args.output} already has {', '.join(existing)}; pass --force to replace them, or "
+            "choose another folder."
+        )
     table = read_input(args)
     warn_of_units({}, table)
     label = None if table.label is None else table.extra[table.label]
@@ -60,40 +70,24 @@ def _compare_methods(args: Namespace) -> None:
     print_lines({"written": f"{args.output}: {', '.join(written)}"})
 
 
-def _check_folder(args: Namespace) -> None:
-    """Raise before the work begins if the result could not be written."""
-    plot.check_picture(None)
-    if args.output is None:
-        args.usage_error("the following arguments are required: -o/--output DIR")
-    if args.output.exists() and not args.output.is_dir():
-        raise NotADirectoryError(f"{args.output} is a file; name a folder.")
-    existing = [name for name in FILES if (args.output / name).exists()]
-    if existing and not args.force:
-        raise FileExistsError(
-            f"{args.output} already has {', '.join(existing)}; pass --force to replace them, or "
-            "choose another folder."
-        )
-
-
 def _compare_data(args: Namespace) -> None:
     """Compare the files; print the discrepancy, write that of each point, draw it."""
-    options = {"time": 8, "n_components": 256} | parameters(
-        args, defaults(hs.HeatSketch), "heat-sketch"
-    )
-    check_output(args, args.output, ROW_SUFFIXES)
-    check_plot(args)
+    known = defaults(hs.HeatSketch)
+    options = parameters(args, known, "heat-sketch", time=8, n_components=256)
+    check_files(args, *ROW_SUFFIXES)
     first = read_input(args)
     second = _read_other(args, first)
-    found = [ids_of(args, table) for table in (first, second)]
-    common = set(found[0] or ()) & set(found[1] or ())
-    ids = [None if own is None else np.array(own) for own in found]
+    ids = [ids_of(args, table) for table in (first, second)]
+    common = set(ids[0] or ()) & set(ids[1] or ())
     compare = _same_points if args.same_rows or len(common) > 1 else _samples
-    lines, rows, (points, values, title) = compare(args, first, second, ids, options)
+    of_diffusion = {k: v for k, v in options.items() if k not in _NOT_OF_DIFFUSION}
+    tables = (first, second)
+    lines, rows, (points, values, title) = compare(args, tables, ids, options, of_diffusion)
     if args.output is not None:
         write_rows(args.output, rows, force=args.force)
     if args.plot is not None:
         logger.info("embedding the points for the picture")
-        Y = hs.HeatEmbedding(2, **_of_diffusion(options)).fit_transform(points)
+        Y = hs.HeatEmbedding(2, **of_diffusion).fit_transform(points)
         plot.scatter(Y, values, title=title, path=args.plot, whole=args.whole)
     written = ", ".join(str(path) for path in (args.output, args.plot) if path)
     print_lines(lines | ({"written": written} if written else {}))
@@ -116,17 +110,16 @@ def _read_other(args: Namespace, first: io.Table) -> io.Table:
 
 def _same_points(
     args: Namespace,
-    first: io.Table,
-    second: io.Table,
-    ids: list[Array | None],
+    tables: tuple[io.Table, io.Table],
+    ids: list[Any],
     options: dict[str, Any],
-) -> tuple[dict[str, str], list[Any], Any]:
+    of_diffusion: dict[str, Any],
+) -> tuple[dict[str, str], list[Any], tuple[Any, Array, str]]:
     """Compare files of the same points: lines to print, rows of the table, and the picture."""
     names = [None, None] if args.same_rows else ids
-    shared = _of_diffusion(options) | {"random_state": 0}
     models = [
-        hs.HeatSketch(1, 1, **shared).fit(table.values, ids=own)
-        for table, own in zip((first, second), names, strict=True)
+        hs.HeatSketch(1, 1, **of_diffusion | {"random_state": 0}).fit(table.values, ids=own)
+        for table, own in zip(tables, names, strict=True)
     ]
     found = hs.diffusion_discrepancy(
         *models,
@@ -137,46 +130,39 @@ def _same_points(
     )
     value, low, high = found.interval(args.level)
     points = f"{len(found.per_point):,} points of both"
+    shown, at = ids[0] or range(tables[0].values.shape[0]), list(range(len(found.per_point)))
     if found.ids is not None:
-        left = [len(own) - len(found.ids) for own in ids if own is not None]
+        left = [len(own) - len(found.ids) for own in ids]
         points += f", by their ids; {left[0]:,} and {left[1]:,} only in one"
+        row = {name: place for place, name in enumerate(shown)}
+        at = [row[name] for name in found.ids.tolist()]
     lines = {
         "points": points,
         "discrepancy": f"{value:.4g} ({100 * args.level:g} %: {low:.4g} to {high:.4g})",
         "relative": f"{100 * value / found.size:.3g} % of the size of the operators",
+        "most at": ", ".join(str(shown[at[i]]) for i in np.argsort(-found.per_point)[:5]),
     }
-    shown = np.arange(first.values.shape[0]) if ids[0] is None else ids[0]
-    at = np.arange(len(found.per_point))
-    if found.ids is not None:
-        order = np.argsort(shown)
-        at = order[np.searchsorted(shown, found.ids, sorter=order)]
-    lines["most at"] = ", ".join(str(shown[at[i]]) for i in np.argsort(-found.per_point)[:5])
-    ends = zip(*found.point_interval(args.level), strict=True)
-    rows = [COLUMNS, *((shown[i], *map(_text, row)) for i, row in zip(at, ends, strict=True))]
-    return lines, rows, (first.values[at], found.per_point, found.describe())
+    ends = np.transpose(found.point_interval(args.level))
+    rows = [(shown[i], *(f"{x:.6g}" for x in row)) for i, row in zip(at, ends, strict=True)]
+    return lines, [COLUMNS, *rows], (tables[0].values[at], found.per_point, found.describe())
 
 
 def _samples(
     args: Namespace,
-    first: io.Table,
-    second: io.Table,
-    ids: list[Array | None],
+    tables: tuple[io.Table, io.Table],
+    ids: list[Any],
     options: dict[str, Any],
-) -> tuple[dict[str, str], list[Any], Any]:
+    of_diffusion: dict[str, Any],
+) -> tuple[dict[str, str], list[Any], tuple[Any, Array, str]]:
     """Compare samples of different points: lines to print, rows of the table, and the picture."""
     if "filter" in options or "precomputed" in options.values():
         args.usage_error(
             "--filter, and what is precomputed, need the same points: ids in both files, or "
             "--same-rows"
         )
-    found = sample_discrepancy(
-        first.values,
-        second.values,
-        time=options["time"],
-        n_components=options["n_components"],
-        rng=options["random_state"],
-        **{k: v for k, v in _of_diffusion(options).items() if k != "random_state"},
-    )
+    X, Y = (table.values for table in tables)
+    how = {"time": options["time"], "n_components": options["n_components"], **of_diffusion}
+    found = sample_discrepancy(X, Y, rng=how.pop("random_state"), **how)
     value, low, high = found.interval(args.level)
     n, m = map(len, found.per_point)
     lines = {
@@ -186,19 +172,8 @@ def _samples(
         "mismatch": f"{found.mismatch:.2g} of the field, of length {found.scale:.3g}",
     }
     rows: list[Any] = [SAMPLE_COLUMNS]
-    for table, own, values in zip((first, second), ids, found.per_point, strict=True):
-        names = range(len(values)) if own is None else own
-        rows += [(table.source, i, _text(x)) for i, x in zip(names, values, strict=True)]
-    stack = sparse.vstack if sparse.issparse(first.values) else np.vstack
-    points = stack([first.values, second.values])
+    for table, own, values in zip(tables, ids, found.per_point, strict=True):
+        names = own or range(len(values))
+        rows += [(table.source, i, f"{x:.6g}") for i, x in zip(names, values, strict=True)]
+    points = (sparse.vstack if sparse.issparse(X) else np.vstack)([X, Y])
     return lines, rows, (points, np.concatenate(found.per_point), found.describe())
-
-
-def _of_diffusion(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that lead from points to a diffusion, and the seed."""
-    own = ("time", "n_components", "filter", "kind", "tolerance")
-    return {name: value for name, value in options.items() if name not in own}
-
-
-def _text(value: float) -> str:
-    return f"{value:.6g}"

@@ -13,7 +13,7 @@ from heatsketch.cli.fitting import Fitted, estimator_of, fit, size_of
 from heatsketch.cli.printing import print_lines
 from heatsketch.cli.tables import (
     ROW_SUFFIXES,
-    check_output,
+    check_files,
     names_of,
     read_for_model,
     rows_of,
@@ -30,18 +30,23 @@ def run(args: Namespace) -> None:
     """Find the distances of the pairs asked for; write or print them."""
     if (args.origin is None) == (args.pairs_file is None):
         args.usage_error("pass one of --from ID and --pairs FILE")
-    check_output(args, args.output, ROW_SUFFIXES)
-    (table, sketch, _), whose = _of_model(args) if args.model else _of_points(args)
+    check_files(args, *ROW_SUFFIXES)
+    (table, sketch, Y), whose = _of_model(args) if args.model else _of_points(args)
     names = names_of(args, table)
     i, j = _pairs(args, table)
-    labels = sketch.diffusion_.operator.components()
     apart = np.zeros(len(i), dtype=bool)
+    labels = sketch.diffusion_.operator.components()
     if labels is not None:
         labels = sketch.diffusion_.of_inputs(labels)
         apart = labels[i] != labels[j]
-    found = np.full((3, len(i)), np.nan)
-    if not apart.all():
-        found[:, ~apart] = _distances(args, sketch, i[~apart], j[~apart])
+    found, pairs = np.full((3, len(i)), np.nan), (i[~apart], j[~apart])
+    exact = len(names) <= EXACT_UP_TO
+    if not apart.all() and exact:
+        diffusion, time = sketch.diffusion_, sketch.time
+        found[:, ~apart] = hs.diffusion_distance(diffusion, time, filter=sketch.filter, pairs=pairs)
+    elif not apart.all():
+        how = {"level": args.level, "simultaneous": args.simultaneous}
+        found[:, ~apart] = sketch.distance(*pairs, **how)
     if args.origin is not None:  # sorted, and nothing of other components
         order = np.argsort(found[0], kind="stable")[: np.count_nonzero(~apart)]
         i, j, found = i[order], j[order], found[:, order]
@@ -50,11 +55,10 @@ def run(args: Namespace) -> None:
     write_rows(args.output, [COLUMNS, *rows], force=args.force)
     if args.output is None and args.quiet:
         return
-    exact = len(names) <= EXACT_UP_TO
-    how = "exact" if exact else f"by a sketch of {sketch.embedding_.shape[1]} columns"
+    how_found = "exact" if exact else f"by a sketch of {Y.shape[1]} columns"
     lines = {
         "input": f"{table.source}: {size_of(args, table)}",
-        "distances": f"at diffusion time {sketch.time:g} ({whose}), {how}",
+        "distances": f"at diffusion time {sketch.time:g} ({whose}), {how_found}",
     }
     if not exact:
         together = "all of them at once" if args.simultaneous else "each by itself"
@@ -96,15 +100,6 @@ def _of_model(args: Namespace) -> tuple[Fitted, str]:
     sketch = hs.HeatSketch("auto", time, affinity="precomputed", random_state=0, **options)
     Y = sketch.fit_transform(diffusion)
     return Fitted(table, sketch, Y), f"that of {args.model}"
-
-
-def _distances(args: Namespace, sketch: hs.HeatSketch, i: Array, j: Array) -> Any:
-    """Return distances with lower and upper ends, which are equal where there are few points."""
-    if len(sketch.embedding_) > EXACT_UP_TO:
-        return sketch.distance(i, j, level=args.level, simultaneous=args.simultaneous)
-    pairs, filter = (i, j), sketch.filter
-    exact = hs.diffusion_distance(sketch.diffusion_, sketch.time, filter=filter, pairs=pairs)
-    return exact, exact, exact
 
 
 def _pairs(args: Namespace, table: io.Table) -> tuple[Array, Array]:

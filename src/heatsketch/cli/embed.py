@@ -5,24 +5,17 @@ import time
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from heatsketch import __version__, io, plot
-from heatsketch._typing import Array
 from heatsketch.cli import streams
 from heatsketch.cli.fitting import Fitted, estimator_of, fit, size_of
 from heatsketch.cli.printing import logger, print_lines
-from heatsketch.cli.tables import (
-    check_output,
-    check_plot,
-    key_of_method,
-    read_input,
-    reading,
-    rows_of,
-)
+from heatsketch.cli.tables import check_files, key_of_method, read_input, reading, rows_of
 from heatsketch.comparison.methods import ESTIMATORS
-from heatsketch.io.files import check_target, listed, suffix_of
+from heatsketch.io.files import listed, suffix_of
 from heatsketch.io.formats import STDOUT, check_key
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import write_model
@@ -48,7 +41,14 @@ def run(args: Namespace) -> None:
     else:
         check_key(args.output, args.input, args.output_key, force=args.force)
         table = read_input(args)
-        root = _root_of(args, table)
+        columns = (CONFIDENCE,) * args.intervals + PSEUDOTIME * (args.pseudotime is not None)
+        lost = [name for name in columns if name in table.extra]
+        if lost and not (args.in_place and args.force):
+            raise ValueError(
+                f"{args.input} has a column {lost[0]!r}, which this run adds; give it another "
+                "name, or replace it by --in-place --force."
+            )
+        root = None if args.pseudotime is None else rows_of(args, table, [args.pseudotime])[0]
         fitted = fit(args, estimator, table)
         table, added = _with_columns(args, fitted, root)
         _write(args, fitted._replace(table=table))
@@ -79,37 +79,12 @@ def _check(args: Namespace) -> None:
             args.usage_error(
                 "--pseudotime adds columns; write them with -o to a file other than .npy"
             )
-    if args.save_model is not None:
-        if args.save_model.resolve() in [p.resolve() for p in (args.output, args.plot) if p]:
-            args.usage_error(f"--save-model {args.save_model} is another output, too; name a file")
-        check_target(args.save_model, force=args.force, source=args.input)
-    if args.metadata is not None:
-        check_target(args.metadata, force=args.force, source=args.input)
-    if not args.resume:
-        check_output(args, args.output)
-    check_plot(args)
+    check_files(args, *io.SUFFIXES, STDOUT)
 
 
-def _root_of(args: Namespace, table: io.Table) -> int | None:
-    """Return the row of the point that pseudotime starts from; raise if a column would be lost."""
-    names = (CONFIDENCE,) * args.intervals + PSEUDOTIME * (args.pseudotime is not None)
-    taken = [name for name in names if name in table.extra]
-    if taken and not (args.in_place and args.force):
-        raise ValueError(
-            f"{args.input} has a column {taken[0]!r}, which this run adds; give it another name, "
-            "or replace it by --in-place --force."
-        )
-    if args.pseudotime is None:
-        return None
-    return int(rows_of(args, table, [args.pseudotime])[0])
-
-
-def _with_columns(
-    args: Namespace, fitted: Fitted, root: int | None
-) -> tuple[io.Table, dict[str, str]]:
-    """Return the table with the columns asked for, and a line of the summary about each."""
-    added: dict[str, Array] = {}
-    lines = {}
+def _with_columns(args: Namespace, fitted: Fitted, root: Any) -> tuple[io.Table, dict[str, str]]:
+    """Add the columns that are asked for, and return a line of the summary about each."""
+    table, added, lines = fitted.table, {}, {}
     if args.intervals:
         logger.info("how certain neighbours are")
         found = added[CONFIDENCE] = fitted.estimator.neighbor_confidence_
@@ -119,19 +94,20 @@ def _with_columns(
         )
     if root is not None:
         logger.info("pseudotime")
-        value, low, high = fitted.estimator.pseudotime(root)
-        added |= zip(PSEUDOTIME, (value, low, high), strict=True)
-        reached = np.isfinite(value)
-        width = (high - low)[reached] / 2
+        found = fitted.estimator.pseudotime(root)
+        added |= zip(PSEUDOTIME, found, strict=True)
+        reached = np.isfinite(found.value)
+        width = (found.high - found.low)[reached] / 2
         words = f"known to ± {np.median(width):.1g}, at worst ± {width.max():.1g}"
-        lost = len(value) - np.count_nonzero(reached)
+        lost = np.count_nonzero(~reached)
         lines["pseudotime"] = (words if width.any() else "exact for these points") + (
             f"; {lost} point(s) in other components" if lost else ""
         )
-    return replace(fitted.table, extra=fitted.table.extra | added), lines
+    return replace(table, extra=table.extra | added), lines
 
 
 def _write(args: Namespace, fitted: Fitted) -> None:
+    """Write the embedding, and what else is asked for: metadata, model, picture."""
     table, estimator, Y = fitted
     names = tuple(str(name) for name in estimator.get_feature_names_out())
     logger.info("writing %s", args.output)
@@ -146,16 +122,8 @@ def _write(args: Namespace, fitted: Fitted) -> None:
         "columns": names,
         "reading": reading(args),
     }
-    io.write_table(
-        args.output,
-        Y,
-        names,
-        table,
-        metadata=made,
-        force=args.force,
-        in_place=args.in_place,
-        key=args.output_key,
-    )
+    how = {"key": args.output_key, "in_place": args.in_place, "force": args.force}
+    io.write_table(args.output, Y, names, table, metadata=made, **how)
     if args.metadata is not None:
         write_metadata(args.metadata, made, force=args.force)
     if args.save_model is not None:
@@ -167,20 +135,16 @@ def _write(args: Namespace, fitted: Fitted) -> None:
         colour = CONFIDENCE if args.intervals else table.label
         colour = colour if args.pseudotime is None else PSEUDOTIME[0]
         labels = None if colour is None else table.extra[colour]
-        title = _title(args, fitted)
+        values = given | ({"time": made["time"]} if "time" in given else {})
+        said = [
+            f"{name} {values[name]}" for name in TITLE_PARAMETERS if values.get(name) is not None
+        ]
+        title = f"{Path(table.source).name}: {', '.join([args.method, *said])}"
         plot.scatter(Y, labels, title=title, names=names, path=args.plot, whole=args.whole)
 
 
-def _title(args: Namespace, fitted: Fitted) -> str:
-    values = fitted.estimator.get_params()
-    if "time" in values:  # the one chosen, if it was "auto"
-        values["time"] = getattr(fitted.estimator, "time_", values["time"])
-    said = [f"{name} {values[name]}" for name in TITLE_PARAMETERS if values.get(name) is not None]
-    return f"{Path(fitted.table.source).name}: {', '.join([args.method, *said])}"
-
-
-def described(args: Namespace, fitted: Fitted) -> dict[str, str]:
-    """Return what is printed of an embedding."""
+def described(args: Namespace, fitted: Fitted, share: Any = None) -> dict[str, str]:
+    """Return what is printed of an embedding; `share` as in `summary`."""
     table, estimator, Y = fitted
     # The first features are named, so that an id or label among them is noticed.
     has_names = args.graph is None and table.columns != default_names(table.values)
@@ -190,7 +154,7 @@ def described(args: Namespace, fitted: Fitted) -> dict[str, str]:
         "input": f"{table.source}: {size_of(args, table)}{named}{aside}",
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "method": f"{args.method}, {parameters(estimator)}",
-        **summary(estimator),
+        **summary(estimator, share),
     }
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     known = np.empty(0, int) if groups is None else np.flatnonzero(groups[0] >= 0)

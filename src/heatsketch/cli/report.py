@@ -10,9 +10,11 @@ import numpy as np
 from heatsketch.cli.embed import described
 from heatsketch.cli.fitting import estimator_of, fit, is_precomputed
 from heatsketch.cli.printing import logger, print_lines
-from heatsketch.cli.tables import check_output, id_columns
+from heatsketch.cli.tables import check_files, id_columns
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
+from heatsketch.reports.frames import time_of
+from heatsketch.reports.summary import explained
 from heatsketch.reports.writer import SUFFIXES, Report
 from heatsketch.spectral.cache import caching
 
@@ -20,14 +22,15 @@ from heatsketch.spectral.cache import caching
 @caching()
 def run(args: Namespace) -> None:
     """Embed the points, collect the facts, write the page, print what `embed` prints."""
-    check_output(args, args.output, SUFFIXES)
+    check_files(args, *SUFFIXES)
     start = time.monotonic()
     fitted = fit(args, estimator_of(args, args.method))
     table, estimator, _ = fitted
-    warned = " ".join(args.warned)
-    lines = described(args, fitted)
-    named = id_columns(args, table)
-    ids = {name: table.extra[name] for name in named if name in table.extra}
+    warned = {"warned of": " ".join(args.warned)} if args.warned else {}
+    can_explain = hasattr(estimator, "diffusion_") and np.size(time_of(estimator)) == 1
+    share = explained(estimator) if can_explain else None
+    lines = described(args, fitted, share)
+    ids = {name: table.extra[name] for name in id_columns(args, table) if name in table.extra}
     others = [name for name in table.extra if name not in ids and name != table.label]
     first = [] if table.label is None or table.label in ids else [table.label]
     is_points = args.graph is None and not is_precomputed(estimator.get_params(deep=False))
@@ -37,10 +40,11 @@ def run(args: Namespace) -> None:
         labels={name: table.extra[name] for name in [*first, *others]},
         ids=ids,
         features=table.columns,
-        in_units=in_units_of_source(table),
+        in_units=in_units_of_source(table) if is_points else None,
         times=None if args.times is None else np.atleast_1d(args.times).tolist(),
         title=f"{Path(table.source).name}: {args.method}",
-        lines=lines | ({"warned of": warned} if warned else {}),
+        lines=lines | warned,
+        share=share,
         command=shlex.join(["heatsketch", *args.words]),
     )
     logger.info("writing %s", args.output)

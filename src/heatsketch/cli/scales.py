@@ -8,7 +8,7 @@ import numpy as np
 from heatsketch import plot
 from heatsketch.cli.fitting import estimator_of, fit, is_precomputed
 from heatsketch.cli.printing import print_json, print_lines
-from heatsketch.cli.tables import check_plot
+from heatsketch.cli.tables import check_files
 from heatsketch.plot.curves import check_curve
 from heatsketch.reports.summary import dimension_lines
 from heatsketch.scales.bandwidth import Ksum, ksum
@@ -18,22 +18,27 @@ from heatsketch.spectral.traces import HeatTrace, heat_trace
 
 def run(args: Namespace) -> None:
     """Run the Ksum test, choose a time as `embed --time auto` does, print what these say."""
-    check_plot(args)
+    check_files(args)
     n_rows = args.parameters.pop("n_rows", None)  # of the Ksum test
     estimator = estimator_of(args, "heat-embedding")
     table, embedding, _ = fit(args, estimator)
     curve = check_curve(embedding)
-    trace = heat_trace(embedding.diffusion_, curve.times, rng=embedding.random_state)
+    seed, metric = embedding.random_state, embedding.metric
+    trace = heat_trace(embedding.diffusion_, curve.times, rng=seed)
     explained = embedding.explained_diffusion_variance()
-    is_points = args.graph is None and not is_precomputed(embedding.get_params(deep=False))
     test: Any = "INPUT holds no points"
     nearest = test
-    if is_points:
-        of_points = {"metric": embedding.metric}
-        test = _or_why(ksum, table.values, **of_points, n_rows=n_rows, rng=embedding.random_state)
-        nearest = _or_why(intrinsic_dimension, table.values, **of_points)
+    if args.graph is None and not is_precomputed(embedding.get_params(deep=False)):
+        test = _or_why(ksum, table.values, metric=metric, n_rows=n_rows, rng=seed)
+        nearest = _or_why(intrinsic_dimension, table.values, metric=metric)
+    has_test = not isinstance(test, str)
     if args.plot is not None:
-        _draw(args, embedding, trace, test)
+        figure = plot.new_figure(6.4, 9.6 if has_test else 6.4)
+        above, below, *rest = figure.subplots(2 + has_test, 1)
+        plot.scales(embedding, trace, ax=[above, below])
+        if has_test:
+            plot.ksum_curve(test, ax=rest[0])
+        plot.save(figure, args.plot)
     if args.json:
         print_json(_facts(curve, trace, explained, test, nearest))
         return
@@ -45,7 +50,7 @@ def run(args: Namespace) -> None:
     }
     print_lines(lines if args.plot is None else {**lines, "written": str(args.plot)})
     _print_times(curve, trace)
-    if not isinstance(test, str):
+    if has_test:
         _print_slopes(test)
 
 
@@ -57,39 +62,27 @@ def _or_why(measure: Any, X: Any, **options: Any) -> Any:
         return str(error)
 
 
-def _draw(args: Namespace, embedding: Any, trace: HeatTrace, test: Any) -> None:
-    has_test = not isinstance(test, str)
-    figure = plot.new_figure(6.4, 9.6 if has_test else 6.4)
-    above, below, *rest = figure.subplots(2 + has_test, 1)
-    plot.scales(embedding, trace, ax=[above, below])
-    if has_test:
-        plot.ksum_curve(test, ax=rest[0])
-    plot.save(figure, args.plot)
-
-
 def _facts(curve: Any, trace: HeatTrace, explained: Any, test: Any, nearest: Any) -> dict[str, Any]:
-    low, high = trace.effective_rank_interval
-    return {
+    facts = {
         "time": curve.time,
         "times": curve.times,
         "directions": curve.directions,
         "heat_trace": trace.values,
         "heat_trace_interval": [trace.low, trace.high],
         "effective_rank": trace.effective_rank,
-        "effective_rank_interval": [low, high],
+        "effective_rank_interval": list(trace.effective_rank_interval),
         "dimension": trace.dimension,
         "dimension_error": trace.dimension_error,
         "explained": explained.cumulative[-1],
         "explained_interval": [explained.cumulative_low[-1], explained.cumulative_high[-1]],
         "ksum": None if isinstance(test, str) else test._asdict(),
-        "nearest_neighbors": None
-        if isinstance(nearest, str)
-        else {
-            "dimension": nearest.dimension,
-            "error": nearest.error,
-            "n_neighbors": nearest.n_neighbors[-1],
-        },
+        "nearest_neighbors": None,
     }
+    if not isinstance(nearest, str):
+        known = nearest._asdict() | {"n_neighbors": nearest.n_neighbors[-1]}
+        names = ("dimension", "error", "n_neighbors")
+        facts["nearest_neighbors"] = {name: known[name] for name in names}
+    return facts
 
 
 def _print_times(curve: Any, trace: HeatTrace) -> None:

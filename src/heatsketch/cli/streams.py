@@ -10,16 +10,12 @@ from heatsketch.cli.tables import reading
 from heatsketch.distributed.stream import size
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import suffix_of
-from heatsketch.io.formats import (
-    BLOCK_FORMATS,
-    open_blocks,
-    parts_of,
-)
+from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.reading import Reading
 from heatsketch.reports.summary import parameters, summary
 
-_WHOLE_ONLY = ("plot", "in_place", "pseudotime", "graph", "intervals")  # look at all points at once
+_WHOLE_ONLY = ("plot", "in_place", "pseudotime", "intervals")  # look at all points at once
 _READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is asked for
 _SAMPLED = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")  # unasked
 _LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is said
@@ -28,33 +24,29 @@ _LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is s
 def takes(args: Namespace, estimator: Any) -> bool:
     """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
     path = Path(args.input)
-    named = {"resume": args.resume, "cluster": args.cluster, "fit-points": args.fit_points}
-    asked = [name for name, value in named.items() if value]
+    asked = [name for name in ("resume", "cluster", "fit_points") if getattr(args, name)]
     is_folder = bool(parts_of(path))
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
     if not able or args.graph is not None or is_precomputed(estimator.get_params(deep=False)):
         if asked:
-            kinds = ", ".join(BLOCK_FORMATS)
+            option, kinds = asked[0].replace("_", "-"), ", ".join(BLOCK_FORMATS)
             args.usage_error(
-                f"--{asked[0]} is for points in {kinds} or a folder of parts; leave it out"
+                f"--{option} is for points in {kinds} or a folder of parts; leave it out"
             )
         return False
     if is_folder or args.resume or args.cluster:
         return True
-    if asked:
+    if args.fit_points:
         return _opened(args).n > args.fit_points
-    if _size(path) < _READ_WHOLE_BYTES or args.method not in _SAMPLED:
+    files = path.rglob("*") if path.is_dir() else [path]
+    few = sum(file.stat().st_size for file in files) < _READ_WHOLE_BYTES
+    if few or args.method not in _SAMPLED:
         return False
     try:
         points = _opened(args)
+        return _LEAST_SAMPLE <= size(points, estimator) < points.n
     except (ValueError, ImportError):
         return False  # it is read whole, which has messages of its own
-    return _LEAST_SAMPLE <= size(points, estimator) < points.n
-
-
-def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files)
 
 
 def _opened(args: Namespace) -> Blocks:

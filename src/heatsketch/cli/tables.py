@@ -22,10 +22,7 @@ from heatsketch.io.refine import Learned
 from heatsketch.io.table import is_id
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
-_OPTIONS = (
-    *("label", "ids", "key", "features", "exclude", "missing", "standardize"),
-    *("sep", "decimal", "header", "graph"),
-)
+_OPTIONS = ("label", "ids", "features", "exclude", "missing", "standardize", "graph")
 _OF_THE_FORMAT = ("key", "sep", "decimal", "header")  # how files of one suffix are read
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
@@ -33,41 +30,37 @@ WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
 
 def reading(args: Namespace, recorded: Any = None) -> dict[str, Any]:
     """Return the options of reading that were given, and those recorded for the rest."""
-    values = {name: getattr(args, "id" if name == "ids" else name, None) for name in _OPTIONS}
-    given = {name: value for name, value in values.items() if value is not None} | args.read
+    given = {name: getattr(args, "id" if name == "ids" else name, None) for name in _OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None} | args.read
     known = recorded if isinstance(recorded, dict) else {}
-    return {name: value for name, value in known.items() if name in _OPTIONS} | given
+    return {k: v for k, v in known.items() if k in _OPTIONS + _OF_THE_FORMAT} | given
 
 
 def read_input(args: Namespace, recorded: Any = None) -> io.Table:
     """Read the file of points, as given and else as recorded in the file of an embedding."""
     logger.info("reading %s", args.input)
     options = reading(args, recorded)
-    if "graph" in options:
-        return _read_graph(args, options)
-    table = io.read_table(args.input, **{"missing": "error"} | options)
-    _warn_of_edges(table)
-    return table
-
-
-def _read_graph(args: Namespace, options: dict[str, Any]) -> io.Table:
+    if "graph" not in options:
+        table = io.read_table(args.input, **{"missing": "error"} | options)
+        _warn_of_edges(table)
+        return table
     entry = options.pop("graph")
     if isinstance(entry, str):
         if suffix_of(args.input) != ".h5ad":
             args.usage_error(f"--graph {entry} names an entry of obsp in .h5ad; pass --graph alone")
         options["key"] = entry
-    unused = sorted({"features", "missing", "standardize"} & set(options))
-    if unused:
-        args.usage_error(f"--{unused[0]} is for points, but INPUT is a graph; leave it out")
+    for name in ("features", "missing", "standardize"):
+        if name in options:
+            args.usage_error(f"--{name} is for points, but INPUT is a graph; leave it out")
     return io.read_graph(args.input, **options)
 
 
 def read_for_model(args: Namespace, stored: Stored) -> io.Table:
     """Read points for a model: the columns, medians, means and scales are those of its fit.
 
-    Nothing is estimated from the new points. Options of the format count for files of the same
-    suffix; those that are given count before those of the fit. A model that was not fitted to a
-    file finds its features by their names, if it has any, and has no medians to fill gaps.
+    Options of the format count for files of the same suffix; those that are given count before
+    those of the fit. A model that was not fitted to a file finds its features by their names, if it
+    has any, and has no medians to fill gaps.
     """
     logger.info("reading %s", args.input)
     known = stored.reading
@@ -152,29 +145,32 @@ def write_rows(path: Path | None, rows: Iterable[Sequence[Any]], *, force: bool)
         write_atomically(path, write, force=force)
 
 
-def check_output(
-    args: Namespace, path: Path | None, suffixes: Sequence[str] = (*io.SUFFIXES, "-")
-) -> None:
-    """Raise before the work begins if its result could not be written."""
-    if path is None or (str(path) == "-" and "-" in suffixes):
-        return
-    suffix = suffix_of(path)
-    if suffix not in suffixes:
-        args.usage_error(f"{path} has no known suffix; choose from {', '.join(suffixes)}")
-    if getattr(args, "in_place", False) and path == args.output:
-        check_in_place(path, args.input)
-    else:
-        check_target(path, force=args.force, source=args.input or "")
-    if not os.access(path.parent, os.W_OK):
-        raise OSError(f"{path.parent} is not writable; choose another folder.")
-    if suffix in WRITERS:
-        need(WRITERS[suffix], path)
+def check_files(args: Namespace, *suffixes: str) -> None:
+    """Raise before the work begins if a file that is asked for could not be written.
 
-
-def check_plot(args: Namespace) -> None:
-    """Raise before the work begins if a picture that is asked for could not be written."""
-    if args.plot is not None:
-        check_output(args, args.plot, plot.SUFFIXES)
+    The output has one of the suffixes.
+    """
+    written: set[Path] = set()
+    for name in ("output", "plot", "save_model", "metadata"):
+        path = getattr(args, name, None)
+        if path is None or (str(path) == "-" and "-" in suffixes):
+            continue
+        known = {"output": suffixes, "plot": plot.SUFFIXES}.get(name)
+        if known and suffix_of(path) not in known:
+            args.usage_error(f"{path} has no known suffix; choose from {', '.join(known)}")
+        if path.resolve() in written:
+            option = name.replace("_", "-")
+            args.usage_error(f"--{option} {path} is another output, too; name a file")
+        written.add(path.resolve())
+        if name == "output" and getattr(args, "in_place", False):
+            check_in_place(path, args.input)
+        elif name != "output" or not getattr(args, "resume", False):
+            check_target(path, force=args.force, source=args.input)
+        if not os.access(path.parent, os.W_OK):
+            raise OSError(f"{path.parent} is not writable; choose another folder.")
+        if name == "output" and suffix_of(path) in WRITERS:
+            need(WRITERS[suffix_of(path)], path)
+    if getattr(args, "plot", None) is not None:
         plot.check_picture(args.plot)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from heatsketch import __version__, io
 from heatsketch.cli.printing import logger, print_lines
-from heatsketch.cli.tables import check_output, key_of_method, read_for_model
+from heatsketch.cli.tables import check_files, key_of_method, read_for_model
 from heatsketch.comparison.methods import ESTIMATORS
-from heatsketch.io.files import check_target, listed
+from heatsketch.io.files import listed
 from heatsketch.io.formats import STDOUT, check_key
 from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import read_facts, read_model
@@ -27,7 +27,7 @@ def run(args: Namespace) -> None:
         return
     if args.input is None or args.output is None:
         args.usage_error("pass INPUT and -o FILE, or --info to see what MODEL is")
-    check_output(args, args.output)
+    check_files(args, *io.SUFFIXES, "-")
     start = time.monotonic()
     logger.info("reading %s", args.model)
     stored = read_model(args.model)
@@ -43,8 +43,6 @@ def run(args: Namespace) -> None:
     )
     key = args.output_key or key_of_method(method)
     check_key(args.output, args.input, key, force=args.force)
-    if args.metadata is not None:
-        check_target(args.metadata, force=args.force, source=args.input)
     table = read_for_model(args, stored)
     with warnings.catch_warnings():  # columns have been found by their names
         warnings.filterwarnings("ignore", "X does not have valid feature names")

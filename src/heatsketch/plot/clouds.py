@@ -7,20 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch._checks import check_points
 from heatsketch._typing import Array
 from heatsketch.plot.figures import new_figure, style_axes
-from heatsketch.plot.labels import Colouring
-from heatsketch.plot.scatter import (
-    ORDER_SEED,
-    central_window,
-    edge_note,
-    mark_edge,
-    moved_to_edge,
-    outside_of,
-    principal_view,
-    view_of,
-)
+from heatsketch.plot.scatter import draw_points, view_of
 
 _MOST_CELLS, _LEAST_CELLS = 420, 40  # along the longer side
 _CELLS_PER_ROOT = 2.4  # of the number of points: one point fills a cell that can be seen
@@ -69,18 +58,13 @@ def density(
     >>> len(plot.density(F).axes[0].images)
     1
     """
-    F = np.asarray(check_points(F, "F", min_rows=1))  # (n, k)
-    colouring = Colouring.of(labels, len(F))
-    view, axis_names = view_of(F, names, colouring.codes)
-    window = None if whole else central_window(view)
-    if window is not None:
-        title += edge_note(outside_of(window, view), "counted")
-        view = moved_to_edge(window, view)
-    low, high = np.stack([view.min(axis=0), view.max(axis=0)]) if window is None else window
+    view = view_of(F, labels, names, title, whole=whole, how="counted")
+    points, colouring, window = view.points, view.colouring, view.window
+    low, high = (points.min(axis=0), points.max(axis=0)) if window is None else window
     span = np.maximum(high - low, 1e-3 * (float((high - low).max()) or 1.0))
-    side = np.clip(_CELLS_PER_ROOT * np.sqrt(len(view)), _LEAST_CELLS, _MOST_CELLS)
+    side = np.clip(_CELLS_PER_ROOT * np.sqrt(len(points)), _LEAST_CELLS, _MOST_CELLS)
     shape = np.maximum(1, np.round(side * span / span.max())).astype(int)
-    place = np.clip(np.floor((view - low) / span * shape).astype(np.int64), 0, shape - 1)
+    place = np.clip(np.floor((points - low) / span * shape).astype(np.int64), 0, shape - 1)
     cell = place[:, 0] * shape[1] + place[:, 1]
 
     def total(weights: Array | None = None) -> Array:
@@ -108,7 +92,7 @@ def density(
         aspect="equal",
         interpolation="nearest",
     )
-    style_axes(ax, title, axis_names)
+    style_axes(ax, view.title, view.names)
     if legend:
         colouring.explain(ax)
     return ax.figure
@@ -151,29 +135,19 @@ def space(
     >>> plot.space(np.eye(4)[:, :3]).axes[0].get_zlabel()
     'coordinate 3'
     """
-    F = np.asarray(check_points(F, "F", min_rows=1))  # (n, k)
-    colouring = Colouring.of(labels, len(F))
-    if F.shape[1] < 3:
+    if np.ndim(F) == 2 and np.shape(F)[1] < 3:
         raise ValueError(
-            f"F has {F.shape[1]} columns; pass three or more, or draw it in the plane."
+            f"F has {np.shape(F)[1]} columns; pass three or more, or draw it in the plane."
         )
-    axis_names = list(names or [f"coordinate {j + 1}" for j in range(3)])
-    view, axis_names = (F, axis_names) if F.shape[1] == 3 else principal_view(F, 3)
-    window = None if whole else central_window(view)
-    outside = outside_of(window, view)
-    if window is not None:
-        view, title = moved_to_edge(window, view), title + edge_note(outside)
+    view = view_of(F, labels, names, title, whole=whole, dimensions=3)
     ax = new_figure(7.6, 6.0).add_subplot(projection="3d") if ax is None else ax
-    order = np.random.default_rng(ORDER_SEED).permutation(len(F))
-    size = float(np.clip(560 / np.sqrt(len(F)), 0.8, 30))
-    ax.scatter(*view[order].T, c=colouring.rgb()[order], s=size, linewidths=0)
-    if outside.any():
-        mark_edge(ax, view[outside], size)
-    ax.set_title(title, fontsize=10, loc="left", parse_math=False)
-    for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), axis_names, strict=True):
+    draw_points(ax, view)
+    ax.set_title(view.title, fontsize=10, loc="left", parse_math=False)
+    for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), view.names, strict=True):
         axis.set_label_text(name, parse_math=False)
         axis.set_tick_params(labelsize=7)
-    ax.set_box_aspect(np.maximum(np.ptp(view, axis=0), 0.05 * np.ptp(view, axis=0).max()) + 1e-300)
+    size = np.ptp(view.points, axis=0)
+    ax.set_box_aspect(np.maximum(size, 0.05 * size.max()) + 1e-300)
     if legend:
-        colouring.explain(ax)
+        view.colouring.explain(ax)
     return ax.figure

@@ -165,7 +165,21 @@ def scales(
     _draw_directions(above, curve)
     title = f"Directions of one time: at most {curve.wanted:g} wanted"
     style_axes(above, title, ("", "directions"))
-    _draw_ranks(below, trace, embedding)
+    low, high = trace.effective_rank_interval
+    below.set_yscale("log")
+    below.fill_between(trace.times, low, high, color=MAIN_COLOUR, **_BAND)
+    below.plot(trace.times, trace.effective_rank, "o-", color=MAIN_COLOUR, linewidth=2)
+    k = embedding.embedding_.shape[1]
+    components = embedding.diffusion_.diagnostics.get("components", 1)
+    marks = {k + 1: f"{k} coordinates and the trivial direction"}
+    if components > 1:
+        marks[components] = f"{components} components of the graph"
+    for height, words in marks.items():
+        below.axhline(height, **_GREY_LINE)
+        place = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": 8}
+        below.annotate(words, (0, height), xycoords=("axes fraction", "data"), **place)
+    chosen = f"Directions left; time {embedding.time_:g} chosen"
+    style_axes(below, chosen, ("diffusion time", "effective rank"))
     for panel in (above, below):
         panel.axvline(curve.time, color=_CHOSEN_COLOUR, linewidth=1)
         panel.set_xscale("log", base=2)
@@ -237,13 +251,11 @@ def explained_variance(
     ax.plot(count, 100 * result.cumulative, "o-", **line)
     if share is not None:
         ax.axhline(100 * share, **_GREY_LINE)
-    lowest = 0.0
-    if eigenvalues is not None:
-        values = 100 * np.asarray(eigenvalues)
+    values = 100 * np.asarray([] if eigenvalues is None else eigenvalues)
+    if len(values):
         marks = {"color": _CHOSEN_COLOUR, "markersize": 4, "label": "eigenvalue λ (%)"}
         ax.plot(np.arange(1, len(values) + 1), values, "D", **marks)
-        lowest = min(0.0, 1.1 * values.min())
-    ax.set_ylim(lowest, 104)
+    ax.set_ylim(1.1 * values.min(initial=0.0), 104)
     ax.legend(frameon=False, fontsize=8)
     style_axes(ax, f"{len(count)} coordinates hold {result.describe()}", ("coordinates", "%"))
     ax.xaxis.get_major_locator().set_params(integer=True)
@@ -312,21 +324,3 @@ def _draw_directions(ax: Any, curve: Any) -> None:
     ax.axhline(curve.wanted, **_GREY_LINE)
     chosen = curve.directions[np.flatnonzero(curve.times == curve.time)[0]]
     ax.plot([curve.time], [chosen], "o", color=_CHOSEN_COLOUR, markersize=9)
-
-
-def _draw_ranks(ax: Any, trace: HeatTrace, embedding: Any) -> None:
-    low, high = trace.effective_rank_interval
-    ax.set_yscale("log")
-    ax.fill_between(trace.times, low, high, color=MAIN_COLOUR, **_BAND)
-    ax.plot(trace.times, trace.effective_rank, "o-", color=MAIN_COLOUR, linewidth=2)
-    k = embedding.embedding_.shape[1]
-    components = embedding.diffusion_.diagnostics.get("components", 1)
-    marks = {k + 1: f"{k} coordinates and the trivial direction"}
-    if components > 1:
-        marks[components] = f"{components} components of the graph"
-    for height, words in marks.items():
-        ax.axhline(height, **_GREY_LINE)
-        place = {"xytext": (2, 3), "textcoords": "offset points", "fontsize": 8}
-        ax.annotate(words, (0, height), xycoords=("axes fraction", "data"), **place)
-    chosen = f"Directions left; time {embedding.time_:g} chosen"
-    style_axes(ax, chosen, ("diffusion time", "effective rank"))

@@ -1,6 +1,7 @@
 """What pictures share: figures outside pyplot's global state, axes, files."""
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def size_in_inches(ax: Any) -> Array:
     return size
 
 
-def style_axes(ax: Any, title: str, axis_names: tuple[str, str]) -> None:
+def style_axes(ax: Any, title: str, axis_names: Sequence[str]) -> None:
     """Give axes a title, names, and thin grey decoration; long lines are broken at their width."""
     letters = max(20, int(size_in_inches(ax)[0] / LETTER))
     lines = [textwrap.fill(line, letters, break_on_hyphens=False) for line in title.splitlines()]

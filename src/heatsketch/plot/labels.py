@@ -22,6 +22,13 @@ PETROFF = (
     *("#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"),
 )
 
+TABLEAU = (  # strong, then pale
+    *("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd"),
+    *("#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"),
+    *("#aec7e8", "#ffbb78", "#98df8a", "#ff9896", "#c5b0d5"),
+    *("#c49c94", "#f7b6d2", "#c7c7c7", "#dbdb8d", "#9edae5"),
+)
+
 
 def categories(labels: Any) -> tuple[Array, tuple[str, ...]] | None:
     """Split labels into categories, or return None if they are numbers on a scale.
@@ -98,16 +105,9 @@ def largest(codes: Array, names: tuple[str, ...]) -> tuple[Array, tuple[str, ...
 
 
 def palette(count: int) -> Sequence[str]:
-    """Return `count` colours that can be told apart."""
-    if count <= len(OKABE_ITO):
-        return OKABE_ITO[:count]
-    if count <= len(PETROFF):
-        return PETROFF[:count]
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    strong_then_pale = (*range(0, 20, 2), *range(1, 20, 2))
-    return [to_hex(colormaps["tab20"](j)) for j in strong_then_pale][:count]
+    """Return `count` colours that can be told apart, at most `MAX_CATEGORIES`."""
+    colours = next(one for one in (OKABE_ITO, PETROFF, TABLEAU) if count <= len(one))
+    return colours[:count]
 
 
 class Colouring(NamedTuple):
@@ -148,15 +148,13 @@ class Colouring(NamedTuple):
 
     def rgb(self) -> Array:
         """Return the colour of each point (n, 3)."""
-        from matplotlib.colors import to_rgb
+        from matplotlib.colors import to_rgba_array
 
-        if self.codes is not None:  # the code -1 picks the last
-            return np.array([to_rgb(c) for c in (*palette(len(self.names)), NO_LABEL_COLOUR)])[
-                self.codes
-            ]
         if self.numbers is not None:
             return self.on_scale(self.numbers)
-        return np.broadcast_to(to_rgb(MAIN_COLOUR), (self.n, 3))
+        codes = np.full(self.n, 0) if self.codes is None else self.codes
+        known = [MAIN_COLOUR] if self.codes is None else palette(len(self.names))
+        return np.asarray(to_rgba_array([*known, NO_LABEL_COLOUR])[codes, :3])  # -1: the last
 
     def on_scale(self, numbers: Array) -> Array:
         """Return the colours (..., 3) of numbers within the range."""
@@ -170,28 +168,23 @@ class Colouring(NamedTuple):
 
     def explain(self, ax: Any) -> None:
         """Draw a legend of the categories or a bar of the numbers beside the axes."""
-        if self.codes is not None:
-            self._draw_legend(ax)
-        elif self.numbers is not None and np.isfinite(self.numbers).any():
-            from matplotlib.cm import ScalarMappable
-            from matplotlib.colors import Normalize
-
-            scale = ScalarMappable(Normalize(*self.range), "viridis")
-            ax.figure.colorbar(scale, ax=ax, shrink=0.8, pad=0.02).outline.set_visible(False)
-
-    def _draw_legend(self, ax: Any) -> None:
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import Normalize
         from matplotlib.lines import Line2D
 
-        missing = bool(np.any(self.codes < 0))  # type: ignore[operator]
-        names = (*map(short, self.names), *(["no label"] if missing else []))
-        colours = (*palette(len(self.names)), NO_LABEL_COLOUR)
-        handles = [
-            Line2D([], [], marker="o", linestyle="", markersize=6, color=colour)
-            for colour, _ in zip(colours, names, strict=False)
-        ]
+        if self.numbers is not None and np.isfinite(self.numbers).any():
+            scale = ScalarMappable(Normalize(*self.range), "viridis")
+            ax.figure.colorbar(scale, ax=ax, shrink=0.8, pad=0.02).outline.set_visible(False)
+        if self.codes is None:
+            return
+        names, colours = [short(name) for name in self.names], [*palette(len(self.names))]
+        if np.any(self.codes < 0):
+            names, colours = [*names, "no label"], [*colours, NO_LABEL_COLOUR]
+        dot: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 6}
         legend = ax.legend(
-            handles,
-            ["."] * len(names),  # the names follow: matplotlib would drop one that starts with "_"
+            [Line2D([], [], color=colour, **dot) for colour in colours],
+            ["."]
+            * len(colours),  # the names follow: matplotlib would drop one that starts with "_"
             loc="upper left",
             bbox_to_anchor=(1.01, 1.0),
             borderaxespad=0.0,

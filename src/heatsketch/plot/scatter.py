@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -94,29 +94,19 @@ def scatter(
     'three points'
     """
     check_picture(path)
-    F = np.asarray(check_points(F, "F", min_rows=1))  # (n, k)
-    colouring = Colouring.of(labels, len(F))
-    view, axis_names = view_of(F, names, colouring.codes)
     ax = new_figure(7.6, 6.0).add_subplot() if ax is None else ax
-    drawn = view[:, : F.shape[1]]  # of a strip only the coordinate; the height says nothing
-    window = None if whole else central_window(drawn)
-    if window is not None and F.shape[1] > 1:
-        window = _of_shape(window, size_in_inches(ax))
-    outside = outside_of(window, drawn)
-    if window is not None:
-        view[:, : F.shape[1]] = moved_to_edge(window, drawn)
-        title += edge_note(outside)
-    _draw_points(ax, view, colouring.rgb(), outside)
-    written = F.shape[1] > 1 and colouring.codes is not None
-    if written and len(colouring.names) <= MAX_WRITTEN_NAMES:
-        _write_names(ax, view, colouring)
+    view = view_of(F, labels, names, title, whole=whole, shape=size_in_inches(ax))
+    draw_points(ax, view)
+    is_strip = np.shape(F)[1] == 1
+    if not is_strip and view.colouring.codes is not None:
+        _write_names(ax, view.points, view.colouring)
     if legend:
-        colouring.explain(ax)
-    style_axes(ax, title, axis_names)
-    if F.shape[1] == 1:
+        view.colouring.explain(ax)
+    style_axes(ax, view.title, view.names)
+    if is_strip:
         ax.set_yticks([])
     else:
-        ax.set_aspect("equal", adjustable="datalim" if window is None else "box")
+        ax.set_aspect("equal", adjustable="datalim" if view.window is None else "box")
     if path is not None:
         save(ax.figure, path)
     return ax.figure
@@ -190,66 +180,85 @@ def central_window(points: Array) -> Array | None:
     return window if 1e-9 * whole < size < whole / _LEAST_GAIN else None
 
 
-def outside_of(window: Array | None, points: Array) -> Array:
-    """Say which points (n, d) a window leaves out."""
-    if window is None:
-        return np.zeros(len(points), dtype=bool)
-    return np.any((points < window[0]) | (points > window[1]), axis=1)
+class View(NamedTuple):
+    """What a picture of points shows.
 
+    Attributes
+    ----------
+    points : array (n, d)
+        At the edge of the window where they lie farther out.
+    names : sequence of d str
+        Of the axes.
+    title : str
+    colouring : Colouring
+    window : array (2, d) or None
+        Its corners; None shows all points.
+    outside : array (n,) of bool
+    """
 
-def moved_to_edge(window: Array, points: Array) -> Array:
-    """Return points (n, d), those outside of the window moved towards its centre, to its edge."""
-    centre, half = window.mean(axis=0), np.ptp(window, axis=0) / 2
-    offset = points - centre
-    beyond = np.max(np.abs(offset) / np.maximum(half, 1e-3 * half.max()), axis=1, keepdims=True)
-    moved: Array = centre + offset / np.maximum(1.0, beyond)
-    return moved
-
-
-def edge_note(outside: Array, how: str = "ringed") -> str:
-    """Return the line of a title about points outside of the window."""
-    return f"\n{outside.sum():,} of {len(outside):,} points lie farther out, {how} at the edge"
-
-
-def mark_edge(ax: Any, points: Array, size: float) -> None:
-    """Draw a ring around points (m, d) that are not at their places."""
-    style = {"facecolors": "none", "edgecolors": "#333333", "linewidths": 0.7}
-    ax.scatter(*points.T, s=2.5 * size, **style)
-
-
-def _of_shape(window: Array, shape: Array) -> Array:
-    """Widen a window (2, 2) to a ratio of width and height."""
-    half = shape * np.max(np.ptp(window, axis=0) / shape) / 2
-    return window.mean(axis=0) + np.stack([-half, half])
+    points: Array
+    names: Sequence[str]
+    title: str
+    colouring: Colouring
+    window: Array | None
+    outside: Array
 
 
 def view_of(
-    F: Array, names: Sequence[str] | None, codes: Array | None
-) -> tuple[Array, tuple[str, str]]:
-    """Return the points of the picture (n, 2) and the names of its axes."""
+    F: Any,
+    labels: Any,
+    names: Sequence[str] | None,
+    title: str,
+    *,
+    whole: bool,
+    dimensions: int = 2,
+    shape: Array | None = None,
+    how: str = "ringed",
+) -> View:
+    """Return the view of an embedding F (n, k), whose window has a ratio of width and height."""
+    F = np.asarray(check_points(F, "F", min_rows=1))
+    colouring = Colouring.of(labels, len(F))
+    points, axis_names = _coordinates(F, names, dimensions, colouring.codes)
+    drawn = points[:, : F.shape[1]]  # of a strip only the coordinate; the height says nothing
+    window = None if whole else central_window(drawn)
+    outside = np.zeros(len(F), dtype=bool)
+    if window is not None:
+        centre, half = window.mean(axis=0), np.ptp(window, axis=0) / 2
+        if shape is not None and F.shape[1] > 1:
+            half = shape * np.max(half / shape)
+            window = centre + np.stack([-half, half])
+        outside = np.any((drawn < window[0]) | (drawn > window[1]), axis=1)
+        # Towards the centre of the window, to its edge.
+        offset = drawn - centre
+        beyond = np.max(np.abs(offset) / np.maximum(half, 1e-3 * half.max()), axis=1, keepdims=True)
+        points[:, : F.shape[1]] = centre + offset / np.maximum(1.0, beyond)
+        title += f"\n{outside.sum():,} of {len(F):,} points lie farther out, {how} at the edge"
+    return View(points, axis_names, title, colouring, window, outside)
+
+
+def _coordinates(
+    F: Array, names: Sequence[str] | None, dimensions: int, codes: Array | None
+) -> tuple[Array, list[str]]:
+    """Return the points of the picture (n, dimensions) and the names of its axes."""
     k = F.shape[1]
     if names is not None and len(names) != k:
         raise ValueError(f"names has {len(names)} entries but F has {k} columns; pass {k} names.")
-    first, second, *_ = (*(names or [f"coordinate {j + 1}" for j in range(k)]), "")
-    if k == 1:  # spread sideways at random, one lane for each category
+    shown = list(names or [f"coordinate {j + 1}" for j in range(k)])
+    if k > dimensions:
+        axes, shares = principal_axes(F, dimensions)
+        points = (F - F.mean(axis=0, dtype=np.float64)) @ axes
+        shown = [principal_name(j, share) for j, share in enumerate(shares)]
+    elif k == 1:  # spread sideways at random, one lane for each category
         height = np.random.default_rng(ORDER_SEED).uniform(-0.35, 0.35, len(F))
-        view = np.column_stack([F[:, 0], height if codes is None else height - codes])
-    elif k == 2:
-        view = F.astype(np.float64)
+        points = np.column_stack([F[:, 0], height if codes is None else height - codes])
+        shown.append("")
     else:
-        view, (first, second) = principal_view(F, 2)
-    size = float(np.max(np.abs(view), initial=0.0))
+        points = F.astype(np.float64)
+    size = float(np.max(np.abs(points), initial=0.0))
     if size == 0 or _MIN_DRAWN_SIZE < size < 1 / _MIN_DRAWN_SIZE:
-        return view, (first, second)
+        return points, shown
     power = int(np.floor(np.log10(size)))  # axes of equal scale would over- or underflow
-    return view / 10.0**power, (f"{first} / 1e{power}", f"{second} / 1e{power}")
-
-
-def principal_view(F: Array, count: int) -> tuple[Array, list[str]]:
-    """Return points on their principal axes (n, count), and the names of these."""
-    axes, shares = principal_axes(F, count)
-    view = (F - F.mean(axis=0, dtype=np.float64)) @ axes
-    return view, [principal_name(j, share) for j, share in enumerate(shares)]
+    return points / 10.0**power, [f"{name} / 1e{power}" for name in shown]
 
 
 def principal_axes(F: Array, count: int) -> tuple[Array, Array]:
@@ -267,40 +276,42 @@ def principal_name(j: int, share: float) -> str:
     return f"principal axis {j + 1} ({100 * share:.0f} %)"
 
 
-def _draw_points(ax: Any, view: Array, colours: Array, outside: Array) -> None:
+def draw_points(ax: Any, view: View) -> None:
     """Draw the points in random order, so that no category is drawn over the others."""
-    n = len(view)
+    n = len(view.points)
     order = np.random.default_rng(ORDER_SEED).permutation(n)
     size = float(np.clip(560 / np.sqrt(n), 0.8, 36))
     ax.scatter(
-        *view[order].T,
-        c=colours[order],
+        *view.points[order].T,
+        c=view.colouring.rgb()[order],
         s=size,
         alpha=np.clip(1.5 - 0.22 * np.log10(n), 0.3, 0.9),
         linewidths=0,
         rasterized=n > MAX_VECTOR_POINTS,
     )
-    if outside.any():
-        mark_edge(ax, view[outside], size)
+    if view.outside.any():  # a ring around points that are not at their places
+        ring = {"facecolors": "none", "edgecolors": "#333333", "linewidths": 0.7}
+        ax.scatter(*view.points[view.outside].T, s=2.5 * size, **ring)
 
 
-def _write_names(ax: Any, view: Array, colouring: Colouring) -> None:
+def _write_names(ax: Any, points: Array, colouring: Colouring) -> None:
     """Write names at the medians, largest categories first, none long or overlapping."""
     from matplotlib import patheffects
 
     codes, names = colouring.codes, [short(name) for name in colouring.names]
-    assert codes is not None
+    if codes is None or len(names) > MAX_WRITTEN_NAMES:
+        return
     halo = patheffects.withStroke(linewidth=3, foreground="white")
-    per_inch = float(np.max(np.ptp(view, axis=0) / size_in_inches(ax)))
+    per_inch = float(np.max(np.ptp(points, axis=0) / size_in_inches(ax)))
     letter = 1.4 * LETTER * per_inch  # bold, in units of the data
-    taken: list[tuple[Array, int]] = []
+    taken: list[tuple[Array, Array]] = []  # places and half sizes
     for code in np.argsort(-np.bincount(codes[codes >= 0], minlength=len(names)), kind="stable"):
-        place, length = np.median(view[codes == code], axis=0), len(names[code])
-        if length > MAX_WRITTEN_LETTERS or any(
-            _overlap(place - other, length + more, letter) for other, more in taken
-        ):
+        place = np.median(points[codes == code], axis=0)
+        half = letter * np.array([len(names[code]) / 2, 1.0])  # a letter is twice as high
+        overlaps = any(np.all(np.abs(place - p) < half + h) for p, h in taken)
+        if overlaps or len(names[code]) > MAX_WRITTEN_LETTERS:
             continue
-        taken.append((place, length))
+        taken.append((place, half))
         ax.text(
             *(*place, names[code]),
             ha="center",
@@ -309,9 +320,3 @@ def _write_names(ax: Any, view: Array, colouring: Colouring) -> None:
             path_effects=[halo],
             parse_math=False,
         )
-
-
-def _overlap(offset: Array, letters: int, letter: float) -> bool:
-    """Say whether two centred names of so many letters together overlap, a letter twice as high."""
-    wide, high = letter * letters / 2, 2 * letter
-    return bool(abs(offset[0]) < wide and abs(offset[1]) < high)

@@ -17,7 +17,7 @@ from heatsketch._typing import Array
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.plot.scatter import ORDER_SEED, principal_axes, principal_name
 from heatsketch.reports.columns import column, feature_columns, packed, texts
-from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times
+from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times, time_of
 from heatsketch.reports.summary import explained, kept, parameters, summary
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.spectral.cache import caching
@@ -40,125 +40,109 @@ def collect(
     times: Sequence[Any] | None = None,
     title: str = "",
     lines: Mapping[str, str] | None = None,
+    share: Any = None,
     command: str = "",
 ) -> dict[str, Any]:
     """Return the facts of a report on a fitted estimator: a tree of text, numbers and `packed`.
 
     The parameters are those of `report`, with `labels` and `ids` as mappings of names to columns;
     `features` are names of the columns of X, `in_units` is X in the units that are shown, if these
-    are others; `lines` stand in place of `summary`.
+    are others; `lines` stand in place of `summary`, and `share` is the result of `explained`.
     """
-    _check_one_time(est)
-    Y = est.embedding_
-    distortion = distortion_of(est)
+    if np.size(time_of(est)) > 1:
+        raise ValueError(
+            f"est has the coordinates of {np.size(time_of(est))} times side by side; fit it with "
+            "one time, the report moves through others."
+        )
+    Y, diffusion = est.embedding_, getattr(est, "diffusion_", None)
+    if diffusion is not None and diffusion.diagnostics["flat"]:
+        diffusion = None
+    distortion = _distortion_of(est, diffusion)
+    if share is None and diffusion is not None:
+        share = explained(est)
+    if lines is None:
+        lines = _lines(est, distortion, share)
     shown = _shown(len(Y), distortion)
-    names = _names(est, X, features)
-    values = X if X is None or in_units is None else in_units
-    of_points = [*_own_columns(est, shown), *feature_columns(values, names, shown)]
+    of_points = feature_columns(
+        X if in_units is None else in_units, _names(est, X, features), shown
+    )
     given = [column(str(name), values, shown) for name, values in (labels or {}).items()]
-    known_ids = {str(name): texts(values, shown) for name, values in (ids or {}).items()}
     return {
         "title": title or type(est).__name__,
         "n_points": len(Y),
         "n_coordinates": Y.shape[1],
         "shown": None if len(shown) == len(Y) else packed(shown, "i4"),
-        "lines": dict(lines or _lines(est, distortion)),
+        "lines": dict(lines),
         "axes": _axis_names(est),
         "frames": frames(est, slider_times(est, times), shown),
-        "ids": known_ids,
-        "columns": given + of_points,
+        "ids": {str(name): texts(values, shown) for name, values in (ids or {}).items()},
+        "columns": [*given, *_own_columns(est, diffusion, shown), *of_points],
         "distortion": None if distortion is None else _distortion_facts(distortion, shown),
         "ksum": _ksum_facts(est, X),
-        "scales": _scale_facts(est),
-        "explained": _explained_facts(est),
+        "scales": None if diffusion is None else _scale_facts(est, diffusion),
+        "explained": None if diffusion is None else _explained_facts(share),
         "parameters": {name: repr(value) for name, value in est.get_params(deep=False).items()},
-        "versions": versions(),
-        "command": command or _command(est),
+        "versions": {
+            "heatsketch": __version__,
+            "Python": platform.python_version(),
+            "NumPy": np.__version__,
+            "SciPy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+            "platform": f"{sys.platform} {platform.machine()}",
+        },
+        "command": command or f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
     }
 
 
-def distortion_of(est: Any) -> Distortion | None:
+def _distortion_of(est: Any, diffusion: Any) -> Distortion | None:
     """Return how an estimator keeps its diffusion distances; None where it has none."""
     if hasattr(est, "distortion_"):
         known: Distortion | None = est.distortion_
         return known
-    diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None or diffusion.diagnostics["flat"]:
+    if diffusion is None or (time_of(est) < 1 and est.filter == "power"):
         return None
-    time = getattr(est, "time_", est.time)
-    if time < 1 and est.filter == "power":
-        return None  # there is no such distance
     logger.info("how distances are kept")
-    log_scale = est.diagnostics_["log_scale"]
-    return diffusion_distortion(
-        est.embedding_, diffusion, time, filter=est.filter, log_scale=log_scale
-    )
+    how = {"filter": est.filter, "log_scale": est.diagnostics_["log_scale"]}
+    return diffusion_distortion(est.embedding_, diffusion, time_of(est), **how)
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that the numbers depend on."""
-    return {
-        "heatsketch": __version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "platform": f"{sys.platform} {platform.machine()}",
-    }
-
-
-def _check_one_time(est: Any) -> None:
-    time: Any = getattr(est, "time_", getattr(est, "time", None))
-    times = np.size(time)
-    if times > 1:
-        raise ValueError(
-            f"est has the coordinates of {times} times side by side; fit it with one time, the "
-            "report moves through others."
-        )
-
-
-def _lines(est: Any, distortion: Distortion | None) -> dict[str, str]:
+def _lines(est: Any, distortion: Distortion | None, share: Any) -> dict[str, str]:
     lines = {
         "input": f"{len(est.embedding_):,} points",
         "method": f"{type(est).__name__}, {parameters(est)}",
+        **summary(est, share),
     }
-    lines |= summary(est)
-    if distortion is not None and "distances" not in lines:
-        lines["distances"] = kept(distortion)
-    return lines
+    return lines if distortion is None else {"distances": kept(distortion)} | lines
 
 
 def _shown(n: int, distortion: Distortion | None) -> Array:
     """Return the points that are shown, ascending: all, or a sample with the worst pairs."""
     if n <= MOST_POINTS:
         return np.arange(n)
-    worst = [] if distortion is None else [p.ravel() for p in distortion.worst_pairs.values()]
-    named = np.unique(np.concatenate(worst)) if worst else np.empty(0, int)
+    worst = {} if distortion is None else distortion.worst_pairs
+    named = np.unique(np.concatenate([np.empty(0, int), *map(np.ravel, worst.values())]))
     others = np.setdiff1d(np.arange(n), named)
     others = np.random.default_rng(ORDER_SEED).permutation(others)[: MOST_POINTS - len(named)]
     return np.sort(np.concatenate([named, others]))
 
 
-def _own_columns(est: Any, shown: Array) -> list[dict[str, Any]]:
-    """Return what the estimator knows of each point: its component, how certain neighbours are."""
+def _own_columns(est: Any, diffusion: Any, shown: Array) -> list[dict[str, Any]]:
+    """Return what the estimator knows of each point: how certain neighbours are, its component."""
     found = []
     if hasattr(type(est), "neighbor_confidence_"):
         found.append(column(CONFIDENCE, est.neighbor_confidence_, shown))
-    diffusion = getattr(est, "diffusion_", None)
     if diffusion is not None and diffusion.diagnostics.get("components", 1) > 1:
         labels = diffusion.operator.components()
         if labels is not None:
-            found.append(
-                column(COMPONENT, _words_of_components(diffusion.of_inputs(labels)), shown)
-            )
+            names = _names_of_components(diffusion.of_inputs(labels))
+            found.append(column(COMPONENT, names, shown))
     return found
 
 
-def _words_of_components(labels: Array) -> Array:
+def _names_of_components(labels: Array) -> Array:
     """Return a name for each component, the largest first; points alone are named as such."""
     sizes = np.bincount(labels)
-    rank = np.empty(len(sizes), int)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    rank = np.argsort(np.argsort(-sizes, kind="stable"))
     digits = len(str(len(sizes)))
     names = [
         "isolated" if size == 1 else f"{place + 1:0{digits}d} ({size:,} points)"
@@ -185,18 +169,14 @@ def _axis_names(est: Any) -> list[str]:
 
 
 def _distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
-    place = {int(point): at for at, point in enumerate(shown)}
     edges, counts = found.histogram
     return {
         "line": kept(found),
         "looked_at": found.looked_at,
-        "edges": edges.tolist(),
-        "counts": counts.tolist(),
+        "edges": edges,
+        "counts": counts,
         "within": {f"{factor:g}": share for factor, share in found.within.items()},
-        "worst": {
-            end: [[place[i], place[j]] for i, j in pairs.tolist()]
-            for end, pairs in found.worst_pairs.items()
-        },
+        "worst": {end: np.searchsorted(shown, pairs) for end, pairs in found.worst_pairs.items()},
         "ratios": {"expansion": found.expansion, "contraction": found.contraction},
         "median": found.median,
     }
@@ -205,8 +185,7 @@ def _distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
 def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
     """Return the Ksum curve of the points, with the bandwidth of the estimator, or why not."""
     metric = getattr(est, "metric", None)
-    precomputed = "precomputed" in (metric, getattr(est, "affinity", None))
-    if X is None or metric is None or precomputed:
+    if X is None or metric is None or "precomputed" in (metric, getattr(est, "affinity", None)):
         return None
     logger.info("the Ksum test")
     try:
@@ -214,22 +193,18 @@ def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
     except ValueError as error:  # points that an estimator can do with
         return {"why_not": str(error)}
     used: Any = getattr(est, "epsilon_", np.nan)
-    epsilon = float(used) if np.ndim(used) == 0 else None  # else a scale for each point
-    return {**found._asdict(), "used": epsilon}
+    return {**found._asdict(), "used": float(used) if np.ndim(used) == 0 else None}
 
 
-def _scale_facts(est: Any) -> dict[str, Any] | None:
+def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
     """Return how many directions are left at times."""
-    diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None or diffusion.diagnostics["flat"]:
-        return None
     curve = getattr(est, "time_curve_", None)
     times = _TRACE_TIMES if curve is None else np.asarray(curve.times, dtype=float)
     trace = heat_trace(diffusion, times, rng=0)
     low, high = trace.effective_rank_interval
     return {
         "times": times,
-        "time": getattr(est, "time_", est.time),
+        "time": time_of(est),
         "effective_rank": trace.effective_rank,
         "low": low,
         "high": high,
@@ -238,23 +213,13 @@ def _scale_facts(est: Any) -> dict[str, Any] | None:
     }
 
 
-def _explained_facts(est: Any) -> dict[str, Any] | None:
-    diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None or diffusion.diagnostics["flat"]:
-        return None
-    try:
-        found = explained(est)
-    except ValueError:  # a time beyond the digits of float32, as `summary` says
+def _explained_facts(share: Any) -> dict[str, Any] | None:
+    if isinstance(share, str):  # why it is not known
         return None
     return {
-        "line": found.describe(),
-        "ratio": found.ratio,
-        "cumulative": found.cumulative,
-        "low": found.cumulative_low,
-        "high": found.cumulative_high,
+        "line": share.describe(),
+        "ratio": share.ratio,
+        "cumulative": share.cumulative,
+        "low": share.cumulative_low,
+        "high": share.cumulative_high,
     }
-
-
-def _command(est: Any) -> str:
-    """Return the line of Python that makes the estimator again."""
-    return f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " ")

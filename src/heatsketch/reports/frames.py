@@ -31,7 +31,7 @@ _DEGENERATE = 1e-12  # distance of a pair next to the largest, from which on it 
 
 def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
     """Return the times of the slider, that of the embedding among them; one if it has no other."""
-    own = _time_of(est)
+    own = time_of(est)
     diffusion = getattr(est, "diffusion_", None)
     if diffusion is None and times is not None:
         raise ValueError(
@@ -59,11 +59,11 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
     """Return the points `shown` (m,) at the times, of which one is the embedding's, as plain JSON.
 
     `positions` (T, m, d), d from 1 to 3, have mean square 1 at each time; multiplied by `sizes`
-    (T,) their distances are diffusion distances. At time number `chosen` the embedding stands as it is (of
-    more than three coordinates on its principal axes). `kept` (T,), of a `HeatEmbedding`, is the
-    share of distances that are within `factor` of the median.
+    (T,) their distances are diffusion distances. At time number `chosen` the embedding stands as it
+    is (of more than three coordinates on its principal axes). `kept` (T,), of a `HeatEmbedding`, is
+    the share of distances that are within `factor` of the median.
     """
-    at, kept = list(times).index(_time_of(est)), None
+    at, kept = list(times).index(time_of(est)), None
     Y = np.asarray(est.embedding_, dtype=float)
     log_scales = np.zeros(1)
     centres = np.zeros_like(Y)
@@ -92,7 +92,8 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
     }
 
 
-def _time_of(est: Any) -> Any:
+def time_of(est: Any) -> Any:
+    """Return the time of an embedding, or None."""
     return getattr(est, "time_", getattr(est, "time", None))
 
 

@@ -15,8 +15,10 @@ _EXPLAINING = ("HeatEmbedding", "DiffusionMap")
 _PROBES = 8  # for more than 2,048 points
 
 
-def summary(estimator: Any) -> dict[str, str]:
+def summary(estimator: Any, share: Any = None) -> dict[str, str]:
     """Return names and texts: time, bandwidth, graph, how distances are kept, what is explained.
+
+    `share` is the result of `explained`, if it is known already.
 
     Examples
     --------
@@ -37,7 +39,7 @@ def summary(estimator: Any) -> dict[str, str]:
     if getattr(estimator, "distortion_", None) is not None:
         lines["distances"] = _kept_by_map(estimator.distortion_)
     if type(estimator).__name__ in _EXPLAINING:
-        lines["explained"] = _explained(estimator)
+        lines["explained"] = _explained(estimator, share)
     return lines
 
 
@@ -54,10 +56,13 @@ def kept(distortion: Any) -> str:
 
 
 def explained(estimator: Any, index: int = 0) -> Any:
-    """Return the diffusion variance explained, as it is told of an embedding."""
+    """Return the diffusion variance explained at one of the times, or why it is not known."""
     # A share that was asked for is told as it was found.
     fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
-    return estimator.explained_diffusion_variance(index=index, **fewer)
+    try:
+        return estimator.explained_diffusion_variance(index=index, **fewer)
+    except ValueError as error:  # a time beyond the digits of float32: the embedding is right
+        return f"not known: {error}"
 
 
 def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
@@ -90,18 +95,18 @@ def distortion_lines(result: Any, names: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _explained(estimator: Any) -> str:
+def _explained(estimator: Any, share: Any) -> str:
     """Say how much of the diffusion the coordinates hold, at each of the times."""
     times = np.atleast_1d(estimator.time_)
-    try:
+    found = [share]
+    if share is None:
         found = [explained(estimator, index) for index in range(len(times))]
-    except ValueError as error:  # a time beyond the digits of float32: the embedding is right
-        return f"not known: {error}"
-    k = estimator.embedding_.shape[1] // len(times)
+    if unknown := [words for words in found if isinstance(words, str)]:
+        return str(unknown[0])
     words = [share.describe() for share in found]
     if len(times) > 1:
         words = [f"at time {t:g} {share}" for t, share in zip(times, words, strict=True)]
-    return f"{', '.join(words)}, by {k} coordinates"
+    return f"{', '.join(words)}, by {estimator.embedding_.shape[1] // len(times)} coordinates"
 
 
 def _model(facts: dict[str, Any]) -> dict[str, str]:
