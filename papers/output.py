@@ -1,12 +1,19 @@
-"""How the figures are written: tables as CSV, pictures as PNG."""
+"""What all figures share: random numbers by purpose, tables as CSV, pictures as PNG."""
 
 import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 # Six colours of Okabe and Ito, which the colour-blind can tell apart.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+
+
+def random(seed: int, *purpose: int) -> np.random.Generator:
+    """Return a generator of random numbers for a purpose."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=purpose))
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

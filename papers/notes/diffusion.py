@@ -7,13 +7,8 @@ import numpy as np
 
 import heatsketch as hs
 from papers.notes.data import pacman, rotated_picture
-from papers.notes.measures import (
-    NotesRow,
-    loop_rows,
-    random,
-    rank_correlations,
-    recovered,
-)
+from papers.notes.measures import NotesRow, loop_rows, rank_correlation, recovered
+from papers.output import random
 
 ROLL, PICTURE = range(2)  # purposes of random numbers
 _DIMENSIONS = 3
@@ -96,7 +91,8 @@ def roll(
     """Map a roll; `epsilon` and `time` are those of the notes."""
     X, flat = hs.datasets.swiss_roll(points, mesh=mesh, noise=noise, rng=random(seed, ROLL, points))
     walk, as_printed = random_walk(X, _DELTA), random_walk(X, _DELTA, epsilon)
-    heights = rank_correlations(walk.right[:, 1 : _SEARCHED_EIGENVECTORS + 1], flat[:, 1])
+    searched = walk.right[:, 1 : _SEARCHED_EIGENVECTORS + 1].T
+    heights = np.array([rank_correlation(vector, flat[:, 1]) for vector in searched])
     rows = [
         NotesRow("points", len(X), points),
         *_walk_rows(walk, _DELTA, epsilon, time),

@@ -14,7 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier, kneighbors_graph
 import heatsketch as hs
 from papers.notes.data import mnist
 from papers.notes.diffusion import ROLL
-from papers.notes.measures import HALF_TURN, NotesRow, pieces, random, recovered
+from papers.notes.measures import HALF_TURN, NotesRow, pieces, recovered
+from papers.output import random
 
 OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # purposes of random numbers, beside ROLL and PICTURE
 _N_NEIGHBORS = 10

@@ -29,11 +29,6 @@ class NotesRow(NamedTuple):
     notes: float = nan
 
 
-def random(seed: int, *purpose: int) -> np.random.Generator:
-    """Return a generator of random numbers for a purpose."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=purpose))
-
-
 def recovered(Y: np.ndarray, flat: np.ndarray, name: str = "coordinate") -> list[NotesRow]:
     """Return |Spearman| of each coordinate of an embedding with those of the flat strip."""
     return [
@@ -47,11 +42,6 @@ def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
     """Return |Spearman|; 0 if x or y is constant."""
     value = hs.metrics.rank_correlation(x, y)
     return 0.0 if isnan(value) else abs(value)
-
-
-def rank_correlations(columns: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return |Spearman| of each column with y, (k,)."""
-    return np.array([rank_correlation(column, y) for column in columns.T])
 
 
 def winding(Y: np.ndarray, angle: np.ndarray) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from scipy.special import erf
 from sklearn.mixture import GaussianMixture
 
 import heatsketch as hs
+from papers.output import random
 
 SQUARES = ((0.2, 0.0, 1.0), (0.8, 3.0, 4.0))  # probability, and [a, b] of both coordinates
 EPSILON = 1.0
@@ -81,11 +82,6 @@ def stationary_example(
                 rows.insert(0, found[0])
         rows.append(_median(found))
     return rows, panels
-
-
-def random(seed: int, *purpose: int) -> np.random.Generator:
-    """Return a generator of random numbers for a purpose."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=purpose))
 
 
 def two_squares(n: int, rng: np.random.Generator) -> np.ndarray:

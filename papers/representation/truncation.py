@@ -11,9 +11,10 @@ import numpy as np
 from scipy.special import gammainc
 
 from heatsketch import MixtureKernel
+from papers.output import random
 from papers.representation.bounds import first_order, largest_in_ball, paper_order
 from papers.representation.series import TaylorMap
-from papers.representation.stationary import TRUNCATION, best_mixture, random, two_squares
+from papers.representation.stationary import TRUNCATION, best_mixture, two_squares
 
 NU_MIN = 1e-3  # as in the paper
 SHOWN_ORDER, SHOWN_EPSILON = 3, 1.0  # of the histograms

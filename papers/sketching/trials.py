@@ -12,6 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
+from papers.output import random
 from papers.sketching.figures import Setting
 
 BISTOCHASTIC_METHODS = ("DMB", "GPB", "GPSBB", "ours", "CMDS", "SMACOF")
@@ -57,8 +58,7 @@ class Sample:
         return hs.distortion(self.embedding(method, p, k), D).log_L
 
     def _rng(self, *purpose: int) -> np.random.Generator:
-        key = (self.setting.number, self._trial, *purpose)
-        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=key))
+        return random(self._seed, self.setting.number, self._trial, *purpose)
 
     def _spectrum(self, form: str) -> Any:
         return spectrum(self.X, self.setting.epsilon, form)

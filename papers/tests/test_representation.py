@@ -159,14 +159,6 @@ def test_the_printed_error_stays_while_the_error_vanishes(by_epsilon):
         assert last.printed >= 0.99 * (d - d**2) ** 2 > 1e10 * last.worst**2
 
 
-@pytest.mark.parametrize("name", ["bound", "paper_bound"])
-def test_an_error_above_a_bound_is_reported(truncation_run, name):
-    row = truncation_run[0][0]
-    truncation.check_bounds(row, 0.0)
-    with pytest.raises(AssertionError, match=r"epsilon=0\.0625 and order 1"):
-        truncation.check_bounds(row._replace(**{name: row.worst / 2}), 1e-12)
-
-
 def test_the_needed_order_is_the_first_whose_bound_is_small(tied):
     sample, kernel = tied
     any_map = TaylorMap(order=1, radius=1).fit(kernel, sample.points)
@@ -193,13 +185,6 @@ def test_reach_from_the_coordinates_is_the_maximum_over_their_ball(tied):
         lengths = np.einsum("na,ab,nb->n", c, np.linalg.inv(2 * D), c)
         assert s == pytest.approx(lengths.max(), rel=1e-6)
         assert s >= lengths.max() * (1 - 1e-12)
-
-
-def test_peak_is_the_squared_norm_of_a_single_step():
-    kernel = MixtureKernel([1.0], [[0.2, 0.1]], [[[0.3, 0.1], [0.1, 0.2]]], 0.7)
-    sample = truncation.in_unit_ball(np.random.default_rng(6).standard_normal((20, 2)))
-    _, log_peak = truncation.reach_from_coordinates(kernel, sample)
-    assert np.exp(log_peak) == pytest.approx(kernel.squared_norm([[1.0, 2.0]])[0], rel=1e-12)
 
 
 def test_moving_the_coordinates_away_costs_orders_only_where_the_origin_is_theirs(tied):

@@ -102,15 +102,6 @@ def test_methods_do_not_see_order_or_rotation_of_the_points(method):
     assert moved.log_L(method, 4, 2) == pytest.approx(sample.log_L(method, 4, 2), rel=1e-5)
 
 
-def test_a_sketch_of_more_columns_extends_one_of_fewer_with_the_same_matrix_in_both_forms():
-    sample = Sample(SMALL, 0, 0)
-    for method in ("GPS", "GPB", "GPSBS", "GPSBB"):
-        two, three = sample.embedding(method, 4, 2), sample.embedding(method, 4, 3)
-        np.testing.assert_allclose(two * np.sqrt(2), three[:, :2] * np.sqrt(3), rtol=1e-12)
-    assert sample.G("gaussian").shape == sample.G("rademacher").shape == (SMALL.n, 3)
-    assert set(np.unique(sample.G("rademacher"))) == {-1.0, 1.0}
-
-
 # Trials
 
 
@@ -155,11 +146,6 @@ def test_ours_projects_the_bistochastic_factor_and_is_measured_as_it_is(projecti
     assert len(set(seeds)) == 2
     trials.run(replace(SMALL, sizes=(3,)), 0, 0, ["ours"])
     assert projection[-1] == (3, seeds[1])  # whatever sizes came before
-
-
-def test_ours_takes_no_more_directions_than_a_factor_has(projection):
-    Y = trials.learned(np.eye(5, 3), 4, np.random.default_rng(0))
-    assert Y.shape == (5, 3)
 
 
 # Files

@@ -153,15 +153,6 @@ def test_new_points_follow_the_rule_of_the_rows(graph):
     assert_allclose(model.transform(new), want, rtol=1e-9, atol=1e-11)
 
 
-@every_graph
-def test_training_points_keep_their_coordinates(graph):
-    X = np.vstack([blob(), blob()[:5]])  # with duplicates
-    model = LaplacianEigenmap(3, **graph).fit(X)
-    assert_array_equal(model.transform(X), model.embedding_)
-    assert_array_equal(model.embedding_[60:], model.embedding_[:5])
-    assert model.diagnostics_["duplicates"] == 5
-
-
 @pytest.mark.parametrize("weights", ["heat", "binary"])
 def test_the_rule_for_new_points_reproduces_training_points(weights):
     """P R = R Λ: moved by a hair, a training point is new, and has the same row of the graph."""
