@@ -14,11 +14,10 @@ from sklearn.preprocessing import FunctionTransformer
 import heatsketch as hs
 from heatsketch import cli
 from heatsketch.comparison.methods import ESTIMATORS, fitting, needs_labels
-from heatsketch.comparison.references import References
+from heatsketch.comparison.references import references
 from heatsketch.comparison.result import FILES
-from heatsketch.comparison.run import DEFAULT_METHODS
-from heatsketch.comparison.usage import measured, resident
-from heatsketch.neighbors import NeighborIndex
+from heatsketch.comparison.run import DEFAULT_METHODS, measured, resident
+from heatsketch.neighbors.exact import ExactSearch
 from heatsketch.plot import panels
 
 GRAPHS = ["heat-sketch", "diffusion-map", "laplacian-eigenmap", "isomap", "landmark-isomap", "lle"]
@@ -153,27 +152,27 @@ def test_geodesic_distances_are_those_along_a_line():
     # Unequal steps, each point joined to its neighbours on the line: distances along it are exact.
     x = np.cumsum(np.random.default_rng(0).uniform(1, 1.2, 60))
     d = hs.diffusion(x[:, None], n_neighbors=2)
-    references = References.of(x[:, None], d, 60, 2, None, 4, 0)
+    known = references(x[:, None], d, 60, 2, None, 4, 0)
     np.testing.assert_allclose(
-        references.distances["geodesic"] / references.distances["geodesic"].max(),
+        known.distances["geodesic"] / known.distances["geodesic"].max(),
         pdist(x[:, None]) / pdist(x[:, None]).max(),
         rtol=1e-12,
     )
-    assert references.correlation(x[:, None], "geodesic") == pytest.approx(1)
-    assert references.log_L(3 * x[:, None], "input") == pytest.approx(0, abs=1e-9)
+    assert known.correlation(x[:, None], "geodesic") == pytest.approx(1)
+    assert known.log_L(3 * x[:, None], "input") == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_neighbours_are_searched_once(monkeypatch):
     # Enough points that t-SNE looks at its nearest ones only, here 3 · 5 + 1.
     searches = []
-    search = NeighborIndex._search_points
+    search = ExactSearch.of_points
 
     def counted(self, k):
-        searches.append((self.input_points.shape, k))
+        searches.append((self._points.shape, k))
         return search(self, k)
 
-    monkeypatch.setattr(NeighborIndex, "_search_points", counted)
+    monkeypatch.setattr(ExactSearch, "of_points", counted)
     # What is judged is not looked at here: few points do.
     monkeypatch.setattr("heatsketch.comparison.run._SAMPLED_POINTS", 60)
     X, _ = hs.datasets.circle(1100, rng=0)

@@ -12,8 +12,7 @@ from heatsketch._typing import Array
 from heatsketch.cli.fitting import graph_options, parameters, warn_of_units
 from heatsketch.cli.printing import print_json, print_lines
 from heatsketch.cli.tables import names_of, read_input
-from heatsketch.comparison.methods import defaults
-from heatsketch.comparison.times import checked_time, chosen_time
+from heatsketch.comparison.methods import checked_time, chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
 from heatsketch.reports.summary import distortion_lines, kept
 

@@ -7,7 +7,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from heatsketch import io, plot
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.cli.printing import logger
-from heatsketch.io.files import check_target, need, suffix_of, write_atomically
+from heatsketch.io import files
+from heatsketch.io.files import check_target, need, suffix_of
 from heatsketch.io.formats import check_in_place, read_like
 from heatsketch.io.models import Stored
 from heatsketch.io.refine import Learned
@@ -131,18 +132,10 @@ def rows_of(args: Namespace, table: io.Table, wanted: Iterable[str]) -> Array:
 
 def write_rows(path: Path | None, rows: Iterable[Sequence[Any]], *, force: bool) -> None:
     """Write rows, the names of the columns first, to a file of `ROW_SUFFIXES`; or print them."""
-
-    def put(stream: TextIO, separator: str) -> None:
-        csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
-
-    def write(draft: Path) -> None:
-        with draft.open("w", encoding="utf-8", newline="") as stream:
-            put(stream, "," if draft.suffix.lower() == ".csv" else "\t")
-
     if path is None:
-        put(sys.stdout, ",")
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
     else:
-        write_atomically(path, write, force=force)
+        files.write_rows(path, rows, force=force)
 
 
 def check_files(args: Namespace, *suffixes: str) -> None:

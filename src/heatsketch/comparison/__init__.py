@@ -1,7 +1,7 @@
-"""Methods compared on the same data, with the same neighbours.
+"""Methods compared on the same data, with the same neighbours, and the audit of one picture.
 
-`run` runs them; `references` has the distances that they are compared with; `usage` measures time
-and memory; `result` is the table.
+`run` runs them; `references` has the distances that they are compared with; `methods` has all
+estimators by name; `result` is the table.
 """
 
 from heatsketch.comparison.result import Comparison, Row

@@ -1,12 +1,16 @@
-"""The estimators of the library by name, and the data that they can embed."""
+"""The estimators of the library by name, the data that they can embed, and at which time."""
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from sklearn.utils import get_tags
 
 from heatsketch import classical, estimators
+from heatsketch._checks import ConvergenceWarning
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.spectral.filters import FILTERS
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "heat-embedding": estimators.HeatEmbedding,
@@ -60,3 +64,41 @@ def fitting(n: int, n_classes: int = 0) -> list[str]:
         and (n_classes >= 2 or not needs_labels(make()))
         and (n_classes == 2 or name != "fisher-discriminant")
     ]
+
+
+def checked_time(time: Any, filter: str = "power") -> Any:
+    """Return "auto", or a time in the range of the filter, or raise."""
+    if isinstance(time, str):
+        if time != "auto":
+            raise ValueError(f"time={time!r} is not a time; pass a number, or 'auto'.")
+        return time
+    return FILTERS[filter].check_time(time, whole=True)
+
+
+def chosen_time(
+    diffusion: Diffusion, time: Any = "auto", *, n_components: int = 2, filter: str = "power"
+) -> Any:
+    """Return the time given, or for "auto" the one that `HeatEmbedding` chooses (seed 0).
+
+    Examples
+    --------
+    >>> import heatsketch as hs
+    >>> from heatsketch.comparison.methods import chosen_time
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> d = hs.diffusion(X)
+    >>> model = hs.HeatEmbedding(random_state=0).fit(X)
+    >>> chosen_time(d) == model.time_, chosen_time(d, 8)
+    (True, 8)
+    """
+    if time != "auto":
+        return time
+    model = estimators.HeatEmbedding(
+        min(n_components, max(1, diffusion.n - 1)),
+        filter=filter,
+        affinity="precomputed",
+        normalization=diffusion.normalization,
+        random_state=0,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of its own coordinates
+        return model.fit(diffusion).time_

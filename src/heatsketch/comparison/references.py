@@ -24,32 +24,6 @@ class References:
     sample: Array  # (m,), the points, ascending
     distances: dict[str, Array]  # (m(m-1)/2,): "input" (Euclidean), "diffusion", "geodesic"
 
-    @classmethod
-    def of(
-        cls,
-        X: Points,
-        diffusion: Diffusion,
-        size: int,
-        n_neighbors: int,
-        neighbors: Any,
-        time: float,
-        rng: Any,
-    ) -> References:
-        """Compute the distances between `size` random points of X (n, d)."""
-        n = X.shape[0]
-        sample = np.sort(np.random.default_rng(rng).permutation(n)[:size])
-        i, j = np.triu_indices(len(sample), 1)
-        points = Frame.of(X)(X[sample])
-        logger.info("reference distances between %d points", len(sample))
-        return cls(
-            sample,
-            {
-                "input": pair_distances(points, points, i, j),
-                "diffusion": diffusion_distance(diffusion, time=time, pairs=(sample[i], sample[j])),
-                "geodesic": _geodesic(X, sample, n_neighbors, neighbors)[i, j],
-            },
-        )
-
     def log_L(self, Y: Array, reference: str) -> float:
         """Return log L, (32) of *Sketching the heat kernel*, of Y (n, k) over the sample."""
         return distortion(Y[self.sample], self.distances[reference]).log_L
@@ -59,7 +33,26 @@ class References:
         return rank_correlation(pdist(Frame.of(Y)(Y[self.sample])), self.distances[reference])
 
 
-def _geodesic(X: Points, sample: Array, n_neighbors: int, neighbors: Any) -> Array:
+def references(
+    X: Points,
+    diffusion: Diffusion,
+    size: int,
+    n_neighbors: int,
+    neighbors: Any,
+    time: float,
+    rng: Any,
+) -> References:
+    """Compute the distances between `size` random points of X (n, d)."""
+    sample = np.sort(np.random.default_rng(rng).permutation(X.shape[0])[:size])
+    i, j = np.triu_indices(len(sample), 1)
+    points = Frame.of(X)(X[sample])
+    logger.info("reference distances between %d points", len(sample))
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     vertices = found.vertex[sample]
-    return shortest_paths(found.connected(graph), vertices)[:, vertices]
+    paths = shortest_paths(found.connected(graph), vertices)[:, vertices]
+    distances = {
+        "input": pair_distances(points, points, i, j),
+        "diffusion": diffusion_distance(diffusion, time=time, pairs=(sample[i], sample[j])),
+        "geodesic": paths[i, j],
+    }
+    return References(sample, distances)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from heatsketch._typing import Array
 from heatsketch.io.files import write_atomically, write_rows
+from heatsketch.io.numpy_files import write_arrays
 from heatsketch.plot import check_picture, panels
 
 FILES = ("comparison.csv", "comparison.png", "embeddings.npz")
@@ -93,10 +92,8 @@ class Comparison:
         """Return the table as text, with an explanation of its columns."""
         width = max(len(row.method) for row in self.rows)
         heads = "".join(f" {head:>{_width(form)}}" for head, form in _COLUMNS.values())
-        lines = [" " * width + heads]
-        for row in self.rows:
-            lines.append(f"{row.method:<{width}}{_cells(row)}")
-        return "\n".join([*lines, "", self.describe()])
+        lines = [f"{row.method:<{width}}{_cells(row)}" for row in self.rows]
+        return "\n".join([" " * width + heads, *lines, "", self.describe()])
 
     def describe(self) -> str:
         """Say in a few lines what the columns mean."""
@@ -139,34 +136,31 @@ class Comparison:
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         table, drawing, arrays = (directory / name for name in FILES)
-        write_rows(table, Row._fields, self.rows)
+        write_rows(table, [Row._fields, *self.rows], force=True)
         if not self.embeddings:
             drawing.unlink(missing_ok=True)
             arrays.unlink(missing_ok=True)
             return
-        write_atomically(arrays, self._write_arrays, force=True)
+        write_atomically(
+            arrays,
+            lambda draft: write_arrays(draft, self.embeddings, zipfile.ZIP_DEFLATED),
+            force=True,
+        )
         self.plot(drawing, whole=whole)
-
-    def _write_arrays(self, draft: Path) -> None:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, Y in self.embeddings.items():
-                with archive.open(f"{name}.npy", "w") as stream:
-                    np.save(stream, Y)
-
-
-def _width(form: str) -> int:
-    return int(form.partition(".")[0])
 
 
 def _cells(row: Row) -> str:
     if row.error:
         return f" {row.error}"
     values = row._asdict() | {"peak_bytes": row.peak_bytes / 1e9}
-    cells = []
-    for name, (_, form) in _COLUMNS.items():
-        missing = math.isnan(values[name])
-        cells.append("-".rjust(_width(form)) if missing else format(values[name], form))
-    return "".join(f" {cell}" for cell in cells)
+    return "".join(
+        f" {'-':>{_width(form)}}" if math.isnan(values[name]) else f" {values[name]:{form}}"
+        for name, (_, form) in _COLUMNS.items()
+    )
+
+
+def _width(form: str) -> int:
+    return int(form.partition(".")[0])
 
 
 def _note(row: Row) -> str:

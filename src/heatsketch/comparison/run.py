@@ -1,9 +1,14 @@
 """Running methods on the same data with the same neighbours."""
 
+import gc
+import math
+import mmap
+import threading
 import time as clock
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -11,11 +16,16 @@ from sklearn.base import clone
 from heatsketch._checks import check_number, check_points, logger
 from heatsketch._progress import track
 from heatsketch._typing import Array, Points
-from heatsketch.comparison.methods import ESTIMATORS, defaults, fitting, needs_labels
-from heatsketch.comparison.references import References
+from heatsketch.comparison.methods import (
+    ESTIMATORS,
+    checked_time,
+    chosen_time,
+    defaults,
+    fitting,
+    needs_labels,
+)
+from heatsketch.comparison.references import References, references
 from heatsketch.comparison.result import Comparison, Row
-from heatsketch.comparison.times import checked_time, chosen_time
-from heatsketch.comparison.usage import measured
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import continuity, knn_accuracy, stability, trustworthiness
 from heatsketch.neighbors import NeighborIndex, ordered_search
@@ -28,6 +38,9 @@ _SAMPLED_POINTS, _SAMPLED_POINTS_OF_LARGE_DATA = 1000, 300  # among many, distan
 _LARGE_DATA_POINTS = 20_000
 _SCORED_NEIGHBORS = 10
 _NEIGHBORS_PER_PERPLEXITY = 3  # of t-SNE
+_MEMORY_FILE = Path("/proc/self/statm")  # of Linux, in pages
+
+Result = TypeVar("Result")
 
 
 def compare(
@@ -101,33 +114,32 @@ def compare(
     n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, high=X.shape[0] - 1, integer=True)
     codes = None if labels is None else _codes(labels, X.shape[0])
     options = {"n_components": n_components, "n_neighbors": n_neighbors}
+    options["random_state"] = random_state
     time = checked_time(time)
-    estimators = _estimators(methods, X.shape[0], codes, options, random_state)
+    estimators = _estimators(methods, X.shape[0], codes, options)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
     large = X.shape[0] > _LARGE_DATA_POINTS
     sample = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
     diffusion = Diffusion.from_points(X, n_neighbors=n_neighbors, neighbors=index)
     chosen = chosen_time(diffusion, time, n_components=n_components)
-    references = References.of(X, diffusion, sample, n_neighbors, index, chosen, random_state)
+    known = references(X, diffusion, sample, n_neighbors, index, chosen, random_state)
     rows, embeddings = [], {}
     named = track(estimators.items(), "comparison", len(estimators), "methods")
     for place, (name, estimator) in enumerate(named):
         logger.info("method %d of %d: %s", place + 1, len(estimators), name)
         try:
             runs, used, peak = _runs(estimator, X, codes, index, seeds, random_state)
-            row = _scored(Row(name, used, peak), X, runs, codes, references)
+            rows.append(_scored(Row(name, used, peak), X, runs, codes, known))
+            embeddings[name] = runs[0]
         except Exception as error:  # of whatever kind: the other methods go on
             logger.info("%s failed: %s", name, error)
             rows.append(Row(name, error=f"{type(error).__name__}: {' '.join(str(error).split())}"))
-        else:
-            rows.append(row)
-            embeddings[name] = runs[0]
     facts = {
         "points": X.shape[0],
         "features": X.shape[1],
         "n_neighbors": n_neighbors,
         "neighbor_seconds": seconds,
-        "sample": len(references.sample),
+        "sample": len(known.sample),
         "time": chosen,
         "time_is_chosen": time == "auto",
         "seeds": seeds,
@@ -152,7 +164,6 @@ def _estimators(
     n: int,
     codes: Array | None,
     options: dict[str, Any],
-    random_state: int,
 ) -> dict[str, Any]:
     """Return the estimators by name, made and checked before any of them is run."""
     n_classes = 0 if codes is None else int(codes.max()) + 1
@@ -162,11 +173,18 @@ def _estimators(
         methods = _named([methods] if hasattr(methods, "fit_transform") else methods)
     if not methods:
         raise ValueError("methods is empty; pass names such as 'pca', or 'all'.")
-    options = options | {"random_state": random_state}
-    made = {
-        str(name): _made(method, options, n_classes) if isinstance(method, str) else clone(method)
-        for name, method in methods.items()
-    }
+    made = {}
+    for name, method in methods.items():
+        if not isinstance(method, str):
+            made[str(name)] = clone(method)
+            continue
+        if method not in ESTIMATORS:
+            raise ValueError(f"no method {method!r}; choose from {', '.join(ESTIMATORS)}.")
+        parameters = defaults(ESTIMATORS[method])
+        given = {option: value for option, value in options.items() if option in parameters}
+        if method == "multiple-discriminant" and n_classes:
+            given["n_components"] = min(given["n_components"], n_classes - 1)
+        made[str(name)] = ESTIMATORS[method](**given)
     lacking = [name for name, e in made.items() if needs_labels(e) and n_classes < 2]
     if lacking:
         raise ValueError(
@@ -180,23 +198,13 @@ def _named(methods: Iterable[Any]) -> dict[str, Any]:
     """Return methods by name; an estimator has that of its class, numbered if there are several."""
     named: dict[str, Any] = {}
     for method in methods:
-        name = known = method if isinstance(method, str) else type(method).__name__
-        count = 1
-        while name in named and not isinstance(method, str):
-            count += 1
-            name = f"{known}-{count}"
-        named[name] = method
+        if isinstance(method, str):
+            named[method] = method
+            continue
+        kind = type(method).__name__
+        count = sum(type(other).__name__ == kind for other in named.values())
+        named[f"{kind}-{count + 1}" if count else kind] = method
     return named
-
-
-def _made(name: str, options: dict[str, Any], n_classes: int) -> Any:
-    if name not in ESTIMATORS:
-        raise ValueError(f"no method {name!r}; choose from {', '.join(ESTIMATORS)}.")
-    known = defaults(ESTIMATORS[name])
-    given = {option: value for option, value in options.items() if option in known}
-    if name == "multiple-discriminant" and n_classes:
-        given["n_components"] = min(given["n_components"], n_classes - 1)
-    return ESTIMATORS[name](**given)
 
 
 def _shared_index(
@@ -240,26 +248,55 @@ def _embedding(estimator: Any, X: Points, codes: Array | None) -> Array:
     return np.asarray(estimator.fit(X[known], codes[known]).transform(X))
 
 
-def _scored(
-    row: Row, X: Points, runs: list[Array], codes: Array | None, references: References
-) -> Row:
+def _scored(row: Row, X: Points, runs: list[Array], codes: Array | None, known: References) -> Row:
     """Fill in how well the first run keeps neighbours and distances, and the stability."""
     Y = np.asarray(check_points(runs[0], "the embedding"))
     k = min(_SCORED_NEIGHBORS, (X.shape[0] - 1) // 2)
-    measures: dict[str, Callable[[], float]] = {
-        "trustworthiness": lambda: trustworthiness(X, Y, k).value,
-        "continuity": lambda: continuity(X, Y, k).value,
-        "log_L_diffusion": lambda: references.log_L(Y, "diffusion"),
-        "log_L_geodesic": lambda: references.log_L(Y, "geodesic"),
-        "spearman": lambda: references.correlation(Y, "input"),
-        "spearman_diffusion": lambda: references.correlation(Y, "diffusion"),
-        "spearman_geodesic": lambda: references.correlation(Y, "geodesic"),
+    found = {
+        "trustworthiness": trustworthiness(X, Y, k).value,
+        "continuity": continuity(X, Y, k).value,
+        "log_L_diffusion": known.log_L(Y, "diffusion"),
+        "log_L_geodesic": known.log_L(Y, "geodesic"),
+        "spearman": known.correlation(Y, "input"),
+        "spearman_diffusion": known.correlation(Y, "diffusion"),
+        "spearman_geodesic": known.correlation(Y, "geodesic"),
     }
-    known = np.empty(0, int) if codes is None else np.flatnonzero(codes >= 0)
-    if codes is not None and len(known) > 1:
-        voters = min(_SCORED_NEIGHBORS, len(known) - 1)
-        measures["knn_accuracy"] = lambda: knn_accuracy(Y[known], codes[known], voters)
+    labelled = np.empty(0, int) if codes is None else np.flatnonzero(codes >= 0)
+    if codes is not None and len(labelled) > 1:
+        voters = min(_SCORED_NEIGHBORS, len(labelled) - 1)
+        found["knn_accuracy"] = knn_accuracy(Y[labelled], codes[labelled], voters)
     if len(runs) > 1:
-        measures["stability"] = lambda: stability(runs)
-    found: dict[str, Any] = {name: measure() for name, measure in measures.items()}
-    return row._replace(**found)
+        found["stability"] = stability(runs)
+    return row._replace(**found)  # type: ignore[arg-type]
+
+
+def resident() -> float:
+    """Return the resident memory of the process in bytes, NaN if the system does not report it."""
+    try:
+        return float(_MEMORY_FILE.read_text().split()[1]) * mmap.PAGESIZE
+    except (OSError, IndexError, ValueError):
+        return math.nan
+
+
+def measured(work: Callable[[], Result]) -> tuple[Result, float, float]:
+    """Return the result of the work, its seconds, and by how many bytes memory grew meanwhile.
+
+    A thread reads the memory 200 times a second, so that what is taken outside NumPy counts, too.
+    """
+    gc.collect()
+    sizes, done = [resident()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.005):
+            sizes.append(resident())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    started = clock.perf_counter()
+    try:
+        result = work()
+    finally:
+        seconds = clock.perf_counter() - started
+        done.set()
+        thread.join()
+    return result, seconds, max([*sizes, resident()]) - sizes[0]

@@ -101,16 +101,15 @@ def _full(error: BaseException) -> int | None:
     return number if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else None
 
 
-def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a .csv file, in the place of an old one."""
+def write_rows(path: Path, rows: Iterable[Sequence[Any]], *, force: bool = False) -> None:
+    """Write rows, the names of the columns first, with commas in .csv and else with tabs."""
 
     def write(draft: Path) -> None:
         with draft.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(header)
-            writer.writerows(rows)
+            separator = "," if suffix_of(draft) == ".csv" else "\t"
+            csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
 
-    write_atomically(path, write, force=True)
+    write_atomically(path, write, force=force)
 
 
 def check_target(path: str | Path, *, force: bool, source: str | Path = "") -> None:
