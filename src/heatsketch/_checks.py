@@ -18,14 +18,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from heatsketch._random import data_hash, exponent_of, power_of_two
+from heatsketch._random import data_hash, exponent_of
 from heatsketch._tensors import on_host
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch._words import did_you_mean
 
 logger = logging.getLogger("heatsketch")  # without a handler of its own
-MAX_COORDINATE = 2.0**480  # so that sums of squares do not overflow
+_SMALLEST, _LARGEST = 1e-60, 1e60  # so that no ratio of squares leaves float64
 
 
 class CertificateError(ArithmeticError):
@@ -167,7 +167,7 @@ def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
         )
-    check_finite(X, name)
+    _check_values(X, name, new=min_rows < 2)
     return X
 
 
@@ -195,36 +195,34 @@ def check_finite(
 
     `first_row` is the number of the first row, where X is a block of a larger table.
     """
-    first: tuple[int, int, float] | None = None
-    count = 0
-    for start in range(0, X.shape[0], 4096):
-        block = X[start : start + 4096]
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.asarray(block.sum(axis=1, dtype=np.float64))
-        if np.isfinite(sums).all():
-            continue
-        rows, cols, values = _not_finite(block)
-        count += len(rows)
-        if first is None and len(rows):
-            first = (first_row + start + int(rows[0]), int(cols[0]), float(values[0]))
-    if first is None:
+    values = X.data if sparse.issparse(X) else X
+    if np.isfinite(np.min(values, initial=0.0)) and np.isfinite(np.max(values, initial=0.0)):
         return
-    what = "NaN" if np.isnan(first[2]) else "infinity"
-    where = f"column {first[1]}" if columns is None else f"column {columns[first[1]]!r}"
+    if sparse.issparse(X):
+        entries = X.tocoo()
+        bad = ~np.isfinite(entries.data)
+        rows, cols, values = entries.row[bad], entries.col[bad], entries.data[bad]
+    else:
+        rows, cols = np.nonzero(~np.isfinite(X))
+        values = X[rows, cols]
+    what = "NaN" if np.isnan(values[0]) else "infinity"
+    where = f"column {cols[0]}" if columns is None else f"column {columns[cols[0]]!r}"
     raise ValueError(
-        f"Input {name} contains {what}: {count} value(s) are not finite, the first in row "
-        f"{first[0]}, {where} (rows count from 0); {remedy}."
+        f"Input {name} contains {what}: {len(rows)} value(s) are not finite, the first in row "
+        f"{first_row + rows[0]}, {where} (rows count from 0); {remedy}."
     )
 
 
-def _not_finite(block: Any) -> tuple[Array, Array, Array]:
-    if sparse.issparse(block):
-        coo = block.tocoo()
-        bad = ~np.isfinite(coo.data)
-        return coo.row[bad], coo.col[bad], coo.data[bad]
-    block = np.asarray(block)
-    rows, cols = np.nonzero(~np.isfinite(block))
-    return rows, cols, block[rows, cols]
+def _check_values(X: Any, name: str, new: bool, columns: Sequence[str] | None = None) -> None:
+    """Raise if points are not finite, or of a size whose squares could leave float64."""
+    check_finite(X, name, columns)
+    values = X.data if sparse.issparse(X) else X
+    largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+    if largest > _LARGEST or (0 < largest < _SMALLEST and not new):
+        raise ValueError(
+            f"{name} has numbers up to {largest:.1e}; multiply it by a constant, to between "
+            f"{_SMALLEST:.0e} and {_LARGEST:.0e}."
+        )
 
 
 def _as_float_csr(X: Any, name: str) -> Any:
@@ -340,16 +338,9 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
     The mean squared distance of two rows is twice the sum of the variances of the columns. Without
     `names` those of `features_named` are used.
     """
-    highest, lowest = X.max(axis=0), X.min(axis=0)
-    if sparse.issparse(X):
-        highest, lowest = highest.toarray().ravel(), lowest.toarray().ravel()
-    ranges = highest / 2 - lowest / 2  # halves, for a range may be beyond float64
-    widest = float(ranges.max())
-    if widest == 0 or (ranges > 0).sum() < 2:
-        return
-    variances = _variances(X, np.asarray(lowest, dtype=np.float64), widest)
+    variances = _variances(X)
     top, total = int(variances.argmax()), float(variances.sum())
-    if total > 0 and variances[top] >= _DOMINANT * total:
+    if (variances > 0).sum() > 1 and variances[top] >= _DOMINANT * total:
         names = feature_names.get() if names is None else names
         known = names is not None and len(names) == len(variances)
         name = f"Feature {str(names[top])!r}" if known else f"Feature {top}"  # type: ignore[index]
@@ -363,18 +354,17 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
         )
 
 
-def _variances(X: Any, low: Array, unit: float) -> Array:
-    """Return the variances (d,) of columns, in a unit in which they cannot overflow."""
+def _variances(X: Any) -> Array:
+    """Return the variances (d,) of columns."""
     if sparse.issparse(X):
-        mean = np.asarray(X.multiply(1 / unit).mean(axis=0)).ravel()
-        squares = X.multiply(1 / unit).power(2).mean(axis=0)
-        return np.maximum(np.asarray(squares).ravel() - mean**2, 0)
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        squares = np.asarray(X.astype(np.float64).power(2).mean(axis=0)).ravel()
+        return np.maximum(squares - mean**2, 0)
     total, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for start in range(0, len(X), 4096):
-        # Halves again, and from the lowest value, so that an offset costs no digits.
-        tile = (X[start : start + 4096] / 2 - low / 2) / unit
-        total += tile.sum(axis=0, dtype=np.float64)
-        squares += np.square(tile).sum(axis=0, dtype=np.float64)
+    for rows in row_tiles(len(X)):
+        tile = X[rows] - X[0].astype(np.float64)  # an offset costs no digits
+        total += tile.sum(axis=0)
+        squares += np.square(tile).sum(axis=0)
     return np.maximum(squares / len(X) - (total / len(X)) ** 2, 0)
 
 
@@ -397,7 +387,7 @@ def read_points(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
         ensure_min_samples=2 if reset else 1,
         **accept,
     )
-    check_finite(X, "X", getattr(estimator, "feature_names_in_", None))
+    _check_values(X, "X", not reset, getattr(estimator, "feature_names_in_", None))
     if reset:
         estimator._data_hash = data_hash(X)  # which files of the model tell
     return X
@@ -434,11 +424,10 @@ def _is_numeric(column: Any, name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Coordinates in which distances are safe: scaled by a power of two, then centred.
+    """Coordinates of size one: scaled by a power of two, which is exact, then centred.
 
-    Scaling by 2^-exponent is exact and keeps squares from overflow and underflow; centring prevents
-    the loss of digits to a common offset. The centre is a median: the mean can be far from most
-    points, which would lose the digits again. Sparse data are scaled but not centred.
+    Centring prevents the loss of digits to a common offset. The centre is a median: the mean can be
+    far from most points, which would lose the digits again. Sparse data are scaled but not centred.
     """
 
     exponent: int
@@ -446,15 +435,16 @@ class Frame:
 
     @classmethod
     def of(cls, X: Points, order: Array | None = None) -> Frame:
-        """Choose the frame of the data X (n, d), by their rows in an order."""
+        """Choose the frame of the data X (n, d), by at most 2,000 of their rows in an order."""
         if sparse.issparse(X):
             return cls(exponent_of(X), None)
-        shift = _centre(X, order)
-        with np.errstate(over="ignore"):
-            spread = max(float(np.max(np.abs(X[rows] - shift))) for rows in row_tiles(len(X)))
-        # A column far from 0 must not overflow before the shift is subtracted.
-        exponent = max(power_of_two(spread), power_of_two(float(np.max(np.abs(shift)))) - 1000)
-        return cls(exponent, np.ldexp(shift, -exponent))
+        step = max(1, len(X) // 1000)
+        rows = slice(None, None, step) if order is None else order[::step]
+        sample = np.asarray(X[rows], dtype=np.float64)
+        middle = len(sample) // 2
+        centre = np.partition(sample, middle, axis=0)[middle]  # entries of X, not rounded
+        exponent = exponent_of(X, centre)
+        return cls(exponent, np.ldexp(centre, -exponent))
 
     def equals(self, other: Frame | None) -> bool:
         """Say whether another frame gives the same coordinates."""
@@ -465,24 +455,17 @@ class Frame:
         )
 
     def __call__(self, X: Points) -> Points:
-        """Map data (m, d) into the frame, in float64."""
+        """Map data (m, d) into the frame, in float64 and C order."""
         if sparse.issparse(X):
             if self.shift is not None:
                 raise ValueError("X is sparse, but the points known are not; pass X.toarray().")
-            moved = X.astype(np.float64)  # a copy: the data of the caller do not change
-            moved.data = self._moved(moved.data)
-            return moved
-        return self._moved(np.asarray(X, dtype=np.float64))
-
-    def _moved(self, values: Array) -> Array:
-        # In C order whatever the order of X: sums in Fortran order round differently.
-        with np.errstate(over="ignore"):
-            points = np.ldexp(values, -self.exponent, order="C")
+            scaled = X.astype(np.float64)  # a copy: the data of the caller do not change
+            scaled.data = np.ldexp(scaled.data, -self.exponent)
+            return scaled
+        points = np.ldexp(np.asarray(X, dtype=np.float64), -self.exponent, order="C")
         if self.shift is not None:
             points -= self.shift
-        # The data are within ±1 of the shift. The square of a new point may overflow; at the limit
-        # its affinities are zero, too.
-        return np.clip(points, -MAX_COORDINATE, MAX_COORDINATE, out=points)
+        return points
 
     def squared(self, epsilon: float) -> float:
         """Convert squared data units to this frame, or raise if float64 cannot represent them."""
@@ -490,23 +473,14 @@ class Frame:
             scaled = float(np.ldexp(epsilon, -2 * self.exponent))
         if not 0 < scaled < np.inf:
             raise ValueError(
-                f"epsilon={epsilon:.3g} is outside the range of float64 relative to the size of "
-                "the points; rescale both, or pass epsilon='self-tuning'."
+                f"epsilon={epsilon:.3g} is beyond float64 relative to the size of the points; "
+                "rescale both, or pass epsilon='self-tuning'."
             )
         return scaled
 
-    def unsquared(self, value: float | Array) -> float | Array:
-        """Convert a squared length of this frame back to squared data units."""
-        return np.ldexp(value, 2 * self.exponent)
-
-
-def _centre(X: Array, order: Array | None) -> Array:
-    """Return a median of every column (d,), over at most 2,000 rows: an entry of X, not rounded."""
-    step = max(1, len(X) // 1000)
-    rows = slice(None, None, step) if order is None else order[::step]
-    sample = np.asarray(X[rows], dtype=np.float64)
-    middle = len(sample) // 2
-    return np.partition(sample, middle, axis=0)[middle]
+    def unsquared(self, value: Any) -> Any:
+        """Convert squared lengths of this frame back to squared data units."""
+        return value * 4.0**self.exponent
 
 
 def require(size: float, what: str, instead: str) -> None:

@@ -232,15 +232,10 @@ def numbers_at(numbers: Array, vertex: Array, n_vertices: int) -> Array:
     return least
 
 
-def exponent_of(X: Points) -> int:
-    """Return e with all entries of X (n, d) below 2^e."""
+def exponent_of(X: Points, centre: Array | float = 0.0) -> int:
+    """Return e with 2^(e-1) <= m < 2^e for the largest modulus m of X - centre; 0 if it is 0."""
     if sparse.issparse(X):
-        return power_of_two(float(np.max(np.abs(X.data), initial=0.0)))
-    return power_of_two(
-        max((float(np.abs(X[rows]).max()) for rows in row_tiles(len(X))), default=0.0)
-    )
-
-
-def power_of_two(largest: float) -> int:
-    """Return e with 2^(e-1) <= largest < 2^e; 0 for 0."""
-    return int(np.frexp(min(largest, np.finfo(float).max))[1]) if largest > 0 else 0
+        sizes = [float(np.max(np.abs(X.data), initial=0.0))]
+    else:
+        sizes = [float(np.abs(X[rows] - centre).max()) for rows in row_tiles(len(X))]
+    return int(np.frexp(max(sizes, default=0.0))[1])

@@ -142,7 +142,7 @@ def test_single_precision_stays_and_keeps_its_digits(model):
 
 
 @every(PLACING | {"sne": SNES["sne"]})
-@pytest.mark.parametrize("scale", [2.0**-300, 1e-6, 1e100])
+@pytest.mark.parametrize("scale", [2.0**-150, 1e-6, 1e50])
 def test_units_do_not_matter(model, scale):
     unit = 1.0 if model in [*UNIT_FREE.values(), SNES["sne"]] else scale
     moved = clone(model)
@@ -257,7 +257,7 @@ def test_points_beyond_the_longest_path_are_named(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found.transform(NEW)
-    for size in (1e3, 1e150):
+    for size in (1e3, 1e50):
         with pytest.warns(hs.ScaleWarning, match=r"\(rows 9\) are farther from every training"):
             found.transform(np.vstack([NEW, [[size, 0, 0]]]))
 

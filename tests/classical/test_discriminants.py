@@ -134,7 +134,7 @@ def test_scores_do_not_depend_on_the_coordinates_of_the_points(seed):
 
 
 @every_discriminant
-@pytest.mark.parametrize("scales", [[1e100] * 4, [1e-100] * 4, [1e50, 1e-50, 1.0, 1e9]])
+@pytest.mark.parametrize("scales", [[1e50] * 4, [1e-50] * 4, [1e30, 1e-30, 1.0, 1e9]])
 def test_units_of_the_features_do_not_matter(make, scales):
     X, y = clouds([12, 15], 4)
     plain, scaled = make().fit(X, y), make().fit(X * scales, y)

@@ -165,7 +165,7 @@ def test_the_rule_for_new_points_reproduces_training_points(weights):
 def test_far_points_are_where_their_neighbours_are():
     X = blob()
     model = LaplacianEigenmap(2, n_neighbors=6).fit(X)
-    far = np.array([[1e6, 3e5], [-1e200, 0.0]])
+    far = np.array([[1e6, 3e5], [-1e50, 0.0]])
     assert np.isfinite(model.transform(far)).all()
     nearest = np.argmin(cdist(far[:1], X))
     want = model.embedding_[nearest] / (1 - model.eigenvalues_)

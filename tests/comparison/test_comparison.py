@@ -122,7 +122,7 @@ def test_every_column_is_its_own_definition_on_a_sample_with_duplicates(monkeypa
 
 def test_scale_and_offset_change_nothing():
     X, _ = hs.datasets.swiss_roll(80, rng=0)
-    rows = [hs.compare(Z, ["isomap"], seeds=1).rows[0] for Z in (X, X * 2.0**520, X * 2.0**-560)]
+    rows = [hs.compare(Z, ["isomap"], seeds=1).rows[0] for Z in (X, X * 2.0**150, X * 2.0**-150)]
     for row in rows[1:]:
         np.testing.assert_allclose(row[3:10], rows[0][3:10], rtol=1e-9)
 

@@ -47,7 +47,7 @@ def dyadic(n=15, r=4, seed=0):
     return np.round(X * 2**10) / 2**10
 
 
-@pytest.mark.parametrize("exponent", [-500, -3, 8, 500])
+@pytest.mark.parametrize("exponent", [-150, -3, 8, 150])
 def test_powers_of_two_change_no_bit(exponent):
     X = dyadic()
     one, other = fitted(X, 2), fitted(np.ldexp(X, exponent), 2)

@@ -116,7 +116,7 @@ def test_it_depends_on_the_point_alone_and_not_on_units_order_or_orientation():
     model = hs.DiffusionMap(2).fit(X[order])
     assert_array_equal(model.novelty(new), expected)
     assert_array_equal(model.novelty(new[7:8]), expected[7:8])
-    for factor in (2.0**-40, 2.0**300):
+    for factor in (2.0**-40, 2.0**150):
         assert_array_equal(hs.DiffusionMap(2).fit(X * factor).novelty(new * factor), expected)
     assert_array_equal(hs.DiffusionMap(2).fit(X @ Q).novelty(new @ Q), expected)
 

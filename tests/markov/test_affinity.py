@@ -80,7 +80,7 @@ def test_an_epsilon_that_is_no_bandwidth_is_refused(epsilon):
 # Metamorphic relations
 
 
-@pytest.mark.parametrize("exponent", [-300, -3, 5, 300])
+@pytest.mark.parametrize("exponent", [-150, -3, 5, 150])
 def test_powers_of_two_change_no_bit(exponent):
     X = cloud(40, 3)
     scaled = all_affinities(np.ldexp(X, exponent), np.ldexp(1.5, 2 * exponent))

@@ -64,7 +64,7 @@ def test_the_transformer_that_was_passed_is_left_unfitted():
 
 
 def test_scaling_points_and_transformer_alike_changes_nothing():
-    moved = np.ldexp(X, 300)
+    moved = np.ldexp(X, 150)
     given = {"n_neighbors": 8, "neighbors": KNeighborsTransformer(n_neighbors=8)}
     one = hs.Diffusion.from_points(X, **given)
     other = hs.Diffusion.from_points(moved, **given)

@@ -159,13 +159,6 @@ def test_methods_without_a_diffusion_have_a_report(roll):
     assert [column["name"] for column in facts["columns"]] == ["x0", "x1", "x2"]
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_points_without_a_ksum_test_have_a_report(scale, roll):
-    X = scale * roll[0]
-    facts = hs.report(hs.DiffusionMap(2, 8).fit(X), X).facts
-    assert "outside the range" in facts["ksum"]["why_not"]
-
-
 def test_points_that_do_not_differ_have_a_report():
     with pytest.warns(hs.ScaleWarning):
         model = hs.HeatEmbedding(2, affinity="precomputed").fit(np.ones((12, 12)))

@@ -103,7 +103,7 @@ def test_a_set_in_more_coordinates_keeps_its_dimension():
     )
 
 
-@pytest.mark.parametrize("scale", [1e-200, 2.0**-30, 1e200])
+@pytest.mark.parametrize("scale", [1e-50, 2.0**-30, 1e50])
 def test_scale_does_not_matter(scale):
     assert intrinsic_dimension(scale * cloud()).dimension == pytest.approx(
         intrinsic_dimension(cloud()).dimension, rel=1e-9

@@ -7,12 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._checks import MAX_COORDINATE, check_points, name_rows, real_array
+from heatsketch._checks import check_points, name_rows, real_array
 from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
 from heatsketch.mixture.overlaps import Mixtures, Overlaps, RightSide
 
 CHUNK_NUMBERS = 2**21  # of a chunk of row-by-row work: 16 MB
+_MAX_COORDINATE = 2.0**480  # in local units, so that sums of squares do not overflow
 _LARGEST_LOG_DENSITY = 690.0  # float64 holds densities of this size and of its inverse
 
 
@@ -163,7 +164,7 @@ class Components:
             )
         with np.errstate(over="ignore"):
             inside = [
-                (np.abs(self.local(x[rows])) < MAX_COORDINATE).all(axis=1)
+                (np.abs(self.local(x[rows])) < _MAX_COORDINATE).all(axis=1)
                 for rows in row_tiles(len(x))
             ]
         far = np.flatnonzero(~np.concatenate(inside))

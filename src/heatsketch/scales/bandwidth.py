@@ -77,7 +77,7 @@ def ksum(X: Any, *, metric: str = "euclidean", n_rows: int | None = None, rng: R
     Raises
     ------
     ValueError
-        All distances are zero, or so large or small that ε is outside the range of float64.
+        All distances are zero.
 
     Notes
     -----
@@ -96,8 +96,8 @@ def ksum(X: Any, *, metric: str = "euclidean", n_rows: int | None = None, rng: R
     frame = Frame.of(X)
     d2 = _squared_distances(X, frame, n_rows, np.random.default_rng(rng))
     found = _steepest(d2, X.shape[0])
-    epsilons = np.asarray(frame.unsquared(found.epsilons))
-    return found._replace(epsilon=in_data_units(frame, found.epsilon), epsilons=epsilons)
+    epsilons = frame.unsquared(found.epsilons)
+    return found._replace(epsilon=frame.unsquared(found.epsilon), epsilons=epsilons)
 
 
 def scale_order(k: int) -> int:
@@ -119,11 +119,11 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0, distances: Distances | None
         search = ordered_search(distances, X, join=False).search
         nearest = search.of_points(min(2, X.shape[0])).distances[:, -1]
         d2 = np.square(np.ldexp(nearest, -frame.exponent))
-        return in_data_units(frame, float(2 * np.mean(_positive(d2))))
+        return frame.unsquared(float(2 * np.mean(_positive(d2))))
     d2 = _squared_distances(X, frame, None, np.random.default_rng(rng), distances)
     if rule == "median":
-        return in_data_units(frame, float(np.median(_positive(d2))))
-    return in_data_units(frame, _steepest(d2, X.shape[0]).epsilon)
+        return frame.unsquared(float(np.median(_positive(d2))))
+    return frame.unsquared(_steepest(d2, X.shape[0]).epsilon)
 
 
 def _positive(d2: Array) -> Array:
@@ -131,18 +131,6 @@ def _positive(d2: Array) -> Array:
     if len(d2) == 0:
         raise ValueError("All distances are zero; pass distinct points, or a number as epsilon.")
     return d2
-
-
-def in_data_units(frame: Frame, value: float) -> float:
-    """Return an ε of a frame in squared data units; raise if float64 cannot represent it."""
-    with np.errstate(over="ignore", under="ignore"):
-        epsilon = float(frame.unsquared(value))
-    if not 0 < epsilon < np.inf:
-        raise ValueError(
-            "The squared distances of X are outside the range of float64; rescale X, or use "
-            "epsilon='self-tuning'."
-        )
-    return epsilon
 
 
 def _squared_distances(

@@ -15,7 +15,7 @@ from heatsketch._typing import Points
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
 from heatsketch.operators.kernel import squared_distances
-from heatsketch.scales.bandwidth import WIDE_CUT, in_data_units
+from heatsketch.scales.bandwidth import WIDE_CUT
 
 EXACT_POINTS = 4096  # up to here all pairs are used
 _TREE_NEIGHBORS = 15  # of each point, for the spanning tree of more points
@@ -52,7 +52,7 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     Raises
     ------
     ValueError
-        All points are the same; ε is outside the range of float64.
+        All points are the same.
 
     Notes
     -----
@@ -74,7 +74,7 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     if points.shape[0] == 1:
         raise ValueError("All points are the same; pass distinct points.")
     square = (_longest_edge(points) / cut) ** 2
-    return in_data_units(frame, 2 * square * (1 + _MARGIN))
+    return frame.unsquared(2 * square * (1 + _MARGIN))
 
 
 def _longest_edge(points: Points) -> float:
