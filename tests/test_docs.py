@@ -98,7 +98,7 @@ def test_code_that_readers_see_makes_the_names_that_it_uses(page):
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_of_the_pages_are_understood(line):
     words = shlex.split(line, comments=True)[1:]
-    assert "--version" in words or parser_of(words).parse_args(words).verb == words[0]
+    assert "--version" in words or parser_of().parse_args(words).verb == words[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

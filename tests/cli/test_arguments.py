@@ -15,7 +15,7 @@ HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "numba", "pandas", "matplotlib"
 
 
 def verbs():
-    (commands,) = (a for a in parser_of([])._actions if a.dest == "verb")
+    (commands,) = (a for a in parser_of()._actions if a.dest == "verb")
     return commands.choices
 
 

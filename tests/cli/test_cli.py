@@ -179,7 +179,7 @@ def test_help_begins_with_what_must_be_given_and_ends_with_an_example(command, c
     assert not any(f"[--{option}" in usage for option in ("label", "missing", "force", "debug"))
     words = example.split()
     assert words[0] == command
-    assert parser_of(words).parse_args(words).verb == command
+    assert parser_of().parse_args(words).verb == command
 
 
 def test_runs_as_a_module_with_a_version(monkeypatch, capsys):

@@ -45,7 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):  # λ in a pipe of Windows becomes ? (as in stderr)
         sys.stdout.reconfigure(errors="replace")
     try:
-        parser = parser_of(argv)
+        if {"--version", "--verbose"} <= set(argv):
+            from heatsketch._environment import show_versions
+
+            show_versions()
+            return 0
+        parser = parser_of()
         if not argv:
             parser.print_help(sys.stderr)
             return 2

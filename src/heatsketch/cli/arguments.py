@@ -81,19 +81,6 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
 
 
-class _ShowVersions(argparse.Action):
-    """Print the versions that results depend on, and end."""
-
-    def __init__(self, *, version: str, **rest: Any) -> None:
-        super().__init__(nargs=0, default=argparse.SUPPRESS, **rest)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from heatsketch._environment import show_versions
-
-        show_versions()
-        parser.exit()
-
-
 class _Assignment(argparse.Action):
     """Put NAME=VALUE, or the value of an option --NAME, into a mapping."""
 
@@ -138,7 +125,7 @@ def _names(text: str) -> list[str]:
     return next(csv.reader([text]), [])
 
 
-def parser_of(argv: Sequence[str]) -> _Parser:
+def parser_of() -> _Parser:
     """Return the parser of the command line."""
     parser = _Parser(
         prog="heatsketch",
@@ -148,8 +135,7 @@ def parser_of(argv: Sequence[str]) -> _Parser:
         "(digits, swiss_roll, ...).",
         parents=[COMMON],
     )
-    version: Any = _ShowVersions if "--verbose" in argv else "version"
-    parser.add_argument("--version", action=version, version=f"heatsketch {__version__}")
+    parser.add_argument("--version", action="version", version=f"heatsketch {__version__}")
     parser.add_argument("--verbose", **_flag("with --version: versions of all libraries, too"))
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="verb")
     for name, add_options in VERBS.items():

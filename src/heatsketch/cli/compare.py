@@ -9,8 +9,7 @@ from scipy import sparse
 import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch._typing import Array
-from heatsketch._words import did_you_mean
-from heatsketch.cli.fitting import parameters, warn_of_units
+from heatsketch.cli.fitting import check_methods, parameters, warn_of_units
 from heatsketch.cli.printing import logger, print_lines
 from heatsketch.cli.tables import (
     ROW_SUFFIXES,
@@ -20,7 +19,7 @@ from heatsketch.cli.tables import (
     reading,
     write_rows,
 )
-from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.comparison.methods import defaults
 from heatsketch.comparison.result import FILES
 from heatsketch.comparison.run import DEFAULT_METHODS
 from heatsketch.io.formats import read_like
@@ -40,10 +39,7 @@ def run(args: Namespace) -> None:
 def _compare_methods(args: Namespace) -> None:
     """Compare the methods, write table, picture and embeddings, print the table."""
     names = args.methods or list(DEFAULT_METHODS)
-    if unknown := [name for name in names if name not in (*ESTIMATORS, "all")]:
-        hint = did_you_mean(unknown[0], ESTIMATORS, end="")
-        args.usage_error(f"there is no method {unknown[0]!r}; choose from "
-                         f"{', '.join(ESTIMATORS)}, all{hint}")  # fmt: skip
+    check_methods(args, names, "all")
     options = parameters(args, defaults(hs.compare), "compare")
     if args.output is None:
         args.usage_error("the following arguments are required: -o/--output DIR")

@@ -1,7 +1,7 @@
 """From a file to a fitted estimator: one way for all verbs."""
 
 from argparse import Namespace
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -25,23 +25,39 @@ class Fitted(NamedTuple):
 
 
 def fit(args: Namespace, estimator: Any, table: io.Table | None = None) -> Fitted:
-    """Fit an estimator to INPUT, which is read unless it is passed."""
+    """Fit an estimator to INPUT, which is read unless it is passed.
+
+    Methods that need labels are fitted to the labelled rows, and map the others, too.
+    """
     table = read_input(args) if table is None else table
-    if not needs_labels(estimator):  # discriminants do not depend on units
+    if not needs_labels(estimator):
         warn_of_units(estimator.get_params(deep=False), table)
-    return Fitted(table, estimator, _embedding(args, estimator, table))
+        X = table.values if args.graph is None else Graph(table.values)
+        return Fitted(table, estimator, np.asarray(estimator.fit_transform(X)))
+    groups = None if table.label is None else plot.categories(table.extra[table.label])
+    if groups is None:
+        raise ValueError(
+            f"{type(estimator).__name__} is fitted to classes, but {table.source} has none; name "
+            "the column that holds them with --label."
+        )
+    known = groups[0] >= 0
+    estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
+    return Fitted(table, estimator, np.asarray(estimator.transform(table.values)))
+
+
+def check_methods(args: Namespace, names: Iterable[str], *more: str) -> None:
+    """End with a usage error for a name that is neither that of a method nor one of `more`."""
+    for name in names:
+        if name not in (*ESTIMATORS, *more):
+            known, hint = ", ".join([*ESTIMATORS, *more]), did_you_mean(name, ESTIMATORS, end="")
+            args.usage_error(f"there is no method {name!r}; choose from {known}{hint}")
 
 
 def estimator_of(args: Namespace, method: str, **defaults: Any) -> Any:
     """Return an estimator with the parameters that were given, checked by their names."""
-    if method not in ESTIMATORS:
-        hint = did_you_mean(method, ESTIMATORS, end="")
-        args.usage_error(
-            f"there is no method {method!r}; choose from {', '.join(ESTIMATORS)}{hint}"
-        )
+    check_methods(args, [method])
     make = ESTIMATORS[method]
-    known = signature(make).parameters
-    return make(**parameters(args, known, method, **defaults))
+    return make(**parameters(args, signature(make).parameters, method, **defaults))
 
 
 def parameters(
@@ -53,9 +69,8 @@ def parameters(
     """
     for parameter in args.parameters:
         if parameter not in known:
-            owners = [
-                m for m, make in ESTIMATORS.items() if parameter in signature(make).parameters
-            ]
+            made = ESTIMATORS.items()
+            owners = [method for method, make in made if parameter in signature(make).parameters]
             hint = f"; it belongs to {', '.join(owners)}" if owners else ""
             hint = hint or did_you_mean(parameter, known, end="")
             args.usage_error(f"{name} has no parameter {parameter!r}{hint}")
@@ -79,23 +94,6 @@ def graph_options(args: Namespace, recorded: Any = None) -> dict[str, Any]:
 def is_precomputed(options: dict[str, Any]) -> bool:
     """Say whether INPUT holds affinities or distances."""
     return "precomputed" in (options.get("affinity"), options.get("metric"))
-
-
-def _embedding(args: Namespace, estimator: Any, table: io.Table) -> Array:
-    """Fit and return the embedding (n, k); methods that need labels map unlabelled rows, too."""
-    if args.graph is not None:
-        return np.asarray(estimator.fit_transform(Graph(table.values)))
-    if not needs_labels(estimator):
-        return np.asarray(estimator.fit_transform(table.values))
-    groups = None if table.label is None else plot.categories(table.extra[table.label])
-    if groups is None:
-        raise ValueError(
-            f"{type(estimator).__name__} is fitted to classes, but {table.source} has none; name "
-            "the column that holds them with --label."
-        )
-    known = groups[0] >= 0
-    estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
-    return np.asarray(estimator.transform(table.values))
 
 
 def warn_of_units(options: dict[str, Any], table: io.Table) -> None:

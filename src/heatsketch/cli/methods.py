@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
 
-from heatsketch._words import did_you_mean
+from heatsketch.cli.fitting import check_methods
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 
 _WIDTH = 100
@@ -19,9 +19,7 @@ def run(args: Namespace) -> None:
         for name, make in ESTIMATORS.items():
             print(f"{name:22} {inspect.getdoc(make).splitlines()[0]}")  # type: ignore[union-attr]
         return
-    if args.method not in ESTIMATORS:
-        hint = did_you_mean(args.method, ESTIMATORS, end="")
-        args.usage_error(f"there is no method {args.method!r}{hint}")
+    check_methods(args, [args.method])
     make = ESTIMATORS[args.method]
     meanings = meanings_of(make)
     for name, default in defaults(make).items():

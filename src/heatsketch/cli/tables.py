@@ -100,10 +100,9 @@ def id_columns(args: Namespace, table: io.Table) -> list[str]:
 
 def ids_of(args: Namespace, table: io.Table) -> list[str] | None:
     """Return the ids of the points, by the first column of ids; None without one."""
-    columns = id_columns(args, table)
-    if not columns:
-        return None
-    return [str(name).strip() for name in table.extra[columns[0]].tolist()]
+    for column in id_columns(args, table)[:1]:
+        return [str(name).strip() for name in table.extra[column].tolist()]
+    return None
 
 
 def names_of(args: Namespace, table: io.Table) -> list[str]:
@@ -113,20 +112,21 @@ def names_of(args: Namespace, table: io.Table) -> list[str]:
 
 def rows_of(args: Namespace, table: io.Table, wanted: Iterable[str]) -> Array:
     """Return the rows of ids, or raise for one that is missing or not unique."""
-    names, source = names_of(args, table), args.input
-    row_of: dict[str, int] = {}
-    repeated = {name for n, name in enumerate(names) if row_of.setdefault(name, n) != n}
+    names = names_of(args, table)
+    places: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        places.setdefault(name, []).append(row)
     rows = []
     for name in map(str.strip, wanted):
-        if name not in row_of:
-            holding = [c for c, x in table.extra.items() if name in map(str, x.tolist())]
-            if holding:
-                raise ValueError(f"{name!r} is not an id; name its column with --id {holding[0]}.")
+        if name not in places:
+            for column, values in table.extra.items():
+                if name in map(str, values.tolist()):
+                    raise ValueError(f"{name!r} is not an id; name its column with --id {column}.")
             hint = did_you_mean(name, names)
-            raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}")
-        if name in repeated:
-            raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
-        rows.append(row_of[name])
+            raise ValueError(f"{args.input} has no point {name!r}; pass one of its ids{hint}")
+        if len(places[name]) > 1:
+            raise ValueError(f"{args.input} has several points {name!r}; name a column with --id.")
+        rows += places[name]
     return np.array(rows)
 
 
