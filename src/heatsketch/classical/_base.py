@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import read_points
 from heatsketch._typing import Array
@@ -33,7 +34,9 @@ class Embedding(Embedder):
         return getattr(self, "metric", "euclidean")
 
     def _read(self, X: Any, reset: bool) -> Any:
-        """Return the numbers of X, float32 or float64 and finite, or raise."""
+        """Return the numbers of X, float32 or float64 and finite, or raise; before `fit`, too."""
+        if not reset:
+            check_is_fitted(self)
         return read_points(self, X, reset, accept_sparse="csr" if self._takes_sparse else False)
 
     def _read_points(self, X: Any, reset: bool) -> Any:

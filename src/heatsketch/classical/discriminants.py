@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular, svd
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import ClassifierTags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from heatsketch._checks import check_number, refuse_masked
 from heatsketch._tiles import filled, single_threaded_blas
@@ -66,7 +66,6 @@ class Discriminant(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
         """
-        check_is_fitted(self)
         return self._score(self._read(X, reset=False))
 
     def _score(self, X: Array) -> Array:

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_choice, check_number, logger, require, warn_of_rows
 from heatsketch._tiles import filled
@@ -79,7 +78,6 @@ class PathScaling(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
         """
-        check_is_fitted(self)
         X = self._read_any(X, reset=False)
         rows = self._neighborhoods.rows(X)
         nearest = np.minimum.reduceat(rows.data, rows.indptr[:-1])

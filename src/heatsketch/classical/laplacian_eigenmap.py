@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array, Points
@@ -161,16 +160,17 @@ class LaplacianEigenmap(Embedding):
         X = self._read_points(X, reset=True)
         graph, self._found = self._graph_of(X)
         found, graph = self._found, off_diagonal(graph)
-        if self.radius is not None:
-            _check_radius(graph, self.radius)
+        alone = int(np.sum(np.diff(graph.indptr) == 0))
+        if alone > max(1, found.n // 2):
+            raise ValueError(
+                f"radius={self.radius:.4g} leaves {alone} of {found.n} points without a neighbour; "
+                "pass a larger radius."
+            )
         self._usual = _median_lengths(graph)
         epsilon = self._set_epsilons(graph)
         self._usual[self._usual == 0] = found.radius or np.inf
-        both = symmetric(graph)
-        K = sparse.csr_matrix(
-            (np.exp(-(self._relative(both, np.arange(found.n)) ** 2)), both.indices, both.indptr),
-            both.shape,
-        )
+        K = symmetric(graph)
+        K.data = np.exp(-(self._relative(K, np.arange(found.n)) ** 2))
         K.eliminate_zeros()
         A = Sparse(K + sparse.identity(found.n, format="csr"))
         diffusion = Diffusion.from_affinity(A, alpha=0.0)
@@ -186,8 +186,7 @@ class LaplacianEigenmap(Embedding):
         self._novelty = NearNovelty(X, int(self.n_neighbors), found)
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
-        with np.errstate(over="ignore", under="ignore"):
-            self.epsilon_ = float(found.frame.unsquared(epsilon))
+        self.epsilon_ = float(found.frame.unsquared(epsilon))
         self.embedding_ = found.spread(self._R).astype(X.dtype, copy=False)
         self.diagnostics_ = found.counts(graph) | diffusion.diagnostics
         return self
@@ -202,7 +201,6 @@ class LaplacianEigenmap(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; bad points; a coordinate whose λ is too small to divide by.
         """
-        check_is_fitted(self)
         X = self._read_points(X, reset=False)
         distances, rows, vertices = self._near(X)
         Y = np.empty((X.shape[0], self._R.shape[1]), X.dtype)
@@ -223,7 +221,6 @@ class LaplacianEigenmap(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; bad points.
         """
-        check_is_fitted(self)
         return self._novelty(self._read_points(X, reset=False))
 
     def _set_epsilons(self, graph: sparse.csr_matrix) -> float:
@@ -281,8 +278,8 @@ class LaplacianEigenmap(Embedding):
     def _walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""
         starts, counts = distances.indptr[:-1], np.diff(distances.indptr)
-        by_length = np.lexsort((distances.data, np.repeat(np.arange(len(counts)), counts)))
-        d = self._relative(distances, distances.indices[by_length[starts]])
+        nearest = distances.indices[_by_length(distances)[starts]]
+        d = self._relative(distances, nearest)
         least = np.repeat(np.minimum.reduceat(d, starts), counts)
         # A common factor of a row cancels; here the largest weight is 1.
         with np.errstate(over="ignore"):
@@ -291,24 +288,17 @@ class LaplacianEigenmap(Embedding):
         return sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
 
 
+def _by_length(graph: sparse.csr_matrix) -> Array:
+    """Return the order of the stored entries in which those of each row ascend."""
+    counts = np.diff(graph.indptr)
+    return np.lexsort((graph.data, np.repeat(np.arange(len(counts)), counts)))
+
+
 def _median_lengths(graph: sparse.csr_matrix) -> Array:
     """Return the median of the stored lengths of each row (n,), 0 where there are none."""
-    counts = np.diff(graph.indptr)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    lengths = np.append(graph.data[np.lexsort((graph.data, rows))], 0.0)
+    counts, lengths = np.diff(graph.indptr), np.append(graph.data[_by_length(graph)], 0.0)
     low, high = graph.indptr[:-1] + (counts - 1) // 2, graph.indptr[:-1] + counts // 2
     return np.where(counts > 0, (lengths[low] + lengths[high]) / 2, 0.0)
-
-
-def _check_radius(graph: sparse.csr_matrix, radius: float) -> None:
-    """Raise if most points have no neighbour within the radius."""
-    n = graph.shape[0]
-    alone = int(np.sum(np.diff(graph.indptr) == 0))
-    if alone > max(1, n // 2):
-        raise ValueError(
-            f"radius={radius:.4g} leaves {alone} of {n} points without a neighbour; pass a larger "
-            "radius."
-        )
 
 
 def _check_extension(lam: Array) -> None:

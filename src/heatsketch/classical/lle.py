@@ -8,7 +8,6 @@ from scipy import sparse
 from scipy.linalg import orth, svd
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import DisconnectedWarning, check_number, name_rows
 from heatsketch._random import seed_entropy
@@ -191,7 +190,6 @@ class LocallyLinearEmbedding(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
         """
-        check_is_fitted(self)
         X = self._read_points(X, reset=False)
         found = self._neighborhoods
         W = reconstruction_weights(found.frame(X), found.points, found.rows(X), self.reg)

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import (
     ConvergenceWarning,
@@ -51,7 +50,6 @@ class ProjectiveScaling(Embedding):
             Before `fit`; points that are not a finite table of the features of the fit, or
             distances to other points.
         """
-        check_is_fitted(self)
         return self._place(self._read_either(X, reset=False))
 
     def _scale_distances(self, D: Array, k: int) -> None:
@@ -472,7 +470,6 @@ class MetricMDS(Embedding):
             Before `fit`; points that are not a finite table of the features of the fit, or
             distances to other points.
         """
-        check_is_fitted(self)
         X = self._read_either(X, reset=False)
         shape = (len(X), self._Y.shape[1])
         places = filled(lambda rows: _placed(self._distances(X[rows]), self._Y), shape)

@@ -132,7 +132,6 @@ class PCA(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
         """
-        check_is_fitted(self)
         return self._project(self._read(X, reset=False))
 
     def inverse_transform(self, Z: Any) -> Array:

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import (
     ConvergenceWarning,
@@ -403,7 +402,6 @@ class TSNE(NeighborEmbedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
         """
-        check_is_fitted(self)
         X = self._read_either(X, reset=False)
         if self._precomputed:
             near = _nearest(np.asarray(X, dtype=float), self._count)
