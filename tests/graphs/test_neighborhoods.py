@@ -340,13 +340,13 @@ def test_fewer_neighbours_are_a_prefix_of_more(lists, monkeypatch):
 def test_one_search_serves_all_who_are_given_the_index(monkeypatch):
     index = NeighborIndex(X, n_neighbors=10)
     searches = []
-    search = ExactSearch.of_points
+    search = ExactSearch.nearest
 
     def counted(self, k):
         searches.append(k)
         return search(self, k)
 
-    monkeypatch.setattr(ExactSearch, "of_points", counted)
+    monkeypatch.setattr(ExactSearch, "nearest", counted)
     for k in (10, 4, 7):
         shared = graph_of(X.copy(), n_neighbors=k, neighbors=index)[0]
         assert searches == [11]

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from heatsketch._checks import as_floats, check_new_points, check_number, check_points
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors.exact import ExactSearch, Neighbors, Recall, has_tree, is_small
+from heatsketch.neighbors import exact
+from heatsketch.neighbors.exact import ExactSearch, Neighbors, Recall
 from heatsketch.neighbors.metric import in_metric
 
 
@@ -73,6 +74,13 @@ class NeighborIndex(Search):
         estimators that share the index and need at most this number search once. By default none
         are stored.
 
+    Attributes
+    ----------
+    points : array or CSR matrix (n, d)
+        In the metric.
+    approximate : bool
+        Whether neighbours may be missed.
+
     Notes
     -----
     `of_points(k)` returns the neighbours of the points of the index, `query(x, k)` those of any
@@ -102,17 +110,14 @@ class NeighborIndex(Search):
         self.recall = check_number(recall, "recall", low=0, high=1, open_low=True)
         self.points = in_metric(check_points(points, "points", min_rows=1), metric)
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
-        self._n_kept = min(n_neighbors + 1, self.n) if n_neighbors else 0  # with itself
+        n, d = self.points.shape
+        self._n_kept = min(n_neighbors + 1, n) if n_neighbors else 0  # with itself
+        always_exact = sparse.issparse(self.points) or d <= exact.MAX_TREE_FEATURES
+        self.approximate = not always_exact and n > exact.EXACT_POINTS and self.recall < 1
 
     def __sklearn_clone__(self) -> NeighborIndex:
         """Return the index itself: clones of an estimator share it, since it does not change."""
         return self
-
-    @property
-    def approximate(self) -> bool:
-        """Whether neighbours may be missed."""
-        exact = sparse.issparse(self.points) or has_tree(self.points) or is_small(self.n)
-        return not exact and self.recall < 1
 
     def order(self) -> Array | None:
         """An order (n,) that puts neighbours close together, if the search has one."""
@@ -137,8 +142,10 @@ class NeighborIndex(Search):
         ValueError, TypeError
             k is not a number of neighbours, or is more than the number of points.
         """
+        if not self.approximate:
+            return {}
         recall = self.recall_at(k)
-        return {"recall": recall.value, "recall_error": recall.error} if self.approximate else {}
+        return {"recall": recall.value, "recall_error": recall.error}
 
     def of_points(self, k: int) -> Neighbors:
         """Return the k nearest points of every point of the index, including itself: (n, k).
@@ -149,7 +156,7 @@ class NeighborIndex(Search):
             k is not a number of neighbours, or is more than the number of points.
         """
         if self._searched(k) > self._n_kept:
-            return self._search.of_points(k)
+            return self._search.nearest(k)
         return Neighbors(*(values[:, :k].copy() for values in self._nearest))
 
     def query(self, x: Any, k: int) -> Neighbors:
@@ -162,7 +169,7 @@ class NeighborIndex(Search):
             not a finite table of the features of the index, or that the metric has no direction
             for.
         """
-        nearest = self._search.query(self._checked(x), self._searched(k))
+        nearest = self._search.nearest(self._searched(k), self._checked(x))
         return Neighbors(*(values[:, :k] for values in nearest))
 
     def points_within(self, radius: float) -> sparse.csr_matrix:
@@ -229,16 +236,16 @@ class NeighborIndex(Search):
 
     @cached_property
     def _nearest(self) -> Neighbors:
-        return self._search.of_points(self._n_kept)
+        return self._search.nearest(self._n_kept)
 
     @cached_property
     def _exact(self) -> ExactSearch:
-        return ExactSearch(self.points)
+        return ExactSearch(self.points) if self.approximate else self._search
 
     @cached_property
     def _search(self) -> Any:
         if not self.approximate:
-            return self._exact
+            return ExactSearch(self.points)
         from heatsketch.neighbors.inverted_lists import InvertedLists  # compiled loops
 
         return InvertedLists(self.points, self.recall)

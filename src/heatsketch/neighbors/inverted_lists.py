@@ -89,14 +89,23 @@ class InvertedLists:
         self._sample = np.sort(sample)
         self._probes: dict[int, Probes] = {}
 
-    def query(self, x: Array, k: int) -> Neighbors:
-        """Return the nearest points of x (m, d)."""
-        cells = self._cells_of(x)
-        return self._search(x, cells, np.argsort(cells, kind="stable"), k)
+    def nearest(self, k: int, x: Array | None = None) -> Neighbors:
+        """Return the k nearest points of rows x (m, d), by default of the points themselves."""
+        if x is None:
+            x, cells, order = self._points, self._cells, self.order
+        else:
+            cells = self._cells_of(x)
+            order = np.argsort(cells, kind="stable")
+        probes = self.probes_for(k)
+        distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
 
-    def of_points(self, k: int) -> Neighbors:
-        """Return the nearest points of the points themselves."""
-        return self._search(self._points, self._cells, self.order, k)
+        def work(positions: slice) -> None:
+            rows = order[positions]
+            d, indices[rows] = self._nearest(x[rows], cells[rows], probes)
+            distances[rows] = np.ldexp(d, self._frame.exponent)
+
+        for_each_tile(work, len(x), _TILE_QUERIES, Stage("nearest neighbours", len(x), "points"))
+        return Neighbors(distances, indices)
 
     def recall_at(self, k: int) -> Recall:
         """Return the measured fraction of the k neighbours that is found."""
@@ -150,18 +159,6 @@ class InvertedLists:
         with np.errstate(over="ignore"):
             framed *= self._unit
         return np.clip(framed, -self._limit, self._limit, out=framed)
-
-    def _search(self, x: Array, cells: Array, order: Array, k: int) -> Neighbors:
-        probes = self.probes_for(k)
-        distances, indices = np.empty((len(x), k)), np.empty((len(x), k), np.int64)
-
-        def work(positions: slice) -> None:
-            rows = order[positions]
-            d, indices[rows] = self._nearest(x[rows], cells[rows], probes)
-            distances[rows] = np.ldexp(d, self._frame.exponent)
-
-        for_each_tile(work, len(x), _TILE_QUERIES, Stage("nearest neighbours", len(x), "points"))
-        return Neighbors(distances, indices)
 
     def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:
         framed = self._in_frame(x)

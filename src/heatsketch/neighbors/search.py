@@ -67,33 +67,32 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> OrderedSe
         raise ValueError(
             "All distances are zero: every row of X is the same point; pass distinct points."
         )
-    return OrderedSearch(_search_of(neighbors, X, rows), rows, place)
-
-
-def _search_of(neighbors: Any, X: Points, rows: Array) -> Search:
-    """Return the search that `neighbors` specifies among some rows of X."""
+    points: Points = X[rows]
+    search: Search
     if isinstance(neighbors, NeighborIndex):
-        return neighbors.part(rows)
-    if neighbors is None:
-        return NeighborIndex(X[rows])
-    if isinstance(neighbors, Distances):
-        return DistanceSearch(X[rows], neighbors)
-    if sparse.issparse(neighbors):
+        search = neighbors.part(rows)
+    elif neighbors is None:
+        search = NeighborIndex(points)
+    elif isinstance(neighbors, Distances):
+        search = DistanceSearch(points, neighbors)
+    elif sparse.issparse(neighbors):
         if neighbors.shape != (X.shape[0], X.shape[0]):
             raise ValueError(
                 f"neighbors has shape {neighbors.shape} but X has {X.shape[0]} points; pass the "
                 f"distances between these points, shape ({X.shape[0]}, {X.shape[0]})."
             )
-        return GraphSearch(X[rows], sparse.csr_matrix(neighbors)[rows][:, rows])
-    if hasattr(neighbors, "fit_transform") and hasattr(neighbors, "transform"):
+        search = GraphSearch(points, sparse.csr_matrix(neighbors)[rows][:, rows])
+    elif hasattr(neighbors, "fit_transform") and hasattr(neighbors, "transform"):
         transformer = clone(neighbors)
         with config_context(transform_output="default"):  # a table cannot be sparse
-            graph = transformer.fit_transform(X[rows])
-        return GraphSearch(X[rows], sparse.csr_matrix(graph), transformer)
-    raise TypeError(
-        f"neighbors is of type {type(neighbors).__name__}; pass a NeighborIndex, a "
-        "KNeighborsTransformer or a sparse matrix of distances (n, n)."
-    )
+            graph = transformer.fit_transform(points)
+        search = GraphSearch(points, sparse.csr_matrix(graph), transformer)
+    else:
+        raise TypeError(
+            f"neighbors is of type {type(neighbors).__name__}; pass a NeighborIndex, a "
+            "KNeighborsTransformer or a sparse matrix of distances (n, n)."
+        )
+    return OrderedSearch(search, rows, place)
 
 
 class DistanceSearch(Search):
