@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import connected_components
 from heatsketch._checks import CertificateError, DisconnectedWarning, ScaleWarning, name_rows
 from heatsketch._random import random_block
 from heatsketch._typing import Array
-from heatsketch.graphs.components import isolated_points
 from heatsketch.markov.normalization import Scaling
 from heatsketch.operators import Deflated, Operator, Scaled
 from heatsketch.spectral.eigenpairs import eigh
@@ -25,7 +24,9 @@ def check_connectivity(K: Operator, row_sums: Array, inputs: Array | None = None
 
     `inputs` (n,): the input point at each vertex, for messages; None: they have the same numbers.
     """
-    alone = isolated_points(K, row_sums)
+    own, alone = K.diagonal(), np.empty(0, dtype=int)
+    if own is not None:  # points whose affinity to all others together is negligible
+        alone = np.flatnonzero(row_sums - own <= 1e-12 * row_sums)
     if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
         raise ValueError(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
