@@ -9,6 +9,7 @@ import io
 import os
 import shutil
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -299,3 +300,114 @@ def test_ten_thousand_points_open_quickly(browser, tmp_path, capsys):
     assert path.stat().st_size < 15e6
     assert seconds < 30
     assert rate > 5
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory, roll):
+    """Return the page of an audit beside another picture, the model, and its labels."""
+    path = tmp_path_factory.mktemp("audit") / "audit.html"
+    X, sheet = roll
+    labels = np.where(sheet < np.median(sheet), "inner", "outer")
+    model = hs.HeatSketch(64, 8, filter="accumulated", random_state=0).fit(X)
+    found = hs.audit(model, X[:, [0, 2]], labels=labels, random_state=0)
+    names = [f"p{row}" for row in range(len(X))]
+    beside = {"unrolled": np.c_[sheet, X[:, 1]]}
+    hs.report(found, X, labels=labels, ids=names, beside=beside, images=(1, 3), path=path)
+    return path, model, found
+
+
+@pytest.fixture
+def audit_page(browser, audited):
+    yield from _opened(browser, audited[0])
+
+
+def test_two_clicks_give_the_distance_of_the_model_and_a_way_of_neighbours(audit_page, audited):
+    page, (_, model, _) = audit_page, audited
+    page.evaluate("element('all').click()")
+    page.mouse.click(*place_of(page, 10))
+    assert "to p10" in page.inner_text("#asked")
+    shown = np.array(page.evaluate("[...reach.values]"))
+    expected = model.distance(10)
+    np.testing.assert_allclose(shown, expected.value, rtol=4e-3, atol=2e-3 * shown.max())
+    page.mouse.click(*place_of(page, 390))
+    ends = page.evaluate("sketch.distance(10, 390)")
+    np.testing.assert_allclose(ends, model.distance(10, 390), rtol=4e-3)
+    route = page.evaluate("route")
+    assert (route[0], route[-1]) == (10, 390)
+    links = page.evaluate("sketch.links().map((found) => [...found])")
+    assert all(b in links[a] for a, b in pairwise(route))
+    assert "p10 to p390" in page.inner_text("#asked")
+    page.keyboard.press("Escape")
+    page.evaluate("forget()")
+    assert page.inner_text("#asked") == ""
+
+
+def test_hover_after_a_click_says_the_interval(audit_page):
+    audit_page.evaluate("choose(10)")
+    audit_page.mouse.move(*place_of(audit_page, 200))
+    value, low, high = audit_page.evaluate("sketch.distance(10, 200).map(short)")
+    assert f"to p10 {value} (95 %: {low} to {high})" in audit_page.inner_text("#tip")
+    assert audit_page.evaluate("element('tip').querySelector('canvas').width") == 3
+
+
+def test_selections_and_colours_are_the_same_in_both_pictures(audit_page):
+    audit_page.evaluate("select([1, 2, 3])")
+    assert audit_page.evaluate(
+        "views.length === 2 && views[0].scatter.states === views[1].scatter.states"
+    )
+    audit_page.evaluate("select([]), element('all').click()")
+    box = audit_page.locator("#points-beside").bounding_box()
+    x, y = audit_page.evaluate("[...views[1].scatter.onScreen().subarray(20, 22)]")
+    audit_page.mouse.click(box["x"] + x, box["y"] + y)
+    assert audit_page.evaluate("source") == 10
+
+
+def test_the_page_of_an_audit_lists_gaps_and_groups(audit_page, audited):
+    found = audited[2]
+    assert audit_page.inner_text("#colour option:first-child") == "trust"
+    assert audit_page.locator("#gap-table tr").count() == 1 + len(found.gaps)
+    for kind in ("torn", "merged"):
+        groups = getattr(found, kind)
+        assert audit_page.locator(f"#{kind} button").count() == len(groups)
+        if groups:
+            audit_page.click(f"#{kind} li:first-child button")
+            assert audit_page.evaluate("[...selected]") == groups[0].tolist()
+
+
+def test_search_finds_ids_and_enter_chooses_the_first(audit_page):
+    audit_page.fill("#search", "p39")
+    assert audit_page.evaluate("[...selected]") == [39]  # the exact name stands before p390
+    audit_page.press("#search", "Enter")
+    assert audit_page.evaluate("source") == 39
+    audit_page.fill("#search", "inner")
+    assert audit_page.evaluate("selected.size") == 200
+
+
+def test_several_entries_of_the_legend_are_shown_at_once(audit_page):
+    audit_page.select_option("#colour", label="label")
+    for place in (1, 2):
+        audit_page.click(f"#legend button:nth-child({place})")
+    assert audit_page.evaluate("only.size") == 2
+    assert audit_page.evaluate("scatter.states.every((state) => state === PLAIN)")
+
+
+def test_colours_may_be_logarithmic_or_clipped(audit_page):
+    share = audit_page.evaluate("scaleOf([1, 10, 100]).share(10)")
+    assert share == pytest.approx(9 / 99)
+    audit_page.evaluate("element('log').checked = true")
+    assert audit_page.evaluate("scaleOf([1, 10, 100]).share(10)") == pytest.approx(0.5)
+    audit_page.evaluate("element('clip').checked = true")
+    values = "Array.from({ length: 200 }, (_, k) => k + 1)"
+    assert audit_page.evaluate(f"scaleOf({values}).low") == 3
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_the_picture_is_saved(audit_page, kind):
+    audit_page.evaluate("element('options').open = true")
+    with audit_page.expect_download() as download:
+        audit_page.click(f"#{kind}")
+    content = Path(download.value.path()).read_bytes()
+    if kind == "png":
+        assert content.startswith(b"\x89PNG")
+    else:
+        assert content.count(b"<circle") == 400

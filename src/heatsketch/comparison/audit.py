@@ -86,8 +86,10 @@ class Audit:
         neighbours in the picture are far away in truth. The largest first.
     gaps : list of Gap
         A row for each pair of labels, the nearest first; empty without labels.
+    model : HeatSketch
+        The sketch of the true distances.
     sketch : array (n, k)
-        Rows whose Euclidean distances estimate the diffusion distances.
+        Its rows, whose Euclidean distances estimate the diffusion distances.
     picture : array (n, c)
         The picture.
     """
@@ -100,11 +102,12 @@ class Audit:
     torn: list[Array]
     merged: list[Array]
     gaps: list[Gap]
+    model: HeatSketch
     sketch: Array
     picture: Array
 
     def __init__(self, model: HeatSketch, picture: Array, **found: Any) -> None:
-        self._model, self.picture = model, picture
+        self.model, self.picture = model, picture
         self.sketch = model.embedding_
         for name, value in found.items():
             setattr(self, name, value)
@@ -117,12 +120,12 @@ class Audit:
         ValueError, TypeError
             As `HeatSketch.distance`.
         """
-        return self._model.distance(i, j, level=level)
+        return self.model.distance(i, j, level=level)
 
     @cached_property
     def distortion(self) -> Distortion:
         """How the picture changes the diffusion distances: `within`, `log_L`, as `score` has it."""
-        model = self._model
+        model = self.model
         return diffusion_distortion(
             self.picture, model.diffusion_, model.time, filter=model.filter, rng=0
         )

@@ -14,7 +14,14 @@ from heatsketch._typing import Array
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, check_labels, largest, palette
 
 MOST_FEATURES = 50  # columns of the points themselves that are kept
-_KINDS = {"f4": np.float32, "f8": np.float64, "i4": np.int32, "u1": np.uint8}
+_KINDS = {
+    "f2": np.float16,
+    "f4": np.float32,
+    "f8": np.float64,
+    "i4": np.int32,
+    "u1": np.uint8,
+    "u2": np.uint16,
+}
 
 
 def packed(values: Any, kind: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def collect(
         share = explained(est)
     if lines is None:
         lines = _lines(est, distortion, share)
-    shown = _shown(len(Y), distortion)
+    shown = shown_points(len(Y), distortion)
     of_points = feature_columns(
         X if in_units is None else in_units, _names(est, X, features), shown
     )
@@ -77,7 +77,7 @@ def collect(
         "frames": frames(est, slider_times(est, times), shown),
         "ids": {str(name): texts(values, shown) for name, values in (ids or {}).items()},
         "columns": [*given, *_own_columns(est, diffusion, shown), *of_points],
-        "distortion": None if distortion is None else _distortion_facts(distortion, shown),
+        "distortion": None if distortion is None else distortion_facts(distortion, shown),
         "ksum": _ksum_facts(est, X),
         "scales": None if diffusion is None else _scale_facts(est, diffusion),
         "explained": None if diffusion is None else _explained_facts(share),
@@ -115,7 +115,7 @@ def _lines(est: Any, distortion: Distortion | None, share: Any) -> dict[str, str
     return lines if distortion is None else {"distances": kept(distortion)} | lines
 
 
-def _shown(n: int, distortion: Distortion | None) -> Array:
+def shown_points(n: int, distortion: Distortion | None) -> Array:
     """Return the points that are shown, ascending: all, or a sample with the worst pairs."""
     if n <= MOST_POINTS:
         return np.arange(n)
@@ -168,7 +168,7 @@ def _axis_names(est: Any) -> list[str]:
     return [principal_name(j, share) for j, share in enumerate(shares)]
 
 
-def _distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
+def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
     edges, counts = found.histogram
     return {
         "line": kept(found),

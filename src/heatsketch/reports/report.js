@@ -2,7 +2,7 @@
 
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const element = (id) => document.getElementById(id);
-const KINDS = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
+const KINDS = { f2: Uint16Array, f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array };
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
 const LISTED = 200; // rows of a selection in the table; the file has all
@@ -58,50 +58,76 @@ function range(values) {
 
 const { times, sizes, kept, chosen } = facts.frames;
 const [, n, d] = facts.frames.positions.shape;
-const frames = (() => {
-  const flat = unpack(facts.frames.positions), lane = (k) => ((k * 0.6180339887) % 1) * 0.7 - 0.35;
-  return times.map((_, t) => {
+
+function framesOf(positions) { // (times, n, d) -> (n, 3) for each time
+  const flat = unpack(positions), [count, , width] = positions.shape;
+  const lane = (k) => ((k * 0.6180339887) % 1) * 0.7 - 0.35;
+  return Array.from({ length: count }, (_, t) => {
     const frame = new Float32Array(3 * n);
     for (let k = 0; k < n; k++) {
-      for (let j = 0; j < d; j++) frame[3 * k + j] = flat[(t * n + k) * d + j];
-      if (d === 1) frame[3 * k + 1] = lane(k); // points of a line side by side
+      for (let j = 0; j < width; j++) frame[3 * k + j] = flat[(t * n + k) * width + j];
+      if (width === 1) frame[3 * k + 1] = lane(k); // points of a line side by side
     }
     return frame;
   });
-})();
-const scatter = new Scatter(element("points"), frames, d);
+}
+
+const scatter = new Scatter(element("points"), framesOf(facts.frames.positions), d);
 scatter.now = chosen;
 scatter.fit();
-const alpha = Math.round(255 * Math.min(0.95, Math.max(0.45, 1.5 - 0.2 * Math.log10(n))));
-let selected = new Set(), only = null, pair = null, path = [], hovered = -1;
+const views = [{ scatter, stage: element("stage"), overlay: element("overlay"), tip: element("tip") }];
+if (facts.beside) {
+  element("beside").hidden = false;
+  element("beside-title").textContent = facts.beside.title;
+  element("here-title").textContent = facts.title;
+  const positions = facts.beside.positions, other = new Scatter(element("points-beside"), framesOf(positions), positions.shape[2]);
+  views.push({ scatter: other, stage: element("stage-beside"), overlay: element("overlay-beside"), tip: element("tip-beside") });
+}
+const redraw = () => views.forEach((view) => view.scatter.redraw());
+const sketch = facts.sketch ? new Sketch(facts.sketch) : null;
+const usual = Math.min(0.95, Math.max(0.45, 1.5 - 0.2 * Math.log10(n))); // opacity
+let selected = new Set(), only = new Set(), pair = null, path = [], hovered = -1;
+let source = -1, target = -1, route = [], reach = null; // points clicked, the way between, a column
+
+function shownColumn() {
+  return reach || columns[element("colour").value];
+}
+
+function scaleOf(values) { // a number -> 0 … 1, as the options say; and the ends
+  const known = Float64Array.from(values.filter(Number.isFinite)).sort(), cut = element("clip").checked ? Math.floor(known.length / 100) : 0;
+  const low = known[cut], high = known[known.length - 1 - cut], logarithm = element("log").checked && low > 0;
+  const on = (x) => (logarithm ? Math.log(x) : x), width = on(high) - on(low) || 1;
+  return { low, high, share: (x) => Math.min(1, Math.max(0, (on(x) - on(low)) / width)) };
+}
 
 function recolour() {
-  const column = columns[element("colour").value];
+  const column = shownColumn(), numbers = column && column.type === "number";
   const colours = new Uint8Array(4 * n), states = new Float32Array(n).fill(PLAIN);
   const plain = rgb("#3b6ea8"), missing = rgb((column && column.missing) || "#c9c9c9");
-  const [low, high] = column && column.type === "number" ? range(column.values) : [0, 1];
+  const { share } = numbers ? scaleOf(column.values) : {};
   const palette = column && column.colours ? column.colours.map(rgb) : [];
+  const alpha = Math.round(255 * Math.min(1, usual * element("opacity").value));
   for (let k = 0; k < n; k++) {
     let colour = plain;
-    if (column && column.type === "number")
-      colour = Number.isFinite(column.values[k]) ? ramp((column.values[k] - low) / (high - low || 1)) : missing;
+    if (numbers) colour = Number.isFinite(column.values[k]) ? ramp(share(column.values[k])) : missing;
     else if (column) {
       const group = column.values[k] < 0 ? -1 : column.groups[column.values[k]];
       colour = group < 0 ? missing : palette[group];
-      if (only !== null && group !== only) states[k] = FADED;
+      if (only.size && !only.has(group)) states[k] = FADED;
     }
     colours.set([...colour, alpha], 4 * k);
     if (selected.size && states[k] !== FADED) states[k] = selected.has(k) ? LIT : FADED;
   }
-  scatter.paint(colours, states);
+  for (const view of views) view.scatter.paint(colours, states);
 }
 
 function drawLegend() {
-  const legend = element("legend"), column = columns[element("colour").value];
+  const legend = element("legend"), column = shownColumn();
   legend.replaceChildren();
   if (!column) return;
   if (column.type === "number") {
-    const [low, high] = range(column.values);
+    const { low, high } = scaleOf(column.values);
+    if (reach) say(legend, "span", reach.name);
     say(legend, "span", short(low));
     const bar = say(legend, "canvas"), pen = bar.getContext("2d");
     bar.width = 100;
@@ -116,34 +142,39 @@ function drawLegend() {
   column.legend.forEach((name, group) => {
     const button = say(legend, "button");
     button.type = "button";
-    button.setAttribute("aria-pressed", String(only === group));
+    button.setAttribute("aria-pressed", String(only.has(group)));
     const dot = svg(button, "svg", { viewBox: "0 0 10 10", class: "dot" });
     svg(dot, "circle", { cx: 5, cy: 5, r: 5, fill: column.colours[group] });
     say(button, "span", name);
     button.addEventListener("click", () => {
-      only = only === group ? null : group;
+      if (!only.delete(group)) only.add(group);
       drawLegend();
       recolour();
     });
   });
 }
 
-// What stands over the points: the lasso, worst pairs, the point asked for, the scale.
-scatter.after = () => {
-  const canvas = element("overlay"), ratio = window.devicePixelRatio || 1, pen = canvas.getContext("2d");
-  const { width, height } = scatter, style = getComputedStyle(document.documentElement);
+// What stands over the points: the lasso, worst pairs, the points asked for, names, the scale.
+function drawOver({ scatter: own, overlay }) {
+  const ratio = window.devicePixelRatio || 1, pen = overlay.getContext("2d");
+  const { width, height } = own, style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
-  if (canvas.width !== scatter.canvas.width || canvas.height !== scatter.canvas.height)
-    [canvas.width, canvas.height] = [scatter.canvas.width, scatter.canvas.height];
+  if (overlay.width !== own.canvas.width || overlay.height !== own.canvas.height)
+    [overlay.width, overlay.height] = [own.canvas.width, own.canvas.height];
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
-  const wanted = element("worst").getAttribute("aria-pressed") === "true";
-  const place = wanted || pair || hovered >= 0 ? scatter.onScreen() : null;
+  const place = own.onScreen();
   const ring = (k, r) => {
     pen.beginPath();
     pen.arc(place[2 * k], place[2 * k + 1], r, 0, 7);
     pen.stroke();
   };
+  const line = (points) => {
+    pen.beginPath();
+    points.forEach((k) => pen.lineTo(place[2 * k], place[2 * k + 1]));
+    pen.stroke();
+  };
+  const wanted = element("worst").getAttribute("aria-pressed") === "true";
   for (const [end, name] of [["expansion", "--stretched"], ["contraction", "--shrunk"]]) {
     pen.strokeStyle = colour(name);
     for (const found of (facts.distortion && facts.distortion.worst[end]) || []) {
@@ -151,22 +182,25 @@ scatter.after = () => {
       if (!wanted && !mine) continue;
       pen.lineWidth = mine ? 3 : 1.5;
       pen.setLineDash(end === "contraction" ? [4, 3] : []);
-      pen.beginPath();
-      found.forEach((k) => pen.lineTo(place[2 * k], place[2 * k + 1]));
-      pen.stroke();
+      line(found);
       pen.setLineDash([]);
       found.forEach((k) => ring(k, mine ? 9 : 6));
     }
   }
+  pen.strokeStyle = colour("--chosen");
+  pen.lineWidth = 2.5;
+  if (route.length) line(route);
+  for (const k of [source, target]) if (k >= 0) ring(k, 9);
   pen.strokeStyle = pen.fillStyle = colour("--ink");
   pen.lineWidth = 1.5;
   if (hovered >= 0) ring(hovered, 8);
-  const outside = scatter.outside();
-  element("outside").textContent = outside.length
-    ? `${outside.length.toLocaleString("en")} of ${n.toLocaleString("en")} points lie farther out, ringed at the edge; “all” shows them.` : "";
+  const outside = own.outside();
+  if (own === scatter)
+    element("outside").textContent = outside.length
+      ? `${outside.length.toLocaleString("en")} of ${n.toLocaleString("en")} points lie farther out, ringed at the edge; “all” shows them.` : "";
   for (const [k, x, y] of outside) {
-    if (scatter.states[k] === FADED) continue;
-    const [r, g, b] = scatter.colours.subarray(4 * k, 4 * k + 3);
+    if (own.states[k] === FADED) continue;
+    const [r, g, b] = own.colours.subarray(4 * k, 4 * k + 3);
     pen.fillStyle = `rgb(${r},${g},${b})`;
     pen.lineWidth = 1;
     pen.beginPath();
@@ -174,21 +208,74 @@ scatter.after = () => {
     pen.fill();
     pen.stroke();
   }
+  if (element("names").getAttribute("aria-pressed") === "true") drawNames(pen, place, colour);
   pen.fillStyle = colour("--ink");
-  if (path.length) {
+  if (path.length && path.own === own) {
     pen.beginPath();
     path.forEach(([x, y]) => pen.lineTo(x, y));
     pen.stroke();
   }
+  if (own === scatter) drawScale(pen);
+}
+
+function drawNames(pen, place, colour) { // of the categories, each at its median
+  const column = shownColumn();
+  if (!column || column.type !== "category") return;
+  pen.font = "600 13px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.lineWidth = 3;
+  column.legend.forEach((name, group) => {
+    const members = [];
+    for (let k = 0; k < n; k++) if (column.values[k] >= 0 && column.groups[column.values[k]] === group) members.push(k);
+    const [x, y] = [0, 1].map((j) => members.map((k) => place[2 * k + j]).sort((a, b) => a - b)[members.length >> 1]);
+    pen.strokeStyle = colour("--page");
+    pen.strokeText(name, x, y);
+    pen.fillStyle = colour("--ink");
+    pen.fillText(name, x, y);
+  });
+  pen.textAlign = "start";
+}
+
+function drawScale(pen) {
+  const { width, height } = scatter;
   const [i, j, part] = scatter.between, size = Math.exp(Math.log(sizes[i]) * (1 - part) + Math.log(sizes[j]) * part);
   const most = (0.25 * width * size) / scatter.zoom, ten = 10 ** Math.floor(Math.log10(most));
   const length = ten * [5, 2, 1].find((f) => f * ten <= most), pixels = (length / size) * scatter.zoom;
-  if (Number.isFinite(pixels)) {
-    pen.fillRect(12, height - 14, pixels, 2);
-    pen.font = "12px system-ui, sans-serif";
-    pen.fillText(short(length), 12, height - 19);
-  }
-};
+  if (!Number.isFinite(pixels)) return;
+  pen.fillRect(12, height - 14, pixels, 2);
+  pen.font = "12px system-ui, sans-serif";
+  pen.fillText(short(length), 12, height - 19);
+}
+
+for (const view of views) view.scatter.after = () => drawOver(view);
+
+// The distance that is asked for: one click, a second one -----------------------------------------
+
+function choose(k) {
+  if (!sketch || k < 0) return;
+  if (source < 0 || target >= 0) [source, target, route] = [k, -1, []];
+  else if (k === source) return forget();
+  else [target, route] = [k, sketch.path(source, k)];
+  reach = { type: "number", name: `distance to ${nameOf(source)}`, values: sketch.from(source) };
+  element("asked").textContent = target < 0
+    ? `Colours are ${facts.sketch.what} to ${nameOf(source)}. Click a second point for the way between them.`
+    : `${nameOf(source)} to ${nameOf(target)}: ${interval(source, target)}; ` +
+      (route.length ? `${route.length - 1} step${route.length > 2 ? "s" : ""} from neighbour to neighbour.` : "no way from neighbour to neighbour.");
+  drawLegend();
+  recolour();
+}
+
+function forget() {
+  [source, target, route, reach] = [-1, -1, [], null];
+  element("asked").textContent = "";
+  drawLegend();
+  recolour();
+}
+
+function interval(i, j) {
+  const [value, low, high] = sketch.distance(i, j).map(short);
+  return `${value} (${facts.sketch.level} %: ${low} to ${high})`;
+}
 
 // Time ---------------------------------------------------------------------------------------
 
@@ -200,7 +287,7 @@ function moveTo(at) {
   if (still === chosen) text += ", that of the embedding";
   if (still >= 0 && kept) text += `: ${Math.round(100 * kept[still])} % of distances kept within a factor ${facts.frames.factor}`;
   element("now").value = text;
-  scatter.redraw();
+  redraw();
 }
 
 let playing = null;
@@ -221,18 +308,11 @@ function advance(now) {
 
 // Pointer: hover, move, turn, zoom, lasso -------------------------------------------------------
 
-const stage = element("stage"), pointers = new Map();
-let drag = null;
-const at = (event) => {
-  const box = scatter.canvas.getBoundingClientRect();
-  return [event.clientX - box.left, event.clientY - box.top];
-};
-
-function hover(x, y) {
-  const tip = element("tip"), k = scatter.nearest(x, y, 14);
+function hover({ scatter: own, tip }, x, y) {
+  const k = own.nearest(x, y, 14);
   if (k !== hovered) {
     hovered = k;
-    scatter.redraw();
+    redraw();
   }
   tip.hidden = k < 0;
   if (k < 0) return;
@@ -242,74 +322,122 @@ function hover(x, y) {
     say(row, "b", name);
     row.append(` ${value}`);
   };
+  if (facts.images) drawImage(say(tip, "canvas"), k);
   if (!idNames.length) line("row", String(rowOf(k)));
   for (const name of idNames) line(name, facts.ids[name][k]);
+  if (source >= 0 && k !== source) line(`to ${nameOf(source)}`, interval(source, k));
   columns.slice(0, 10).forEach((column) => line(column.name, column.text(k)));
   if (columns.length > 10) say(tip, "div", `and ${columns.length - 10} more`);
-  tip.style.left = `${x > scatter.width / 2 ? Math.max(0, x - tip.offsetWidth - 14) : x + 14}px`;
-  tip.style.top = `${Math.max(0, Math.min(y + 14, scatter.height - tip.offsetHeight))}px`;
+  tip.style.left = `${x > own.width / 2 ? Math.max(0, x - tip.offsetWidth - 14) : x + 14}px`;
+  tip.style.top = `${Math.max(0, Math.min(y + 14, own.height - tip.offsetHeight))}px`;
 }
 
-stage.addEventListener("pointerdown", (event) => {
-  if (event.button > 0) return;
-  stage.setPointerCapture(event.pointerId);
-  pointers.set(event.pointerId, at(event));
-  const circling = event.shiftKey || element("lasso").getAttribute("aria-pressed") === "true";
-  drag = { from: at(event), kind: circling ? "lasso" : scatter.deep && !event.ctrlKey ? "turn" : "move" };
-  path = circling ? [at(event)] : [];
-});
-
-stage.addEventListener("pointermove", (event) => {
-  const [x, y] = at(event);
-  if (!pointers.has(event.pointerId)) return hover(x, y);
-  const before = pointers.get(event.pointerId);
-  pointers.set(event.pointerId, [x, y]);
-  if (pointers.size === 2) { // two fingers zoom
-    const [[ax, ay], [bx, by]] = [...pointers.values()];
-    const gap = Math.hypot(ax - bx, ay - by);
-    if (drag && drag.gap) scatter.zoomAt((ax + bx) / 2, (ay + by) / 2, gap / drag.gap);
-    drag = { kind: "zoom", gap };
-    path = [];
-    return;
+const pixels = facts.images ? unpack(facts.images) : null;
+function drawImage(canvas, k) { // bright on dark
+  const [, height, width] = facts.images.shape, pen = canvas.getContext("2d");
+  [canvas.width, canvas.height, canvas.className] = [width, height, "image"];
+  const image = pen.createImageData(width, height);
+  for (let p = 0; p < width * height; p++) {
+    const grey = pixels[k * width * height + p];
+    image.data.set([grey, grey, grey, 255], 4 * p);
   }
-  const [dx, dy] = [x - before[0], y - before[1]];
-  if (drag.kind === "lasso") path.push([x, y]);
-  else if (drag.kind === "turn") {
-    scatter.angles[0] += dx / 150;
-    scatter.angles[1] += dy / 150;
-  } else if (drag.kind === "move") {
-    scatter.framed = false;
-    scatter.centre[0] -= dx / scatter.zoom;
-    scatter.centre[1] += dy / scatter.zoom;
-  }
-  scatter.redraw();
-});
+  pen.putImageData(image, 0, 0);
+}
 
-for (const kind of ["pointerup", "pointercancel"])
-  stage.addEventListener(kind, (event) => {
-    if (!pointers.delete(event.pointerId) || pointers.size) return;
-    if (drag.kind === "lasso" && path.length > 2) select(scatter.inside(path));
-    else if (drag.kind !== "zoom") hover(...at(event)); // a tap on a screen without a mouse
-    path = [];
-    scatter.redraw();
+function listen(view) {
+  const { scatter: own, stage, tip } = view, pointers = new Map();
+  let drag = null;
+  const at = (event) => {
+    const box = own.canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+
+  stage.addEventListener("pointerdown", (event) => {
+    if (event.button > 0) return;
+    stage.setPointerCapture(event.pointerId);
+    pointers.set(event.pointerId, at(event));
+    const circling = event.shiftKey || element("lasso").getAttribute("aria-pressed") === "true";
+    drag = { from: at(event), kind: circling ? "lasso" : own.deep && !event.ctrlKey ? "turn" : "move" };
+    path = Object.assign(circling ? [at(event)] : [], { own });
   });
 
-stage.addEventListener("pointerleave", () => {
-  hovered = -1;
-  element("tip").hidden = true;
-  scatter.redraw();
-});
-stage.addEventListener("wheel", (event) => {
-  event.preventDefault();
-  scatter.zoomAt(...at(event), Math.exp(-event.deltaY / 500));
-}, { passive: false });
-stage.addEventListener("keydown", (event) => {
-  const step = { ArrowLeft: -0.1, ArrowRight: 0.1 }[event.key], zoom = { "+": 1.2, "-": 1 / 1.2 }[event.key];
-  if (step && times.length > 1) moveTo(scatter.now + step);
-  if (zoom) scatter.zoomAt(scatter.width / 2, scatter.height / 2, zoom);
-  if (event.key === "Escape") select([]);
-  if (step || zoom) event.preventDefault();
-});
+  stage.addEventListener("pointermove", (event) => {
+    const [x, y] = at(event);
+    if (!pointers.has(event.pointerId)) return hover(view, x, y);
+    const before = pointers.get(event.pointerId);
+    pointers.set(event.pointerId, [x, y]);
+    if (pointers.size === 2) { // two fingers zoom
+      const [[ax, ay], [bx, by]] = [...pointers.values()];
+      const gap = Math.hypot(ax - bx, ay - by);
+      if (drag && drag.gap) own.zoomAt((ax + bx) / 2, (ay + by) / 2, gap / drag.gap);
+      drag = { kind: "zoom", gap };
+      path = [];
+      return;
+    }
+    const [dx, dy] = [x - before[0], y - before[1]];
+    if (drag.kind === "lasso") path.push([x, y]);
+    else if (drag.kind === "turn") {
+      own.angles[0] += dx / 150;
+      own.angles[1] += dy / 150;
+    } else if (drag.kind === "move" && Math.hypot(x - drag.from[0], y - drag.from[1]) > 3) {
+      own.framed = false;
+      own.centre[0] -= dx / own.zoom;
+      own.centre[1] += dy / own.zoom;
+    }
+    own.redraw();
+  });
+
+  for (const kind of ["pointerup", "pointercancel"])
+    stage.addEventListener(kind, (event) => {
+      if (!pointers.delete(event.pointerId) || pointers.size) return;
+      const [x, y] = at(event), still = drag.from && Math.hypot(x - drag.from[0], y - drag.from[1]) <= 3;
+      if (drag.kind === "lasso" && path.length > 2) select(own.inside(path));
+      else if (drag.kind !== "zoom") {
+        if (still && kind === "pointerup") choose(own.nearest(x, y, 14));
+        hover(view, x, y); // a tap on a screen without a mouse
+      }
+      path = [];
+      redraw();
+    });
+
+  stage.addEventListener("pointerleave", () => {
+    hovered = -1;
+    tip.hidden = true;
+    redraw();
+  });
+  stage.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    own.zoomAt(...at(event), Math.exp(-event.deltaY / 500));
+  }, { passive: false });
+  stage.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -0.1, ArrowRight: 0.1 }[event.key], zoom = { "+": 1.2, "-": 1 / 1.2 }[event.key];
+    if (step && times.length > 1) moveTo(scatter.now + step);
+    if (zoom) own.zoomAt(own.width / 2, own.height / 2, zoom);
+    if (event.key === "Escape") {
+      select([]);
+      forget();
+    }
+    if (step || zoom) event.preventDefault();
+  });
+}
+
+views.forEach(listen);
+
+// Search: by id, number of the row, or the text of a column ---------------------------------------
+
+function search(words) {
+  const wanted = words.trim().toLowerCase();
+  if (!wanted) return [];
+  const texts = [...idNames.map((name) => (k) => facts.ids[name][k]), ...columns.filter((c) => c.type !== "number").map((c) => c.text)];
+  if (!idNames.length) texts.unshift((k) => String(rowOf(k)));
+  const exact = [], partly = [];
+  for (let k = 0; k < n; k++) {
+    const mine = texts.map((text) => text(k).toLowerCase());
+    if (mine.includes(wanted)) exact.push(k);
+    else if (mine.some((text) => text.includes(wanted))) partly.push(k);
+  }
+  return exact.length ? exact : partly;
+}
 
 // Selection ------------------------------------------------------------------------------------
 
@@ -337,12 +465,34 @@ function table() { // the selection as CSV (RFC 4180)
   return [heads(), ...[...selected].map(cells)].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
 }
 
-function save() {
+function save(blob, name) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([table()], { type: "text/csv;charset=utf-8" }));
-  link.download = "selected.csv";
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+function savePNG() { // as it is on the screen
+  const { canvas } = scatter, made = document.createElement("canvas"), pen = made.getContext("2d");
+  [made.width, made.height] = [canvas.width, canvas.height];
+  pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--page");
+  pen.fillRect(0, 0, made.width, made.height);
+  if (scatter.gl) scatter.draw();
+  pen.drawImage(canvas, 0, 0);
+  pen.drawImage(element("overlay"), 0, 0);
+  made.toBlob((blob) => save(blob, "picture.png"));
+}
+
+function saveSVG() {
+  const place = scatter.onScreen(), { width, height } = scatter, r = scatter.size / 2;
+  const dots = Array.from({ length: n }, (_, k) => {
+    const [red, green, blue, alpha] = scatter.colours.subarray(4 * k, 4 * k + 4);
+    const opacity = scatter.states[k] === FADED ? 0.08 : alpha / 255, [x, y] = [place[2 * k], place[2 * k + 1]];
+    return `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${r.toFixed(1)}" fill="rgb(${red},${green},${blue})" fill-opacity="${opacity.toFixed(2)}"/>`;
+  });
+  const text = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}">\n${dots.join("\n")}\n</svg>\n`;
+  save(new Blob([text], { type: "image/svg+xml" }), "picture.svg");
 }
 
 // The cards ------------------------------------------------------------------------------------
@@ -373,9 +523,34 @@ function showDistances({ line, looked_at, edges, counts, worst, median, ratios }
       button.textContent = `${found.map(nameOf).join(" – ")} ${word}${size}`;
       button.addEventListener("click", () => {
         pair = pair === found ? null : found;
-        scatter.redraw();
+        redraw();
       });
     });
+}
+
+function showGaps({ line, rows: found }) { // pairs of labels, the nearest first
+  card("gaps", line);
+  const made = element("gap-table"), head = say(made, "tr");
+  ["labels", "true distance", "95 %", "in the picture", "place", "true places", ""].forEach((name) => say(head, "th", name));
+  for (const gap of found) {
+    const row = say(made, "tr");
+    [gap.labels.join(" – "), short(gap.value), `${short(gap.low)} to ${short(gap.high)}`, short(gap.picture), gap.rank,
+      gap.ranks.join(" to "), gap.believed ? "believed" : "not in its place"].forEach((text) => say(row, "td", text));
+    if (!gap.believed) row.className = "wrong";
+  }
+}
+
+function showGroups(found) { // torn and merged groups, each to be clicked
+  card("groups");
+  for (const [kind, groups] of Object.entries(found)) {
+    const list = element(kind);
+    if (!groups.length) say(say(list, "li"), "span", "none");
+    for (const members of groups) {
+      const button = say(say(list, "li"), "button", `${members.length.toLocaleString("en")} points`);
+      button.type = "button";
+      button.addEventListener("click", () => select(members));
+    }
+  }
 }
 
 function showScales(found) {
@@ -435,15 +610,27 @@ function start() {
   element("subtitle").textContent = rows
     ? `${points(n)} of ${points(facts.n_points)} points are shown, a random sample and the worst pairs; all figures are those of all points.`
     : `${points(n)} points, all shown.`;
-  element("hint").textContent = `${facts.axes.join(", ")}. Drag to ${d > 2 ? "turn or " : ""}move, wheel or two fingers to zoom` +
+  element("hint").textContent = `${facts.axes.join(", ")}. ${sketch ? "Click a point: all others take the colour of their true distance to it. " : ""}Drag to ${d > 2 ? "turn or " : ""}move, wheel or two fingers to zoom` +
     (times.length > 1 ? "; each time has a scale of its own (the bar is in units of diffusion distance), and between times points move on straight lines." : ".");
   const choice = element("colour");
   columns.forEach((column, k) => (say(choice, "option", column.name).value = k));
   say(choice, "option", "none").value = -1;
-  choice.addEventListener("change", () => {
-    only = null;
+  const changed = () => {
     drawLegend();
     recolour();
+  };
+  choice.addEventListener("change", () => {
+    only = new Set();
+    forget();
+  });
+  for (const id of ["log", "clip", "opacity"]) element(id).addEventListener("input", changed);
+  element("size").addEventListener("input", (event) => {
+    for (const view of views) view.scatter.enlarged = Number(event.target.value);
+    redraw();
+  });
+  element("search").addEventListener("input", (event) => select(search(event.target.value)));
+  element("search").addEventListener("keydown", (event) => {
+    if (event.key === "Enter") choose(search(event.target.value)[0] ?? -1);
   });
   element("space").disabled = d < 3;
   element("space").title = d < 3 ? "needs three coordinates" : "turn the first three coordinates";
@@ -451,12 +638,15 @@ function start() {
     scatter.deep = on;
     scatter.fit();
   });
-  press("lasso", (on) => (stage.style.cursor = on ? "crosshair" : ""));
+  press("lasso", (on) => views.forEach(({ stage }) => (stage.style.cursor = on ? "crosshair" : "")));
+  press("names", redraw);
   element("worst").disabled = !facts.distortion;
-  press("worst", () => scatter.redraw());
-  element("fit").addEventListener("click", () => scatter.fit());
-  element("all").addEventListener("click", () => scatter.fit(true));
-  element("save").addEventListener("click", save);
+  press("worst", redraw);
+  element("fit").addEventListener("click", () => views.forEach((view) => view.scatter.fit()));
+  element("all").addEventListener("click", () => views.forEach((view) => view.scatter.fit(true)));
+  element("save").addEventListener("click", () => save(new Blob([table()], { type: "text/csv;charset=utf-8" }), "selected.csv"));
+  element("png").addEventListener("click", savePNG);
+  element("svg").addEventListener("click", saveSVG);
   element("clear").addEventListener("click", () => select([]));
   if (times.length > 1) {
     element("time").hidden = false;
@@ -468,11 +658,13 @@ function start() {
     element("play").addEventListener("click", () => play(!playing));
     moveTo(chosen);
   }
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => scatter.redraw());
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   pairs(element("lines"), Object.entries(facts.lines));
   pairs(element("parameters"), Object.entries(facts.parameters));
   pairs(element("versions"), Object.entries(facts.versions));
   element("command").textContent = facts.command;
+  if (facts.gaps) showGaps(facts.gaps);
+  if (facts.groups) showGroups(facts.groups);
   if (facts.distortion) showDistances(facts.distortion);
   if (facts.scales) showScales(facts.scales);
   if (facts.explained) showExplained(facts.explained);

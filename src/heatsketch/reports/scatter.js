@@ -35,6 +35,7 @@ class Scatter {
     this.deep = false;
     this.angles = [0.5, -0.4];
     this.zoom = 1;
+    this.enlarged = 1;
     this.centre = [0, 0];
     this.colours = new Uint8Array(4 * this.n).fill(128);
     this.states = new Float32Array(this.n).fill(PLAIN);
@@ -111,7 +112,8 @@ class Scatter {
     this.height = canvas.clientHeight || 300;
     canvas.width = Math.round(this.width * ratio);
     canvas.height = Math.round(this.height * ratio);
-    this.redraw();
+    if (this.framed) this.fit(this.whole);
+    else this.redraw();
   }
 
   fit(whole = false) { // the central points of this time, or all, with a margin
@@ -119,6 +121,7 @@ class Scatter {
     const span = [high[0] - low[0] || 1, high[1] - low[1] || 1];
     this.centre = [(low[0] + high[0]) / 2, (low[1] + high[1]) / 2];
     this.zoom = 0.92 * Math.min(this.width / span[0], this.height / span[1]); // pixels for 1
+    this.whole = whole;
     this.framed = true; // until it is moved by hand: points outside stand at the edge
     this.redraw();
   }
@@ -218,7 +221,7 @@ class Scatter {
   }
 
   get size() { // of a point, in pixels
-    return Math.min(11, Math.max(3, 370 / Math.sqrt(this.n)));
+    return this.enlarged * Math.min(11, Math.max(3, 370 / Math.sqrt(this.n)));
   }
 
   draw() {

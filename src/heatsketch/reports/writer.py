@@ -17,12 +17,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
+from heatsketch.comparison.audit import Audit
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
+from heatsketch.reports.audits import audit_facts
 from heatsketch.reports.facts import collect
+from heatsketch.reports.truth import truth
 
 SUFFIXES = (".html", ".htm")
-_SCRIPTS = ("scatter.js", "charts.js", "report.js")
+_SCRIPTS = ("scatter.js", "charts.js", "distances.js", "report.js")
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ def report(
     path: str | Path | None = None,
     times: Sequence[float] | None = None,
     title: str = "",
+    beside: Any = None,
+    images: tuple[int, int] | None = None,
 ) -> Report:
     """Show an embedding in one page of HTML, to be looked at in any browser, offline.
 
@@ -70,14 +75,17 @@ def report(
     for their ids, and circled to list them and save the list. A slider moves them through diffusion
     times: sketches and diffusion maps use the same random numbers, eigenvectors and axes at all
     times; the map of a `HeatEmbedding` is followed from time to time, turned to the one before.
-    Each time has a scale of its own, and between times points move on straight lines. Beside it:
+    Each time has a scale of its own, and between times points move on straight lines.
+    A click on a point gives all others the colour of their diffusion distance to it, with its
+    interval under the pointer; a second click shows the way between two points. Beside it:
     how distances are kept, with the worst pairs, the Ksum test, what scales there are, the
     diffusion variance explained, the components of the graph, parameters and versions.
 
     Parameters
     ----------
-    est : fitted estimator
-        With the coordinates of one time. Methods without a diffusion have no slider.
+    est : fitted estimator or Audit
+        With the coordinates of one time. Methods without a diffusion have no slider. Of an
+        `Audit`, the page shows the picture, coloured by trust, torn and merged groups, and gaps.
     X : array, DataFrame or sparse matrix (n, d), optional
         The points: for the Ksum test and, up to 50 columns of a dense X, as colours.
     labels : array (n,), or mapping or DataFrame of columns (n,), optional
@@ -91,6 +99,11 @@ def report(
         Diffusion times of the slider, beside that of the embedding; by default some smaller and
         larger by powers of two.
     title : str, optional
+    beside : array (n, c), fitted estimator, or {title: one of them}, optional
+        Another picture of the same points, which stands beside the first: what is pointed at or
+        selected in one is so in the other.
+    images : tuple (height, width), optional
+        The features of X are the pixels of images of this size, shown under the pointer.
 
     Returns
     -------
@@ -124,26 +137,25 @@ def report(
     """
     if path is not None:
         check_suffix(path)
+    audited = isinstance(est, Audit)
     if hasattr(est, "fit"):
         check_is_fitted(est)
-    if not hasattr(est, "embedding_"):
+    if not audited and not hasattr(est, "embedding_"):
         raise TypeError(
             f"est is of type {type(est).__name__}, which has no embedding_; pass a fitted "
-            "estimator of heatsketch."
+            "estimator of heatsketch, or an Audit."
         )
-    n = len(est.embedding_)
+    n = len(est.picture if audited else est.embedding_)
     if X is not None and np.shape(X)[0] != n:
         raise ValueError(
             f"X has {np.shape(X)[0]} rows but est was fitted to {n}; pass the same points."
         )
-    facts = collect(
-        est,
-        X,
-        labels=_columns_of(labels, "label", n),
-        ids=_columns_of(ids, "id", n),
-        times=times,
-        title=title,
-    )
+    columns, names = _columns_of(labels, "label", n), _columns_of(ids, "id", n)
+    if audited:
+        facts = audit_facts(est, X, labels=columns, ids=names, title=title)
+    else:
+        facts = collect(est, X, labels=columns, ids=names, times=times, title=title)
+    facts |= truth(facts, est, X, beside=beside, images=images)
     found = Report(facts)
     if path is not None:
         found.save(path)

@@ -1,0 +1,150 @@
+"""True distances inside a page: a sketch of few columns, and what an audit found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from heatsketch._typing import Array
+from heatsketch.comparison.audit import Audit
+from heatsketch.estimators import HeatSketch
+from heatsketch.neighbors import NeighborIndex
+from heatsketch.reports.columns import packed, unpacked
+from heatsketch.uncertainty.laws import mean_root, ratio_bounds
+
+_COLUMNS, _MOST_POINTS = 64, 5_000  # of a sketch; half of them for more points
+_NEIGHBORS = 8  # by which paths go
+_LEVEL = 0.95
+_IMAGE_BYTES = 1_000_000
+
+
+def truth(
+    facts: Mapping[str, Any],
+    est: Any,
+    X: Any = None,
+    *,
+    beside: Any = None,
+    images: tuple[int, int] | None = None,
+) -> dict[str, Any]:
+    """Return a sketch, another picture and images of the points that the facts show."""
+    n = facts["n_points"]
+    shown = np.arange(n) if facts["shown"] is None else unpacked(facts["shown"])
+    return {
+        "sketch": sketch_facts(sketch_of(est), shown),
+        "beside": beside_facts(beside, shown, n),
+        "images": image_facts(X, images, shown),
+    }
+
+
+def sketch_of(est: Any) -> HeatSketch | None:
+    """Return a sketch of the diffusion distances of an estimator; None where it has none."""
+    if isinstance(est, Audit):
+        return est.model
+    if isinstance(est, HeatSketch):
+        return est
+    diffusion = getattr(est, "diffusion_", None)
+    if diffusion is None or diffusion.diagnostics["flat"] or not hasattr(est, "filter"):
+        return None
+    time = getattr(est, "time_", est.time)
+    if time != int(time) and est.filter != "heat":
+        return None
+    options = {"affinity": "precomputed", "normalization": diffusion.normalization}
+    columns = _COLUMNS if diffusion.n <= _MOST_POINTS else _COLUMNS // 2
+    return HeatSketch(columns, time, filter=est.filter, random_state=0, **options).fit(diffusion)
+
+
+def sketch_facts(model: HeatSketch | None, shown: Array) -> dict[str, Any] | None:
+    """Return what the page needs for the distances of the points shown, in half precision."""
+    if model is None or model.diagnostics_["log_scale"] != 0:
+        return None
+    F = model.embedding_[shown].astype(float)
+    k = min(F.shape[1], _COLUMNS if len(F) <= _MOST_POINTS else _COLUMNS // 2)
+    F = (F - F.mean(axis=0))[:, :k] * np.sqrt(F.shape[1] / k)
+    scale = float(np.abs(F).max(initial=0.0)) or 1.0
+    least, most = ratio_bounds(k, (1 - _LEVEL) / 2, model.kind)
+    count = min(_NEIGHBORS, len(F) - 1)
+    near = NeighborIndex(F).of_points(count + 1).indices
+    own = near == np.arange(len(F))[:, None]
+    own[~own.any(axis=1), -1] = True
+    several = model.filter == "accumulated"
+    times = "distances added up over times from" if several else "distances at"
+    return {
+        "values": packed(F / scale, "f2"),
+        "scale": scale,
+        "mean": mean_root(k),
+        "low": 1 / np.sqrt(most),
+        "high": 1 / np.sqrt(least),
+        "level": round(100 * _LEVEL),
+        "near": packed(near[~own].reshape(-1, count), "u2" if len(F) < 2**16 else "i4"),
+        "what": f"diffusion {times} time {model.time:g}",
+    }
+
+
+def image_facts(X: Any, images: tuple[int, int] | None, shown: Array) -> dict[str, Any] | None:
+    """Return the points shown as grey images (m, h, w); of large ones every second pixel."""
+    if images is None:
+        return None
+    if X is None or np.shape(X)[1] != images[0] * images[1]:
+        raise ValueError(
+            f"images={images!r} but X has {None if X is None else np.shape(X)[1]} features; pass "
+            "the points, and the height and width of an image of them."
+        )
+    values = np.asarray(X, dtype=float)[shown].reshape(-1, *images)
+    while values.size > _IMAGE_BYTES and min(values.shape[1:]) > 1:
+        values = values[:, ::2, ::2]
+    low, high = values.min(), values.max()
+    return packed(255 * (values - low) / ((high - low) or 1.0), "u1")
+
+
+def beside_facts(beside: Any, shown: Array, n: int) -> dict[str, Any] | None:
+    """Return another picture of the same points: an array (n, c), an estimator, or {title: it}."""
+    if beside is None:
+        return None
+    title, other = next(iter(beside.items())) if isinstance(beside, Mapping) else ("", beside)
+    title = title or (type(other).__name__ if hasattr(other, "embedding_") else "another picture")
+    Y = np.asarray(getattr(other, "embedding_", other), dtype=float)
+    if Y.ndim != 2 or len(Y) != n or not np.isfinite(Y).all():
+        raise ValueError(f"beside has shape {Y.shape}; pass a finite array ({n}, 2) or ({n}, 3).")
+    return {"title": title, "positions": packed(flat_picture(Y)[None, shown], "f4")}
+
+
+def flat_picture(Y: Array) -> Array:
+    """Return at most three coordinates, around 0, of mean square 1."""
+    Y = Y[:, :3] - Y[:, :3].mean(axis=0)
+    return Y / (np.sqrt(np.mean(np.sum(Y**2, axis=1))) or 1.0)
+
+
+def gap_facts(audit: Audit) -> dict[str, Any] | None:
+    """Return the table of gaps between labels."""
+    if not audit.gaps:
+        return None
+    believed = sum(gap.believed for gap in audit.gaps)
+    return {
+        "line": f"{believed} of {len(audit.gaps)} gaps are in the place that they have in truth.",
+        "rows": [
+            {
+                "labels": [str(label) for label in gap.labels],
+                "value": gap.distance.value,
+                "low": gap.distance.low,
+                "high": gap.distance.high,
+                "picture": gap.picture,
+                "rank": gap.rank,
+                "ranks": list(gap.true_ranks),
+                "believed": gap.believed,
+            }
+            for gap in audit.gaps
+        ],
+    }
+
+
+def group_facts(audit: Audit, shown: Array) -> dict[str, Any]:
+    """Return torn and merged groups as places among the points shown."""
+    place = np.full(len(audit.trust), -1)
+    place[shown] = np.arange(len(shown))
+    groups = {"torn": audit.torn, "merged": audit.merged}
+    return {
+        kind: [kept.tolist() for group in found if len(kept := place[group][place[group] >= 0])]
+        for kind, found in groups.items()
+    }
