@@ -15,6 +15,7 @@ from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
 from heatsketch.reports.frames import time_of
 from heatsketch.reports.summary import explained
+from heatsketch.reports.truth import truth
 from heatsketch.reports.writer import SUFFIXES, Report
 from heatsketch.spectral.cache import caching
 
@@ -47,6 +48,7 @@ def run(args: Namespace) -> None:
         share=share,
         command=shlex.join(["heatsketch", *args.words]),
     )
+    facts |= truth(facts, estimator)
     logger.info("writing %s", args.output)
     Report(facts).save(args.output, force=args.force)
     lines["seconds"] = f"{time.monotonic() - start:.1f}"

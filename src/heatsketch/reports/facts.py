@@ -82,14 +82,7 @@ def collect(
         "scales": None if diffusion is None else _scale_facts(est, diffusion),
         "explained": None if diffusion is None else _explained_facts(share),
         "parameters": {name: repr(value) for name, value in est.get_params(deep=False).items()},
-        "versions": {
-            "heatsketch": __version__,
-            "Python": platform.python_version(),
-            "NumPy": np.__version__,
-            "SciPy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-            "platform": f"{sys.platform} {platform.machine()}",
-        },
+        "versions": versions(),
         "command": command or f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
     }
 
@@ -113,6 +106,18 @@ def _lines(est: Any, distortion: Distortion | None, share: Any) -> dict[str, str
         **summary(est, share),
     }
     return lines if distortion is None else {"distances": kept(distortion)} | lines
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the numbers depend on."""
+    return {
+        "heatsketch": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "platform": f"{sys.platform} {platform.machine()}",
+    }
 
 
 def shown_points(n: int, distortion: Distortion | None) -> Array:
@@ -169,6 +174,7 @@ def _axis_names(est: Any) -> list[str]:
 
 
 def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
+    """Return how distances are kept, and the worst pairs as places among the points shown."""
     edges, counts = found.histogram
     return {
         "line": kept(found),
