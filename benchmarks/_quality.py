@@ -28,10 +28,10 @@ def squared_distances(diffusion, times, pairs):
     """
     points, place = np.unique(pairs, return_inverse=True)
     i, j = place.reshape(2, -1)
-    if diffusion.one_sided is None:
+    if diffusion.directed_step is None:
         own = (diffusion.operator @ _units(diffusion.n, points)).T
     else:
-        own = diffusion.one_sided[points].toarray()
+        own = diffusion.directed_step[points].toarray()
     weight = own @ np.sqrt(diffusion.measure)  # √π, as a row of the one-sided walk brings it along
     deflated = diffusion.deflated()
     blocks = apply([Power(int(t) - 1) for t in times], deflated, deflated.project(own.T))

@@ -74,7 +74,7 @@ def of_points(samples, **options):
     rng, found, drawn = np.random.default_rng(0), [], []
     for sample in range(samples):
         d = hs.Diffusion.from_points(noisy_circle(rng), **options)
-        rows = d.extend(ENDS)
+        rows = d.kernel_rows(ENDS)
         found.append(exact(d, rows))
         if sample < 8:
             weighed = [reweighted(d, rng.standard_exponential(d.n)) for _ in range(40)]

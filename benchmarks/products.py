@@ -74,7 +74,7 @@ def measure(n):
     diffusion = hs.Diffusion.from_points(X, n_neighbors=30)
     A = diffusion.deflated()
     G = A.project(np.random.default_rng(1).standard_normal((n, COLUMNS)))
-    near, far = (diffusion.of_inputs(np.arange(n))[np.array(ends)] for ends in pairs(X))
+    near, far = (diffusion.expand(np.arange(n))[np.array(ends)] for ends in pairs(X))
     exact = plain_products(A, G)
     intervals = {"known": (-1.0, 1.0), "Lanczos": spectrum_ends(A)[0]}
     for powers in [(p,) for p in POWERS] + [BANK]:

@@ -282,7 +282,7 @@ def of_functions(values, name, points, dense):
     values.of(f"{name}/symmetric_normalize", lambda: hs.symmetric_normalize(kernel()))
     values.of(f"{name}/bistochastic_normalize", lambda: hs.bistochastic_normalize(kernel()))
     values.of(f"{name}/markov_normalize", lambda: hs.markov_normalize(kernel()))
-    values.of(f"{name}/diffusion.measure", lambda: diffusion().of_inputs(diffusion().measure))
+    values.of(f"{name}/diffusion.measure", lambda: diffusion().expand(diffusion().measure))
     values.of(f"{name}/eigh", spectrum, "iterated")
     for f in (hs.Power(0), hs.Power(3), hs.Power(500), hs.Heat(2.5), hs.Heat(700)):
         values.of(f"{name}/sketch {f}", lambda f=f: hs.sketch(diffusion(), f, 8, rng=0))

@@ -168,7 +168,7 @@ def coordinates(X, ids):
     model.ids_, d = ids, hs.diffusion(X)
     found = Coordinates.of(d.deflated(), 64)
     F, _ = found.under(hs.Power(2), 64, seed=0, numbers=model._numbers(d))
-    return d.of_inputs(F)
+    return d.expand(F)
 
 
 def test_a_heat_embedding_takes_ids():

@@ -86,7 +86,7 @@ MAKERS = {
 OF_POINTS = {
     "cholesky": ("transform", "residual"),
     "cosine": ("within", "query", "pairs_within"),
-    "diffusion": ("rows", "smooth_new"),
+    "diffusion": ("kernel_rows", "novelty", "rows"),
     "index": ("within", "query", "pairs_within"),
     "kernel": ("nearest", "rows"),
     "mixture": (
@@ -97,13 +97,13 @@ OF_POINTS = {
 }
 # What a method takes before points, or after them.
 BEFORE = {"rows": (2,)}
-AFTER = {"within": (1.0,), "query": (2,), "pairs_within": (np.ones(3),), "smooth_new": (np.eye(N),)}
+AFTER = {"within": (1.0,), "query": (2,), "pairs_within": (np.ones(3),)}
 OF_PAIRS = ("kernel", "log_kernel", "squared_distance", "transition_density")
 OPERATORS = ("affine", "deflated", "dense", "kernel", "lowrank", "scaled", "sparse")
 OF_BLOCKS = {
     **dict.fromkeys(OPERATORS, ("asarray", "__matmul__")),
     "deflated": ("asarray", "multiply_projected", "project", "deflated"),
-    "diffusion": ("smooth",),
+    "diffusion": ("last_step",),
 }
 
 
@@ -133,7 +133,6 @@ FAMILIES = [
         for method in methods
         for name, bad in BAD_BLOCKS.items()
     ),
-    *(("diffusion", "smooth_new", (X, bad), name) for name, bad in BAD_BLOCKS.items()),
     *(
         ("index", method, (*before, bad), name)
         for method, before in (
@@ -163,7 +162,7 @@ FAMILIES = [
     ),
     *(("diffusion", m, ([[1, 2], [3]],), "ragged") for m in ("from_affinity", "from_graph")),
     *(
-        ("diffusion", "of_inputs", (bad,), name)
+        ("diffusion", "expand", (bad,), name)
         for name, bad in (("short", SHORT), ("list", [1.0]), ("ragged", [[1, 2], [3]]))
     ),
 ]

@@ -262,7 +262,7 @@ def test_new_points_out_of_reach(affinity: Any) -> None:
     assert np.abs(Z).max() < 100 * np.abs(model.embedding_).max()
     assert_allclose(Y[3], model.embedding_[5], rtol=1e-9, atol=1e-12)
     with pytest.warns(hs.ScaleWarning):
-        rows = model.diffusion_.extend(far[:1])
+        rows = model.diffusion_.kernel_rows(far[:1])
     assert np.nonzero(np.asarray(rows @ np.eye(60))[0])[0] == [cdist(far[:1], X).argmin()]
 
 

@@ -88,8 +88,8 @@ def distances_of(X, k, time):
     paths = dijkstra(np.maximum(graph, graph.T), directed=False)
     d = hs.diffusion(points, n_neighbors=k)
     A = d.operator @ np.eye(len(points))
-    rows = d.one_sided @ np.linalg.matrix_power(A, time - 1)
-    walked = squareform(pdist((rows / (d.one_sided @ np.sqrt(d.measure))[:, None])[d.vertex]))
+    rows = d.directed_step @ np.linalg.matrix_power(A, time - 1)
+    walked = squareform(pdist((rows / (d.directed_step @ np.sqrt(d.measure))[:, None])[d.vertex]))
     return [M[np.ix_(vertex.ravel(), vertex.ravel())] for M in (walked, paths)]
 
 

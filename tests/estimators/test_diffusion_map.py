@@ -203,7 +203,7 @@ def test_the_invariant_measure_is_a_power_of_the_density(alpha):
     angle = uneven_angles(800)
     density = 1 + 0.5 * np.cos(angle)
     d = hs.Diffusion.from_points(on_circle(angle), affinity="dense", epsilon=0.01, alpha=alpha)
-    ratio = d.of_inputs(d.measure) / density ** (1 - 2 * alpha)
+    ratio = d.expand(d.measure) / density ** (1 - 2 * alpha)
     assert_allclose(ratio / ratio.mean(), 1, atol=0.02)  # O(ε ρ''/ρ)
 
 
@@ -261,12 +261,12 @@ def test_at_time_zero_the_coordinates_are_the_eigenvectors(affinity, normalizati
     X = cloud(60, 2, seed=4)
     model = hs.DiffusionMap(3, 0, normalization=normalization, **affinity).fit(X)
     d = model.diffusion_
-    step = d.operator @ np.eye(60) if d.one_sided is None else d.one_sided.toarray()
+    step = d.operator @ np.eye(60) if d.directed_step is None else d.directed_step.toarray()
     root = np.sqrt(d.measure) if normalization == "markov" else np.ones(60)
     V = model.eigenvectors_ * root[:, None]
     divisor = step @ np.sqrt(d.measure) if normalization == "markov" else np.ones(60)
     assert_allclose(model.embedding_, step @ V / model.eigenvalues_ / divisor[:, None], atol=1e-6)
-    if d.one_sided is None:
+    if d.directed_step is None:
         assert_allclose(model.embedding_, model.eigenvectors_, atol=1e-6)
     assert_allclose(model.transform(X), model.embedding_, atol=1e-12)
 

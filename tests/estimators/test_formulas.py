@@ -142,7 +142,7 @@ def test_markov_form_holds_the_right_eigenvectors_of_the_walk(alpha, X):
     P = walk_of(affinity_of(X, 1.0), alpha)
     model = hs.DiffusionMap(n - 1, affinity="dense", epsilon=1.0, alpha=alpha).fit(X)
     d, R, lam = model.diffusion_, model.eigenvectors_, model.eigenvalues_
-    pi = d.of_inputs(d.measure)
+    pi = d.expand(d.measure)
     assert_allclose(pi @ P, pi, rtol=1e-12)
     assert_allclose(R.T @ (pi[:, None] * R), np.eye(n - 1), rtol=0, atol=1e-10)
     assert_allclose(P @ R, lam * R, rtol=0, atol=1e-10 * np.abs(R).max())

@@ -47,7 +47,9 @@ def exact_rows(model, rows_of_A, time=None):
 
 def training_rows(model, time=None):
     d = model.diffusion_
-    return exact_rows(model, d.operator @ np.eye(d.n) if d.one_sided is None else d.one_sided, time)
+    return exact_rows(
+        model, d.operator @ np.eye(d.n) if d.directed_step is None else d.directed_step, time
+    )
 
 
 def median_ratio(model, time=None):
@@ -64,7 +66,7 @@ def median_ratio(model, time=None):
 def test_as_many_dimensions_as_there_are_keep_every_distance(affinity, normalization, filter):
     X, X_new = cloud(12, 3, seed=1), cloud(5, 3, seed=2)
     model = make(11, 3, filter=filter, normalization=normalization, tol=1e-13, **affinity).fit(X)
-    old, new = training_rows(model), exact_rows(model, model.diffusion_.extend(X_new))
+    old, new = training_rows(model), exact_rows(model, model.diffusion_.kernel_rows(X_new))
     atol = 1e-10 * pdist(old).max()
     assert_allclose(pdist(model.embedding_), pdist(old), rtol=0, atol=atol)
     Y = model.transform(X_new)

@@ -309,7 +309,7 @@ def test_everything_above_runs_on_it(normalization):
     assert_allclose(
         hs.eigh(low.operator, 3, rng=0).values, hs.eigh(full.operator, 3, rng=0).values, atol=1e-8
     )
-    rows = low.extend(X[:5])
+    rows = low.kernel_rows(X[:5])
     assert_allclose(rows, (full.operator @ np.eye(120))[:5], atol=1e-7)
     model = hs.HeatEmbedding(
         2, time=3, affinity="precomputed", normalization=normalization, random_state=0
@@ -359,7 +359,7 @@ def test_a_diffusion_of_another_kind_is_refused():
 def test_diffusion_of_a_mixture_survives_pickling():
     low = hs.Diffusion.from_mixture(clouds(50), mixture_of(2))
     again = pickle.loads(pickle.dumps(low))
-    assert_array_equal(again.extend(clouds(3)), low.extend(clouds(3)))
+    assert_array_equal(again.kernel_rows(clouds(3)), low.kernel_rows(clouds(3)))
 
 
 # Bad input

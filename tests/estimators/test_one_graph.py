@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 import heatsketch as hs
-from heatsketch.markov import affinities as module
+from heatsketch.markov import diffusion as module
 
 FOLDS = 3
 

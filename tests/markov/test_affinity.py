@@ -193,6 +193,7 @@ def test_dense_self_tuning_uses_the_distance_to_the_middle_neighbour():
 
 def test_a_dense_kernel_of_many_points_is_not_stored():
     X = cloud(5000, 2)
+    dense_affinity(X, 0.1, 6)  # compiles
     tracemalloc.start()
     built = dense_affinity(X, 0.1, 6)
     peak = tracemalloc.get_traced_memory()[1]
@@ -265,9 +266,9 @@ def test_radius_rows_of_training_points_are_rows_of_the_of_points():
 def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeypatch):
     X = cloud(80, 3)
     stored = affinity._RADIUS_BYTES_PER_ENTRY * radius_affinity(X, 0.4).operator.matrix.nnz
-    monkeypatch.setattr(affinity, "_MAX_RADIUS_BYTES", 2 * stored)
+    monkeypatch.setattr("heatsketch._checks.available", lambda: 2 * stored)
     radius_affinity(X, 0.4)
-    monkeypatch.setattr(affinity, "_MAX_RADIUS_BYTES", stored / 2)
+    monkeypatch.setattr("heatsketch._checks.available", lambda: stored / 2)
     with pytest.raises(MemoryError, match="pass a smaller epsilon, or affinity='knn'"):
         radius_affinity(X, 0.4)
 
@@ -279,7 +280,7 @@ def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeyp
 )
 def test_radius_refuses_what_it_cannot_do(epsilon, cut, match):
     with pytest.raises(ValueError, match=match):
-        radius_affinity(cloud(40, 3), epsilon, cut)
+        affinity.check_affinity("radius", epsilon, 5, cut)
 
 
 # Nearest neighbours
@@ -303,7 +304,7 @@ def test_knn_self_tuning_is_its_definition(k, d):
     own, both = neighbour_graph(X, k, s)
     built = knn_affinity(X, SELF_TUNING, k)
     np.testing.assert_allclose(of_points(built), both, rtol=1e-10)
-    np.testing.assert_allclose(of_points(built, built.one_sided), own, rtol=1e-10)
+    np.testing.assert_allclose(of_points(built, built.directed_step), own, rtol=1e-10)
     np.testing.assert_allclose(built.epsilon[built.vertex], s, rtol=1e-12)
 
 
@@ -312,7 +313,7 @@ def test_knn_with_a_number_is_its_definition():
     own, both = neighbour_graph(X, 5, np.full(60, np.sqrt(0.7)))
     built = knn_affinity(X, 0.7, 5)
     np.testing.assert_allclose(of_points(built), both, rtol=1e-12)
-    np.testing.assert_allclose(of_points(built, built.one_sided), own, rtol=1e-12)
+    np.testing.assert_allclose(of_points(built, built.directed_step), own, rtol=1e-12)
     assert built.epsilon == 0.7
 
 
@@ -328,10 +329,10 @@ def test_knn_graph_is_symmetric_to_the_last_bit_with_unit_diagonal(epsilon):
 def test_knn_rows_of_training_points_are_their_own_rows_bitwise(epsilon, d):
     X = cloud(60, d) * 0.3
     built = knn_affinity(X, epsilon, 7)
-    own = of_points(built, built.one_sided)
+    own = of_points(built, built.directed_step)
     np.testing.assert_array_equal(rows_of_points(built, X), own)
     np.testing.assert_array_equal(rows_of_points(built, X[31:33]), own[31:33])
-    assert built.one_sided.nnz == 60 * 8
+    assert built.directed_step.nnz == 60 * 8
 
 
 def test_knn_merges_duplicates():
@@ -342,7 +343,7 @@ def test_knn_merges_duplicates():
     np.testing.assert_allclose(of_points(built), want, rtol=1e-12)
     assert built.operator.n == 30
     rows = built.rows(twice).toarray()
-    np.testing.assert_array_equal(rows, built.one_sided[built.vertex].toarray())
+    np.testing.assert_array_equal(rows, built.directed_step[built.vertex].toarray())
     assert built.diagnostics["duplicates"] == 3
 
 

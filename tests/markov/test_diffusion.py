@@ -138,9 +138,11 @@ def test_bad_choices_are_refused(arguments, match):
 @normalizations
 def test_rows_of_the_data_are_rows_of_the_operator(name, normalization):
     d = built(POINTS[name], normalization)
-    np.testing.assert_allclose(dense(d.extend(cloud(60, 2))), matrix(d), rtol=1e-11, atol=1e-15)
-    np.testing.assert_allclose(dense(d.extend(cloud(60, 2)[7:8])), matrix(d)[7:8], rtol=1e-11)
-    assert d.one_sided is None
+    np.testing.assert_allclose(
+        dense(d.kernel_rows(cloud(60, 2))), matrix(d), rtol=1e-11, atol=1e-15
+    )
+    np.testing.assert_allclose(dense(d.kernel_rows(cloud(60, 2)[7:8])), matrix(d)[7:8], rtol=1e-11)
+    assert d.directed_step is None
 
 
 @pytest.mark.parametrize("name", ["knn", "knn with a number", "variable"])
@@ -151,15 +153,15 @@ def test_rows_of_the_data_are_its_own_rows_of_the_graph(name, normalization):
     d = built(POINTS[name], normalization, X)
     assert d.n == 60
     np.testing.assert_array_equal(d.vertex, [*range(60), *range(4)])
-    np.testing.assert_array_equal(dense(d.extend(X)), d.one_sided[d.vertex].toarray())
+    np.testing.assert_array_equal(dense(d.kernel_rows(X)), d.directed_step[d.vertex].toarray())
 
 
 @ways
 def test_a_row_depends_on_its_point_alone(way):
     d, new = built(way), cloud(9, 2, seed=5)
-    rows = dense(d.extend(new))
+    rows = dense(d.kernel_rows(new))
     for i in range(9):
-        np.testing.assert_allclose(dense(d.extend(new[i : i + 1]))[0], rows[i], rtol=1e-13)
+        np.testing.assert_allclose(dense(d.kernel_rows(new[i : i + 1]))[0], rows[i], rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", ["dense", "radius"])
@@ -180,15 +182,17 @@ def test_a_new_row_is_that_of_the_formula(name, normalization):
         s = 1 / (q * np.sqrt(K @ (1 / q) / q))
         s_new = 1 / (q_new * np.sqrt(k @ (1 / q) / q_new))
     d = built(POINTS[name], normalization)
-    np.testing.assert_allclose(dense(d.extend(new)), s_new[:, None] * k * s, rtol=1e-10, atol=1e-15)
+    np.testing.assert_allclose(
+        dense(d.kernel_rows(new)), s_new[:, None] * k * s, rtol=1e-10, atol=1e-15
+    )
 
 
 def test_rows_of_a_given_affinity_take_affinities():
     K = hs.gaussian_affinity(cloud(60, 2), 0.5)
     d = Diffusion.from_affinity(K)
-    np.testing.assert_allclose(d.extend(K[4:7]), matrix(d)[4:7], rtol=1e-12)
+    np.testing.assert_allclose(d.kernel_rows(K[4:7]), matrix(d)[4:7], rtol=1e-12)
     np.testing.assert_allclose(
-        d.extend(sparse.csr_matrix(K[4:7])).toarray(), matrix(d)[4:7], rtol=1e-12
+        d.kernel_rows(sparse.csr_matrix(K[4:7])).toarray(), matrix(d)[4:7], rtol=1e-12
     )
 
 
@@ -205,37 +209,37 @@ def test_rows_of_a_given_affinity_take_affinities():
 def test_affinities_of_new_points_are_checked(rows, match):
     d = Diffusion.from_affinity(np.array([[1.0, 0.5], [0.5, 1.0]]))
     with pytest.raises(ValueError, match=match):
-        d.extend(np.array(rows))
+        d.kernel_rows(np.array(rows))
 
 
 def test_new_points_need_the_features_of_the_data():
     with pytest.raises(ValueError, match="X has 3 columns, but the diffusion was built with 2"):
-        built(POINTS["knn"]).extend(cloud(60, 3))
+        built(POINTS["knn"]).kernel_rows(cloud(60, 3))
 
 
 @ways
 def test_smoothing_the_data_is_smoothing_new_points_that_equal_it(way):
     d, H = built(way), cloud(60, 4, seed=1)
-    np.testing.assert_allclose(d.smooth_new(cloud(60, 2), H), d.smooth(H), rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(d.smooth(H), dense(d.extend(cloud(60, 2))) @ H, atol=1e-12)
-    assert d.smooth_new(np.empty((0, 2)), H).shape == (0, 4)
+    np.testing.assert_allclose(d.last_step(H, cloud(60, 2)), d.last_step(H), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(d.last_step(H), dense(d.kernel_rows(cloud(60, 2))) @ H, atol=1e-12)
+    assert d.last_step(H, np.empty((0, 2))).shape == (0, 4)
 
 
 def test_many_new_points_go_through_in_tiles():
     d, new = built(POINTS["knn"]), cloud(2500, 2, seed=3)
     H = cloud(60, 2, seed=1)
-    np.testing.assert_allclose(d.smooth_new(new, H), d.extend(new) @ H, rtol=1e-12)
+    np.testing.assert_allclose(d.last_step(H, new), d.kernel_rows(new) @ H, rtol=1e-12)
 
 
 @pytest.mark.parametrize("affinity", ["dense", "knn"])
 def test_far_points_have_their_numbers_whatever_the_tiles(affinity, monkeypatch):
-    monkeypatch.setattr("heatsketch.markov.extension._SPARSE_TILE", 8)
-    monkeypatch.setattr("heatsketch.markov.extension.ROW_TILE", 8)
+    monkeypatch.setattr("heatsketch.markov.diffusion._SPARSE_TILE", 8)
+    monkeypatch.setattr("heatsketch.markov.diffusion.ROW_TILE", 8)
     d = hs.diffusion(cloud(60, 2), affinity=affinity)
     new = cloud(40, 2)
     new[[3, 21, 22]] += 1e7
     with pytest.warns(hs.ScaleWarning) as said:
-        d.smooth_new(new, np.eye(60))
+        d.last_step(np.eye(60), new)
     assert sorted(row for one in said for row in one.message.about[0]) == [3, 21, 22]
     assert any("2 new point(s) (rows 21, 22) are too far" in str(one.message) for one in said)
 
@@ -243,7 +247,7 @@ def test_far_points_have_their_numbers_whatever_the_tiles(affinity, monkeypatch)
 def test_a_diffusion_without_a_rule_says_so():
     d = Diffusion(hs.Dense(np.eye(2)), np.full(2, 0.5), None)
     with pytest.raises(ValueError, match="no rule for new points"):
-        d.smooth_new(cloud(1, 2), np.eye(2))
+        d.last_step(np.eye(2), cloud(1, 2))
 
 
 @ways
@@ -284,10 +288,10 @@ def test_a_graph_without_total_support_has_no_bistochastic_form():
 @pytest.mark.parametrize(
     ("graph", "match"),
     [
-        ([[0, -1.0, 1], [0, 0, 1], [1, 1, 0]], "Negative values"),
+        ([[0, -1.0, 1], [0, 0, 1], [1, 1, 0]], "an entry of the matrix is -1"),
         ([[0.0] * 3] * 3, "3 of 3 points have no affinity to any other"),
         ([[0, 1.0, 1], [1, 0, 1]], r"\(2, 3\).*pass a matrix \(n, n\)"),
-        ([[0, np.nan], [np.nan, 0]], "NaN"),
+        ([[0, np.nan], [np.nan, 0]], "an entry of the matrix is nan"),
     ],
     ids=["negative one way", "no edges", "oblong", "nan"],
 )
@@ -401,7 +405,7 @@ def test_pickling_keeps_every_bit(way):
     np.testing.assert_array_equal(matrix(again), matrix(d))
     np.testing.assert_array_equal(again.measure, d.measure)
     new = cloud(5, 2, seed=9)
-    np.testing.assert_array_equal(dense(again.extend(new)), dense(d.extend(new)))
+    np.testing.assert_array_equal(dense(again.kernel_rows(new)), dense(d.kernel_rows(new)))
     assert again.diagnostics == d.diagnostics
 
 
@@ -410,7 +414,7 @@ def test_the_data_are_left_as_they_are(way):
     X = cloud(60, 2)
     X.setflags(write=False)
     d = built(way, X=X)
-    d.extend(X)
+    d.kernel_rows(X)
     np.testing.assert_array_equal(X, cloud(60, 2))
 
 
@@ -446,8 +450,8 @@ def test_far_points_have_rows_whatever_alpha(alpha):
     X = np.random.default_rng(0).normal(size=(40, 2))
     d = hs.diffusion(X, affinity="dense", epsilon=1.0, alpha=alpha)
     for distance in (10.0, 20.0, 25.0):
-        rows = d.extend([[distance, 0.0]])
+        rows = d.kernel_rows([[distance, 0.0]])
         share = (rows * np.sqrt(d.measure) / (rows @ np.sqrt(d.measure))[:, None])[0]
         squares = ((X[d.first_points] - [distance, 0]) ** 2).sum(axis=1)
-        weight = np.exp(squares.min() - squares) * d.extend.scaling.s * np.sqrt(d.measure)
+        weight = np.exp(squares.min() - squares) * d.scaling.s * np.sqrt(d.measure)
         np.testing.assert_allclose(share, weight / weight.sum(), rtol=1e-9, atol=1e-12)

@@ -47,7 +47,7 @@ def written_out(d, M, filter, time):
 
 
 def first_step(d):
-    return d.operator @ np.eye(d.n) if d.one_sided is None else d.one_sided
+    return d.operator @ np.eye(d.n) if d.directed_step is None else d.directed_step
 
 
 @every_filter
@@ -58,7 +58,7 @@ def test_rows_are_those_of_the_matrices(affinity, normalization, filter, time):
     d = make(X, normalization, **affinity)
     for given, M, place in (
         (None, first_step(d), d.vertex),
-        (X_new, d.extend(X_new), np.arange(7)),
+        (X_new, d.kernel_rows(X_new), np.arange(7)),
     ):
         rows, R = d.rows(time, given, filter=filter), written_out(d, M, filter, time)
         atol = 1e-11 * np.abs(R).max()
@@ -91,7 +91,7 @@ def test_a_heat_sketch_is_the_rows_times_its_random_block(affinity, normalizatio
     d = model.diffusion_
     G = random_block(d.n, k, "gaussian", 5, d.first_points)
     S = (d.rows(time, filter=filter) @ G) / np.sqrt(k)
-    assert_allclose(model.embedding_, d.of_inputs(S), rtol=0, atol=1e-11 * np.abs(S).max())
+    assert_allclose(model.embedding_, d.expand(S), rtol=0, atol=1e-11 * np.abs(S).max())
 
 
 @pytest.mark.statistical

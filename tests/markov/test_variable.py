@@ -68,7 +68,7 @@ def test_alpha_is_the_power_of_the_density_in_the_stationary_measure(alpha):
     """π of an arc is the integral of p^(2 - 2α), p = 1 + a cos θ (Coifman and Lafon 2006)."""
     X, _ = uneven_circle(8000, 0, contrast=3.0)
     d = hs.diffusion(X, affinity="variable", alpha=alpha)
-    pi = d.of_inputs(d.measure)
+    pi = d.expand(d.measure)
     edges = np.linspace(-np.pi, np.pi, 9)
     arcs = np.histogram(np.arctan2(X[:, 1], X[:, 0]), edges, weights=pi)[0]
     theta = np.linspace(-np.pi, np.pi, 8001)
@@ -122,9 +122,9 @@ def test_speed_and_density_are_those_of_the_formulas():
     assert_allclose(found.epsilon, s, rtol=1e-12)
     assert found.diagnostics["dimension"] == pytest.approx(dimension)
     waiting = np.median(q / moves.sum(axis=1)) / c
-    assert found.diagnostics["waiting"] == pytest.approx(waiting, rel=0.1)
+    assert found.diagnostics["median_holding_time"] == pytest.approx(waiting, rel=0.1)
     steps = K * linked * w
-    ratios = found.one_sided.toarray()[linked] / steps[linked]
+    ratios = found.directed_step.toarray()[linked] / steps[linked]
     assert_allclose(ratios, ratios[0], rtol=1e-9)
 
 
@@ -163,7 +163,7 @@ def test_steps_in_a_heap_are_shortened_so_that_others_wait_at_most_1000_steps():
     rng = np.random.default_rng(0)
     heap = 1e-7 * rng.normal(size=(60, 2))
     found = built(np.vstack([rng.normal(size=(300, 2)), heap]))
-    assert found.diagnostics["waiting"] == pytest.approx(1000, rel=0.05)
+    assert found.diagnostics["median_holding_time"] == pytest.approx(1000, rel=0.05)
     K, epsilon = of_points(found), found.epsilon[found.vertex]
     assert epsilon[300:].max() < 1e-5
     moving = 1 - np.diag(K) / K.sum(axis=1)

@@ -128,7 +128,7 @@ def test_graph_beside_far_points_is_that_of_the_exact_search(size):
     for index in (NeighborIndex(X), NeighborIndex(X, recall=1)):
         d = hs.Diffusion.from_points(X, neighbors=index)
         own = np.arange(N) if d.vertex is None else d.vertex
-        graphs.append((d.one_sided[own][:, own], d.diagnostics["components"]))
+        graphs.append((d.directed_step[own][:, own], d.diagnostics["components"]))
     (ours, components), (exact, exact_components) = graphs
     assert components == exact_components
     assert abs(ours[far] - exact[far]).max() < 1e-9

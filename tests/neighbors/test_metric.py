@@ -32,7 +32,7 @@ WITH_RULE = [name for name, e in ESTIMATORS.items() if hasattr(e, "transform")]
 
 
 def measure_of_points(d):
-    return d.of_inputs(d.measure)
+    return d.expand(d.measure)
 
 
 FUNCTIONS = {

@@ -54,7 +54,7 @@ def test_a_full_matrix_and_a_graph_without_its_diagonal_are_graphs():
     for graph in (sparse.csr_matrix(D), sparse.coo_matrix(np.triu(D, 1) + np.triu(D, 1).T)):
         d = hs.Diffusion.from_points(X, n_neighbors=8, neighbors=graph)
         own = hs.Diffusion.from_points(X, n_neighbors=8)
-        assert abs(d.one_sided - own.one_sided).max() < 1e-12
+        assert abs(d.directed_step - own.directed_step).max() < 1e-12
 
 
 def test_the_transformer_that_was_passed_is_left_unfitted():
@@ -68,7 +68,7 @@ def test_scaling_points_and_transformer_alike_changes_nothing():
     given = {"n_neighbors": 8, "neighbors": KNeighborsTransformer(n_neighbors=8)}
     one = hs.Diffusion.from_points(X, **given)
     other = hs.Diffusion.from_points(moved, **given)
-    assert abs(one.one_sided - other.one_sided).max() < 1e-14
+    assert abs(one.directed_step - other.directed_step).max() < 1e-14
 
 
 def test_duplicates_share_a_vertex_of_a_transformers_graph():
@@ -78,7 +78,7 @@ def test_duplicates_share_a_vertex_of_a_transformers_graph():
     )
     once = hs.Diffusion.from_points(X, n_neighbors=8)
     np.testing.assert_array_equal(d.vertex, np.repeat(once.vertex, 2))
-    assert abs(d.one_sided - once.one_sided).max() < 1e-12
+    assert abs(d.directed_step - once.directed_step).max() < 1e-12
 
 
 def test_an_index_says_how_exact_the_search_is(monkeypatch):
@@ -91,7 +91,7 @@ def test_an_index_says_how_exact_the_search_is(monkeypatch):
     assert "recall" not in exact.diagnostics
     D = np.linalg.norm(wide[:, None] - wide[None], axis=-1)
     nearest = np.argsort(D, axis=1)[:, :16]
-    rows = exact.first_points[exact.one_sided.indices.reshape(500, 16)][exact.vertex]
+    rows = exact.first_points[exact.directed_step.indices.reshape(500, 16)][exact.vertex]
     np.testing.assert_array_equal(np.sort(rows, axis=1), np.sort(nearest, axis=1))
 
 

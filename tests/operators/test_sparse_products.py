@@ -164,16 +164,16 @@ def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization, 
         monkeypatch.setattr("heatsketch.operators.products.COMPILED_FROM", 1)
         large = hs.diffusion(X, **options)
     assert (large.vertex != np.arange(len(X))).any()
-    inputs = np.unique(small.of_inputs(np.arange(small.n)), return_index=True)[1]
+    inputs = np.unique(small.expand(np.arange(small.n)), return_index=True)[1]
     at = large.vertex[inputs]  # the vertex in the large graph of each one in the small
     np.testing.assert_allclose(large.measure[at], small.measure, rtol=1e-12)
     B = np.random.default_rng(0).normal(size=(small.n, 3))
     inner = np.empty_like(B)
     inner[at] = B
-    for product in (lambda d, Y: d.operator @ Y, lambda d, Y: d.smooth(Y)):
+    for product in (lambda d, Y: d.operator @ Y, lambda d, Y: d.last_step(Y)):
         np.testing.assert_allclose(product(large, inner)[at], product(small, B), 1e-10, 1e-12)
     new = X[::7] + 0.01
-    np.testing.assert_allclose(large.smooth_new(new, inner), small.smooth_new(new, B), 1e-10, 1e-12)
+    np.testing.assert_allclose(large.last_step(inner, new), small.last_step(B, new), 1e-10, 1e-12)
     np.testing.assert_allclose(
         hs.diffusion_distance(large, 4), hs.diffusion_distance(small, 4), rtol=1e-8, atol=1e-14
     )
@@ -186,8 +186,8 @@ def test_the_law_of_the_sketch_holds_for_a_large_graph(large):
     # with k - 4 in place of k, or rows given to other points, is detected.
     X, k, rng = points(), 32, np.random.default_rng(5)
     d = hs.diffusion(X)
-    rows = d.one_sided @ np.linalg.matrix_power(d.deflated() @ np.eye(d.n), 3)
-    rows = d.of_inputs(rows / np.sqrt(d.measure)[:, None])
+    rows = d.directed_step @ np.linalg.matrix_power(d.deflated() @ np.eye(d.n), 3)
+    rows = d.expand(rows / np.sqrt(d.measure)[:, None])
     ratios = []
     for seed in range(40):
         Y = hs.HeatSketch(k, time=4, random_state=seed).fit_transform(X)

@@ -92,7 +92,7 @@ def test_pieces_have_their_eigenvectors_exactly_and_in_order_of_mass(n, k):
     V = np.column_stack([root, s.vectors])
     assert_allclose(V.T @ V, np.eye(k + 1), atol=1e-12)
     for m in range(min(k, 4)):
-        R = d.of_inputs(s.vectors[:, m] / root)
+        R = d.expand(s.vectors[:, m] / root)
         assert_allclose(R[piece > m + 1], 0, atol=1e-12)
         assert np.ptp(R[piece <= m]) < 1e-9 > np.ptp(R[piece == m + 1])
         assert R[piece <= m][0] * R[piece == m + 1][0] < 0

@@ -28,11 +28,11 @@ def summed_rows(d, time):
     A = d.operator @ np.eye(d.n)
     root = np.sqrt(d.measure)[:, None]
     inner = A - root @ root.T
-    M = A if d.one_sided is None else d.one_sided.toarray()
+    M = A if d.directed_step is None else d.directed_step.toarray()
     later = np.linalg.matrix_power(inner, time - 1) @ np.linalg.inv(np.eye(d.n) - inner)
     rows = M @ (later - root @ root.T @ later)
     rows = rows / (M @ root) if d.normalization == "markov" else rows
-    return d.of_inputs(rows)
+    return d.expand(rows)
 
 
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
@@ -101,7 +101,7 @@ def test_heat_is_the_sum_of_walks_that_moved():
     kept = np.abs(V.T @ root) < 0.5
     lam, V = lam[kept], V[:, kept]
     f = (np.exp(-2.5 * (1 - lam)) - np.exp(-2.5)) / lam / (1 - lam)
-    rows = d.of_inputs((d.one_sided @ V) * f / (d.one_sided @ root)[:, None])
+    rows = d.expand((d.directed_step @ V) * f / (d.directed_step @ root)[:, None])
     distance = np.linalg.norm(rows - rows[7], axis=1)
     assert_allclose(model.pseudotime(7, time=2.5).value, distance / distance.max(), atol=1e-9)
 

@@ -13,7 +13,7 @@ from heatsketch.classical._base import Embedding
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
 from heatsketch.graphs.neighborhoods import off_diagonal, positive, symmetric
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.novelty import NearNovelty
+from heatsketch.markov.novelty import KnnNovelty
 from heatsketch.neighbors import NeighborIndex, pair_distances
 from heatsketch.operators import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
@@ -178,12 +178,12 @@ class LaplacianEigenmap(Embedding):
             diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
         )
         self._R, self._lam = top.vectors / np.sqrt(diffusion.measure)[:, None], top.values
-        if diffusion.diagnostics["flat"]:
+        if diffusion.diagnostics["is_constant"]:
             self._R[:] = 0.0  # eigenvectors of equal eigenvalues would be arbitrary
         self._reach = None  # distance (n,) to the farthest neighbour, if new points use it
         if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
             self._reach = graph.max(axis=1).toarray().ravel()
-        self._novelty = NearNovelty(X, int(self.n_neighbors), found)
+        self._novelty = KnnNovelty(X, int(self.n_neighbors), found)
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
         self.epsilon_ = float(found.frame.unsquared(epsilon))

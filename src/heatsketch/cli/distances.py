@@ -37,7 +37,7 @@ def run(args: Namespace) -> None:
     apart = np.zeros(len(i), dtype=bool)
     labels = sketch.diffusion_.operator.components()
     if labels is not None:
-        labels = sketch.diffusion_.of_inputs(labels)
+        labels = sketch.diffusion_.expand(labels)
         apart = labels[i] != labels[j]
     found, pairs = np.full((3, len(i)), np.nan), (i[~apart], j[~apart])
     exact = len(names) <= EXACT_UP_TO

@@ -32,10 +32,9 @@ from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators._blocks import check_mass, warn_of_halves, warn_of_scales, with_root
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.markov.affinities import AFFINITIES
+from heatsketch.markov.affinity import AFFINITIES
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion
-from heatsketch.markov.extension import rule_of
-from heatsketch.markov.given import taken
+from heatsketch.markov.precomputed import as_matrix
 from heatsketch.markov.reweighted import reweighted, times_columns
 from heatsketch.operators import Deflated, Graph, Operator, as_graph
 from heatsketch.operators.given_graph import is_graph
@@ -173,7 +172,9 @@ class DiffusionEstimator(Embedder):
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
             warn_of_halves(diffusion.diagnostics["bipartite"])
         blocks = self._factor(diffusion, times, X)
-        if diffusion.diagnostics["flat"]:  # only rounding is left, which would grow with time
+        if diffusion.diagnostics[
+            "is_constant"
+        ]:  # only rounding is left, which would grow with time
             blocks = [(np.zeros_like(values), 0.0) for values, _ in blocks]
         log_scales = [log_scale for _, log_scale in blocks]
         warn_of_scales(log_scales, diffusion.operator.dtype)
@@ -182,9 +183,9 @@ class DiffusionEstimator(Embedder):
         self._H = with_root(H, diffusion.measure)
         self._fit_times = times_of(getattr(self, "time_", self.time))
         self.__dict__.pop("_explained_ratio", None)  # of an earlier fit
-        self.epsilon_ = diffusion.of_inputs(diffusion.epsilon)
+        self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
-        self.embedding_ = diffusion.of_inputs(self._rows_of(diffusion.smooth(self._H), dtype))
+        self.embedding_ = diffusion.expand(self._rows_of(diffusion.last_step(self._H), dtype))
         self.diagnostics_ = diffusion.diagnostics | {
             "log_scale": log_scales if len(times) > 1 else log_scales[0],
             "embed_seconds": time.perf_counter() - started,
@@ -251,7 +252,7 @@ class DiffusionEstimator(Embedder):
         """
         check_is_fitted(self)
         X = read_points(self, X, reset=False, accept_sparse="csr")
-        return rule_of(self.diffusion_.extend).novelty(X)
+        return self.diffusion_.novelty(X)
 
     def _current_diffusion(self) -> Diffusion:
         """Return the diffusion of the points of `embedding_`, or raise if there is none.
@@ -419,7 +420,7 @@ class DiffusionEstimator(Embedder):
         """
         diffusion = self._current_diffusion()
         X = read_points(self, X, reset=False, accept_sparse="csr")
-        rows = rule_of(diffusion.extend)(X, self._H.dtype)
+        rows = diffusion.kernel_rows(X, self._H.dtype)
         times = self._fit_times
         fixed: dict[str, Any] = {"affinity": "precomputed", "neighbors": None}
         fixed |= {"normalization": diffusion.normalization, "filter": self._fit_filter}
@@ -453,7 +454,7 @@ class DiffusionEstimator(Embedder):
         if isinstance(X, Diffusion):
             return X, self._given(X)
         graph = as_graph(X, "X")
-        X = X if graph is None else taken(graph)
+        X = X if graph is None else as_matrix(graph)
         X = read_points(self, X, reset=True, accept_sparse="csr")
         points = on_device_of(X, given) if graph is None else Graph(X, graph.names)
         return X, self._diffuse(points)
@@ -468,7 +469,7 @@ class DiffusionEstimator(Embedder):
                 f"affinity='precomputed' and normalization={diffusion.normalization!r}."
             )
         self._data_hash = None  # of an earlier fit
-        self.n_features_in_ = diffusion.n if diffusion.extend is None else diffusion.extend.width
+        self.n_features_in_ = getattr(diffusion.affinity_rows, "width", diffusion.n)
         self.__dict__.pop("feature_names_in_", None)
         return diffusion
 
@@ -498,7 +499,7 @@ class DiffusionEstimator(Embedder):
 
     def _placed(self, X: Any) -> Array:
         """Return the coordinates of points that have been read (m, k)."""
-        return self._rows_of(self.diffusion_.smooth_new(X, self._H), X.dtype)
+        return self._rows_of(self.diffusion_.last_step(self._H, X), X.dtype)
 
     def _rows_of(self, product: Array, dtype: np.dtype) -> Array:
         rows = np.empty((len(product), product.shape[1] - 1), dtype)

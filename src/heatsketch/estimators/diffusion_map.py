@@ -169,7 +169,7 @@ random_state, memory
         k = self._auto_components(lam, times) if k == "auto" else k
         root = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(1)
         self.eigenvalues_ = lam[:k]
-        self.eigenvectors_ = diffusion.of_inputs(spectrum.vectors[:, :k] / root[:, None])
+        self.eigenvectors_ = diffusion.expand(spectrum.vectors[:, :k] / root[:, None])
         self.residuals_ = spectrum.residuals[:k]
         blocks = []
         for t in times:

@@ -24,9 +24,9 @@ from heatsketch.isometry.learn import (
     typical_ratio,
 )
 from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO
+from heatsketch.markov.components import component_labels, deflate_components, within_component
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.pieces import inner, pieces, within_component
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.picture import PictureQuality, picture_quality
@@ -231,7 +231,7 @@ random_state, memory
                 f"n_components <= {limit}."
             )
         self.time_ = 1 if _is_auto(times) else times[0]
-        if diffusion.diagnostics["flat"]:  # all distances are zero
+        if diffusion.diagnostics["is_constant"]:  # all distances are zero
             return [(np.zeros((diffusion.n, k)), 0.0)]
         components = _components(diffusion)
         coordinates = [
@@ -332,9 +332,9 @@ random_state, memory
 
     def _stepped(self, diffusion: Diffusion, H: Array, vertices: Any) -> Array:
         """Return rows of H (n, c) after the last step, whose distances are to be kept."""
-        wide, step = with_root(H, diffusion.measure), diffusion.one_sided
+        wide, step = with_root(H, diffusion.measure), diffusion.directed_step
         if step is None or isinstance(vertices, slice):
-            return self._rows_of(diffusion.smooth(wide)[vertices], H.dtype)
+            return self._rows_of(diffusion.last_step(wide)[vertices], H.dtype)
         return self._rows_of(multiply(step[vertices], wide), H.dtype)
 
     def _filter_of_one_time(self, time: int) -> Filter:
@@ -343,10 +343,10 @@ random_state, memory
 
     def _compared(self) -> tuple[Deflated, Array | None]:
         """Return A without what distances do not see, and components mapped by themselves."""
-        labels = pieces(self.diffusion_)
+        labels = component_labels(self.diffusion_)
         if labels is None:
             return super()._compared()
-        return inner(self.diffusion_, labels), labels
+        return deflate_components(self.diffusion_, labels), labels
 
     def _samples(self, diffusion: Diffusion, components: list[Array]) -> list[Array]:
         """Return the vertices of each component from which its map is learned, shuffled.
@@ -386,7 +386,7 @@ class _Learned(NamedTuple):
 
 def _components(diffusion: Diffusion) -> list[Array]:
     """Return the vertices of each component, ascending, the largest component first."""
-    labels = pieces(diffusion)
+    labels = component_labels(diffusion)
     if labels is None:
         return [np.arange(diffusion.n)]
     sizes, order = np.bincount(labels), np.argsort(labels, kind="stable")

@@ -55,8 +55,8 @@ class HeatSketch(DiffusionEstimator):
         5 √(ε/2). Or X itself is a symmetric affinity, or a graph of any library
         (`heatsketch.graph`), for which
         ``filter="heat"`` is the better one. Of "variable", one step of time is that of the fastest
-        place: elsewhere points wait, the median point `diagnostics_["waiting"]` steps, so that it
-        takes a time as many times as long.
+        place: the median point moves once in `diagnostics_["median_holding_time"]` steps, so that
+        it takes a time as many times as long.
     epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
         Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
         "self-tuning": ε_ij = s_i s_j, s the distance to the (n_neighbors // 2)-th neighbour; not
@@ -321,7 +321,7 @@ class HeatSketch(DiffusionEstimator):
                 "The points have no ids, by which they would keep their random rows; pass them to "
                 "fit(X, ids=...)."
             )
-        near = getattr(getattr(self.diffusion_.extend, "affinity_rows", None), "near", None)
+        near = getattr(self.diffusion_.affinity_rows, "near", None)
         if near is None:
             raise ValueError(
                 "The diffusion was not built from points, so that there is no rule for others; fit "

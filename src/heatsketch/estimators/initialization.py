@@ -80,7 +80,7 @@ def initialization(
         Y, sizes = _principal(A.project(block), k)
         if sizes[-1] >= _LEAST * sizes[0]:
             break
-    Y = np.asarray(d.of_inputs(Y / np.sqrt(d.measure)[:, None]))
+    Y = np.asarray(d.expand(Y / np.sqrt(d.measure)[:, None]))
     Y = Y - Y.mean(axis=0)
     spread = Y.std(axis=0)
     Y = Y / np.where(spread > 0, spread, 1.0) + _JITTER * generator.standard_normal(Y.shape)

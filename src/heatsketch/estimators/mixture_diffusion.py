@@ -22,7 +22,7 @@ from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.markov.novelty import LeftOut
+from heatsketch.markov.novelty import LeaveOneOutScores
 from heatsketch.mixture import CholeskyMap, MixtureKernel, Whitening
 from heatsketch.mixture.cholesky_map import draw
 from heatsketch.mixture.fitting import best_mixture, fit_mixture, refitted, rescaled
@@ -352,7 +352,7 @@ class MixtureDiffusion(Embedder):
                 "The file of this model has no densities of training points, as it was written by "
                 "an earlier version; fit and save the model again."
             )
-        return self._left_out.share(self.score_samples(X))
+        return self._left_out.fraction(self.score_samples(X))
 
     def distance_error(self, X: Any) -> Array:
         """Return the error of each point, (n,), in units of the distance.
@@ -457,11 +457,11 @@ def _log_density(X: Array, kernel: MixtureKernel, whitening: Whitening | None) -
     return inside + whitening.log_rest(X)
 
 
-def _densities_left_out(model: Any, x: Array, seed: int) -> LeftOut:
+def _densities_left_out(model: Any, x: Array, seed: int) -> LeaveOneOutScores:
     """Return log ν of a model at training points (n, m), each without its fifth of them."""
     kernel, white = model.kernel_, model.whitening_
     if hasattr(model.mixture, "means_") or len(x) < _POINTS_PER_COMPONENT * kernel.n_components:
-        return LeftOut.of(_log_density(x, kernel, white)).thinned(_QUANTILES)
+        return LeaveOneOutScores.of(_log_density(x, kernel, white)).thinned(_QUANTILES)
     z = x if white is None else white(x)
     found = np.empty(len(x))
     fold_of = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
@@ -474,7 +474,7 @@ def _densities_left_out(model: Any, x: Array, seed: int) -> LeftOut:
             # Principal components leave less out of the points that they come from.
             rest = Whitening.of(x[kept], seed).log_rest(x[left])
             found[left] += rest + white.log_volume
-    return LeftOut.of(found).thinned(_QUANTILES)
+    return LeaveOneOutScores.of(found).thinned(_QUANTILES)
 
 
 def _warn_of_errors(model: Any) -> None:

@@ -19,7 +19,7 @@ from heatsketch.io.parquet import read_columns
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, default_names, objects, refuse_key, require
 from heatsketch.io.text import STDIN, SUFFIXES, read_cells
-from heatsketch.markov.given import taken
+from heatsketch.markov.precomputed import as_matrix
 from heatsketch.operators import Graph, graph
 
 NODE = "id"  # the column of the names
@@ -113,7 +113,7 @@ def read_graph(
             found = graph(_matrix(path, how, suffix))
     if extra is None:
         extra = {NODE: np.arange(found.matrix.shape[0]) if found.names is None else found.names}
-    matrix = taken(found)
+    matrix = as_matrix(found)
     loops = int((found.matrix.sum(axis=1) == 0).sum())
     notes = (f"{loops} node(s) without edges stay where they are",) if loops else ()
     return Table(matrix, default_names(matrix), extra, label_column, str(path), notes=notes)

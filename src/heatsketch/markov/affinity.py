@@ -1,72 +1,47 @@
-"""Gaussian affinities of points, dense, within a radius or of neighbours; rows of new points."""
+"""Gaussian affinities of points, by name, and that of a mixture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from heatsketch._checks import Frame, check_number, check_points, logger, name_rows, require
+from heatsketch._checks import check_choice, check_number, check_points, logger, require
 from heatsketch._progress import in_words, report
 from heatsketch._random import content_order, distinct_rows
 from heatsketch._tensors import returned_for
-from heatsketch._tiles import for_each_tile, row_tiles
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points, warn_of_far_points
-from heatsketch.graphs.neighborhoods import Neighborhoods, feasible_neighbors, neighborhood_graph
+from heatsketch.graphs.neighborhoods import feasible_neighbors, neighborhood_graph
+from heatsketch.markov.new_points import (
+    Affinity,
+    DenseRows,
+    MixtureRows,
+    NeighborRows,
+    PointRows,
+    check_scales,
+    local_scales,
+    scales_by_search,
+)
+from heatsketch.markov.novelty import KnnNovelty
+from heatsketch.markov.variable import variable_affinity
+from heatsketch.mixture import MixtureKernel
+from heatsketch.mixture.cholesky import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
-from heatsketch.operators import Dense, Kernel, Operator, Sparse
+from heatsketch.neighbors.metric import Metric
+from heatsketch.operators import Dense, Kernel, LowRank, Sparse
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.order import inverse_permutation
 from heatsketch.operators.products import larger_of_both
-from heatsketch.scales.bandwidth import WIDE_CUT, rule_epsilon, scale_order
+from heatsketch.operators.torch import on_device
+from heatsketch.scales.bandwidth import RULES, WIDE_CUT, rule_epsilon, scale_order
 
+AFFINITIES = ("knn", "dense", "radius", "variable")
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
 _LEAST_PRODUCTS, _MOST_SECONDS = 12, 3600.0  # of a fit on a kernel that is not stored
-_NO_RADIUS = (
-    "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or 'ksum', or "
-    "affinity='knn'."
-)
-_MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
-_MAX_RADIUS_BYTES = 8 * 2**30  # of memory to build a radius graph
 _RADIUS_BYTES_PER_ENTRY = 70  # at the peak
-
-
-@dataclass(frozen=True, eq=False)
-class Affinity:
-    """An affinity K of points, with the rule for new points.
-
-    Attributes
-    ----------
-    operator : Operator
-        K, on the vertices.
-    rows : callable
-        New points (m, d) -> K(x, x_j), array or CSR (m, n).
-    rows_are_sparse : bool
-        Whether `rows` returns CSR.
-    one_sided : CSR (n, n) or None
-        The `rows` of the vertices, where they differ from K: a neighbour graph is symmetrised,
-        rows of new points cannot be.
-    vertex : array (points,)
-        The vertex of each input point.
-    by_content : array (n,) or None
-        The vertices in an order that looks random and depends on the data alone, if it is known.
-    epsilon : float or array (n,)
-        Bandwidth in squared data units, or the local scales s with ε_ij = s_i s_j in data units.
-    diagnostics : dict
-    """
-
-    operator: Operator
-    rows: Callable[[Any], Any]
-    vertex: Array
-    by_content: Array | None = None
-    rows_are_sparse: bool = False
-    one_sided: sparse.csr_matrix | None = None
-    epsilon: float | Array = np.nan
-    diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
 def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "euclidean") -> Array:
@@ -114,6 +89,62 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     return K
 
 
+def affinity_of(
+    X: Any,
+    metric: Metric,
+    affinity: str,
+    epsilon: float | str,
+    n_neighbors: int,
+    neighbors: Any,
+    cut: float,
+    device: Any = None,
+) -> Affinity:
+    """Build the affinity that `Diffusion.from_points` describes, with products on a device.
+
+    X is as `in_metric` returns it, or, in a metric without coordinates, as `Distances.points` does.
+    """
+    started = time.perf_counter()
+    distances = Distances.of(metric)
+    if distances is not None:
+        if neighbors is not None:
+            raise ValueError(
+                f"metric={metric!r} and neighbors are both given; pass one of them, such as a "
+                "KNeighborsTransformer with this metric."
+            )
+        neighbors = distances
+    if affinity == "knn":
+        built = knn_affinity(X, epsilon, n_neighbors, neighbors)
+    elif affinity == "variable":
+        built = variable_affinity(X, epsilon, n_neighbors, neighbors)
+    elif distances is not None:
+        radius = cut if affinity == "radius" else None
+        built = distance_affinity(X, distances, epsilon, n_neighbors, radius)
+    elif affinity == "dense":
+        built = dense_affinity(X, epsilon, n_neighbors)
+    else:
+        built = radius_affinity(X, epsilon, cut)
+    operator = built.operator if device is None else on_device(built.operator, device)
+    built.diagnostics["affinity_seconds"] = time.perf_counter() - started
+    near = KnnNovelty(X, n_neighbors, getattr(built.rows, "neighborhoods", None), metric)
+    return replace(built, operator=operator, rows=PointRows(built.rows, near))
+
+
+def check_affinity(affinity: str, epsilon: float | str, n_neighbors: int, cut: float) -> None:
+    """Raise unless these are parameters of an affinity of points."""
+    check_choice(affinity, "affinity", AFFINITIES)
+    check_number(cut, "cut", low=0, open_low=True)
+    check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+    if isinstance(epsilon, str):
+        check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
+    else:
+        check_number(epsilon, "epsilon", low=0, open_low=True)
+    if affinity == "radius" and epsilon == "self-tuning":
+        raise ValueError(
+            "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or "
+            "'ksum', or affinity='knn'."
+        )
+
+
 def resolve_epsilon(X: Any, epsilon: float | str, distances: Distances | None = None) -> float:
     """Return the ε of a named rule, or the given number, checked."""
     if isinstance(epsilon, str):
@@ -121,26 +152,75 @@ def resolve_epsilon(X: Any, epsilon: float | str, distances: Distances | None = 
     return check_number(epsilon, "epsilon", low=0, open_low=True)
 
 
+def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
+    """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised.
+
+    `neighbors` is the search to use (see `search_of`). Duplicates share a vertex, except in a given
+    graph.
+    """
+    logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
+    graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
+    k = int(near.n_neighbors)  # type: ignore[arg-type]
+    if epsilon == "self-tuning":
+        order = scale_order(k)
+        scales = check_scales(local_scales(graph, order), near.inputs)
+        rows = NeighborRows(near, scales, order)
+        bandwidth: float | Array = np.ldexp(scales, near.frame.exponent)
+    else:
+        distances = neighbors if isinstance(neighbors, Distances) else None
+        bandwidth = resolve_epsilon(near.search.input_points, epsilon, distances)
+        rows = NeighborRows(near, near.frame.squared(bandwidth))
+    directed = rows.weights(graph, out=graph.data)
+    return Affinity(
+        Sparse(larger_of_both(directed)),
+        rows,
+        near.vertex,
+        near.by_content,
+        directed_step=directed,
+        epsilon=bandwidth,
+        diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - near.n, **near.recall},
+    )
+
+
 def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
     """Build the full Gaussian affinity, stored for up to 4,096 points, else computed in blocks."""
-    rows, scales = content_order(X), None
-    X = X[rows]
+    order, double = content_order(X), np.dtype(np.float64)
+    X = X[order]
     if epsilon == "self-tuning":
-        scales = _LocalScales.of(X, n_neighbors)
-        kernel = Kernel(X, scales(X), np.dtype(np.float64))
+        first = distinct_rows(X)[0]
+        if len(first) < 2:
+            raise ValueError(
+                "All distances are zero: every row of X is the same point; pass distinct points, "
+                "or affinity='dense' with a number as epsilon."
+            )
+        k = scale_order(feasible_neighbors(n_neighbors, len(first)))
+        index = NeighborIndex(X[first])
+        kernel = Kernel(X, scales_by_search(index, X, k), double)
+        rows = DenseRows(kernel, index, k)
     else:
-        kernel = Kernel(X, resolve_epsilon(X, epsilon), np.dtype(np.float64))
+        kernel = Kernel(X, resolve_epsilon(X, epsilon), double)
+        rows = DenseRows(kernel)
     stored = kernel.n <= STORED_POINTS
     if not stored:
         _refuse_hours(kernel)
     return Affinity(
         Dense(_stored(kernel), kernel.spectrum) if stored else kernel,
-        _KernelRows(kernel, scales),
-        inverse_permutation(rows),
+        rows,
+        inverse_permutation(order),
         np.arange(kernel.n),
         epsilon=kernel.epsilon,
         diagnostics={"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)},
     )
+
+
+def _stored(kernel: Kernel) -> Array:
+    K = np.empty((kernel.n, kernel.n))
+    for rows in row_tiles(kernel.n):
+        K[rows] = kernel.matrix_rows(rows)
+    K = np.triu(K, 1)  # half of it, so that rounding cannot break the symmetry
+    K += K.T
+    np.fill_diagonal(K, 1.0)
+    return K
 
 
 def _refuse_hours(kernel: Kernel) -> None:
@@ -157,23 +237,24 @@ def _refuse_hours(kernel: Kernel) -> None:
 
 def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affinity:
     """Build the sparse Gaussian affinity of points at distances up to cut √(ε/2)."""
-    if epsilon == "self-tuning":
-        raise ValueError(_NO_RADIUS)
     epsilon = resolve_epsilon(X, epsilon)
-    cut = check_number(cut, "cut", low=0, open_low=True)
-    radius = cut * np.sqrt(epsilon / 2)
-    index = NeighborIndex(X)
-    _check_radius_budget(index, X, radius)
-    graph, neighborhoods = neighborhood_graph(X, radius=radius, neighbors=index, merge=False)
-    rows = NeighborRows(neighborhoods, neighborhoods.frame.squared(epsilon))
+    radius, index = cut * np.sqrt(epsilon / 2), NeighborIndex(X)
+    sample = X[:: max(1, X.shape[0] // 100)]
+    mean = index.within(sample, radius).nnz / sample.shape[0]
+    require(
+        _RADIUS_BYTES_PER_ENTRY * mean * X.shape[0],
+        f"The {mean:,.0f} neighbours of a point that affinity='radius' gives at this epsilon",
+        "pass a smaller epsilon, or affinity='knn'.",
+    )
+    graph, near = neighborhood_graph(X, radius=radius, neighbors=index, merge=False)
+    rows = NeighborRows(near, near.frame.squared(epsilon))
     K = rows.weights(graph, out=graph.data)
     logger.info("radius graph: %.1f neighbours per point", K.nnz / K.shape[0] - 1)
     return Affinity(
         Sparse(K),
         rows,
-        neighborhoods.vertex,
-        neighborhoods.by_content,
-        rows_are_sparse=True,
+        near.vertex,
+        near.by_content,
         epsilon=epsilon,
         diagnostics={"mean_neighbors": K.nnz / K.shape[0] - 1},
     )
@@ -183,32 +264,29 @@ def distance_affinity(
     X: Any, distances: Distances, epsilon: float | str, n_neighbors: int, cut: float | None
 ) -> Affinity:
     """Build the affinity of all points, or up to cut √(ε/2), in a metric without coordinates."""
-    n, widest = X.shape[0], float(np.finfo(float).max)
+    n, radius = X.shape[0], float(np.finfo(float).max)
     require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
     if epsilon != "self-tuning":
         epsilon = resolve_epsilon(X, epsilon, distances)
-    elif cut is not None:
-        raise ValueError(_NO_RADIUS)
-    radius = widest if cut is None else cut * np.sqrt(epsilon / 2)  # type: ignore[operator]
-    graph, found = neighborhood_graph(X, radius=radius, neighbors=distances, merge=False)
+        radius = radius if cut is None else cut * np.sqrt(epsilon / 2)
+    graph, near = neighborhood_graph(X, radius=radius, neighbors=distances, merge=False)
+    bandwidth: Any = epsilon
+    order = None
     if epsilon == "self-tuning":
-        own_scales = KthDistances(scale_order(feasible_neighbors(n_neighbors, n)))
-        bandwidth: Any = check_scales(own_scales(graph), found)
-        rows = NeighborRows(found, bandwidth, own_scales)
-    else:
-        bandwidth = epsilon
-        rows = NeighborRows(found, bandwidth)
+        order = scale_order(feasible_neighbors(n_neighbors, n))
+        bandwidth = check_scales(local_scales(graph, order), near.inputs)
+    rows = NeighborRows(near, bandwidth, order)
     K = larger_of_both(rows.weights(graph, out=graph.data))
     return Affinity(
         Sparse(K) if cut is not None or n > STORED_POINTS else Dense(K.toarray()),
         rows,
-        found.vertex,
-        found.by_content,
-        rows_are_sparse=True,
+        near.vertex,
+        near.by_content,
         epsilon=bandwidth,
     )
 
 
+<<<<<<< HEAD
 def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
     """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised.
 
@@ -228,16 +306,26 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         bandwidth = resolve_epsilon(found.search.points, epsilon, distances)
         rows = NeighborRows(found, found.frame.squared(bandwidth))
     own = rows.weights(graph, out=graph.data)
+=======
+def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affinity:
+    """Build the affinity of points (n, m) by the kernel of a mixture, of low rank."""
+    if not isinstance(kernel, MixtureKernel):
+        raise TypeError(
+            f"kernel is of type {type(kernel).__name__}; pass a MixtureKernel, such as "
+            "MixtureKernel.from_sklearn(mixture, epsilon)."
+        )
+    log_unit = float(kernel.log_diagonal(X).max())
+    operator = LowRank(affinity_factor(kernel.components, X, rank_tol, log_unit))
+>>>>>>> 5f573fc (Rows of new points belong to the diffusion; affinities by name stand in one file)
     return Affinity(
-        Sparse(larger_of_both(own)),
-        rows,
-        found.vertex,
-        found.by_content,
-        rows_are_sparse=True,
-        one_sided=own,
-        epsilon=bandwidth,
-        diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - found.n, **found.recall},
+        operator,
+        MixtureRows(kernel, X, log_unit),
+        np.arange(len(X)),
+        content_order(X),
+        epsilon=kernel.epsilon,
+        diagnostics={"rank": operator.factor.shape[1]},
     )
+<<<<<<< HEAD
 
 
 def _stored(kernel: Kernel) -> Array:
@@ -421,3 +509,5 @@ class NeighborRows:
         ]
         entries = (np.ones(len(far)), (far, distances.indices[nearest]))
         return sparse.csr_matrix(K + sparse.csr_matrix(entries, shape=K.shape))
+=======
+>>>>>>> 5f573fc (Rows of new points belong to the diffusion; affinities by name stand in one file)

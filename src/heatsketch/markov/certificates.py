@@ -19,10 +19,10 @@ from heatsketch.spectral.eigenpairs import eigh
 _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
 
 
-def check_connectivity(K: Operator, row_sums: Array, inputs: Array | None = None) -> dict[str, Any]:
+def check_connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
     """Count components and isolated points; warn of several, raise where most points are alone.
 
-    `inputs` (n,): the input point at each vertex, for messages; None: they have the same numbers.
+    `points` (n,): the input point at each vertex, for messages.
     """
     own, alone = K.diagonal(), np.empty(0, dtype=int)
     if own is not None:  # points whose affinity to all others together is negligible
@@ -37,14 +37,13 @@ def check_connectivity(K: Operator, row_sums: Array, inputs: Array | None = None
         return found
     found |= _bipartite(K, labels)
     sizes = np.sort(np.bincount(labels))[::-1]
-    names = alone if inputs is None else np.sort(inputs[alone])
     if len(sizes) > 1:
         warnings.warn(
             f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}): nothing "
             "diffuses between them, and the distance between components says only that they are "
             "apart. More neighbours (or edges), or a larger epsilon (heatsketch.connecting_epsilon "
             "computes one), would connect them"
-            + (f"; points {name_rows(names)} stand alone." if len(alone) else "."),
+            + (f"; points {name_rows(np.sort(points[alone]))} stand alone." if len(alone) else "."),
             DisconnectedWarning,
             stacklevel=5,
         )
@@ -85,15 +84,15 @@ def certify_measure(A: Operator, measure: Array, diagnostics: dict[str, Any]) ->
             "changes between products or has entries beyond float64."
         )
     rest = np.linalg.norm(other - root * (root @ other))
-    flat = bool(rest <= rounding * np.linalg.norm(probe))
-    if flat and A.n > 1:
+    is_constant = bool(rest <= rounding * np.linalg.norm(probe))
+    if is_constant and A.n > 1:
         warnings.warn(
             "All points have the same affinities, to rounding: the embedding carries no "
             "information, and is zero. Pass a smaller epsilon, or points that differ.",
             ScaleWarning,
             stacklevel=5,
         )
-    return {"row_sum_error": error, "flat": flat}
+    return {"row_sum_error": error, "is_constant": is_constant}
 
 
 def certify_spectrum(K: Operator, scaling: Scaling) -> None:

@@ -14,22 +14,23 @@ from heatsketch._checks import (
     check_number,
     check_points,
     real_array,
+    rows_from,
     warn_of_scales,
 )
 from heatsketch._random import content_order
 from heatsketch._tensors import device_of, is_tensor
+from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
-from heatsketch.markov import affinities, extension
-from heatsketch.markov.affinity import Affinity
+from heatsketch.markov.affinity import affinity_of, check_affinity, mixture_affinity
 from heatsketch.markov.certificates import (
     certify_measure,
     certify_spectrum,
     check_connectivity,
     warn_of_distances,
 )
-from heatsketch.markov.extension import Extension, GivenRows, ScaledRows
-from heatsketch.markov.given import as_affinity
-from heatsketch.markov.normalization import bistochastic_scaling, markov_scaling
+from heatsketch.markov.new_points import Affinity
+from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
+from heatsketch.markov.precomputed import PrecomputedRows, as_affinity
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import Distances, in_metric
@@ -42,6 +43,8 @@ from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import make_filter
 
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
+_SPARSE_TILE = 2**16  # new points whose sparse rows are computed at a time
+_DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +60,14 @@ class Diffusion:
         A, symmetric, with eigenvalues in [-1, 1]; A √π = √π.
     measure : array (n,)
         Stationary distribution π, summing to 1.
-    extend : Extension or None
-        New points (m, d) -> rows a(x, x_j) of A, array or CSR (m, n). A point of the data gets its
-        row of A (with `affinity="knn"`: of the graph before it is symmetrised).
+    affinity_rows : callable or None
+        Affinities K(x, x_j) of new points (m, d), array or CSR (m, n); see `kernel_rows`.
+    scaling : Scaling or None
+        The scaling that makes A of the affinity.
     normalization : "symmetric", "bistochastic" or "markov"
-    one_sided : CSR (n, n) or None
-        What `extend` returns for the data, where that is not A.
+    directed_step : CSR (n, n) or None
+        The `kernel_rows` of the data, where they are not A: rows of a neighbour graph before it is
+        made symmetric.
     vertex : array (points,)
         The vertex of each input point. Vertices are numbered when the diffusion is made: those of
         points in an order that depends on the points alone (a hash of their content), so that
@@ -73,8 +78,8 @@ class Diffusion:
     epsilon : float or array (n,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
     diagnostics : dict
-        `components`, `isolated`, `row_sum_error`, `flat` (all points have the same affinities), and
-        those of the affinity and the normalisation.
+        `components`, `isolated`, `row_sum_error`, `is_constant` (all points have the same
+        affinities), and those of the affinity and the normalisation.
     names : array (points,) or None
         The nodes of a graph that has names, in the order of the rows of embeddings.
     by_content : array (n,) or None
@@ -83,9 +88,10 @@ class Diffusion:
 
     operator: Operator
     measure: Array
-    extend: Extension | None
+    affinity_rows: Any = None
+    scaling: Scaling | None = None
     normalization: str = "markov"
-    one_sided: sparse.csr_matrix | None = None
+    directed_step: sparse.csr_matrix | None = None
     vertex: Array = None  # type: ignore[assignment]  # by default they have the same numbers
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -171,7 +177,7 @@ class Diffusion:
         >>> np.allclose(d.operator @ np.sqrt(d.measure), np.sqrt(d.measure))
         True
         """
-        affinities.check_affinity(affinity, epsilon, n_neighbors, cut)
+        check_affinity(affinity, epsilon, n_neighbors, cut)
         check_choice(normalization, "normalization", NORMALIZATIONS)
         device, X, distances = device_of(X), check_points(X), Distances.of(metric)
         if distances is not None:
@@ -179,13 +185,11 @@ class Diffusion:
         else:
             X = in_metric(X, metric)
             warn_of_scales(X)
-        built = affinities.affinity_of(
-            X, metric, affinity, epsilon, n_neighbors, neighbors, cut, device
-        )
+        built = affinity_of(X, metric, affinity, epsilon, n_neighbors, neighbors, cut, device)
         # Small problems are computed in float64, and steps that wait: 1 - λ has few digits there.
         single = is_large(X.shape[0]) and affinity != "variable"
         dtype = X.dtype if single else np.dtype(np.float64)
-        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter, dtype)
+        return cls._normalized(built, normalization, alpha, tol, max_iter, dtype)
 
     @classmethod
     def from_affinity(
@@ -203,8 +207,8 @@ class Diffusion:
         ----------
         K : array (n, n), SciPy sparse matrix, graph or operator
             Symmetric and non-negative; also an undirected graph of networkx, igraph or
-            `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). `extend` takes
-            affinities K(x, x_j), (m, n).
+            `heatsketch.graph`, and a SciPy `LinearOperator` (see `LinearMap`). The place of new
+            points is taken by their affinities K(x, x_j), (m, n).
         normalization, alpha, tol, max_iter
             As in `from_points`.
 
@@ -226,9 +230,9 @@ class Diffusion:
         if operator is not K:  # an operator keeps its numbering
             operator, vertex = operator.near_order()
         warn_of_distances(operator)
-        built = Affinity(operator, GivenRows.of(operator, vertex), vertex)
+        built = Affinity(operator, PrecomputedRows.of(operator, vertex), vertex)
         names = None if named is None else named.names
-        return cls._normalized(built, operator.n, normalization, alpha, tol, max_iter, names=names)
+        return cls._normalized(built, normalization, alpha, tol, max_iter, names=names)
 
     @classmethod
     def from_graph(
@@ -312,15 +316,13 @@ class Diffusion:
         (50, True)
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
-        X = check_points(X)
-        built = affinities.mixture_affinity(X, kernel, rank_tol)
-        return cls._normalized(built, X.shape[1], normalization, alpha, tol, max_iter)
+        built = mixture_affinity(check_points(X), kernel, rank_tol)
+        return cls._normalized(built, normalization, alpha, tol, max_iter)
 
     @classmethod
     def _normalized(
         cls,
         built: Affinity,
-        width: int,
         normalization: str,
         alpha: float,
         tol: float,
@@ -333,14 +335,14 @@ class Diffusion:
         check_number(alpha, "alpha")  # numbers, also where they are not used
         check_number(tol, "tol", low=0)
         check_number(max_iter, "max_iter", low=1, integer=True)
-        K, inputs = built.operator, np.unique(built.vertex, return_index=True)[1]
+        K, points = built.operator, np.unique(built.vertex, return_index=True)[1]
         if normalization == "bistochastic":
-            scaling = bistochastic_scaling(K, tol, max_iter, inputs)
+            scaling = bistochastic_scaling(K, tol, max_iter, points)
         else:
-            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, inputs)
+            scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, points)
         A = scaling.of(K, dtype)
-        own = built.one_sided
-        diagnostics = built.diagnostics | check_connectivity(K, scaling.row_sums, inputs)
+        step = built.directed_step
+        diagnostics = built.diagnostics | check_connectivity(K, scaling.row_sums, points)
         diagnostics |= scaling.diagnostics
         certify_spectrum(K, scaling)
         diagnostics |= certify_measure(A, scaling.measure, scaling.diagnostics)
@@ -349,9 +351,10 @@ class Diffusion:
         return cls(
             A,
             scaling.measure,
-            ScaledRows(built.rows, scaling, width, built.rows_are_sparse),
-            normalization=normalization,
-            one_sided=None if own is None else scaling.rows(own, dtype),
+            built.rows,
+            scaling,
+            normalization,
+            None if step is None else scaling.rows(step, dtype),
             vertex=built.vertex,
             epsilon=built.epsilon,
             diagnostics=diagnostics,
@@ -368,7 +371,7 @@ class Diffusion:
         """Number of vertices."""
         return self.operator.n
 
-    def of_inputs(self, values: Any) -> Any:
+    def expand(self, values: Any) -> Any:
         """Return values of the vertices, (n,) or (n, k), as rows of the input points.
 
         A single number stands for all of them, and is returned.
@@ -418,8 +421,8 @@ class Diffusion:
         """Return the rows whose Euclidean distances are the diffusion distances at a time.
 
         Rows of M A^(t-1), A without the trivial direction √π; in the Markov form divided by
-        (M √π)_i. M is the step to the point's own neighbours: `one_sided` where there is one (in a
-        neighbour graph), else A itself. With filter "heat" rows of M (f(A) - f(0)) A⁻¹,
+        (M √π)_i. M is the step to the point's own neighbours: `directed_step` where there is one
+        (in a neighbour graph), else A itself. With filter "heat" rows of M (f(A) - f(0)) A⁻¹,
         f(λ) = e^{-t(1-λ)}: of walks that have moved. The distance is the same for new points.
 
         Parameters
@@ -445,9 +448,7 @@ class Diffusion:
         """
         f = make_filter(filter, time)
         A, root = self.deflated(), np.sqrt(self.measure)
-        first = (
-            self.one_sided if X is None else extension.rule_of(self.extend)(X, self.operator.dtype)
-        )
+        first = self.directed_step if X is None else self.kernel_rows(X, self.operator.dtype)
         weight = root if first is None else np.asarray(first @ root, dtype=float)
         weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
         reduced = f.reduced()
@@ -455,20 +456,46 @@ class Diffusion:
         vertex = self.vertex if X is None else np.arange(len(weight))
         return DiffusionRows(A, g, weight, vertex, first)
 
-    def smooth(self, H: Array) -> Array:
-        """Apply the rows that `extend` returns for the data to H (n, k): one more step of A.
+    def kernel_rows(self, X: Any, dtype: Any = np.float64) -> Any:
+        """Return the rows a(x, x_j) of A of new points (m, d), array or CSR (m, n).
+
+        A point of the data gets its row of A (with `affinity="knn"`: of the graph before it is made
+        symmetric). CSR rows are in the precision `dtype`.
 
         Raises
         ------
         ValueError, TypeError
-            H has not one row of real numbers for each vertex.
+            New points of another form, or for which there is no rule.
         """
-        if self.one_sided is None:
-            return self.operator @ H
-        return multiply(self.one_sided, real_block(H, self.n))
+        rows = self.affinity_rows(self._checked(X))
+        return self.scaling.rows(rows, dtype)  # type: ignore[union-attr]
 
-    def smooth_new(self, X: Any, H: Array) -> Array:
-        """Apply the rows of new points (m, d) to H (n, k), in tiles: (m, k).
+    def novelty(self, X: Any) -> Array:
+        """Return the fraction of training points, left out, that are less new than each point (m,).
+
+        Raises
+        ------
+        ValueError, TypeError
+            New points of another form, or for which there is no rule.
+        """
+        return np.asarray(self.affinity_rows.novelty(self._checked(X)))
+
+    def _checked(self, X: Any) -> Any:
+        """Return new points, checked, or raise if there is no rule for them."""
+        if self.affinity_rows is None:
+            raise ValueError(
+                "This diffusion has no rule for new points; build it from points or an affinity."
+            )
+        X, width = check_points(X, min_rows=1), self.affinity_rows.width
+        if X.shape[1] != width:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the diffusion was built with {width}; pass "
+                "new points with the same features (or affinities to all points)."
+            )
+        return X
+
+    def last_step(self, H: Array, X: Any = None) -> Array:
+        """Apply the `kernel_rows` of the data, or of new points X (m, d), to H (n, k).
 
         Raises
         ------
@@ -476,7 +503,18 @@ class Diffusion:
             New points of another form, or for which there is no rule; H is not a table of real
             numbers with one row for each vertex.
         """
-        return extension.multiply_rows(extension.rule_of(self.extend), X, real_block(H, self.n))
+        H = real_block(H, self.n)
+        if X is None:
+            step = self.directed_step
+            return self.operator @ H if step is None else multiply(step, H)
+        if self.affinity_rows is None or len(getattr(X, "shape", ())) != 2:
+            X = self._checked(X)
+        tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
+        Y = np.empty((X.shape[0], *H.shape[1:]), H.dtype)
+        for rows in row_tiles(X.shape[0], _SPARSE_TILE if self.affinity_rows.is_sparse else tile):
+            with rows_from(rows.start):
+                Y[rows] = multiply(self.kernel_rows(X[rows], H.dtype), H)
+        return Y
 
 
 diffusion = Diffusion.from_points

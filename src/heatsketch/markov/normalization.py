@@ -20,13 +20,13 @@ from heatsketch._checks import (
 from heatsketch._progress import track
 from heatsketch._tensors import is_tensor, on_host
 from heatsketch._typing import Array
-from heatsketch.markov.given import as_affinity, taken
+from heatsketch.markov.precomputed import as_affinity, as_matrix
 from heatsketch.operators import Operator
 from heatsketch.operators.products import multiply, scale_both_sides
 from heatsketch.operators.torch import as_csr_tensor, as_tensor
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
-_MAX_SCALE = 1e250  # scale of a new point; beyond, its row would not be held
+_MAX_SCALE = 1e250  # of a new point; beyond, its row would not be held
 _MAX_RESIDUAL = 1e-3  # a scaling this far off is an error, not a warning
 
 
@@ -64,18 +64,18 @@ class Scaling:
         return K.scaled(self.s, spectrum, np.sqrt(self.measure), dtype)
 
     def rows(self, K_rows: Any, dtype: Any = np.float64) -> Any:
-        """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A."""
-        return _scale_both_sides(K_rows, self._own_scale(K_rows), self.s, dtype)
+        """Turn affinities K(x, x_j) of new points (m, n) into rows a(x, x_j) of A.
 
-    def _own_scale(self, K_rows: Any) -> Array:
-        """Return the scale of points (m,) with these affinities, by the rule of `s`."""
+        By the rule of `s`: 1 / Σ K s_j (bistochastic), or q^-α / √v with v = q^-α Σ K q_j^-α.
+        """
         if self.density_weight is None:
-            return 1.0 / multiply(K_rows, self.s)
-        # q^-α / √v with v = q^-α Σ K q_j^-α, arranged so that q^-α itself need not be held
-        with np.errstate(over="ignore"):
-            own = _row_sums(K_rows) ** (-self.alpha / 2)
-            own /= np.sqrt(multiply(K_rows, self.density_weight))
-        return np.minimum(own, _MAX_SCALE)  # a common factor, which the Markov form takes out
+            own = 1.0 / multiply(K_rows, self.s)
+        else:
+            with np.errstate(over="ignore"):
+                own = np.asarray(K_rows.sum(axis=1)).ravel() ** (-self.alpha / 2)
+                own /= np.sqrt(multiply(K_rows, self.density_weight))
+            own = np.minimum(own, _MAX_SCALE)  # a common factor, which the Markov form takes out
+        return _scale_both_sides(K_rows, own, self.s, dtype)
 
 
 def symmetric_normalize(K: Any) -> Any:
@@ -111,7 +111,7 @@ def symmetric_normalize(K: Any) -> Any:
     >>> np.linalg.eigvalsh(A).round(4)
     array([0.3333, 1.    ])
     """
-    K = taken(K)
+    K = as_matrix(K)
     operator = as_affinity(K)
     scaling = markov_scaling(operator, 1.0)
     return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
@@ -155,7 +155,7 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
     array([[0.5 , 0.5 ],
            [0.25, 0.75]])
     """
-    K = taken(K)
+    K = as_matrix(K)
     operator = as_affinity(K)
     if operator is K:
         raise TypeError(
@@ -218,29 +218,27 @@ def bistochastic_normalize(
     >>> B.sum(axis=1).round(6)
     array([1., 1.])
     """
-    K = taken(K)
+    K = as_matrix(K)
     operator = as_affinity(K)
     scaling = bistochastic_scaling(operator, tol, max_iter, weights=weights)
     return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 
-def markov_scaling(K: Operator, alpha: float, inputs: Array | None = None) -> Scaling:
+def markov_scaling(K: Operator, alpha: float, points: Array | None = None) -> Scaling:
     """Return the scaling of A = diag(s) K diag(s), similar to the Markov matrix with `alpha`.
 
-    `inputs` (n,): the input point at each vertex, for messages; None: they have the same numbers.
+    `points` (n,): the input point at each vertex, for messages; None: they have the same numbers.
     """
     alpha = check_number(alpha, "alpha")
-    q = K.row_sums()
-    _check_row_sums(q, inputs)
+    q = _positive_row_sums(K, points)
     with np.errstate(over="ignore", invalid="ignore"):
         weight = q**-alpha
         v = weight * (K @ weight)
-    if not 0 <= alpha <= 1 and not (np.isfinite(v) & (v > 0)).all():
+    if not (np.isfinite(v) & (v > 0)).all():
         raise ValueError(
-            f"alpha={alpha:g} takes powers of the density out of the range of float64; pass one "
-            "closer to 0."
+            f"alpha={alpha:g} gives row sums that are not positive in float64; pass affinities "
+            "that are not negative, or an alpha closer to 0."
         )
-    _check_row_sums(v, inputs)
     return Scaling(weight / np.sqrt(v), v / v.sum(), q, weight, alpha)
 
 
@@ -248,58 +246,51 @@ def bistochastic_scaling(
     K: Operator,
     tol: float = 1e-8,
     max_iter: int = 1000,
-    inputs: Array | None = None,
+    points: Array | None = None,
     weights: Any = None,
 ) -> Scaling:
     """Return s with A √w = √w within `tol` of √w, A = diag(s) K diag(s); w = 1 by default.
 
-    `inputs` as in `markov_scaling`, `weights` as in `bistochastic_normalize`.
+    `points` as in `markov_scaling`, `weights` as in `bistochastic_normalize`.
     """
     tol = check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
-    q = K.row_sums()
-    _check_row_sums(q, inputs)
-    _check_support(K, inputs)
-    w = _weights(weights, q)
+    q = _positive_row_sums(K, points)
+    without_support = _rows_without_support(K)
+    if len(without_support):
+        raise ValueError(
+            "No bistochastic scaling exists: K has no total support at rows "
+            f"{_names(without_support, points)}; give K_ii > 0 to every point (self-loops)."
+        )
+    if isinstance(weights, str):
+        check_choice(weights, "weights", ("1/q",))
+        weights = 1 / q
+    w = np.ones_like(q) if weights is None else np.asarray(weights, dtype=float)
+    if w.shape != q.shape or not (np.isfinite(w).all() and (w > 0).all()):
+        raise ValueError(
+            f"weights are not {len(q)} positive numbers (shape {w.shape}); pass one for each point."
+        )
+    w = w / w.mean()  # their unit does not matter
     t, iterations = _balance(K, w, np.sqrt(w) / np.sqrt(q), tol, max_iter)
     residuals = np.abs(t * (K @ t) / w - 1)
     residual = float(residuals.max())
     logger.info("bistochastic scaling: residual %.1e after %d iterations", residual, iterations)
-    named = ""
-    if not residual <= min(tol, _MAX_RESIDUAL):
-        residuals = np.asarray(residuals)
-        worst = np.argsort(-residuals)[: int((residuals > min(tol, _MAX_RESIDUAL)).sum())]
-        named = name_rows(_named(worst, inputs))
+    worst = np.argsort(-residuals)[: max(1, int((residuals > tol).sum()))]
     if not residual <= _MAX_RESIDUAL:
         raise ValueError(
             f"The bistochastic scaling has row sums off by {residual:.1e} after {iterations} "
-            f"iterations, worst at rows {named}; raise max_iter, give these points a positive "
-            "K_ii, or leave them out."
+            f"iterations, worst at rows {_names(worst, points)}; raise max_iter, give these points "
+            "a positive K_ii, or leave them out."
         )
     if residual > tol:
         warnings.warn(
             f"The bistochastic scaling reached {residual:.1e}, not tol={tol:.1e}, in {iterations} "
-            f"iterations, worst at rows {named}; raise max_iter or tol.",
+            f"iterations, worst at rows {_names(worst, points)}; raise max_iter or tol.",
             ConvergenceWarning,
             stacklevel=3,
         )
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
     return Scaling(t / np.sqrt(w), w / w.sum(), q, diagnostics=diagnostics)
-
-
-def _weights(weights: Any, q: Array) -> Array:
-    """Return the weights (n,), of mean 1: their unit does not matter."""
-    if weights is None:
-        return np.ones_like(q)
-    if isinstance(weights, str):
-        check_choice(weights, "weights", ("1/q",))
-        weights = 1 / q
-    w = np.asarray(weights, dtype=float)
-    if w.shape != q.shape or not (np.isfinite(w).all() and (w > 0).all()):
-        raise ValueError(
-            f"weights are not {len(q)} positive numbers (shape {w.shape}); pass one for each point."
-        )
-    return w / w.mean()
 
 
 def _balance(K: Operator, w: Array, t: Array, tol: float, max_iter: int) -> tuple[Array, int]:
@@ -328,22 +319,24 @@ def _energy(w: Array, t: Array, Kt: Array) -> float:
     return float(0.5 * (t @ Kt) - (w * np.log(t)).sum())
 
 
-def _named(vertices: Array, inputs: Array | None) -> Array:
-    return vertices if inputs is None else inputs[vertices]
+def _names(vertices: Array, points: Array | None) -> str:
+    return name_rows(vertices if points is None else points[vertices])
 
 
-def _check_row_sums(sums: Array, inputs: Array | None) -> None:
-    usable = np.isfinite(sums) & (sums > 0)
-    if not usable.all():
-        bad = _named(np.flatnonzero(~np.asarray(usable)), inputs)
+def _positive_row_sums(K: Operator, points: Array | None) -> Array:
+    """Return the row sums of K, or raise where one is not positive."""
+    sums = K.row_sums()
+    bad = np.flatnonzero(~(sums > 0))
+    if len(bad):
         raise ValueError(
             f"{len(bad)} point(s) have no affinity to anything, not even themselves (rows "
-            f"{name_rows(bad)}); remove them, add K_ii > 0, or pass a larger epsilon."
+            f"{_names(bad, points)}); remove them, add K_ii > 0, or pass a larger epsilon."
         )
+    return sums
 
 
-def _check_support(K: Operator, inputs: Array | None) -> None:
-    """Raise if K, where it is stored and its diagonal has zeros, cannot be scaled at all.
+def _rows_without_support(K: Operator) -> Array:
+    """Return rows on which no scaling of K works, where K is stored and its diagonal has zeros.
 
     A scaling exists if and only if every positive entry lies on a positive diagonal (total
     support): after a perfect matching is moved to the diagonal, each entry must stay inside one
@@ -351,36 +344,22 @@ def _check_support(K: Operator, inputs: Array | None) -> None:
     """
     matrix = K.stored_matrix()
     if matrix is None or (matrix.diagonal() > 0).all():
-        return
+        return np.empty(0, int)
     pattern = sparse.csr_matrix(matrix != 0)
     column_of = maximum_bipartite_matching(pattern, perm_type="column")
     unmatched = np.flatnonzero(column_of < 0)
     if len(unmatched):
-        _raise_no_scaling(_named(unmatched, inputs))
+        return unmatched
     shuffled = pattern[:, column_of].tocoo()
     labels = connected_components(shuffled, directed=True, connection="strong")[1]
     stray = labels[shuffled.row] != labels[shuffled.col]
-    if stray.any():
-        _raise_no_scaling(_named(np.unique(shuffled.row[stray]), inputs))
-
-
-def _raise_no_scaling(rows: Array) -> None:
-    raise ValueError(
-        "No bistochastic scaling exists: K has no total support at rows "
-        f"{name_rows(np.sort(rows))}; give K_ii > 0 to every point (self-loops)."
-    )
-
-
-def _row_sums(rows: Any) -> Array:
-    return np.asarray(rows.sum(axis=1)).ravel()
+    return np.unique(shuffled.row[stray])
 
 
 def _scale_both_sides(rows: Any, left: Array, right: Array, dtype: Any = np.float64) -> Any:
     if sparse.issparse(rows):
         return scale_both_sides(rows.tocsr(), left, right, dtype)
-    with np.errstate(over="ignore"):
-        scale = np.minimum(left[:, None] * right, np.finfo(float).max)
-    return rows * scale  # 0 where the row is 0, however large the scale has to be elsewhere
+    return rows * (left[:, None] * right)
 
 
 def _like(K: Any, left: Array, right: Array) -> Any:

@@ -19,11 +19,11 @@ from heatsketch.operators.order import inverse_permutation
 from heatsketch.scales.bandwidth import scale_order
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))
-_MOST_LEFT_OUT = 2048  # training points: a share of 1 % has a standard error of 0.2 %
+_MOST_LEFT_OUT = 2048  # training points: a fraction of 1 % has a standard error of 0.2 %
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class LeaveOneOutScores:
     """What training points that are left out have in common with the others.
 
     Attributes
@@ -35,16 +35,16 @@ class LeftOut:
     affinity: Array
 
     @classmethod
-    def of(cls, affinity: Array) -> LeftOut:
+    def of(cls, affinity: Array) -> LeaveOneOutScores:
         """Sort the logarithms of some affinities (c,)."""
         return cls(np.sort(affinity))
 
-    def thinned(self, count: int) -> LeftOut:
+    def thinned(self, count: int) -> LeaveOneOutScores:
         """Return some of their quantiles, from the least to the most."""
-        return LeftOut(np.quantile(self.affinity, np.linspace(0, 1, count)))
+        return LeaveOneOutScores(np.quantile(self.affinity, np.linspace(0, 1, count)))
 
-    def share(self, affinity: Array) -> Array:
-        """Return which share of them has more affinity than each of these points (m,)."""
+    def fraction(self, affinity: Array) -> Array:
+        """Return which fraction of them has more affinity than each of these points (m,)."""
         return 1.0 - np.searchsorted(self.affinity, affinity, side="right") / len(self.affinity)
 
     def warn(self, affinity: Array) -> None:
@@ -53,7 +53,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, eq=False)
-class NearNovelty:
+class KnnNovelty:
     """The novelty of points by their nearest training points, at the scale of these.
 
     The affinity of x to the data is Σ_j exp(-|x - x_j|² / s_j²) over its k nearest training points,
@@ -80,7 +80,7 @@ class NearNovelty:
         X = X if Distances.of(self.metric) else in_metric(X, self.metric)
         distances, vertices = self._near(X, self._k)
         scales = self._scales(vertices)[0]
-        return self._left_out.share(_log_affinity(distances, scales))
+        return self._scores.fraction(_log_affinity(distances, scales))
 
     @cached_property
     def _near_points(self) -> Neighborhoods:
@@ -97,7 +97,7 @@ class NearNovelty:
         return int(self._near_points.n_neighbors)  # type: ignore[arg-type]
 
     @cached_property
-    def _left_out(self) -> LeftOut:
+    def _scores(self) -> LeaveOneOutScores:
         near, n = self._near_points, self.points.shape[0]
         rank, copies = inverse_permutation(near.by_content), np.bincount(near.vertex)
         points = near.by_content[np.sort(rank[near.vertex])]  # by content, copies included
@@ -108,7 +108,7 @@ class NearNovelty:
         copied = _log_affinity(distances[:, :-1], scales[:, :-1])
         scales = np.where(distances <= scales, without, scales)
         alone = _log_affinity(distances[:, 1:], scales[:, 1:])
-        return LeftOut.of(np.where(copies[vertices] > 1, copied, alone))
+        return LeaveOneOutScores.of(np.where(copies[vertices] > 1, copied, alone))
 
     def _near(self, X: Points, k: int) -> tuple[Array, Array]:
         """Return distances and vertices of the k nearest points of each row, nearest first."""

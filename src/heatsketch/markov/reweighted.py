@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.normalization import Scaling
 from heatsketch.operators.products import scale_both_sides
 
 
-class Reweighted(NamedTuple):
-    """A diffusion, and the factors (n,) that make rows of A of new points its rows."""
-
-    diffusion: Diffusion
-    columns: Array
-
-
-def reweighted(diffusion: Diffusion, weights: Array) -> Reweighted:
-    """Return the diffusion in which the points have weights w (n,), the affinity being the same.
+def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
+    """Return the diffusion of the same affinity whose points have weights w (n,), and `columns`.
 
     Sums over points become weighted: with q = K w, v_i = q_i^-α Σ_j K_ij q_j^-α w_j,
 
@@ -32,18 +24,27 @@ def reweighted(diffusion: Diffusion, weights: Array) -> Reweighted:
     the old one. Its rows for new points are those of the old one times `columns`, up to a factor of
     each row, which the Markov form takes out. Cost: two products by a vector.
     """
-    A, scaling = diffusion.operator, _scaling_of(diffusion)
+    A, scaling = diffusion.operator, diffusion.scaling
+    if diffusion.normalization != "markov":
+        raise ValueError(
+            f"The diffusion has normalization={diffusion.normalization!r}, whose distances depend "
+            "on the number of points; pass one with normalization='markov'."
+        )
+    if scaling is None or "median_holding_time" in diffusion.diagnostics:
+        raise ValueError(
+            "The points of this diffusion cannot be weighed: its affinity is not one of pairs "
+            "alone; pass one of affinity 'knn', 'dense', 'radius' or 'precomputed'."
+        )
     unscaled = 1 / scaling.s  # K = diag(1/s) A diag(1/s)
     q = unscaled * (A @ (unscaled * weights).astype(A.dtype)).astype(float)
     c = unscaled * weights * q**-scaling.alpha
     v = c * (A @ c.astype(A.dtype)).astype(float)
     columns, measure = c / np.sqrt(v), v / v.sum()
     operator = A.scaled(columns, (min(A.spectrum[0], 0.0), 1.0), np.sqrt(measure), A.dtype)
-    one_sided = diffusion.one_sided
-    if one_sided is not None:
-        one_sided = times_columns(one_sided, columns)
-    new = replace(diffusion, operator=operator, measure=measure, extend=None, one_sided=one_sided)
-    return Reweighted(new, columns)
+    step = diffusion.directed_step
+    step = None if step is None else times_columns(step, columns)
+    changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}
+    return replace(diffusion, affinity_rows=None, scaling=None, **changed), columns
 
 
 def times_columns(rows: Any, columns: Array) -> Any:
@@ -51,19 +52,3 @@ def times_columns(rows: Any, columns: Array) -> Any:
     if sparse.issparse(rows):
         return scale_both_sides(rows.tocsr(), np.ones(rows.shape[0]), columns, rows.dtype)
     return rows * columns.astype(rows.dtype)
-
-
-def _scaling_of(diffusion: Diffusion) -> Scaling:
-    """Return the scaling that made A of an affinity, or say why its points cannot be weighed."""
-    if diffusion.normalization != "markov":
-        raise ValueError(
-            f"The diffusion has normalization={diffusion.normalization!r}, whose distances depend "
-            "on the number of points; pass one with normalization='markov'."
-        )
-    scaling = getattr(diffusion.extend, "scaling", None)
-    if not isinstance(scaling, Scaling) or "waiting" in diffusion.diagnostics:
-        raise ValueError(
-            "The points of this diffusion cannot be weighed: its affinity is not one of pairs "
-            "alone; pass one of affinity 'knn', 'dense', 'radius' or 'precomputed'."
-        )
-    return scaling

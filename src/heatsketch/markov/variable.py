@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from scipy import sparse
 from heatsketch._checks import ScaleWarning, logger
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
-from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
-from heatsketch.markov.affinity import Affinity, NeighborRows, check_scales
+from heatsketch.graphs.neighborhoods import neighborhood_graph
+from heatsketch.markov.new_points import Affinity, NeighborRows, check_scales, local_scales
 from heatsketch.neighbors import Distances
 from heatsketch.operators import Sparse
 from heatsketch.operators.products import larger_of_both
@@ -51,56 +50,33 @@ def variable_affinity(
     """
     _check_arguments(X.shape[0], epsilon, n_neighbors)
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
-    graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
-    _check_arguments(found.n, epsilon, n_neighbors)
-    own_scales = MeanSquareScales()
-    scales = check_scales(own_scales(graph), found)
-    # Of a metric without coordinates the features are no bound.
-    coordinates = not isinstance(neighbors, Distances)
+    graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
+    _check_arguments(near.n, epsilon, n_neighbors)
+    scales = check_scales(local_scales(graph, None), near.inputs)
+    coordinates = not isinstance(neighbors, Distances)  # without, features are no bound
     dimension = _dimension(graph, X.shape[1] if coordinates else np.inf)
-    near = NeighborRows(found, scales, own_scales)
-    own = near.weights(graph, out=graph.data)
-    K = larger_of_both(own)
+    directed = NeighborRows(near, scales).weights(graph, out=graph.data)
+    K = larger_of_both(directed)
     mass, energy = _moments(K, scales)
     density = _density(mass, scales, dimension)
     weight = np.sqrt(density / np.where(energy > 0, energy, scales**2))  # 0 without any neighbour
-    waiting = _equalize(K, weight, density)
-    own.data *= weight[own.indices]
+    holding_time = _equalize(K, weight, density)
+    directed.data *= weight[directed.indices]
     return Affinity(
         Sparse(K),
-        WeightedRows(near, weight),
-        found.vertex,
-        found.by_content,
-        rows_are_sparse=True,
-        one_sided=own,
-        epsilon=np.ldexp(scales, found.frame.exponent),
+        NeighborRows(near, scales, weight=weight),
+        near.vertex,
+        near.by_content,
+        directed_step=directed,
+        epsilon=np.ldexp(scales, near.frame.exponent),
         diagnostics={
-            "n_neighbors": int(found.n_neighbors),  # type: ignore[arg-type]
-            "duplicates": X.shape[0] - found.n,
+            "n_neighbors": int(near.n_neighbors),  # type: ignore[arg-type]
+            "duplicates": X.shape[0] - near.n,
             "dimension": dimension,
-            "waiting": waiting,
-            **found.recall,
+            "median_holding_time": holding_time,
+            **near.recall,
         },
     )
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedRows:
-    """Affinities K(x, x_j) w_j of new points: of a step that does not wait."""
-
-    near: NeighborRows
-    weight: Array  # (n,)
-
-    @property
-    def neighborhoods(self) -> Neighborhoods:
-        """The neighbourhoods of the training points."""
-        return self.near.neighborhoods
-
-    def __call__(self, X: Any) -> sparse.csr_matrix:
-        """Return affinities of new points, CSR (m, n)."""
-        K = self.near(X)
-        K.data *= self.weight[K.indices]
-        return K
 
 
 def _check_arguments(n: int, epsilon: float | str, n_neighbors: int) -> None:
@@ -132,22 +108,6 @@ def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
         stacklevel=7,
     )
     return float(n_features)
-
-
-@dataclass(frozen=True)
-class MeanSquareScales:
-    """√(2 mean of d²) over the distances in each row but for the smallest (itself)."""
-
-    def __call__(self, rows: sparse.csr_matrix) -> Array:
-        """Return the scales (m,) of rows with as many entries each, CSR (m, n)."""
-        near, scales = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
-
-        def work(tile: slice) -> None:
-            squares = np.sort(near[tile], axis=1)[:, 1:] ** 2
-            scales[tile] = np.sqrt(2 * squares.mean(axis=1))
-
-        for_each_tile(work, len(scales))
-        return scales
 
 
 def _moments(K: sparse.csr_matrix, scales: Array) -> tuple[Array, Array]:

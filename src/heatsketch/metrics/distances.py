@@ -13,8 +13,8 @@ from scipy.spatial.distance import pdist
 from heatsketch._checks import check_in_range
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
+from heatsketch.markov.components import component_labels, deflate_components
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.pieces import inner, pieces
 from heatsketch.markov.rows import DiffusionRows, Eigenpairs
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators import on_vertices
@@ -196,10 +196,10 @@ def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None)
 def rows_within_components(A: Any, time: float, filter: str) -> ComparedRows:
     """Return the rows compared; of several components only for distances within these."""
     compared = compared_rows(A, time, filter)
-    labels = pieces(A) if isinstance(A, Diffusion) else None
+    labels = component_labels(A) if isinstance(A, Diffusion) else None
     if labels is None:
         return compared
-    rows = replace(compared.rows, operator=inner(A, labels))
+    rows = replace(compared.rows, operator=deflate_components(A, labels))
     return ComparedRows(rows, None, labels[rows.vertex])
 
 

@@ -116,7 +116,7 @@ def _trustworthiness(X: Points, Y: Array, judged: Array) -> float:
 
 def _geodesic_correlation(X: Points, Y: Array, diffusion: Diffusion) -> float:
     """Return the rank correlation of distances in Y with geodesics of the graph; NaN without."""
-    graph = diffusion.one_sided
+    graph = diffusion.directed_step
     if graph is None:
         return math.nan
     rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))

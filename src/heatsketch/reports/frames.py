@@ -37,7 +37,7 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         raise ValueError(
             f"times={times!r} but {type(est).__name__} has no diffusion; leave it out."
         )
-    if diffusion is None or diffusion.diagnostics["flat"] or own is None:
+    if diffusion is None or diffusion.diagnostics["is_constant"] or own is None:
         return [own]
     if times is not None:
         whole = not hasattr(est, "eigenvalues_")  # else a time counts products

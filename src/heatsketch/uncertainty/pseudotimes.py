@@ -95,7 +95,7 @@ class SummedRows:
                 f"root has points of {len(np.unique(of_points[roots]))} components of the graph, "
                 "between which nothing diffuses; pass points of one component."
             )
-        if diffusion.diagnostics["flat"]:  # all distances are zero
+        if diffusion.diagnostics["is_constant"]:  # all distances are zero
             nothing = np.zeros((rows.n_points, 0))
             return cls(nothing, nothing, None, roots, reached, 0.0)
         known, sketch, rest, log_scale = _coordinates(rows, int(labels.max()), rng)

@@ -226,10 +226,10 @@ def _walked(d: Diffusion, g: Array, steps: int, others: Any) -> tuple[Array, Arr
     H = np.hstack([root * _at_vertices(d, g), root]).astype(d.operator.dtype)
     for _ in range(steps - 1):
         H = d.operator @ H
-    at_own = d.of_inputs(d.smooth(H))
+    at_own = d.expand(d.last_step(H))
     with warnings.catch_warnings():  # points that are far from the other sample: that is the result
         warnings.simplefilter("ignore", ScaleWarning)
-        at_others = d.smooth_new(others, H)
+        at_others = d.last_step(H, others)
     own, other = (Y[:, :-1] / Y[:, -1:] for Y in (at_own, at_others))
     return np.asarray(own, dtype=float), np.asarray(other, dtype=float)
 
@@ -253,7 +253,7 @@ def _p_value(
     A = pooled.deflated()
     G = random_block(A.n, k, "gaussian", draw)
     (block,) = sketch_blocks(A, [on_scale(Power(steps), A)[0]], G)
-    Y = pooled.of_inputs(np.asarray(block, dtype=float))
+    Y = pooled.expand(np.asarray(block, dtype=float))
     total, N = Y.sum(axis=0), len(Y)
 
     def apart(sums: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The components of a diffusion: what goes on inside each of them."""
+"""The components of a diffusion, and the operator within them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heatsketch.operators.operator import Deflated
 _MOST_ENTRIES = 2**25  # of the directions between components: as much as some blocks of columns
 
 
-def pieces(diffusion: Diffusion) -> Array | None:
+def component_labels(diffusion: Diffusion) -> Array | None:
     """Return the component of each vertex (n,), or None where only the whole is looked at.
 
     That is where there is one component, or more than can be taken out (all are up to 2,048 points,
@@ -25,7 +25,7 @@ def pieces(diffusion: Diffusion) -> Array | None:
     return diffusion.operator.components()
 
 
-def inner(diffusion: Diffusion, labels: Array) -> Deflated:
+def deflate_components(diffusion: Diffusion, labels: Array) -> Deflated:
     """Return A without the directions that are multiples of √π on each component.
 
     Distances within a component are the same without them, in the Markov and the bistochastic form.
