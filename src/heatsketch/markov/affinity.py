@@ -155,8 +155,8 @@ def resolve_epsilon(X: Any, epsilon: float | str, distances: Distances | None = 
 def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
     """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised.
 
-    `neighbors` is the search to use (see `search_of`). Duplicates share a vertex, except in a given
-    graph.
+    `neighbors` is the search to use (see `ordered_search`). Duplicates share a vertex, except in a
+    given graph.
     """
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
     graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
@@ -168,7 +168,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         bandwidth: float | Array = np.ldexp(scales, near.frame.exponent)
     else:
         distances = neighbors if isinstance(neighbors, Distances) else None
-        bandwidth = resolve_epsilon(near.search.input_points, epsilon, distances)
+        bandwidth = resolve_epsilon(near.search.points, epsilon, distances)
         rows = NeighborRows(near, near.frame.squared(bandwidth))
     directed = rows.weights(graph, out=graph.data)
     return Affinity(
@@ -286,27 +286,6 @@ def distance_affinity(
     )
 
 
-<<<<<<< HEAD
-def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
-    """Build the Gaussian affinity on the nearest-neighbour graph, symmetrised.
-
-    `neighbors` is the search to use (see `ordered_search`). Duplicates share a vertex, except in a
-    given graph.
-    """
-    logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
-    graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
-    k = int(found.n_neighbors)  # type: ignore[arg-type]
-    if epsilon == "self-tuning":
-        own_scales = KthDistances(scale_order(k))
-        scales = check_scales(own_scales(graph), found)
-        rows = NeighborRows(found, scales, own_scales)
-        bandwidth: float | Array = np.ldexp(scales, found.frame.exponent)
-    else:
-        distances = neighbors if isinstance(neighbors, Distances) else None
-        bandwidth = resolve_epsilon(found.search.points, epsilon, distances)
-        rows = NeighborRows(found, found.frame.squared(bandwidth))
-    own = rows.weights(graph, out=graph.data)
-=======
 def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affinity:
     """Build the affinity of points (n, m) by the kernel of a mixture, of low rank."""
     if not isinstance(kernel, MixtureKernel):
@@ -316,7 +295,6 @@ def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affini
         )
     log_unit = float(kernel.log_diagonal(X).max())
     operator = LowRank(affinity_factor(kernel.components, X, rank_tol, log_unit))
->>>>>>> 5f573fc (Rows of new points belong to the diffusion; affinities by name stand in one file)
     return Affinity(
         operator,
         MixtureRows(kernel, X, log_unit),
@@ -325,189 +303,3 @@ def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affini
         epsilon=kernel.epsilon,
         diagnostics={"rank": operator.factor.shape[1]},
     )
-<<<<<<< HEAD
-
-
-def _stored(kernel: Kernel) -> Array:
-    K = np.empty((kernel.n, kernel.n))
-    for rows in row_tiles(kernel.n):
-        K[rows] = kernel.matrix_rows(rows)
-    K = np.triu(K, 1)  # half of it, so that rounding cannot break the symmetry
-    K += K.T
-    np.fill_diagonal(K, 1.0)
-    return K
-
-
-def _check_distinct(n: int) -> None:
-    if n < 2:
-        raise ValueError(
-            "All distances are zero: every row of X is the same point; pass distinct points, "
-            "or affinity='dense' with a number as epsilon."
-        )
-
-
-def check_scales(scales: Array, found: Neighborhoods | None = None) -> Array:
-    """Return local scales (n,), or raise if one is zero."""
-    if (scales > 0).all():
-        return scales
-    bad = np.flatnonzero(scales == 0)
-    bad = bad if found is None else np.sort(found.inputs[bad])
-    raise ValueError(
-        f"Around point(s) {name_rows(bad)} distances are too "
-        "small for float64 relative to the size of X; leave out points that are very far away."
-    )
-
-
-@dataclass(frozen=True)
-class KthDistances:
-    """The distance from each row to its k-th neighbour; the 0th is the point itself."""
-
-    k: int
-
-    def __call__(self, rows: sparse.csr_matrix) -> Array:
-        """Return the distances (m,) from rows with as many entries each, CSR (m, n)."""
-        near, kth = rows.data.reshape(rows.shape[0], -1), np.empty(rows.shape[0])
-
-        def work(tile: slice) -> None:
-            kth[tile] = np.partition(near[tile], self.k, axis=1)[:, self.k]
-
-        for_each_tile(work, len(kth))
-        return kth
-
-
-def _check_radius_budget(index: NeighborIndex, X: Any, radius: float) -> None:
-    """Raise if the graph within this radius would take too much memory."""
-    n = X.shape[0]
-    sample = X[:: max(1, n // 100)]
-    mean = index.within(sample, radius).nnz / sample.shape[0]
-    size = _RADIUS_BYTES_PER_ENTRY * n * mean
-    if size > _MAX_RADIUS_BYTES:
-        raise MemoryError(
-            f"affinity='radius' at this epsilon gives a point about {mean:,.0f} neighbours, which "
-            f"takes {size / 2**30:.0f} GB; pass a smaller epsilon, or affinity='knn'."
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _LocalScales:
-    """The distance of a point to its neighbour number `order`, in data units."""
-
-    frame: Frame
-    index: NeighborIndex
-    order: int
-
-    @classmethod
-    def of(cls, X: Any, n_neighbors: int) -> _LocalScales:
-        frame = Frame.of(X)
-        points = frame(X)
-        first, _ = distinct_rows(points)
-        _check_distinct(len(first))
-        k = feasible_neighbors(n_neighbors, len(first))
-        return cls(frame, NeighborIndex(points[first]), scale_order(k))
-
-    def __call__(self, X: Any) -> Array:
-        distances = self.index.query(self.frame(X), self.order + 1).distances
-        return np.ldexp(check_scales(distances[:, -1]), self.frame.exponent)
-
-
-@dataclass(frozen=True, eq=False)
-class _KernelRows:
-    kernel: Kernel
-    scales: _LocalScales | None
-
-    def __call__(self, X: Any) -> Array:
-        scales = None if self.scales is None else self.scales(X)
-        rows = self.kernel.rows(X, scales)
-        far = np.flatnonzero(rows.sum(axis=1) < _MIN_ROW_SUM)
-        warn_of_faint_points(np.setdiff1d(self._faint(rows, scales), far))
-        if len(far):
-            warn_of_far_points(far)
-            rows[far] = 0.0
-            rows[far, self.kernel.nearest(X[far])] = 1.0
-        return rows
-
-    def _faint(self, rows: Array, scales: Array | None) -> Array:
-        """Return the rows with hardly any affinity at the scale of the training points."""
-        if scales is None:
-            return np.flatnonzero(rows.max(axis=1) < HARDLY_ANY)
-        with np.errstate(divide="ignore"):  # of log 0
-            near = np.log(rows) / np.asarray(self.kernel.epsilon)
-        return np.flatnonzero(near.max(axis=1) * scales < np.log(HARDLY_ANY))
-
-
-@dataclass(frozen=True, eq=False)
-class NeighborRows:
-    """Affinities of points to their neighbours, those of new points included."""
-
-    neighborhoods: Neighborhoods
-    scales: float | Array  # ε in the frame's squared units, or local scales (n,) in its units
-    own_scales: Callable[[sparse.csr_matrix], Array] | None = None  # of new points, from distances
-
-    def __call__(self, X: Any) -> sparse.csr_matrix:
-        """Return affinities of new points, CSR (m, n)."""
-        k = self.neighborhoods.n_neighbors
-        distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
-        own = None if self.own_scales is None else self.own_scales(distances)
-        return self._with_far_rows(self.weights(distances, own), distances)
-
-    def _faint(self, distances: sparse.csr_matrix) -> Array:
-        """Return the rows with hardly any affinity at the scale of the training points."""
-        scales, starts = self.scales, distances.indptr[:-1]
-        reach = scales[distances.indices] if np.ndim(scales) else np.sqrt(scales)  # type: ignore[index]
-        nearest = np.minimum.reduceat(distances.data / reach, starts)
-        faint = np.flatnonzero(nearest > np.sqrt(-np.log(HARDLY_ANY)))
-        if self.neighborhoods.radius is None:
-            return faint
-        # The search has warned of points without a neighbour within the radius.
-        return faint[distances.data[starts[faint]] <= self.neighborhoods.radius]
-
-    def weights(
-        self, distances: sparse.csr_matrix, own: Array | None = None, out: Array | None = None
-    ) -> sparse.csr_matrix:
-        """Return the affinities at these distances (m, n), without those that underflow.
-
-        `own` (m,) are the local scales of the rows, by default those of the vertices; `out` (nnz,)
-        may be the distances, which are not kept then.
-        """
-        weights, scales = np.empty(distances.nnz) if out is None else out, self.scales
-        left = scales if own is None else own
-
-        def work(tile: slice) -> None:
-            entries = slice(distances.indptr[tile.start], distances.indptr[tile.stop])
-            d = distances.data[entries]
-            if np.ndim(scales) == 0:
-                weights[entries] = np.exp(-(d**2) / scales)
-                return
-            counts = np.diff(distances.indptr[tile.start : tile.stop + 1])
-            row = np.repeat(left[tile], counts)  # type: ignore[index]
-            column = scales[distances.indices[entries]]  # type: ignore[index]
-            weights[entries] = np.exp(-(d / row) * (d / column))
-
-        for_each_tile(work, distances.shape[0])
-        csr = (weights, distances.indices, distances.indptr)
-        K = sparse.csr_matrix(csr, shape=distances.shape)
-        if not weights.all():
-            K = K.copy()  # keeps the pattern of `distances`
-            K.eliminate_zeros()
-        return K
-
-    def _with_far_rows(
-        self, K: sparse.csr_matrix, distances: sparse.csr_matrix
-    ) -> sparse.csr_matrix:
-        """Replace rows that underflow by the nearest point as the only neighbour."""
-        far = np.flatnonzero(np.asarray(K.sum(axis=1)).ravel() < _MIN_ROW_SUM)
-        warn_of_faint_points(np.setdiff1d(self._faint(distances), far))
-        if len(far) == 0:
-            return K
-        counts = np.diff(distances.indptr)
-        if (counts[far] > 1).any():  # the search has warned of the others
-            warn_of_far_points(far[counts[far] > 1])
-        starts = distances.indptr[far]
-        nearest = [
-            start + int(np.argmin(distances.data[start : start + count]))
-            for start, count in zip(starts, counts[far], strict=True)
-        ]
-        entries = (np.ones(len(far)), (far, distances.indices[nearest]))
-        return sparse.csr_matrix(K + sparse.csr_matrix(entries, shape=K.shape))
-=======
->>>>>>> 5f573fc (Rows of new points belong to the diffusion; affinities by name stand in one file)

@@ -92,12 +92,7 @@ def _distortion_of(est: Any, diffusion: Any) -> Distortion | None:
     if hasattr(est, "distortion_"):
         known: Distortion | None = est.distortion_
         return known
-<<<<<<< HEAD
     if diffusion is None or (time_of(est) < 1 and est.filter == "power"):
-=======
-    diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None or diffusion.diagnostics["is_constant"]:
->>>>>>> 5f573fc (Rows of new points belong to the diffusion; affinities by name stand in one file)
         return None
     logger.info("how distances are kept")
     how = {"filter": est.filter, "log_scale": est.diagnostics_["log_scale"]}
@@ -144,12 +139,8 @@ def _own_columns(est: Any, diffusion: Any, shown: Array) -> list[dict[str, Any]]
     if diffusion is not None and diffusion.diagnostics.get("components", 1) > 1:
         labels = diffusion.operator.components()
         if labels is not None:
-<<<<<<< HEAD
             names = _names_of_components(diffusion.expand(labels))
             found.append(column(COMPONENT, names, shown))
-=======
-            found.append(column(COMPONENT, _words_of_components(diffusion.expand(labels)), shown))
->>>>>>> 5f573fc (Rows of new points belong to the diffusion; affinities by name stand in one file)
     return found
 
 
@@ -213,12 +204,6 @@ def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:
 
 def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
     """Return how many directions are left at times."""
-<<<<<<< HEAD
-=======
-    diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None or diffusion.diagnostics["is_constant"]:
-        return None
->>>>>>> 5f573fc (Rows of new points belong to the diffusion; affinities by name stand in one file)
     curve = getattr(est, "time_curve_", None)
     times = _TRACE_TIMES if curve is None else np.asarray(curve.times, dtype=float)
     trace = heat_trace(diffusion, times, rng=0)
@@ -234,18 +219,8 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
     }
 
 
-<<<<<<< HEAD
 def _explained_facts(share: Any) -> dict[str, Any] | None:
     if isinstance(share, str):  # why it is not known
-=======
-def _explained_facts(est: Any) -> dict[str, Any] | None:
-    diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None or diffusion.diagnostics["is_constant"]:
-        return None
-    try:
-        found = explained(est)
-    except ValueError:  # a time beyond the digits of float32, as `summary` says
->>>>>>> 5f573fc (Rows of new points belong to the diffusion; affinities by name stand in one file)
         return None
     return {
         "line": share.describe(),
