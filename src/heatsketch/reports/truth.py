@@ -45,7 +45,7 @@ def sketch_of(est: Any) -> HeatSketch | None:
     if isinstance(est, HeatSketch):
         return est
     diffusion = getattr(est, "diffusion_", None)
-    if diffusion is None or diffusion.diagnostics["flat"] or not hasattr(est, "filter"):
+    if diffusion is None or diffusion.diagnostics["is_constant"] or not hasattr(est, "filter"):
         return None
     time = getattr(est, "time_", est.time)
     if time != int(time) and est.filter != "heat":
