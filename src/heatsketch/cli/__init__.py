@@ -105,7 +105,7 @@ def _run(args: Any) -> int:
 
 def _check_inputs(args: Any) -> None:
     """Raise for a file that does not exist, before libraries are imported."""
-    for name in ("input", "other", "embedding", "model", "pairs_file"):
+    for name in ("input", "other", "embedding", "picture", "beside", "model", "pairs_file"):
         path = Path(getattr(args, name, None) or "-")
         if str(path) == "-" or path.exists() or not path.suffix:  # a built-in set has no suffix
             continue

@@ -284,6 +284,21 @@ def _score(parser: _Parser) -> None:
     add("--json", **_JSON)
 
 
+def _audit(parser: _Parser) -> None:
+    """Say where a picture of points, made by any method, can be believed.
+
+    Example: heatsketch audit table.csv umap.csv -o audit.html
+    """
+    _add_points(parser)
+    add = parser.add_argument
+    picture = "file of coordinates with the rows of INPUT, or with their ids; or an entry of obsm "
+    picture += "of INPUT, such as X_umap"
+    add("picture", **_text("PICTURE", picture))
+    add("-o", "--output", required=True, **_file(".html, which any browser shows, offline"))
+    add("--table", **_file("a row for each point: trust, neighbours, order, dubious; .csv or .tsv"))
+    add("--beside", **_text("PICTURE", "another picture, which stands beside the first"))
+
+
 def _compare(parser: _Parser) -> None:
     """Compare methods on one file, or the data of two.
 
@@ -341,5 +356,5 @@ def _methods(parser: _Parser) -> None:
     parser.add_argument("method", nargs="?", **_text("METHOD", "whose parameters are listed"))
 
 
-_ALL = (_embed, _transform, _report, _score, _compare, _distances, _scales, _methods)
+_ALL = (_embed, _transform, _report, _score, _audit, _compare, _distances, _scales, _methods)
 VERBS = {add_options.__name__[1:]: add_options for add_options in _ALL}  # help: the docstrings

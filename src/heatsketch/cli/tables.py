@@ -144,7 +144,7 @@ def check_files(args: Namespace, *suffixes: str) -> None:
     The output has one of the suffixes.
     """
     written: set[Path] = set()
-    for name in ("output", "plot", "save_model", "metadata"):
+    for name in ("output", "table", "plot", "save_model", "metadata"):
         path = getattr(args, name, None)
         if path is None or (str(path) == "-" and "-" in suffixes):
             continue
