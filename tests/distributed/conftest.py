@@ -1,9 +1,9 @@
-"""Points in a file, and what one process writes."""
+"""Points in a file, what one process writes, and runs that stop."""
 
 import numpy as np
 import pytest
 
-from heatsketch.distributed import embed
+from heatsketch.distributed import embed, stream
 from problems.clusters import OPTIONS, SKETCH, points
 
 
@@ -19,3 +19,21 @@ def expected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("one")
     np.save(folder / "x.npy", points())
     return embed(folder / "x.npy", folder / "out.npy", SKETCH, **OPTIONS).output.read_bytes()
+
+
+@pytest.fixture
+def stop(monkeypatch):
+    """Return a function that lets the run stop once, before a block; it counts the blocks."""
+    keep, calls = stream.Mapping.keep, []
+
+    def stop_before(number):
+        def interrupted(*args):
+            calls.append(args)
+            if len(calls) == number + 1:
+                raise InterruptedError
+            return keep(*args)
+
+        monkeypatch.setattr(stream.Mapping, "keep", interrupted)
+        return calls
+
+    return stop_before

@@ -51,18 +51,11 @@ def test_the_command_takes_an_address(client, source, tmp_path, expected, capsys
     assert out.read_bytes() == expected
 
 
-def test_a_run_goes_on_with_other_workers_or_none(client, source, tmp_path, expected, monkeypatch):
-    out, keep = tmp_path / "out.npy", stream.Mapping.keep
-
-    def interrupted(self, number, raw):
-        if number == 5:
-            raise KeyboardInterrupt
-        return keep(self, number, raw)
-
-    monkeypatch.setattr(stream.Mapping, "keep", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+def test_a_run_goes_on_with_other_workers_or_none(client, source, tmp_path, expected, stop):
+    out = tmp_path / "out.npy"
+    stop(5)
+    with pytest.raises(InterruptedError):
         embed(source, out, SKETCH, **OPTIONS)
-    monkeypatch.undo()
     embed(source, out, SKETCH, cluster=client, resume=True, **OPTIONS)
     assert out.read_bytes() == expected
 

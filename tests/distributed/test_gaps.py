@@ -8,7 +8,7 @@ import pytest
 import heatsketch as hs
 from heatsketch import io
 from heatsketch.cli import main
-from heatsketch.distributed import embed, fit, stream
+from heatsketch.distributed import embed, fit
 from heatsketch.distributed.sample import Sample
 
 N, SAMPLE, ROWS = 900, 250, 64
@@ -113,26 +113,14 @@ def test_what_cannot_be_mended_is_named_by_its_row(missing, value, words, tmp_pa
 
 
 @pytest.mark.parametrize("missing", ["drop", "median"])
-def test_a_run_with_gaps_goes_on_to_the_same_bytes_and_notes(
-    missing, source, tmp_path, monkeypatch
-):
+def test_a_run_with_gaps_goes_on_to_the_same_bytes_and_notes(missing, source, tmp_path, stop):
     whole = embed(source, tmp_path / "whole.npy", SKETCH, missing=missing, **OPTIONS)
-    keep, calls = stream.Mapping.keep, []
-
-    def interrupted(*args):
-        calls.append(args)
-        if len(calls) == 5:
-            raise InterruptedError
-        return keep(*args)
-
-    monkeypatch.setattr(stream.Mapping, "keep", interrupted)
+    stop(4)
     with pytest.raises(InterruptedError):
         embed(source, tmp_path / "o.npy", SKETCH, missing=missing, **OPTIONS)
     done = embed(source, tmp_path / "o.npy", SKETCH, missing=missing, resume=True, **OPTIONS)
     assert done.output.read_bytes() == whole.output.read_bytes()
     assert done.notes == whole.notes
-    with pytest.raises(FileExistsError):
-        embed(source, tmp_path / "o.npy", SKETCH, missing=missing, **OPTIONS)
 
 
 def test_columns_with_text_for_gaps_are_filled_like_a_whole_table(tmp_path):
@@ -163,7 +151,7 @@ def test_the_command_says_what_became_of_gaps(source, tmp_path, capsys):
     assert len(np.load(tmp_path / "o.npy")) == N - len(GAPS)
 
 
-def test_far_points_are_warned_of_once_in_a_run(tmp_path, monkeypatch):
+def test_far_points_are_warned_of_once_in_a_run(tmp_path, stop):
     """Also after a break, with the rows of the blocks before it, and counted in the source."""
     values = hs.datasets.swiss_roll(N, rng=4)[0]
     sample = Sample.draw(N, SAMPLE, 0).rows
@@ -171,15 +159,7 @@ def test_far_points_are_warned_of_once_in_a_run(tmp_path, monkeypatch):
     far = np.setdiff1d(np.arange(30, N), sample)[::60]
     values[gaps] = np.nan
     values[far] += 1e6
-    keep, calls = stream.Mapping.keep, []
-
-    def interrupted(*args):
-        calls.append(args)
-        if len(calls) == 9:
-            raise InterruptedError
-        return keep(*args)
-
-    monkeypatch.setattr(stream.Mapping, "keep", interrupted)
+    stop(8)
     np.save(tmp_path / "x.npy", values)
     source, out = tmp_path / "x.npy", tmp_path / "o.npy"
     with pytest.raises(InterruptedError):

@@ -14,19 +14,7 @@ from heatsketch.distributed.run import Run, assemble
 from heatsketch.distributed.sample import Sample, half_discrepancy
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.reading import Reading
-
-N, D, SAMPLE, ROWS = 1500, 4, 300, 128
-SKETCH = hs.HeatSketch(3, random_state=0)
-
-
-def points(n=N):
-    """Two clusters of unequal width and a curve, in no order."""
-    rng = np.random.default_rng(5)
-    t = rng.uniform(0, 6, n)
-    X = np.stack([np.cos(t), np.sin(2 * t), t, 0 * t], axis=1) + 0.1 * rng.standard_normal((n, D))
-    X[rng.random(n) < 0.3] += [5, 0, 0, 3]
-    return X.astype(np.float32)
-
+from problems.clusters import OPTIONS, ROWS, SAMPLE, SKETCH, D, N, points
 
 X = points()
 pytestmark = pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
@@ -89,7 +77,7 @@ def read(path):
 
 
 @pytest.fixture(scope="module")
-def expected():
+def mapped():
     """The rows of the whole table, by the model of the sample."""
     return fit(X, SKETCH, fit_points=SAMPLE).transform(X)
 
@@ -98,24 +86,22 @@ SOURCES = [as_npy, as_fortran, as_parquet, as_zarr, as_h5ad, as_parts, as_array]
 
 
 @pytest.mark.parametrize("make", SOURCES)
-def test_every_source_gives_the_rows_of_transform_in_order(make, tmp_path, expected):
+def test_every_source_gives_the_rows_of_transform_in_order(make, tmp_path, mapped):
     key = {"key": "X_pca"} if make is as_h5ad else {}
-    done = embed(
-        make(tmp_path), tmp_path / "out.npy", SKETCH, fit_points=SAMPLE, block_rows=ROWS, **key
-    )
+    done = embed(make(tmp_path), tmp_path / "out.npy", SKETCH, **OPTIONS, **key)
     assert (done.n, done.fit_points) == (N, SAMPLE)
-    assert np.array_equal(np.load(done.output), expected)
+    assert np.array_equal(np.load(done.output), mapped)
     assert {path.name for path in tmp_path.iterdir()} & {"out.npy.partial"} == set()
 
 
 @pytest.mark.parametrize("name", ["out.npy", "out.parquet", "out"])
-def test_every_output_holds_the_same_rows(name, tmp_path, expected):
+def test_every_output_holds_the_same_rows(name, tmp_path, mapped):
     pytest.importorskip("pyarrow")
     source = as_parquet(tmp_path)
-    done = embed(source, tmp_path / name, SKETCH, fit_points=SAMPLE, block_rows=ROWS)
+    done = embed(source, tmp_path / name, SKETCH, **OPTIONS)
     Y = read(done.output)
     assert Y.dtype == np.float32
-    assert np.array_equal(Y, expected)
+    assert np.array_equal(Y, mapped)
     if name == "out.parquet":
         table = hs.io.read_table(done.output)
         assert table.extra["id"][[0, 599, 600, N - 1]].tolist() == [
@@ -127,12 +113,12 @@ def test_every_output_holds_the_same_rows(name, tmp_path, expected):
         assert table.metadata["stream"]["fit_points"] == SAMPLE
 
 
-def test_rows_do_not_depend_on_the_blocks(tmp_path, expected):
+def test_rows_do_not_depend_on_the_blocks(tmp_path, mapped):
     for rows in (1, 700, N, 10 * N):
         small = X[:40] if rows == 1 else X
         out = tmp_path / f"{rows}.npy"
         embed(as_npy(tmp_path, small), out, SKETCH, fit_points=SAMPLE, block_rows=rows)
-        whole = expected if rows > 1 else hs.HeatSketch(3, random_state=0).fit_transform(small)
+        whole = mapped if rows > 1 else hs.HeatSketch(3, random_state=0).fit_transform(small)
         np.testing.assert_allclose(np.load(out), whole, rtol=1e-5, atol=1e-7)
 
 
@@ -176,78 +162,53 @@ def test_a_bad_number_is_named_by_its_row_and_nothing_is_left(tmp_path):
     values = X.copy()
     values[7 * ROWS + 5, 2] = np.inf
     with pytest.raises(ValueError, match=rf"infinity.* first in row {7 * ROWS + 5}, column 'x2'"):
-        embed(
-            as_npy(tmp_path, values), tmp_path / "o.npy", SKETCH, fit_points=SAMPLE, block_rows=ROWS
-        )
+        embed(as_npy(tmp_path, values), tmp_path / "o.npy", SKETCH, **OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
-class Break(Exception):
-    """In place of a kill, within this process."""
-
-
 @pytest.mark.parametrize("name", ["out.npy", "out.parquet", "out"])
-def test_a_run_that_stopped_goes_on_to_the_same_bytes(name, tmp_path, monkeypatch):
-    source, calls = as_parquet(tmp_path), []
+def test_a_run_that_stopped_goes_on_to_the_same_bytes(name, tmp_path, stop):
+    source = as_parquet(tmp_path)
     whole, broken = tmp_path / f"whole-{name}", tmp_path / name
-    options = {"fit_points": SAMPLE, "block_rows": ROWS}
-    embed(source, whole, SKETCH, **options)
-    keep = stream.Mapping.keep
-
-    def interrupted(*args):
-        calls.append(args)
-        if len(calls) == 5:
-            raise Break
-        return keep(*args)
-
-    monkeypatch.setattr(stream.Mapping, "keep", interrupted)
-    with pytest.raises(Break):
-        embed(source, broken, SKETCH, **options)
+    embed(source, whole, SKETCH, **OPTIONS)
+    calls = stop(4)
+    with pytest.raises(InterruptedError):
+        embed(source, broken, SKETCH, **OPTIONS)
     assert not broken.exists()
     with pytest.raises(FileExistsError, match="--resume"):
-        embed(source, broken, SKETCH, **options)
-    embed(source, broken, SKETCH, resume=True, **options)
-    assert len(calls) == 5 + -(-N // ROWS) - 4  # four blocks are not mapped again
+        embed(source, broken, SKETCH, **OPTIONS)
+    embed(source, broken, SKETCH, resume=True, **OPTIONS)
+    assert len(calls) == 5 + N // ROWS - 4  # four blocks are not mapped again
     files = [broken] if broken.is_file() else sorted(broken.iterdir())
     originals = [whole] if whole.is_file() else sorted(whole.iterdir())
     assert [f.read_bytes() for f in files] == [f.read_bytes() for f in originals]
 
 
 @pytest.mark.parametrize("name", ["out.npy", "out"])
-def test_a_run_that_stopped_when_its_output_was_there(name, tmp_path, monkeypatch):
+def test_a_run_that_stopped_when_its_output_was_there(name, source, tmp_path, monkeypatch, stop):
     """A folder takes the blocks along, so that there are none to map or to put together."""
-    source, out = as_npy(tmp_path), tmp_path / name
-    options = {"fit_points": SAMPLE, "block_rows": ROWS}
-
-    def stop(*_):
-        raise Break
+    out = tmp_path / name
 
     def assembled_then_stop(*args):
         assemble(*args)
-        raise Break
+        raise InterruptedError
 
     with monkeypatch.context() as patch:
         patch.setattr(stream, "assemble", assembled_then_stop)
-        with pytest.raises(Break):
-            embed(source, out, SKETCH, **options)
-    whole = read(out)
-    monkeypatch.setattr(stream.Mapping, "keep", stop)
-    embed(source, out, SKETCH, resume=True, **options)
+        with pytest.raises(InterruptedError):
+            embed(source, out, SKETCH, **OPTIONS)
+    whole, calls = read(out), stop(0)
+    embed(source, out, SKETCH, resume=True, **OPTIONS)
     assert np.array_equal(read(out), whole)
+    assert calls == []
     assert not Run(out).folder.exists()
 
 
-def test_another_run_is_not_gone_on_with(tmp_path, monkeypatch):
-    source, out = as_npy(tmp_path), tmp_path / "out.npy"
-
-    def stop(*_):
-        raise Break
-
-    keep = stream.Mapping.keep
-    monkeypatch.setattr(stream.Mapping, "keep", stop)
-    with pytest.raises(Break):
+def test_another_run_is_not_gone_on_with(source, tmp_path, stop):
+    out = tmp_path / "out.npy"
+    stop(0)
+    with pytest.raises(InterruptedError):
         embed(source, out, SKETCH, fit_points=SAMPLE)
-    monkeypatch.setattr(stream.Mapping, "keep", keep)
     with pytest.raises(ValueError, match="time was 8, is 4"):
         embed(source, out, hs.HeatSketch(3, time=4, random_state=0), fit_points=SAMPLE, resume=True)
     with pytest.raises(ValueError, match="fit_points was 300, is 301"):

@@ -17,7 +17,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 import warnings
 import zipfile
 from collections import Counter
@@ -34,8 +33,7 @@ from heatsketch.io.edges import read_matrix_market
 
 SECONDS, MEGABYTES = 20, 1500  # of one case: the memory is what `check_budget` grants, and a half
 N, D = 12, 5
-NUMBERS = (0, 1, 2, 7, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1)
-NUMBERS += (2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
+NUMBERS = (0, 1, 7, 127, 255, 2**15, 2**16 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1)
 WORDS = (b"nan", b"-inf", b"1e999", b"null", b"[]", b"{}", b'""', b"-1", b"0", b"true", b'"')
 WORDS += (
     b"9" * 30,
@@ -173,12 +171,6 @@ def place(data, rng):
     return int(rng.integers(most + 1))
 
 
-def flip(data, rng):
-    for _ in range(rng.integers(1, 9)):
-        if data:
-            data[place(data, rng) % len(data)] ^= 1 << rng.integers(8)
-
-
 def overwrite(data, rng):
     """Put an integer that is often wrong, of 1 to 8 bytes, in either order, at any place."""
     width = int(rng.choice([1, 2, 4, 8]))
@@ -189,11 +181,7 @@ def overwrite(data, rng):
 
 def cut(data, rng):
     at = place(data, rng)
-    del data[at : at + int(rng.integers(1, 64))]
-
-
-def truncate(data, rng):
-    del data[place(data, rng) :]
+    del data[at : at + int(rng.choice([1, 8, 64, len(data)]))]
 
 
 def repeat(data, rng):
@@ -201,28 +189,16 @@ def repeat(data, rng):
     data[at:at] = data[start : start + int(rng.integers(1, 256))] * int(rng.integers(1, 4))
 
 
-def insert(data, rng):
-    at = place(data, rng)
-    data[at:at] = WORDS[rng.integers(len(WORDS))]
-
-
-def number(data, rng):
-    """Put a word in the place of a decimal number, as JSON and tables have them."""
-    found = list(re.finditer(rb"-?\d+(\.\d+)?", bytes(data[: 2**16])))
-    if found:
-        spot = found[rng.integers(len(found))]
-        data[spot.start() : spot.end()] = WORDS[rng.integers(len(WORDS))]
-
-
 def word(data, rng):
-    """Exchange two words, so that a name, type or filter stands where another did."""
-    found = list(re.finditer(rb"[A-Za-z_|<>][A-Za-z0-9_-]+", bytes(data[: 2**16])))
+    """Put another word in the place of one: a name, type or filter, or a number of JSON."""
+    found = list(re.finditer(rb"[A-Za-z_|<>][A-Za-z0-9_-]+|-?\d+(\.\d+)?", bytes(data[: 2**16])))
     if found:
         one, other = (found[rng.integers(len(found))] for _ in range(2))
-        data[one.start() : one.end()] = other[0]
+        given = other[0] if rng.random() < 0.5 else WORDS[rng.integers(len(WORDS))]
+        data[one.start() : one.end()] = given
 
 
-HARMS = (flip, flip, overwrite, overwrite, cut, truncate, repeat, insert, number, word)
+HARMS = (overwrite, overwrite, cut, repeat, word, word)
 
 
 def harm(path, rng):
@@ -320,43 +296,27 @@ def run(reader, case, folder):
     return said
 
 
-def faults(reader, cases, folder):
-    """Run cases; return how often each outcome came, and what is wrong, by case."""
-    counts, wrong = Counter(), {}
-    for case in cases:
-        said = run(reader, case, folder)
-        kind = said.partition(":")[0]
-        counts[kind] += 1
-        if kind not in ("read", "refused", "died"):
-            wrong[case] = said
-    return counts, wrong
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("count", type=int, help="number of cases, of all readers together")
     parser.add_argument("reader", nargs="?", choices=sorted(READERS))
-    parser.add_argument("first", type=int, nargs="?")
+    parser.add_argument("case", nargs="?", type=int, help="read this one, with its traceback")
     args = parser.parse_args()
-    if args.first is not None and args.count == 1:
-        path = make(args.reader, args.first, tempfile.mkdtemp())
-        print(path)
-        print(READERS[args.reader][1](path))
+    if args.case is not None:
+        path = make(args.reader, args.case, tempfile.mkdtemp())
+        print(path, READERS[args.reader][1](path))
         return 0
-    readers = [args.reader] if args.reader else sorted(READERS)
-    failed = 0
+    readers, failed = [args.reader] if args.reader else sorted(READERS), 0
     for reader in readers:
-        start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
-            first = args.first or 0
-            cases = range(first, first + -(-args.count // len(readers)))
-            counts, wrong = faults(reader, cases, folder)
-        print(f"{reader}: {dict(counts)} {time.perf_counter() - start:.0f} s", flush=True)
-        for case, said in wrong.items():
-            print(f"  case {case}: {said}")
-        failed += len(wrong)
+            found = [run(reader, case, folder) for case in range(-(-args.count // len(readers)))]
+        print(reader, dict(Counter(said.partition(":")[0] for said in found)), flush=True)
+        for case, said in enumerate(found):
+            if said not in ("read", "refused", "died"):
+                failed += 1
+                print(f"  case {case}: {said}")
     return int(failed > 0)
 
 

@@ -168,11 +168,6 @@ def test_a_copy_has_the_points_of_the_file(cells, tmp_path):
         io.write_table(tmp_path / "out.h5ad", np.eye(2), ["a", "b"], table)
 
 
-def test_no_hdf5_is_explained(tmp_path):
-    with pytest.raises(ValueError, match=r"t\.h5ad cannot be read"):
-        io.read_table(saved(tmp_path, "not HDF5", "t.h5ad"))
-
-
 def test_the_format_before_anndata_0_7_is_read_and_brought_to_the_present_one(tmp_path):
     path, rng = tmp_path / "old.h5ad", np.random.default_rng(0)
     X, components = rng.normal(size=(3, 60)), rng.normal(size=(3, 2))

@@ -53,11 +53,6 @@ def test_ids_keep_their_characters(tmp_path):
     assert table.columns == ("a",)
 
 
-def test_dates_pass_through_as_written(tmp_path):
-    table = io.read_table(saved(tmp_path, "when,a\n2024-01-02T03:04:05,1\n2024-01-03,2\n"))
-    assert table.extra["when"].tolist() == ["2024-01-02T03:04:05", "2024-01-03"]
-
-
 @pytest.mark.parametrize(
     ("text", "columns", "rows"),
     [
