@@ -620,18 +620,23 @@ def _gaussian_forces(Y: Array) -> tuple[Array, Array]:
     n = len(Y)
     tile = -(-n // _FORCE_BLOCKS)
     push, logs = np.zeros((-(-n // tile), *Y.shape)), np.empty(n)
+    one, squares = np.ones((n, 1)), np.square(Y).sum(axis=1, keepdims=True)
+    left, right = np.hstack([2 * Y, -squares, -one]), np.hstack([Y, one, squares])
+    with_one = np.hstack([Y, one])
 
     def work(rows: slice) -> None:
-        exponents = -cdist(Y[rows], Y, "sqeuclidean")
-        exponents[np.arange(len(exponents)), np.arange(rows.start, rows.stop)] = -np.inf
-        top = exponents.max(axis=1, keepdims=True)
-        q = np.exp(exponents - top)
-        Z = q.sum(axis=1, keepdims=True)
-        q /= Z
+        q = left[rows] @ right.T  # -|y_i - y_j|²
+        q[np.arange(len(q)), np.arange(rows.start, rows.stop)] = -np.inf
+        top = q.max(axis=1, keepdims=True)
+        q -= top
+        np.exp(q, out=q)
+        sums = q @ with_one
+        Z = sums[:, -1:]
         logs[rows] = (np.log(Z) + top)[:, 0]
+        back = q.T @ (with_one[rows] / Z)
         forces = push[rows.start // tile]
-        forces += q.sum(axis=0)[:, None] * Y - q.T @ Y[rows]
-        forces[rows] += Y[rows] - q @ Y
+        forces += back[:, -1:] * Y - back[:, :-1]
+        forces[rows] += Y[rows] - sums[:, :-1] / Z
 
     for_each_tile(work, n, tile)
     return push.sum(axis=0), logs
