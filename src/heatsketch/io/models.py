@@ -27,6 +27,7 @@ from heatsketch._typing import Array
 from heatsketch._version import __version__
 from heatsketch.io.files import blame, check_budget, write_atomically
 from heatsketch.io.metadata import plain
+from heatsketch.io.table import objects
 
 __all__ = ["Stored", "load_model", "read_facts", "read_model", "save_model", "write_model"]
 
@@ -160,20 +161,14 @@ def write_model(
     }
 
     def write(draft: Path) -> None:
-        with zipfile.ZipFile(draft, "w") as archive:
-            archive.writestr(_member(_HEADER), json.dumps(header))
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+            with archive.open(_HEADER, "w") as stream:  # without a date, as `writestr` gives one
+                stream.write(json.dumps(header).encode())
             for i, array in enumerate(encoder.arrays):
-                with archive.open(_member(_name(i)), "w", force_zip64=True) as stream:
+                with archive.open(_name(i), "w", force_zip64=True) as stream:
                     np.lib.format.write_array(stream, array, allow_pickle=False)
 
     write_atomically(path, write, force=force)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    """Return a compressed member without a date: equal models have equal bytes."""
-    member = zipfile.ZipInfo(name)
-    member.compress_type = zipfile.ZIP_DEFLATED
-    return member
 
 
 def read_model(path: str | Path) -> Stored:
@@ -223,56 +218,57 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: list[Array] = []
         self.records: list[Any] = []
-        self._known: dict[Any, int] = {}
+        self._numbers: dict[Any, int] = {}
         self._alive: list[Any] = []  # identities of objects are unique only as long as these live
 
     def node(self, value: Any, place: str) -> Any:
         """Return the node of a value; `place` says where it is in the model, for errors."""
-        if type(value) in _PLAIN:
+        kind = type(value)
+        if kind in _PLAIN:
             return value
-        if type(value) is list:
-            return self._nodes(value, place)
-        if type(value) is tuple:
-            return {"$tuple": self._nodes(value, place)}
-        if type(value) is dict:
+        if kind in (list, tuple):
+            items = [self.node(item, f"{place}[{i}]") for i, item in enumerate(value)]
+            return items if kind is list else {"$tuple": items}
+        if kind is dict:
             pairs = [[key, self.node(item, f"{place}[{key!r}]")] for key, item in value.items()]
             if all(type(key) is str and not key.startswith("$") for key in value):
                 return dict(pairs)
             return {"$dict": [[self.node(key, place), item] for key, item in pairs]}
-        if isinstance(value, np.generic):
-            _check_kind(value.dtype, place)
-            return {"$number": [value.dtype.str, value.item()]}
         if isinstance(value, np.dtype):
             return {"$dtype": value.str}
         if isinstance(value, np.ndarray) and value.dtype.hasobject:
-            return {"$objects": [list(value.shape), self._nodes(value.ravel().tolist(), place)]}
+            return {"$objects": [list(value.shape), self.node(value.ravel().tolist(), place)]}
+        if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "biufUS":
+            raise TypeError(
+                f"{place} has the type {value.dtype}, but files hold numbers and text only."
+            )
+        if isinstance(value, np.generic):
+            return {"$number": [value.dtype.str, value.item()]}
         if isinstance(value, np.ndarray):
-            return {"$array": self._array(value, place)}
+            return {"$array": self._array(value)}
         if isinstance(value, NotStored):
             return {"$lost": value.what}
-        if type(value).__name__ in _SPARSE:
+        if kind.__name__ in _SPARSE:
             parts = [self.node(part, place) for part in (value.data, value.indices, value.indptr)]
-            return {"$sparse": [type(value).__name__, parts, list(map(int, value.shape))]}
+            return {"$sparse": [kind.__name__, parts, list(map(int, value.shape))]}
         return {"$record": self._record(value, place)}
 
-    def _nodes(self, values: Sequence[Any], place: str) -> list[Any]:
-        return [self.node(value, f"{place}[{i}]") for i, value in enumerate(values)]
-
-    def _array(self, value: Array, place: str) -> int:
-        _check_kind(value.dtype, place)
+    def _array(self, value: Array) -> int:
+        """Return the number of an array; that of equal memory is the same."""
         memory = value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str
-        if memory not in self._known:
+        if memory not in self._numbers:
             self._alive.append(value)
-            self._known[memory] = len(self.arrays)
+            self._numbers[memory] = len(self.arrays)
             # Rows or columns stay what is contiguous: products give the same bits.
             contiguous = value.flags.c_contiguous or value.flags.f_contiguous
             self.arrays.append(np.asarray(value) if contiguous else value.copy(order="K"))
-        return self._known[memory]
+        return self._numbers[memory]
 
     def _record(self, value: Any, place: str) -> int:
+        """Return the number of an object, after those of its fields."""
         kind = type(value)
-        if id(value) in self._known:
-            return self._known[id(value)]
+        if id(value) in self._numbers:
+            return self._numbers[id(value)]
         if not kind.__module__.startswith("heatsketch."):
             raise TypeError(
                 f"{place} is of type {kind.__name__}, which no model file can hold; fit without "
@@ -288,9 +284,9 @@ class Encoder:
                     raise
                 nodes[key] = {"$lost": type(item).__name__}
         self._alive.append(value)
-        self._known[id(value)] = len(self.records)
+        self._numbers[id(value)] = len(self.records)
         self.records.append([f"{kind.__module__}:{kind.__name__}", nodes])
-        return self._known[id(value)]
+        return self._numbers[id(value)]
 
 
 class Decoder:
@@ -300,8 +296,7 @@ class Decoder:
         self._arrays = arrays
         self._made: list[Any] = []
         for name, nodes in records:
-            state = {key: self.value(node) for key, node in nodes.items()}
-            self._made.append(_restored(_class_of(name), state))
+            self._made.append(_restored(_class_of(name), self.value(nodes)))
 
     def value(self, node: Any) -> Any:
         """Return what a node stands for."""
@@ -312,7 +307,7 @@ class Decoder:
         [(key, content), *_] = node.items() or [("", None)]
         match key:
             case "$tuple":
-                return tuple(self.value(item) for item in content)
+                return tuple(self.value(content))
             case "$dict":
                 return {self.value(key): self.value(item) for key, item in content}
             case "$number":
@@ -320,9 +315,7 @@ class Decoder:
             case "$dtype":
                 return np.dtype(content)
             case "$objects":
-                array = np.empty(len(content[1]), dtype=object)
-                array[:] = self.value(content[1])
-                return array.reshape(content[0])
+                return objects(self.value(content[1])).reshape(content[0])
             case "$array":
                 return self._arrays[content]
             case "$lost":
@@ -335,11 +328,6 @@ class Decoder:
             case "$record":
                 return self._made[content]
         return {key: self.value(item) for key, item in node.items()}
-
-
-def _check_kind(dtype: np.dtype, place: str) -> None:
-    if dtype.kind not in "biufUS":
-        raise TypeError(f"{place} has the type {dtype}, but files hold numbers and text only.")
 
 
 def _is_model(value: Any) -> bool:
