@@ -45,15 +45,15 @@ class Discriminant(Embedding):
         gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
         X = self._read(X, reset=True)
         self.classes_, labels = self._read_labels(y, X)
-        self._units = StandardScaler().fit(X.astype(float))
-        scale = self._units.scale_
+        units = StandardScaler().fit(X.astype(float))
+        self.mean_, self._scale = units.mean_, units.scale_  # arrays, which model files hold
+        scale = self._scale
         sizes = np.abs(X).max(axis=0).astype(float)
         rounding = float(np.finfo(X.dtype).eps) * sizes / scale  # of the entries of Z
         with single_threaded_blas():  # the same bits for any number of threads
-            W, J = _directions(self._units.transform(X), labels, gamma, rounding)
+            W, J = _directions((X - self.mean_) / scale, labels, gamma, rounding)
         self._W = self._choose(W, J, np.bincount(labels))
         self.components_ = (self._W / scale[:, None]).T
-        self.mean_ = self._units.mean_
         self.diagnostics_ = {"classes": len(self.classes_), "discriminants": len(J)}
         self.embedding_ = self._score(X)
         return self
@@ -70,7 +70,7 @@ class Discriminant(Embedding):
 
     def _score(self, X: Array) -> Array:
         def scores(rows: slice) -> Array:
-            return self._units.transform(X[rows].astype(float)) @ self._W
+            return ((X[rows] - self.mean_) / self._scale) @ self._W
 
         return filled(scores, (len(X), self._W.shape[1])).astype(X.dtype)
 
@@ -169,7 +169,7 @@ class FisherDiscriminant(Discriminant):
                 "MultipleDiscriminant."
             )
         self.objective_ = float(J[0] * counts.sum() / counts.prod())
-        return W / np.linalg.norm(W / self._units.scale_[:, None])
+        return W / np.linalg.norm(W / self._scale[:, None])
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn: two classes only."""
