@@ -1,11 +1,47 @@
-"""Files of points that several commands are tried on."""
+"""Running commands, and files of points that several of them are tried on."""
 
 import csv
+import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from heatsketch.cli import main
 from problems.clouds import even_circle
+
+
+class Said(NamedTuple):
+    """What a command printed."""
+
+    out: str
+    err: str
+
+    @property
+    def lines(self):
+        """The lines of a summary, by name."""
+        return {line[:12].strip(): line[13:] for line in self.out.splitlines()}
+
+    @property
+    def rows(self):
+        """The rows of a table."""
+        return list(csv.reader(self.out.splitlines()))
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command, whose warnings become lines; check its exit code, return what it printed."""
+
+    def run(*words, code=0):
+        capsys.readouterr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            found = main([str(word) for word in words])
+        said = Said(*capsys.readouterr())
+        assert found == code, said.err
+        return said
+
+    return run
 
 
 @pytest.fixture

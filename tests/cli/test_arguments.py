@@ -1,22 +1,20 @@
 """What the command line takes: parameters by name, few options, and a quick start."""
 
 import inspect
+import re
+import runpy
 import subprocess
 import sys
 
 import pytest
 
-from heatsketch.cli import main
-from heatsketch.cli.arguments import VERBS, parser_of, value
+import heatsketch as hs
+from heatsketch.cli import VERBS
+from heatsketch.cli.arguments import parser_of, value
 from heatsketch.cli.methods import meanings_of
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "numba", "pandas", "matplotlib")
-
-
-def verbs():
-    (commands,) = (a for a in parser_of()._actions if a.dest == "verb")
-    return commands.choices
 
 
 @pytest.mark.parametrize(
@@ -39,7 +37,9 @@ def test_value_reads_numbers_words_and_lists(text, wanted):
 
 def test_options_are_few():
     """All verbs together; the parameters of methods are one, `-p`, as are the names of `--read`."""
-    declared = [a.dest for v in verbs().values() for a in v._actions if a.option_strings]
+    (commands,) = (a for a in parser_of()._actions if a.dest == "verb")
+    verbs = commands.choices.values()
+    declared = [a.dest for verb in verbs for a in verb._actions if a.option_strings]
     assert len([name for name in declared if name != "help"]) <= 100
 
 
@@ -64,26 +64,43 @@ def test_help_and_mistyped_names_wait_for_no_library(words, tmp_path):
         )
 
 
-@pytest.mark.parametrize("method", ESTIMATORS)
-def test_methods_say_what_each_parameter_means(method, capsys):
-    assert main(["methods", method]) == 0
-    said = capsys.readouterr().out
-    known = meanings_of(ESTIMATORS[method])
-    for name, default in defaults(ESTIMATORS[method]).items():
-        assert f"{name}={default!r}" in said
-        assert any(known[name]), name
-
-
-def test_methods_are_listed(capsys):
-    assert main(["methods"]) == 0
-    said = capsys.readouterr().out
+def test_methods_say_what_each_parameter_means(run):
+    said = run("methods").out
     for name, make in ESTIMATORS.items():
         assert f"{name:22} {inspect.getdoc(make).splitlines()[0]}" in said
-    assert main(["methods", "heat-embeding"]) == 2
-    assert "did you mean 'heat-embedding'?" in capsys.readouterr().err
+        parameters, meanings = run("methods", name).out, meanings_of(make)
+        for parameter, default in defaults(make).items():
+            assert f"{parameter}={default!r}" in parameters
+            assert any(meanings[parameter]), parameter
+    assert "did you mean 'heat-embedding'?" in run("methods", "heat-embeding", code=2).err
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_each_verb_has_a_module_with_run(verb):
+def test_help_begins_with_what_must_be_given_and_ends_with_an_example(verb, run):
     module = __import__(f"heatsketch.cli.{verb}", fromlist=["run"])
     assert callable(module.run)
+    text, _, example = " ".join(run(verb, "--help").out.split()).partition("Example: heatsketch ")
+    usage = text[: text.index(" options: ")]
+    assert not re.search(r"--(label|missing|plot)", usage)
+    assert example.split()[0] == verb
+    assert parser_of().parse_args(example.split()).verb == verb
+
+
+def test_without_arguments_the_commands_are_listed(run):
+    said = run(code=2).err
+    assert all(f"\n    {verb}" in said for verb in VERBS)
+
+
+def test_options_of_all_commands_stand_anywhere(circle, tmp_path, run):
+    out = ("-o", tmp_path / "out.npy")
+    run("embed", "--force", circle, *out)
+    run("-q", "embed", circle, *out, code=1)
+    run("--force", "embed", circle, "-q", *out)
+
+
+def test_the_package_runs_as_a_module_with_a_version(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["heatsketch", "--version"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module("heatsketch", run_name="__main__")
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.strip() == f"heatsketch {hs.__version__}"

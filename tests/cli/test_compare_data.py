@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch import cli
 from problems.clouds import cloud
 
 
@@ -29,13 +28,7 @@ def files(tmp_path):
     return tmp_path, first, second, X, Z
 
 
-OPTIONS = ("--n-neighbors", "6", "--n-components", "16", "--time", "4", "-q")
-
-
-def said(capsys, *arguments):
-    assert cli.main(["compare", *map(str, arguments), *OPTIONS]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    return dict(line.split(maxsplit=1) for line in lines)
+OPTIONS = ("--n-neighbors", "6", "--n-components", "16", "--time", "4")
 
 
 def expected(X, Z, **options):
@@ -49,10 +42,10 @@ def table(path):
     return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
 
 
-def test_points_with_common_ids_are_matched(files, capsys):
+def test_points_with_common_ids_are_matched(files, run):
     folder, first, second, X, Z = files
     found, out = expected(X, Z), folder / "out.csv"
-    lines = said(capsys, first, second, "-o", out)
+    lines = run("compare", first, second, "-o", out, *OPTIONS).lines
     low, high = found.interval()[1:]
     assert lines["discrepancy"] == f"{found.value:.4g} (95 %: {low:.4g} to {high:.4g})"
     assert lines["points"] == "40 points of both, by their ids; 0 and 0 only in one"
@@ -64,31 +57,33 @@ def test_points_with_common_ids_are_matched(files, capsys):
     np.testing.assert_allclose(numbers, found.point_interval(), rtol=1e-5)
 
 
-def test_ids_that_one_file_lacks_are_left_out(files, capsys):
+def test_ids_that_one_file_lacks_are_left_out(files, run):
     folder, first, _, _, Z = files
     fewer = write(folder / "fewer.csv", Z[10:], [f"p{i}" for i in range(10, 40)])
-    lines = said(capsys, first, fewer, "-o", folder / "out.tsv")
+    lines = run("compare", first, fewer, "-o", folder / "out.tsv", *OPTIONS).lines
     assert lines["points"] == "30 points of both, by their ids; 10 and 0 only in one"
     assert (folder / "out.tsv").read_text().startswith("id\tdiscrepancy\tlow\thigh\np10\t")
 
 
-def test_the_same_rows_need_no_ids(files, capsys):
+def test_the_same_rows_need_no_ids(files, run):
     folder, _, _, X, Z = files
     np.save(folder / "a.npy", X)
     np.save(folder / "b.npy", Z)
-    lines = said(capsys, folder / "a.npy", folder / "b.npy", "--same-rows", "--filter", "heat")
+    lines = run(
+        "compare", folder / "a.npy", folder / "b.npy", "--same-rows", "--filter", "heat", *OPTIONS
+    ).lines
     a, b = (hs.diffusion(P, n_neighbors=6) for P in (X, Z))
     found = hs.diffusion_discrepancy(a, b, time=4, n_components=16, filter="heat", rng=0)
     assert lines["discrepancy"].startswith(f"{found.value:.4g} (")
     assert lines["points"] == "40 points of both"
 
 
-def test_other_points_are_samples(files, capsys):
+def test_other_points_are_samples(files, run):
     folder, first, _, X, _ = files
     other = write(folder / "c.csv", cloud(30, 3, seed=9), range(30))
     out, picture = folder / "out.csv", folder / "out.png"
     pytest.importorskip("matplotlib")
-    lines = said(capsys, first, other, "-o", out, "--plot", picture)
+    lines = run("compare", first, other, "-o", out, "--plot", picture, *OPTIONS).lines
     found = hs.uncertainty.sample_discrepancy(
         X, cloud(30, 3, seed=9), time=4, n_components=16, n_neighbors=6, rng=0
     )
@@ -103,7 +98,7 @@ def test_other_points_are_samples(files, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_other_is_read_in_the_units_of_input(files, capsys):
+def test_other_is_read_in_the_units_of_input(files, run):
     """Standardised by itself, a data set that is moved and stretched would be the same one."""
     folder, first, _, X, _ = files
     moved = write(folder / "moved.csv", 5 + 3 * X, [f"q{i}" for i in range(40)])
@@ -115,21 +110,17 @@ def test_other_is_read_in_the_units_of_input(files, capsys):
         n_neighbors=6,
         rng=0,
     )
-    lines = said(capsys, first, moved, "--standardize")
+    lines = run("compare", first, moved, "--standardize", *OPTIONS).lines
     assert lines["discrepancy"].startswith(f"{found.value:.4g} (")
     assert float(lines["p-value"].split(",")[0]) < 0.05
 
 
-def test_what_cannot_be_compared_is_an_error(files, capsys):
+def test_what_cannot_be_compared_is_an_error(files, run):
     folder, first, second, _, _ = files
     np.save(folder / "wide.npy", cloud(40, 5))
-    wrong = (
-        ([first, folder / "wide.npy"], "different features"),
-        ([first, second, "-o", folder / "out.png"], "out.png"),
-    )
-    for arguments, message in wrong:
-        assert cli.main(["compare", *map(str, arguments), *OPTIONS]) != 0
-        assert message in capsys.readouterr().err
+    said = run("compare", first, folder / "wide.npy", *OPTIONS, code=1)
+    assert "different features" in said.err
+    said = run("compare", first, second, "-o", folder / "out.png", code=2)
+    assert "out.png" in said.err
     other = write(folder / "c.csv", cloud(30, 3), range(30))
-    assert cli.main(["compare", str(first), str(other), "--filter", "heat"]) == 2
-    assert "need the same points" in capsys.readouterr().err
+    assert "need the same points" in run("compare", first, other, "--filter", "heat", code=2).err

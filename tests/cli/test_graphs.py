@@ -13,7 +13,6 @@ from scipy.io import mmwrite
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch.cli import main
 from heatsketch.io.metadata import read_metadata
 
 G = nx.les_miserables_graph()
@@ -89,12 +88,11 @@ def test_a_matrix_is_the_graph(name, tmp_path):
 
 
 @pytest.mark.parametrize("output", ["out.csv", "out.npz", "out.parquet", "out.h5ad"])
-def test_the_embedding_has_one_row_for_each_node_and_score_confirms_it(output, tmp_path, capsys):
+def test_the_embedding_has_one_row_for_each_node_and_score_confirms_it(output, tmp_path, run):
     edges, out = csv(tmp_path / "edges.csv"), tmp_path / output
-    made = ["--metadata", str(tmp_path / "made.json")]
-    command = ["embed", str(edges), "--graph", "-o", str(out), "--method", "heat-sketch"]
-    assert main([*command, *made]) == 0
-    assert "77 nodes, 254 edges" in capsys.readouterr().out
+    made = ("--metadata", tmp_path / "made.json")
+    command = ("embed", edges, "--graph", "-o", out, "--method", "heat-sketch")
+    assert "77 nodes, 254 edges" in run(*command, *made).out
     found = io.formats.read_embedding(out, metadata=read_metadata(tmp_path / "made.json"))
     assert found.metadata["parameters"]["affinity"] == "precomputed"
     assert found.metadata["parameters"]["filter"] == "heat"
@@ -103,15 +101,14 @@ def test_the_embedding_has_one_row_for_each_node_and_score_confirms_it(output, t
     sketch = hs.HeatSketch(affinity="precomputed", filter="heat", random_state=0)
     values = found.values[:, -32:]
     np.testing.assert_allclose(values, sketch.fit_transform(hs.Graph(table.values)), rtol=1e-12)
-    assert main(["score", str(edges), str(out), "--json", *made]) == 0
-    said = capsys.readouterr()
+    said = run("score", edges, out, "--json", *made)
     assert '"filter": "heat"' in said.out
     assert "was not made from" not in said.err
 
 
-def test_an_entry_of_obsp(tmp_path, capsys):
+def test_an_entry_of_obsp(tmp_path, run):
     path, out = h5ad(tmp_path / "graph.h5ad"), tmp_path / "out.h5ad"
-    assert main(["embed", str(path), "--graph", "other", "-o", str(out)]) == 0
+    run("embed", path, "--graph", "other", "-o", out)
     both = io.read_table(out, key="obsm/X_heat")
     made = hs.HeatEmbedding(affinity="precomputed", filter="heat", random_state=0)
     np.testing.assert_allclose(both.values, made.fit_transform(2 * MATRIX.matrix), rtol=1e-9)
@@ -119,21 +116,18 @@ def test_an_entry_of_obsp(tmp_path, capsys):
         io.read_graph(path, key="distances")
     with pytest.raises(ValueError, match="did you mean 'obsp/connectivities'"):
         io.read_graph(path, key="conectivities")
-    again = ["embed", str(out), "--graph", "--in-place"]
-    assert main(again) == 1
-    assert "has an entry 'X_heat' in obsm already" in capsys.readouterr().err
-    assert main([*again, "--force"]) == 0
+    again = ("embed", out, "--graph", "--in-place")
+    assert "has an entry 'X_heat' in obsm already" in run(*again, code=1).err
+    run(*again, "--force")
     table = io.read_graph(path, label="kind")
     assert (table.label, table.extra["index"][0]) == ("kind", "Napoleon")
 
 
-@pytest.mark.filterwarnings("default::UserWarning")
-def test_nodes_without_edges_and_components_are_named_in_what_is_said(tmp_path, capsys):
+def test_nodes_without_edges_and_components_are_named_in_what_is_said(tmp_path, run):
     A = sparse.block_diag([np.ones((4, 4)), np.ones((3, 3)), np.zeros((1, 1))])
     mmwrite(tmp_path / "g.mtx", A)
     out = tmp_path / "o.csv"
-    assert main(["embed", str(tmp_path / "g.mtx"), "--graph", "-o", str(out)]) == 0
-    said = capsys.readouterr()
+    said = run("embed", tmp_path / "g.mtx", "--graph", "-o", out)
     assert "1 node(s) without edges stay where they are" in said.out
     assert "would connect them" in said.err
     assert io.read_table(out).values.shape == (8, 2)
@@ -195,10 +189,9 @@ MTX = "%%MatrixMarket matrix coordinate real general\n"
         (text("x", "g.gml"), "is not a file of a graph; choose from .csv"),
     ],
 )
-def test_what_is_refused(write, message, tmp_path, capsys):
+def test_what_is_refused(write, message, tmp_path, run):
     path = write(tmp_path)
-    assert main(["embed", str(path), "--graph", "-o", str(tmp_path / "o.npz")]) == 1
-    assert message in capsys.readouterr().err
+    assert message in run("embed", path, "--graph", "-o", tmp_path / "o.npz", code=1).err
     assert not (tmp_path / "o.npz").exists()
 
 
@@ -211,10 +204,9 @@ def test_what_is_refused(write, message, tmp_path, capsys):
         (["--graph", "other"], "--graph other names an entry of obsp in .h5ad; pass --graph alone"),
     ],
 )
-def test_options_that_do_not_go_with_a_graph(options, message, tmp_path, capsys):
+def test_options_that_do_not_go_with_a_graph(options, message, tmp_path, run):
     edges = csv(tmp_path / "edges.csv")
-    assert main(["embed", str(edges), "-o", str(tmp_path / "o.npz"), *options]) == 2
-    assert message in capsys.readouterr().err
+    assert message in run("embed", edges, "-o", tmp_path / "o.npz", *options, code=2).err
 
 
 @pytest.mark.parametrize(
@@ -244,27 +236,23 @@ def test_columns_by_name_are_left_out(tmp_path):
     assert set(table.values.data.tolist()) == {1.0}
 
 
-@pytest.mark.filterwarnings("default::UserWarning")
-def test_edges_that_are_taken_as_points_are_warned_of(tmp_path, capsys):
+def test_edges_that_are_taken_as_points_are_warned_of(tmp_path, run):
     csv(tmp_path / "edges.csv")
-    arguments = ("embed", str(tmp_path / "edges.csv"), "-o", str(tmp_path / "o.csv"))
-    assert main([*arguments]) == 0
-    said = capsys.readouterr().err
+    said = run("embed", tmp_path / "edges.csv", "-o", tmp_path / "o.csv").err
     assert "looks like the edges of a graph, for 'source' and 'target' hold" in said
     assert "--graph" in said
     people = [(f"p{i}", f"town {i % 7}", float(i)) for i in range(40)]
     csv(tmp_path / "people.csv", header="name,town,age", edges=people)
-    assert main(["embed", str(tmp_path / "people.csv"), "-o", str(tmp_path / "p.csv")]) == 0
-    assert "edges of a graph" not in capsys.readouterr().err
+    said = run("embed", tmp_path / "people.csv", "-o", tmp_path / "p.csv").err
+    assert "edges of a graph" not in said
 
 
-def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(tmp_path, capsys):
-    edges = str(csv(tmp_path / "edges.csv"))
+def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(tmp_path, run):
+    edges = csv(tmp_path / "edges.csv")
     graph = {"affinity": "precomputed", "filter": "heat", "random_state": 0}
-    assert main(["scales", edges, "--graph", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["time"] == hs.HeatEmbedding(**graph).fit(G).time_
-    assert main(["distances", edges, "--graph", "--from", "Valjean", "-q"]) == 0
-    _, *rows = (line.split(",") for line in capsys.readouterr().out.splitlines())
+    facts = json.loads(run("scales", edges, "--graph", "--json").out)
+    assert facts["time"] == hs.HeatEmbedding(**graph).fit(G).time_
+    _, *rows = run("distances", edges, "--graph", "--from", "Valjean").rows
     table = io.read_graph(edges)
     names = table.extra["id"].tolist()
     diffusion = hs.HeatSketch("auto", time=8, **graph).fit(table.values).diffusion_
@@ -275,7 +263,6 @@ def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(tmp_path, c
     np.testing.assert_allclose([float(row[2]) for row in rows], value, rtol=1e-5)
     assert np.all(np.diff(value) >= -1e-9)
     for command in ("scales", "distances"):
-        words = [command, edges, "--graph", "--affinity", "knn"]
-        given = ["--from", "Valjean"] if command == "distances" else []
-        assert main([*words, *given]) == 2
-        assert "--affinity is about points, but INPUT is a graph" in capsys.readouterr().err
+        given = ("--from", "Valjean") if command == "distances" else ()
+        said = run(command, edges, "--graph", "--affinity", "knn", *given, code=2)
+        assert "--affinity is about points, but INPUT is a graph" in said.err

@@ -8,17 +8,9 @@ import warnings
 import pytest
 
 import heatsketch as hs
-from heatsketch import cli
 from heatsketch.cli import tables
 
-# Ours become lines, which tests read.
-pytestmark = pytest.mark.filterwarnings("default::UserWarning")
-
 pytest.importorskip("pyarrow")
-
-
-def exit_code(*arguments):
-    return cli.main([str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -30,13 +22,12 @@ def no_computing(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_computing")
-def test_existing_files_stop_the_run_before_it_computes(clouds, tmp_path, capsys):
+def test_existing_files_stop_the_run_before_it_computes(clouds, tmp_path, run):
     out, picture = tmp_path / "out.csv", tmp_path / "out.png"
-    out.write_text("old")
-    assert exit_code("embed", clouds, "-o", out) == 1
-    assert "--force" in capsys.readouterr().err
-    picture.write_text("old")
-    assert exit_code("embed", clouds, "-o", tmp_path / "new.csv", "--plot", picture) == 1
+    for path in (out, picture):
+        path.write_text("old")
+    assert "--force" in run("embed", clouds, "-o", out, code=1).err
+    run("embed", clouds, "-o", tmp_path / "new.csv", "--plot", picture, code=1)
     assert out.read_text() == picture.read_text() == "old"
 
 
@@ -49,57 +40,62 @@ def test_existing_files_stop_the_run_before_it_computes(clouds, tmp_path, capsys
         ("folder.csv", "is a folder"),
     ],
 )
-def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, message, capsys):
+def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, message, run):
     (tmp_path / "folder.csv").mkdir()
     before = clouds.read_bytes()
-    assert exit_code("embed", clouds, "-o", tmp_path / output, "--force") == 1
-    assert message in capsys.readouterr().err
+    assert message in run("embed", clouds, "-o", tmp_path / output, "--force", code=1).err
     assert clouds.read_bytes() == before
 
 
 @pytest.mark.usefixtures("no_computing")
-def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, capsys):
+def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
     monkeypatch.setitem(tables.WRITERS, ".h5ad", "no_such_module")
-    assert exit_code("embed", clouds, "-o", tmp_path / "out.h5ad") == 1
-    assert 'pip install "heatsketch[io]"' in capsys.readouterr().err
+    said = run("embed", clouds, "-o", tmp_path / "out.h5ad", code=1)
+    assert 'pip install "heatsketch[io]"' in said.err
 
 
 @pytest.mark.usefixtures("no_computing")
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["-p", "kind=gaussian", "--method", "diffusion-map"], "'kind'; it belongs to heat-sketch"),
-        (
-            ["-p", "delta=0.1"],
-            "heat-embedding has no parameter 'delta'; it belongs to diffusion-map",
-        ),
-        (["-p", "n_neighbours=5"], "no parameter 'n_neighbours'; did you mean 'n_neighbors'?"),
-        (["-p", "share"], "'share' is not NAME=VALUE"),
-        (["--factor", "2"], "parameters of a method are given as -p factor=VALUE"),
-        (["--plot", "out.jpg"], "out.jpg"),
-        (["-o", "out.xlsx"], "out.xlsx has no known suffix"),
-        (["--method", "heat-skech"], "did you mean 'heat-sketch'?"),
-        (["--n-neighbours", "5"], "--n-neighbours 5; did you mean '--n-neighbors'?"),
-        (["--in-place"], "leave out --output"),
-        (["--affinity", "precomputed", "--standardize"], "INPUT is precomputed"),
+        ("-p kind=gaussian -m diffusion-map", "no parameter 'kind'; it belongs to heat-sketch"),
+        ("-m mixture-diffusion --alpha 1", "has no parameter 'alpha'; it belongs to"),
+        ("-p n_neighbours=5", "no parameter 'n_neighbours'; did you mean 'n_neighbors'?"),
+        ("-p share", "'share' is not NAME=VALUE"),
+        ("--factor 2", "parameters of a method are given as -p factor=VALUE"),
+        ("--sep ;", "how INPUT is read is given as --read sep=VALUE"),
+        ("--read sepp=;", "'sepp' is not one of key, sep, decimal, header"),
+        ("--plot out.jpg", "out.jpg"),
+        ("-o out.xlsx", "out.xlsx has no known suffix"),
+        ("--method heat-skech", "did you mean 'heat-sketch'?"),
+        ("--n-neighbours 5", "--n-neighbours 5; did you mean '--n-neighbors'?"),
+        ("--in-place", "leave out --output"),
+        ("--affinity precomputed --standardize", "INPUT is precomputed"),
     ],
 )
-def test_wrong_usage_is_named(clouds, tmp_path, given, message, capsys):
-    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv", *given) == 2
-    (line,) = capsys.readouterr().err.splitlines()  # the usage would hide it
+def test_wrong_usage_is_named(clouds, tmp_path, given, message, run):
+    said = run("embed", clouds, "-o", tmp_path / "out.csv", *given.split(), code=2)
+    (line,) = said.err.splitlines()  # the usage would hide it
     assert line.startswith("heatsketch: error: ")
     assert message in line
 
 
-def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, capsys):
+def test_misspelt_files_sets_and_commands_are_suggested(clouds, tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, meant in (("cluods.csv", "clouds.csv"), ("digit", "digits")):
+        assert f"did you mean {meant!r}?" in run("embed", name, "-o", "out.npy", code=1).err
+    (line,) = run("embedd", "digits", code=2).err.splitlines()
+    assert "did you mean 'embed'?" in line
+
+
+def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, run):
     path = tmp_path / "holes.csv"
     path.write_text("a,b\n1,2\n3,nan\n4,5\n" + "6,7\n" * 20)
-    assert exit_code("embed", path, "-o", tmp_path / "out.csv") == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    given = ("embed", path, "-o", tmp_path / "out.csv")
+    (line,) = run(*given, code=1).err.splitlines()
     assert line.startswith("heatsketch: error: ")
     assert "NaN" in line
-    assert exit_code("embed", path, "-o", tmp_path / "out.csv", "--debug") == 1
-    assert "Traceback" in capsys.readouterr().err
+    assert "Traceback" in run(*given, "--debug", code=1).err
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -119,13 +115,13 @@ def test_letters_that_a_pipe_cannot_hold_stop_nothing(encoding):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_unexpected_errors_are_named_with_their_type(clouds, tmp_path, monkeypatch, capsys):
+def test_unexpected_errors_are_named_with_their_type(clouds, tmp_path, monkeypatch, run):
     def fail(*_):
         raise KeyError("left")
 
     monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", fail)
-    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 1
-    assert "KeyError: 'left' (--debug" in capsys.readouterr().err
+    said = run("embed", clouds, "-o", tmp_path / "out.csv", code=1)
+    assert "KeyError: 'left' (--debug" in said.err
 
 
 def interrupt(*_):
@@ -144,26 +140,19 @@ def interrupt_a_compiled_loop(*_):
 
 
 @pytest.mark.parametrize("stop", [interrupt, interrupt_a_compiled_loop])
-def test_interrupting_leaves_nothing_half_written(stop, clouds, tmp_path, monkeypatch, capsys):
+def test_interrupting_leaves_nothing_half_written(stop, clouds, tmp_path, monkeypatch, run):
     monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", stop)
-    assert exit_code("embed", clouds, "-o", tmp_path / "out.csv") == 130
-    assert capsys.readouterr().err.startswith("heatsketch: interrupted")
+    said = run("embed", clouds, "-o", tmp_path / "out.csv", code=130)
+    assert said.err.startswith("heatsketch: interrupted")
     assert list(tmp_path.iterdir()) == [clouds]
 
 
-@pytest.fixture
-def warned(monkeypatch):
+def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, tmp_path, monkeypatch, run):
     def compute(self, X):
         warnings.warn("two\n groups", hs.DisconnectedWarning, stacklevel=2)
         raise ValueError("stop here")
 
     monkeypatch.setattr(hs.HeatEmbedding, "fit_transform", compute)
-
-
-@pytest.mark.usefixtures("warned")
-def test_warnings_are_lines_and_quiet_drops_them_but_not_errors(clouds, tmp_path, capsys):
-    exit_code("embed", clouds, "-o", tmp_path / "out.csv")
-    error = "heatsketch: error: stop here\n"
-    assert capsys.readouterr().err == "heatsketch: warning: two groups\n" + error
-    exit_code("embed", clouds, "-o", tmp_path / "out.csv", "-q")
-    assert capsys.readouterr().err == error
+    given, error = ("embed", clouds, "-o", tmp_path / "out.csv"), "heatsketch: error: stop here\n"
+    assert run(*given, code=1).err == "heatsketch: warning: two groups\n" + error
+    assert run(*given, "-q", code=1).err == error

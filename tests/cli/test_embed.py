@@ -1,0 +1,278 @@
+"""heatsketch embed: what the estimator computes, what is said of it, pictures and columns."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import heatsketch as hs
+from heatsketch.io import read_table
+from problems.clouds import cloud
+
+pytest.importorskip("pyarrow")
+
+
+def points_of(path):
+    return np.asarray(read_table(path).values)
+
+
+def test_embed_writes_what_the_estimator_computes(clouds, tmp_path, run):
+    out = tmp_path / "out.csv"
+    given = ("--method", "heat-sketch", "--n-components", 5, "--time", 3)
+    said = run("embed", clouds, "-o", out, *given).out
+    table = read_table(out)
+    Y = hs.HeatSketch(5, 3, random_state=0).fit_transform(points_of(clouds))
+    np.testing.assert_allclose(table.values, Y, rtol=1e-12)
+    assert list(table.extra) == ["id", "group"]
+    assert list(table.extra["id"]) == [f"p{row}" for row in range(60)]
+    for text in ("60 points, 3 features", "heat-sketch", "time=3", "self-tuning", str(out)):
+        assert text in said
+
+
+@pytest.mark.parametrize(
+    ("make", "method", "options", "expected"),
+    [
+        (hs.HeatSketch, "heat-sketch", "--epsilon 2.5 --affinity dense --n-components 4",
+         {"epsilon": 2.5, "affinity": "dense", "n_components": 4}),
+        (hs.HeatSketch, "heat-sketch", "--filter heat --time 2.5", {"filter": "heat", "time": 2.5}),
+        (hs.HeatSketch, "heat-sketch", "--time 2,8 -p kind=rademacher",
+         {"time": [2, 8], "kind": "rademacher"}),
+        (hs.HeatSketch, "heat-sketch", "--normalization bistochastic --n-neighbors 9",
+         {"normalization": "bistochastic", "n_neighbors": 9}),
+        (hs.HeatSketch, "heat-sketch", "--alpha 0.5 --random-state 7",
+         {"alpha": 0.5, "random_state": 7}),
+        (hs.HeatEmbedding, "heat-embedding", "-p factor=1.1 -p n_sketch=9 --time 3",
+         {"factor": 1.1, "n_sketch": 9, "time": 3}),
+        (hs.HeatEmbedding, "heat-embedding", "-p objective=worst -p n_init=2",
+         {"objective": "worst", "n_init": 2}),
+        (hs.DiffusionMap, "diffusion-map", "--time auto -p delta=0.3",
+         {"time": "auto", "delta": 0.3}),
+        (hs.DiffusionMap, "diffusion-map", "--n-components 0.9 --time 64",
+         {"n_components": 0.9, "time": 64}),
+        (hs.MixtureDiffusion, "mixture-diffusion", "--epsilon auto -p mixture=2",
+         {"epsilon": "auto", "mixture": 2}),
+        (hs.classical.LaplacianEigenmap, "laplacian-eigenmap", "-p weights=binary",
+         {"weights": "binary"}),
+        (hs.classical.LandmarkMDS, "landmark-mds", "-p n_landmarks=20 -p landmarks=random",
+         {"n_landmarks": 20, "landmarks": "random"}),
+        (hs.classical.TSNE, "tsne", "-p perplexity=8", {"perplexity": 8}),
+    ],
+)  # fmt: skip
+def test_parameters_reach_the_estimator(clouds, tmp_path, run, make, method, options, expected):
+    out = tmp_path / "out.npy"
+    said = run("embed", clouds, "-o", out, "--method", method, *options.split())
+    Y = make(**{"random_state": 0, **expected}).fit_transform(points_of(clouds))
+    np.testing.assert_allclose(np.load(out), Y, rtol=1e-9)
+    for name, value in expected.items():
+        assert f"{name}={value!r}" in said.lines["method"]
+
+
+def test_the_default_method_is_the_heat_embedding(circle, tmp_path, run):
+    out, picture = tmp_path / "out.npy", tmp_path / "time.png"
+    said = run("embed", circle, "-o", out, "--plot", picture)
+    estimator = hs.HeatEmbedding(random_state=0)
+    np.testing.assert_allclose(np.load(out), estimator.fit_transform(np.load(circle)), rtol=1e-12)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert said.lines["distances"].startswith(
+        estimator.distortion_.describe().removeprefix("distances ")
+    )
+    assert "time='auto'" in said.lines["method"]
+    assert said.lines["time"] == str(estimator.time_)
+    assert said.lines["written"] == f"{out}, {picture}"
+
+
+def test_embed_says_how_distances_of_points_not_learned_from_are_kept(tmp_path, run):
+    circle = tmp_path / "circle.npy"
+    np.save(circle, hs.datasets.circle(600, rng=0)[0])  # of fewer points all are learned from
+    line = run("embed", circle, "-o", tmp_path / "out.npy", "--time", 8).lines["distances"]
+    kept = hs.HeatEmbedding(time=8, random_state=0).fit(np.load(circle)).distortion_
+    assert kept.describe().removeprefix("distances ") in line
+    assert f"log L {kept.log_L:.2f}, {kept.held_out_log_L:.2f} for points not learned" in line
+
+
+def test_embed_of_few_or_equal_points_says_nothing_that_is_not_known(circle, tmp_path, run):
+    np.save(tmp_path / "three.npy", np.array([[0.0, 0], [1, 0], [0, 2]]))
+    np.save(tmp_path / "flat.npy", np.ones((6, 6)))
+    out = ("-o", tmp_path / "out.npy", "--force")
+    given = ("--affinity", "dense", "--epsilon", 2, "--time", 2)
+    line = run("embed", tmp_path / "three.npy", *out, *given).lines["distances"]
+    assert "log L 0.00" in line
+    assert "nan" not in line
+    said = run("embed", tmp_path / "flat.npy", *out, "--affinity", "precomputed")
+    assert "distances" not in said.out
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), 0)
+    for method in ("heat-sketch", "diffusion-map"):
+        assert "distances" not in run("embed", circle, *out, "--method", method).out
+
+
+def test_embed_says_how_good_a_mixture_is(clouds, tmp_path, run):
+    given = ("--method", "mixture-diffusion", "-p", "mixture=2", "--time", 2)
+    lines = run("embed", clouds, "-o", tmp_path / "out.npy", *given).lines
+    facts = hs.MixtureDiffusion(mixture=2, time=2, random_state=0).fit(points_of(clouds))
+    facts = facts.diagnostics_
+    assert f"2 Gaussians, {facts['n_features']} coordinates" in lines["mixture"]
+    error = facts["distance_error"] / facts["typical_distance"]
+    assert f"within {100 * error:.2g} %" in lines["distances"]
+
+
+@pytest.mark.parametrize("method", ["heat-embedding", "diffusion-map"])
+def test_embed_says_which_share_is_explained(clouds, tmp_path, run, method):
+    make = {"heat-embedding": hs.HeatEmbedding, "diffusion-map": hs.DiffusionMap}[method]
+    lines = run("embed", clouds, "-o", tmp_path / "o.csv", "--method", method).lines
+    model = make(random_state=0).fit(points_of(clouds))
+    words = model.explained_diffusion_variance().describe()
+    assert lines["explained"] == f"{words}, by 2 coordinates"
+
+
+def test_embed_says_how_labels_of_neighbours_agree(clouds, tmp_path, run):
+    line = run("embed", clouds, "-o", tmp_path / "out.csv").lines["agreement"]
+    X = points_of(clouds)
+    votes = np.linalg.norm(X[:, None] - X[None], axis=2).argsort(axis=1)[:, 1:11] % 3
+    counts = np.array([(votes == label).sum(axis=1) for label in range(3)])
+    share = np.mean(counts.argmax(axis=0) == np.arange(60) % 3)
+    assert f"input {share:.3f} (group by 10 nearest" in line
+
+
+def test_embed_takes_a_built_in_set_by_name(tmp_path, run):
+    run("embed", "circle", "-o", tmp_path / "out.npy", "--n-components", 3)
+    assert np.load(tmp_path / "out.npy").shape == (300, 3)
+
+
+def test_embed_by_classes_needs_them(circle, clouds, tmp_path, run):
+    out = tmp_path / "out.csv"
+    said = run("embed", circle, "-o", out, "--method", "multiple-discriminant", code=1)
+    assert "is fitted to classes" in said.err
+    said = run("embed", clouds, "-o", out, "--method", "fisher-discriminant", code=1)
+    assert "3 classes" in said.err
+    assert not out.exists()
+    run("embed", clouds, "-o", out, "--method", "multiple-discriminant", "-p", "shrinkage=0.1")
+    assert points_of(out).shape == (60, 2)
+
+
+def test_far_points_are_at_the_edge_of_a_picture_unless_the_whole_is_asked_for(tmp_path, run):
+    image = pytest.importorskip("matplotlib.image")
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    X[:4] *= 1_000
+    np.save(tmp_path / "far.npy", X)
+    inked = []
+    for given in ([], ["--whole"]):
+        out = ("-o", tmp_path / "out.npy", "--plot", tmp_path / "p.png", "--force")
+        run("embed", tmp_path / "far.npy", *out, "--method", "pca", *given)
+        picture = image.imread(tmp_path / "p.png")
+        inked.append(np.mean(picture[..., :3].min(axis=-1) < 0.9))
+    assert inked[0] > 2 * inked[1]  # the cloud fills the picture, or is a dot in it
+
+
+def test_intervals_add_a_column_that_is_no_coordinate(clouds, tmp_path, run):
+    out = tmp_path / "map.csv"
+    given = ("embed", clouds, "-o", out, "--n-neighbors", 6, "--intervals")
+    said = run(*given, "--method", "heat-sketch")
+    assert "certain, for a tenth of the points" in said.lines["neighbours"]
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+    found = np.array([row["neighbor_confidence"] for row in rows], dtype=float)
+    model = hs.HeatSketch(n_neighbors=6, random_state=0).fit(points_of(clouds))
+    np.testing.assert_allclose(found, model.neighbor_confidence_)
+    assert "log L" in run("score", clouds, out).out
+    assert "--intervals belongs to heat-sketch" in run(*given, "--force", code=2).err
+
+
+def test_pseudotime_adds_columns(clouds, tmp_path, run):
+    out = tmp_path / "late.csv"
+    given = ("embed", clouds, "--pseudotime", "p3", "--method", "diffusion-map")
+    assert "pseudotime" in run(*given, "-o", out).lines
+    with out.open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    wanted = hs.DiffusionMap(random_state=0).fit(points_of(clouds)).pseudotime(3)
+    names = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")
+    for name, values in zip(names, wanted, strict=True):
+        np.testing.assert_allclose([float(row[name]) for row in rows], values)
+    for words, code, message in (
+        (("-o", tmp_path / "o.npy"), 2, "other than .npy"),
+        (("-o", tmp_path / "o.csv", "--method", "isomap"), 2, "belongs to heat-embedding"),
+        (("-o", tmp_path / "o.csv", "--pseudotime", "p77"), 1, "has no point 'p77'"),
+    ):
+        assert message in run(*given, *words, code=code).err
+    text = clouds.read_text(encoding="utf-8").replace("group", "heat_pseudotime")
+    clouds.write_text(text, encoding="utf-8")
+    said = run(*given, "-o", tmp_path / "o.csv", code=1)
+    assert "has a column 'heat_pseudotime', which this run adds" in said.err
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_ids_may_begin_with_a_minus(tmp_path, run):
+    lines = [",".join([f"-s{n}", *map(str, row)]) for n, row in enumerate(cloud(30, 3).tolist())]
+    source = tmp_path / "minus.csv"
+    source.write_text("\n".join(["id,a,b,c", *lines]), encoding="utf-8")
+    for given in (["--from", "-s3"], ["--from=-s3"]):
+        assert run("distances", source, *given).rows[1][:3] == ["-s3", "-s3", "0"]
+    run("embed", source, "-o", tmp_path / "late.csv", "--pseudotime", "-s3")
+
+
+@pytest.fixture
+def cells(tmp_path):
+    """An .h5ad file of 180 cells with X_pca of more than fifty genes."""
+    anndata = pytest.importorskip("anndata")
+    data = anndata.AnnData(np.random.default_rng(0).normal(size=(180, 60)))
+    data.obsm["X_pca"] = data.X[:, :5] * np.arange(5, 0, -1)
+    data.write_h5ad(tmp_path / "cells.h5ad")
+    return tmp_path / "cells.h5ad"
+
+
+def test_in_place_adds_to_the_file_and_asks_before_it_replaces(cells, tmp_path, run):
+    said = run("embed", cells, "--in-place", "--time", 4).lines
+    assert said["written"] == str(cells)
+    first = read_table(cells, key="X_heat").values
+    assert read_table(cells, key="X_pca").values.shape == (180, 5)
+    assert said["distances"].startswith(run("score", cells, cells).lines["distances"])
+    again = ("embed", cells, "--in-place", "--time", 8)
+    assert "entry 'X_heat' in obsm already" in run(*again, code=1).err
+    run(*again, "--output-key", "X_pca", code=1)
+    np.testing.assert_array_equal(read_table(cells, key="X_heat").values, first)
+    run(*again, "--force")
+    assert np.abs(read_table(cells, key="X_heat").values - first).max() > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["cells.h5ad"]
+
+
+def test_in_place_is_for_h5ad_files(clouds, run):
+    before = clouds.read_bytes()
+    said = run("embed", clouds, "--in-place", "--force", code=1)
+    assert "only that can be changed in place" in said.err
+    assert clouds.read_bytes() == before
+
+
+def test_a_copy_of_h5ad_keeps_all_rows(cells, tmp_path, run):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(cells, "r+") as file:
+        file["obsm/X_pca"][3, 1] = np.nan
+    given = ("embed", cells, "-o", tmp_path / "out.h5ad")
+    assert "row 3, column" in run(*given, code=1).err
+    said = run(*given, "--missing", "drop", code=1)
+    assert "180 points but the embedding 179 rows" in said.err
+    run(*given, "--missing", "median")
+
+
+@pytest.mark.parametrize("stream", [[], ["--fit-points", "120"]])
+def test_embed_and_python_agree_on_anndata(cells, tmp_path, run, stream):
+    anndata = pytest.importorskip("anndata")
+    data, out = anndata.read_h5ad(cells), tmp_path / "out.h5ad"
+    for name, key in (("heat_embedding", "X_heat"), ("heat_sketch", "X_heat_sketch")):
+        method = ("--method", name.replace("_", "-"), "--n-components", 2, "--time", 4)
+        assert "60 genes" not in run("embed", cells, "-o", out, "--force", *method, *stream).err
+        found = anndata.read_h5ad(out)
+        assert set(found.obsm) == {"X_pca", key}
+        if not stream:
+            getattr(hs.anndata, name)(data, 2, time=4)
+            np.testing.assert_allclose(found.obsm[key], data.obsm[key], rtol=1e-6, atol=1e-12)
+
+
+def test_pseudotime_is_a_column_of_h5ad(cells, run):
+    anndata = pytest.importorskip("anndata")
+    data = anndata.read_h5ad(cells)
+    given = ("embed", cells, "--in-place", "--method", "diffusion-map", "--pseudotime", 7)
+    run(*given)
+    run(*given, code=1)
+    run(*given, "--force")
+    hs.anndata.pseudotime(data, 7)
+    obs = anndata.read_h5ad(cells).obs
+    np.testing.assert_allclose(obs["heat_pseudotime"], data.obs["heat_pseudotime"], rtol=1e-6)
+    assert {"heat_pseudotime_low", "heat_pseudotime_high"} < set(obs)
