@@ -161,7 +161,7 @@ MTX = "%%MatrixMarket matrix coordinate real general\n"
         (text("a\nb\n"), "has 1 column(s) (x0); an edge list has two of names"),
         (text("a,b,1,2020\nb,c,1,2021\n"), "leave others out with --exclude"),
         (text("a,b,1\nb,c,two\n"), "the weight of edge 1 of"),
-        (text("a,b,1\nb,c,-2\n"), "edge ('b', 'c') has the weight -2; pass non-negative"),
+        (text("a,b,1\nb,c,-2\n"), "is -2; pass finite, non-negative weights"),
         (text("a,b,nan\nb,c,1\n"), "is 'nan', which is not a number"),
         (text("b,a,1\nb,,1\n"), "edge 1 of"),
         (text("b,a,+1\nb,c,\n"), "the weight of edge 1 of"),
@@ -176,7 +176,7 @@ MTX = "%%MatrixMarket matrix coordinate real general\n"
         (text(f"{MTX}3 3 2\n1 2 5\n", "g.mtx"), "in place of (2, 3)"),
         (text(f"{MTX}900000000000 900000000000 1\n1 2 5\n", "g.mtx"), "would unpack"),
         (text(f"{MTX}12 12 2\\n1 1 8.6\\0\\0\\0\\n1 2 9\\n", "g.mtx"), "cannot be read"),
-        (text(f"{MTX}2 2 1\n1 2 -5\n", "g.mtx"), "Negative values"),
+        (text(f"{MTX}2 2 1\n1 2 -5\n", "g.mtx"), "is -5; pass finite, non-negative weights"),
         (
             text("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1 1\n", "g.mtx"),
             "holds complex numbers; a graph has real weights",
