@@ -15,7 +15,7 @@ from heatsketch.isometry import learn as module
 from heatsketch.isometry import pairs
 from heatsketch.isometry.learn import Settings, learn
 from heatsketch.isometry.losses import LogDistortion
-from heatsketch.isometry.objective import AllPairs, Basis, SampledPairs
+from heatsketch.isometry.objective import Basis, PairObjective
 from heatsketch.metrics import row_distortion
 from problems.clouds import cloud, even_circle, on_torus
 from problems.spectra import log_L_of_first_pair
@@ -153,28 +153,6 @@ def test_more_directions_do_not_keep_distances_worse():
     assert log_L[0] > log_L[1] > log_L[2]
 
 
-# All pairs of few rows
-
-
-@given(seeds, st.integers(1, 3))
-def test_all_pairs_of_few_rows_cost_what_they_cost_as_a_list(seed, k):
-    rng = np.random.default_rng(seed)
-    Z, Q, w = cloud(12, 5, seed=seed), rng.standard_normal((5, k)), rng.random(66)
-    distances = pdist(Z)
-    i, j = np.triu_indices(12, 1)
-    few, listed = AllPairs(Z, distances), SampledPairs.of(Z, i, j, distances)
-    assert few.count == listed.count == 66
-    (squares, pull), (expected, pull_expected) = few.squared_ratios(Q), listed.squared_ratios(Q)
-    # In float32 a length is known to 1e-7 of the longest.
-    assert_allclose(
-        np.sqrt(squares), np.sqrt(expected), rtol=1e-4, atol=1e-6 * squares.max() ** 0.5
-    )
-    slope = pull_expected(w)
-    assert_allclose(pull(w), slope, atol=1e-5 * np.abs(slope).max())
-    exact = (pdist(Z @ Q) / distances) ** 2
-    assert_allclose(few.log_L(Q), np.log(exact.max() / exact.min()) / 2, rtol=1e-9, atol=1e-12)
-
-
 def test_further_starts_are_for_maps_that_are_folded():
     flat = np.pad(cloud(60, 3), ((0, 0), (0, 3))) + 0.01 * cloud(60, 6, seed=1)
     folded = even_circle(40) @ np.eye(2, 4) + 0.2 * cloud(40, 4)
@@ -307,14 +285,14 @@ def test_fewer_directions_are_taken_where_new_points_are_the_better_for_it():
 @pytest.mark.parametrize("base", [WORST, MOST], ids=["worst", "most"])
 def test_the_rows_held_out_are_the_first_ones_and_are_not_fitted(base, monkeypatch):
     fitted = []
-    honest = SampledPairs.of.__func__
+    honest = PairObjective.__init__
     monkeypatch.setattr(module, "_FEW_ROWS", 0)
 
-    def of(cls, Z, i, j, distances):
+    def init(self, Z, *pairs):
         fitted.append(len(Z))
-        return honest(cls, Z, i, j, distances)
+        honest(self, Z, *pairs)
 
-    monkeypatch.setattr(SampledPairs, "of", classmethod(of))
+    monkeypatch.setattr(PairObjective, "__init__", init)
     F = cloud(50, 6)
     found = learn(F, 2, settings(base, validation_fraction=0.2), np.random.default_rng(0))
     # "worst": to choose a rank without the first rows, to look at these, and the final map.
@@ -327,11 +305,11 @@ def test_the_rows_held_out_are_the_first_ones_and_are_not_fitted(base, monkeypat
 
 def test_pairs_with_the_first_points():
     F = cloud(5, 3)
-    found = module._with_first(F, 2, Basis.of(F, 3))
+    found = module._unseen(F, 2, Basis.of(F, 3))
     i, j = found.differences.indices.reshape(-1, 2).T
     assert_array_equal(np.stack([i, j]), [[0, 0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 2, 3, 4]])
     F = cloud(2_000, 3)
-    few = module._with_first(F, 100, Basis.of(F, 3), most=1_000)
+    few = module._unseen(F, 100, Basis.of(F, 3), most=1_000)
     i, j = few.differences.indices.reshape(-1, 2).T
     assert len(i) <= 1_000
     assert i.max() == 99
@@ -412,4 +390,4 @@ def test_the_losses_follow_each_other():
     assert stages[-2:] == ["OutsideFraction", "WeightedSum"]
     assert set(stages[:-2]) == {"stress"}
     names = {stage["loss"] for stage in learned(cloud(60, 8), 2).history}
-    assert {str(LogDistortion(beta)) for beta in WORST.betas} < names
+    assert {str(LogDistortion(beta)) for beta in module._BETAS} < names

@@ -1,4 +1,4 @@
-"""Bases, descents and squeezing: gradients by differences, and maps that are known."""
+"""Bases, descents and annealing: gradients by differences, and maps that are known."""
 
 import math
 
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from heatsketch.isometry import objective as module
 from heatsketch.isometry.losses import LogDistortion, OutsideFraction, stress
-from heatsketch.isometry.objective import Basis, SampledPairs
+from heatsketch.isometry.objective import Basis, PairObjective
 from problems.clouds import cloud
 
 
@@ -34,7 +34,8 @@ def ellipsoid(n=30, scales=SCALES, seed=0):
 def stated(F, max_rank=256):
     """Return the problem of keeping all distances between the rows, and their basis."""
     basis = Basis.of(F, max_rank)
-    return SampledPairs.of(basis.coordinates(F), *np.triu_indices(len(F), 1), pdist(F)), basis
+    pairs = np.triu_indices(len(F), 1)
+    return PairObjective(basis.coordinates(F), pdist(F), pairs), basis
 
 
 def express(basis, W):
@@ -102,22 +103,40 @@ def test_pairs_that_join_are_kept_as_those_before_them():
     F, W = ellipsoid(), random_map((6, 2))
     (i, j), distances = np.triu_indices(len(F), 1), pdist(F)
     basis = Basis.of(F, 6)
-    problem = SampledPairs.of(basis.coordinates(F), i[:9], j[:9], distances[:9])
+    problem = PairObjective(basis.coordinates(F), distances[:9], (i[:9], j[:9]))
     problem.add(i[9:], j[9:], distances[9:])
     assert problem.count == len(i)
     expected = np.log(pdist(F @ W) / distances)
     assert_allclose(problem.log_ratios(express(basis, W)), expected, atol=1e-5)
 
 
-def test_a_problem_is_cut_to_its_first_coordinates():
+def test_a_map_of_few_rows_maps_the_first_coordinates():
     problem, _ = stated(ellipsoid())
     Q = random_map((6, 2))
     Q[3:] = 0.0
-    assert_allclose(problem.cut(3).log_ratios(Q[:3]), problem.log_ratios(Q), atol=1e-6)
-    assert_allclose(problem.cut(3).variances, problem.variances[:3, :3])
+    assert_allclose(problem.log_ratios(Q[:3]), problem.log_ratios(Q), atol=1e-6)
+    lower = problem.descend(Q[:3], stress, 50)
+    assert lower.shape == (3, 2)
+    assert stress(problem.log_ratios(lower))[0] < stress(problem.log_ratios(Q))[0]
 
 
-def test_dilations_are_ratios_of_distances():
+@given(st.integers(0, 10**6), st.integers(1, 3))
+def test_all_pairs_cost_what_they_cost_as_a_list(seed, k):
+    rng = np.random.default_rng(seed)
+    Z, Q, w = cloud(12, 5, seed=seed), rng.standard_normal((5, k)), rng.random(66)
+    distances = pdist(Z)
+    together, listed = (PairObjective(Z, distances, p) for p in (None, np.triu_indices(12, 1)))
+    assert together.count == listed.count == 66
+    (squares, pull), (expected, pull_expected) = (o.squared_ratios(Q) for o in (together, listed))
+    # In float32 a length is known to 1e-7 of the longest.
+    assert_allclose(
+        np.sqrt(squares), np.sqrt(expected), rtol=1e-4, atol=1e-6 * squares.max() ** 0.5
+    )
+    slope = pull_expected(w)
+    assert_allclose(pull(w), slope, atol=1e-5 * np.abs(slope).max())
+
+
+def test_log_ratios_are_those_of_distances():
     F, W = ellipsoid(), random_map((6, 2))
     problem, basis = stated(F)
     expected = np.log(pdist(F @ W) / pdist(F))
@@ -133,7 +152,7 @@ def test_dilations_are_ratios_of_distances():
     ids=lambda v: getattr(v, "__name__", str(v)),
 )
 @pytest.mark.parametrize("kept", [None, 2])
-def test_the_objective_has_the_gradient_that_is_told(loss, kept, monkeypatch):
+def test_the_objective_has_the_gradient_that_differences_give(loss, kept, monkeypatch):
     problem, _ = stated(ellipsoid())
     seen = {}
 
@@ -188,19 +207,19 @@ def test_points_that_coincide_are_moved_apart():
     assert_array_equal(again, after)  # the push is always the same
 
 
-# Squeezing
+# Annealing
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5))
-def test_the_share_of_spare_dimensions_has_this_gradient(seed, kept):
+def test_the_fraction_of_spare_dimensions_has_this_gradient(seed, kept):
     Q, F = random_map((6, 5), seed), ellipsoid()
     variances = F.T @ F
-    share, slope = module._spare_share(Q, variances, kept)
+    share, slope = module._spare_fraction(Q, variances, kept)
     of_columns = ((F @ Q) ** 2).sum(axis=0)
     assert share == pytest.approx(of_columns[kept:].sum() / of_columns.sum(), rel=1e-12)
     error = check_grad(
-        lambda q: module._spare_share(q.reshape(6, 5), variances, kept)[0],
-        lambda q: module._spare_share(q.reshape(6, 5), variances, kept)[1].ravel(),
+        lambda q: module._spare_fraction(q.reshape(6, 5), variances, kept)[0],
+        lambda q: module._spare_fraction(q.reshape(6, 5), variances, kept)[1].ravel(),
         Q.ravel(),
     )
     assert error < 1e-5 * (1 + np.linalg.norm(slope))
@@ -219,27 +238,27 @@ def test_principal_axes_change_no_distance():
 
 @pytest.mark.parametrize("width", [3, 5])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_map_is_squeezed_out_of_the_dimensions_it_has_to_spare(seed, width):
+def test_a_map_is_annealed_out_of_the_dimensions_it_has_to_spare(seed, width):
     # Points of the plane in R^5: the way to keep all distances is in reach of any start.
     F = cloud(30, 2, seed) @ cloud(2, 5, seed=9) + 1e-3 * cloud(30, 5, seed=8)
     problem, _ = stated(F)
-    squeezed = problem.squeezed(random_map((5, width), seed), 2)
-    assert squeezed.shape == (5, 2)
-    assert np.ptp(problem.log_ratios(squeezed)) < 0.2
+    annealed = problem.annealed(random_map((5, width), seed), 2)
+    assert annealed.shape == (5, 2)
+    assert np.ptp(problem.log_ratios(annealed)) < 0.2
 
 
 def test_a_flat_arrangement_stays_as_it_is():
     F = np.hstack([ellipsoid(60, [3.0, 1.0]), 1e-6 * cloud(60, 4, seed=3)])
     problem, basis = stated(F)
-    squeezed = problem.squeezed(basis.leading(6), 2)
-    assert np.ptp(problem.log_ratios(squeezed)) < 1e-3
+    annealed = problem.annealed(basis.leading(6), 2)
+    assert np.ptp(problem.log_ratios(annealed)) < 1e-3
 
 
-def test_without_spare_dimensions_squeezing_only_rotates():
+def test_without_spare_dimensions_annealing_only_rotates():
     F = ellipsoid()
     problem, basis = stated(F)
     Q, Z = random_map((6, 2)), basis.coordinates(F)
-    assert_allclose(pdist(Z @ problem.squeezed(Q, 2)), pdist(Z @ Q), rtol=1e-12)
+    assert_allclose(pdist(Z @ problem.annealed(Q, 2)), pdist(Z @ Q), rtol=1e-12)
     assert problem.history == []
 
 
@@ -256,7 +275,7 @@ def test_with_dimensions_to_spare_the_start_hardly_counts(F):
 
     def least_stress(width, seed):
         Q = basis.weights[:, None] * random_map((basis.rank, width), seed)
-        Q = problem.descend(problem.squeezed(Q, 2), stress, 100)
+        Q = problem.descend(problem.annealed(Q, 2), stress, 100)
         return stress(problem.log_ratios(Q))[0]
 
     plane, spare = ([least_stress(width, s) for s in range(3)] for width in (2, basis.rank))

@@ -22,8 +22,7 @@ def held_out_log_L(on_the_line, n_held, settings=WORST):
     F = cloud(N, D)
     F[list(on_the_line)] = 0
     F[list(on_the_line), 0] = 1e7 * np.arange(1, len(on_the_line) + 1)
-    found = module.validate(F, n_held, K, settings, True, np.random.default_rng(0))
-    return found.held_out_log_L
+    return module.validate(F, n_held, K, settings, True, np.random.default_rng(0))[1]
 
 
 @pytest.mark.parametrize("n_held", [20, 21, 24])

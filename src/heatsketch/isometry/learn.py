@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,8 @@ import numpy as np
 from heatsketch._checks import logger
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.isometry.losses import (
-    LogDistortion,
-    Loss,
-    OutsideFraction,
-    WeightedSum,
-    stress,
-)
-from heatsketch.isometry.objective import (
-    LEAST_LOG_L,
-    SPARE_DIMENSIONS,
-    AllPairs,
-    Basis,
-    SampledPairs,
-)
+from heatsketch.isometry.losses import LogDistortion, OutsideFraction, WeightedSum, stress
+from heatsketch.isometry.objective import LEAST_LOG_L, LEAST_STRESS, Basis, PairObjective
 from heatsketch.isometry.pairs import DistortionEvaluator, near_pairs, random_pairs
 from heatsketch.neighbors import all_distances, distinct_rows, pair_distances
 from heatsketch.spectral.eigenpairs import column_signs
@@ -42,9 +30,9 @@ _PAIRS = {"most": 6_000, "worst": 20_000}  # that it is learned from
 _SEARCH_BETA = 16.0  # of the first J_β
 _BETAS = (64.0, 256.0, 1024.0)  # of those after it
 _LOG_L_WEIGHT = 0.02  # of J_β beside the fraction outside the window
-_SPARE = (SPARE_DIMENSIONS, 0, 1, 2)  # that the first maps are squeezed out of, one after another
-_SPARE_FEW_ROWS = (0, 1, 2, SPARE_DIMENSIONS)
+_SPARE = (12, 0, 1, 2)  # dimensions beyond k of the first maps; later ones start at random
 _FEW_ROWS = 700  # all their pairs at once take no longer than a working set
+_SPARE_OF_FEW_ROWS = (0, 1, 2, 12)
 _UNFOLDED = 0.5  # J_16 of all pairs: another start would hardly be better
 _WORST_PAIRS = 500  # most stretched and as many most shrunk ones, that join the working set
 _ROUNDS = 2  # of adding them, for each β
@@ -67,17 +55,15 @@ class Settings:
     n_init: int
     max_iter: int
     validation_fraction: float
-    betas: tuple[float, ...] = _BETAS
-    shrunk: bool = False  # see `_shrunk`
 
     def max_rank(self, k: int) -> int:
         """Return the number of directions that a map to k dimensions may use."""
         return self.rank or max(MAX_RANK[self.objective], 2 * k)
 
-    def spare(self, start: int, few_rows: bool = False) -> int | None:
-        """Return the dimensions beyond k of a start; None: its directions are random."""
-        fixed = _SPARE_FEW_ROWS if few_rows else _SPARE
-        return fixed[start] if start < len(fixed) else None
+    def held_out(self, n_rows: int, k: int) -> int:
+        """Return the number of rows to hold out of `n_rows`; 0 where too few would be left."""
+        count = min(round(self.validation_fraction * n_rows), n_rows - k - 2)
+        return count if count >= 2 else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,141 +88,119 @@ def learn(
     """
     if k == F.shape[1]:
         return LearnedMap(np.eye(k), k, math.nan, [])
-    learn_for = _learn_most if settings.objective == "most" else _learn_worst
     logger.info("learning %d of %d directions", k, F.shape[1])
-    return learn_for(F, k, settings, rng, for_new_points)
+    if settings.objective == "most":
+        return _keep_most_pairs(F, k, settings, rng)
+    basis, held_out, shrunk = Basis.of(F, settings.max_rank(k)), math.nan, False
+    n_held = settings.held_out(min(len(F), _VALIDATION_ROWS), k)
+    if n_held and basis.rank > k:
+        rank, held_out = validate(F[:_VALIDATION_ROWS], n_held, k, settings, for_new_points, rng)
+        basis, shrunk = basis.cut(rank), for_new_points and not math.isnan(held_out)
+    if basis.rank <= k:
+        return _all_directions(F, k, held_out)
+    Q, history = _lower_log_L(F, basis, k, settings, rng, () if shrunk else _BETAS)
+    Q = _shrunk(Q, basis) if shrunk else Q
+    return LearnedMap((basis.axes @ Q).T, len(Q), held_out, history)
 
 
-def _learn_most(
-    F: Array, k: int, settings: Settings, rng: np.random.Generator, for_new_points: bool
-) -> LearnedMap:
+def _keep_most_pairs(F: Array, k: int, settings: Settings, rng: np.random.Generator) -> LearnedMap:
     """Keep as many pairs as possible within the factor of the typical ratio.
 
     Maps of little stress are found first. From each, the smoothed fraction of pairs outside the
     window is lowered, then the same with a little log L, so that no two points coincide. Pairs with
     the first rows take no part: they say what the map does to distances that it has not seen.
     """
-    n_held = _number_held_out(len(F), k, settings)
+    n_held = settings.held_out(len(F), k)
     basis = Basis.of(F, settings.max_rank(k))
     if basis.rank <= k:
         return _all_directions(F, k)
-    objective = SampledPairs.of_rows(F[n_held:], basis, _PAIRS["most"])
-    window, hard = OutsideFraction(settings.factor), LogDistortion(_SEARCH_BETA)
+    objective = PairObjective.of_random_pairs(F[n_held:], basis, _PAIRS["most"])
+    window = OutsideFraction(settings.factor)
     maps = []
-    for start in range(settings.n_init):
-        Q = _start(settings.spare(start), start, basis, k, rng)
-        Q = objective.descend(objective.squeezed(Q, k), stress, settings.max_iter)
-        for loss in (window, WeightedSum(window, hard, _LOG_L_WEIGHT)):
+    for Q in _starts(_SPARE, settings.n_init, basis, k, rng):
+        Q = objective.descend(objective.annealed(Q, k), stress, settings.max_iter)
+        for loss in (window, WeightedSum(window, LogDistortion(_SEARCH_BETA), _LOG_L_WEIGHT)):
             Q = objective.descend(Q, loss, settings.max_iter)
         maps.append(Q)
     Q = min(maps, key=lambda Q: window(objective.log_ratios(Q))[0])
     held_out = math.nan
     if n_held:
-        held_out = float(np.ptp(_with_first(F, n_held, basis, _UNSEEN_PAIRS["most"]).log_ratios(Q)))
+        held_out = float(np.ptp(_unseen(F, n_held, basis, _UNSEEN_PAIRS["most"]).log_ratios(Q)))
     return LearnedMap((basis.axes @ Q).T, basis.rank, held_out, objective.history)
 
 
-def _learn_worst(
-    F: Array, k: int, settings: Settings, rng: np.random.Generator, for_new_points: bool
-) -> LearnedMap:
-    """Lower log L: the ratio between the largest and the smallest ratio of any pair."""
-    basis = Basis.of(F, settings.max_rank(k))
-    if basis.rank <= k:
-        return _all_directions(F, k)
-    n_rows = min(len(F), _VALIDATION_ROWS)
-    n_held = _number_held_out(n_rows, k, settings)
-    held_out = math.nan
-    if n_held:
-        checked = validate(F[:n_rows], n_held, k, settings, for_new_points, rng)
-        basis, settings = basis.cut(checked.rank), checked.settings
-        held_out = checked.held_out_log_L
-        if basis.rank <= k:
-            return replace(_all_directions(F, k), held_out_log_L=held_out)
-    lower = _lower_log_L_of_all_pairs if len(F) <= _FEW_ROWS else _lower_log_L
-    Q, history = lower(F, basis, k, settings, rng)
-    if settings.shrunk:
-        Q = _shrunk(Q, basis)
-    return LearnedMap((basis.axes @ Q).T, len(Q), held_out, history)
-
-
-def _number_held_out(n_rows: int, k: int, settings: Settings) -> int:
-    """Return the number of rows to hold out of `n_rows`; 0 where too few would be left."""
-    n_held = min(round(settings.validation_fraction * n_rows), n_rows - k - 2)
-    return n_held if n_held >= 2 else 0
-
-
-def _all_directions(F: Array, k: int) -> LearnedMap:
+def _all_directions(F: Array, k: int, held_out: float = math.nan) -> LearnedMap:
     """Return the rotation to the principal directions of F, of which there are no more than k."""
     basis = Basis.of(F, k)
     rotation = (basis.axes * basis.weights).T  # (R, r)
     missing = np.zeros((k - len(rotation), rotation.shape[1]))
-    return LearnedMap(np.vstack([rotation, missing]), len(rotation), math.nan, [])
+    return LearnedMap(np.vstack([rotation, missing]), len(rotation), held_out, [])
 
 
-def _start(spare: int | None, start: int, basis: Basis, k: int, rng: np.random.Generator) -> Array:
-    """Return the leading directions with some spare ones, or random directions."""
-    width = min(k + (1 + start % 2 if spare is None else spare), basis.rank)
-    if spare is not None:
-        return basis.leading(width)
-    return basis.weights[:, None] * rng.standard_normal((basis.rank, width))
-
-
-def _lower_log_L_of_all_pairs(
-    F: Array, basis: Basis, k: int, settings: Settings, rng: np.random.Generator
-) -> tuple[Array, list[dict[str, Any]]]:
-    """Lower log L of all pairs of few rows: from several starts at small β, from the best on."""
-    objective = AllPairs(basis.coordinates(F), all_distances(F))
-    search, max_iter = LogDistortion(_SEARCH_BETA), settings.max_iter
-    tried: list[tuple[float, Array]] = []
-    for start in range(settings.n_init):
-        Q = _start(settings.spare(start, few_rows=True), start, basis, k, rng)
-        Q = objective.squeezed(Q, k, LEAST_LOG_L)
-        for loss in (stress, search):
-            Q = objective.descend(Q, loss, max_iter)
-        tried.append((objective.history[-1]["objective"], Q))
-        if tried[-1][0] < _UNFOLDED:
-            break
-    at = min(tried, key=lambda pair: pair[0])[1]
-    maps = [basis.leading(k), at]
-    for beta in settings.betas:
-        at = objective.descend(at, LogDistortion(beta), max_iter)
-        maps.append(at)
-    return min(maps, key=objective.log_L), objective.history
+def _starts(
+    spare: tuple[int, ...], count: int, basis: Basis, k: int, rng: np.random.Generator
+) -> Iterator[Array]:
+    """Yield the leading directions with some spare ones, then random directions."""
+    for start in range(count):
+        if start < len(spare):
+            yield basis.leading(min(k + spare[start], basis.rank))
+        else:
+            width = min(k + 1 + start % 2, basis.rank)
+            yield basis.weights[:, None] * rng.standard_normal((basis.rank, width))
 
 
 def _lower_log_L(
-    F: Array, basis: Basis, k: int, settings: Settings, rng: np.random.Generator
+    F: Array,
+    basis: Basis,
+    k: int,
+    settings: Settings,
+    rng: np.random.Generator,
+    betas: tuple[float, ...],
 ) -> tuple[Array, list[dict[str, Any]]]:
-    """Lower log L of a working set of pairs; the worst of all pairs join it between descents."""
-    Z, max_iter = basis.coordinates(F), settings.max_iter
-    objective = SampledPairs.of_rows(F, basis, _PAIRS["worst"])
-    evaluate = DistortionEvaluator(F)
+    """Lower log L, the ratio between the largest and the smallest ratio of any pair.
+
+    Maps of little stress, from several starts, are improved at a small β, the best one at larger
+    ones. Many rows have a working set of pairs, which the worst of all pairs join between descents.
+    """
+    Z, max_iter, evaluate = basis.coordinates(F), settings.max_iter, DistortionEvaluator(F)
+    few, search = len(F) <= _FEW_ROWS, LogDistortion(_SEARCH_BETA)
+    if few:
+        objective = PairObjective(Z, all_distances(F))
+        spare, annealing = _SPARE_OF_FEW_ROWS, LEAST_LOG_L
+    else:
+        objective = PairObjective.of_random_pairs(F, basis, _PAIRS["worst"])
+        spare, annealing = _SPARE, LEAST_STRESS
 
     def add(pairs: tuple[Array, Array]) -> None:
-        objective.add(*pairs, pair_distances(F, F, *pairs))
+        if not few:
+            objective.add(*pairs, pair_distances(F, F, *pairs))
 
-    maps = _maps_of_little_stress(objective, basis, k, settings, rng)
-    maps.append(basis.leading(k))
-    add(near_pairs(F))
-    maps += [objective.descend(Q, LogDistortion(_SEARCH_BETA), max_iter) for Q in maps]
-    ratios, best = min(((evaluate(Z @ Q), Q) for Q in maps), key=lambda pair: pair[0].log_L)
-    least, at = ratios.log_L, best
-    for beta in settings.betas:
-        for _ in range(_ROUNDS):
+    maps = []
+    for Q in _starts(spare, settings.n_init, basis, k, rng):
+        maps.append(objective.descend(objective.annealed(Q, k, annealing), stress, max_iter))
+        if few:
+            maps[-1] = objective.descend(maps[-1], search, max_iter)
+            if objective.history[-1]["objective"] < _UNFOLDED:
+                break
+    if few:
+        Q = min(maps, key=lambda Q: search(objective.log_ratios(Q))[0])
+    else:
+        add(near_pairs(F))
+        maps.append(basis.leading(k))
+        maps += [objective.descend(Q, search, max_iter) for Q in maps]
+        Q = min(maps, key=lambda Q: evaluate(Z @ Q).log_L)
+    ratios, best = evaluate(Z @ Q), basis.leading(k)
+    least = evaluate(Z @ best).log_L
+    if ratios.log_L < least:
+        least, best = ratios.log_L, Q
+    for beta in betas:
+        for _ in range(1 if few else _ROUNDS):
             add(ratios.most_changed(_WORST_PAIRS))
-            at = objective.descend(at, LogDistortion(beta), max_iter)
-            ratios = evaluate(Z @ at)
+            Q = objective.descend(Q, LogDistortion(beta), max_iter)
+            ratios = evaluate(Z @ Q)
             if ratios.log_L < least:
-                least, best = ratios.log_L, at
+                least, best = ratios.log_L, Q
     return best, objective.history
-
-
-def _maps_of_little_stress(
-    objective: SampledPairs, basis: Basis, k: int, settings: Settings, rng: np.random.Generator
-) -> list[Array]:
-    """Return maps (R, k) from `n_init` starts, the first of which are fixed."""
-    starts = [_start(settings.spare(s), s, basis, k, rng) for s in range(settings.n_init)]
-    return [objective.descend(objective.squeezed(Q, k), stress, settings.max_iter) for Q in starts]
 
 
 def _shrunk(Q: Array, basis: Basis) -> Array:
@@ -245,19 +209,11 @@ def _shrunk(Q: Array, basis: Basis) -> Array:
     The map is rotated to the projection (Procrustes) and has its variance. Both miss new pairs, but
     not the same ones.
     """
-    P, scales = basis.leading(Q.shape[1]), basis.weights[:, None]  # √ of variances of coordinates
+    scales = basis.weights[: len(Q), None]  # √ of variances of coordinates
+    P = basis.leading(Q.shape[1])[: len(Q)]
     U, _, Vt = np.linalg.svd((scales * Q).T @ (scales * P))
     size = np.linalg.norm(scales * P) / np.linalg.norm(scales * Q)
     return (size * Q @ U @ Vt + P) / 2
-
-
-@dataclass(frozen=True, eq=False)
-class Validated:
-    """What rows that were held out say about maps of log L."""
-
-    rank: int  # k: principal components
-    settings: Settings  # as they are best
-    held_out_log_L: float  # over pairs with rows that neither fitted nor chose; NaN if too few
 
 
 def validate(
@@ -267,76 +223,55 @@ def validate(
     settings: Settings,
     for_new_points: bool,
     rng: np.random.Generator,
-) -> Validated:
-    """Fit without the first rows of F (n, r); choose the rank, and measure log L on unseen pairs.
+) -> tuple[int, float]:
+    """Fit without the first rows of F (n, r); return the best rank, and log L on unseen pairs.
 
     Half of the rows held out choose between maps of ranks 256, 128, ..., and the others measure.
     For new points ranks go down to k, the principal components, and maps are shrunk after the first
-    β: else they keep the extreme pairs that they have seen and no others.
+    β: else they keep the extreme pairs that they have seen and no others. The log L is NaN if the
+    rows that are left have too few directions.
     """
     seen, full = F[n_held:], settings.max_rank(k)
     basis = Basis.of(seen, full)
-    if basis.rank <= k:  # the rows that are left have too few directions
-        return Validated(full, settings, math.nan)
-    if for_new_points:
-        settings = replace(settings, betas=(), shrunk=True)
-        if settings.rank is None:
+    if basis.rank <= k:
+        return full, math.nan
+    ranks = [basis.rank]
+    if settings.rank is None:
+        if for_new_points:
             basis = basis.cut(max(2 * k, len(seen) // _ROWS_PER_DIRECTION))
-    least_rank = k if for_new_points else max(2 * k, _LEAST_RANK)
-    ranks = [basis.rank] if settings.rank else _ranks(basis.rank, least_rank)
-    maps = _maps_of_ranks(seen, basis, k, ranks, settings, rng)
+        ranks = _ranks(basis.rank, k if for_new_points else max(2 * k, _LEAST_RANK))
+    objective = PairObjective.of_random_pairs(seen, basis, _RANK_PAIRS)
+    (start,) = _starts(_SPARE, 1, basis, k, rng)
+    first = objective.descend(objective.annealed(start, k), stress, settings.max_iter)
+    maps = {}
+    for rank in ranks:
+        Q = first[:rank]
+        for beta in (_SEARCH_BETA,) if for_new_points else (_SEARCH_BETA, *_BETAS):
+            Q = objective.descend(Q, LogDistortion(beta), settings.max_iter)
+        maps[rank] = _shrunk(Q, basis) if for_new_points else Q
     rank, choosing = basis.rank, 0
     if len(maps) > 1 and n_held >= _LEAST_TO_CHOOSE:
         choosing = n_held // 2
-        unseen = _with_first(F[np.r_[:choosing, n_held : len(F)]], choosing, basis)
-        rank = _best_rank(unseen, maps, k)
-    held_out = np.ptp(_log_ratios(_with_first(F[choosing:], n_held - choosing, basis), maps[rank]))
-    if rank == basis.rank and (settings.rank or not settings.shrunk):
+        unseen = _unseen(F[np.r_[:choosing, n_held : len(F)]], choosing, basis)
+        search = LogDistortion(_SEARCH_BETA)
+        losses = {rank: search(unseen.log_ratios(Q))[0] for rank, Q in maps.items()}
+        rank = min(losses, key=losses.__getitem__)
+        if losses.get(k, math.inf) <= (1 + _NO_WORSE) * losses[rank]:
+            rank = k
+    held_out = np.ptp(_unseen(F[choosing:], n_held - choosing, basis).log_ratios(maps[rank]))
+    if rank == basis.rank and (settings.rank or not for_new_points):
         rank = full  # if all directions of these rows are best, so are all directions of all rows
-    return Validated(rank, settings, float(held_out))
+    return rank, float(held_out)
 
 
-def _maps_of_ranks(
-    F: Array,
-    basis: Basis,
-    k: int,
-    ranks: Sequence[int],
-    settings: Settings,
-    rng: np.random.Generator,
-) -> dict[int, Array]:
-    """Return a map (R, k) of the rows for each rank R."""
-    objective = SampledPairs.of_rows(F, basis, _RANK_PAIRS)
-    first = _maps_of_little_stress(objective, basis, k, replace(settings, n_init=1), rng)[0]
-    maps = {}
-    for rank in ranks:
-        cut, Q = objective.cut(rank), first[:rank]
-        for beta in (_SEARCH_BETA, *settings.betas):
-            Q = cut.descend(Q, LogDistortion(beta), settings.max_iter)
-        maps[rank] = _shrunk(Q, basis.cut(rank)) if settings.shrunk else Q
-    return maps
-
-
-def _best_rank(unseen: SampledPairs, maps: dict[int, Array], k: int) -> int:
-    """Return the rank of least J_16; principal components unless another is clearly better."""
-    hard: Loss = LogDistortion(_SEARCH_BETA)
-    losses = {rank: hard(_log_ratios(unseen, Q))[0] for rank, Q in maps.items()}
-    best = min(losses, key=losses.__getitem__)
-    return k if losses.get(k, math.inf) <= (1 + _NO_WORSE) * losses[best] else best
-
-
-def _with_first(
+def _unseen(
     F: Array, count: int, basis: Basis, most: int = _UNSEEN_PAIRS["worst"]
-) -> SampledPairs:
+) -> PairObjective:
     """Return the pairs with one of the first `count` rows, or `most` of them, evenly spread."""
     i, j = np.triu_indices(count, 1, len(F))
     step = -(-len(i) // most)
     i, j = i[::step], j[::step]
-    return SampledPairs.of(basis.coordinates(F), i, j, pair_distances(F, F, i, j))
-
-
-def _log_ratios(objective: SampledPairs, Q: Array) -> Array:
-    """Return the log ratios by a map (R, k) of the first R coordinates."""
-    return objective.cut(len(Q)).log_ratios(Q)
+    return PairObjective(basis.coordinates(F), pair_distances(F, F, i, j), (i, j))
 
 
 def _ranks(full: int, least: int) -> list[int]:

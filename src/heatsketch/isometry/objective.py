@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from heatsketch.isometry.losses import LogDistortion, Loss, stress
 from heatsketch.isometry.pairs import random_pairs
 from heatsketch.neighbors import pair_distances
 
-SPARE_DIMENSIONS = 12  # that a map is squeezed out of
 _MIN_RELATIVE_SCALE = 1e-7  # of a direction: smaller ones are rounding
 _WIDE = 512  # columns beyond which the directions come from their Gram matrix
 _TINY = 1e-24  # squared ratio that counts as zero
@@ -29,16 +27,16 @@ _COLLAPSED = -10.0  # ℓ, relative to the mean
 
 
 @dataclass(frozen=True)
-class Squeeze:
-    """The penalties by which a map is reduced to fewer dimensions."""
+class Annealing:
+    """Penalties on spare dimensions, by which a map is reduced to fewer dimensions."""
 
     loss: Loss
-    weights: tuple[float, ...]  # of the share of variance in spare dimensions, one after another
+    weights: tuple[float, ...]  # of the fraction of variance in spare dimensions, ascending
     iterations: int  # for each of them
 
 
-LEAST_STRESS = Squeeze(stress, (0.015, 0.05, 0.15, 0.5, 1.5), 30)
-LEAST_LOG_L = Squeeze(LogDistortion(8.0), (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), 25)
+LEAST_STRESS = Annealing(stress, (0.015, 0.05, 0.15, 0.5, 1.5), 30)
+LEAST_LOG_L = Annealing(LogDistortion(8.0), (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), 25)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,24 +84,67 @@ class Basis:
         return np.diag(self.weights)[:, :k]
 
 
-@dataclass(eq=False)
-class PairObjective(ABC):
-    """Pairs of rows whose distances a map Q (R, k) is to keep, and a record of the descents."""
+class PairObjective:
+    """Pairs of rows of Z (n, R) whose distances a map Q is to keep, and a record of the descents.
 
-    variances: Array  # (R, R), the scatter of the coordinates of all rows
-    history: list[dict[str, Any]] = field(default_factory=list, kw_only=True)
-    stage: Stage = field(
-        default_factory=lambda: Stage("learning the map", None, "steps"), kw_only=True
-    )
+    A map of fewer than R rows maps the first coordinates. One step takes n R k operations, and m k
+    for m pairs.
+
+    Parameters
+    ----------
+    Z : array (n, R)
+    distances : array (m,)
+        That the pairs should have, up to one factor.
+    pairs : (i, j), optional
+        By default all pairs in the order of `pdist`. These are faster than listed ones, because
+        there is no index for each, and in single precision.
+    """
+
+    def __init__(
+        self, Z: Array, distances: Array, pairs: tuple[Array, Array] | None = None
+    ) -> None:
+        self.Z, self.variances = Z, Z.T @ Z / len(Z)  # (R, R), the scatter of the coordinates
+        self.history: list[dict[str, Any]] = []
+        self._stage = Stage("learning the map", None, "steps")
+        self._inverse_squares = 1 / distances**2
+        self.differences = None if pairs is None else _differences(len(Z), *pairs, distances)
+
+    @classmethod
+    def of_random_pairs(cls, F: Array, basis: Basis, count: int) -> PairObjective:
+        """Return the objective for about `count` random pairs of rows of F (n, r)."""
+        pairs = random_pairs(len(F), count)
+        return cls(basis.coordinates(F), pair_distances(F, F, *pairs), pairs)
 
     @property
-    @abstractmethod
     def count(self) -> int:
         """Number of pairs m."""
+        return len(self._inverse_squares)
 
-    @abstractmethod
+    def add(self, i: Array, j: Array, distances: Array) -> None:
+        """Add pairs to those listed; all pairs are there already."""
+        if self.differences is not None:
+            more = _differences(len(self.Z), i, j, distances)
+            self.differences = sparse.vstack([self.differences, more], format="csr")
+            self._inverse_squares = np.append(self._inverse_squares, 1 / distances**2)
+
     def squared_ratios(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Return the squared ratios s (m,), and a function: weights w -> Σ w ∇s / 2 (R, k)."""
+        Z = self.Z[:, : len(Q)]
+        Y = Z @ Q
+        if self.differences is None:
+            squares = pdist(Y, "sqeuclidean") * self._inverse_squares + _TINY
+
+            def pull_all(weights: Array) -> Array:
+                W = squareform(weights * self._inverse_squares)
+                return np.asarray(Z.T @ (W.sum(axis=0)[:, None] * Y - W @ Y))
+
+            return squares.astype(np.float32), pull_all
+        images, sums = self.differences @ Y, self.differences.T
+
+        def pull(weights: Array) -> Array:
+            return np.asarray(Z.T @ (sums @ (images * weights[:, None])))
+
+        return np.einsum("ij,ij->i", images, images) + _TINY, pull
 
     def log_ratios(self, Q: Array) -> Array:
         """Return ℓ (m,) of all pairs."""
@@ -112,7 +153,7 @@ class PairObjective(ABC):
     def descend(
         self, Q: Array, loss: Loss, max_iter: int, kept: int | None = None, weight: float = 0.0
     ) -> Array:
-        """Minimise loss + weight · (share of variance in columns `kept`, ...), from Q (R, k)."""
+        """Minimise loss + weight · (fraction of variance in columns `kept`, ...), from Q (R, k)."""
 
         def objective(q: Array) -> tuple[float, Array]:
             Q = q.reshape(shape)
@@ -120,18 +161,18 @@ class PairObjective(ABC):
             value, slope = loss(np.log(squares) / 2)
             gradient = pull(slope / squares)
             if weight:
-                share, share_slope = _spare_share(Q, self.variances, kept)
-                value, gradient = value + weight * share, gradient + weight * share_slope
+                spare, spare_slope = _spare_fraction(Q, variances, kept)
+                value, gradient = value + weight * spare, gradient + weight * spare_slope
             return value, gradient.ravel()
 
-        shape = Q.shape
+        shape, variances = Q.shape, self.variances[: len(Q), : len(Q)]
         found = minimize(
             objective,
             self._perturbed(Q).ravel(),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": max_iter},
-            callback=lambda _: self.stage.update(),
+            callback=lambda _: self._stage.update(),
         )
         record = {"loss": str(getattr(loss, "__name__", loss)), "pairs": self.count}
         record |= {"objective": float(found.fun), "iterations": int(found.nit)}
@@ -139,112 +180,30 @@ class PairObjective(ABC):
         best = found.x.reshape(shape)
         return best / np.linalg.norm(best)  # no loss depends on scale: avoid overflow
 
-    def squeezed(self, Q: Array, kept: int, squeeze: Squeeze = LEAST_STRESS) -> Array:
-        """Reduce a map gradually to its first `kept` dimensions.
+    def annealed(self, Q: Array, k: int, annealing: Annealing = LEAST_STRESS) -> Array:
+        """Reduce a map gradually to its first k dimensions.
 
         With many dimensions the distances can all be kept, and there is nothing to choose. The
         penalty on the variance in the spare dimensions then increases step by step: the map that is
         followed hardly depends on the start, and what crosses in the plane has room to pass.
         """
-        for weight in squeeze.weights if kept < Q.shape[1] else ():
-            Q = self.descend(self.principal(Q), squeeze.loss, squeeze.iterations, kept, weight)
-        return self.principal(Q)[:, :kept]
+        for weight in annealing.weights if k < Q.shape[1] else ():
+            Q = self.descend(self.principal(Q), annealing.loss, annealing.iterations, k, weight)
+        return self.principal(Q)[:, :k]
 
     def principal(self, Q: Array) -> Array:
         """Rotate the map so that its columns have decreasing variance."""
-        variances, axes = np.linalg.eigh(Q.T @ self.variances @ Q)
+        variances, axes = np.linalg.eigh(Q.T @ self.variances[: len(Q), : len(Q)] @ Q)
         return Q @ axes[:, np.argsort(-variances, kind="stable")]
 
     def _perturbed(self, Q: Array) -> Array:
         """Perturb a map under which points coincide: the gradient does not separate them."""
-        found = self.log_ratios(Q)
-        if found.min() > found.mean() + _COLLAPSED:
+        ratios = self.log_ratios(Q)
+        if ratios.min() > ratios.mean() + _COLLAPSED:
             return Q
         noise = np.random.default_rng(0).standard_normal(Q.shape)
-        noise *= np.sqrt(np.diag(self.variances))[:, None]
+        noise *= np.sqrt(np.diag(self.variances)[: len(Q)])[:, None]
         return Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
-
-
-@dataclass(eq=False)
-class SampledPairs(PairObjective):
-    """Some pairs of rows of Z (n, R), from their coordinates.
-
-    One step takes n R k + m k operations.
-    """
-
-    Z: Array  # (n, R)
-    differences: sparse.csr_array  # (m, n): a row takes (z_i - z_j) / d_ij
-
-    @classmethod
-    def of(cls, Z: Array, i: Array, j: Array, distances: Array) -> SampledPairs:
-        """Return the objective for pairs of rows of Z (n, R) with these distances (m,)."""
-        return cls(Z.T @ Z / len(Z), Z, _differences(len(Z), i, j, distances))
-
-    @classmethod
-    def of_rows(cls, F: Array, basis: Basis, count: int) -> SampledPairs:
-        """Return the objective for about `count` random pairs of rows of F (n, r)."""
-        i, j = random_pairs(len(F), count)
-        return cls.of(basis.coordinates(F), i, j, pair_distances(F, F, i, j))
-
-    def __post_init__(self) -> None:
-        self._sums = self.differences.T
-
-    @property
-    def count(self) -> int:
-        """Number of pairs m."""
-        return int(self.differences.shape[0])
-
-    def cut(self, rank: int) -> SampledPairs:
-        """Return the objective for the first `rank` coordinates."""
-        first = np.ascontiguousarray(self.Z[:, :rank])
-        return SampledPairs(self.variances[:rank, :rank], first, self.differences)
-
-    def add(self, i: Array, j: Array, distances: Array) -> None:
-        """Let pairs join."""
-        more = _differences(len(self.Z), i, j, distances)
-        self.differences = sparse.vstack([self.differences, more], format="csr")
-        self._sums = self.differences.T
-
-    def squared_ratios(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the squared ratios, and how a map changes them."""
-        images = self.differences @ (self.Z @ Q)
-
-        def pull(weights: Array) -> Array:
-            return np.asarray(self.Z.T @ (self._sums @ (images * weights[:, None])))
-
-        return np.einsum("ij,ij->i", images, images) + _TINY, pull
-
-
-class AllPairs(PairObjective):
-    """All pairs of the rows of Z (n, R), from their coordinates; their distances are m numbers.
-
-    Faster than `SampledPairs`: there is no index for each pair, and distances are computed again.
-    """
-
-    def __init__(self, Z: Array, distances: Array) -> None:
-        super().__init__(Z.T @ Z / len(Z))
-        self._Z, self._inverse = Z, 1 / distances**2
-
-    @property
-    def count(self) -> int:
-        """Number of pairs m."""
-        return len(self._inverse)
-
-    def squared_ratios(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the squared ratios in the order of `pdist`, and how a map changes them."""
-        Y = self._Z @ Q
-        squares = pdist(Y, "sqeuclidean") * self._inverse + _TINY
-
-        def pull(weights: Array) -> Array:
-            W = squareform(weights * self._inverse)
-            return np.asarray(self._Z.T @ (W.sum(axis=0)[:, None] * Y - W @ Y))
-
-        return squares.astype(np.float32), pull
-
-    def log_L(self, Q: Array) -> float:
-        """Return log L, to the last digits."""
-        squares = pdist(self._Z @ Q, "sqeuclidean") * self._inverse
-        return math.log(squares.max() / max(squares.min(), _TINY * squares.max())) / 2
 
 
 def _differences(n: int, i: Array, j: Array, distances: Array) -> sparse.csr_array:
@@ -254,12 +213,12 @@ def _differences(n: int, i: Array, j: Array, distances: Array) -> sparse.csr_arr
     return sparse.csr_array((entries, np.stack([i, j], axis=1).ravel(), starts), (len(i), n))
 
 
-def _spare_share(Q: Array, variances: Array, kept: int | None) -> tuple[float, Array]:
-    """Return the share of the variance of the map in the columns `kept`, ..., and its slope."""
+def _spare_fraction(Q: Array, variances: Array, kept: int | None) -> tuple[float, Array]:
+    """Return the fraction of the variance of the map in the columns `kept`, ..., and its slope."""
     moments = variances @ Q
     of_columns = np.einsum("ij,ij->j", Q, moments)
     total = float(of_columns.sum())
-    share = float(of_columns[kept:].sum()) / total
-    slope = -2 * share / total * moments
+    spare = float(of_columns[kept:].sum()) / total
+    slope = -2 * spare / total * moments
     slope[:, kept:] += 2 / total * moments[:, kept:]
-    return share, slope
+    return spare, slope

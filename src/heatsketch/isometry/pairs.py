@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -73,28 +71,17 @@ def near_pairs(F: Array) -> Pairs:
     return nearest_pairs(F, np.arange(min(len(F), NEAR_ROWS)), min(_NEAR, len(F) - 1))
 
 
-@dataclass(frozen=True, eq=False)
-class LogDistanceRatios:
+class LogDistanceRatios(NamedTuple):
     """Logarithms of distance ratios, embedding over data, of many pairs."""
 
     i: Array
     j: Array
     values: Array  # (m,)
-    n_typical: int  # the first pairs, which stand for all
 
     @property
     def log_L(self) -> float:
         """The logarithm of the ratio between the largest and the smallest."""
         return float(self.values.max() - self.values.min())
-
-    def fraction(self, factor: float) -> float:
-        """Return the fraction of the typical pairs within a factor of their median, up or down."""
-        centred = self.values[: self.n_typical] - self._median
-        return float(np.mean(np.abs(centred) <= math.log(factor)))
-
-    @cached_property
-    def _median(self) -> float:
-        return float(np.median(self.values[: self.n_typical]))
 
     def most_changed(self, count: int) -> Pairs:
         """Return the pairs most shrunk and most stretched, up to `count` of each."""
@@ -102,11 +89,6 @@ class LogDistanceRatios:
         order = np.argpartition(self.values, [count - 1, len(self.values) - count])
         ends = np.concatenate([order[:count], order[len(order) - count :]])
         return self.i[ends], self.j[ends]
-
-
-def log_ratios(Y: Array, i: Array, j: Array, distances: Array) -> LogDistanceRatios:
-    """Return the log ratios of an embedding Y (n, k) of pairs with these distances."""
-    return LogDistanceRatios(i, j, _logs(pair_distances(Y, Y, i, j)) - np.log(distances), len(i))
 
 
 class DistortionEvaluator:
@@ -120,27 +102,22 @@ class DistortionEvaluator:
         self._F = F
         if len(F) <= ALL_PAIRS_UP_TO:
             self._pairs, self._logs = np.triu_indices(len(F), 1), _logs(all_distances(F))
-            self._n_typical = len(self._logs)
         else:
-            i, j = random_pairs(len(F), RANDOM_PAIRS // 2)
-            near_i, near_j = near_pairs(F)
-            self._pairs, self._n_typical = (np.append(i, near_i), np.append(j, near_j)), len(i)
-            self._logs = _logs(pair_distances(F, F, *self._pairs))
+            sides = zip(random_pairs(len(F), RANDOM_PAIRS // 2), near_pairs(F), strict=True)
+            i, j = (np.concatenate(side) for side in sides)
+            self._pairs, self._logs = (i, j), _logs(pair_distances(F, F, i, j))
 
     def __call__(self, Y: Array) -> LogDistanceRatios:
         """Return the log ratios of the embedding Y (n, k)."""
         i, j = self._pairs
         if len(Y) <= ALL_PAIRS_UP_TO:
-            return LogDistanceRatios(i, j, _logs(pdist(Y)) - self._logs, self._n_typical)
-        known = _logs(pair_distances(Y, Y, i, j)) - self._logs
-        close_i, close_j = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
-        close = log_ratios(Y, close_i, close_j, pair_distances(self._F, self._F, close_i, close_j))
-        values = np.append(known, close.values)
-        return LogDistanceRatios(
-            np.append(i, close_i), np.append(j, close_j), values, self._n_typical
-        )
+            return LogDistanceRatios(i, j, _logs(pdist(Y)) - self._logs)
+        close = nearest_pairs(Y, np.arange(len(Y)), _COLLIDING)
+        i, j = np.append(i, close[0]), np.append(j, close[1])
+        known = np.append(self._logs, _logs(pair_distances(self._F, self._F, *close)))
+        return LogDistanceRatios(i, j, _logs(pair_distances(Y, Y, i, j)) - known)
 
 
 def _logs(distances: Array) -> Array:
-    """Return logarithms, in float32: six digits are enough to compare maps."""
-    return np.log(np.maximum(distances, 1e-30 * (distances.max() or 1.0)), dtype=np.float32)
+    """Return logarithms; points that coincide have a distance of 1e-30 of the largest."""
+    return np.log(np.maximum(distances, 1e-30 * (distances.max() or 1.0)))
