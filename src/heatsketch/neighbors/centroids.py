@@ -33,8 +33,8 @@ def train_centroids(sample: Array, n_cells: int, rng: np.random.Generator) -> Ce
     """Return about n_cells centroids for points of which these are a sample (m, d)."""
     coarse, fine = [], []
     for x in _shells(sample):
-        share = n_cells * len(x) / len(sample)
-        centroids = _k_means(x, max(1, math.isqrt(round(share))), rng)
+        n_own = n_cells * len(x) / len(sample)
+        centroids = _k_means(x, max(1, math.isqrt(round(n_own))), rng)
         owner = _nearest(x, centroids)
         for c in range(len(centroids)):
             members = x[owner == c]

@@ -3,7 +3,7 @@
 Cell c contains rows starts[c] to starts[c + 1] of `rows`. A row is -2 (point - centroid) and the
 squared length of that difference; its product with (query - centroid, 1) is the squared distance
 less |query - centroid|², which float32 represents well even where the centroids are far apart.
-Both squares are stored less the share that rounding might add: sums are bounds from below.
+Both squares are stored less what rounding might add: sums are bounds from below.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def cells_to_search(x: Array, cells: Array, centroids: Array, near: Array, count
 
 
 def rounding(width: int) -> float:
-    """Return the relative error of a squared distance in float32, as a share of its terms.
+    """Return the relative error of a squared distance in float32, relative to its terms.
 
     It is that of the difference of two rounded vectors and that of a sum of products: beyond the
     worst case of a sum up to 256 terms, and beyond ten standard deviations of longer ones.
@@ -92,11 +92,11 @@ def candidates(
     distances, found = np.empty((m, buffer), np.float32), np.empty((m, buffer), np.int32)
     counts, limits = np.zeros(m, np.int64), np.full(m, np.inf, np.float32)
     members, first = np.empty(m * most, np.int64), np.empty(len(starts), np.int64)
-    offsets = _less_own_centroid(x, own, centroids)
+    offsets = (x - centroids[own]).astype(np.float32)
     shifted = np.empty(m * (width + 1), np.float32)
     squares, step = np.empty(m, np.float32), np.empty(width, np.float32)
     products = np.empty(m * _BLOCK_POINTS, np.float32)
-    kept_share = np.float32(1 - rounding)
+    kept = np.float32(1 - rounding)
     stages = (0, 1, _FIRST_CELLS, most)
     for stage in range(3):
         low, high = stages[stage], min(stages[stage + 1], most)
@@ -110,7 +110,7 @@ def candidates(
                 continue
             q = shifted[: g * (width + 1)].reshape(g, width + 1)
             _less_centroid(offsets, own, queries, centroids, c, step, q, squares)
-            squares[:g] *= kept_share
+            squares[:g] *= kept
             for start in range(starts[c], starts[c + 1], _BLOCK_POINTS):
                 stop = min(start + _BLOCK_POINTS, starts[c + 1])
                 S = products[: g * (stop - start)].reshape(g, stop - start)
@@ -121,10 +121,8 @@ def candidates(
     nearest, bounds = np.full((m, keep + _KEEP_SLACK), -1, np.int32), np.empty(m)
     for i in range(m):
         nearest[i, : counts[i]] = found[i, : counts[i]]
-        lost = 0.0  # by the rounding of the query's own offset
-        for t in range(width):
-            lost += offsets[i, t] ** 2
-        bounds[i] = limits[i] - rounding * lost
+        # Less what the rounding of the query's own offset may add.
+        bounds[i] = limits[i] - rounding * np.sum(offsets[i].astype(np.float64) ** 2)
     return nearest, bounds
 
 
@@ -146,11 +144,7 @@ def sort_exactly(
             else:
                 index = np.int64(order[positions[i, j]])
                 value = _scaled_square(x[i], points[index], scale)
-            at = j
-            while at > 0 and (d[at - 1] > value or (d[at - 1] == value and ids[at - 1] > index)):
-                d[at], ids[at] = d[at - 1], ids[at - 1]
-                at -= 1
-            d[at], ids[at] = value, index
+            _insert(d, ids, j, value, index)
         for j in range(k):
             distances[i, j], indices[i, j] = np.sqrt(d[j]), ids[j]
     return distances, indices
@@ -169,16 +163,19 @@ def compare_all(
             for position in range(starts[c], starts[c + 1]):
                 index = np.int64(order[position])
                 value = _scaled_square(x[i], points[index], scale)
-                if value > d[k - 1] or (value == d[k - 1] and index > ids[k - 1]):
-                    continue
-                at = k - 1
-                while at > 0 and (
-                    d[at - 1] > value or (d[at - 1] == value and ids[at - 1] > index)
-                ):
-                    d[at], ids[at] = d[at - 1], ids[at - 1]
-                    at -= 1
-                d[at], ids[at] = value, index
+                if value < d[k - 1] or (value == d[k - 1] and index < ids[k - 1]):
+                    _insert(d, ids, k - 1, value, index)
     return np.sqrt(distances), indices
+
+
+@compiled
+def _insert(d: Array, ids: Array, last: int, value: float, index: int) -> None:
+    """Insert an entry into the first `last` entries of a list by distance, then by index."""
+    at = last
+    while at > 0 and (d[at - 1] > value or (d[at - 1] == value and ids[at - 1] > index)):
+        d[at], ids[at] = d[at - 1], ids[at - 1]
+        at -= 1
+    d[at], ids[at] = value, index
 
 
 @compiled
@@ -241,16 +238,6 @@ def _group(cells: Array, members: Array, first: Array) -> None:
     for c in range(len(first) - 1, 0, -1):
         first[c] = first[c - 1]
     first[0] = 0
-
-
-@compiled
-def _less_own_centroid(x: Array, own: Array, centroids: Array) -> Array:
-    offsets = np.empty(x.shape, np.float32)
-    for i in range(len(x)):
-        c = own[i]
-        for t in range(x.shape[1]):
-            offsets[i, t] = np.float32(x[i, t] - centroids[c, t])
-    return offsets
 
 
 @compiled
