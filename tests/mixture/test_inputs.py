@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
@@ -98,23 +97,11 @@ def scaled(m: int, unit: float) -> MixtureKernel:
 
 BAD = {
     "epsilon 0": (lambda: MixtureKernel(*ONE, 0.0), "epsilon=.*pass a number > 0"),
-    "epsilon < 0": (lambda: MixtureKernel(*ONE, -1.0), "epsilon=.*pass a number > 0"),
-    "epsilon NaN": (lambda: MixtureKernel(*ONE, np.nan), "epsilon.*not finite"),
-    "epsilon text": (lambda: MixtureKernel(*ONE, "wide"), "epsilon.*pass a number"),
     "time 0": (lambda: MixtureKernel(*ONE, 1.0, time=0), "time=0.*pass an integer >= 1"),
-    "time 1.5": (lambda: MixtureKernel(*ONE, 1.0, time=1.5), "time=1.5.*pass an integer"),
     "time of several": (lambda: MixtureKernel(*TWO, 1.0, time=2), "MixtureDiffusion"),
     "weights short": (lambda: MixtureKernel([1.0], *TWO[1:], 1.0), r"pass shape \(2,\)"),
     "weights sum": (lambda: MixtureKernel([0.5, 0.6], *TWO[1:], 1.0), "sum to 1"),
     "weights < 0": (lambda: MixtureKernel([1.5, -0.5], *TWO[1:], 1.0), "numbers >= 0"),
-    "weights NaN": (lambda: MixtureKernel([np.nan, 1.0], *TWO[1:], 1.0), "numbers >= 0"),
-    "weights text": (lambda: MixtureKernel(["a", "b"], *TWO[1:], 1.0), "weights.*pass"),
-    "means flat": (lambda: MixtureKernel([1.0], [0.0], [1.0], 1.0), "means.*reshape"),
-    "means NaN": (lambda: MixtureKernel([1.0], [[np.nan]], [1.0], 1.0), "means contains NaN"),
-    "means sparse": (
-        lambda: MixtureKernel([1.0], sparse.csr_array([[1.0]]), [1.0], 1.0),
-        "means.toarray",
-    ),
     "shape": (lambda: MixtureKernel(*TWO[:2], np.ones(3), 1.0), r"\(2, 2, 2\) \(full\)"),
     "shape of kind": (
         lambda: MixtureKernel(*TWO[:2], [np.eye(2)], 1.0, covariance_type="diag"),
@@ -127,17 +114,10 @@ BAD = {
     ),
     "skew": (lambda: MixtureKernel(*ONE[:2], [[[1.0, 0.5], [0.0, 1.0]]], 1.0), "not symmetric"),
     "covariance NaN": (lambda: MixtureKernel([1.0], [[0.0]], [np.nan], 1.0), "finite"),
-    "covariance text": (lambda: MixtureKernel([1.0], [[0.0]], ["a"], 1.0), "covariances.*pass"),
     "tiny units": (lambda: scaled(50, 1e-10), "rescale the data"),
     "huge units": (lambda: scaled(50, 1e10), "rescale the data"),
     "not fitted": (lambda: MixtureKernel.from_sklearn(GaussianMixture(2), 1.0), "pass a fitted"),
     "columns": (lambda: WIDE.stationary([[0.0]]), "1 columns.*2 features.*pass points"),
-    "columns of z": (lambda: WIDE.kernel([[0.0, 0.0]], [[0.0]]), "z has 1 columns"),
-    "x NaN": (lambda: WIDE.stationary([[0.0, np.nan]]), "contains NaN.*drop or impute"),
-    "x text": (lambda: WIDE.stationary([["a", "b"]]), "x .*pass"),
-    "x flat": (lambda: WIDE.squared_distance([0.0, 0.0], [[0.0, 0.0]]), "reshape"),
-    "x empty": (lambda: WIDE.stationary(np.empty((0, 2))), "0 sample"),
-    "x sparse": (lambda: WIDE.stationary(sparse.csr_array([[0.0, 1.0]])), "toarray"),
     "x beyond": (lambda: NARROW.stationary(HUGE), "beyond float64; drop"),
     "rows of z": (
         lambda: WIDE.squared_distance(np.zeros((2, 2)), np.zeros((3, 2)), pairwise=False),

@@ -163,11 +163,8 @@ class Components:
                 "pass points with the same features."
             )
         with np.errstate(over="ignore"):
-            inside = [
-                (np.abs(self.local(x[rows])) < _MAX_COORDINATE).all(axis=1)
-                for rows in row_tiles(len(x))
-            ]
-        far = np.flatnonzero(~np.concatenate(inside))
+            sizes = [np.abs(self.local(x[rows])).max(axis=1) for rows in row_tiles(len(x))]
+        far = np.flatnonzero(~(np.concatenate(sizes) < _MAX_COORDINATE))
         if len(far):
             raise ValueError(
                 f"Rows {name_rows(far)} of {name} are so far from the mixture that their squares "

@@ -34,20 +34,10 @@ def transitions(c: Components, x: Array) -> Mixtures:
     return Mixtures(weights, means)
 
 
-def log_stationary(c: Components, x: Array) -> Array:
-    """Return log ν(x), (n,)."""
-    return c.by_tiles(lambda r: logsumexp(log_joint(c, x[r]), axis=1), len(x)) + c.log_unit
-
-
-def responsibilities(c: Components, x: Array) -> Array:
-    """Return w_j(x), (n, K)."""
-    return c.by_tiles(lambda r: transitions(c, x[r]).weights, len(x), c.n_components)
-
-
 def log_kernel(c: Components, x: Array, z: Array) -> Array:
     """Return log k_ε for all pairs, (n, n')."""
     y, v = c.local(x), c.local(z)
-    return c.by_tiles(lambda r: _log_sum(_log_kernels(c, y[r], v)), len(y), len(v))
+    return c.by_tiles(lambda r: log_sum(_log_kernels(c, y[r], v)), len(y), len(v))
 
 
 def log_diagonal(c: Components, x: Array) -> Array:
@@ -58,16 +48,6 @@ def log_diagonal(c: Components, x: Array) -> Array:
         z = (y - theta) @ c.whitening(j, c.midpoint_variances)
         terms[:, j] = np.log(c.weights[j]) - 0.5 * (squared_norms(z) + _log_pair_volume(c, j))
     return logsumexp(terms, axis=1) + 2 * c.log_unit
-
-
-def transition_density(c: Components, x: Array, z: Array) -> Array:
-    """Return p(x, z) for all pairs, (n, n').
-
-    By components: of log k_ε - log ν far from the mixture nothing but rounding is left.
-    """
-    v = c.local(z)
-    log_p = c.by_tiles(lambda r: _log_sum(_log_transitions(c, x[r], v)), len(x), len(v))
-    return np.exp(log_p + c.log_unit)
 
 
 def _log_kernels(c: Components, y: Array, v: Array) -> Iterator[Array]:
@@ -82,7 +62,7 @@ def _log_kernels(c: Components, y: Array, v: Array) -> Iterator[Array]:
         yield log_k
 
 
-def _log_transitions(c: Components, x: Array, v: Array) -> Iterator[Array]:
+def log_transitions(c: Components, x: Array, v: Array) -> Iterator[Array]:
     """Yield the logarithm of each component of the transition densities, without the unit."""
     log_w, y = log_joint(c, x), c.local(x)
     log_w -= logsumexp(log_w, axis=1, keepdims=True)
@@ -101,6 +81,6 @@ def _log_pair_volume(c: Components, j: int) -> float:
     return float(np.log(4 * np.pi**2 * c.difference_variances[j] * c.midpoint_variances[j]).sum())
 
 
-def _log_sum(terms: Iterable[Array]) -> Array:
+def log_sum(terms: Iterable[Array]) -> Array:
     """Return the logarithm of the sum of exponentials of arrays, which are overwritten."""
     return functools.reduce(lambda total, term: np.logaddexp(total, term, out=total), terms)

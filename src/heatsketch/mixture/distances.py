@@ -13,8 +13,8 @@ from heatsketch.mixture.components import CHUNK_NUMBERS, Components
 from heatsketch.mixture.densities import transitions
 from heatsketch.mixture.overlaps import Mixtures, RightSide
 
-RESOLVED_SHARE = 1e-10  # of its terms; a squared distance below is nothing but rounding
-_CANCELLED_SHARE = 1e-4  # of its terms; a squared distance below is computed from differences
+_RESOLVED_FRACTION = 1e-10  # of its terms; a squared distance below is nothing but rounding
+_CANCELLED_FRACTION = 1e-4  # of its terms; a squared distance below is computed from differences
 _LARGEST_EXPONENT = 500.0  # whose exponential certainly does not overflow
 
 
@@ -41,36 +41,15 @@ class Anchors(NamedTuple):
         return self._replace(right=c.overlaps.prepare(self.transitions))
 
 
-def squared_norm(c: Components, x: Array) -> Array:
-    """Return |p(x, ·)|², (n,), in units of the data."""
-    return c.by_tiles(lambda r: norms(c, transitions(c, x[r])), len(x)) * c.density_unit
-
-
-def squared_distance(c: Components, x: Array, z: Array) -> Array:
-    """Return the squared distances of all pairs, (n, n'), in units of the data."""
-    right = Anchors.of(c, z).prepared(c)
-    d2 = c.by_tiles(lambda r: between(c, Anchors.of(c, x[r]), right), len(x), len(z))
-    return d2 * c.density_unit
-
-
-def squared_distance_of_rows(c: Components, x: Array, z: Array) -> Array:
-    """Return the squared distances row by row, (n,), in units of the data."""
-    return c.by_tiles(lambda r: _of_rows(c, x[r], z[r]), len(x)) * c.density_unit
-
-
-def distance_to_stationary(c: Components, x: Array) -> Array:
-    """Return |p(x, ·) - ν|, (n,), in units of the data."""
-
-    def of_tile(rows: slice) -> Array:
-        d2, length, _ = difference(c, transitions(c, x[rows]), None)
-        if not (d2 > RESOLVED_SHARE * length).all():
-            raise ValueError(
-                f"At epsilon={c.epsilon:g} the walk reaches its stationary density in one step, "
-                "to ten digits; pass kind='density', or a smaller epsilon."
-            )
-        return d2
-
-    return np.sqrt(c.by_tiles(of_tile, len(x)) * c.density_unit)
+def to_stationary(c: Components, x: Array) -> Array:
+    """Return |p(x, ·) - ν|², (n,), or raise where nothing but rounding is left of it."""
+    d2, length, _ = difference(c, transitions(c, x), None)
+    if not (d2 > _RESOLVED_FRACTION * length).all():
+        raise ValueError(
+            f"At epsilon={c.epsilon:g} the walk reaches its stationary density in one step, to ten "
+            "digits; pass kind='density', or a smaller epsilon."
+        )
+    return d2
 
 
 def norms(c: Components, p: Mixtures) -> Array:
@@ -106,7 +85,7 @@ def between(c: Components, x: Anchors, z: Anchors) -> Array:
     d2 = c.overlaps.gram(x.transitions, z.right or c.overlaps.prepare(z.transitions))
     d2 *= -2
     d2 += terms
-    rows, columns = np.nonzero(d2 < _CANCELLED_SHARE * terms)
+    rows, columns = np.nonzero(d2 < _CANCELLED_FRACTION * terms)
     for chunk in row_tiles(len(rows), row_chunk(c)):
         i, j = rows[chunk], columns[chunk]
         p, r = x.transitions.take(i), z.transitions.take(j)
@@ -114,13 +93,16 @@ def between(c: Components, x: Anchors, z: Anchors) -> Array:
     return np.maximum(d2, 0.0, out=d2)
 
 
-def _of_rows(c: Components, x: Array, z: Array) -> Array:
+def of_rows(c: Components, x: Array, z: Array) -> Array:
+    """Return the squared distances row by row, (n,)."""
     d2 = np.empty(len(x))
     for rows in row_tiles(len(x), row_chunk(c)):
         p, r = transitions(c, x[rows]), transitions(c, z[rows])
         plain, of_p, of_r = difference(c, p, r)
         near = _from_differences(c, x[rows], z[rows], p, r)
-        d2[rows] = np.where(plain < _CANCELLED_SHARE * (of_p + of_r), near, np.maximum(plain, 0.0))
+        d2[rows] = np.where(
+            plain < _CANCELLED_FRACTION * (of_p + of_r), near, np.maximum(plain, 0.0)
+        )
     return d2
 
 
@@ -142,24 +124,9 @@ def _from_differences(c: Components, x: Array, z: Array, p: Mixtures, r: Mixture
     return c.overlaps.squared_differences(r, p.weights, dw, dc)
 
 
-def score_gradient(c: Components, x: Array) -> Array:
-    """Return -∇ log ν(x), (n, m)."""
-
-    def of_tile(rows: slice) -> Array:
-        weights = transitions(c, x[rows]).weights
-        return -np.einsum("nk,nka->na", weights, _component_gradients(c, x[rows]))
-
-    return c.by_tiles(of_tile, len(x), c.n_features) / c.unit
-
-
-def distance_gradient(c: Components, x: Array, z: Array | None) -> Array:
-    """Return ∇ |p(x, ·) - p(z, ·)| row by row, (n, m); z=None: ∇ |p(x, ·) - ν|."""
-
-    def of_tile(rows: slice) -> Array:
-        return _distance_gradients(c, x[rows], None if z is None else transitions(c, z[rows]))
-
-    slopes = c.by_tiles(of_tile, len(x), c.n_features)
-    return slopes * (np.sqrt(c.density_unit) / c.unit)
+def score_gradients(c: Components, x: Array) -> Array:
+    """Return -∇ log ν(x), (n, m), without the unit."""
+    return -np.einsum("nk,nka->na", transitions(c, x).weights, _component_gradients(c, x))
 
 
 def _component_gradients(c: Components, x: Array) -> Array:
@@ -168,7 +135,7 @@ def _component_gradients(c: Components, x: Array) -> Array:
     return -np.einsum("nkc,kc,kac->nka", along, 1 / c.variances, c.axes)
 
 
-def _distance_gradients(c: Components, x: Array, r: Mixtures | None) -> Array:
+def distance_gradients(c: Components, x: Array, r: Mixtures | None) -> Array:
     """Return ∇d = (⟨∇p_x, p_x⟩ - ⟨∇p_x, r⟩) / d, without units; r=None stands for ν."""
     slopes = np.empty_like(x)
     overlaps = c.overlaps_with_stationary if r is None else c.overlaps
@@ -183,6 +150,6 @@ def _distance_gradients(c: Components, x: Array, r: Mixtures | None) -> Array:
         slope += np.einsum("nkb,kab->na", by_mean, c.gain_matrices)
         d2, length, _ = difference(c, p, end)  # from the same inner products as the slope
         with np.errstate(invalid="ignore"):
-            d = np.sqrt(np.where(d2 > RESOLVED_SHARE * length, d2, np.nan))
+            d = np.sqrt(np.where(d2 > _RESOLVED_FRACTION * length, d2, np.nan))
         slopes[rows] = slope / d[:, None]
     return slopes

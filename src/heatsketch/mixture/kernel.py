@@ -4,12 +4,15 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import logsumexp
 
 from heatsketch._checks import check_choice, check_number, check_points
 from heatsketch._typing import Array
 from heatsketch.mixture import densities, distances
 from heatsketch.mixture.cholesky import affinity_factor
 from heatsketch.mixture.components import Components, dense_floats
+from heatsketch.mixture.densities import log_joint, transitions
+from heatsketch.mixture.distances import Anchors
 from heatsketch.operators import LowRank
 
 SCORES = ("density", "distance")
@@ -166,7 +169,9 @@ class MixtureKernel:
         >>> hs.MixtureKernel([1.0], [[0.0]], [1.0], 2.0).log_stationary([[1e3]]).round(2)
         array([-250001.27])
         """
-        return densities.log_stationary(self.components, self.components.checked(x))
+        c = self.components
+        x = c.checked(x)
+        return c.by_tiles(lambda r: logsumexp(log_joint(c, x[r]), axis=1), len(x)) + c.log_unit
 
     def stationary(self, x: Any) -> Array:
         """Return the stationary density ν(x) = Σ a_j g(x; θ_j, Σ_j + ε/2 I), (n,).
@@ -201,7 +206,9 @@ class MixtureKernel:
         >>> kernel.responsibilities([[2.0]])
         array([[0.5, 0.5]])
         """
-        return densities.responsibilities(self.components, self.components.checked(x))
+        c = self.components
+        x = c.checked(x)
+        return c.by_tiles(lambda r: transitions(c, x[r]).weights, len(x), c.n_components)
 
     def log_kernel(self, x: Any, z: Any) -> Array:
         """Return log k_ε(x_i, z_j) for all pairs, (n, n').
@@ -291,7 +298,12 @@ class MixtureKernel:
         array([[0.3257]])
         """
         c = self.components
-        return densities.transition_density(c, c.checked(x), c.checked(z, "z"))
+        x, v = c.checked(x), c.local(c.checked(z, "z"))
+        # By components: of log k_ε - log ν far from the mixture nothing but rounding is left.
+        log_p = c.by_tiles(
+            lambda r: densities.log_sum(densities.log_transitions(c, x[r], v)), len(x), len(v)
+        )
+        return np.exp(log_p + c.log_unit)
 
     def squared_norm(self, x: Any) -> Array:
         """Return |p(x, ·)|² in L²(dr), (n,): W_xx / ν_x² of the paper.
@@ -301,7 +313,10 @@ class MixtureKernel:
         ValueError, TypeError
             Points that are not a finite table (n, m) of the features of the mixture.
         """
-        return distances.squared_norm(self.components, self.components.checked(x))
+        c = self.components
+        x = c.checked(x)
+        norms = c.by_tiles(lambda r: distances.norms(c, transitions(c, x[r])), len(x))
+        return norms * c.density_unit
 
     def squared_distance(self, x: Any, z: Any, *, pairwise: bool = True) -> Array:
         """Return the squared diffusion distances d(x, z)² = |p(x, ·) - p(z, ·)|².
@@ -333,13 +348,17 @@ class MixtureKernel:
         c = self.components
         x, z = c.checked(x), c.checked(z, "z")
         if pairwise:
-            return distances.squared_distance(c, x, z)
+            right = Anchors.of(c, z).prepared(c)
+            d2 = c.by_tiles(
+                lambda r: distances.between(c, Anchors.of(c, x[r]), right), len(x), len(z)
+            )
+            return d2 * c.density_unit
         if len(x) != len(z):
             raise ValueError(
                 f"x has {len(x)} rows and z has {len(z)}; pass as many rows of z as of x, or "
                 "pairwise=True."
             )
-        return distances.squared_distance_of_rows(c, x, z)
+        return c.by_tiles(lambda r: distances.of_rows(c, x[r], z[r]), len(x)) * c.density_unit
 
     def anomaly_score(self, x: Any, *, kind: str = "density") -> Array:
         """Return how unusual each point is under the mixture, (n,): larger is more unusual.
@@ -368,7 +387,10 @@ class MixtureKernel:
         """
         if check_choice(kind, "kind", SCORES) == "density":
             return -self.log_stationary(x)
-        return distances.distance_to_stationary(self.components, self.components.checked(x))
+        c = self.components
+        x = c.checked(x)
+        d2 = c.by_tiles(lambda r: distances.to_stationary(c, x[r]), len(x))
+        return np.sqrt(d2 * c.density_unit)
 
     def gradient(self, x: Any, z: Any = None, *, kind: str = "distance") -> Array:
         """Return the gradient with respect to x of a distance or of the score, (n, m).
@@ -409,7 +431,7 @@ class MixtureKernel:
         if check_choice(kind, "kind", SCORES) == "density":
             if z is not None:
                 raise ValueError("kind='density' takes no z; pass z with kind='distance' only.")
-            return distances.score_gradient(c, x)
+            return c.by_tiles(lambda r: distances.score_gradients(c, x[r]), *x.shape) / c.unit
         if z is not None:
             z = c.checked(z, "z")
             if len(z) not in (1, len(x)):
@@ -417,7 +439,12 @@ class MixtureKernel:
                     f"z has {len(z)} rows and x has {len(x)}; pass one row, or as many as x."
                 )
             z = np.broadcast_to(z, x.shape)
-        return distances.distance_gradient(c, x, z)
+
+        def of_tile(rows: slice) -> Array:
+            end = None if z is None else transitions(c, z[rows])
+            return distances.distance_gradients(c, x[rows], end)
+
+        return c.by_tiles(of_tile, *x.shape) * (np.sqrt(c.density_unit) / c.unit)
 
 
 def _checked_weights(weights: Any, n: int) -> Array:
