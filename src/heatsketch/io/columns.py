@@ -161,9 +161,9 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Any, s
         _refuse_merged(column.cast(pa.float64(), safe=False), column, name, place)
         return column, ""
     if types.is_string(kind) or types.is_large_string(kind):
-        found = numbers(column, how.decimal)
+        found, text, is_numeric = _classified(column, how.decimal)
         if found is None:
-            return _mostly_numbers(column, name, how, place)
+            return _mostly_numbers(text, is_numeric, name, how, place)
         _refuse_merged(found, column, name, place)
         return found, ""
     if name in how.features:
@@ -177,6 +177,11 @@ def numbers(column: Any, decimal: str) -> Any:
 
     Words true and false count as 1 and 0 if there are no others.
     """
+    return _classified(column, decimal)[0]
+
+
+def _classified(column: Any, decimal: str) -> tuple[Any, Any, Any]:
+    """Return `numbers`, and if it is None the cells with null for gaps and which are numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -184,30 +189,21 @@ def numbers(column: Any, decimal: str) -> Any:
         with suppress(pa.ArrowInvalid):
             found = pc.if_else(pc.equal(column, ""), None, column).cast(pa.float64())
             if not math.isnan(pc.sum(found).as_py() or 0) and found.null_count < len(found):
-                return found
-    text, is_numeric = _classified(column, decimal)
-    if text.null_count == len(text):
-        return None
-    if pc.all(is_numeric).as_py():
-        return _as_float(text, decimal)
-    words = pc.utf8_lower(text)
-    if pc.all(pc.is_in(pc.drop_null(words), pa.array(["true", "false"]))).as_py():
-        return pc.equal(words, "true").cast(pa.float64())
-    return None
-
-
-def _classified(column: Any, decimal: str) -> tuple[Any, Any]:
-    """Return the cells with null for gaps, and which of them are numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+                return found, None, None
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     text = pc.if_else(pc.match_substring_regex(text, MISSING), None, text)
     plain = text if decimal == "." else pc.replace_substring(text, ",", ".")
     is_numeric = pc.match_substring_regex(plain, NUMBER)
     if decimal == ",":
         is_numeric = pc.and_not(is_numeric, pc.match_substring(text, "."))
-    return text, is_numeric
+    words = pc.utf8_lower(pc.drop_null(text))
+    if not len(words):
+        return None, text, is_numeric
+    if pc.all(is_numeric).as_py():
+        return _as_float(text, decimal), text, is_numeric
+    if pc.all(pc.is_in(words, pa.array(["true", "false"]))).as_py():
+        return pc.equal(pc.utf8_lower(text), "true").cast(pa.float64()), text, is_numeric
+    return None, text, is_numeric
 
 
 def _as_float(text: Any, decimal: str) -> Any:
@@ -219,7 +215,9 @@ def _as_float(text: Any, decimal: str) -> Any:
     )
 
 
-def _mostly_numbers(column: Any, name: str, how: Reading, place: Place) -> tuple[Any, str]:
+def _mostly_numbers(
+    text: Any, is_numeric: Any, name: str, how: Reading, place: Place
+) -> tuple[Any, str]:
     """Return a text column with other cells as missing, and a note; None if the column is text.
 
     A column in which at least half of the cells, or of the different cells, are numbers must hold
@@ -234,7 +232,6 @@ def _mostly_numbers(column: Any, name: str, how: Reading, place: Place) -> tuple
 
     if not how.strict:
         return None, ""
-    text, is_numeric = _classified(column, how.decimal)
     if name in how.features and text.null_count == len(text):
         raise ValueError(f"column {name!r} holds nothing; name features that are numbers.")
     other = pc.match_substring_regex(text, _OTHER_NOTATION)
