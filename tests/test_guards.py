@@ -8,7 +8,7 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch.cli import main
-from heatsketch.estimators._blocks import check_mass
+from heatsketch.estimators._base import check_mass
 from heatsketch.mixture import cholesky
 from heatsketch.uncertainty import pseudotimes
 from problems.clouds import cloud

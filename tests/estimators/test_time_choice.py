@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 
 import heatsketch as hs
-from heatsketch.estimators.time_choice import DIRECTIONS_PER_DIMENSION, choose_time
+from heatsketch.estimators.time_choice import DIRECTIONS_PER_DIMENSION, choose_time, time_curve
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.spectral.density import SpectralDensity
 from problems.clouds import cloud
@@ -58,7 +58,7 @@ def test_a_factor_on_all_eigenvalues_changes_nothing():
 @pytest.mark.parametrize("slow", [1e-1, 1e-3, 1e-5])
 def test_the_time_is_the_smallest_with_few_enough_directions(k, slow):
     values = np.exp(-slow * np.arange(1, 300))
-    curve = choose_time(spectrum(values), hs.Power, k)
+    curve = time_curve(spectrum(values), "power", k)
     wanted = DIRECTIONS_PER_DIMENSION * k
     assert directions(values, curve.time) <= wanted
     earlier = curve.time - max(1, curve.time // 32)
@@ -69,10 +69,18 @@ def test_the_time_is_the_smallest_with_few_enough_directions(k, slow):
     assert (np.diff(curve.times) > 0).all()
 
 
+def test_the_time_of_a_diffusion_is_that_of_its_embedding():
+    X = np.vstack([cloud(200, 3), cloud(60, 3) + 100])
+    model = hs.HeatEmbedding(3, random_state=0).fit(X)
+    curve = choose_time(model.diffusion_, 3)
+    assert curve.time == model.time_
+    assert_array_equal(curve.directions, model.time_curve_.directions)
+
+
 def test_groups_that_hardly_touch_end_the_search_before_each_is_one_place():
     """Thirty equal groups: 29 eigenvalues stay at 1 until all others have gone."""
     values = np.append(np.full(29, 1 - 1e-9), np.linspace(0.9, 0.3, 300))
-    time = choose_time(spectrum(values), hs.Power, 2).time
+    time = time_curve(spectrum(values), "power", 2).time
     assert time <= 100
     # So late that groups are not torn apart, so early that what goes on inside is not nothing.
     assert 29 < directions(values, time) < 1.3 * 29

@@ -1,13 +1,212 @@
+"""The diffusion distance of operators and diffusions, by columns of f(A) and by eigenpairs."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.linalg import expm
+from scipy.spatial.distance import pdist, squareform
 
 import heatsketch as hs
-from heatsketch import Diffusion, diffusion_distance
-from heatsketch.metrics import distances
-from heatsketch.metrics.distances import compared_rows, pair_blocks
-from problems.clouds import cloud
+from heatsketch import Diffusion, diffusion_distance, distortion
+from heatsketch.markov.rows import DiffusionRows
+from heatsketch.metrics import diffusion_distortion, distances
+from heatsketch.metrics.distances import compared_rows
+from heatsketch.neighbors import all_distances
+from heatsketch.spectral.dense import all_eigenpairs
+from problems.clouds import cloud, even_circle
+from problems.spectra import circle_distances
+
+
+def symmetric(n=40, epsilon=0.5):
+    return hs.symmetric_normalize(hs.gaussian_affinity(cloud(n, 2), epsilon))
+
+
+# By definition
+
+
+@pytest.mark.parametrize("time", [0, 1, 2, 8, 33])
+def test_distance_is_that_of_the_rows_of_the_power(time):
+    A = symmetric()
+    want = pdist(np.linalg.matrix_power(A, time))
+    assert_allclose(diffusion_distance(A, time), want, rtol=1e-9)
+
+
+@pytest.mark.parametrize("time", [0.0, 0.5, 4.0, 20.0])
+def test_heat_distance_is_that_of_the_rows_of_the_heat_kernel(time):
+    A = symmetric()
+    want = pdist(expm(-time * (np.eye(40) - A)))
+    assert_allclose(diffusion_distance(A, time, filter="heat"), want, rtol=1e-9)
+
+
+def test_the_default_is_eight_steps():
+    np.testing.assert_array_equal(
+        diffusion_distance(symmetric()), diffusion_distance(symmetric(), 8, filter="power")
+    )
+
+
+def any_symmetric(seed=3):
+    M = np.random.default_rng(seed).normal(size=(12, 12))
+    return (M + M.T) / 10  # positive and negative eigenvalues, no Markov matrix behind it
+
+
+FORMS = {
+    "array": lambda A: A,
+    "sparse": sparse.csr_matrix,
+    "operator": hs.Dense,
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("time", [1, 2, 5])
+def test_any_symmetric_matrix_has_distances(form, time):
+    A = any_symmetric()
+    want = pdist(np.linalg.matrix_power(A, time))
+    assert_allclose(diffusion_distance(form(A), time), want, rtol=1e-9)
+
+
+def test_disconnected_groups_have_distances():
+    A = np.kron(np.eye(3), np.full((4, 4), 0.25))
+    D = squareform(diffusion_distance(A, 5))
+    same = np.kron(np.eye(3), np.ones((4, 4))) > 0
+    assert_allclose(D[same], 0, atol=1e-12)
+    assert_allclose(D[~same], np.sqrt(2 / 4), rtol=1e-12)  # disjoint rows of four ¼
+
+
+def test_pairs_are_those_asked_for_in_their_order():
+    A = symmetric()
+    i, j = np.triu_indices(40, 1)
+    order = np.random.default_rng(0).permutation(len(i))[:200]
+    pairs = (np.r_[j[order], 3], np.r_[i[order], 3])  # turned round, and a point with itself
+    found = diffusion_distance(A, 4, pairs=pairs)
+    assert_allclose(found[:-1], diffusion_distance(A, 4)[order], rtol=1e-12)
+    assert found[-1] == 0
+
+
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic"])
+def test_a_diffusion_has_the_distances_of_its_operator_without_the_trivial_direction(normalization):
+    d = Diffusion.from_points(
+        cloud(40, 2), affinity="dense", epsilon=0.5, normalization=normalization, tol=1e-13
+    )
+    whole = np.linalg.matrix_power(d.operator @ np.eye(40), 4)
+    want = pdist(whole - np.outer(np.sqrt(d.measure), np.sqrt(d.measure)))
+    assert_allclose(diffusion_distance(d, 4), want, rtol=1e-9)
+    assert_allclose(diffusion_distance(d.operator, 4, deflate=True), want, rtol=1e-9)
+    assert_allclose(diffusion_distance(d.operator, 4), pdist(whole), rtol=1e-10)
+
+
+def test_the_trivial_direction_never_counts_in_a_diffusion():
+    d = Diffusion.from_points(cloud(40, 2), affinity="dense", normalization="symmetric")
+    with pytest.raises(ValueError, match=r"deflate=False, .*pass diffusion\.operator"):
+        diffusion_distance(d, 4, deflate=False)
+    np.testing.assert_array_equal(diffusion_distance(d, 4, deflate=True), diffusion_distance(d, 4))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("time", [1, 6])
+def test_the_markov_form_weighs_by_the_inverse_of_the_measure(alpha, time):
+    d = Diffusion.from_points(cloud(40, 2), affinity="dense", epsilon=0.5, alpha=alpha)
+    K = hs.gaussian_affinity(cloud(40, 2), 0.5)
+    K = K / np.outer(K.sum(axis=1), K.sum(axis=1)) ** alpha
+    pi = K.sum(axis=1) / K.sum()
+    p = np.linalg.matrix_power(K / K.sum(axis=1, keepdims=True), time)
+    assert_allclose(diffusion_distance(d, time), pdist(p / np.sqrt(pi)), rtol=1e-9)
+
+
+def test_duplicates_that_share_a_vertex_are_at_distance_zero():
+    X = np.vstack([cloud(40, 2), cloud(40, 2)[:3]])
+    d = Diffusion.from_points(X, n_neighbors=8)
+    D = squareform(diffusion_distance(d, 4))
+    assert D.shape == (43, 43)
+    assert (D[np.arange(3), 40 + np.arange(3)] == 0).all()
+    once = Diffusion.from_points(cloud(40, 2), n_neighbors=8)
+    assert_allclose(D[:40, :40], squareform(diffusion_distance(once, 4)), rtol=1e-10)
+    twins, others = diffusion_distance(d, 4, pairs=([0, 41], [40, 5]))
+    assert twins == 0
+    assert others == pytest.approx(D[41, 5], rel=1e-12)
+
+
+def test_duplicates_of_a_dense_kernel_are_at_distance_zero():
+    A = hs.symmetric_normalize(hs.gaussian_affinity(np.repeat(cloud(20, 2), 2, axis=0), 0.5))
+    twins = np.arange(0, 40, 2)
+    D = diffusion_distance(A, 3, pairs=(twins, twins + 1))
+    assert D.max() < 1e-14
+
+
+# λ₁ = 0.935: the smallest D are about 4e-3, 4e-5, 1e-10 and 1e-58.
+@pytest.mark.parametrize("time", [8, 64, 256, 1900])
+@pytest.mark.parametrize("form", ["array", "diffusion", "kernel"])
+def test_small_distances_on_the_circle_keep_their_digits(form, time):
+    n, epsilon = 200, 0.25
+    if form == "array":
+        A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(n), epsilon))
+    elif form == "diffusion":
+        A = Diffusion.from_points(
+            even_circle(n),
+            affinity="dense",
+            epsilon=epsilon,
+            normalization="bistochastic",
+            tol=1e-13,
+        )
+    else:
+        A = hs.symmetric_normalize(hs.Kernel(even_circle(n), epsilon))
+    steps = np.arange(1, n // 2 + 1)
+    D = diffusion_distance(A, time, pairs=(np.zeros_like(steps), steps))
+    assert_allclose(D, circle_distances(steps, n, epsilon, time), rtol=1e-8)
+
+
+def test_small_distances_of_uneven_data_keep_their_digits():
+    # In the Markov form rows of A^12 are less than 1e-6 apart and about 1 long.
+    A = symmetric(30, 20.0)
+    lam, V = np.linalg.eigh(A)
+    i, j = np.triu_indices(30, 1)
+    rest = lam[:-1].clip(1e-300) ** 12 * (V[i, :-1] - V[j, :-1])
+    root = V[i, -1] - V[j, -1]
+    want = np.sqrt((rest**2).sum(axis=1) + root**2)
+    assert_allclose(diffusion_distance(A, 12), want, rtol=1e-9)
+    B = Diffusion.from_affinity(hs.gaussian_affinity(cloud(30, 2), 20.0))
+    weight = 1 / np.sqrt(B.measure)
+    modes = V[:, :-1] * weight[:, None]
+    markov = np.sqrt(((lam[:-1].clip(1e-300) ** 12 * (modes[i] - modes[j])) ** 2).sum(axis=1))
+    assert markov.max() < 1e-6
+    assert_allclose(diffusion_distance(B, 12), markov, rtol=1e-7)
+
+
+def test_distances_that_underflow_are_refused():
+    A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(50), 0.25))
+    with pytest.raises(ValueError, match="time is too large"):
+        diffusion_distance(A, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "match"),
+    [
+        (([0, 40], [1, 2]), "out of range; pass 0 <= index < 40"),
+        (([0, -1], [1, 2]), "out of range"),
+        (([0, 1], [1]), r"shapes \(2,\) and \(1,\)"),
+        (([0.0, 1.0], [1, 2]), "two index arrays"),
+    ],
+    ids=["too large", "negative", "unequal", "not whole"],
+)
+def test_bad_pairs_are_refused(pairs, match):
+    with pytest.raises(ValueError, match=match):
+        diffusion_distance(symmetric(), 2, pairs=pairs)
+    with pytest.raises(ValueError, match=match):
+        distortion(cloud(40, 2), np.ones(2), pairs=pairs)
+
+
+def test_bad_filters_are_refused():
+    with pytest.raises(ValueError, match="filter='Power' is unknown"):
+        diffusion_distance(symmetric(), 2, filter="Power")
+    with pytest.raises(ValueError, match=r"p=1\.5\).*eigenvalues >= 0"):
+        diffusion_distance(symmetric() - np.eye(40), 1.5)
+    with pytest.raises(ValueError, match="not symmetric"):
+        diffusion_distance(np.triu(np.ones((3, 3))), 2)
+
+
+# In blocks
 
 
 def with_block_of(monkeypatch, n, columns):
@@ -34,11 +233,11 @@ def test_distances_do_not_depend_on_the_size_of_a_block(monkeypatch, size, optio
     whole = diffusion_distance(A, pairs=pairs, **to_distance)
     with_block_of(monkeypatch, A.n, size)
     assert compared_rows(A, 8, "power").block_columns == size
-    np.testing.assert_allclose(diffusion_distance(A, pairs=pairs, **to_distance), whole, rtol=1e-11)
-    np.testing.assert_allclose(
+    assert_allclose(diffusion_distance(A, pairs=pairs, **to_distance), whole, rtol=1e-9)
+    assert_allclose(
         diffusion_distance(A, **to_distance)[0],
         diffusion_distance(A, pairs=([0], [1]), **to_distance)[0],
-        rtol=1e-11,
+        rtol=1e-9,
     )
     assert diffusion_distance(A, pairs=([0], [20]), **to_distance) == 0
 
@@ -52,36 +251,76 @@ def test_blocks_of_very_different_size_keep_a_common_scale(monkeypatch):
     with_block_of(monkeypatch, 12, 2)
     D = diffusion_distance(A, 200, pairs=([0, 6, 0], [3, 9, 6]))
     want = [np.sqrt(6) * 0.9**200 / 3, np.sqrt(6) * 0.3**200 / 3, np.linalg.norm(rows[0] - rows[6])]
-    np.testing.assert_allclose(D, want, rtol=1e-9)
+    assert_allclose(D, want, rtol=1e-9)
 
 
 @given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 60), st.integers(1, 120))
-def test_blocks_hold_every_pair_once_and_no_more_points_than_fit(seed, size, n, m):
+def test_blocks_hold_no_more_points_than_fit_and_take_two_columns_for_a_pair_at_most(
+    seed, size, n, m
+):
     i, j = np.random.default_rng(seed).integers(0, n, (2, m))
-    blocks = list(pair_blocks(i, j, size))
-    np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(m))
-    columns = [len(np.union1d(i[block], j[block])) for block in blocks]
+    A, columns, transposed = symmetric(60), [], DiffusionRows.transposed
+    with pytest.MonkeyPatch.context() as patch:
+        with_block_of(patch, 60, size)
+        patch.setattr(
+            DiffusionRows,
+            "transposed",
+            lambda rows, Z: columns.append(Z.shape[1]) or transposed(rows, Z),
+        )
+        D = diffusion_distance(A, 1, pairs=(i, j), deflate=True)
     assert max(columns) <= size
     assert sum(columns) <= 2 * m
-
-
-def test_groups_that_fit_are_computed_once():
-    order = np.random.default_rng(0).permutation(1000)
-    a, b = np.triu_indices(10, 1)
-    groups = order[:100].reshape(10, 10)
-    i, j = groups[:, a].ravel(), groups[:, b].ravel()
-    columns = sum(len(np.union1d(i[block], j[block])) for block in pair_blocks(i, j, 10))
-    assert columns == 100
-
-
-def test_all_pairs_of_more_points_than_fit_take_few_columns():
-    # Tiles of size / 2: 25 of them, (25² / 2) pairs of tiles of 20 points at most.
-    i, j = np.triu_indices(250, 1)
-    columns = sum(len(np.union1d(i[block], j[block])) for block in pair_blocks(i, j, 20))
-    assert columns <= 25 * 26 / 2 * 20
+    assert_allclose(D, squareform(diffusion_distance(A, 1, deflate=True))[i, j], rtol=1e-9)
 
 
 def test_no_pairs_have_no_distances():
     none = np.empty(0, dtype=int)
     assert diffusion_distance(np.diag([1.0, 0.5]), 1, pairs=(none, none)).shape == (0,)
     assert hs.diffusion_distance(np.array([[1.0]]), 1).shape == (0,)
+
+
+# By eigenpairs
+
+
+def by_eigenpairs(A, time, filter="power"):
+    compared = compared_rows(A, time, filter)
+    return all_distances(compared.coordinates(*all_eigenpairs(compared.rows.operator)))
+
+
+@pytest.mark.parametrize("time", [1, 7, 200])
+@pytest.mark.parametrize("normalization", ["symmetric", "bistochastic", "markov"])
+@pytest.mark.parametrize("affinity", ["knn", "variable", "dense"])
+def test_eigenpairs_give_the_distances_of_all_pairs(affinity, normalization, time):
+    X = cloud(300, 3, seed=1)
+    X[:5] = X[5:10] + 1e-7  # rows that differ little
+    X = np.vstack([X, X[20:24]])
+    d = Diffusion.from_points(X, affinity=affinity, normalization=normalization)
+    D = diffusion_distance(d, time)
+    assert_allclose(by_eigenpairs(d, time), D, rtol=1e-8, atol=1e-13 * D.max())
+
+
+@pytest.mark.parametrize(("time", "filter"), [(0, "power"), (4, "power"), (2.5, "heat")])
+def test_eigenpairs_give_those_of_a_matrix_with_its_trivial_direction(time, filter):
+    A = symmetric(80)
+    D = diffusion_distance(A, time, filter=filter)
+    assert_allclose(by_eigenpairs(A, time, filter), D, rtol=1e-8)
+
+
+@pytest.mark.parametrize("time", [8, 256, 1900])
+def test_eigenpairs_of_a_circle_keep_digits_of_distances_down_to_1e_58(time):
+    n, epsilon = 200, 0.25
+    A = hs.symmetric_normalize(hs.gaussian_affinity(even_circle(n), epsilon))
+    steps = np.arange(1, n // 2 + 1)
+    D = circle_distances(steps, n, epsilon, time)
+    assert_allclose(by_eigenpairs(A, time)[: len(steps)], D, rtol=1e-7)
+
+
+def test_known_coordinates_give_the_same_distortion():
+    d, F = Diffusion.from_points(cloud(90, 3, seed=1)), cloud(90, 2, seed=2)
+    S = compared_rows(d, 3.5, "heat").coordinates(*all_eigenpairs(d.deflated()))
+    plain, quick = (
+        diffusion_distortion(F, d, 3.5, filter="heat", coordinates=known)
+        for known in (None, (S, 0.0))
+    )
+    assert quick.log_L == pytest.approx(plain.log_L, rel=1e-9)
+    assert quick.within == plain.within

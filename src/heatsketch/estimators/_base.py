@@ -2,8 +2,9 @@
 
 import numbers
 import time
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -19,18 +20,19 @@ from sklearn.utils.validation import check_is_fitted, check_memory
 
 from heatsketch._checks import (
     CertificateError,
+    ScaleWarning,
     check_choice,
     check_level,
     check_number,
     features_named,
     logger,
+    name_rows,
     read_points,
 )
 from heatsketch._random import check_ids, numbers_at, numbers_of, seed_entropy
 from heatsketch._tensors import on_device_of, returned_for
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.estimators._blocks import check_mass, warn_of_halves, warn_of_scales, with_root
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.affinity import AFFINITIES
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion
@@ -45,6 +47,8 @@ from heatsketch.spectral.filters import FILTERS, make_filter, of_one_time, times
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.uncertainty.distances import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
+
+_MASS_ROUNDING = 1e-8  # fraction of √π in a column that rounding explains
 
 Scaled = tuple[Array, float]  # a block divided by e^s, and s, which is 0 but for extreme times
 
@@ -164,30 +168,28 @@ class DiffusionEstimator(Embedder):
         """
         times = self._checked_times()
         X, diffusion = self._read(X)
-        dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_, self._fit_filter = diffusion, self.filter
+        self.diagnostics_ = dict(diffusion.diagnostics)
+        self.__dict__.pop("_explained_ratio", None)  # of an earlier fit
+        if "bipartite" in diffusion.diagnostics and self.filter != "heat":
+            _warn_of_halves(diffusion.diagnostics["bipartite"])
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
-        if "bipartite" in diffusion.diagnostics and self.filter != "heat":
-            warn_of_halves(diffusion.diagnostics["bipartite"])
-        blocks = self._factor(diffusion, times, X)
-        if diffusion.diagnostics[
-            "is_constant"
-        ]:  # only rounding is left, which would grow with time
-            blocks = [(np.zeros_like(values), 0.0) for values, _ in blocks]
-        log_scales = [log_scale for _, log_scale in blocks]
-        warn_of_scales(log_scales, diffusion.operator.dtype)
-        H = np.hstack([values for values, _ in blocks]).astype(diffusion.operator.dtype, copy=False)
+        blocks, log_scales = zip(*self._factor(diffusion, times, X), strict=True)
+        _warn_of_scales(log_scales, diffusion.operator.dtype)
+        H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
+        if diffusion.diagnostics["is_constant"]:  # only rounding is left, which would grow with time
+            H[:] = 0
         check_mass(H, diffusion.measure)
-        self._H = with_root(H, diffusion.measure)
+        self._H = np.column_stack([H, np.sqrt(diffusion.measure, dtype=H.dtype)])
         self._fit_times = times_of(getattr(self, "time_", self.time))
-        self.__dict__.pop("_explained_ratio", None)  # of an earlier fit
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
+        dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._rows_of(diffusion.last_step(self._H), dtype))
-        self.diagnostics_ = diffusion.diagnostics | {
-            "log_scale": log_scales if len(times) > 1 else log_scales[0],
+        self.diagnostics_ |= {
+            "log_scale": list(log_scales) if len(times) > 1 else log_scales[0],
             "embed_seconds": time.perf_counter() - started,
         }
         operator = on_device(diffusion.operator, None)
@@ -519,6 +521,45 @@ class DiffusionEstimator(Embedder):
         tags.input_tags.pairwise = "precomputed" in (self.affinity, self.metric)
         tags.input_tags.positive_only = tags.input_tags.pairwise
         return tags
+
+
+def check_mass(H: Array, measure: Array) -> None:
+    """Raise unless every column of H is orthogonal to √π: diffusion keeps the mass."""
+    peaks = np.abs(H).max(axis=0).astype(float)
+    peaks = np.maximum(peaks, np.finfo(float).tiny)  # squares must not underflow
+    mass, size = np.zeros(H.shape[1]), np.zeros(H.shape[1])
+    for tile in row_tiles(len(H)):
+        block = H[tile] / peaks
+        mass += np.sqrt(measure[tile]) @ block
+        size += np.einsum("ij,ij->j", block, block)
+    mass, size = np.abs(mass), np.sqrt(size)
+    leaked = np.flatnonzero(mass > max(_MASS_ROUNDING, 100 * np.finfo(H.dtype).eps) * size)
+    if len(leaked):
+        raise CertificateError(
+            f"Mass is not conserved: it changed by {mass.max():.1e} of {size.max():.1e} in columns "
+            f"{name_rows(leaked)}."
+        )
+
+
+def _warn_of_scales(log_scales: Sequence[float], dtype: np.dtype) -> None:
+    """Warn of each time at which the embedding is beyond the range of numbers."""
+    for log_scale in filter(None, log_scales):
+        warnings.warn(
+            f"At this time the embedding is of size e^{log_scale:.0f}, beyond {dtype}; it is "
+            'divided by e^diagnostics_["log_scale"]. Pass a smaller time: the slowest direction '
+            "dominates at this one.",
+            ScaleWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_halves(count: int) -> None:
+    warnings.warn(
+        f"{count} component(s) of the graph are bipartite: a walk is in one half after an even "
+        "number of steps and in the other after an odd one, so that the halves never come nearer. "
+        "Pass filter='heat', whose walks wait for random times.",
+        stacklevel=3,
+    )
 
 
 def _diffusion_of(X: Any, **options: Any) -> Diffusion:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +10,8 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, Scaled
-from heatsketch.estimators._blocks import with_root
 from heatsketch.estimators.layout import side_by_side
-from heatsketch.estimators.time_choice import TimeCurve, choose_time
+from heatsketch.estimators.time_choice import TimeCurve, components_of, leading, time_curve
 from heatsketch.isometry.learn import (
     AUTO_STARTS,
     MAX_ROWS,
@@ -23,19 +22,15 @@ from heatsketch.isometry.learn import (
     oriented,
     typical_ratio,
 )
-from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO
-from heatsketch.markov.components import component_labels, deflate_components, within_component
+from heatsketch.markov.components import component_labels, deflate_components
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric
 from heatsketch.operators import Deflated
-from heatsketch.operators.products import multiply
 from heatsketch.spectral.apply import in_range
-from heatsketch.spectral.cache import caching
-from heatsketch.spectral.filters import Filter, make_filter, of_one_time
+from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
 SIDE_BY_SIDE = "components side by side"
@@ -187,41 +182,6 @@ random_state, memory
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.factor, "factor", low=1, open_low=True)
 
-    @caching()  # the density of the eigenvalues is asked for by the time and by `distortion_`
-    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Fit the diffusion on the points X, choose the time, learn the map; see `HeatSketch`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError, CertificateError
-            As `HeatSketch`; a time that is neither a number nor "auto".
-        """
-        self.time_: Any = 1
-        self.time_curve_: TimeCurve | None = None
-        self.distortion_: Distortion | None = None
-        self.quality_: PictureQuality | None = None
-        self._all_eigenvalues: Array | None = None
-        self._learned: _Learned | None = None
-        self._has_layout = False
-        super().fit(X, y, ids=ids)
-        learned = self.__dict__.pop("_learned")
-        if self.__dict__.pop("_has_layout"):
-            self.diagnostics_["layout"] = SIDE_BY_SIDE
-        if learned is None:  # all distances are zero
-            return self
-        found = diffusion_distortion(
-            self.embedding_,
-            self.diffusion_,
-            self.time_,
-            filter=self.filter,
-            eigenpairs=learned.eigenpairs(make_filter(self.filter, self.time_).reduced()),
-            log_scale=self.diagnostics_["log_scale"],
-        )
-        self.distortion_ = found._replace(held_out_log_L=learned.held_out_log_L)
-        if learned.points is not None:
-            self.quality_ = picture_quality(learned.points, self.embedding_, self.diffusion_, found)
-        return self
-
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
         """Return H (n, k), whose rows after the last step are the embedding."""
         k, limit = self.n_components, diffusion.n - 1
@@ -230,81 +190,77 @@ random_state, memory
                 f"n_components={k} needs at least {k + 1} distinct points, got {diffusion.n}; pass "
                 f"n_components <= {limit}."
             )
-        self.time_ = 1 if _is_auto(times) else times[0]
-        if diffusion.diagnostics["is_constant"]:  # all distances are zero
-            return [(np.zeros((diffusion.n, k)), 0.0)]
-        components = _components(diffusion)
-        coordinates = [
-            Coordinates.of(_inside(diffusion, vertices, components), max(N_LEADING, 4 * k))
-            for vertices in components
-        ]
-        self._has_layout = len(components) > 1
-        if max(float(np.abs(one.values).max(initial=0.0)) for one in coordinates) < _ROUNDING:
-            return [(self._beside(np.zeros((diffusion.n, k)), diffusion, components), 0.0)]
+        self.time_: Any = 1 if _is_auto(times) else times[0]
+        self.time_curve_: TimeCurve | None = None
+        self.distortion_: Distortion | None = None
+        self.quality_: PictureQuality | None = None
+        self._all_eigenvalues: Array | None = None
+        H, Y = np.zeros((diffusion.n, k)), np.zeros((diffusion.n, k))
+        components = components_of(diffusion)
+        known = [leading(diffusion, vertices, components, k) for vertices in components]
+        if max(float(np.abs(one.values).max(initial=0.0)) for one in known) < _ROUNDING:
+            return [(self._side_by_side(H, Y, components, diffusion)[0], 0.0)]
         if _is_auto(times):
-            self.time_curve_ = choose_time(coordinates[0], self._filter_of_one_time, k)
+            self.time_curve_ = time_curve(known[0], self.filter, k)
             self.time_ = self.time_curve_.time
-        rng = np.random.default_rng(seed_entropy(self.random_state))
-        F, coordinates, log_scale = self._coordinates(diffusion, components, coordinates)
-        samples = self._samples(diffusion, components)
-        maps, held_out = self._maps(diffusion, samples, F, rng)
-        H = np.zeros((diffusion.n, k))
+        # Each component has coordinates of its own; where they are fewer, zeros fill them up.
+        F, log_scale, error = self._coordinates(diffusion, components, known)
+        wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
+        stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # whose distances are to be kept
+        maps, held_out = self._maps(diffusion, components, stepped)
         for vertices, W in zip(components, maps, strict=True):
-            H[vertices] = F[vertices] @ W
-        H = self._beside(H, diffusion, components)
-        known = self.affinity != "precomputed" and self.metric in COORDINATES
-        points = in_metric(X, self.metric) if known else None
-        self._learned = _Learned(components, coordinates, held_out, points)
-        self._all_eigenvalues = self._learned.all_eigenvalues()
-        return [in_range(H, log_scale, F.dtype)]
+            H[vertices], Y[vertices] = F[vertices] @ W, stepped[vertices] @ W
+        H, Y = self._side_by_side(H, Y, components, diffusion)
+        H, rest = in_range(H, log_scale, F.dtype)
+        unit = math.exp(log_scale - rest)
+        Y, S = (diffusion.expand(rows * unit) for rows in (Y, stepped))
+        self._judge(Y, (S, error), rest, held_out, diffusion, X)
+        return [(H, rest)]
 
     def _coordinates(
-        self,
-        diffusion: Diffusion,
-        components: list[Array],
-        coordinates: list[Coordinates],
-    ) -> tuple[Array, list[Coordinates], float]:
+        self, diffusion: Diffusion, components: list[Array], known: list[Coordinates]
+    ) -> tuple[Array, float, float]:
         """Return the coordinates F (n, r) of all vertices at the time chosen, and their log scale.
 
-        Each component has its own; shorter ones are filled with zeros. All eigenpairs of up to
+        Beside them stands the relative error of a mean squared distance. All eigenpairs of up to
         2,048 vertices are computed where the leading ones are not enough.
         """
         f = make_filter(self.filter, self.time_).reduced()
         numbers = self._numbers(diffusion)
-        blocks, log_scales = [], []
+        blocks, errors = [], []
         for c, vertices in enumerate(components):
-            if self.objective == "worst" or not coordinates[c].are_complete(f):
-                coordinates[c] = coordinates[c].all_known()
-            own = None if numbers is None else numbers[vertices]
-            block, log_scale = coordinates[c].under(f, self.n_sketch, seed=0, numbers=own)
-            blocks.append(block)
-            log_scales.append(log_scale)
-        common = max(log_scales)
-        F = np.zeros((diffusion.n, max(block.shape[1] for block in blocks)), blocks[0].dtype)
-        for vertices, block, log_scale in zip(components, blocks, log_scales, strict=True):
-            F[vertices, : block.shape[1]] = block * math.exp(log_scale - common)
-        return F, coordinates, common
+            if self.objective == "worst" or not known[c].are_complete(f):
+                known[c] = known[c].all_known()
+            named = None if numbers is None else numbers[vertices]
+            blocks.append(known[c].under(f, self.n_sketch, seed=0, numbers=named))
+            errors.append(known[c].error(f, self.n_sketch))
+        if all(len(one.others.values) == 0 for one in known):
+            self._all_eigenvalues = np.concatenate([one.values for one in known])
+        log_scale = max(own for _, own in blocks)
+        width = max(block.shape[1] for block, _ in blocks)
+        F = np.zeros((diffusion.n, width), blocks[0][0].dtype)
+        for vertices, (block, own) in zip(components, blocks, strict=True):
+            F[vertices, : block.shape[1]] = block * math.exp(own - log_scale)
+        return F, log_scale, max(errors)
 
     def _maps(
-        self, diffusion: Diffusion, samples: list[Array], F: Array, rng: np.random.Generator
+        self, diffusion: Diffusion, components: list[Array], rows: Array
     ) -> tuple[list[Array], float]:
-        """Learn a map (r, k) from sampled vertices of each component; return log L of unseen ones.
+        """Learn a map (r, k) from sampled rows of each component; return log L of unseen ones.
 
-        Maps have the scale that keeps the median distance.
+        Rows are chosen by the values of the points, not by their order. Maps have the scale that
+        keeps the median distance.
         """
-        k = self.n_components
-        settings = Settings(
-            self.objective,
-            self.factor,
-            rank=None,
-            n_init=AUTO_STARTS[self.objective] if self.n_init == "auto" else self.n_init,
-            max_iter=_MAX_ITER,
-            validation_fraction=0.0,
-        )
-        rows = self._stepped(diffusion, F, np.concatenate(samples))
-        maps, held_out, size = [], math.nan, float(np.abs(rows).max())
-        for S in np.split(rows, np.cumsum([len(sample) for sample in samples])[:-1]):
-            S, W = S / (size or 1.0), np.zeros((F.shape[1], k))
+        k, rng = self.n_components, np.random.default_rng(seed_entropy(self.random_state))
+        n_init = AUTO_STARTS[self.objective] if self.n_init == "auto" else self.n_init
+        settings = Settings(self.objective, self.factor, None, n_init, _MAX_ITER, 0.0)
+        rank = np.argsort(diffusion.sample(diffusion.n))
+        most = max(_LEAST_ROWS, MAX_ROWS[self.objective] // len(components))
+        samples = [rows[vertices[np.argsort(rank[vertices])[:most]]] for vertices in components]
+        size = max(float(np.abs(S).max()) for S in samples) or 1.0
+        maps, held_out = [], math.nan
+        for S in samples:
+            S, W = S / size, np.zeros((rows.shape[1], k))
             S = S[np.unique(first_equal(S))]
             used = np.flatnonzero(np.ptp(S, axis=0) > _DEGENERATE)
             if len(used):  # else the component is one place
@@ -318,28 +274,42 @@ random_state, memory
             maps.append(W)
         return maps, float(held_out)
 
-    def _beside(self, H: Array, diffusion: Diffusion, components: list[Array]) -> Array:
-        """Move the components, whose embeddings all lie around 0, beside each other."""
-        if len(components) == 1:
-            return H
-        Y = self._stepped(diffusion, H, slice(None))
-        mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
-        # The last step maps it to a constant.
-        constant = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(len(H))
-        for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
-            H[vertices] += constant[vertices, None] * shift
-        return H
+    def _side_by_side(
+        self, H: Array, Y: Array, components: list[Array], diffusion: Diffusion
+    ) -> tuple[Array, Array]:
+        """Move the components of Y, which all lie around 0, beside each other, and H with them."""
+        if len(components) > 1:
+            self.diagnostics_["layout"] = SIDE_BY_SIDE
+            mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
+            markov = self.normalization == "markov"
+            constant = np.sqrt(diffusion.measure) if markov else np.ones(len(H))  # after a step: 1
+            for vertices, shift in zip(components, side_by_side(Y, components, mass), strict=True):
+                H[vertices] += constant[vertices, None] * shift
+                Y[vertices] += shift
+        return H, Y
 
-    def _stepped(self, diffusion: Diffusion, H: Array, vertices: Any) -> Array:
-        """Return rows of H (n, c) after the last step, whose distances are to be kept."""
-        wide, step = with_root(H, diffusion.measure), diffusion.directed_step
-        if step is None or isinstance(vertices, slice):
-            return self._rows_of(diffusion.last_step(wide)[vertices], H.dtype)
-        return self._rows_of(multiply(step[vertices], wide), H.dtype)
-
-    def _filter_of_one_time(self, time: int) -> Filter:
-        """Return the filter whose directions are counted: at one time, also of sums over times."""
-        return make_filter(of_one_time(self.filter), time)
+    def _judge(
+        self,
+        Y: Array,
+        coordinates: tuple[Array, float],
+        log_scale: float,
+        held_out: float,
+        diffusion: Diffusion,
+        X: Any,
+    ) -> None:
+        """Compare the embedding Y of the points with their diffusion distances, and with X."""
+        found = diffusion_distortion(
+            Y,
+            diffusion,
+            self.time_,
+            filter=self.filter,
+            coordinates=coordinates,
+            log_scale=log_scale,
+        )
+        self.distortion_ = found._replace(held_out_log_L=held_out)
+        if self.affinity != "precomputed" and self.metric in COORDINATES:
+            points = in_metric(X, self.metric)
+            self.quality_ = picture_quality(points, Y, diffusion, found)
 
     def _compared(self) -> tuple[Deflated, Array | None]:
         """Return A without what distances do not see, and components mapped by themselves."""
@@ -347,58 +317,6 @@ random_state, memory
         if labels is None:
             return super()._compared()
         return deflate_components(self.diffusion_, labels), labels
-
-    def _samples(self, diffusion: Diffusion, components: list[Array]) -> list[Array]:
-        """Return the vertices of each component from which its map is learned, shuffled.
-
-        They are chosen by the values of the points, not by the order of the rows.
-        """
-        order = diffusion.sample(diffusion.n)
-        rank = np.argsort(order)
-        most = max(_LEAST_ROWS, MAX_ROWS[self.objective] // len(components))
-        return [vertices[np.argsort(rank[vertices])[:most]] for vertices in components]
-
-
-class _Learned(NamedTuple):
-    """What `fit` needs once the map is learned."""
-
-    components: list[Array]
-    coordinates: list[Coordinates]
-    held_out_log_L: float
-    points: Any  # where the affinity is not given
-
-    def eigenpairs(self, f: Filter) -> tuple[Array, Array] | None:
-        """Return the eigenpairs of the whole that are known, if they suffice to compare all pairs.
-
-        Beyond 2,048 points the leading ones are enough: they are compared with a sketch.
-        """
-        whole, *others = self.coordinates
-        if others or not (whole.are_complete(f) or whole.operator.n > ALL_PAIRS_UP_TO):
-            return None
-        return whole.values, whole.vectors
-
-    def all_eigenvalues(self) -> Array | None:
-        """Return all eigenvalues inside the components, if they are known."""
-        if any(len(one.others.values) for one in self.coordinates):
-            return None
-        return np.concatenate([one.values for one in self.coordinates])
-
-
-def _components(diffusion: Diffusion) -> list[Array]:
-    """Return the vertices of each component, ascending, the largest component first."""
-    labels = component_labels(diffusion)
-    if labels is None:
-        return [np.arange(diffusion.n)]
-    sizes, order = np.bincount(labels), np.argsort(labels, kind="stable")
-    components = np.split(order, np.cumsum(sizes)[:-1])
-    return sorted(components, key=len, reverse=True)
-
-
-def _inside(diffusion: Diffusion, vertices: Array, components: list[Array]) -> Deflated:
-    """Return A of one component without its trivial direction."""
-    if len(components) == 1:
-        return diffusion.deflated()
-    return within_component(diffusion, vertices)
 
 
 def _is_auto(times: list[Any]) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from heatsketch._typing import Array
+from heatsketch.markov.components import component_labels, within_component
 from heatsketch.markov.coordinates import Coordinates
-from heatsketch.spectral.filters import Filter
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import N_LEADING
+from heatsketch.spectral.filters import make_filter, of_one_time
 
 DIRECTIONS_PER_DIMENSION = 4
 _STILL = 1.25  # ratio of the directions at t to those at 4 t, up to which they no longer fall
@@ -40,7 +42,34 @@ class TimeCurve(NamedTuple):
     time: int
 
 
-def choose_time(coordinates: Coordinates, filter_at: Callable[[int], Filter], k: int) -> TimeCurve:
+def choose_time(
+    diffusion: Diffusion, n_components: int = 2, *, filter: str = "accumulated"
+) -> TimeCurve:
+    """Choose the time that `HeatEmbedding` chooses, without the embedding; see `time_curve`."""
+    components = components_of(diffusion)
+    return time_curve(
+        leading(diffusion, components[0], components, n_components), filter, n_components
+    )
+
+
+def components_of(diffusion: Diffusion) -> list[Array]:
+    """Return the vertices of each component, ascending, the largest component first."""
+    labels = component_labels(diffusion)
+    if labels is None:
+        return [np.arange(diffusion.n)]
+    order = np.argsort(labels, kind="stable")
+    components = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+    return sorted(components, key=len, reverse=True)
+
+
+def leading(diffusion: Diffusion, vertices: Array, components: list[Array], k: int) -> Coordinates:
+    """Return the leading eigenpairs of A on one component, without its trivial direction."""
+    whole = len(components) == 1
+    A = diffusion.deflated() if whole else within_component(diffusion, vertices)
+    return Coordinates.of(A, max(N_LEADING, 4 * k))
+
+
+def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:
     """Choose the diffusion time for a picture in k dimensions.
 
     A linear map from m directions to k dimensions keeps most distances if m is not much larger than
@@ -51,9 +80,10 @@ def choose_time(coordinates: Coordinates, filter_at: Callable[[int], Filter], k:
     """
     wanted = float(DIRECTIONS_PER_DIMENSION * k)
     most_groups = coordinates.count / _LEAST_GROUP
+    filter = of_one_time(filter)  # also of sums over times
 
     def directions(time: int) -> float:
-        return coordinates.directions(filter_at(time))
+        return coordinates.directions(make_filter(filter, time))
 
     def is_enough(time: int) -> bool:
         now = directions(time)

@@ -1,34 +1,32 @@
-"""Diffusion distances: exact from blocks of columns of f(A), or approximate from a sketch."""
+"""Diffusion distances: exact from blocks of columns of f(A), or by coordinates."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy import sparse
+from scipy.spatial.distance import squareform
 
 from heatsketch._checks import check_in_range
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.markov.components import component_labels, deflate_components
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import DiffusionRows, Eigenpairs
+from heatsketch.markov.rows import DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.spectral.apply import in_range, too_large
-from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
 
 Pairs = tuple[Any, Any]
 
 _BLOCK_BYTES = 2**28  # of one block of columns of f(A); at most seven exist at a time
-_TILE_COORDINATES = 1024  # compared at a time: those of some hundred rows stay in the cache
-_ALL_PAIRS_SHARE = 0.2  # of the pairs of a block: beyond, computing all of them is faster
+_MANY_PAIRS = 0.05  # of the square of a number of rows: beyond, a product of matrices is faster
 
 
 def diffusion_distance(
@@ -39,7 +37,7 @@ def diffusion_distance(
     pairs: Pairs | None = None,
     deflate: bool | None = None,
 ) -> Array:
-    """Compute diffusion distances exactly, by explicit differences of rows.
+    """Compute diffusion distances exactly, by the rows that they compare.
 
     Of a `Diffusion`: D(i, j) = |R_i - R_j| with the rows R = M A^(t-1) of `Diffusion.rows`, which
     are weighted by 1/√π in the Markov form: the distance between rows of Pᵗ in L²(1/π) (*Linear and
@@ -78,11 +76,11 @@ def diffusion_distance(
 
     Notes
     -----
-    Cost: products by A with one column for each point that occurs in a pair, and n operations for
-    each pair. Memory: seven blocks of columns, at most 0.27 GB each (above 16 million points, two
-    columns each). If the points do not fit into one block, pairs are divided into groups between
-    few points, and a point is computed once for each group it occurs in: at worst two columns for
-    each pair.
+    Cost: products by A with one column for each point that occurs in a pair (or for each pair, if
+    these are fewer), and n operations for each pair. Memory: seven blocks of columns, at most 0.27
+    GB each (above 16 million points, two columns each). If the points do not fit into one block,
+    they are computed again for each block that they are compared with. Rounding: 1e-9 of a
+    distance.
 
     Examples
     --------
@@ -91,7 +89,7 @@ def diffusion_distance(
     array([1.11803399])
     """
     compared = compared_rows(A, time, filter, deflate)
-    n = compared.rows.n_points
+    n = compared.n_points
     i, j = np.triu_indices(n, 1) if pairs is None else check_pairs(pairs, n)
     if compared.log_scale:
         raise too_large(compared.log_scale, compared.rows.operator.dtype)
@@ -111,67 +109,65 @@ class ComparedRows(NamedTuple):
         return self.rows.log_scale if self.trivial is None else 0.0
 
     @property
+    def n_points(self) -> int:
+        """Number of points, duplicates included."""
+        return self.rows.n_points
+
+    @property
     def block_columns(self) -> int:
         """Number of columns that fit into a block."""
         return max(2, _BLOCK_BYTES // (8 * self.rows.operator.n))
 
-    def vertices(self, *points: Array) -> tuple[Array, ...]:
-        """Return the rows of points: duplicates share one, their distance is exactly zero."""
-        return tuple(self.rows.vertex[at] for at in points)
-
     def distances(self, i: Array, j: Array) -> Array:
         """Return the exact distances of pairs of points (m,)."""
-        i, j = self.vertices(i, j)
-        D = np.zeros(len(i))
-        for pairs in pair_blocks(i, j, self.block_columns):
-            occurs = np.zeros(len(self.rows.weight), dtype=bool)
-            occurs[i[pairs]] = occurs[j[pairs]] = True
-            place = np.cumsum(occurs) - 1
-            units = self.rows.unit_columns(np.flatnonzero(occurs))
-            columns = self.rows.transposed(units)  # (n, m): rows as columns
-            squares = _squared_distances(columns, place[i[pairs]], place[j[pairs]])
-            D[pairs] = self.with_trivial(np.sqrt(squares), i[pairs], j[pairs])
+        i, j = self.rows.vertex[i], self.rows.vertex[j]  # duplicates share a row
+        D, size = np.zeros(len(i)), self.block_columns
+        points, place = np.unique([i, j], return_inverse=True)
+        if len(i) <= len(points):  # a column for each pair
+            for pairs in row_tiles(len(i), size):
+                differences = self._combined(self.rows.differences(i[pairs], j[pairs]))
+                D[pairs] = np.linalg.norm(differences, axis=1)
+            return D
+        tile = place.reshape(2, -1) // (size if len(points) <= size else size // 2)
+        tile.sort(axis=0)  # the tiles of points that a pair belongs to: all pairs of two tiles fit
+        order = np.lexsort(tile)
+        ends = np.flatnonzero(np.diff(tile[:, order]).any(axis=0)) + 1
+        for block in np.split(order, ends):
+            D[block] = self._of_a_block(i[block], j[block])
         return D
 
-    def all_distances(self, eigenpairs: Eigenpairs | None = None) -> Array:
-        """Return the distances of all pairs of points, as `pdist` orders them.
+    def _of_a_block(self, i: Array, j: Array) -> Array:
+        """Return the distances of pairs of vertices that fit into a block."""
+        points, place = np.unique([i, j], return_inverse=True)
+        R = self._combined(self.rows.unit_columns(points))
+        a, b = place.reshape(2, -1)
+        if len(i) < _MANY_PAIRS * len(points) ** 2:
+            return pair_distances(R, R, a, b)
+        return np.asarray(squareform(all_distances(R))[a, b])
 
-        By all eigenpairs of A, unless they are given: rows with the distances of R are those of
-        diag(w) M V g(Λ). Within 1e-9 of each distance the same as by explicit differences.
-        """
-        rows = self.rows
-        values, vectors = eigenpairs or all_eigenpairs(rows.operator)
-        weights = rows.weights(values)
-        kept = np.flatnonzero(np.abs(weights) > np.finfo(float).eps * np.abs(weights).max())
-        H = vectors[:, kept] * weights[kept]
-        H = (H if rows.first is None else rows.first @ H) * rows.weight[:, None]
-        i, j = self.vertices(*np.triu_indices(rows.n_points, 1))
-        return self.with_trivial(all_distances(H, rows.vertex), i, j)
-
-    def distances_between(self, points: Array) -> Array:
-        """Return the exact distances of all pairs of some points (m,), as `pdist` orders them.
-
-        Their rows R (m, n) are stored: the columns of R are computed in blocks.
-        """
-        (vertices,) = self.vertices(points)
-        R = np.empty((len(points), self.rows.operator.n))
-        for tile in row_tiles(len(points), self.block_columns):
-            R[tile] = self.rows.transposed(self.rows.unit_columns(vertices[tile])).T
-        i, j = (vertices[side] for side in np.triu_indices(len(points), 1))
-        return self.with_trivial(all_distances(R), i, j)
-
-    def distances_by_differences(self, i: Array, j: Array) -> Array:
-        """Return the exact distances of few pairs of points (m,), one column of g(A) for each."""
-        i, j = self.vertices(i, j)
-        differences = self.rows.transposed(self.rows.differences(i, j))
-        return self.with_trivial(np.linalg.norm(differences.astype(float), axis=0), i, j)
-
-    def with_trivial(self, D: Array, i: Array, j: Array) -> Array:
-        """Add what the trivial direction adds to distances of pairs of vertices (m,)."""
+    def _combined(self, Z: sparse.csc_matrix) -> Array:
+        """Return combinations Zᵀ R of the rows (k, n) by the columns of Z (m, k)."""
+        R = np.ascontiguousarray(self.rows.transposed(Z).T, dtype=float)
         if self.trivial is None:
-            return D
-        rest = D * math.exp(self.rows.log_scale)
-        return np.asarray(np.hypot(rest, self.trivial[i] - self.trivial[j]))
+            return R
+        return np.column_stack([R * math.exp(self.rows.log_scale), Z.T @ self.trivial])
+
+    def coordinates(self, values: Array, vectors: Array) -> Array:
+        """Return coordinates of the points (points, r) by eigenpairs, with the same distances."""
+        weights = self.rows.weights(values)
+        kept = np.flatnonzero(np.abs(weights) > np.finfo(float).eps * np.abs(weights).max())
+        return self.of_points(vectors[:, kept] * weights[kept])
+
+    def of_points(self, H: Array) -> Array:
+        """Return the coordinates of the points (points, r), H (n, r) being before the last step."""
+        return self.with_trivial(self.rows.stepped(H)[self.rows.vertex])
+
+    def with_trivial(self, S: Array) -> Array:
+        """Append to coordinates of the points (points, r) that of the trivial direction."""
+        if self.trivial is None:
+            return S
+        trivial = self.trivial[self.rows.vertex]
+        return np.column_stack([S * math.exp(self.rows.log_scale), trivial])
 
 
 def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None) -> ComparedRows:
@@ -213,48 +209,6 @@ def _trivial(A: Operator, f: Filter, u: Array) -> Array | None:
     if log_size:
         raise too_large(log_size, A.dtype)
     return np.asarray(weight * share)
-
-
-def pair_blocks(i: Array, j: Array, size: int) -> Iterator[Array]:
-    """Yield indices of the pairs (i, j) between at most `size` points each, all pairs once.
-
-    Points are divided into tiles of size / 2 in the order of their first occurrence, and pairs are
-    sorted by the tiles of their ends: all pairs between two tiles fit.
-    """
-    if len(i) == 0:
-        return
-    if max(i.max(), j.max()) < size:
-        yield np.arange(len(i))
-        return
-    ends = np.column_stack([i, j]).ravel()
-    _, first, inverse = np.unique(ends, return_index=True, return_inverse=True)
-    occurrence = np.argsort(np.argsort(first))
-    tiles = np.sort((occurrence[inverse] // (size // 2)).reshape(-1, 2), axis=1)
-    order = np.lexsort((tiles[:, 1], tiles[:, 0]))
-    held: set[int] = set()
-    start = 0
-    for place, (a, b) in enumerate(zip(i[order].tolist(), j[order].tolist(), strict=True)):
-        if len(held) + (a not in held) + (b not in held) > size:
-            yield order[start:place]
-            held, start = set(), place
-        held.update((a, b))
-    yield order[start:]
-
-
-def _squared_distances(columns: Array, i: Array, j: Array) -> Array:
-    """Return |column_i - column_j|² (pairs,) from explicit differences, columns (n, m)."""
-    n, m = columns.shape
-    every = m > 1 and len(i) > _ALL_PAIRS_SHARE * m * (m - 1) / 2
-    squares = np.zeros(m * (m - 1) // 2 if every else len(i))
-    for rows in row_tiles(n, _TILE_COORDINATES):
-        tile = np.ascontiguousarray(columns[rows].T, dtype=float)
-        squares += pdist(tile, "sqeuclidean") if every else pair_distances(tile, tile, i, j) ** 2
-    if not every:
-        return squares
-    low, high = np.minimum(i, j), np.maximum(i, j)
-    position = low * (2 * m - low - 1) // 2 + high - low - 1  # in the order of pdist
-    differ = low < high
-    return np.where(differ, squares[np.where(differ, position, 0)], 0.0)
 
 
 def check_pairs(pairs: Any, n: int) -> tuple[Array, Array]:

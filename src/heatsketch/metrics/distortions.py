@@ -15,15 +15,18 @@ from heatsketch._typing import Array, Rng
 from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS, nearest_pairs, sampled_pairs
 from heatsketch.isometry.pairs import within as within_labels
 from heatsketch.markov.coordinates import Coordinates
-from heatsketch.markov.rows import N_LEADING, Eigenpairs, leading_pairs
+from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, rows_within_components
-from heatsketch.neighbors import pair_distances
+from heatsketch.neighbors import all_distances, pair_distances
+from heatsketch.spectral.dense import all_eigenpairs
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 EDGES = 2.0 ** np.linspace(-3, 3, 61)  # of the histogram of ratios next to their median
 EDGES.setflags(write=False)
-_ROUNDING = 1e-12  # of the largest coordinate: points as near as that count as equal
+NEGLIGIBLE = 0.01  # error of a mean squared distance by coordinates, up to which it counts as 0
+_ROUNDING = 1e-12  # of the largest distance: points as near as that count as equal
+_MOST, _LEAST = 1e150, 1e-150  # largest coordinates of which squares are within the range
 _DESCRIBED_SHARE, _DESCRIBED_FACTOR = 0.99, 2.0
 _N_WORST = 5  # pairs that are named at each end
 _LEVEL = 0.95  # of the intervals of fractions
@@ -35,7 +38,6 @@ _MAX_TREE_DIMENSIONS, _MANY_DIMENSIONS_ROWS = 15, 20_000  # beyond, a search cos
 _N_EXTREMES = 32  # pairs of smallest and as many of largest ratio
 _SKETCH_COLUMNS = 128  # to choose extremes by
 _LONG_TIME = 256  # beyond, eigenpairs take fewer products than a sketch
-_NEGLIGIBLE = 0.01  # error of a mean squared distance by coordinates, up to which it counts as 0
 
 
 class Distortion(NamedTuple):
@@ -148,8 +150,7 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     >>> q.expansion, q.contraction, round(q.log_L, 4)
     (2.0, 1.0, 0.6931)
     """
-    F, F_exponent = scaled(_as_embedding(F))
-    D, D_exponent = scaled(np.asarray(D, dtype=float))
+    F, D = _as_embedding(F), np.asarray(D, dtype=float)
     if pairs is None:
         i, j = np.triu_indices(len(F), 1)
         D = D[i, j] if D.shape == (len(F), len(F)) else D
@@ -165,7 +166,7 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     if not np.isfinite(D).all() or (D < 0).any():
         raise ValueError("D holds negative or non-finite numbers; pass distances.")
     looked_at = "all pairs" if pairs is None else "the given pairs"
-    return _summary(embedded, D, F_exponent - D_exponent, i, j, looked_at)
+    return _summary(embedded, D, i, j, looked_at, rounding=0.0)
 
 
 def row_distortion(
@@ -214,25 +215,26 @@ def row_distortion(
     >>> round(row_distortion(2 * F, F).log_L, 12)
     0.0
     """
-    (Y, Y_exponent), (F, F_exponent) = scaled(_as_embedding(Y)), scaled(_as_embedding(F))
+    Y, F = _as_embedding(Y), _as_embedding(F)
     if len(Y) != len(F):
         raise ValueError(f"Y has {len(Y)} rows and F has {len(F)}; pass one row per point in each.")
-    exponent = Y_exponent - F_exponent
     if len(F) <= ALL_PAIRS_UP_TO:
-        i, j = np.triu_indices(len(F), 1)
-        return _summary(pdist(Y), pdist(F), exponent, i, j, "all pairs", _ROUNDING)
+        return _summary(pdist(Y), pdist(F), *np.triu_indices(len(F), 1), "all pairs")
     generator = np.random.default_rng(rng)
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     random = sampled_pairs(len(F), n_pairs, generator)
     near = nearest_pairs(F, generator.permutation(len(F))[:_NEIGHBOR_ROWS], _N_NEIGHBORS)
-    candidates = [random, near, _nearest_in_embedding(Y, generator)]
+    candidates = {
+        "random pairs": random,
+        "nearest in the input": near,
+        "nearest in the embedding": _nearest_in_embedding(Y, generator),
+    }
     if used is not None:
-        candidates.append(check_pairs(used, len(F)))
-    i, j = np.hstack(candidates)
-    looked_at = _counts(candidates, "the input")
-    before, after = pair_distances(F, F, i, j), pair_distances(Y, Y, i, j)
-    drawn = _Drawn(np.arange(n_pairs), n_pairs)
-    return _summary(after, before, exponent, i, j, looked_at, _ROUNDING, drawn)
+        candidates["used for fitting"] = check_pairs(used, len(F))
+    i, j = np.hstack(list(candidates.values()))
+    after, before = pair_distances(Y, Y, i, j), pair_distances(F, F, i, j)
+    sample = _Sample(*random, before[:n_pairs])
+    return _summary(after, before, i, j, _counts(candidates), sample=sample)
 
 
 def diffusion_distortion(
@@ -243,7 +245,7 @@ def diffusion_distortion(
     filter: str = "power",
     n_pairs: int | None = None,
     rng: Rng = 0,
-    eigenpairs: Eigenpairs | None = None,
+    coordinates: tuple[Array, float] | None = None,
     log_scale: float = 0.0,
 ) -> Distortion:
     """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
@@ -256,11 +258,11 @@ def diffusion_distortion(
     `within_interval` says how far the fractions of all pairs may be from those. Where the time (the
     last one of a sum) is beyond 256, 64 leading eigenpairs and a sketch of the others give the
     distances of 500,000 random pairs, if the mean squared distance has an error of 1 % at most
-    by it. Extremes are searched for among pairs near in diffusion of 2,000 points and nearest
-    neighbours in F of all points (of 20,000 if F has more than 15 dimensions), which include
-    collisions, by the same coordinates or by a sketch of 128 columns; in this case the 32 pairs of
-    smallest and 32 of largest ratio are then computed exactly, so that the true extremes are at
-    least as wide as those found. `looked_at` says which pairs were compared.
+    by it. Extremes are searched for by the same coordinates, or by a sketch of 128 columns, among
+    these pairs, pairs near in diffusion of 2,000 points, and nearest neighbours in F of all points
+    (of 20,000 if F has more than 15 dimensions), which include collisions. After a sketch, the 32
+    pairs of smallest and 32 of largest ratio are computed exactly, so that the true extremes are
+    at least as wide as those found. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
@@ -272,9 +274,10 @@ def diffusion_distortion(
         Number of pairs beyond 2,048 points: of as many points as have so many pairs.
     rng : int, Generator or None, default 0
         For the random points and the sketch: the same numbers for the same seed.
-    eigenpairs : (values (r,), vectors (n, r)), optional
-        Where they are known, all those of A without √π whose f(λ) counts (they change the result
-        by rounding only); beyond 2,048 points the `leading_pairs`.
+    coordinates : (array (n, r), float), optional
+        Where they are known, coordinates of the points whose distances are the diffusion distances,
+        in the unit of F, and the relative error of a mean squared distance by them: beyond 0.01
+        they only choose the extremes.
     log_scale : float, default 0
         The embedding is F e^log_scale: at times at which that is beyond the range of numbers,
         estimators have it in `diagnostics_["log_scale"]`.
@@ -291,7 +294,7 @@ def diffusion_distortion(
 
     Notes
     -----
-    Cost: up to 2,048 points all eigenpairs, unless they are given. Beyond, products by A with
+    Cost: up to 2,048 points all eigenpairs, unless coordinates are given. Beyond, products by A of
     192 columns, and a search for the neighbours of n points in k dimensions. Memory: seven blocks
     of columns, at most 0.27 GB each; from 262,144 points on the sketch has fewer columns.
 
@@ -304,147 +307,117 @@ def diffusion_distortion(
     >>> q.log_L < 0.5, q.looked_at
     (True, 'all pairs')
     """
-    (F, exponent), compared = scaled(_as_embedding(F)), rows_within_components(A, time, filter)
-    n = len(F)
-    if n != compared.rows.n_points:
-        raise ValueError(
-            f"F has {n} rows but A has {compared.rows.n_points} points; pass a row per point."
-        )
-    unit = math.exp(compared.log_scale - log_scale)
+    F, compared = _as_embedding(F), rows_within_components(A, time, filter)
+    n, labels = len(F), compared.labels
+    if n != compared.n_points:
+        raise ValueError(f"F has {n} rows but A has {compared.n_points} points; pass a row each.")
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
+    unit = math.exp(compared.log_scale - log_scale)
+    S, error = (None, math.inf) if coordinates is None else coordinates
     if n <= ALL_PAIRS_UP_TO:
-        distances = compared.all_distances(eigenpairs)
-        D, D_exponent = scaled(distances * unit)
-        known, looked_at = (pdist(F), D, *np.triu_indices(n, 1)), "all pairs"
-        if compared.labels is not None:
-            kept = pdist(compared.labels[:, None]) == 0
-            known, looked_at = tuple(part[kept] for part in known), "all pairs within components"
-        embedded, D, i, j = known
-        return _summary(embedded, D, exponent - D_exponent, i, j, looked_at, _ROUNDING)
+        if S is None or error > NEGLIGIBLE:
+            S = compared.coordinates(*all_eigenpairs(compared.rows.operator)) * unit
+        i, j = np.triu_indices(n, 1)
+        embedded, D, looked_at = pdist(F), all_distances(S), "all pairs"
+        if labels is not None:
+            kept = labels[i] == labels[j]
+            embedded, D, i, j = embedded[kept], D[kept], i[kept], j[kept]
+            looked_at = "all pairs within components"
+        return _summary(embedded, D, i, j, looked_at)
     generator = np.random.default_rng(rng)
-    S, how = _coordinates(compared, generator, eigenpairs)
-    if "eigenpairs" in how:
-        sample = _by_coordinates(compared, S, n_pairs or RANDOM_PAIRS, generator)
+    if S is None:
+        S, error = _coordinates(compared, generator)
+        S = S * unit
+    random = sampled_pairs(n, n_pairs or RANDOM_PAIRS, generator, labels)
+    candidates = {
+        "nearest in diffusion": within_labels(*_near_in_diffusion(compared, S, generator), labels),
+        "nearest in the embedding": within_labels(*_nearest_in_embedding(F, generator), labels),
+    }
+    if error <= NEGLIGIBLE:
+        sample = _Sample(*random, pair_distances(S, S, *random))
+        i, j = _extremes(F, S, candidates)
+        ends = pair_distances(S, S, i, j)
     else:
-        sample = _between_points(compared, n_pairs, generator)
-    extremes, counted = _extremes_of(F, compared, S, n_pairs or RANDOM_PAIRS, generator)
-    if "eigenpairs" in how:
-        ends = pair_distances(S, S, *extremes)
-    else:
-        ends = compared.distances_by_differences(*extremes)
-    D, D_exponent = scaled(np.append(sample.distances, ends) * unit)
-    i, j = (np.concatenate(sides) for sides in zip(sample.pairs, extremes, strict=True))
+        sample = _between_points(compared, n_pairs, unit, generator)
+        candidates |= {"random pairs": random}
+        i, j = _extremes(F, S, candidates)
+        ends = compared.distances(i, j) * unit
     looked_at = (
-        f"{sample.said} + the {len(extremes[0])} of most extreme ratio, "
-        f"{'' if 'eigenpairs' in how else 'exactly, chosen '}{how}, from {counted}"
-        + ("" if compared.labels is None else ", within components")
+        f"{sample.describe()} + the {len(i)} of most extreme ratio from {_counts(candidates)}"
+        f"{'' if labels is None else ', within components'}"
     )
-    embedded, exponent = pair_distances(F, F, i, j), exponent - D_exponent
-    estimated = len(sample.pairs[0]) if sample.drawn.groups.ndim == 1 else 0
-    return _summary(embedded, D, exponent, i, j, looked_at, _ROUNDING, sample.drawn, estimated)
-
-
-class _Drawn(NamedTuple):
-    """How pairs that stand for all were drawn."""
-
-    groups: Array  # (m,): independently; (2, m): between sampled points, with the group of each end
-    pairs: float  # independent ones that would tell no more
-    left_out: float = 1.0  # fraction of the points that were not drawn
+    D, i, j = (
+        np.append(*both) for both in ((sample.distances, ends), (sample.i, i), (sample.j, j))
+    )
+    return _summary(pair_distances(F, F, i, j), D, i, j, looked_at, sample=sample)
 
 
 class _Sample(NamedTuple):
-    """Pairs that stand for all, with their distances."""
+    """Pairs that stand for all, with their distances: drawn one by one, or those of some points."""
 
-    pairs: Pairs
+    i: Array  # (m,)
+    j: Array
     distances: Array
-    said: str
-    drawn: _Drawn
+    ends: Array | None = None  # (2, m), the numbers of the points among those drawn
+    n_drawn: int = 0  # points
+    left_out: float = 1.0  # fraction of the points that were not drawn
 
-
-def _by_coordinates(
-    compared: ComparedRows, S: Array, n_pairs: int, rng: np.random.Generator
-) -> _Sample:
-    """Draw random pairs, whose distances are those of coordinates S (n, k)."""
-    i, j = sampled_pairs(len(S), n_pairs, rng, compared.labels)
-    distances = pair_distances(S, S, i, j)
-    said = f"{n_pairs:,} random pairs"
-    return _Sample((i, j), distances, said, _Drawn(np.arange(n_pairs), n_pairs))
+    def describe(self) -> str:
+        """Say which pairs they are."""
+        if self.ends is None:
+            return f"{len(self.i):,} random pairs"
+        return f"all {len(self.i):,} pairs of {self.n_drawn:,} random points"
 
 
 def _between_points(
-    compared: ComparedRows, n_pairs: int | None, rng: np.random.Generator
+    compared: ComparedRows, n_pairs: int | None, unit: float, rng: np.random.Generator
 ) -> _Sample:
     """Draw random points, and compute the distances of all pairs of them.
 
     Where components are so small that hardly any of these pairs are within one, independent pairs
     within components are drawn.
     """
-    n, labels = compared.rows.n_points, compared.labels
+    n, labels = compared.n_points, compared.labels
     m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // compared.rows.operator.n))
     if n_pairs is not None:
         m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
     points = rng.permutation(n)[:m]
-    a, b = np.triu_indices(m, 1)
-    a, b = within_labels(a, b, None if labels is None else labels[points])
-    if len(a) < m:
+    ends = np.array(np.triu_indices(m, 1))
+    if labels is not None:
+        ends = ends[:, labels[points[ends[0]]] == labels[points[ends[1]]]]
+    if ends.shape[1] < m:
         i, j = sampled_pairs(n, m // 2, rng, labels)
-        said = f"{len(i):,} random pairs"
-        return _Sample((i, j), compared.distances(i, j), said, _Drawn(np.arange(len(i)), len(i)))
-    between = compared.distances_between(points)
-    position = a * (2 * m - a - 1) // 2 + b - a - 1  # in the order of pdist
-    distances = between[position]
-    said = f"all {len(a):,} pairs of {m:,} random points"
-    drawn = _Drawn(np.stack([a, b]) % _GROUPS, m / 2, 1 - m / n)
-    return _Sample((points[a], points[b]), distances, said, drawn)
+        return _Sample(i, j, compared.distances(i, j) * unit)
+    i, j = points[ends]
+    return _Sample(i, j, compared.distances(i, j) * unit, ends, m, 1 - m / n)
 
 
-def _coordinates(
-    compared: ComparedRows, rng: np.random.Generator, eigenpairs: Eigenpairs | None
-) -> tuple[Array, str]:
-    """Return coordinates of all points, and what they are.
+def _coordinates(compared: ComparedRows, rng: np.random.Generator) -> tuple[Array, float]:
+    """Return coordinates of the points, and the error of a mean squared distance by them.
 
-    Leading eigenpairs, where they are known or cheap, if no others count; else a sketch.
+    Leading eigenpairs and a sketch of the others where the time is long; else a sketch.
     """
-    rows, trivial = compared.rows, compared.trivial
-    S, how, k = None, "", min(_SKETCH_COLUMNS, compared.block_columns)
+    rows, k = compared.rows, min(_SKETCH_COLUMNS, compared.block_columns)
     if rows.filter.sharpness((-1.0, 1.0)) > _LONG_TIME:
-        pairs = eigenpairs or leading_pairs(rows.operator, N_LEADING)
-        known = Coordinates.with_pairs(rows.operator, *pairs)
-        if known.error(rows.filter, k) <= _NEGLIGIBLE:
+        known = Coordinates.of(rows.operator, N_LEADING)
+        error = known.error(rows.filter, k)
+        if error <= NEGLIGIBLE:
             F, log_scale = known.under(rows.filter, k, seed=0)
-            S = rows.stepped(F * math.exp(log_scale - rows.log_scale))[rows.vertex]
-            how = f"by {len(known.values)} eigenpairs and a sketch of the rest"
-    if S is None:
-        S, how = rows.sketch(k, rng), f"by a sketch of {k} columns"
-    if trivial is not None:
-        S = np.column_stack([S * math.exp(rows.log_scale), trivial[rows.vertex]])
-    return S, how
+            return compared.of_points(F * math.exp(log_scale - rows.log_scale)), error
+    return compared.with_trivial(rows.sketch(k, rng)), math.inf
 
 
-def _extremes_of(
-    F: Array, compared: ComparedRows, S: Array, n_pairs: int, rng: np.random.Generator
-) -> tuple[Pairs, str]:
-    """Return the pairs whose ratio by coordinates S (n, k) is extreme, and what they are among."""
-    random = sampled_pairs(len(F), n_pairs, rng, compared.labels)
-    near = within_labels(*_near_in_diffusion(compared, S, rng), compared.labels)
-    close = within_labels(*_nearest_in_embedding(F, rng), compared.labels)
-    i, j = np.hstack([random, near, close])
-    before, after = pair_distances(S, S, i, j), pair_distances(F, F, i, j)
-    kept = np.flatnonzero((after > _ROUNDING) | (before > _ROUNDING * np.abs(S).max()))
+def _extremes(F: Array, S: Array, candidates: dict[str, Pairs]) -> Pairs:
+    """Return the different pairs whose ratios |f_i - f_j| / |s_i - s_j| are extreme."""
+    low, high = np.sort(np.hstack(list(candidates.values())), axis=0)
+    i, j = np.divmod(np.unique(low * np.int64(len(F)) + high), len(F))
+    after, before = pair_distances(F, F, i, j), pair_distances(S, S, i, j)
+    kept = np.flatnonzero((after > _ROUNDING * after.max()) | (before > _ROUNDING * before.max()))
     with np.errstate(divide="ignore"):
         order = kept[np.argsort(after[kept] / before[kept], kind="stable")]
-    ends = np.sort(np.column_stack([i, j])[order], axis=1)
-    found = np.vstack([_distinct(ends), _distinct(ends[::-1])])
-    i, j = np.unique(found, axis=0).T
-    return (i, j), _counts([random, near, close], "diffusion")
-
-
-def _distinct(pairs: Array) -> Array:
-    """Return the first distinct rows of pairs (m, 2); one is found from either end at most."""
-    first = pairs[: 4 * _N_EXTREMES]
-    _, place = np.unique(first, axis=0, return_index=True)
-    return first[np.sort(place)[:_N_EXTREMES]]
+    ends = np.union1d(order[:_N_EXTREMES], order[-_N_EXTREMES:])
+    return i[ends], j[ends]
 
 
 def _near_in_diffusion(compared: ComparedRows, S: Array, rng: np.random.Generator) -> Pairs:
@@ -473,58 +446,42 @@ def _nearest_in_embedding(Y: Array, rng: np.random.Generator) -> Pairs:
     return nearest_pairs(Y, rows, _N_NEIGHBORS)
 
 
-def _counts(candidates: list[Pairs], source: str) -> str:
-    """Say how many pairs of each kind there are; the last kind may be missing."""
-    kinds = ("random pairs", f"nearest in {source}", "nearest in the embedding", "used for fitting")
-    counted = zip(candidates, kinds, strict=False)
-    return " + ".join(f"{len(pairs[0]):,} {kind}" for pairs, kind in counted)
+def _counts(candidates: dict[str, Pairs]) -> str:
+    """Say how many pairs of each kind there are."""
+    return " + ".join(f"{len(i):,} {kind}" for kind, (i, _) in candidates.items())
 
 
 def _summary(
     embedded: Array,
     D: Array,
-    exponent: int,
     i: Array,
     j: Array,
     looked_at: str,
-    negligible: float = 0.0,
-    drawn: _Drawn | None = None,
-    n_estimated: int = 0,
+    *,
+    rounding: float = _ROUNDING,
+    sample: _Sample | None = None,
 ) -> Distortion:
-    """Summarise the ratios embedded / D · 2^exponent.
-
-    The first pairs were `drawn` to stand for all; None: all stand for themselves. The first
-    `n_estimated` are not known well enough to be extremes.
-    """
-    kept = (negligible < D) | (negligible < embedded)
-    if not kept.any():
+    """Summarise the ratios embedded / D of pairs, of which the first ones are the sample."""
+    kept = np.flatnonzero((rounding * D.max() < D) | (rounding * embedded.max() < embedded))
+    if not len(kept):
         raise ValueError("No pair has a distance to compare: all are zero on both sides.")
-    typical = np.flatnonzero(kept[: None if drawn is None else drawn.groups.shape[-1]])
-    first = int(np.count_nonzero(kept[:n_estimated]))
-    embedded, D, i, j = (values[kept] for values in (embedded, D, i, j))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         ratio = embedded / D
-    ordered = ratio[: len(typical) or None]
-    if drawn is not None and drawn.groups.ndim == 2:  # which pair a ratio is of counts
-        order = np.argsort(ordered, kind="stable")
-        ordered, typical = ordered[order], typical[order[: len(typical)]]
-    else:
-        ordered = np.sort(ordered)
-    finite = ordered[: np.searchsorted(ordered, math.inf)]
+    order = kept[np.argsort(ratio[kept])]
+    typical = order if sample is None else order[order < len(sample.i)]
+    if not len(typical):
+        typical, sample = order, None
+    ordered = ratio[typical]
+    finite = ordered[np.isfinite(ordered)]
     middle = float(np.median(finite)) if len(finite) else math.nan
-    first = first if first < len(ratio) else 0
-    smallest, largest = (ends + first for ends in _extremes(ratio[first:]))
-    low, high = float(ratio[smallest[0]]), float(ratio[largest[0]])
+    low, high = ratio[order[[0, -1]]].tolist()
     log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
-    worst = {"contraction": smallest, "expansion": largest}
-    with np.errstate(over="ignore", under="ignore"):
-        expansion, contraction, median = np.ldexp([high, low, middle], exponent).tolist()
     within = _within(ordered)
-    intervals = [(value, value) for value in within]
-    if drawn is not None and len(typical):
-        intervals = _intervals(ordered, drawn, typical)
+    intervals = [(fraction, fraction) for fraction in within]
+    if sample is not None:
+        intervals = _intervals(ordered, sample, typical)
     levels = np.quantile(finite, LEVELS) if len(finite) else np.full(len(LEVELS), math.nan)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         quantiles = dict(zip(LEVELS, (levels / middle).tolist(), strict=True))
     counts = np.zeros(len(EDGES) - 1, int)
     if middle > 0:  # those beyond the edges are in the outer bins
@@ -532,12 +489,15 @@ def _summary(
         counts = np.diff(inside, prepend=0, append=len(ordered))
     return Distortion(
         log_L=log_L,
-        expansion=expansion,
-        contraction=contraction,
+        expansion=high,
+        contraction=low,
         quantiles=quantiles,
-        worst_pairs={end: np.column_stack([i[at], j[at]]) for end, at in worst.items()},
-        n_pairs=len(ratio),
-        median=median,
+        worst_pairs={
+            "contraction": np.column_stack([i, j])[order[:_N_WORST]],
+            "expansion": np.column_stack([i, j])[order[: -_N_WORST - 1 : -1]],
+        },
+        n_pairs=len(kept),
+        median=middle,
         within=dict(zip(FACTORS, within, strict=True)),
         worst_factor=math.inf if math.isinf(log_L) else max(high / middle, middle / low),
         looked_at=looked_at,
@@ -559,38 +519,27 @@ def _within(ratio: Array) -> list[float]:
     return fractions
 
 
-def _intervals(ratio: Array, drawn: _Drawn, pairs: Array) -> list[tuple[float, float]]:
+def _intervals(ratio: Array, sample: _Sample, pairs: Array) -> list[tuple[float, float]]:
     """Return 95 % intervals of the fractions of all pairs, from those of sampled ones.
 
     Wilson's interval of as many independent pairs as have the same variance. That of all pairs of
     sampled points is estimated by leaving out groups of points, one by one (the jackknife, which
     holds for means over pairs as for means over points, Arvesen 1969). `ratio` is ascending, and
-    `pairs` has the numbers of these pairs among those drawn.
+    `pairs` has the numbers of these pairs in the sample.
     """
-    fractions, groups, effective = np.array(_within(ratio)), drawn.groups[..., pairs], drawn.pairs
-    freedom = math.inf
-    if drawn.groups.ndim == 2:
+    fractions, effective, freedom = np.array(_within(ratio)), float(len(sample.i)), math.inf
+    if sample.ends is not None:
+        groups = sample.ends[:, pairs] % _GROUPS
         left = [_within(ratio[(groups != g).all(axis=0)]) for g in range(_GROUPS)]
-        deviations = np.array(left) - np.mean(left, axis=0)
-        variance = (_GROUPS - 1) / _GROUPS * np.sum(deviations**2, axis=0)
+        variance = (_GROUPS - 1) * np.var(left, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            effective = np.fmax(fractions * (1 - fractions) / variance, effective)
+            effective = np.fmax(fractions * (1 - fractions) / variance, sample.n_drawn / 2)
         freedom = _GROUPS - 1
-    z2 = student.ppf((1 + _LEVEL) / 2, freedom) ** 2 / effective * drawn.left_out
+    z2 = student.ppf((1 + _LEVEL) / 2, freedom) ** 2 / effective * sample.left_out
     centre = (fractions + z2 / 2) / (1 + z2)
     half = np.sqrt(z2 * fractions * (1 - fractions) + z2**2 / 4) / (1 + z2)
     ends = np.clip([centre - half, centre + half], 0.0, 1.0)
     return [(float(low), float(high)) for low, high in ends.T]
-
-
-def _extremes(ratio: Array) -> tuple[Array, Array]:
-    """Return the indices of the smallest and of the largest ratios, the most extreme first."""
-    last = min(_N_WORST, len(ratio)) - 1
-    small = np.flatnonzero(ratio <= np.partition(ratio, last)[last])
-    large = np.flatnonzero(ratio >= np.partition(ratio, -1 - last)[-1 - last])
-    small = small[np.argsort(ratio[small], kind="stable")]
-    large = large[np.argsort(ratio[large], kind="stable")[::-1]]
-    return small[:_N_WORST], large[:_N_WORST]
 
 
 def _as_embedding(F: Any) -> Array:
@@ -598,10 +547,7 @@ def _as_embedding(F: Any) -> Array:
     F = F[:, None] if F.ndim == 1 else F
     if F.ndim != 2 or len(F) < 2 or not np.isfinite(F).all():
         raise ValueError(f"F has shape {F.shape}; pass a finite embedding (n, k) of n >= 2 points.")
+    largest = float(np.abs(F).max(initial=0.0))
+    if not _LEAST < largest < _MOST and largest:
+        raise ValueError(f"The coordinates have the size {largest:.0e}; pass them divided by it.")
     return F
-
-
-def scaled(values: Array) -> tuple[Array, int]:
-    """Scale by a power of two to at most 1, so that squares neither underflow nor overflow."""
-    exponent = int(np.frexp(np.max(np.abs(values), initial=0.0))[1])
-    return np.ldexp(values, -exponent), exponent

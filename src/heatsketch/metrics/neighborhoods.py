@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics import euclidean_distances
 
 from heatsketch._checks import Frame, check_number, check_points, is_missing, refuse_masked
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.operators.kernel import squared_distances
 
 _MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000
 _TILE_DISTANCES = 2**22  # for each thread and each of the two sets of points
-_EQUAL = 2.0**-40  # squared distances that differ by so much of the largest count as equal
 _MOST_DIFFERENCES = 2**28  # of coordinates; more take longer than products of matrices
 
 
@@ -72,10 +72,10 @@ def trustworthiness(
 
     Notes
     -----
-    Of equally distant points, those of lower index come first. Cost: n_rows · n (d + c + 2k)
-    operations, and memory for X in float64 and two blocks of 32 MB for each thread. Distances come
-    from differences. If these are more than 2²⁸ numbers, or X is sparse, they come from the Gram
-    form, and squared distances count as equal if they differ by 1e-12 of the largest.
+    Of equally distant points in Y, those of lower index are the neighbours; in X all have the best
+    rank. Cost: n_rows · n (d + c + log n) operations, and memory for X in float64 and two blocks of
+    32 MB for each thread. Where differences of coordinates are many, or X is sparse, distances come
+    from a product of matrices, which does not tell ties from differences of 1e-8.
 
     Examples
     --------
@@ -182,13 +182,18 @@ def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
             + (f"n_neighbors <= {n - 1}." if n > 1 else "at least two labels.")
         )
     points, codes = Y[labelled], codes[labelled]
-    found = NeighborIndex(points).of_points(k + 1).indices
-    own = found == np.arange(n)[:, None]
-    own[~own.any(axis=1), -1] = True  # more than k duplicates came first
-    votes = codes[found[~own].reshape(n, k)]  # (n, k), nearest first
+    votes = codes[nearest_others(points, k)]  # (n, k), nearest first
     counts = np.stack([(votes == voter[:, None]).sum(axis=1) for voter in votes.T], axis=1)
     winner = np.take_along_axis(votes, counts.argmax(axis=1)[:, None], axis=1).ravel()
     return float(np.mean(winner == codes))
+
+
+def nearest_others(points: Points, k: int) -> Array:
+    """Return the k nearest other points of each (n, k)."""
+    indices = NeighborIndex(points).of_points(k + 1).indices
+    itself = indices == np.arange(len(indices))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # more than k duplicates come before the point itself
+    return indices[~itself].reshape(-1, k)
 
 
 def _checked(X: Any, Y: Any, n_neighbors: Any) -> tuple[Points, Points, int]:
@@ -211,53 +216,40 @@ def _trust(ranked: Points, seen: Points, k: int, n_rows: int | None, rng: Rng) -
     if n_rows is None:
         n_rows = n if n <= _MAX_POINTS_ALL_ROWS else _SAMPLE_ROWS
     m = min(n, check_number(n_rows, "n_rows", low=2, integer=True))
-    rows = np.sort(np.random.default_rng(rng).permutation(n)[:m])
-    clouds = [Frame.of(X)(X) for X in (seen, ranked)]
-    direct = [not sparse.issparse(X) and m * n * X.shape[1] <= _MOST_DIFFERENCES for X in clouds]
-
-    def penalties(tile: slice) -> Array:
-        points = rows[tile]
-        near, far = (
-            _squares(X, points, by_differences)
-            for X, by_differences in zip(clouds, direct, strict=True)
-        )
-        itself = np.arange(len(points)), points
-        near[itself] = far[itself] = np.inf  # no point is its own neighbour
-        lost = [_ranks(r, _nearest(s, k)) - k for s, r in zip(near, far, strict=True)]
-        return np.maximum(lost, 0).sum(axis=1)
-
-    scale = 2 / (k * (2 * n - 3 * k - 1))
-    lost = scale * filled(penalties, (m,), max(1, _TILE_DISTANCES // n))
+    lost = losses(ranked, seen, k, np.sort(np.random.default_rng(rng).permutation(n)[:m]))
     error = np.sqrt((1 - m / n) / m) * lost.std(ddof=1)  # drawn without replacement: 0 if m = n
     return Estimate(float(1 - lost.mean()), float(error))
 
 
-def _squares(X: Points, points: Array, by_differences: bool) -> Array:
-    """Return squared distances (m, n) of some points from all.
+def losses(ranked: Points, seen: Points, k: int, rows: Array) -> Array:
+    """Return what each of some points (m,) takes from the trustworthiness, whose mean is 1 - T."""
+    n = ranked.shape[0]
+    clouds = [Frame.of(X)(X) for X in (seen, ranked)]
+    metrics = [_metric(X, len(rows)) for X in clouds]
 
-    Those of the Gram form are rounded, so that equal ones, of which sparse rows have many, are.
-    """
-    squares = squared_distances(X[points], X, by_differences)
-    if not by_differences:
-        unit = _EQUAL * float(squares.max(initial=0.0)) or 1.0
-        np.rint(np.divide(squares, unit, out=squares), out=squares)
-    return squares
+    def of_tile(tile: slice) -> Array:
+        points = rows[tile]
+        near, far = (metric(X[points], X) for X, metric in zip(clouds, metrics, strict=True))
+        itself = np.arange(len(points)), points
+        near[itself], far[itself] = np.inf, -1.0  # no point is its own neighbour
+        return np.array([_excess(s, r, k) for s, r in zip(near, far, strict=True)])
+
+    scale = 2 / (k * (2 * n - 3 * k - 1))
+    return scale * filled(of_tile, (len(rows),), max(1, _TILE_DISTANCES // n))
 
 
-def _nearest(squares: Array, k: int) -> Array:
-    """Return the k points of least (squared distance, index)."""
-    found = np.flatnonzero(squares <= np.partition(squares, k - 1)[k - 1])
-    return found[np.argsort(squares[found], kind="stable")[:k]]
+def _excess(seen: Array, ranked: Array, k: int) -> int:
+    """Return how far the ranks of the k nearest by `seen` are above k, by `ranked`, in all."""
+    near = np.flatnonzero(seen <= np.partition(seen, k - 1)[k - 1])
+    near = near[np.argsort(seen[near], kind="stable")[:k]]
+    ranks = np.searchsorted(np.sort(ranked), ranked[near])
+    return int(np.maximum(ranks - k, 0).sum())
 
 
-def _ranks(squares: Array, points: Array) -> Array:
-    """Return the ranks, from 1, of points among all by (squared distance, index)."""
-    nearer = [
-        np.count_nonzero(squares[:j] <= squares[j])
-        + np.count_nonzero(squares[j + 1 :] < squares[j])
-        for j in points
-    ]
-    return np.array(nearer) + 1
+def _metric(X: Points, n_rows: int) -> Any:
+    """Return what computes distances of some rows to all: by differences, if these are not many."""
+    many = n_rows * X.shape[0] * X.shape[1] > _MOST_DIFFERENCES
+    return euclidean_distances if many or sparse.issparse(X) else cdist
 
 
 def _codes(labels: Any, n: int) -> Array:

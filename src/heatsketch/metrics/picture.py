@@ -13,6 +13,7 @@ from sklearn.metrics import euclidean_distances
 from heatsketch._typing import Array, Points
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics.distortions import Distortion
+from heatsketch.metrics.neighborhoods import losses
 from heatsketch.metrics.ranks import rank_correlation
 from heatsketch.neighbors import pair_distances
 
@@ -88,30 +89,13 @@ def picture_quality(
     X, Y = X[diffusion.first_points], Y[diffusion.first_points]
     n = len(Y)
     judged = diffusion.sample(min(_JUDGED, max(30, _ENTRIES // n)))
+    k = min(NEIGHBORS, (n - 1) // 2)
     return PictureQuality(
-        _trustworthiness(X, Y, judged),
+        1.0 - float(losses(X, Y, k, judged).mean()) if k else 1.0,
         _geodesic_correlation(X, Y, diffusion),
         _number_outside(Y),
         distortion.within[FACTOR],
     )
-
-
-def _trustworthiness(X: Points, Y: Array, judged: Array) -> float:
-    """Return the trustworthiness (Venna and Kaski 2001) of some points among all."""
-    n = len(Y)
-    k = min(NEIGHBORS, (n - 1) // 2)
-    if k == 0:
-        return 1.0
-    penalty = 0
-    for row, before, after in zip(
-        judged, _distances(X, judged), _distances(Y, judged), strict=True
-    ):
-        before[row], after[row] = -1.0, np.inf
-        near = np.argpartition(after, k - 1)[:k]
-        # The rank is the number of points that are nearer, so that ties count as the nearest.
-        ranks = np.searchsorted(np.sort(before), before[near], side="left")
-        penalty += int(np.maximum(ranks - k, 0).sum())
-    return 1 - 2 * penalty / (len(judged) * k * (2 * n - 3 * k - 1))
 
 
 def _geodesic_correlation(X: Points, Y: Array, diffusion: Diffusion) -> float:
@@ -125,7 +109,7 @@ def _geodesic_correlation(X: Points, Y: Array, diffusion: Diffusion) -> float:
     n = graph.shape[0]
     sources = diffusion.sample(min(_SOURCES, max(_LEAST_SOURCES, _VISITS // n)))
     geodesics = dijkstra(edges, directed=False, indices=sources)
-    embedded = _distances(Y, sources)
+    embedded = euclidean_distances(Y[sources], Y)
     reached = np.isfinite(geodesics) & (geodesics > 0)
     if np.count_nonzero(reached) < 2:
         return math.nan
@@ -136,11 +120,3 @@ def _number_outside(Y: Array) -> int:
     """Return how many points lie far outside the central ones."""
     radii = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
     return int(np.count_nonzero(radii > _FAR * np.quantile(radii, _FRAME)))
-
-
-def _distances(X: Points, rows: Array) -> Array:
-    """Return the distances of some rows (m, n) to all; centred, because they come from products."""
-    if not sparse.issparse(X):
-        X = X - X.mean(axis=0)
-    distances: Array = euclidean_distances(X[rows], X)
-    return distances
