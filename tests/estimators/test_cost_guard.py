@@ -23,7 +23,7 @@ def test_a_dense_affinity_that_takes_more_than_an_hour_is_refused_at_once(monkey
 
 def test_all_affinities_are_refused_where_memory_does_not_hold_them(monkeypatch):
     monkeypatch.setattr("heatsketch._checks.available", lambda: 1e6)
-    with pytest.raises(MemoryError, match=r"All affinities of 1,000 points take about 16 MB"):
+    with pytest.raises(MemoryError, match="All affinities of 1,000 points"):
         hs.gaussian_affinity(cloud(1000, 3), 1.0)
     assert hs.gaussian_affinity(cloud(100, 3), 1.0).shape == (100, 100)
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.stats import binom, norm
 
 import heatsketch as hs
-from heatsketch.uncertainty.discrepancy import _Columns, _p_value, summary
+from heatsketch.uncertainty.discrepancy import _p_value, sketch_of, summary
 from problems.clouds import cloud, even_circle
 from problems.matrices import of_points
 
@@ -27,9 +27,8 @@ def affinity(seed, n=12):
 def draws(time):
     """Return A^t - B^t, and 20,000 discrepancies of eight columns each, all independent."""
     A, B = affinity(1), affinity(2)
-    random = _Columns.of([np.arange(len(A))], K * DRAWS, 5, exact=False)
-    f = hs.Power(time)
-    Y, Z = (random.sketch(M, f, None, False) * np.sqrt(DRAWS) for M in (A, B))
+    seed, f, ids = np.random.SeedSequence(5), hs.Power(time), np.arange(len(A))
+    Y, Z = (sketch_of(M, f, ids, K * DRAWS, seed, None, False) * np.sqrt(DRAWS) for M in (A, B))
     parts = (slice(i, i + K) for i in range(0, K * DRAWS, K))
     return matrix_power(A, time) - matrix_power(B, time), [
         summary(Y[:, p], Z[:, p], None) for p in parts

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 import heatsketch as hs
-from heatsketch.uncertainty.laws import mean_log, mean_root, ratio_bounds
+from heatsketch.uncertainty.intervals import mean_log, mean_root, ratio_bounds
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 64, 1000])

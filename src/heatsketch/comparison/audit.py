@@ -23,7 +23,7 @@ from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.operators.given_graph import is_graph
-from heatsketch.uncertainty.distances import Interval
+from heatsketch.uncertainty.intervals import Interval
 
 NEIGHBORS = 15
 FALSE_DISCOVERIES = 0.05

@@ -45,7 +45,7 @@ from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, of_one_time, times_of
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
-from heatsketch.uncertainty.distances import Interval
+from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
 
 _MASS_ROUNDING = 1e-8  # fraction of √π in a column that rounding explains

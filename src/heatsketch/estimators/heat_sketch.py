@@ -18,9 +18,8 @@ from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import on_scale
 from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
-from heatsketch.uncertainty.distances import Interval, distance_interval
-from heatsketch.uncertainty.laws import columns_for
-from heatsketch.uncertainty.neighbors import neighbor_confidence
+from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
+from heatsketch.uncertainty.resampling import neighbor_confidence
 
 
 class HeatSketch(DiffusionEstimator):

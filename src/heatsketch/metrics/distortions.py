@@ -432,8 +432,6 @@ def _near_in_diffusion(compared: ComparedRows, S: Array, rng: np.random.Generato
     i, j = graph[vertices].nonzero()
     i = vertices[i]
     i, j = i[i != j], j[i != j]
-    if vertex is None:
-        return i, j
     _, inputs = np.unique(vertex, return_index=True)
     first = inputs[vertex]
     copies = rng.permutation(np.flatnonzero(first != np.arange(len(first))))[:_NEIGHBOR_ROWS]

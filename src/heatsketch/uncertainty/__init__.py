@@ -1,16 +1,18 @@
 """Error bars: of sketched distances, of anything computed from a sketch, and of the data.
 
-`laws` says how far a sketched distance is from the true one, `distances` turns it into intervals,
-`resampling` draws the columns of a sketch or the points of the data again, `neighbors` says how
-certain it is who is near, `pseudotimes` how far points are from where something starts,
-`discrepancy` how much two diffusions differ on the same points, `samples` on others.
+`intervals` says how far a sketched distance is from the true one, `resampling` draws the columns of
+a sketch or the points of the data again, `pseudotimes` says how far points are from where something
+starts, `discrepancy` how much two diffusions differ on the same points, `samples` on others.
 """
 
 from heatsketch.uncertainty.discrepancy import Discrepancy, diffusion_discrepancy
-from heatsketch.uncertainty.distances import Interval, distance_interval
-from heatsketch.uncertainty.laws import columns_for
-from heatsketch.uncertainty.neighbors import neighbor_confidence
-from heatsketch.uncertainty.resampling import ResampledInterval, data_interval, sketch_interval
+from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
+from heatsketch.uncertainty.resampling import (
+    ResampledInterval,
+    data_interval,
+    neighbor_confidence,
+    sketch_interval,
+)
 from heatsketch.uncertainty.samples import SampleDiscrepancy, sample_discrepancy
 
 __all__ = [

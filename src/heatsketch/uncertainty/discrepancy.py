@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,10 +17,10 @@ from heatsketch.spectral.apply import on_scale, too_large
 from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks, without_leading
 from heatsketch.spectral.traces import chi_square_interval
-from heatsketch.uncertainty.distances import Interval
-from heatsketch.uncertainty.laws import ratio_bounds
+from heatsketch.uncertainty.intervals import Interval, ratio_bounds
+from heatsketch.uncertainty.resampling import labelling_p_value
 
-_MOST_LABELLINGS = 1000  # of replicates: all of them up to so many, else this number at random
+_MOST_LABELLINGS = 999  # of replicates: all of them up to so many, else this number at random
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,15 +183,16 @@ CSR matrix
     k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
     f = make_filter(check_choice(filter, "filter", tuple(FILTERS)), time)
     groups = [_replicates(group, name) for group, name in ((a, "a"), (b, "b"))]
-    ids, rows, exact = _matched([one for group in groups for one in group], k)
-    random = _Columns.of(ids, k, rng, exact)
+    measured, split = [one for group in groups for one in group], len(groups[0])
+    ids, rows = _matched(measured)
+    points = np.unique(numbers_of(np.concatenate(ids)))
+    exact, seed = k >= len(points), np.random.SeedSequence(seed_entropy(rng))
     sketches = [
-        np.asarray(random.sketch(matrix, f, own, deflate), dtype=float)[at]
-        for (matrix, own), at in zip(itertools.chain(*groups), rows, strict=True)
+        sketch_of(matrix, f, own, k, seed, points if exact else None, deflate)[at]
+        for (matrix, _), own, at in zip(measured, ids, rows, strict=True)
     ]
-    split = len(groups[0])
-    Y, Z = (sum(part[1:], part[0]) / len(part) for part in (sketches[:split], sketches[split:]))
-    named = groups[0][0][1] is not None
+    Y, Z = (np.mean(part, axis=0) for part in (sketches[:split], sketches[split:]))
+    named = measured[0][1] is not None
     p = _p_value(sketches, split, rng) if len(sketches) > 2 else None
     return summary(Y, Z, ids[0][rows[0]] if named else None, p, exact)
 
@@ -212,37 +212,30 @@ def summary(
     return Discrepancy(math.sqrt(total), error, per_point, size, ids, p, k, square, exact)
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """The same G for all: rows of N(0, 1) by ids, or √N times the unit vectors of all points."""
+def _drawn(numbers: Array, k: int, rng: Rng, points: Array | None) -> Array:
+    """Return rows of G by the numbers of vertices: N(0, 1), or √N times unit vectors of all points.
 
-    k: int
-    seed: np.random.SeedSequence
-    points: Array | None  # numbers of all points, sorted, where the result is exact
+    `points` are the numbers of all points, sorted, where the result is exact.
+    """
+    if points is None:
+        return random_block(len(numbers), k, "gaussian", rng, numbers=numbers)
+    G = np.zeros((len(numbers), len(points)))
+    G[np.arange(len(numbers)), np.searchsorted(points, numbers)] = math.sqrt(len(points))
+    return G
 
-    @classmethod
-    def of(cls, ids: Sequence[Array], k: int, rng: Rng, exact: bool) -> _Columns:
-        points = np.unique(numbers_of(np.concatenate(ids))) if exact else None
-        return cls(k, np.random.SeedSequence(seed_entropy(rng)), points)
 
-    def sketch(self, matrix: Any, f: Filter, ids: Array | None, deflate: bool) -> Array:
-        """Return f(A) G / √k of the input points, perhaps without the trivial direction of A."""
-        A, vertex = on_vertices(matrix)
-        names = np.arange(len(vertex)) if ids is None else ids
-        G = self._rows(numbers_at(numbers_of(names), vertex, A.n))
-        A = without_leading(A) if deflate else A
-        size = on_scale(f, A)[1]
-        if size:
-            raise too_large(size, A.dtype)
-        (block,) = sketch_blocks(A, [f], G)
-        return block[vertex]
-
-    def _rows(self, numbers: Array) -> Array:
-        if self.points is None:
-            return random_block(len(numbers), self.k, "gaussian", self.seed, numbers=numbers)
-        G = np.zeros((len(numbers), len(self.points)))
-        G[np.arange(len(numbers)), np.searchsorted(self.points, numbers)] = math.sqrt(G.shape[1])
-        return G
+def sketch_of(
+    matrix: Any, f: Filter, ids: Array, k: int, rng: Rng, points: Array | None, deflate: bool
+) -> Array:
+    """Return f(A) G / √k of the input points, perhaps without the trivial direction of A."""
+    A, vertex = on_vertices(matrix)
+    G = _drawn(numbers_at(numbers_of(ids), vertex, A.n), k, rng, points)
+    A = without_leading(A) if deflate else A
+    size = on_scale(f, A)[1]
+    if size:
+        raise too_large(size, A.dtype)
+    (block,) = sketch_blocks(A, [f], G)
+    return np.asarray(block[vertex], dtype=float)
 
 
 def _replicates(given: Any, name: str) -> list[tuple[Any, Array | None]]:
@@ -270,10 +263,8 @@ def _matrix_of(one: Any, name: str) -> tuple[Any, Array | None]:
     return one._current_diffusion(), one.ids_
 
 
-def _matched(
-    measured: Sequence[tuple[Any, Array | None]], k: int
-) -> tuple[list[Array], list[Array], bool]:
-    """Return the ids of each, the rows of the common points in each, and whether k is enough."""
+def _matched(measured: Sequence[tuple[Any, Array | None]]) -> tuple[list[Array], list[Array]]:
+    """Return the ids of each, and the rows of the common points in each."""
     sizes = [len(on_vertices(matrix)[1]) for matrix, _ in measured]
     named = [ids is not None for _, ids in measured]
     if any(named) != all(named):
@@ -301,20 +292,14 @@ def _matched(
     for own in ids:
         order = np.argsort(own)
         rows.append(order[np.searchsorted(own, common, sorter=order)])
-    return ids, rows, k >= len(np.unique(np.concatenate(ids)))
+    return ids, rows
 
 
 def _p_value(sketches: Sequence[Array], split: int, rng: Rng) -> float:
-    """Return the share of labellings whose groups have means as far apart as the given one."""
+    """Return the p-value of replicates, by rows with the inner products of their sketches."""
     stacked = np.array([Y.ravel() for Y in sketches])
-    gram, count = stacked @ stacked.T, len(sketches)
-    if math.comb(count, split) <= _MOST_LABELLINGS:
-        chosen = np.array(list(itertools.combinations(range(count), split)))  # first: as given
-    else:
-        draw = np.random.default_rng(seed_entropy(rng))
-        drawn = [draw.permutation(count)[:split] for _ in range(_MOST_LABELLINGS - 1)]
-        chosen = np.array([np.arange(split), *drawn])
-    weights = np.full((len(chosen), count), -1 / (count - split))
-    np.put_along_axis(weights, chosen, 1 / split, axis=1)
-    squares = np.einsum("si,ij,sj->s", weights, gram, weights)
-    return float(np.mean(squares >= squares[0] * (1 - 1e-9)))
+    values, vectors = np.linalg.eigh(stacked @ stacked.T)
+    rows = vectors * np.sqrt(np.maximum(values, 0.0))
+    return labelling_p_value(
+        rows, split, _MOST_LABELLINGS, np.random.SeedSequence(seed_entropy(rng))
+    )

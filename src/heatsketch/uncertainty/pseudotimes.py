@@ -10,8 +10,8 @@ import numpy as np
 
 from heatsketch._checks import check_in_range, check_level
 from heatsketch._typing import Array, Rng
-from heatsketch.markov.coordinates import COLUMNS_AT_A_TIME
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.components import within_component
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.operators import Deflated
 from heatsketch.operators.operator import spectrum_ends
@@ -19,13 +19,12 @@ from heatsketch.spectral.apply import SPECTRAL_LIMIT
 from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.filters import GreensFilter
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
-from heatsketch.uncertainty.distances import Interval
-from heatsketch.uncertainty.laws import ratio_bounds
+from heatsketch.uncertainty.intervals import Interval, ratio_bounds
 
 N_PAIRS = 32  # eigenpairs; 64 take twice as long, and the error bars of trees hardly change
-_MOST_ENTRIES = 2**27  # of eigenvectors that tell components from each other
+_COLUMNS = 32  # of the sketch of the others
 _TOLERANCE = 1e-6  # of the series: its error is far below that of the sketch
-_TIPS, _SAME_PLACE = 16, 0.05  # exact distances of the farthest points, this share of them apart
+_TIPS, _SAME_PLACE = 16, 0.05  # exact distances of the farthest points, this fraction of them apart
 _MARGIN = 1e-3  # of 1 - λ of the last eigenpair
 
 
@@ -40,22 +39,55 @@ def pseudotime(
 ) -> Interval:
     """Compute the pseudotime from a root; see `HeatSketch.pseudotime`, which is this."""
     level = check_level(level)
-    summed = SummedRows.of(diffusion, root, time, filter, rng)
-    distance = summed.distances(level)
-    if summed.rest is not None:
-        # The law of a sketched distance is that of its ratio to a unit only if this is known.
-        tips = summed.farthest_points(distance.value)
-        exact = summed.exact_distances(tips)
-        for ends in distance:
-            ends[tips] = exact
-            np.minimum(ends, exact.max(), out=ends)
+    rows, roots, points = rows_of_component(diffusion, root, time, filter)
+    distance = Interval(*np.zeros((3, len(points))))
+    if rows.operator.n > 1 and not diffusion.diagnostics["is_constant"]:
+        summed = SummedRows.of(rows, roots, rng)
+        distance = summed.distances(level)
+        if summed.rest is not None:
+            # The law of a sketched distance is that of its ratio to a unit only if this is known.
+            tips = summed.farthest_points(distance.value)
+            exact = summed.exact_distances(tips)
+            for ends in distance:
+                ends[tips] = exact
+                np.minimum(ends, exact.max(), out=ends)
     unit = float(distance.value.max(initial=0.0)) or 1.0
-    return Interval(*(np.where(summed.reached, ends / unit, np.inf) for ends in distance))
+    late = np.full((3, len(diffusion.vertex)), np.inf)
+    late[:, points] = np.array(distance) / unit
+    return Interval(*late)
+
+
+def rows_of_component(
+    diffusion: Diffusion, root: Any, time: Any, filter: str
+) -> tuple[DiffusionRows, Array, Array]:
+    """Return the rows of Σ_(s >= time) M A^(s-1) of one component, the roots in it, its points."""
+    rows = diffusion.rows(time, filter=filter)
+    rows = replace(rows, filter=GreensFilter(rows.filter))
+    roots = _indices(root, rows.n_points)
+    labels = diffusion.operator.components()
+    if labels is None or not labels.any():
+        return rows, roots, np.arange(rows.n_points)
+    of_points = labels[rows.vertex]
+    label = of_points[roots[0]]
+    if (of_points[roots] != label).any():
+        raise ValueError(
+            f"root has points of {len(np.unique(of_points[roots]))} components of the graph, "
+            "between which nothing diffuses; pass points of one component."
+        )
+    vertices, points = np.flatnonzero(labels == label), np.flatnonzero(of_points == label)
+    inside = DiffusionRows(
+        within_component(diffusion, vertices),
+        rows.filter,
+        rows.weight[vertices],
+        np.searchsorted(vertices, rows.vertex[points]),
+        None if rows.first is None else rows.first[vertices][:, vertices],
+    )
+    return inside, np.searchsorted(points, roots), points
 
 
 @dataclass(frozen=True, eq=False)
 class SummedRows:
-    """Rows of Σ_(s >= time) M A^(s-1), less their mean at a root, divided by e^log_scale.
+    """Rows of points, less their mean at a root: in the slowest eigenvectors, and the others.
 
     Attributes
     ----------
@@ -64,52 +96,43 @@ class SummedRows:
     sketch : array (points, 32)
         Of the part in the others; (points, 0) if there are none.
     rest : DiffusionRows or None
-        That part itself.
+        That part itself, divided by `unit`.
     roots : array (r,)
-    reached : mask (points,)
-        The points of the component of the root.
-    log_scale : float
+    unit : float
     """
 
     known: Array
     sketch: Array
     rest: DiffusionRows | None
     roots: Array
-    reached: Array
-    log_scale: float
+    unit: float
 
     @classmethod
-    def of(
-        cls, diffusion: Diffusion, root: Any, time: Any, filter: str, rng: Rng = None
-    ) -> SummedRows:
-        """Compute them, or raise for a root that is none, or in several components."""
-        rows = diffusion.rows(time, filter=filter)
-        roots = _rows_of(root, rows.n_points)
-        rows = replace(rows, filter=GreensFilter(rows.filter))
-        labels = diffusion.operator.components()
-        labels = np.zeros(diffusion.n, int) if labels is None else labels
-        of_points = labels[rows.vertex]
-        reached = of_points == of_points[roots[0]]
-        if not reached[roots].all():
-            raise ValueError(
-                f"root has points of {len(np.unique(of_points[roots]))} components of the graph, "
-                "between which nothing diffuses; pass points of one component."
-            )
-        if diffusion.diagnostics["is_constant"]:  # all distances are zero
-            nothing = np.zeros((rows.n_points, 0))
-            return cls(nothing, nothing, None, roots, reached, 0.0)
-        known, sketch, rest, log_scale = _coordinates(rows, int(labels.max()), rng)
-        Y, Z = known.astype(float), sketch.astype(float)
-        Y -= Y[roots].mean(axis=0)
-        Z -= Z[roots].mean(axis=0)
-        return cls(Y, Z, rest, roots, reached, log_scale)
+    def of(cls, rows: DiffusionRows, roots: Array, rng: Rng = None) -> SummedRows:
+        """Compute them, by all eigenpairs of up to 2,048 points."""
+        A, rest, unit = rows.operator, None, 1.0
+        sketch = np.empty((rows.n_points, 0))
+        if A.n <= SPECTRAL_LIMIT:
+            values, vectors = all_eigenpairs(A)
+        else:
+            found = slowest_eigenpairs(A, min(N_PAIRS, A.n - 1), rng=0)
+            values, vectors = found.values, np.asarray(found.vectors, A.dtype)
+            last = float(values[-1])
+            ends = min(spectrum_ends(A)[0][0], 0.0), last + _MARGIN * (1 - last)
+            rest = replace(rows, operator=Deflated(A.undeflated, A.deflated(vectors).V, ends))
+            unit = math.exp(rest.log_scale - rows.log_scale)
+            sketch = rest.sketch(_COLUMNS, rng, _TOLERANCE).astype(float) * unit
+        weighted = vectors * rows.weights(values).astype(vectors.dtype)
+        known = rows.stepped(weighted)[rows.vertex].astype(float)
+        known -= known[roots].mean(axis=0)
+        sketch -= sketch[roots].mean(axis=0)
+        return cls(known, sketch, rest, roots, unit)
 
     def distances(self, level: float) -> Interval:
         """Return the distances (points,) from the mean at the root, with their intervals."""
         known, drawn = (np.einsum("ij,ij->i", Y, Y) for Y in (self.known, self.sketch))
-        least, most = ratio_bounds(max(self.sketch.shape[1], 1), (1 - level) / 2, "gaussian")
-        ends = (known + drawn * factor for factor in (1.0, 1 / most, 1 / least))
-        return Interval(*(np.where(self.reached, np.sqrt(end), 0.0) for end in ends))
+        least, most = ratio_bounds(_COLUMNS, (1 - level) / 2, "gaussian")
+        return Interval(*(np.sqrt(known + drawn * factor) for factor in (1.0, 1 / most, 1 / least)))
 
     def farthest_points(self, distances: Array) -> Array:
         """Return points that may be the farthest: the farthest of different places."""
@@ -128,62 +151,28 @@ class SummedRows:
         Cost: a series of products with m columns.
         """
         assert self.rest is not None
-        vertex = self.rest.vertex
-        rows, roots = (at if vertex is None else vertex[at] for at in (points, self.roots))
+        rows, roots = self.rest.vertex[points], self.rest.vertex[self.roots]
         units = self.rest.unit_columns(rows).toarray()
         units -= np.asarray(self.rest.unit_columns(roots).mean(axis=1))
-        left = self.rest.transposed(units, _TOLERANCE).astype(float)
-        left *= math.exp(self.rest.log_scale - self.log_scale)
-        squares = np.sum(np.square(self.known[points]), axis=1) + np.sum(np.square(left), axis=0)
-        return np.sqrt(squares)
+        left = self.rest.transposed(units, _TOLERANCE).astype(float) * self.unit
+        return np.hypot(np.linalg.norm(self.known[points], axis=1), np.linalg.norm(left, axis=0))
 
 
-def _rows_of(root: Any, n: int) -> Array:
-    """Return the rows of a root: an index, indices, or a mask (n,); or raise."""
-    found = np.atleast_1d(np.asarray(root))
-    if found.dtype.kind == "b":
-        if found.shape != (n,):
-            raise ValueError(
-                f"root is a mask of shape {found.shape} but there are {n} points; pass ({n},)."
-            )
-        found = np.flatnonzero(found)
-    elif found.dtype.kind not in "iu" and found.size:
-        raise TypeError(
-            f"root is of dtype {found.dtype}; pass the index of a point, indices, or a mask."
-        )
-    if found.size == 0:
+def _indices(root: Any, n: int) -> Array:
+    """Return the points of a root: an index, indices, or a mask (n,); or raise."""
+    points = np.atleast_1d(np.asarray(root))
+    if points.dtype.kind == "b" and points.shape == (n,):
+        points = np.flatnonzero(points)
+    if points.size == 0:
         raise ValueError("root has no points; pass the index of a point, indices, or a mask.")
-    if found.ndim > 1:
-        raise ValueError(f"root has shape {found.shape}; pass an index, indices (r,), or a mask.")
-    check_in_range(found, "root", n)
-    return found
-
-
-def _coordinates(
-    rows: DiffusionRows, extra: int, rng: Rng
-) -> tuple[Array, Array, DiffusionRows | None, float]:
-    """Return the rows in the slowest eigenvectors, a sketch of the others, these, and a scale.
-
-    The first `extra` eigenvectors tell components from each other, and are left out of both.
-    """
-    A = rows.operator
-    if A.n <= SPECTRAL_LIMIT:
-        values, vectors = (found[..., ::-1] for found in all_eigenpairs(A))
-        rows = replace(rows, operator=A.deflated(vectors[:, :extra]))
-        known = rows.leading((values[extra:], vectors[:, extra:]))[0]
-        return known, np.empty((rows.n_points, 0)), None, rows.log_scale
-    if extra * A.n > _MOST_ENTRIES:
+    if points.ndim > 1 or points.dtype.kind == "b":
         raise ValueError(
-            f"The graph has {extra + 1:,} components, too many to tell from each other; pass a "
-            "larger n_neighbors, or the points of one component."
+            f"root has shape {points.shape} but there are {n} points; pass the index of a point, "
+            f"indices (r,), or a mask ({n},)."
         )
-    found = slowest_eigenpairs(A, min(extra + N_PAIRS, A.n - 1), rng=0)
-    last = float(found.values[-1])
-    low = min(spectrum_ends(A)[0][0], 0.0)
-    left = Deflated(A.undeflated, A.deflated(found.vectors).V, (low, last + _MARGIN * (1 - last)))
-    rest = replace(rows, operator=left)
-    rows = replace(rows, operator=A.deflated(found.vectors[:, :extra]))
-    vectors = np.asarray(found.vectors[:, extra:], A.dtype)
-    known = rows.leading((found.values[extra:], vectors))[0]
-    sketch = rest.sketch(COLUMNS_AT_A_TIME, rng, _TOLERANCE)
-    return known, sketch * math.exp(rest.log_scale - rows.log_scale), rest, rows.log_scale
+    if points.dtype.kind not in "iu":
+        raise TypeError(
+            f"root is of dtype {points.dtype}; pass the index of a point, indices, or a mask."
+        )
+    check_in_range(points, "root", n)
+    return points

@@ -19,9 +19,8 @@ from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import on_scale
 from heatsketch.spectral.filters import Power
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
-from heatsketch.uncertainty.distances import Interval
-
-_LABELLINGS_AT_A_TIME = 256
+from heatsketch.uncertainty.intervals import Interval
+from heatsketch.uncertainty.resampling import labelling_p_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +176,7 @@ def sample_discrepancy(
         (at_first, at_second),
         float(np.mean(mismatches)),
         scale,
-        _p_value(pooled, X.shape[0], steps, k, count, draw),
+        labelling_p_value(_sketch(pooled, steps, k, draw), X.shape[0], count, draw),
         k,
     )
 
@@ -246,23 +245,9 @@ def _step_correlation(d: Diffusion, g: Array) -> float:
     return float(moved - squares @ stays) / leaves if leaves > 0 else 0.0
 
 
-def _p_value(
-    pooled: Diffusion, n: int, steps: int, k: int, count: int, draw: np.random.Generator
-) -> float:
-    """Return the share of labellings whose samples have mean rows as far apart as the given one."""
-    A = pooled.deflated()
+def _sketch(d: Diffusion, steps: int, k: int, draw: np.random.Generator) -> Array:
+    """Return a sketch (n, k) of the walks from all points."""
+    A = d.deflated()
     G = random_block(A.n, k, "gaussian", draw)
     (block,) = sketch_blocks(A, [on_scale(Power(steps), A)[0]], G)
-    Y = pooled.expand(np.asarray(block, dtype=float))
-    total, N = Y.sum(axis=0), len(Y)
-
-    def apart(sums: Array) -> Array:
-        difference = sums / n - (total - sums) / (N - n)
-        return np.sum(difference**2, axis=-1)
-
-    given, at_least = float(apart(Y[:n].sum(axis=0))), 1
-    for start in range(0, count, _LABELLINGS_AT_A_TIME):
-        size = min(_LABELLINGS_AT_A_TIME, count - start)
-        labels = draw.permuted(np.tile(np.arange(N) < n, (size, 1)), axis=1)
-        at_least += int(np.sum(apart(labels.astype(float) @ Y) >= given * (1 - 1e-9)))
-    return at_least / (count + 1)
+    return d.expand(np.asarray(block, dtype=float))
