@@ -4,15 +4,12 @@ import os
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import heatsketch as hs
 from heatsketch.cli import main
 from heatsketch.estimators._base import check_mass
 from heatsketch.mixture import cholesky
-from heatsketch.uncertainty import pseudotimes
 from problems.clouds import cloud
-from problems.spectra import cycle_graph
 
 
 def test_a_folder_that_is_not_writable_is_named_before_the_work_begins(
@@ -43,12 +40,3 @@ def test_an_affinity_of_too_high_a_rank_is_refused(monkeypatch):
     assert kernel.low_rank(points[:8]).factor.shape == (8, 8)
     with pytest.raises(ValueError, match="has a rank over 8; pass a larger epsilon or tol"):
         kernel.low_rank(points)
-
-
-def test_more_components_than_pseudotime_tells_from_each_other(monkeypatch):
-    monkeypatch.setattr(pseudotimes, "_MOST_ENTRIES", 10_000)
-    cycles = sparse.block_diag([cycle_graph(300)] * 7, format="csr")
-    with pytest.warns(hs.DisconnectedWarning):
-        walk = hs.Diffusion.from_affinity(cycles)
-    with pytest.raises(ValueError, match="The graph has 7 components, too many to tell"):
-        pseudotimes.pseudotime(walk, 0)
