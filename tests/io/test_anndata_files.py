@@ -10,7 +10,6 @@ from scipy import sparse
 from heatsketch import io
 from heatsketch.io.formats import open_blocks
 from heatsketch.io.reading import Reading
-from problems.tables import saved
 
 anndata = pytest.importorskip("anndata")
 h5py = pytest.importorskip("h5py")

@@ -179,7 +179,7 @@ class DiffusionEstimator(Embedder):
         blocks, log_scales = zip(*self._factor(diffusion, times, X), strict=True)
         _warn_of_scales(log_scales, diffusion.operator.dtype)
         H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
-        if diffusion.diagnostics["is_constant"]:  # only rounding is left, which would grow with time
+        if diffusion.diagnostics["is_constant"]:  # only rounding is left
             H[:] = 0
         check_mass(H, diffusion.measure)
         self._H = np.column_stack([H, np.sqrt(diffusion.measure, dtype=H.dtype)])

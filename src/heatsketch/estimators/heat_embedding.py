@@ -206,7 +206,7 @@ random_state, memory
         # Each component has coordinates of its own; where they are fewer, zeros fill them up.
         F, log_scale, error = self._coordinates(diffusion, components, known)
         wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
-        stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # whose distances are to be kept
+        stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # distances to keep
         maps, held_out = self._maps(diffusion, components, stepped)
         for vertices, W in zip(components, maps, strict=True):
             H[vertices], Y[vertices] = F[vertices] @ W, stepped[vertices] @ W

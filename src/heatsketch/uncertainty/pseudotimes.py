@@ -10,8 +10,8 @@ import numpy as np
 
 from heatsketch._checks import check_in_range, check_level
 from heatsketch._typing import Array, Rng
-from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.components import within_component
+from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.operators import Deflated
 from heatsketch.operators.operator import spectrum_ends
