@@ -12,7 +12,7 @@ from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatSketch
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.reports.columns import packed, unpacked
-from heatsketch.uncertainty.laws import mean_root, ratio_bounds
+from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
 
 _COLUMNS, _MOST_POINTS = 64, 5_000  # of a sketch; half of them for more points
 _NEIGHBORS = 8  # by which paths go
