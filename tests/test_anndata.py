@@ -295,3 +295,16 @@ def test_an_estimator_says_where_annotated_data_go():
     adata = ad.AnnData(np.random.default_rng(0).normal(size=(30, 4)))
     with pytest.raises(TypeError, match=r"heatsketch\.anndata, .*obsm\['X_pca'\]"):
         hs.HeatEmbedding().fit(adata)
+
+
+def test_an_audit_writes_trust_and_dubious_cells_of_a_picture():
+    X, angle = hs.datasets.circle(200, rng=0)
+    adata = ad.AnnData(X, obsm={"X_umap": X})
+    adata.obs["side"] = np.where(angle < np.pi, "upper", "lower")
+    found = hs.anndata.audit(adata, labels="side")
+    expected = hs.audit(X, X, random_state=0)
+    np.testing.assert_array_equal(adata.obs["umap_trust"], expected.trust)
+    np.testing.assert_array_equal(adata.obs["umap_dubious"], expected.dubious)
+    assert [gap.labels for gap in found.gaps] == [("lower", "upper")]
+    with pytest.raises(ValueError, match="obsm has no 'X_umpa'; choose from X_umap; did you mean"):
+        hs.anndata.audit(adata, "X_umpa")

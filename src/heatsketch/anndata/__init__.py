@@ -16,13 +16,15 @@ from scipy import sparse
 from heatsketch import __version__
 from heatsketch._checks import check_number
 from heatsketch._words import did_you_mean
+from heatsketch.comparison.audit import Audit
+from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
 from heatsketch.io.anndata_files import default_array
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.neighbors import NeighborIndex, in_metric
 from heatsketch.operators import graph
 
-__all__ = ["diffusion_map", "heat_embedding", "heat_sketch", "neighbors", "pseudotime"]
+__all__ = ["audit", "diffusion_map", "heat_embedding", "heat_sketch", "neighbors", "pseudotime"]
 
 
 def heat_embedding(
@@ -226,6 +228,64 @@ def pseudotime(
     adata.obs[key_added] = estimator.pseudotime(root, time=time).value
     _record(adata, key_added, estimator, cells, time=time, root=root)
     return adata if copy else None
+
+
+def audit(
+    adata: Any,
+    basis: str = "X_umap",
+    *,
+    labels: str | None = None,
+    use_rep: str | None = None,
+    n_pcs: int | None = None,
+    layer: str | None = None,
+    obsp: str | None = None,
+    **parameters: Any,
+) -> Audit:
+    """Say of each cell how far its place in a picture can be believed: `heatsketch.audit`.
+
+    Parameters
+    ----------
+    adata, use_rep, n_pcs, layer, obsp
+        As in `heat_embedding`.
+    basis : str, default "X_umap"
+        The picture, a name in `obsm`.
+    labels : str, optional
+        A column of `obs`, between whose groups the gaps are compared.
+    **parameters
+        Of `HeatSketch`; by default 64 columns, ``filter="accumulated"``, time 8 and random_state 0.
+
+    Returns
+    -------
+    Audit
+        And ``obs["umap_trust"]`` and ``obs["umap_dubious"]``, by the name of the basis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `heat_embedding`; no such picture or column.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np, heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> adata = anndata.AnnData(X, obsm={"X_umap": X})
+    >>> found = hs.anndata.audit(adata)
+    >>> bool(adata.obs["umap_trust"].mean() > 0.7)
+    True
+    """
+    cells, picture = (
+        Cells(use_rep, n_pcs, layer, obsp),
+        _entry(_target(adata, False), "obsm", basis),
+    )
+    groups = None if labels is None else np.asarray(_entry(adata, "obs", labels))
+    options = {"n_components": 64, "filter": "accumulated", "random_state": 0} | parameters
+    estimator = HeatSketch(**options)
+    estimator.fit(cells.read(adata, estimator))
+    Y = getattr(picture, "to_numpy", lambda: picture)()
+    found = audit_picture(estimator, Y, labels=groups, random_state=options["random_state"])
+    name = basis.removeprefix("X_")
+    adata.obs[f"{name}_trust"], adata.obs[f"{name}_dubious"] = found.trust, found.dubious
+    return found
 
 
 def neighbors(
