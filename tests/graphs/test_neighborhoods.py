@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch._random import content_order
-from heatsketch.graphs.links import links_of_pairs, shortest_links
+from heatsketch.graphs.links import links_of_points, shortest_links
 from heatsketch.graphs.neighborhoods import neighborhood_graph, off_diagonal, symmetric
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
 from heatsketch.neighbors import NeighborIndex
@@ -223,7 +223,7 @@ def test_links_of_pairs_are_the_shortest_between_every_two_components(seed, n, c
     count = min(count, n)
     labels = rng.permutation(np.append(np.arange(count), rng.integers(0, count, n - count)))
     points = rng.normal(size=(n, 2))
-    i, j, d = links_of_pairs(points, labels)
+    i, j, d = links_of_points(points, labels)
     D = cdist(points, points)
     assert_allclose(d, D[i, j], rtol=1e-12)
     found = {frozenset(pair): length for *pair, length in zip(labels[i], labels[j], d, strict=True)}

@@ -136,26 +136,6 @@ def test_graph_beside_far_points_is_that_of_the_exact_search(size):
     assert changed.mean() < 0.2  # 16 neighbours each, of which .98 are found: at most a fifth
 
 
-@pytest.mark.filterwarnings("ignore::heatsketch.DisconnectedWarning")
-@pytest.mark.usefixtures("small_is_large")
-def test_default_embedding_beside_far_points_keeps_the_neighbours_that_the_exact_search_keeps():
-    n = 700
-    angle = np.linspace(0, 5, n)
-    curve = np.outer(np.cos(angle), cloud(1, D)[0]) + np.outer(np.sin(angle), cloud(1, D, 1)[0])
-    X, far = with_outliers(curve + 0.02 * cloud(n, D), 1e6, 5)
-    near, kept = np.setdiff1d(np.arange(n), far), []
-    for recall in (0.98, 1):
-        index = NeighborIndex(X, recall=recall)
-        assert index.approximate == (recall < 1)
-        Y = hs.HeatEmbedding(random_state=0, neighbors=index).fit_transform(X)[near]
-        true, shown = (np.argsort(cdist(x, x), axis=1)[:, :20] for x in (angle[near, None], Y))
-        kept.append(
-            np.mean([len(np.intersect1d(*pair)) / 20 for pair in zip(true, shown, strict=True)])
-        )
-    assert abs(kept[0] - kept[1]) < 0.1
-    assert kept[0] > 0.5
-
-
 @pytest.mark.parametrize("spread", [1e-6, 1.0, 1e6, 1e15])
 @pytest.mark.parametrize("width", [3, 50, 800])
 def test_points_that_are_not_candidates_are_beyond_the_bound(width, spread):

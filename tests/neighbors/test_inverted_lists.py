@@ -129,16 +129,6 @@ def test_duplicates_are_found_at_distance_exactly_zero():
     assert (distances[:, 3] > 0).all()
 
 
-@pytest.mark.parametrize("gap", [1e3, 1e6])
-def test_tight_groups_far_apart_keep_their_digits(gap):
-    # |x|² + |y|² - 2xy in float32 has no digits left for these neighbours.
-    rng = np.random.default_rng(0)
-    X = gap * rng.normal(size=(10, 20))[rng.integers(0, 10, 2500)] + cloud(2500, 20)
-    found = NeighborIndex(X).of_points(K)
-    np.testing.assert_allclose(found.distances, distances_to(found, X, X), rtol=1e-7)
-    assert share_found(found, X, X, rounding=1e-7).mean() > 0.95
-
-
 def test_float32_points_have_the_neighbours_of_the_same_numbers():
     X = SETS["curve"].astype(np.float32)
     single, double = (
@@ -176,10 +166,3 @@ def test_order_puts_near_points_near():
     np.testing.assert_array_equal(np.sort(order), np.arange(len(X)))
     along = np.linalg.norm(np.diff(X[order], axis=0), axis=1).mean()
     assert along < 0.7 * np.linalg.norm(np.diff(X, axis=0), axis=1).mean()
-
-
-def test_one_point_many_times_beside_others():
-    X = np.vstack([np.ones((2000, 20)), cloud(500, 20)])
-    found = NeighborIndex(X).of_points(K)
-    assert (found.distances[:2000] == 0).all()
-    assert (found.distances[2000:, 1:] > 0).all()

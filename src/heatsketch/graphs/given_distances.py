@@ -13,7 +13,7 @@ from heatsketch._checks import Frame, check_number, name_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import warn_of_far_points
-from heatsketch.graphs.links import first_of_each, joined, too_many_pairs
+from heatsketch.graphs.links import joined, links_of_pairs, too_many_pairs
 from heatsketch.graphs.neighborhoods import feasible_neighbors, off_diagonal, positive, symmetric
 
 
@@ -55,8 +55,18 @@ class GivenNeighborhoods:
                 "distances between components are unknown; pass a connected graph, or all "
                 "distances (n, n)."
             )
-        i, j = _shortest_between(D, labels)
-        return i, j, D[i, j]
+
+        def nearest(members: Array, others: Array) -> tuple[Array, Array]:
+            near = D[np.ix_(members, others)].argmin(axis=0)
+            return near, D[members[near], others]
+
+        i, j, d = links_of_pairs(labels, nearest)
+        if too_many_pairs(labels):  # a spanning tree
+            shape, pairs = 2 * (labels.max() + 1,), (labels[i], labels[j])
+            tree = minimum_spanning_tree(sparse.csr_matrix((positive(d), pairs), shape))
+            kept = np.asarray(tree[pairs]).ravel() > 0
+            i, j, d = i[kept], j[kept], d[kept]
+        return i, j, d
 
     def rows(self, D: Any) -> sparse.csr_matrix:
         """Return the distances in the frame from new points to their neighbours, CSR (m, n).
@@ -122,46 +132,20 @@ def graph_of_distances(
     else:
         k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
         k = feasible_neighbors(k, len(D))
-        graph = _others(D, k)
+        others = D.copy()
+        np.fill_diagonal(others, np.inf)
+        graph = _nearest(others, k)
     return graph, GivenNeighborhoods(frame, k, scaled_radius, D)
-
-
-def _others(D: Array, k: int) -> sparse.csr_matrix:
-    """Return the k smallest entries of each row that are not on the diagonal."""
-    D = D.copy()
-    np.fill_diagonal(D, np.inf)
-    return _nearest(D, k)
 
 
 def _nearest(D: Array, k: int) -> sparse.csr_matrix:
     """Return the k smallest entries of each row."""
-    m = len(D)
-    columns = np.empty((m, k), np.int64)
-    for rows in row_tiles(m):
-        columns[rows] = np.argpartition(D[rows], k - 1, axis=1)[:, :k]
-    return _entries(D, np.repeat(np.arange(m), k), columns.ravel())
+    tiles = [np.argpartition(D[rows], k - 1, axis=1)[:, :k] for rows in row_tiles(len(D))]
+    return _entries(D, np.repeat(np.arange(len(D)), k), np.concatenate(tiles).ravel())
 
 
 def _entries(D: Array, i: Array, j: Array) -> sparse.csr_matrix:
     return sparse.csr_matrix((positive(D[i, j]), (i, j)), shape=D.shape)
-
-
-def _shortest_between(D: Array, labels: Array) -> tuple[Array, Array]:
-    """Return the nearest points (i, j) of every two components, or of those of a spanning tree."""
-    pairs = []
-    for a in range(labels.max()):
-        members, others = np.flatnonzero(labels == a), np.flatnonzero(labels > a)
-        nearest = members[D[np.ix_(members, others)].argmin(axis=0)]
-        first = first_of_each(D[nearest, others], labels[others])
-        pairs.append((nearest[first], others[first]))
-    i, j = np.concatenate(pairs, axis=1)
-    if too_many_pairs(labels):
-        components = labels[i], labels[j]
-        shape = 2 * (labels.max() + 1,)
-        tree = minimum_spanning_tree(sparse.csr_matrix((positive(D[i, j]), components), shape))
-        kept = np.asarray(tree[components]).ravel() > 0
-        i, j = i[kept], j[kept]
-    return i, j
 
 
 def _neighbors_of_graph(graph: sparse.csr_matrix) -> int | None:

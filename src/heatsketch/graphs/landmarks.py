@@ -53,22 +53,18 @@ def max_min(points: Array, count: int, first: int) -> Array:
     nearest = np.full(len(points), np.inf)
     chosen = [first]
     while len(chosen) < count:
-        _approach(nearest, points, points[chosen[-1:]])
+        last = points[chosen[-1:]]
+
+        def approach(rows: slice, last: Array = last) -> None:
+            squares = cdist(points[rows], last, "sqeuclidean")[:, 0]
+            np.minimum(nearest[rows], squares, out=nearest[rows])
+
+        for_each_tile(approach, len(points), _TILE_POINTS)
         farthest = int(nearest.argmax())
         if nearest[farthest] == 0:
             break
         chosen.append(farthest)
     return np.array(chosen)
-
-
-def _approach(nearest: Array, points: Array, landmark: Array) -> None:
-    """Update the squared distances to the nearest landmark (n,) with one more landmark (1, d)."""
-
-    def work(rows: slice) -> None:
-        squares = cdist(points[rows], landmark, "sqeuclidean")[:, 0]
-        np.minimum(nearest[rows], squares, out=nearest[rows])
-
-    for_each_tile(work, len(points), _TILE_POINTS)
 
 
 def check_indices(landmarks: Any, n: int) -> Array:

@@ -47,28 +47,47 @@ def joined(
     return sparse.csr_matrix(graph.maximum(between).maximum(between.T))
 
 
-def links_of_pairs(points: Points, labels: Array) -> tuple[Array, Array, Array]:
+def links_of_pairs(
+    labels: Array, nearest: Callable[[Array, Array], tuple[Array, Array]]
+) -> tuple[Array, Array, Array]:
     """Return the shortest link (i, j, distance) between every two components.
 
     The links of a minimum spanning tree alone would make paths between clusters too long, as they
-    would lead through other clusters. They are returned where there are more than 4 √n components,
-    of which the pairs would outnumber the edges of a graph.
+    would lead through other clusters.
 
     Parameters
     ----------
-    points : array or CSR matrix (n, d)
     labels : array of int (n,)
         The component of each point, numbered from 0.
+    nearest : callable
+        Points (a,), (b,) -> for each of the b points the place of the nearest of the a, and its
+        distance.
+    """
+    labels = np.argsort(np.argsort(-np.bincount(labels)))[labels]  # the largest is number 0
+    links = []
+    for component in range(labels.max()):
+        members, others = np.flatnonzero(labels == component), np.flatnonzero(labels > component)
+        near, d = nearest(members, others)
+        order = np.lexsort((d, labels[others]))
+        first = order[np.unique(labels[others][order], return_index=True)[1]]  # of each component
+        links.append((members[near[first]], others[first], d[first]))
+    i, j, d = (np.concatenate(side) for side in zip(*links, strict=True))
+    return i, j, d
+
+
+def links_of_points(points: Points, labels: Array) -> tuple[Array, Array, Array]:
+    """Return the links of all pairs of components, or, if these are too many, of a spanning tree.
+
+    Points (n, d) are an array or CSR matrix.
     """
     if too_many_pairs(labels):
         return shortest_links(points, labels)
-    labels = np.argsort(np.argsort(-np.bincount(labels)))[labels]  # the largest is number 0
-    found = []
-    for component in range(labels.max()):
-        members, others = np.flatnonzero(labels == component), np.flatnonzero(labels > component)
-        found.append(_from_one(points, labels, members, others))
-    i, j, d = (np.concatenate(side) for side in zip(*found, strict=True))
-    return i, j, d
+
+    def nearest(members: Array, others: Array) -> tuple[Array, Array]:
+        found = NeighborIndex(points[members], recall=1).query(points[others], 1)
+        return found.indices[:, 0], found.distances[:, 0]
+
+    return links_of_pairs(labels, nearest)
 
 
 def too_many_pairs(labels: Array) -> bool:
@@ -144,19 +163,3 @@ def _from_large(index: NeighborIndex, labels: Array, members: Array) -> tuple[Ar
     best = found.distances[:, 0].argmin()
     to = outside[found.indices[best, 0]]
     return inside[[best]], np.array([to]), found.distances[best]
-
-
-def _from_one(
-    points: Points, labels: Array, members: Array, others: Array
-) -> tuple[Array, Array, Array]:
-    """Return the shortest link from one component to each of those that `others` form."""
-    near = NeighborIndex(points[members], recall=1).query(points[others], 1)
-    nearest, d = members[near.indices[:, 0]], near.distances[:, 0]
-    first = first_of_each(d, labels[others])
-    return nearest[first], others[first], d[first]
-
-
-def first_of_each(values: Array, labels: Array) -> Array:
-    """Return the position of the least value of each label."""
-    order = np.lexsort((values, labels))
-    return order[np.unique(labels[order], return_index=True)[1]]

@@ -20,7 +20,7 @@ from heatsketch._checks import Frame, ScaleWarning, check_number
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
-from heatsketch.graphs.links import joined, links_of_pairs
+from heatsketch.graphs.links import joined, links_of_points
 from heatsketch.neighbors import Distances, NeighborIndex, Neighbors, Search, ordered_search
 from heatsketch.operators.order import index_type, inverse_permutation
 from heatsketch.operators.products import is_large, larger_of_both, permuted
@@ -91,7 +91,7 @@ class Neighborhoods:
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning."""
-        return joined(symmetric(graph), lambda labels: links_of_pairs(self.points, labels))
+        return joined(symmetric(graph), lambda labels: links_of_points(self.points, labels))
 
     def points_of(self, vertices: Array) -> Points:
         """Return some vertices in data units (m, d)."""

@@ -20,11 +20,7 @@ class Search(ABC):
     """Abstract base: a search for the nearest of some points, array or CSR (n, d)."""
 
     points: Points
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.points.shape[0]
+    n: int  # of points
 
     def order(self) -> Array | None:
         """An order (n,) that puts neighbours close together, if the search has one."""
@@ -78,6 +74,7 @@ class NeighborIndex(Search):
     ----------
     points : array or CSR matrix (n, d)
         In the metric.
+    n : int
     approximate : bool
         Whether neighbours may be missed.
 
@@ -110,10 +107,10 @@ class NeighborIndex(Search):
         self.recall = check_number(recall, "recall", low=0, high=1, open_low=True)
         self.points = in_metric(check_points(points, "points", min_rows=1), metric)
         check_number(n_neighbors, "n_neighbors", low=0, integer=True)
-        n, d = self.points.shape
-        self._n_kept = min(n_neighbors + 1, n) if n_neighbors else 0  # with itself
+        self.n, d = self.points.shape
+        self._n_kept = min(n_neighbors + 1, self.n) if n_neighbors else 0  # with itself
         always_exact = sparse.issparse(self.points) or d <= exact.MAX_TREE_FEATURES
-        self.approximate = not always_exact and n > exact.EXACT_POINTS and self.recall < 1
+        self.approximate = not always_exact and self.n > exact.EXACT_POINTS and self.recall < 1
 
     def __sklearn_clone__(self) -> NeighborIndex:
         """Return the index itself: clones of an estimator share it, since it does not change."""

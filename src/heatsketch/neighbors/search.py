@@ -102,7 +102,7 @@ class DistanceSearch(Search):
     """
 
     def __init__(self, points: Points, distances: Distances) -> None:
-        self.points, self._distances = points, distances
+        self.points, self.n, self._distances = points, points.shape[0], distances
 
     def of_points(self, k: int) -> Neighbors:
         """Return the k nearest points of every point, itself first: (n, k)."""
@@ -156,7 +156,8 @@ class GraphSearch(Search):
     """
 
     def __init__(self, points: Points, graph: sparse.csr_matrix, transformer: Any = None) -> None:
-        self.points, self._graph, self._transformer = points, graph, transformer
+        self.points, self.n = points, points.shape[0]
+        self._graph, self._transformer = graph, transformer
         if graph.nnz and (graph.data == 1).all():
             entries = np.unique(np.linspace(0, graph.nnz - 1, 100).astype(np.int64))
             rows = np.searchsorted(graph.indptr, entries, side="right") - 1
