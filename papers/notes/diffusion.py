@@ -1,13 +1,15 @@
 """Diffusion maps of the notes, §9.4: three rolls, Pacman, and a rotated picture."""
 
 import math
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 import heatsketch as hs
+from papers.notes import drawings
 from papers.notes.data import pacman, rotated_picture
-from papers.notes.measures import NotesRow, loop_rows, rank_correlation, recovered
+from papers.notes.measures import Drawn, NotesRow, Walk, loop_rows, rank_correlation, recovered
 from papers.output import random
 
 ROLL, PICTURE = range(2)  # purposes of random numbers
@@ -16,45 +18,6 @@ _STRIP_LENGTH = 144.5
 _DELTA = 0.2
 _SHOWN_IMAGES = 20
 _SEARCHED_EIGENVECTORS = 60  # for one that follows height
-
-
-class Walk(NamedTuple):
-    """The random walk of §9.2 on points, with all its eigenpairs."""
-
-    epsilon: float
-    time: int  # (29), with λ_{d+1}
-    printed_time: int  # with λ_d, as printed
-    eigenvalues: np.ndarray  # (n,), descending
-    right: np.ndarray  # r_m, (n, n)
-    left: np.ndarray  # l_m, (n, n)
-    embedding: np.ndarray  # (n, 3)
-
-    @property
-    def decay(self) -> np.ndarray:
-        """|λ_m|^t, m >= 1."""
-        return np.abs(self.eigenvalues[1:]) ** self.time
-
-    def power(self) -> np.ndarray:
-        """P^t, (n, n), by (34)."""
-        return (self.right * self.eigenvalues**self.time) @ self.left.T
-
-
-class RollPanels(NamedTuple):
-    """What is drawn for a roll."""
-
-    points: np.ndarray
-    flat: np.ndarray  # (n, 2)
-    order: np.ndarray  # by distance on the strip from the point nearest to the axis of the roll
-    walk: Walk
-
-
-class PicturePanels(NamedTuple):
-    """What is drawn for rotated pictures."""
-
-    images: np.ndarray  # (20, size²)
-    angle: np.ndarray
-    linear: np.ndarray  # 2 or 3 principal components
-    walk: Walk
 
 
 def random_walk(X: np.ndarray, delta: float, epsilon: float | str = "nearest") -> Walk:
@@ -87,7 +50,7 @@ def roll(
     noise: float = 0.0,
     epsilon: float = 0.7717928,
     time: int = 147,
-) -> tuple[list[NotesRow], RollPanels]:
+) -> Drawn:
     """Map a roll; `epsilon` and `time` are those of the notes."""
     X, flat = hs.datasets.swiss_roll(points, mesh=mesh, noise=noise, rng=random(seed, ROLL, points))
     walk, as_printed = random_walk(X, _DELTA), random_walk(X, _DELTA, epsilon)
@@ -107,24 +70,20 @@ def roll(
     ]
     start = np.hypot(X[:, 0], X[:, 2]).argmin()
     order = np.argsort(np.linalg.norm(flat - flat[start], axis=1))
-    return rows, RollPanels(X, flat, order, walk)
+    return rows, partial(drawings.roll, X, order, walk)
 
 
-def turning_pacman(
-    seed: int, *, images: int = 200, size: int = 65
-) -> tuple[list[NotesRow], PicturePanels]:
+def turning_pacman(seed: int, *, images: int = 200, size: int = 65) -> Drawn:
     """Map the images of Pacman, none of which is random."""
     X, angle = pacman(images, size)
     return _pictures(X, angle, components=3, delta=0.5, epsilon=2335698.0, time=187)
 
 
-def turning_picture(
-    seed: int, *, images: int = 200, size: int = 500
-) -> tuple[list[NotesRow], PicturePanels]:
+def turning_picture(seed: int, *, images: int = 200, size: int = 500) -> Drawn:
     """Map the rotated photograph."""
     X, angle = rotated_picture(images, size, random(seed, PICTURE))
-    rows, panels = _pictures(X, angle, components=2, delta=_DELTA, epsilon=7.318159e7)
-    return [*rows, NotesRow("half a turn over 30° to 150°, d²", _half_turn(X, angle))], panels
+    rows, draw = _pictures(X, angle, components=2, delta=_DELTA, epsilon=7.318159e7)
+    return [*rows, NotesRow("half a turn over 30° to 150°, d²", _half_turn(X, angle))], draw
 
 
 def _pictures(
@@ -135,7 +94,7 @@ def _pictures(
     delta: float,
     epsilon: float,
     time: float = math.nan,
-) -> tuple[list[NotesRow], PicturePanels]:
+) -> Drawn:
     pca = hs.classical.PCA(n_components=min(len(X) - 1, X.shape[1]))
     # The principal components have the distances of the images, in n - 1 coordinates.
     scores = pca.fit_transform(X)
@@ -150,7 +109,7 @@ def _pictures(
         *loop_rows(walk.embedding, angle, "diffusion map"),
     ]
     shown = np.argsort(angle)[np.linspace(0, len(X), _SHOWN_IMAGES, endpoint=False).astype(int)]
-    return rows, PicturePanels(X[shown], angle, scores[:, :components], walk)
+    return rows, partial(drawings.pictures, X[shown], angle, scores[:, :components], walk)
 
 
 def _walk_rows(walk: Walk, delta: float, epsilon: float, time: float) -> list[NotesRow]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from papers.notes.diffusion import PicturePanels, RollPanels, Walk
-from papers.notes.graphs import IsomapPanels, Panel
+from papers.notes.measures import Walk
 from papers.output import COLOURS, figure_and_axes, save
 
 _DOT_STYLE = {"s": 3, "linewidths": 0, "cmap": "viridis"}
@@ -17,63 +16,62 @@ _PANEL_HEIGHT = 2.5  # inches
 _ROLL_AXES = [0, 2, 1]  # turn the axis of the roll upwards
 
 
-def isomap(panels: IsomapPanels, title: str, path: Path) -> None:
+def isomap(
+    points: Any, edges: Any, distances: Any, way: Any, Y: Any, title: str, path: Path
+) -> None:
     """Draw the graph, the distances from a point with a shortest path, and the embedding."""
     drawing, axes = figure_and_axes(8.4, _PANEL_HEIGHT, (1, 3))
-    X, Y = panels.points[:, _ROLL_AXES], panels.embedding
+    X = points[:, _ROLL_AXES]
     ax = _solid(drawing, axes[0, 0], X)
-    _edges(ax, X, panels.edges)
+    _edges(ax, X, edges)
     ax.set_title("the graph", fontsize=8)
     ax = _solid(drawing, axes[0, 1], X)
-    ax.scatter(*X.T, c=panels.distances, **_DOT_STYLE)
-    ax.plot(*X[panels.path].T, color=COLOURS[5], linewidth=2, zorder=10)
+    ax.scatter(*X.T, c=distances, **_DOT_STYLE)
+    ax.plot(*X[way].T, color=COLOURS[5], linewidth=2, zorder=10)
     ax.set_title("distances from a point, and a path", fontsize=8)
     ax = axes[0, 2]
-    _edges(ax, Y, panels.edges)
-    ax.scatter(*Y.T, c=panels.distances, **_DOT_STYLE, zorder=2)
-    ax.plot(*Y[panels.path].T, color=COLOURS[5], linewidth=1.5)
+    _edges(ax, Y, edges)
+    ax.scatter(*Y.T, c=distances, **_DOT_STYLE, zorder=2)
+    ax.plot(*Y[way].T, color=COLOURS[5], linewidth=1.5)
     ax.set_title("the embedding (scales differ)", fontsize=8)
     ax.tick_params(labelsize=7)
     ax.spines[["top", "right"]].set_visible(False)
     save(drawing, title, path, fontsize=8)
 
 
-def scatters(panels: Sequence[Panel], title: str, path: Path) -> None:
+def scatters(panels: Sequence[tuple[str, Any, Any]], title: str, path: Path) -> None:
     """Draw points in space or in the plane, coloured by arc length."""
     drawing, axes = figure_and_axes(2.6 * len(panels), _PANEL_HEIGHT, (1, len(panels)))
-    for ax, panel in zip(axes[0], panels, strict=True):
-        if panel.points.shape[1] == 3:
-            points = panel.points[:, _ROLL_AXES]
+    for ax, (name, points, colour) in zip(axes[0], panels, strict=True):
+        if points.shape[1] == 3:
+            points = points[:, _ROLL_AXES]
             ax = _solid(drawing, ax, points)
         else:
-            points = panel.points
             _plain(ax)
-        ax.scatter(*points.T, c=panel.colour, **_DOT_STYLE)
-        ax.set_title(panel.title, fontsize=8)
+        ax.scatter(*points.T, c=colour, **_DOT_STYLE)
+        ax.set_title(name, fontsize=8)
     save(drawing, title, path, fontsize=8)
 
 
-def digits(panels: Sequence[Panel], title: str, path: Path) -> None:
+def digits(points: Any, label: Any, title: str, path: Path) -> None:
     """Draw an embedding with a colour for each digit."""
     drawing, ax = figure_and_axes(5.4, 4.2)
-    (panel,) = panels
     import matplotlib
 
     colours = matplotlib.colormaps["tab10"]
     for digit in range(10):
-        own = panel.points[panel.colour == digit]
+        own = points[label == digit]
         ax.scatter(*own.T, s=2, linewidths=0, color=colours(digit), label=str(digit))
     ax.legend(frameon=False, markerscale=4, loc="center left", bbox_to_anchor=(1.0, 0.5))
     _plain(ax)
     save(drawing, title, path, fontsize=8)
 
 
-def roll(panels: RollPanels, title: str, path: Path) -> None:
+def roll(points: Any, order: Any, walk: Walk, title: str, path: Path) -> None:
     """Draw a roll, P^t, the powers of the eigenvalues, and the map."""
     drawing, axes = figure_and_axes(9.6, _PANEL_HEIGHT, (1, 4))
-    walk, order = panels.walk, panels.order
     place = np.argsort(order)
-    points = panels.points[:, _ROLL_AXES]
+    points = points[:, _ROLL_AXES]
     _solid(drawing, axes[0, 0], points).scatter(*points.T, c=place, **_DOT_STYLE)
     power = walk.power()[np.ix_(order, order)]
     look = {"cmap": "viridis", "vmin": 0, "vmax": float(np.quantile(power, 0.99))}
@@ -86,20 +84,20 @@ def roll(panels: RollPanels, title: str, path: Path) -> None:
     save(drawing, title, path, fontsize=8)
 
 
-def pictures(panels: PicturePanels, title: str, path: Path) -> None:
+def pictures(images: Any, angle: Any, linear: Any, walk: Walk, title: str, path: Path) -> None:
     """Draw images, their principal components, the powers of the eigenvalues, and the map."""
     drawing, axes = figure_and_axes(9.6, _PANEL_HEIGHT, (1, 4))
     ax = axes[0, 0]
-    ax.imshow(_mosaic(panels.images), cmap="gray", vmin=0, vmax=255)
-    ax.set_title(f"{len(panels.images)} of the images", fontsize=8)
+    ax.imshow(_mosaic(images), cmap="gray", vmin=0, vmax=255)
+    ax.set_title(f"{len(images)} of the images", fontsize=8)
     ax.axis("off")
-    ax = _solid(drawing, axes[0, 1]) if panels.linear.shape[1] == 3 else axes[0, 1]
-    _loop(ax, panels.linear, panels.angle)
-    ax.set_title(f"PCA to {panels.linear.shape[1]}D", fontsize=8)
-    if panels.linear.shape[1] == 2:
+    ax = _solid(drawing, axes[0, 1]) if linear.shape[1] == 3 else axes[0, 1]
+    _loop(ax, linear, angle)
+    ax.set_title(f"PCA to {linear.shape[1]}D", fontsize=8)
+    if linear.shape[1] == 2:
         _plain(ax)
-    _spectrum(axes[0, 2], panels.walk)
-    _map(drawing, axes[0, 3], panels.walk, panels.angle, "twilight_shifted")
+    _spectrum(axes[0, 2], walk)
+    _map(drawing, axes[0, 3], walk, angle, "twilight_shifted")
     save(drawing, title, path, fontsize=8)
 
 

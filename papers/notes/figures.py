@@ -6,17 +6,16 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
-from papers.notes import diffusion, drawings, graphs
-from papers.notes.measures import NotesRow
+from papers.notes import diffusion, graphs
+from papers.notes.measures import Drawn, NotesRow
 from papers.output import write_rows
 
 
 class NotesFigure(NamedTuple):
-    """A figure: its title, how its rows and panels are made and drawn, and what differs in it."""
+    """A figure: its title, what makes its rows and draws it, and what differs in it."""
 
     title: str
-    run: Callable[..., tuple[list[NotesRow], Any]]
-    draw: Callable[..., Any]
+    run: Callable[..., Drawn]
     sizes: dict[str, Any]
 
 
@@ -25,34 +24,20 @@ NOISY_MESH = {"noise": 0.4, "epsilon": 0.6108029, "time": 300}
 NOTES_8 = NOISY_ROLL | {"mesh": "random", "epsilon": 2.104531, "time": 1705}
 
 NOTES: dict[str, NotesFigure] = {
-    "notes-1": NotesFigure("Isomap of the roll", graphs.isomap, drawings.isomap, {}),
-    "notes-2": NotesFigure("Isomap of the noisy roll", graphs.isomap, drawings.isomap, NOISY_ROLL),
-    "notes-3": NotesFigure(
-        "Locally linear embedding of two rolls", graphs.locally_linear, drawings.scatters, {}
-    ),
+    "notes-1": NotesFigure("Isomap of the roll", graphs.isomap, {}),
+    "notes-2": NotesFigure("Isomap of the noisy roll", graphs.isomap, NOISY_ROLL),
+    "notes-3": NotesFigure("Locally linear embedding of two rolls", graphs.locally_linear, {}),
     "notes-4": NotesFigure(
-        "t-SNE of the noisy roll at two perplexities",
-        graphs.t_sne_of_roll,
-        drawings.scatters,
-        NOISY_ROLL,
+        "t-SNE of the noisy roll at two perplexities", graphs.t_sne_of_roll, NOISY_ROLL
     ),
-    "notes-5": NotesFigure(
-        "t-SNE of the MNIST test digits", graphs.t_sne_of_digits, drawings.digits, {}
-    ),
-    "notes-6": NotesFigure(
-        "Diffusion map of a quasi-uniform roll", diffusion.roll, drawings.roll, {}
-    ),
+    "notes-5": NotesFigure("t-SNE of the MNIST test digits", graphs.t_sne_of_digits, {}),
+    "notes-6": NotesFigure("Diffusion map of a quasi-uniform roll", diffusion.roll, {}),
     "notes-7": NotesFigure(
-        "Diffusion map of the quasi-uniform roll with noise",
-        diffusion.roll,
-        drawings.roll,
-        NOISY_MESH,
+        "Diffusion map of the quasi-uniform roll with noise", diffusion.roll, NOISY_MESH
     ),
-    "notes-8": NotesFigure(
-        "Diffusion map of the noisy roll of notes-2", diffusion.roll, drawings.roll, NOTES_8
-    ),
-    "notes-9": NotesFigure("Pacman", diffusion.turning_pacman, drawings.pictures, {}),
-    "notes-10": NotesFigure("A turned picture", diffusion.turning_picture, drawings.pictures, {}),
+    "notes-8": NotesFigure("Diffusion map of the noisy roll of notes-2", diffusion.roll, NOTES_8),
+    "notes-9": NotesFigure("Pacman", diffusion.turning_pacman, {}),
+    "notes-10": NotesFigure("A turned picture", diffusion.turning_picture, {}),
 }
 
 
@@ -65,7 +50,7 @@ def run_notes(name: str, folder: Path, mnist: Path | None = None, seed: int = 0)
     figure = NOTES[name]
     data = {"folder": mnist} if name == "notes-5" else {}
     with threadpool_limits(1):  # sums depend on the number of threads
-        rows, panels = figure.run(seed, **figure.sizes, **data)
+        rows, draw = figure.run(seed, **figure.sizes, **data)
     write_rows(folder / f"{name}.csv", NotesRow._fields, rows)
-    figure.draw(panels, f"{name}: {figure.title}", folder / f"{name}.png")
+    draw(f"{name}: {figure.title}", folder / f"{name}.png")
     return rows

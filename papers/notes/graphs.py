@@ -1,7 +1,7 @@
 """Isomap, locally linear embedding and t-SNE of the notes, §6 to §8."""
 
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -12,9 +12,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import KNeighborsClassifier, kneighbors_graph
 
 import heatsketch as hs
+from papers.notes import drawings
 from papers.notes.data import mnist
 from papers.notes.diffusion import ROLL
-from papers.notes.measures import HALF_TURN, NotesRow, pieces, recovered
+from papers.notes.measures import HALF_TURN, Drawn, NotesRow, pieces, recovered
 from papers.output import random
 
 OTHER_ROLL, ENDS, CLUSTERS = range(2, 5)  # purposes of random numbers, beside ROLL and PICTURE
@@ -23,27 +24,7 @@ _N_DIGITS = 10
 _EXAGGERATION = 4.0
 
 
-class IsomapPanels(NamedTuple):
-    """What is drawn for Isomap."""
-
-    points: np.ndarray
-    edges: np.ndarray  # (m, 2)
-    distances: np.ndarray  # in the graph, from the start
-    path: np.ndarray  # from the start to the end
-    embedding: np.ndarray
-
-
-class Panel(NamedTuple):
-    """Points or an embedding, with a title and values for the colours."""
-
-    title: str
-    points: np.ndarray
-    colour: np.ndarray
-
-
-def isomap(
-    seed: int, *, points: int = 1600, noise: float = 0.0, n_neighbors: int = 10
-) -> tuple[list[NotesRow], IsomapPanels]:
+def isomap(seed: int, *, points: int = 1600, noise: float = 0.0, n_neighbors: int = 10) -> Drawn:
     """Unroll the strip by Isomap, and compare distances in the graph with those on the strip."""
     X, flat = hs.datasets.swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
     graph = distance_graph(X, n_neighbors)
@@ -62,7 +43,8 @@ def isomap(
         NotesRow("graph over strip distance, smallest", float(ratios.min())),
         *recovered(Y, flat),
     ]
-    return rows, IsomapPanels(X, np.column_stack([i, j]), distances, _path(predecessors, end), Y)
+    edges, path = np.column_stack([i, j]), _path(predecessors, end)
+    return rows, partial(drawings.isomap, X, edges, distances, path, Y)
 
 
 def distance_graph(X: np.ndarray, n_neighbors: int) -> sparse.csr_matrix:
@@ -86,9 +68,7 @@ def _path(predecessors: np.ndarray, end: int) -> np.ndarray:
     return np.array(path[::-1])
 
 
-def locally_linear(
-    seed: int, *, points: int = 2000, n_neighbors: int = 12
-) -> tuple[list[NotesRow], list[Panel]]:
+def locally_linear(seed: int, *, points: int = 2000, n_neighbors: int = 12) -> Drawn:
     """Unroll the strip of the notes, and the wider one of Roweis and Saul, by LLE."""
     X, flat = hs.datasets.swiss_roll(points, rng=random(seed, ROLL, points))
     state = int(random(seed, OTHER_ROLL).integers(2**31))
@@ -101,27 +81,28 @@ def locally_linear(
     for name, roll, known in rolls:
         Y = method.fit_transform(roll)
         rows += recovered(Y, known, f"{name}, coordinate")
-        panels.append(Panel(name, roll, known[:, 0]))
-        panels.append(Panel(f"{name}, LLE", Y, known[:, 0]))
-    return [NotesRow("points", points), NotesRow("neighbours", n_neighbors, 12), *rows], panels
+        panels.append((name, roll, known[:, 0]))
+        panels.append((f"{name}, LLE", Y, known[:, 0]))
+    rows = [NotesRow("points", points), NotesRow("neighbours", n_neighbors, 12), *rows]
+    return rows, partial(drawings.scatters, panels)
 
 
-def t_sne_of_roll(seed: int, *, points: int, noise: float) -> tuple[list[NotesRow], list[Panel]]:
+def t_sne_of_roll(seed: int, *, points: int, noise: float) -> Drawn:
     """Embed the noisy roll by t-SNE at two perplexities."""
     X, flat = hs.datasets.swiss_roll(points, noise=noise, rng=random(seed, ROLL, points))
     rows = [NotesRow("points", points, 800)]
-    panels = [Panel(f"noise {noise:g}", X, flat[:, 0])]
+    panels = [(f"noise {noise:g}", X, flat[:, 0])]
     for perplexity in (30, 12):
         Y = _t_sne(perplexity, seed).fit_transform(X)
         name = f"perplexity {perplexity}"
         rows += [NotesRow(f"{name}, pieces", pieces(Y)), *recovered(Y, flat, f"{name}, coordinate")]
-        panels.append(Panel(name, Y, flat[:, 0]))
-    return rows, panels
+        panels.append((name, Y, flat[:, 0]))
+    return rows, partial(drawings.scatters, panels)
 
 
 def t_sne_of_digits(
     seed: int, *, digits: int = 10_000, perplexity: int = 30, folder: Path | None
-) -> tuple[list[NotesRow], list[Panel]]:
+) -> Drawn:
     """Embed the MNIST test digits by t-SNE."""
     X, label = (part[:digits] for part in mnist(folder))
     method = _t_sne(perplexity, seed)
@@ -138,7 +119,7 @@ def t_sne_of_digits(
         agreement = float(adjusted_rand_score(label, found))
         rows.append(NotesRow(f"10 neighbours right, {name}", _neighbor_accuracy(points, label)))
         rows.append(NotesRow(f"10-means against digits, {name} (adjusted Rand)", agreement))
-    return rows, [Panel("", Y, label)]
+    return rows, partial(drawings.digits, Y, label)
 
 
 def _t_sne(perplexity: float, seed: int) -> hs.classical.TSNE:

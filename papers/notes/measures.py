@@ -1,6 +1,8 @@
 """Measures of the figures of *Linear and nonlinear dimensionality reduction*."""
 
+from collections.abc import Callable
 from math import isnan, nan
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +29,30 @@ class NotesRow(NamedTuple):
     quantity: str
     value: float
     notes: float = nan
+
+
+Drawn = tuple[list[NotesRow], Callable[[str, Path], None]]  # and what draws them: (title, path)
+
+
+class Walk(NamedTuple):
+    """The random walk of §9.2 on points, with all its eigenpairs."""
+
+    epsilon: float
+    time: int  # (29), with λ_{d+1}
+    printed_time: int  # with λ_d, as printed
+    eigenvalues: np.ndarray  # (n,), descending
+    right: np.ndarray  # r_m, (n, n)
+    left: np.ndarray  # l_m, (n, n)
+    embedding: np.ndarray  # (n, 3)
+
+    @property
+    def decay(self) -> np.ndarray:
+        """|λ_m|^t, m >= 1."""
+        return np.abs(self.eigenvalues[1:]) ** self.time
+
+    def power(self) -> np.ndarray:
+        """P^t, (n, n), by (34)."""
+        return (self.right * self.eigenvalues**self.time) @ self.left.T
 
 
 def recovered(Y: np.ndarray, flat: np.ndarray, name: str = "coordinate") -> list[NotesRow]:

@@ -152,7 +152,7 @@ def test_time_is_the_least_that_drops_the_fourth_coordinate():
 
 
 def test_a_long_strip_is_mapped_to_cosines_of_its_length():
-    rows, panels = diffusion.roll(0, points=600, mesh="uniform", noise=0.0, epsilon=0.77, time=147)
+    rows, _ = diffusion.roll(0, points=600, mesh="uniform", noise=0.0, epsilon=0.77, time=147)
     found = by_name(rows)
     assert found["coordinate 1, |Spearman| with arc length"] > 0.999
     assert found["coordinate 1, |correlation| with cos(1 pi s / L)"] > 0.99
@@ -162,9 +162,6 @@ def test_a_long_strip_is_mapped_to_cosines_of_its_length():
     # cos(24 pi s / 144.5). Edges are blurred by a spacing of 1.2: 144.5 / 7.2 to 144.5 / 4.8.
     assert 20 <= found["eigenvector that follows height most"] <= 30
     assert found["its |Spearman| with height"] > 0.9
-    distances = np.linalg.norm(panels.flat[panels.order] - panels.flat[panels.order[0]], axis=1)
-    assert (np.diff(distances) >= 0).all()
-    assert panels.order[0] == np.hypot(*panels.points[:, [0, 2]].T).argmin()
 
 
 def test_pacman_is_mapped_to_a_closed_loop_around_which_the_angle_is_monotone():
@@ -179,16 +176,16 @@ def test_pacman_is_mapped_to_a_closed_loop_around_which_the_angle_is_monotone():
 
 
 def test_the_turned_picture_is_mapped_to_a_double_loop(small):
-    rows, panels = diffusion.turning_picture(0, **NOTES["notes-10"].sizes)
+    rows, _ = diffusion.turning_picture(0, **NOTES["notes-10"].sizes)
     found = by_name(rows)
     assert found["diffusion map, winding number"] == 2
     assert found["half a turn over 30° to 150°, d²"] < 1
     # All principal components have the distances of the images.
-    X, angle = data.rotated_picture(80, 60, random(0, diffusion.PICTURE))
+    X, _ = data.rotated_picture(80, 60, random(0, diffusion.PICTURE))
     walk = diffusion.random_walk(X.astype(float), 0.2)
-    assert walk.epsilon == pytest.approx(panels.walk.epsilon, rel=1e-4)
-    np.testing.assert_allclose(walk.eigenvalues, panels.walk.eigenvalues, atol=1e-5)
-    np.testing.assert_array_equal(angle, panels.angle)
+    assert walk.epsilon == pytest.approx(found["epsilon"], rel=1e-4)
+    for m in range(1, 5):
+        assert walk.eigenvalues[m] == pytest.approx(found[f"lambda {m}"], abs=1e-5)
 
 
 @pytest.mark.parametrize("name", NOTES)

@@ -150,18 +150,6 @@ def test_the_flat_roll_is_unrolled(cls):
     assert abs(np.corrcoef(model.transform(roll[::7])[:, 0], flat[::7, 0])[0, 1]) > 0.999
 
 
-def test_clouds_far_apart_are_joined_with_a_warning():
-    clouds = np.vstack([X, X + np.array([100, 0, 0])])
-    for make in (Isomap(n_neighbors=7), LandmarkIsomap(n_landmarks=30, n_neighbors=7)):
-        with pytest.warns(hs.DisconnectedWarning, match="graph has 2 components"):
-            model = make.fit(clouds)
-        assert model.diagnostics_["components"] == 2
-        assert np.isfinite(model.embedding_).all()
-        sides = model.embedding_[:80, 0], model.embedding_[80:, 0]
-        assert max(map(np.max, sides)) - min(map(np.min, sides)) > 60
-        assert min(np.max(side) for side in sides) < max(np.min(side) for side in sides)
-
-
 # Covariance
 
 

@@ -151,14 +151,6 @@ def test_a_neighbour_at_distance_zero_has_all_the_weight():
     assert_array_equal(W.toarray(), [[1, 0, 0, 0], [0, 0, 1, 0]])
 
 
-def test_sparse_points_have_the_weights_of_dense_ones():
-    X = np.where(uniform(40, 30) > 0.3, uniform(40, 30, seed=4), 0.0)
-    graph = graph_of(neighbor_lists(X, n_neighbors=5), 40)
-    S = sparse.csr_matrix(X)
-    found = reconstruction_weights(S, S, graph, 1e-3)
-    assert_allclose(found.data, reconstruction_weights(X, X, graph, 1e-3).data, atol=1e-10)
-
-
 # Eigenvectors, (4)
 
 
