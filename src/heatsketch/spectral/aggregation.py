@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,27 +17,11 @@ _NEGLIGIBLE = 0.05  # size of negative entries: coarser graphs have small ones
 _SMOOTHING_PRODUCTS = 8  # of the constant, where the leading vector is not known
 
 
-@dataclass(frozen=True, eq=False)
-class Coarse:
-    """A coarser graph, and how its vectors are vectors of the finer one.
+def coarser(A: Operator, block: int) -> tuple[Deflated, sparse.csr_matrix] | None:
+    """Return a coarser graph on m aggregates by smoothed aggregation, and the prolongation (n, m).
 
-    Attributes
-    ----------
-    operator : Operator
-        On m aggregates: near the finer one on smooth vectors, with the same directions taken out.
-    prolongation : CSR (n, m)
-    """
-
-    operator: Deflated
-    prolongation: sparse.csr_matrix
-
-    def prolonged(self, Y: Array) -> Array:
-        """Return a block (m, k) on the aggregates as a block (n, k)."""
-        return self.prolongation @ Y
-
-
-def coarser(A: Operator, block: int) -> Coarse | None:
-    """Return a coarser graph by smoothed aggregation, or None where it would not help.
+    The prolongation P takes vectors of the coarser graph to vectors of A. None where a coarser
+    graph would not help. The same directions are taken out of both.
 
     With u the leading vector of A, λ its eigenvalue, and T the matrix of u cut into aggregates, the
     prolongation is one damped diffusion step of T (Vaněk, Mandel and Brezina 1996), P = T +
@@ -55,7 +38,7 @@ def coarser(A: Operator, block: int) -> Coarse | None:
         Number of vectors that the coarser graph has to represent.
     """
     M = A.sparse_matrix()
-    if M is None or not _is_almost_non_negative(M.data):
+    if M is None or M.nnz == 0 or M.data.min() < -_NEGLIGIBLE * M.data.max():
         return None
     u, top = _leading(A)
     if top <= 0 or u.min() <= 0:
@@ -72,11 +55,7 @@ def coarser(A: Operator, block: int) -> Coarse | None:
     matrix, s = _lumped(M, P, top)
     V = np.linalg.qr((T.T @ A.V) / (T.T @ u)[:, None] / s[:, None])[0]
     operator = Deflated(Sparse(matrix, A.spectrum), V)
-    return Coarse(operator, sparse.csr_matrix(P @ sparse.diags(s)))
-
-
-def _is_almost_non_negative(entries: Array) -> bool:
-    return entries.size > 0 and bool(entries.min() >= -_NEGLIGIBLE * entries.max())
+    return operator, sparse.csr_matrix(P @ sparse.diags(s))
 
 
 def _lumped(M: sparse.csr_matrix, P: sparse.csr_matrix, top: float) -> tuple[Any, Array]:

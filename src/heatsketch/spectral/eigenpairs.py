@@ -125,15 +125,10 @@ def eigh(
             "max_products or read .residuals.",
             stacklevel=2,
         )
-    return _on_backend(A, Spectrum(values, vectors, residuals))
-
-
-def _on_backend(A: Operator, found: Spectrum) -> Spectrum:
-    """Return eigenpairs as tensors, in the precision of A, if its blocks are tensors."""
     if not _has_tensors(A):
-        return found
-    block = A.asarray(found.vectors)
-    return Spectrum(like(found.values, block), block, like(found.residuals, block))
+        return Spectrum(values, vectors, residuals)
+    block = A.asarray(vectors)
+    return Spectrum(like(values, block), block, like(residuals, block))
 
 
 def _has_tensors(A: Operator) -> bool:
@@ -179,9 +174,10 @@ def _coarse_block(A: Operator, k: int, entropy: list[int]) -> Array | None:
     coarse = coarser(A, _block_size(k))
     if coarse is None:
         return None
-    limit = functools.partial(_rough_limit, coarse.operator, k)
-    _, vectors = _leading_block(coarse.operator, k, limit, _MAX_COARSE_PRODUCTS, entropy)
-    return A.asarray(coarse.prolonged(vectors))  # float32 takes half the room
+    operator, prolongation = coarse
+    limit = functools.partial(_rough_limit, operator, k)
+    _, vectors = _leading_block(operator, k, limit, _MAX_COARSE_PRODUCTS, entropy)
+    return A.asarray(prolongation @ vectors)  # float32 takes half the room
 
 
 def _block_size(k: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -21,32 +21,6 @@ KINDS = ("gaussian", "rademacher")
 MOST_COLUMNS = 10**6  # distances are then within 0.14 %
 
 
-@overload
-def sketch(
-    A: Any,
-    filter: Filter,
-    n_components: int = ...,
-    *,
-    kind: str = ...,
-    G: Array | None = ...,
-    deflate: bool = ...,
-    tol: float | None = ...,
-    ids: Any = ...,
-    rng: Rng = ...,
-) -> Array: ...
-@overload
-def sketch(
-    A: Any,
-    filter: Sequence[Filter],
-    n_components: int = ...,
-    *,
-    kind: str = ...,
-    G: Array | None = ...,
-    deflate: bool = ...,
-    tol: float | None = ...,
-    ids: Any = ...,
-    rng: Rng = ...,
-) -> list[Array]: ...
 def sketch(
     A: Any,
     filter: Filter | Sequence[Filter],
@@ -58,7 +32,7 @@ def sketch(
     tol: float | None = None,
     ids: Any = None,
     rng: Rng = None,
-) -> Array | list[Array]:
+) -> Any:
     """Compute F = f(A) G / √k, with E|F_i - F_j|² = D² = |row_i f(A) - row_j f(A)|².
 
     *Sketching the heat kernel*, Algorithms 4 (Gaussian G) and 5 (±1 G). For Gaussian G the ratio
@@ -155,11 +129,8 @@ def vertex_numbers(ids: Any, vertex: Array, n: int) -> Array:
 
 def _as_filters(filter: Any) -> list[Filter]:
     filters = [filter] if callable(filter) else filter
-    if (
-        not isinstance(filters, Sequence)
-        or not filters
-        or not all(hasattr(f, "scaled") for f in filters)
-    ):
+    many = isinstance(filters, Sequence) and len(filters) > 0
+    if not many or not all(isinstance(f, Filter) for f in filters):
         raise TypeError(
             f"filter={filter!r} is not a filter; pass Power(p), Heat(t) or a list of them."
         )

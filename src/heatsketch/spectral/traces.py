@@ -279,23 +279,42 @@ def heat_trace(
     level = check_level(level)
     operator, vertex = on_vertices(A)
     shape = (len(times), len(_MOMENTS))
-    random, errors, exact = np.zeros(shape), np.zeros(shape), operator.n <= SPECTRAL_LIMIT
+    vectors, exact = np.empty((operator.n, 0)), operator.n <= SPECTRAL_LIMIT
     if exact:
-        known = all_eigenvalues(operator)
+        values = all_eigenvalues(operator)
     else:
-        known, vectors = _known_pairs(operator, spectrum, vertex)
+        values, vectors = _known_pairs(operator, spectrum, vertex)
         exact = vectors.shape[1] == operator.n - operator.V.shape[1]
-    top = float(known.max()) if len(known) else spectrum_ends(operator)[0][1]
+    top = float(values.max()) if len(values) else spectrum_ends(operator)[0][1]
     functions = [_HeatMoment(c * t, j, top) for t in times for j, c in _MOMENTS]
+    known = np.array([w(values).sum() for w in functions]).reshape(shape)
+    random, errors = np.zeros(shape), np.zeros(shape)  # of what is not known
     if not exact:
 
         def without(X: Array) -> Array:
             return X - vectors @ (vectors.T @ X)
 
-        found = estimated_traces(functions, operator, without, k, rng)
-        random, errors = (values.reshape(shape) for values in found)
-    moments = np.array([w(known).sum() for w in functions]).reshape(shape)
-    return _summary(times, top, moments, random, errors[:, 0], k, level, exact)
+        estimated = estimated_traces(functions, operator, without, k, rng)
+        random, errors = (part.reshape(shape) for part in estimated)
+    # All are divided by e^{-t(1-top)}.
+    Z, size = known[:, 0] + random[:, 0], np.exp(-times * (1 - top))
+    energy = (known[:, 1] + random[:, 1]) / Z  # t <1 - λ>, half the dimension
+    f2, xf2, x2f2 = random[:, 2], random[:, 3] / 2, random[:, 4] / 4  # traces of squares at time t
+    ends = [chi_square_interval(r, s, k, level) for r, s in zip(random[:, 0], f2, strict=True)]
+    low, high = known[:, 0] + np.array(ends).T
+    return HeatTrace(
+        times=times,
+        values=Z * size,
+        low=low * size,
+        high=high * size,
+        entropy=np.log(Z) - times * (1 - top) + energy,
+        entropy_error=np.sqrt(_variance(f2, xf2, x2f2, 1 - energy, k)) / Z,
+        dimension=2 * energy,
+        dimension_error=2 * np.sqrt(_variance(f2, xf2, x2f2, -energy, k)) / Z,
+        polynomial_error=errors[:, 0] / Z,
+        level=level,
+        exact=exact,
+    )
 
 
 def _known_pairs(A: Operator, spectrum: Spectrum | None, vertex: Array) -> tuple[Array, Array]:
@@ -314,43 +333,6 @@ def _known_pairs(A: Operator, spectrum: Spectrum | None, vertex: Array) -> tuple
         V = np.linalg.qr(V[np.unique(vertex, return_index=True)[1]])[0]
     image = np.asarray(A @ A.asarray(V), dtype=float)
     return np.einsum("ij,ij->j", V, image), V
-
-
-def _summary(
-    times: Array,
-    top: float,
-    known: Array,
-    random: Array,
-    errors: Array,
-    k: int,
-    level: float,
-    exact: bool,
-) -> HeatTrace:
-    """Put the moments (m, 5) of both parts, divided by e^{-t(1-top)}, together.
-
-    The random part has the errors.
-    """
-    Z, R = known[:, 0] + random[:, 0], random[:, 0]
-    energy = (known[:, 1] + random[:, 1]) / Z  # t <1 - λ>, half the dimension
-    f2, xf2, x2f2 = random[:, 2], random[:, 3] / 2, random[:, 4] / 4  # of the rest, at time t
-    dimension_error = np.sqrt(_variance(f2, xf2, x2f2, -energy, k)) / Z
-    entropy_error = np.sqrt(_variance(f2, xf2, x2f2, 1 - energy, k)) / Z
-    ends = [chi_square_interval(r, s, k, level) for r, s in zip(R, f2, strict=True)]
-    low, high = known[:, 0] + np.array(ends).T
-    size = -times * (1 - top)
-    return HeatTrace(
-        times,
-        Z * np.exp(size),
-        low * np.exp(size),
-        high * np.exp(size),
-        np.log(Z) + size + energy,
-        entropy_error,
-        2 * energy,
-        2 * dimension_error,
-        errors / Z,
-        level,
-        exact,
-    )
 
 
 def _variance(f2: Array, xf2: Array, x2f2: Array, shift: Array, k: int) -> Array:
@@ -468,11 +450,16 @@ def explained_variance(
     n_probes : int
         Number of random columns.
     """
-    f, pieces = on_scale(f, A)[0], _rows_of(labels)
+    f = on_scale(f, A)[0]
     square = Square(f)
     if values is not None and len(values) == A.n - A.V.shape[1]:  # nothing is left out
         return _shares(square(values), (0.0, 0.0, 0.0), level, True)
-    Q = _in_each(A.project(Y), pieces, _orthonormal)
+    components = [np.arange(A.n)]
+    if labels is not None:
+        components = [np.flatnonzero(labels == label) for label in range(int(labels.max()) + 1)]
+    Q = np.asarray(A.project(Y), dtype=float)
+    for rows in components:
+        Q[rows] = _orthonormal(Q[rows])
     held = square(values) if values is not None else np.square(apply([f], A, Q)[0]).sum(axis=0)
     if A.n <= SPECTRAL_LIMIT:
         lam = all_eigenvalues(A) if everything is None else everything
@@ -480,32 +467,20 @@ def explained_variance(
         return _shares(held, (rest, rest, rest), level, True)
 
     def without(X: Array) -> Array:
-        return X - _in_each(X, pieces, lambda part, rows: Q[rows] @ (Q[rows].T @ part))
+        X = X.astype(float)
+        for rows in components:
+            X[rows] -= Q[rows] @ (Q[rows].T @ X[rows])
+        return X
 
     probes = np.random.default_rng(_SEED)
     traces, errors = estimated_traces([square, Square(square)], A, without, n_probes, probes)
     (mean, spread), error = map(float, traces), float(errors[0])
     low, high = chi_square_interval(mean, spread, n_probes, level)
-    left = max(mean, 0.0), max(low - error, 0.0), high + error
-    return _shares(held, left, level, False)
+    left_out = max(mean, 0.0), max(low - error, 0.0), high + error
+    return _shares(held, left_out, level, False)
 
 
-def _rows_of(labels: Array | None) -> list[Any]:
-    """Return the rows of each component, or all."""
-    if labels is None:
-        return [slice(None)]
-    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
-
-
-def _in_each(X: Array, pieces: list[Any], work: Callable[[Array, Any], Array]) -> Array:
-    """Return what `work` makes of the rows of X (n, k) in each piece."""
-    result = np.zeros(X.shape)
-    for rows in pieces:
-        result[rows] = work(X[rows].astype(float), rows)
-    return result
-
-
-def _orthonormal(Y: Array, rows: Any = None) -> Array:
+def _orthonormal(Y: Array) -> Array:
     """Return Q (n, k) whose first columns span those of Y; 0 for a column that adds nothing."""
     sizes = np.linalg.norm(Y, axis=0)
     Q, R = np.zeros(Y.shape), np.zeros(Y.shape[1])
