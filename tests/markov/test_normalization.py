@@ -60,12 +60,6 @@ def test_symmetric_is_algorithm_1():
     assert (A == A.T).all()
 
 
-def test_symmetric_has_the_top_eigenvector_root_v():
-    A, v = symmetric_normalize(affinity()), algorithm_1(affinity())[1]
-    np.testing.assert_allclose(A @ np.sqrt(v), np.sqrt(v), rtol=1e-13)
-    assert np.linalg.eigvalsh(A)[-1] == pytest.approx(1, abs=1e-13)
-
-
 @pytest.mark.parametrize("a", [0.0, 0.25, 0.9, 1.0])
 @pytest.mark.parametrize("normalize", [symmetric_normalize, bistochastic_normalize])
 def test_two_points_have_their_closed_form(normalize, a):
@@ -78,14 +72,6 @@ def test_markov_is_its_definition(alpha):
     P = markov_normalize(affinity(), alpha)
     np.testing.assert_allclose(P, markov(affinity(), alpha), rtol=1e-12)
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-13)
-
-
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_dividing_the_columns_alone_gives_the_same_markov_matrix(alpha):
-    K = affinity()
-    one_sided = K / K.sum(axis=1) ** alpha
-    one_sided /= one_sided.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(markov_normalize(K, alpha), one_sided, rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -109,14 +95,6 @@ def test_rows_of_new_points_are_those_of_points_of_the_data(alpha):
     np.testing.assert_allclose(thin.toarray(), A[3:9], rtol=1e-12)
 
 
-def test_only_alpha_zero_keeps_the_plain_random_walk():
-    K = affinity()
-    plain = K / K.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(markov_normalize(K, 0), plain, rtol=1e-13)
-    assert np.abs(markov_normalize(K) - plain).max() > 0.01
-    np.testing.assert_array_equal(markov_normalize(K), markov_normalize(K, 1.0))
-
-
 def test_the_spectrum_of_a_positive_kernel_lies_between_zero_and_one():
     # Scaling keeps the signs of the eigenvalues.
     for normalize in (symmetric_normalize, bistochastic_normalize):
@@ -128,13 +106,6 @@ def test_the_spectrum_of_a_positive_kernel_lies_between_zero_and_one():
 # Bistochastic
 
 
-def test_bistochastic_rows_and_columns_sum_to_one():
-    B = bistochastic_normalize(affinity(), tol=1e-12)
-    np.testing.assert_allclose(B.sum(axis=0), 1, atol=1e-12)
-    np.testing.assert_allclose(B.sum(axis=1), 1, atol=1e-12)
-    assert (B == B.T).all()
-
-
 @pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
 def test_the_row_sums_are_as_good_as_asked_for(tol):
     K = affinity()
@@ -143,6 +114,9 @@ def test_the_row_sums_are_as_good_as_asked_for(tol):
     assert error <= tol
     assert scaling.diagnostics["scaling_residual"] == pytest.approx(error, abs=1e-14)
     np.testing.assert_array_equal(scaling.measure, np.full(50, 1 / 50))
+    B = bistochastic_normalize(K, tol)
+    assert np.abs(B.sum(axis=0) - 1).max() <= 1.01 * tol + 1e-14
+    assert (B == B.T).all()
 
 
 def test_bistochastic_is_where_the_fixed_point_of_the_paper_leads():

@@ -142,22 +142,9 @@ def test_training_points_have_the_rows_of_new_points():
         assert_allclose(cdist(*rows).diagonal(), 0, atol=1e-11 * np.abs(rows[0]).max())
 
 
-def test_differences_are_those_of_rows():
-    d = make(cloud(40, 3, seed=1), n_neighbors=6)
-    rows, i, j = d.rows(4), np.array([0, 5]), np.array([7, 39])
-    difference = rows.transposed(rows.differences(i, j)).T
-    assert_allclose(difference, rows.of(i) - rows.of(j), rtol=0, atol=1e-13)
-
-
 def test_time_zero_has_no_rows():
     d = make(cloud(20, 3), n_neighbors=6)
     with pytest.raises(ValueError, match="time=0 leaves every point where it is"):
         d.rows(0)
     with pytest.raises(ValueError, match="time=0"):
         make(cloud(20, 3), affinity="dense").rows(0)
-
-
-def test_without_a_rule_new_points_are_refused():
-    d = hs.Diffusion(hs.Dense(np.full((2, 2), 0.5)), np.full(2, 0.5), None)
-    with pytest.raises(ValueError, match="no rule for new points"):
-        d.rows(2, np.eye(2))

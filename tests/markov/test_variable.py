@@ -9,7 +9,6 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
@@ -175,35 +174,11 @@ def test_steps_in_a_heap_are_shortened_so_that_others_wait_at_most_1000_steps():
     assert moving[300:].min() > 0.1  # however tight it is
 
 
-@pytest.mark.parametrize("scale", [2.0**40, 2.0**-40])
-def test_the_unit_of_the_data_changes_nothing(scale):
-    X = cloud(100, 3)
-    one, other = built(X), built(scale * X)
-    assert_array_equal(one.operator.matrix.toarray(), other.operator.matrix.toarray())
-    assert_array_equal(scale * one.epsilon, other.epsilon)
-
-
 def test_the_order_of_the_points_changes_nothing():
     X = cloud(100, 3)
     order = np.random.default_rng(0).permutation(100)
     one, other = of_points(built(X)), of_points(built(X[order]))
     assert_array_equal(other, one[np.ix_(order, order)])
-
-
-def test_copies_share_a_vertex():
-    X = cloud(60, 2)
-    found = built(np.vstack([X, X[:5]]))
-    assert found.operator.n == 60
-    assert_array_equal(found.vertex, [*range(60), *range(5)])
-    assert found.diagnostics["duplicates"] == 5
-
-
-def test_given_distances_to_neighbours_give_the_same():
-    X = cloud(200, 2)
-    graph = kneighbors_graph(X, 8, mode="distance")
-    assert sparse.issparse(graph)
-    one, other = built(X), built(X, neighbors=graph)
-    assert_allclose(other.operator.matrix.toarray(), one.operator.matrix.toarray(), rtol=1e-7)
 
 
 def test_given_distances_are_those_that_count():
@@ -245,25 +220,6 @@ def test_new_points_of_another_density_lie_where_the_eigenfunctions_say(name):
     assert np.sqrt(np.mean(np.sum(error**2, axis=1))) < 2 * AIMS[name]
 
 
-@pytest.mark.parametrize("make", [hs.HeatSketch, hs.HeatEmbedding, hs.DiffusionMap])
-def test_every_estimator_takes_it(make):
-    X = cloud(200, 3)
-    model = make(2, 4, affinity="variable", random_state=0).fit(X[:150])
-    assert model.transform(X[150:]).shape == (50, 2)
-    assert_allclose(model.transform(X[:150]), model.embedding_, atol=1e-12)
-    assert model.diagnostics_["dimension"] == pytest.approx(3, abs=0.7)
-
-
-def test_a_sketch_has_its_diffusion_distances():
-    """The mean of 4,096 columns is within 6 standard deviations, √(2/k) each, of every distance."""
-    X = cloud(60, 2)
-    model = hs.HeatSketch(4096, 5, affinity="variable", random_state=0).fit(X)
-    i, j = np.triu_indices(60, 1)
-    D = hs.diffusion_distance(model.diffusion_, 5, pairs=(i, j))
-    found = np.linalg.norm(model.embedding_[i] - model.embedding_[j], axis=1)
-    assert np.abs(found**2 / D**2 - 1).max() < 6.5 * np.sqrt(2 / 4096)
-
-
 # Refusals
 
 
@@ -283,9 +239,3 @@ def test_equal_distances_have_no_dimension():
     corners = np.eye(4)
     with pytest.raises(ValueError, match="equally distant, as on a grid"):
         hs.diffusion(corners, affinity="variable", n_neighbors=3)
-
-
-def test_components_are_warned_of():
-    X = np.vstack([cloud(60, 2), cloud(60, 2) + 100])
-    with pytest.warns(hs.DisconnectedWarning, match="More neighbours"):
-        hs.diffusion(X, affinity="variable")

@@ -1,6 +1,5 @@
 """Every operator against its dense matrix. A new operator enters all tests by one line."""
 
-import tracemalloc
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ import heatsketch as hs
 from heatsketch._tensors import on_host, precision
 from heatsketch.operators import Operator, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
-from problems.toy_operator import Circulant
 
 
 def kernel_matrix(X: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
@@ -59,7 +57,6 @@ CASES = {
     "dense": Case(hs.Dense(M), M),
     "dense-float32": Case(hs.Dense(M32), M32.astype(float), 1e-5),
     "dense-integer": Case(hs.Dense(np.diag(np.arange(N))), np.diag(np.arange(N) * 1.0)),
-    "dense-given-interval": Case(hs.Dense(EYE, (1.0, 1.0)), EYE),
     "dense-at-the-border": Case(hs.Dense(-np.ones((N, N))), -np.ones((N, N))),
     "sparse": Case(hs.Sparse(C), C.toarray()),
     "sparse-float32": Case(hs.Sparse(C32), C32.toarray().astype(float), 1e-5),
@@ -69,12 +66,10 @@ CASES = {
     "kernel-local": Case(hs.Kernel(POINTS, LOCAL), K_LOCAL),
     "kernel-equal-points": Case(hs.Kernel(np.ones((N, 2)), 0.1), np.ones((N, N))),
     "lowrank": Case(hs.LowRank(F), F @ F.T),
-    "lowrank-one": Case(hs.LowRank(F[:, :1]), np.outer(F[:, 0], F[:, 0])),
     "lowrank-float32": Case(hs.LowRank(F32), F32.astype(float) @ F32.T.astype(float), 1e-5),
     "lowrank-sparse": Case(hs.LowRank(TABLE), TABLE.toarray() @ TABLE.toarray().T),
     "linear-map": Case(hs.LinearMap(aslinearoperator(M)), M),
     "linear-map-float32": Case(hs.LinearMap(aslinearoperator(M32)), M32.astype(float), 1e-5),
-    "linear-map-definite": Case(hs.LinearMap(aslinearoperator(K)), K),
     "linear-map-given-interval": Case(hs.LinearMap(aslinearoperator(EYE), (1.0, 1.0)), EYE),
     "scaled-lowrank-sparse": Case(
         hs.Scaled(hs.LowRank(TABLE), s), s[:, None] * (TABLE @ TABLE.T).toarray() * s
@@ -82,14 +77,11 @@ CASES = {
     "scaled": Case(hs.Scaled(hs.Dense(M), s), s[:, None] * M * s),
     "scaled-signed": Case(hs.Scaled(hs.Dense(M), s - 1), (s - 1)[:, None] * M * (s - 1)),
     "scaled-float32": Case(hs.Scaled(hs.Dense(M32), s), s[:, None] * M32 * s, 1e-5),
-    "scaled-definite": Case(hs.Scaled(hs.Dense(EYE, (1.0, 1.0)), s), np.diag(s**2)),
     "scaled-kernel": Case(hs.Scaled(hs.Kernel(POINTS, 0.8), s), s[:, None] * K * s),
     "affine": Case(hs.Affine(hs.Dense(M), 0.5, -3.0), M / 2 - 3 * EYE),
     "affine-laplacian": Case(hs.Affine(hs.Kernel(POINTS, 0.8), -1.0, 1.0), EYE - K),
-    "affine-float32": Case(hs.Affine(hs.Dense(M32), 0.5, 0.1), M32 / 2 + 0.1 * EYE, 1e-5),
     "deflated": Case(hs.Deflated(hs.Dense(M), V), without(M, V)),
     "deflated-vector": Case(hs.Deflated(hs.Sparse(C), V[:, 0]), without(C.toarray(), V[:, :1])),
-    "deflated-definite": Case(hs.Deflated(hs.Dense(EYE, (1.0, 1.0)), V), EYE - V @ V.T),
     "deflated-negative": Case(hs.Deflated(hs.Dense(-EYE, (-1.0, -1.0)), V), V @ V.T - EYE),
     "deflated-float32": Case(
         hs.Deflated(hs.Dense(M32), V.astype(np.float32)), without(M32.astype(float), V), 2e-5
@@ -106,30 +98,16 @@ if find_spec("torch"):  # else test_torch_operators says that it is missing
     CASES |= {
         "torch-dense": Case(hs.TorchDense(M), M),
         "torch-dense-float32": Case(hs.TorchDense(M32), M32.astype(float), 1e-5),
-        "torch-dense-integer": Case(hs.TorchDense(np.diag(np.arange(N))), np.diag(np.arange(N))),
-        "torch-dense-given-interval": Case(hs.TorchDense(EYE, (1.0, 1.0)), EYE),
         "torch-sparse": Case(hs.TorchSparse(C), C.toarray()),
         "torch-sparse-float32": Case(hs.TorchSparse(C32), C32.toarray().astype(float), 1e-5),
         "torch-kernel": Case(hs.TorchKernel(POINTS, 0.8), K),
         "torch-kernel-float32": Case(KERNEL_32, K, 1e-5),
-        "torch-kernel-wide": Case(hs.TorchKernel(POINTS, 1e6), kernel_matrix(POINTS, 1e6)),
         "torch-kernel-local": Case(hs.TorchKernel(POINTS, LOCAL), K_LOCAL),
         "torch-kernel-equal-points": Case(hs.TorchKernel(np.ones((N, 2)), 0.1), np.ones((N, N))),
         "torch-kernel-far": Case(
             hs.TorchKernel(FAR, 1.0), hs.Kernel(FAR, 1.0).matrix_rows(slice(N))
         ),
-        "torch-scaled": Case(hs.Scaled(hs.TorchKernel(POINTS, 0.8), s), s[:, None] * K * s),
-        "torch-affine-float32": Case(hs.Affine(KERNEL_32, -1.0, 1.0), EYE - K, 1e-5),
         "torch-deflated": Case(hs.Deflated(hs.TorchSparse(C), V), without(C.toarray(), V)),
-        "torch-deflated-float32": Case(
-            hs.Deflated(hs.TorchDense(M32), V.astype(np.float32)),
-            without(M32.astype(float), V),
-            2e-5,
-        ),
-        "torch-all-wrappers": Case(
-            hs.Deflated(hs.Affine(hs.Scaled(hs.TorchDense(M), s), 0.5, 0.5), V),
-            without(s[:, None] * M * s / 2 + EYE / 2, V),
-        ),
     }
 
 
@@ -154,11 +132,16 @@ def test_product_is_that_of_the_matrix(case: Case, k: int | None) -> None:
     assert_close(Y, case.matrix @ X, case.rounding)
 
 
-def test_product_is_symmetric(case: Case) -> None:
-    x, y = np.random.default_rng(7).standard_normal((2, N))
-    left, right = x @ (case.operator @ y), (case.operator @ x) @ y
-    size = np.linalg.norm(x) * np.linalg.norm(y) * np.linalg.norm(case.matrix, 2)
-    assert abs(left - right) <= case.rounding * size
+def test_what_an_operator_says_of_itself_is_true_of_its_matrix(case: Case) -> None:
+    diagonal = case.operator.diagonal()
+    if diagonal is not None:
+        assert_close(diagonal, case.matrix.diagonal(), case.rounding)
+    assert_close(case.operator.row_sums(), case.matrix.sum(axis=1), case.rounding * N)
+    assert not case.operator.is_non_negative() or case.matrix.min() >= 0
+    known = case.operator.stored_matrix()
+    if known is not None:
+        known = known.toarray() if sparse.issparse(known) else known
+        assert_close(known, case.matrix, case.rounding)
 
 
 def test_interval_holds_every_eigenvalue(case: Case) -> None:
@@ -282,10 +265,8 @@ def test_the_interval_of_a_linear_operator_is_not_much_wider_than_its_spectrum()
     assert values[-1] <= high <= values[-1] + 0.08 * width
 
 
-def test_what_a_low_rank_operator_says_of_itself():
+def test_a_low_rank_operator_knows_signs_and_components():
     known = hs.LowRank(TABLE)
-    np.testing.assert_allclose(known.diagonal(), (TABLE @ TABLE.T).diagonal(), rtol=1e-13)
-    np.testing.assert_allclose(hs.LowRank(F).diagonal(), np.diag(F @ F.T), rtol=1e-13)
     assert known.is_non_negative()
     assert not hs.LowRank(F).is_non_negative()
     labels = known.components()
@@ -336,11 +317,6 @@ def test_both_forms_keep_the_promised_exponent(offset: float, epsilon: float) ->
     assert np.abs(kernel.matrix_rows(slice(0, N)) - matrix).max() <= allowed + 1e-14
 
 
-def test_local_scales_all_equal_are_one_epsilon() -> None:
-    local = hs.Kernel(POINTS, np.full(N, 2.0)).matrix_rows(slice(0, N))
-    np.testing.assert_allclose(local, hs.Kernel(POINTS, 4.0).matrix_rows(slice(0, N)), rtol=1e-13)
-
-
 @pytest.mark.parametrize("epsilon", [0.8, LOCAL], ids=["scalar", "local"])
 def test_sparse_points_give_the_kernel_of_dense_ones(epsilon: float | np.ndarray) -> None:
     X = sparse.random(N, 9, density=0.3, random_state=3, format="csr")
@@ -375,26 +351,6 @@ def test_nearest_point() -> None:
     np.testing.assert_array_equal(hs.Kernel(POINTS, 0.8).nearest(new), np.arange(N)[::-1])
 
 
-def test_kernel_products_over_many_tiles() -> None:
-    X = np.random.default_rng(13).standard_normal((2500, 2))  # more than one tile each way
-    G = np.random.default_rng(14).standard_normal((2500, 3))
-    expected = np.exp(-cdist(X, X, "sqeuclidean") / 0.3) @ G
-    np.testing.assert_allclose(hs.Kernel(X, 0.3) @ G, expected, atol=1e-11)
-
-
-def test_kernel_products_never_store_the_matrix() -> None:
-    n = 6000
-    kernel = hs.Kernel(np.random.default_rng(15).standard_normal((n, 2)), 0.3)
-    G = np.ones((n, 2))
-    tracemalloc.start()
-    try:
-        kernel @ G
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < n * n * 8 / 4
-
-
 def test_a_sparse_operator_bounds_its_spectrum_by_row_sums_and_computes_in_floats():
     whole = hs.Sparse(sparse.coo_array(np.array([[1, -2, 0], [-2, 4, 0], [0, 0, 5]])))
     assert whole.spectrum == (-6.0, 6.0)
@@ -402,9 +358,3 @@ def test_a_sparse_operator_bounds_its_spectrum_by_row_sums_and_computes_in_float
     assert sparse.issparse(whole.matrix)
     assert whole.matrix.format == "csr"
     assert hs.Sparse(sparse.csr_matrix((0, 0))).spectrum == (0.0, 0.0)
-
-
-def test_the_diagonal_of_a_scaled_operator() -> None:
-    K, s = np.array([[1.0, 0.5], [0.5, 2.0]]), np.array([2.0, 3.0])
-    np.testing.assert_array_equal(hs.Scaled(hs.Dense(K), s).diagonal(), [4, 18])
-    assert hs.Scaled(Circulant(np.array([2.0, 0.5])), s).diagonal() is None

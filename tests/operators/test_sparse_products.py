@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.stats import chi2, kstest
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
@@ -49,7 +48,7 @@ DENSITIES = pytest.mark.parametrize("density", [0.0, 0.002, 0.05, 0.7])
 
 
 @DENSITIES
-@pytest.mark.parametrize("k", [None, 1, 2, 5, 32, 33])
+@pytest.mark.parametrize("k", [None, 1, 5, 32])
 @pytest.mark.parametrize(("dtype", "eps"), [(np.float64, 1e-15), (np.float32, 1e-6)])
 def test_products_are_those_of_scipy(compiled, density, k, dtype, eps):
     matrix = graph(density, dtype)
@@ -149,10 +148,6 @@ def points(d=3, n=600, dtype=float):
     return X.astype(dtype)
 
 
-def exact_index(X):
-    return hs.neighbors.NeighborIndex(X, recall=1)
-
-
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])
 @pytest.mark.parametrize("affinity", ["knn", "radius"])
 def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization, affinity):
@@ -179,41 +174,16 @@ def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization, 
     )
 
 
-@pytest.mark.statistical
-def test_the_law_of_the_sketch_holds_for_a_large_graph(large):
-    # k |y_i - y_j|² / D² is chi-square for every pair; D that of the one-sided walk, S A^(t-1).
-    # Kolmogorov-Smirnov over 40 far pairs with sketches of their own: false-alarm rate 1e-6; a law
-    # with k - 4 in place of k, or rows given to other points, is detected.
-    X, k, rng = points(), 32, np.random.default_rng(5)
-    d = hs.diffusion(X)
-    rows = d.directed_step @ np.linalg.matrix_power(d.deflated() @ np.eye(d.n), 3)
-    rows = d.expand(rows / np.sqrt(d.measure)[:, None])
-    ratios = []
-    for seed in range(40):
-        Y = hs.HeatSketch(k, time=4, random_state=seed).fit_transform(X)
-        i, j = rng.choice(len(X), 2, replace=False)
-        ratios.append(k * np.sum((Y[i] - Y[j]) ** 2) / np.sum((rows[i] - rows[j]) ** 2))
-    assert kstest(ratios, chi2(k).cdf).pvalue > 1e-6
-
-
-@pytest.mark.parametrize("d", [3, 20])
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 0.0), (np.float32, 1e-5)])
-def test_new_points_of_a_large_graph_are_mapped_as_the_training_points(large, d, dtype, rtol):
-    X = points(d, dtype=dtype)
-    sketch = hs.HeatSketch(8, random_state=0).fit(X)
-    assert sketch.embedding_.dtype == dtype
-    size = np.abs(sketch.embedding_).max()
-    np.testing.assert_allclose(sketch.transform(X), sketch.embedding_, rtol=0, atol=rtol * size)
-
-
 @pytest.mark.parametrize("make", [hs.DiffusionMap, hs.HeatSketch, hs.HeatEmbedding])
-def test_every_estimator_takes_float32_points(large, make):
-    X = points(dtype=np.float32)
+@pytest.mark.parametrize(("dtype", "rounding"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_estimators_of_a_large_graph_map_new_points_as_the_training_points(
+    large, make, dtype, rounding
+):
+    X = points(dtype=dtype)
     fitted = make(3, time=4, random_state=0).fit(X)
-    assert fitted.embedding_.dtype == np.float32
-    assert fitted.diffusion_.operator.dtype == np.float32
+    assert fitted.embedding_.dtype == fitted.diffusion_.operator.dtype == dtype
     size = np.abs(fitted.embedding_).max()
-    np.testing.assert_allclose(fitted.transform(X), fitted.embedding_, rtol=0, atol=1e-5 * size)
+    np.testing.assert_allclose(fitted.transform(X), fitted.embedding_, rtol=0, atol=rounding * size)
 
 
 @pytest.mark.parametrize("normalization", ["markov", "symmetric", "bistochastic"])

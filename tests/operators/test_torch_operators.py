@@ -85,15 +85,6 @@ def test_operators_of_the_host_take_tensors_and_give_arrays():
     np.testing.assert_allclose(found, A @ np.ones((N, 2)), rtol=1e-13)
 
 
-@every_operator
-def test_distances_are_those_of_the_matrix(make):
-    expected = hs.diffusion_distance(A, time=8)
-    np.testing.assert_allclose(hs.diffusion_distance(make(), time=8), expected, rtol=1e-8)
-    found = hs.distortion(hs.sketch(make(), hs.Power(8), 16, rng=0), expected)
-    own = hs.distortion(hs.sketch(A, hs.Power(8), 16, rng=0), expected)
-    assert found.log_L == pytest.approx(own.log_L, rel=1e-8)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_short_floats_are_computed_in_single_precision(dtype):
     eye = torch.eye(4, dtype=dtype)
@@ -224,12 +215,8 @@ def test_a_large_graph_has_the_eigenpairs_and_traces_of_the_host():
 
 
 def test_what_operators_of_tensors_say_of_themselves():
-    kernel = hs.TorchKernel(torch.from_numpy(X), 0.8)
-    np.testing.assert_array_equal(kernel.diagonal(), np.ones(N))
-    assert kernel.is_non_negative()
-    assert kernel.exponent_error == hs.Kernel(X, 0.8).exponent_error
-    for B in (hs.TorchDense(K), hs.TorchSparse(K)):
-        np.testing.assert_allclose(B.diagonal(), np.diag(K))
+    for B in (hs.TorchKernel(torch.from_numpy(X), 0.8), hs.TorchDense(K), hs.TorchSparse(K)):
+        np.testing.assert_allclose(B.diagonal(), 1)
         assert B.is_non_negative()
     for B in (
         hs.TorchSparse(sparse.block_diag([K, K]).tocsr()),

@@ -116,13 +116,11 @@ def affinity_of(
         built = knn_affinity(X, epsilon, n_neighbors, neighbors)
     elif affinity == "variable":
         built = variable_affinity(X, epsilon, n_neighbors, neighbors)
-    elif distances is not None:
-        radius = cut if affinity == "radius" else None
-        built = distance_affinity(X, distances, epsilon, n_neighbors, radius)
-    elif affinity == "dense":
+    elif affinity == "dense" and distances is None:
         built = dense_affinity(X, epsilon, n_neighbors)
     else:
-        built = radius_affinity(X, epsilon, cut)
+        widest = cut if affinity == "radius" else None
+        built = radius_affinity(X, epsilon, widest, distances, n_neighbors)
     operator = built.operator if device is None else on_device(built.operator, device)
     built.diagnostics["affinity_seconds"] = time.perf_counter() - started
     near = KnnNovelty(X, n_neighbors, getattr(built.rows, "neighborhoods", None), metric)
@@ -235,54 +233,49 @@ def _refuse_hours(kernel: Kernel) -> None:
         )
 
 
-def radius_affinity(X: Any, epsilon: float | str, cut: float = WIDE_CUT) -> Affinity:
-    """Build the sparse Gaussian affinity of points at distances up to cut √(ε/2)."""
-    epsilon = resolve_epsilon(X, epsilon)
-    radius, index = cut * np.sqrt(epsilon / 2), NeighborIndex(X)
-    sample = X[:: max(1, X.shape[0] // 100)]
-    mean = index.within(sample, radius).nnz / sample.shape[0]
-    require(
-        _RADIUS_BYTES_PER_ENTRY * mean * X.shape[0],
-        f"The {mean:,.0f} neighbours of a point that affinity='radius' gives at this epsilon",
-        "pass a smaller epsilon, or affinity='knn'.",
-    )
-    graph, near = neighborhood_graph(X, radius=radius, neighbors=index, merge=False)
-    rows = NeighborRows(near, near.frame.squared(epsilon))
-    K = rows.weights(graph, out=graph.data)
-    logger.info("radius graph: %.1f neighbours per point", K.nnz / K.shape[0] - 1)
-    return Affinity(
-        Sparse(K),
-        rows,
-        near.vertex,
-        near.by_content,
-        epsilon=epsilon,
-        diagnostics={"mean_neighbors": K.nnz / K.shape[0] - 1},
-    )
-
-
-def distance_affinity(
-    X: Any, distances: Distances, epsilon: float | str, n_neighbors: int, cut: float | None
+def radius_affinity(
+    X: Any,
+    epsilon: float | str,
+    cut: float | None = WIDE_CUT,
+    distances: Distances | None = None,
+    n_neighbors: int = 0,
 ) -> Affinity:
-    """Build the affinity of all points, or up to cut √(ε/2), in a metric without coordinates."""
-    n, radius = X.shape[0], float(np.finfo(float).max)
-    require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
+    """Build the Gaussian affinity of points at distances up to cut √(ε/2), or of all for None.
+
+    Of all points only in a metric without coordinates, `distances`; there "self-tuning" takes
+    `n_neighbors`. Equal points do not share a vertex.
+    """
+    n = X.shape[0]
+    search: Any = distances or NeighborIndex(X)
+    bandwidth: Any = None
+    radius = float(np.finfo(float).max)
     if epsilon != "self-tuning":
-        epsilon = resolve_epsilon(X, epsilon, distances)
-        radius = radius if cut is None else cut * np.sqrt(epsilon / 2)
-    graph, near = neighborhood_graph(X, radius=radius, neighbors=distances, merge=False)
-    bandwidth: Any = epsilon
-    order = None
-    if epsilon == "self-tuning":
+        bandwidth = resolve_epsilon(X, epsilon, distances)
+        radius = radius if cut is None else cut * np.sqrt(bandwidth / 2)
+    if distances is not None:
+        require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
+    else:
+        sample = X[:: max(1, n // 100)]
+        mean = search.within(sample, radius).nnz / sample.shape[0]
+        what = f"The {mean:,.0f} neighbours of a point that affinity='radius' gives at this epsilon"
+        instead = "pass a smaller epsilon, or affinity='knn'."
+        require(_RADIUS_BYTES_PER_ENTRY * mean * n, what, instead)
+    graph, near = neighborhood_graph(X, radius=radius, neighbors=search, merge=False)
+    if epsilon != "self-tuning":
+        rows = NeighborRows(near, near.frame.squared(bandwidth))
+    else:
         order = scale_order(feasible_neighbors(n_neighbors, n))
         bandwidth = check_scales(local_scales(graph, order), near.inputs)
-    rows = NeighborRows(near, bandwidth, order)
-    K = larger_of_both(rows.weights(graph, out=graph.data))
+        rows = NeighborRows(near, bandwidth, order)
+    K = rows.weights(graph, out=graph.data)
+    K = K if distances is None else larger_of_both(K)
     return Affinity(
         Sparse(K) if cut is not None or n > STORED_POINTS else Dense(K.toarray()),
         rows,
         near.vertex,
         near.by_content,
         epsilon=bandwidth,
+        diagnostics={} if cut is None else {"mean_neighbors": K.nnz / n - 1},
     )
 
 

@@ -69,15 +69,30 @@ def _bipartite(K: Operator, labels: Array) -> dict[str, int]:
     return {"bipartite": int(count)} if count > 0 else {}
 
 
-def certify_measure(A: Operator, measure: Array, diagnostics: dict[str, Any]) -> dict[str, Any]:
-    """Measure how well A √π = √π holds, and whether A has anything else; raise if it is off."""
-    root = np.sqrt(measure)
+def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
+    """Measure how well A √π = √π holds; raise if it is off, or if A has eigenvalues beyond 1.
+
+    Non-negative entries of K and A √π = √π are enough; where entries are not known, the largest
+    eigenvalue is computed. Warn where A has nothing but √π.
+    """
+    root = np.sqrt(scaling.measure)
+    if not K.is_non_negative():
+        honest = Scaled(K, scaling.s)  # without the claim that is in question
+        top = float(eigh(Deflated(honest, root), 1, tol=1e-4, rng=0).values[0])
+        if top > 1 + 1e-6:
+            raise CertificateError(
+                f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity "
+                "has negative entries and its powers would grow; pass a non-negative affinity, or "
+                "a low-rank factor that approximates one better."
+            )
     probe = random_block(A.n, 1, "gaussian", 0)[:, 0]
     probe -= root * (root @ probe)
     image, other = (A @ np.column_stack([root, probe])).T
     error = float(np.max(np.abs(image - root) / root))
     rounding = 50 * float(np.finfo(A.dtype).eps)
-    allowed = max(_MAX_MEASURE_ERROR, rounding, 2 * diagnostics.get("scaling_residual", 0.0))
+    allowed = max(
+        _MAX_MEASURE_ERROR, rounding, 2 * scaling.diagnostics.get("scaling_residual", 0.0)
+    )
     if not error <= allowed:
         raise CertificateError(
             f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
@@ -93,23 +108,6 @@ def certify_measure(A: Operator, measure: Array, diagnostics: dict[str, Any]) ->
             stacklevel=5,
         )
     return {"row_sum_error": error, "is_constant": is_constant}
-
-
-def certify_spectrum(K: Operator, scaling: Scaling) -> None:
-    """Raise if an operator that may have negative entries has eigenvalues beyond 1.
-
-    Non-negative entries and A √π = √π are enough; where entries are not known, it is computed.
-    """
-    if K.is_non_negative():
-        return
-    honest = Scaled(K, scaling.s)  # without the claim that is in question
-    top = float(eigh(Deflated(honest, np.sqrt(scaling.measure)), 1, tol=1e-4, rng=0).values[0])
-    if top > 1 + 1e-6:
-        raise CertificateError(
-            f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity has "
-            "negative entries and its powers would grow; pass a non-negative affinity, or a "
-            "low-rank factor that approximates one better."
-        )
 
 
 def warn_of_distances(operator: Operator) -> None:

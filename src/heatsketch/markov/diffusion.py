@@ -22,12 +22,7 @@ from heatsketch._tensors import device_of, is_tensor
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import affinity_of, check_affinity, mixture_affinity
-from heatsketch.markov.certificates import (
-    certify_measure,
-    certify_spectrum,
-    check_connectivity,
-    warn_of_distances,
-)
+from heatsketch.markov.certificates import certify, check_connectivity, warn_of_distances
 from heatsketch.markov.new_points import Affinity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.markov.precomputed import PrecomputedRows, as_affinity
@@ -344,9 +339,10 @@ class Diffusion:
         step = built.directed_step
         diagnostics = built.diagnostics | check_connectivity(K, scaling.row_sums, points)
         diagnostics |= scaling.diagnostics
-        certify_spectrum(K, scaling)
-        diagnostics |= certify_measure(A, scaling.measure, scaling.diagnostics)
-        diagnostics |= A.accuracy()
+        diagnostics |= certify(K, A, scaling)
+        kernel: Any = getattr(A, "A", None)
+        if A.dtype == np.float32 and hasattr(kernel, "exponent_error"):
+            diagnostics["exponent_error"] = kernel.exponent_error
         diagnostics["normalize_seconds"] = time.perf_counter() - started
         return cls(
             A,

@@ -29,15 +29,3 @@ def multiply_block(
             v, j = data[p], indices[p]
             for c in range(k):
                 Y[i, c] += v * X[j, c]
-
-
-@compiled
-def multiply_vector(
-    indptr: Array, indices: Array, data: Array, x: Array, start: int, stop: int, y: Array
-) -> None:
-    """Write the rows start to stop of the product with x (n,) to y (n,)."""
-    for i in range(start, stop):
-        total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            total += data[p] * x[indices[p]]
-        y[i] = total

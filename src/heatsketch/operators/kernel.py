@@ -86,20 +86,6 @@ def exponent_factors(points: Array, s: Array, dtype: np.dtype) -> tuple[Array, A
     return left.astype(dtype, copy=False), right.astype(dtype, copy=False)
 
 
-def fused_tile(left: Array, right: Array) -> Tile:
-    """Return the function that makes tiles of K from factors of its exponent, in the buffer."""
-    from heatsketch.operators.exp2 import exp2  # imports numba
-
-    def tile(rows: slice, columns: slice, buffer: Array) -> Array:
-        x, y = left[rows], right[columns]
-        block = buffer[: len(x) * len(y)].reshape(len(x), len(y))
-        np.dot(x, y.T, out=block)
-        exp2(block)
-        return block
-
-    return tile
-
-
 @dataclass(eq=False)
 class Kernel(Operator):
     """The Gaussian kernel K_ij = exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j, made in tiles.
@@ -148,39 +134,34 @@ class Kernel(Operator):
     def __post_init__(self) -> None:
         X = check_points(self.points, "points", min_rows=1)
         self.n = X.shape[0]
-        self.dtype = _precision(X.dtype if self.dtype is None else self.dtype)
+        self.dtype = np.dtype(X.dtype if self.dtype is None else self.dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError(
+                f"dtype={self.dtype} is not a precision of products; pass float32 or float64."
+            )
         self._frame = Frame.of(X)
         self.scaled_points = self._frame(X)
-        self.scaled_scales = self._local_scales(self._frame)
         # Positive semidefinite, unless scales are local.
         self.spectrum = (0.0 if np.ndim(self.epsilon) == 0 else -float(self.n)), float(self.n)
-        self._choose_arithmetic()
-
-    def _choose_arithmetic(self) -> None:
-        """Take float32 only where asked for and good enough, the Gram form only where it is."""
-        smallest = float(np.min(self.scaled_scales)) ** 2
+        if np.ndim(self.epsilon) == 0:
+            epsilon = check_number(self.epsilon, "epsilon", low=0, open_low=True)
+            self.scaled_scales = np.full(self.n, np.sqrt(self._frame.squared(epsilon)))
+        else:
+            s = _local_scales(self.epsilon, "epsilon", self.n, "a positive number or ")
+            self.scaled_scales = np.ldexp(s, -self._frame.exponent)
+        # float32 only where asked for and good enough, the Gram form only where it is.
+        smallest, is_sparse = float(np.min(self.scaled_scales)) ** 2, sparse.issparse(X)
         error = exponent_error(self.scaled_points, smallest)
-        sparse_points = sparse.issparse(self.scaled_points)
         self.takes_differences = error > EXPONENT_BOUND
-        if sparse_points and self.takes_differences:
+        if is_sparse and self.takes_differences:
             raise ValueError(
                 f"The exponent of sparse points this large next to epsilon is off by "
                 f"{error:.0e}; pass a larger epsilon, or X.toarray()."
             )
-        self.arithmetic = np.dtype(np.float64)
+        self.arithmetic, self.exponent_error = np.dtype(np.float64), error
         single = exponent_error(self.scaled_points, smallest, np.float32)
-        if self.dtype == np.float32 and not sparse_points and single <= SINGLE_EXPONENT_BOUND:
-            self.arithmetic, error = np.dtype(np.float32), single
-        self.exponent_error = error
-
-    def _local_scales(self, frame: Frame) -> Array:
-        n = self.points.shape[0]
-        if np.ndim(self.epsilon) == 0:
-            epsilon = check_number(self.epsilon, "epsilon", low=0, open_low=True)
-            return np.full(n, np.sqrt(frame.squared(epsilon)))
-        return np.ldexp(
-            _local_scales(self.epsilon, "epsilon", n, "a positive number or "), -frame.exponent
-        )
+        if self.dtype == np.float32 and not is_sparse and single <= SINGLE_EXPONENT_BOUND:
+            self.arithmetic, self.exponent_error = np.dtype(np.float32), single
 
     def rows(self, X: Array, scales: Array | None = None) -> Array:
         """Return K(x, x_j) for points x in data units, (m, n).
@@ -238,10 +219,8 @@ class Kernel(Operator):
 
     def seconds(self, columns: int = 32) -> float:
         """Estimate the seconds of a product with a block (n, columns), from one of its tiles."""
-        rows, block = (
-            slice(0, _TILE_ROWS),
-            np.ones((min(_TILE_ROWS, self.n), columns), self.arithmetic),
-        )
+        rows = slice(0, _TILE_ROWS)
+        block = np.ones((min(_TILE_ROWS, self.n), columns), self.arithmetic)
         buffer, tile = np.empty(_TILE_ROWS * _TILE_COLUMNS, self.arithmetic), self._tile()
         with single_threaded_blas() as n_threads:
             tile(rows, rows, buffer)  # compiles
@@ -251,10 +230,22 @@ class Kernel(Operator):
         return seconds * (self.n / _TILE_ROWS) * (self.n / _TILE_COLUMNS) / n_threads
 
     def _tile(self) -> Tile:
+        """Return the function that makes tiles of K, in the buffer where it can."""
+        from heatsketch.operators.exp2 import exp2  # imports numba
+
         x, s = self.scaled_points, self.scaled_scales
-        if not self.takes_differences and not sparse.issparse(x):
-            return fused_tile(*exponent_factors(x, s, self.arithmetic))
-        return lambda rows, columns, buffer: self._block(x[rows], s[rows], columns)
+        if self.takes_differences or sparse.issparse(x):
+            return lambda rows, columns, buffer: self._block(x[rows], s[rows], columns)
+        left, right = exponent_factors(x, s, self.arithmetic)
+
+        def tile(rows: slice, columns: slice, buffer: Array) -> Array:
+            x, y = left[rows], right[columns]
+            block = buffer[: len(x) * len(y)].reshape(len(x), len(y))
+            np.dot(x, y.T, out=block)
+            exp2(block)
+            return block
+
+        return tile
 
     def diagonal(self) -> Array:
         """Return ones (n,)."""
@@ -263,10 +254,6 @@ class Kernel(Operator):
     def is_non_negative(self) -> bool:
         """Say that no entry is negative."""
         return True
-
-    def accuracy(self) -> dict[str, float]:
-        """Return the error of the exponent, in float32."""
-        return {"exponent_error": self.exponent_error} if self.dtype == np.float32 else {}
 
     def components(self) -> Array:
         """Link each point to its nearest ones, and then what the kernel joins beyond them."""
@@ -291,10 +278,3 @@ def _local_scales(values: Any, name: str, n: int, also: str = "") -> Array:
     if s.shape != (n,) or not (np.isfinite(s).all() and (s > 0).all()):
         raise ValueError(f"{name} has shape {s.shape}; pass {also}{n} positive local scales.")
     return s
-
-
-def _precision(dtype: Any) -> np.dtype:
-    found = np.dtype(dtype)
-    if found in (np.float32, np.float64):
-        return found
-    raise ValueError(f"dtype={found} is not a precision of products; pass float32 or float64.")

@@ -140,10 +140,6 @@ class Operator:
             links.append(sparse.csr_matrix(member.T @ touched.astype(float)))
         return connected_components(sparse.hstack(links), directed=False)[1][labels]
 
-    def accuracy(self) -> dict[str, float]:
-        """Return what the products lose beyond ordinary rounding, by name."""
-        return {}
-
     def scaled(
         self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
     ) -> Operator:
@@ -467,10 +463,6 @@ class Composed(Operator):
     def components(self) -> Array | None:
         """Return those of A."""
         return self.A.components()
-
-    def accuracy(self) -> dict[str, float]:
-        """Return that of A."""
-        return self.A.accuracy()
 
 
 @dataclass(eq=False)

@@ -31,22 +31,19 @@ def real_csr(matrix: Any) -> sparse.csr_matrix:
 
 
 def multiply(matrix: Any, X: Array) -> Array:
-    """Return matrix @ X, compiled for a large CSR matrix (m, n) and X (n, k) of its precision."""
-    if not (sparse.issparse(matrix) and is_large(matrix.shape[1])):
+    """Return matrix @ X, compiled for a large CSR matrix (m, n) and a block X (n, k)."""
+    if X.ndim == 1 or not (sparse.issparse(matrix) and is_large(matrix.shape[1])):
         return matrix @ X
-    from heatsketch.operators import csr
+    from heatsketch.operators.csr import multiply_block  # imports numba
 
-    n = matrix.shape[0]
     X = np.ascontiguousarray(X)
-    Y = np.empty((n, *X.shape[1:]), X.dtype)
-    loop = csr.multiply_vector if X.ndim == 1 or X.shape[1] == 1 else csr.multiply_block
-    flat = (X.ravel(), Y.reshape(-1)) if loop is csr.multiply_vector else (X, Y)
+    Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype)
 
     def work(rows: slice) -> None:
         parts = (matrix.indptr, matrix.indices, matrix.data)
-        loop(*parts, flat[0], rows.start, rows.stop, flat[1])
+        multiply_block(*parts, X, rows.start, rows.stop, Y)
 
-    for_each_tile(work, n, _TILE)
+    for_each_tile(work, len(Y), _TILE)
     return Y
 
 

@@ -78,10 +78,6 @@ class TorchOperator(Operator):
         """Return the component of each point (n,)."""
         return self.host.components()
 
-    def accuracy(self) -> dict[str, float]:
-        """Return what the products lose beyond ordinary rounding, by name."""
-        return self.host.accuracy()
-
     def scaled(
         self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
     ) -> Operator:
