@@ -43,21 +43,6 @@ def test_a_time_that_was_given_has_no_scales(roll):
         plot.scales(hs.DiffusionMap(2).fit(roll))
 
 
-@pytest.mark.parametrize("filter", ["power", "heat"])
-def test_the_time_passed_back_gives_the_same(roll, filter):
-    chosen = hs.HeatEmbedding(2, filter=filter, random_state=0).fit(roll)
-    again = hs.HeatEmbedding(2, chosen.time_, filter=filter, random_state=0).fit(roll)
-    np.testing.assert_allclose(again.embedding_, chosen.embedding_, rtol=0, atol=1e-12)
-    assert again.distortion_.log_L == pytest.approx(chosen.distortion_.log_L)
-
-
-@pytest.mark.parametrize("rule", ["auto", "gap"])
-def test_the_time_of_a_map_passed_back_gives_the_same(roll, rule):
-    chosen = hs.DiffusionMap(2, rule).fit(roll)
-    again = hs.DiffusionMap(2, chosen.time_).fit(roll)
-    np.testing.assert_allclose(again.embedding_, chosen.embedding_, rtol=0, atol=1e-7)
-
-
 def test_explained_variance_shows_shares_and_intervals(roll, tmp_path):
     found = hs.DiffusionMap(8, 8).fit(roll).explained_diffusion_variance()
     figure = plot.explained_variance(found, path=tmp_path / "explained.svg", share=0.5)

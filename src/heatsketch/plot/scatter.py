@@ -257,7 +257,7 @@ def _coordinates(
     size = float(np.max(np.abs(points), initial=0.0))
     if size == 0 or _MIN_DRAWN_SIZE < size < 1 / _MIN_DRAWN_SIZE:
         return points, shown
-    power = int(np.floor(np.log10(size)))  # axes of equal scale would over- or underflow
+    power = int(np.floor(np.log10(size)))  # axes of equal scale would underflow
     return points / 10.0**power, [f"{name} / 1e{power}" for name in shown]
 
 
