@@ -166,13 +166,13 @@ def test_geodesic_distances_are_those_along_a_line():
 def test_neighbours_are_searched_once(monkeypatch):
     # Enough points that t-SNE looks at its nearest ones only, here 3 · 5 + 1.
     searches = []
-    search = ExactSearch.of_points
+    search = ExactSearch.nearest
 
-    def counted(self, k):
-        searches.append((self._points.shape, k))
-        return search(self, k)
+    def counted(self, k, x=None):
+        searches.append(((self._points if x is None else x).shape, k))
+        return search(self, k, x)
 
-    monkeypatch.setattr(ExactSearch, "of_points", counted)
+    monkeypatch.setattr(ExactSearch, "nearest", counted)
     # What is judged is not looked at here: few points do.
     monkeypatch.setattr("heatsketch.comparison.run._SAMPLED_POINTS", 60)
     X, _ = hs.datasets.circle(1100, rng=0)
