@@ -15,7 +15,7 @@ from heatsketch.io import files
 from problems.tables import TEXT, saved, table_of
 
 pytest.importorskip("h5py")
-pytest.importorskip("pyarrow")
+pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 
@@ -139,6 +139,15 @@ def test_key_is_refused_where_there_is_nothing_to_choose(tmp_path):
     for source in ("digits", saved(tmp_path, "a\n1\n")):
         with pytest.raises(ValueError, match="key='X'"):
             io.read_table(source, key="X")
+
+
+def test_a_packed_file_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_FREE_BYTES", 2**20)
+    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((2**10, 2**10)))
+    parquet.write_table(pa.table({"a": np.zeros(10**6)}), tmp_path / "t.parquet")
+    for name in ("t.npz", "t.parquet"):
+        with pytest.raises(ValueError, match="would unpack"):
+            io.read_table(tmp_path / name)
 
 
 # Refusals before anything is written

@@ -41,12 +41,6 @@ def test_metadata_come_back_with_the_embedding(tmp_path, suffix):
     np.testing.assert_array_equal(read(path).values, Y)
 
 
-@pytest.mark.parametrize("suffix", io.SUFFIXES)
-def test_no_file_appears_beside_the_output(tmp_path, suffix):
-    write(tmp_path / f"map{suffix}")
-    assert [path.name for path in tmp_path.iterdir()] == [f"map{suffix}"]
-
-
 def test_metadata_of_their_own_file(tmp_path):
     write_metadata(tmp_path / "made.json", METADATA)
     assert read_metadata(tmp_path / "made.json") == METADATA

@@ -182,10 +182,3 @@ def test_bad_parquet_is_explained(tmp_path):
     parquet.write_table(nested, path)
     with pytest.raises(ValueError, match=r"v in .* has type list"):
         io.read_table(path)
-
-
-def test_parquet_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(io.files, "_FREE_BYTES", 2**20)
-    parquet.write_table(pa.table({"a": np.zeros(10**6)}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="would unpack"):
-        io.read_table(tmp_path / "t.parquet")

@@ -273,12 +273,14 @@ def audit(
     >>> bool(adata.obs["umap_trust"].mean() > 0.7)
     True
     """
-    cells, picture = (
-        Cells(use_rep, n_pcs, layer, obsp),
-        _entry(_target(adata, False), "obsm", basis),
-    )
+    cells = Cells(use_rep, n_pcs, layer, obsp)
+    picture = _entry(_target(adata, False), "obsm", basis)
     groups = None if labels is None else np.asarray(_entry(adata, "obs", labels))
-    options = {"n_components": 64, "filter": "accumulated", "random_state": 0} | parameters
+    options: dict[str, Any] = {
+        "n_components": 64,
+        "filter": "accumulated",
+        "random_state": 0,
+    } | parameters
     estimator = HeatSketch(**options)
     estimator.fit(cells.read(adata, estimator))
     Y = getattr(picture, "to_numpy", lambda: picture)()
