@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.sparse.linalg import expm_multiply
@@ -75,25 +73,6 @@ def test_a_bank_is_its_filters_one_by_one(k: int | None) -> None:
         single = apply([f], A, X)[0]
         assert block.shape == X.shape
         assert relative_error(block, single) < 1e-12
-
-
-@given(p=st.integers(0, 12), r=st.integers(0, 12))
-def test_first_p_steps_then_r_more_are_p_plus_r_steps(p: int, r: int) -> None:
-    A = cloud_operator(40)
-    X = random_block(40)
-    for f in (hs.Power, hs.Heat):
-        middle = apply([f(p)], A, X)[0]
-        Y = apply([f(r)], A, middle)[0]
-        assert relative_error(Y, apply([f(p + r)], A, X)[0]) < 1e-12
-
-
-@given(a=st.floats(-1e3, 1e3), b=st.floats(-1e3, 1e3), f=st.sampled_from(SOME))
-def test_apply_is_linear(a: float, b: float, f: Filter) -> None:
-    A = cloud_operator(40)
-    X, Y = random_block(40), np.random.default_rng(2).standard_normal((40, 3))
-    fX, fY, fXY = (apply([f], A, Z)[0] for Z in (X, Y, a * X + b * Y))
-    size = abs(a) * np.linalg.norm(fX) + abs(b) * np.linalg.norm(fY)
-    assert np.linalg.norm(fXY - (a * fX + b * fY)) <= 1e-12 * size
 
 
 def test_the_block_given_is_not_modified() -> None:

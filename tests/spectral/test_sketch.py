@@ -98,11 +98,6 @@ def test_a_bank_is_its_sketches_one_by_one(deflate: bool) -> None:
         np.testing.assert_allclose(F, single, rtol=0, atol=1e-13 * np.abs(single).max())
 
 
-def test_a_bank_with_a_generator_shares_one_g() -> None:
-    two, same = hs.sketch(symmetric(), [hs.Power(2)] * 2, 4, rng=np.random.default_rng(7))
-    np.testing.assert_array_equal(two, same)
-
-
 @pytest.mark.parametrize("form", ["csr", "coo", "dense", "operator"])
 def test_every_form_of_a_gives_the_same_sketch(form: str) -> None:
     A = symmetric()
@@ -338,6 +333,9 @@ def test_a_time_so_large_that_nothing_is_left_is_refused() -> None:
         ({"filter": 8}, TypeError, r"filter=8 .*pass Power"),
         ({"filter": [hs.Power(1), 8]}, TypeError, r"filter=.* .*pass Power"),
         ({"filter": np.cos}, TypeError, r"filter=.* .*pass Power"),
+        ({"filter": []}, TypeError, "is not a filter"),
+        ({"G": np.full((60, 2), np.nan)}, ValueError, "G contains NaN"),
+        *(({"tol": tol}, ValueError, "tol") for tol in (0, -1e-3, np.nan)),
         ({"A": np.triu(np.ones((60, 60)))}, ValueError, "not symmetric"),
         ({"A": np.full((60, 60), np.nan)}, ValueError, "NaN"),
         ({"A": np.ones((60, 59))}, ValueError, "square"),
@@ -350,19 +348,6 @@ def test_bad_arguments_are_refused(
     call = {"A": symmetric(), "filter": hs.Power(2), **arguments}
     with pytest.raises(error, match=message):
         hs.sketch(**call)  # type: ignore[call-overload]
-
-
-def test_a_given_G_is_finite_and_a_bank_not_empty():
-    with pytest.raises(ValueError, match="G contains NaN"):
-        hs.sketch(np.eye(3), hs.Power(1), G=np.full((3, 2), np.nan))
-    with pytest.raises(TypeError, match="is not a filter"):
-        hs.sketch(np.eye(3), [])
-
-
-@pytest.mark.parametrize("tol", [0, -1e-3, np.nan, "small"])
-def test_a_tolerance_is_a_positive_number(tol):
-    with pytest.raises((ValueError, TypeError), match="tol"):
-        hs.sketch(np.eye(3), hs.Power(2), 2, tol=tol)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-8])

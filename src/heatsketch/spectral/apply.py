@@ -26,7 +26,7 @@ from heatsketch.spectral.filters import Filter, Relative
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
 _SHORT_TIME = 16.0  # until then nothing under- or overflows, and any interval will do
-_MAX_EXACT_PRODUCTS = 8  # powers up to which products are always more exact than eigenpairs
+_FEW_PRODUCTS = 8  # up to which they are always more exact, and as cheap
 _MIN_RATIO = 1e-3  # of the largest f on the spectrum to that on an interval known to hold it
 
 
@@ -55,11 +55,11 @@ def on_scale(f: Filter, A: Operator) -> tuple[Filter, float]:
     f itself and 0, unless the time is so large that f is beyond the range at the largest
     eigenvalue. This is the only scale: blocks have none of their own.
     """
-    is_short = f.sharpness((-1.0, 1.0)) <= _SHORT_TIME
-    bounds = [A.spectrum] if is_short else [A.spectrum, A.ends[1]]
-    if not any(_log_excess(f, ends, A.dtype) for ends in bounds):
-        return f, 0.0
-    size = _log_excess(f, _exact_ends(A), A.dtype)
+    size = _log_excess(f, A.spectrum, A.dtype)
+    if not size and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
+        size = _log_excess(f, A.ends[1], A.dtype)  # bounded from inside
+    if size:  # of a bound: that at the largest eigenvalue itself decides
+        size = _log_excess(f, _exact_ends(A), A.dtype)
     return (Relative(f, size), size) if size else (f, 0.0)
 
 
@@ -118,16 +118,19 @@ def apply(
     """
     block = A.asarray(X)
     k = block.shape[1] if block.ndim == 2 else 1
-    degree = max(_estimated_degree(f, A, tol) for f in filters)
     steps = max(math.inf if f.steps is None else f.steps for f in filters)
-    products = min(steps, degree)
-    pays = steps > _MAX_EXACT_PRODUCTS and products * k > 12 * A.n + 1000
-    if A.n <= SPECTRAL_LIMIT and (pays or products > MAX_DEGREE / 2):
-        blocks = _by_eigenpairs(filters, A, block)
-    elif steps < math.inf and (steps <= 2 * degree or rounding_spoils(degree, A)):
+    if steps <= _FEW_PRODUCTS:
         blocks = _by_products(filters, A, block)
     else:
-        blocks = _by_chebyshev(filters, A, block, tol)
+        degree = max(_estimated_degree(f, A, tol) for f in filters)
+        products = min(steps, degree)
+        pays = products * k > 12 * A.n + 1000 or products > MAX_DEGREE / 2
+        if pays and A.n <= SPECTRAL_LIMIT:
+            blocks = _by_eigenpairs(filters, A, block)
+        elif steps < math.inf and (steps <= 2 * degree or rounding_spoils(degree, A)):
+            blocks = _by_products(filters, A, block)
+        else:
+            blocks = _by_chebyshev(filters, A, block, tol)
     return [in_kind_of(block, X) for block in blocks]
 
 
@@ -140,20 +143,20 @@ def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Arr
 
 def _by_products(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
     """Return A^p X; if a power is relative to the largest eigenvalue, so is each step."""
-    logs = [f.log / f.steps for f in filters if isinstance(f, Relative) and f.steps]
-    log_step = max(logs, default=0.0)
-    done: dict[int, Array] = {}
-    last = max(f.steps or 0 for f in filters)
-    for p in track(range(last + 1), "products", last, "products"):
-        if p > 0:
-            X = A.multiply_projected(X) if p > 1 else A @ X
-            if log_step:
-                X *= math.exp(-log_step)
+    log_step, last, blocks = 0.0, 0, [X] * len(filters)
+    for f in filters:
+        last = max(last, f.steps or 0)
+        if isinstance(f, Relative) and f.steps:
+            log_step = f.log / f.steps
+    for p in track(range(1, last + 1), "products", last, "products"):
+        X = A.multiply_projected(X) if p > 1 else A @ X
+        if log_step:
+            X *= math.exp(-log_step)
         for i, f in enumerate(filters):
             if f.steps == p:
                 log_scale = p * log_step - (f.log if isinstance(f, Relative) else 0.0)
-                done[i] = X * math.exp(log_scale) if log_scale else X
-    return [done[i] for i in range(len(filters))]
+                blocks[i] = X * math.exp(log_scale) if log_scale else X
+    return blocks
 
 
 def _by_chebyshev(
