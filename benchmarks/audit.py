@@ -22,6 +22,7 @@ import _data
 import _harness
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 import heatsketch as hs
@@ -184,38 +185,68 @@ def alarms(name, n):
     return {"picture": name, "dubious, right": max(right), "dubious, noise": min(noise)}
 
 
-def gaps(name, n):
-    """Return how many gaps of UMAP's picture are believed, beside distances of centroids."""
-    import umap
-    from scipy.stats import spearmanr
+def circle(n):
+    X, angle = hs.datasets.circle(n, rng=0)
+    return _data.Data(X, (8 * angle / (2 * np.pi)).astype(int))
 
-    data = (
-        _data.draw(name)
-        if name == "tree"
-        else {"digits": _data.digits, "cells": _data.cells}[name](n)
-    )
-    Y = umap.UMAP(random_state=0).fit_transform(data.X)
-    found = hs.audit(data.X, Y, labels=data.label, random_state=0)
-    centres = {label: data.X[data.label == label].mean(axis=0) for label in np.unique(data.label)}
-    seen = [gap.picture for gap in found.gaps]
-    inputs = [
-        np.linalg.norm(centres[a] - centres[b]) for a, b in (gap.labels for gap in found.gaps)
-    ]
-    true = [gap.distance.value for gap in found.gaps]
-    return {
-        "UMAP of": name,
-        "gaps": len(found.gaps),
-        "believed": sum(gap.believed for gap in found.gaps),
-        "rank correlation with truth": spearmanr(seen, true).statistic,
-        "with centroids of the input": spearmanr(seen, inputs).statistic,
-        "dubious": found.dubious.mean(),
-        "median trust": np.median(found.trust),
-    }
+
+UMAPS = {"digits": _data.digits, "cells": _data.cells, "tree": _data.tree, "circle": circle}
+TIMES = 8, 64
+
+
+def umaps(n, image):
+    """Audit UMAP's pictures at two times: gaps, beside the distances of centroids; draw them."""
+    import matplotlib as mpl
+    import umap
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(3, len(UMAPS), figsize=(12, 9), layout="constrained")
+    rows = []
+    for (name, make), column in zip(UMAPS.items(), axes.T, strict=True):
+        data = make(n)
+        X, label = data.X, np.asarray(data.label)
+        Y = umap.UMAP(random_state=0).fit_transform(X)
+        column[0].scatter(*Y.T, c=label, s=4, cmap="tab10")
+        column[0].set_title(f"UMAP of {name}")
+        centres = {one: X[label == one].mean(axis=0) for one in np.unique(label).tolist()}
+        for t, axis in zip(TIMES, column[1:], strict=True):
+            found = hs.audit(X, Y, labels=label, time=t, random_state=0)
+            axis.scatter(*Y.T, c=found.trust, s=4, vmin=0, vmax=1)
+            axis.scatter(*Y[found.dubious].T, s=12, facecolors="none", edgecolors="red", lw=0.5)
+            axis.set_title(f"trust, time {t}; dubious: {found.dubious.mean():.0%}")
+            seen = [gap.picture for gap in found.gaps]
+            ends = [gap.labels for gap in found.gaps]
+            inputs = [np.linalg.norm(centres[one] - centres[other]) for one, other in ends]
+            rows.append(
+                {
+                    "UMAP of": name,
+                    "time": t,
+                    "gaps": len(seen),
+                    "believed": sum(gap.believed for gap in found.gaps),
+                    "order of gaps, truth": spearmanr(
+                        seen, [gap.distance.value for gap in found.gaps]
+                    ).statistic,
+                    "order of gaps, centroids": spearmanr(seen, inputs).statistic,
+                    "dubious": found.dubious.mean(),
+                    "median trust": np.median(found.trust),
+                }
+            )
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[], aspect="equal")
+    if image is not None:
+        figure.savefig(image, dpi=80)
+    return rows
 
 
 def seconds(n, d):
     """Return seconds of an audit beyond the sketch's neighbour search."""
-    X = _harness.overlapping(n)[0] if d == 50 else np.random.default_rng(0).random((n, d), np.float32)
+    X = (
+        _harness.overlapping(n)[0]
+        if d == 50
+        else np.random.default_rng(0).random((n, d), np.float32)
+    )
     Y = PCA(2).fit_transform(X)
     hs.audit(X[:2000], Y[:2000], random_state=0)
     start = time.perf_counter()
@@ -243,8 +274,8 @@ def main():
         found = [alarms(name, n) for name in _harness.chosen(RIGHT, arguments.only)]
         print(_harness.save("audit_alarms", found, arguments, PACKAGES))
     if arguments.only is None or "umap" in arguments.only:
-        found = [gaps(name, n) for name in ("digits", "cells", "tree")]
-        print(_harness.save("audit_gaps", found, arguments, PACKAGES))
+        image = None if arguments.small else _harness.DOCS.parent / "images" / "audit-umap.png"
+        print(_harness.save("audit_gaps", umaps(n, image), arguments, PACKAGES))
     if arguments.only is None or "time" in arguments.only:
         sizes = [(1000, 50)] if arguments.small else [(10_000, 784), (100_000, 50)]
         found = [_harness.run_apart(seconds, *size, limit=arguments.limit) for size in sizes]
