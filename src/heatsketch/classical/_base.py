@@ -1,4 +1,4 @@
-"""The base of the classical estimators, and checks of given distances."""
+"""The base of the classical estimators."""
 
 from typing import Any
 
@@ -11,8 +11,7 @@ from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
 from heatsketch.neighbors import Distances, in_metric
-from heatsketch.neighbors.metric import check_distances as check_distances
-from heatsketch.neighbors.metric import check_non_negative as check_non_negative
+from heatsketch.neighbors.metric import check_distances, check_non_negative
 
 
 class Embedding(Embedder):

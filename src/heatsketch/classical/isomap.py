@@ -64,7 +64,9 @@ class PathScaling(Embedding):
         itself = sparse.csr_matrix((np.zeros(n), np.arange(n), np.arange(n + 1)))
         Y = self._place(itself)
         self.residual_variance_ = _residual_variance(self._paths, Y, landmarks)
-        self.embedding_ = self._neighborhoods.spread(self._in_units(Y, X.dtype))
+        self.embedding_ = self._neighborhoods.spread(
+            in_units(Y, self._neighborhoods.frame.exponent, X.dtype)
+        )
         self.diagnostics_ = counts | {"residual_variance": float(self.residual_variance_[-1])}
         return self
 
@@ -89,14 +91,11 @@ class PathScaling(Embedding):
                 "coordinates are unreliable.",
                 stacklevel=3,
             )
-        return self._in_units(self._place(rows), X.dtype)
+        return in_units(self._place(rows), self._neighborhoods.frame.exponent, X.dtype)
 
     @abstractmethod
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         """Return the vertices of the graph from which paths start; n is the number of points."""
-
-    def _in_units(self, Y: Array, dtype: np.dtype) -> Array:
-        return in_units(Y, self._neighborhoods.frame.exponent, dtype)
 
     def _read_any(self, X: Any, reset: bool) -> Any:
         """Return points, distances (m, n), or a graph (m, n) of non-negative lengths."""
@@ -121,7 +120,7 @@ class PathScaling(Embedding):
             return self._scaling.place(np.square(squares, out=squares))
 
         shape = (rows.shape[0], len(self._scaling.values))
-        return filled(place, shape, _tile(len(self._paths)))
+        return filled(place, shape, _TILE_ENTRIES // len(self._paths) + 1)
 
 
 class Isomap(PathScaling):
@@ -303,11 +302,6 @@ class LandmarkIsomap(PathScaling):
         return chosen
 
 
-def _tile(width: int) -> int:
-    """Return the number of rows of this width that are computed at a time."""
-    return max(1, _TILE_ENTRIES // width)
-
-
 def _residual_variance(paths: Array, Y: Array, landmarks: Array) -> Array:
     """Return 1 - R² between paths (l, n) and distances in the first 1, …, k columns of Y (k,)."""
     n, k = Y.shape
@@ -320,5 +314,7 @@ def _residual_variance(paths: Array, Y: Array, landmarks: Array) -> Array:
                 sums[:, m, column] = product.sum(axis=1)
         return sums
 
-    g, d, gg, dd, gd = filled(moments, (len(paths), k, 5), _tile(n)).sum(axis=0).T / paths.size
+    g, d, gg, dd, gd = (
+        filled(moments, (len(paths), k, 5), _TILE_ENTRIES // n + 1).sum(axis=0).T / paths.size
+    )
     return 1 - (gd - g * d) ** 2 / ((gg - g * g) * (dd - d * d))
