@@ -21,7 +21,6 @@ LAYERS = (
     ("metrics", "uncertainty"),
     ("estimators", "classical"),
     (
-        "_environment",
         "datasets",
         "io",
         "distributed",

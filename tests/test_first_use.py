@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import heatsketch as hs
+from heatsketch.comparison.methods import ESTIMATORS
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "joblib")
 
@@ -108,3 +109,18 @@ def test_small_data_wait_for_no_compiler(tmp_path):
     )
     run(code, NUMBA_CACHE_DIR=str(tmp_path / "compiled"))
     assert not list(tmp_path.glob("compiled/**/*.nb*"))
+
+
+@pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_notebooks_show_estimators_as_those_of_scikit_learn(make):
+    """Also no link, which would lead to the pages of scikit-learn."""
+    html = make()._repr_html_()
+    assert make.__name__ in html
+    assert "Not fitted" in html
+    assert "href=" not in html
+
+
+def test_notebooks_show_that_an_estimator_is_fitted():
+    html = hs.DiffusionMap(time=3).fit([[0.0], [1.0], [3.0]])._repr_html_()
+    assert "Not fitted" not in html
+    assert "Fitted" in html

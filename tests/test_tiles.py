@@ -33,33 +33,6 @@ def whole(request: pytest.FixtureRequest) -> tuple[str, np.ndarray]:
     return request.param, random_block(BIG, 3, request.param, 7)
 
 
-@given(ends=st.lists(st.integers(0, BIG), min_size=2, max_size=2))
-def test_any_rows_of_a_block_have_the_bits_of_the_whole(
-    whole: tuple[str, np.ndarray], ends: list[int]
-) -> None:
-    kind, G = whole
-    rows = slice(min(ends), max(ends))
-    np.testing.assert_array_equal(random_block(BIG, 3, kind, 7, rows), G[rows])
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        slice(RANDOM_TILE - 1, RANDOM_TILE),
-        slice(RANDOM_TILE, RANDOM_TILE + 1),
-        slice(RANDOM_TILE - 1, RANDOM_TILE + 1),
-        slice(RANDOM_TILE, 2 * RANDOM_TILE),
-        slice(RANDOM_TILE - 1, 2 * RANDOM_TILE + 1),
-        slice(BIG - 1, BIG),
-        slice(5, 5),
-    ],
-    ids=lambda rows: f"{rows.start}-{rows.stop}",
-)
-def test_rows_at_the_border_of_a_random_tile(whole: tuple[str, np.ndarray], rows: slice) -> None:
-    kind, G = whole
-    np.testing.assert_array_equal(random_block(BIG, 3, kind, 7, rows), G[rows])
-
-
 @pytest.mark.parametrize("n", [1, RANDOM_TILE - 1, RANDOM_TILE, RANDOM_TILE + 1])
 def test_a_row_does_not_depend_on_how_many_follow(whole: tuple[str, np.ndarray], n: int) -> None:
     kind, G = whole

@@ -36,8 +36,8 @@ from ._checks import (
     DisconnectedWarning,
     ScaleWarning,
 )
-from ._environment import show_versions
 from ._progress import progress
+from ._version import show_versions
 from .comparison import compare
 from .comparison.audit import audit
 from .estimators import (

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from heatsketch._random import data_hash, exponent_of
 from heatsketch._tensors import on_host
@@ -25,6 +25,11 @@ from heatsketch._typing import Array, Points
 from heatsketch._words import did_you_mean
 
 logger = logging.getLogger("heatsketch")  # without a handler of its own
+_TABLE: dict[str, Any] = {  # what scikit-learn checks; values are looked at here, in place
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "ensure_all_finite": False,
+}
 _SMALLEST, _LARGEST = 1e-60, 1e60  # so that no ratio of squares leaves float64
 
 
@@ -152,22 +157,26 @@ def said_of_rows(rows: Sequence[int] | Array, matter: str, count: int | None = N
 
 def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
     """Return X (n, d) as a finite float array or CSR matrix, or raise."""
-    X = as_floats(X, name)
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead; pass {name} of shape (points, "
-            "features), reshape(-1, 1) for a single feature."
-        )
-    if X.shape[0] < min_rows:
-        raise ValueError(
-            f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of "
-            f"{min_rows} is required."
-        )
-    if X.shape[1] < 1:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
-        )
+    X = check_array(as_floats(X, name), **_TABLE, ensure_min_samples=min_rows, input_name=name)
     _check_values(X, name, new=min_rows < 2)
+    return X
+
+
+def read_points(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
+    """Return the points X (n, d), float32 or float64 and finite, or raise.
+
+    X is an array, a data frame or, with ``accept_sparse="csr"``, a sparse matrix. With `reset` the
+    estimator gets the number and names of the features; otherwise X must have the same.
+    """
+    if hasattr(X, "columns"):
+        _check_columns(X)  # scikit-learn converts data frames and compares names
+    else:
+        X = as_floats(X, "X")
+    accept = {**_TABLE, "ensure_min_samples": 2 if reset else 1, "accept_sparse": False} | accept
+    X = validate_data(estimator, X, reset=reset, **accept)
+    _check_values(X, "X", not reset, getattr(estimator, "feature_names_in_", None))
+    if reset:
+        estimator._data_hash = data_hash(X)  # which files of the model tell
     return X
 
 
@@ -225,18 +234,6 @@ def _check_values(X: Any, name: str, new: bool, columns: Sequence[str] | None = 
         )
 
 
-def _as_float_csr(X: Any, name: str) -> Any:
-    if np.iscomplexobj(X):
-        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
-    matrix = sparse.csr_matrix(X)
-    warn_of_rounding(matrix.data, name)
-    matrix = matrix.astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    return matrix
-
-
 def refuse_masked(X: Any, name: str) -> None:
     """Raise if X is an array with masked entries, which arithmetic would use."""
     if np.ma.is_masked(X):
@@ -273,20 +270,6 @@ def is_text(values: Array) -> bool:
 
 def as_floats(X: Any, name: str) -> Any:
     """Return X as a CSR matrix or array of float32 (from float32 or float16) or float64."""
-    X = on_host(X)
-    return _as_float_csr(X, name) if sparse.issparse(X) else _as_float_array(X, name)
-
-
-def real_array(X: Any, name: str) -> Array:
-    """Return X as an array of float32 or float64, or raise."""
-    if sparse.issparse(X):
-        raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
-    found: Array = as_floats(X, name)
-    return found
-
-
-def _as_float_array(X: Any, name: str) -> Array:
-    refuse_masked(X, name)
     if isinstance(X, str | os.PathLike):
         raise TypeError(
             f"{name} is the path {os.fspath(X)!r}; read the file first, for example with "
@@ -297,14 +280,31 @@ def _as_float_array(X: Any, name: str) -> Array:
             f"{name} is an AnnData; pass it to a function of heatsketch.anndata, such as "
             f"heat_embedding({name}), or its points, such as {name}.obsm['X_pca']."
         )
-    array = read_array(X, name)
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
-    if is_text(array):
-        raise ValueError(f"{name} holds text or dates (dtype {array.dtype}); pass numbers.")
-    warn_of_rounding(array, name)
-    single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return read_array(array, name, dtype=np.float32 if single else np.float64)
+    refuse_masked(X, name)
+    X = on_host(X)
+    X = sparse.csr_matrix(X) if sparse.issparse(X) else read_array(X, name)
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
+    dtype = np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64
+    if not sparse.issparse(X):
+        if is_text(X):
+            raise ValueError(f"{name} holds text or dates (dtype {X.dtype}); pass numbers.")
+        warn_of_rounding(X, name)
+        return read_array(X, name, dtype=dtype)
+    warn_of_rounding(X.data, name)
+    X = X.astype(dtype, copy=False)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def real_array(X: Any, name: str) -> Array:
+    """Return X as an array of float32 or float64, or raise."""
+    if sparse.issparse(X):
+        raise ValueError(f"{name} is sparse; pass an array: {name}.toarray().")
+    found: Array = as_floats(X, name)
+    return found
 
 
 def read_array(X: Any, name: str, **form: Any) -> Array:
@@ -368,31 +368,6 @@ def _variances(X: Any) -> Array:
     return np.maximum(squares / len(X) - (total / len(X)) ** 2, 0)
 
 
-def read_points(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
-    """Return the points X (n, d), float32 or float64 and finite, or raise.
-
-    X is an array, a data frame or, with ``accept_sparse="csr"``, a sparse matrix. With `reset` the
-    estimator gets the number and names of the features; otherwise X must have the same.
-    """
-    if hasattr(X, "columns"):
-        _check_columns(X)  # scikit-learn converts data frames and compares names
-    else:
-        X = as_floats(X, "X")
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,  # check_finite names the place, and does not copy
-        ensure_min_samples=2 if reset else 1,
-        **accept,
-    )
-    _check_values(X, "X", not reset, getattr(estimator, "feature_names_in_", None))
-    if reset:
-        estimator._data_hash = data_hash(X)  # which files of the model tell
-    return X
-
-
 def _check_columns(X: Any) -> None:
     """Raise with the names of columns of a data frame that are equal, or are not of numbers."""
     names = list(getattr(X, "column_names", X.columns))  # the first is that of Arrow
@@ -445,14 +420,6 @@ class Frame:
         centre = np.partition(sample, middle, axis=0)[middle]  # entries of X, not rounded
         exponent = exponent_of(X, centre)
         return cls(exponent, np.ldexp(centre, -exponent))
-
-    def equals(self, other: Frame | None) -> bool:
-        """Say whether another frame gives the same coordinates."""
-        return (
-            other is not None
-            and other.exponent == self.exponent
-            and np.array_equal(other.shift, self.shift)  # type: ignore[arg-type]
-        )
 
     def __call__(self, X: Points) -> Points:
         """Map data (m, d) into the frame, in float64 and C order."""

@@ -16,43 +16,23 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 RANDOM_TILE = 4096  # rows of G that share a seed: part of the definition of G, never change it
 
 
-def random_block(
-    n: int,
-    k: int,
-    kind: str,
-    rng: Rng,
-    rows: slice | Array | None = None,
-    *,
-    numbers: Array | None = None,
-) -> Array:
-    """Draw G (n, k), i.i.d. N(0, 1) ("gaussian") or ±1 ("rademacher"), or some rows of it.
+def random_block(n: int, k: int, kind: str, rng: Rng, numbers: Array | None = None) -> Array:
+    """Draw G (n, k), i.i.d. N(0, 1) ("gaussian") or ±1 ("rademacher").
 
     Each tile of 4096 rows has its own seed, so a row of G depends only on `rng`, k and its
-    position: any chunking and any number of threads give the same bits. With the `numbers` (n,) of
-    the points, see `numbers_of`, it depends only on `rng`, k and its number.
+    position: any number of threads gives the same bits. With the `numbers` (n,) of the points, see
+    `numbers_of`, it depends only on `rng`, k and its number.
     """
     entropy = seed_entropy(rng)
     if numbers is not None:
-        some = numbers if rows is None else numbers[rows]
-        return filled(lambda tile: _numbered_rows(entropy, some[tile], k, kind), (len(some), k))
-    if not isinstance(rows, np.ndarray):
-        rows = np.arange(n)[slice(None) if rows is None else rows]
-    order = np.argsort(rows, kind="stable")
-    wanted, G = rows[order], np.empty((len(rows), k))
-    tiles = np.unique(wanted // RANDOM_TILE)
-
-    def draw(some: slice) -> None:
-        start = int(tiles[some.start]) * RANDOM_TILE
-        block = _random_tile(entropy, start // RANDOM_TILE, min(RANDOM_TILE, n - start), k, kind)
-        low, high = np.searchsorted(wanted, (start, start + len(block)))
-        G[order[low:high]] = block[wanted[low:high] - start]
-
-    for_each_tile(draw, len(tiles), 1)
-    return G
+        shape = (len(numbers), k)
+        return filled(lambda rows: _numbered_rows(entropy, numbers[rows], k, kind), shape)
+    return filled(lambda rows: _random_tile(entropy, rows, k, kind), (n, k), RANDOM_TILE)
 
 
-def _random_tile(entropy: list[int], tile: int, n: int, k: int, kind: str) -> Array:
-    generator = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(tile,)))
+def _random_tile(entropy: list[int], rows: slice, k: int, kind: str) -> Array:
+    seed = np.random.SeedSequence(entropy, spawn_key=(rows.start // RANDOM_TILE,))
+    generator, n = np.random.default_rng(seed), rows.stop - rows.start
     if kind == "gaussian":
         return generator.standard_normal((n, k))
     return 2.0 * generator.integers(0, 2, size=(n, k), dtype=np.int8) - 1.0

@@ -38,7 +38,7 @@ def nearest(change: Callable[[np.ndarray], np.ndarray]) -> sparse.csr_matrix:
 
 def steps_of_no_numbers() -> Any:
     steps = sparse.csr_matrix(np.full((N, N), np.nan))
-    walk = replace(hs.Diffusion.from_affinity(K), one_sided=steps)
+    walk = replace(hs.Diffusion.from_affinity(K), directed_step=steps)
     return hs.HeatSketch(2, affinity="precomputed").fit(walk)
 
 

@@ -89,7 +89,7 @@ def test_a_heat_sketch_is_the_rows_times_its_random_block(affinity, normalizatio
         k, time, filter=filter, normalization=normalization, tol=1e-13, random_state=5, **affinity
     ).fit(X)
     d = model.diffusion_
-    G = random_block(d.n, k, "gaussian", 5, d.first_points)
+    G = random_block(len(d.vertex), k, "gaussian", 5)[d.first_points]
     S = (d.rows(time, filter=filter) @ G) / np.sqrt(k)
     assert_allclose(model.embedding_, d.expand(S), rtol=0, atol=1e-11 * np.abs(S).max())
 

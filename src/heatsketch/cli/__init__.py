@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     try:
         if {"--version", "--verbose"} <= set(argv):
-            from heatsketch._environment import show_versions
+            from heatsketch._version import show_versions
 
             show_versions()
             return 0

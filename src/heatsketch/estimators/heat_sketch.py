@@ -177,12 +177,9 @@ class HeatSketch(DiffusionEstimator):
         self.__dict__.pop("neighbor_confidence_", None)  # of an earlier fit
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).reduced() for t in times]
-        k, points = self._columns_wanted(), diffusion.first_points
-        numbers = self._numbers(diffusion)
-        rows = points if numbers is None else None
-        G = random_block(
-            len(diffusion.vertex), k, self.kind, self.random_state, rows, numbers=numbers
-        )
+        n, k, numbers = len(diffusion.vertex), self._columns_wanted(), self._numbers(diffusion)
+        G = random_block(n, k, self.kind, self.random_state, numbers)
+        G = G if numbers is not None else G[diffusion.first_points]
         scaled, log_scales = zip(*(on_scale(f, A) for f in filters), strict=True)
         return list(zip(sketch_blocks(A, scaled, G), log_scales, strict=True))
 

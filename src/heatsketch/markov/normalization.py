@@ -359,7 +359,9 @@ def _rows_without_support(K: Operator) -> Array:
 def _scale_both_sides(rows: Any, left: Array, right: Array, dtype: Any = np.float64) -> Any:
     if sparse.issparse(rows):
         return scale_both_sides(rows.tocsr(), left, right, dtype)
-    return rows * (left[:, None] * right)
+    with np.errstate(over="ignore"):
+        both = left[:, None] * right  # one product, so that a symmetric matrix stays symmetric
+    return np.multiply(rows, both, out=np.zeros(both.shape), where=rows != 0)  # not 0 · ∞
 
 
 def _like(K: Any, left: Array, right: Array) -> Any:

@@ -100,7 +100,7 @@ def sketch(
         k = check_number(n_components, "n_components", low=1, high=MOST_COLUMNS, integer=True)
         n, kind = len(vertex), check_choice(kind, "kind", KINDS)
         if ids is None:
-            G = random_block(n, k, kind, rng, first)
+            G = random_block(n, k, kind, rng)[first]
         else:
             G = random_block(n, k, kind, rng, numbers=vertex_numbers(ids, vertex, A.n))
     else:
