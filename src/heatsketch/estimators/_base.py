@@ -4,7 +4,7 @@ import numbers
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -173,11 +173,24 @@ class DiffusionEstimator(Embedder):
         self.diagnostics_ = dict(diffusion.diagnostics)
         self.__dict__.pop("_explained_ratio", None)  # of an earlier fit
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
-            _warn_of_halves(diffusion.diagnostics["bipartite"])
+            warnings.warn(
+                f"{diffusion.diagnostics['bipartite']} component(s) of the graph are bipartite: a "
+                "walk is in one half after an even number of steps and in the other after an odd "
+                "one, so that the halves never come nearer. Pass filter='heat', whose walks wait "
+                "for random times.",
+                stacklevel=2,
+            )
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
         blocks, log_scales = zip(*self._factor(diffusion, times, X), strict=True)
-        _warn_of_scales(log_scales, diffusion.operator.dtype)
+        for log_scale in filter(None, log_scales):
+            warnings.warn(
+                f"At this time the embedding is of size e^{log_scale:.0f}, beyond the range of "
+                'numbers; it is divided by e^diagnostics_["log_scale"]. Pass a smaller time: the '
+                "slowest direction dominates at this one.",
+                ScaleWarning,
+                stacklevel=3,
+            )
         H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
         if diffusion.diagnostics["is_constant"]:  # only rounding is left
             H[:] = 0
@@ -504,16 +517,12 @@ class DiffusionEstimator(Embedder):
         return self._rows_of(self.diffusion_.last_step(self._H, X), X.dtype)
 
     def _rows_of(self, product: Array, dtype: np.dtype) -> Array:
-        rows = np.empty((len(product), product.shape[1] - 1), dtype)
-        markov = self.diffusion_.normalization == "markov"
-        finite = True
-        for tile in row_tiles(len(rows)):
-            block = product[tile, :-1]
-            rows[tile] = block / product[tile, -1:] if markov else block
-            finite = finite and bool(np.isfinite(rows[tile]).all())
-        if not finite:
+        rows = product[:, :-1]
+        if self.diffusion_.normalization == "markov":
+            rows = rows / product[:, -1:]
+        if not np.isfinite(rows).all():
             raise CertificateError("The embedding is not finite; pass affinities in range.")
-        return rows
+        return np.ascontiguousarray(rows, dtype)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -539,27 +548,6 @@ def check_mass(H: Array, measure: Array) -> None:
             f"Mass is not conserved: it changed by {mass.max():.1e} of {size.max():.1e} in columns "
             f"{name_rows(leaked)}."
         )
-
-
-def _warn_of_scales(log_scales: Sequence[float], dtype: np.dtype) -> None:
-    """Warn of each time at which the embedding is beyond the range of numbers."""
-    for log_scale in filter(None, log_scales):
-        warnings.warn(
-            f"At this time the embedding is of size e^{log_scale:.0f}, beyond {dtype}; it is "
-            'divided by e^diagnostics_["log_scale"]. Pass a smaller time: the slowest direction '
-            "dominates at this one.",
-            ScaleWarning,
-            stacklevel=4,
-        )
-
-
-def _warn_of_halves(count: int) -> None:
-    warnings.warn(
-        f"{count} component(s) of the graph are bipartite: a walk is in one half after an even "
-        "number of steps and in the other after an odd one, so that the halves never come nearer. "
-        "Pass filter='heat', whose walks wait for random times.",
-        stacklevel=3,
-    )
 
 
 def _diffusion_of(X: Any, **options: Any) -> Diffusion:
