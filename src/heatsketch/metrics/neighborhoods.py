@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,9 +252,9 @@ def _excess(seen: Array, ranked: Array, k: int) -> int:
 
 
 def _metric(X: Points, n_rows: int) -> Any:
-    """Return what computes distances of some rows to all: by differences, if these are not many."""
+    """Return what computes squared distances of rows: by differences, if these are not many."""
     many = n_rows * X.shape[0] * X.shape[1] > _MOST_DIFFERENCES
-    return _rounded_squares if many or sparse.issparse(X) else cdist
+    return _rounded_squares if many or sparse.issparse(X) else partial(cdist, metric="sqeuclidean")
 
 
 def _rounded_squares(x: Points, y: Points) -> Array:
