@@ -1,7 +1,6 @@
 """Methods compared on the same data, with the same neighbours, and the audit of one picture.
 
-`run` runs them; `references` has the distances that they are compared with; `methods` has all
-estimators by name; `result` is the table.
+`run` runs them, `methods` has all estimators by name, `result` is the table, `audit` the audit.
 """
 
 from heatsketch.comparison.result import Comparison, Row

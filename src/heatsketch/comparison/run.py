@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
-from heatsketch._checks import check_number, check_points, logger
+from heatsketch._checks import Frame, check_number, check_points, logger
 from heatsketch._progress import track
 from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import (
@@ -24,11 +25,20 @@ from heatsketch.comparison.methods import (
     fitting,
     needs_labels,
 )
-from heatsketch.comparison.references import References, references
 from heatsketch.comparison.result import Comparison, Row
+from heatsketch.graphs.neighborhoods import neighborhood_graph
+from heatsketch.graphs.shortest_paths import shortest_paths
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.metrics import continuity, knn_accuracy, stability, trustworthiness
-from heatsketch.neighbors import NeighborIndex, ordered_search
+from heatsketch.metrics import (
+    continuity,
+    diffusion_distance,
+    distortion,
+    knn_accuracy,
+    rank_correlation,
+    stability,
+    trustworthiness,
+)
+from heatsketch.neighbors import NeighborIndex, ordered_search, pair_distances
 from heatsketch.plot import categories
 
 DEFAULT_METHODS = (
@@ -119,17 +129,19 @@ def compare(
     estimators = _estimators(methods, X.shape[0], codes, options)
     index, seconds = _shared_index(X, estimators.values(), n_neighbors)
     large = X.shape[0] > _LARGE_DATA_POINTS
-    sample = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
+    size = _SAMPLED_POINTS_OF_LARGE_DATA if large else _SAMPLED_POINTS
+    sample = np.sort(np.random.default_rng(random_state).permutation(X.shape[0])[:size])
     diffusion = Diffusion.from_points(X, n_neighbors=n_neighbors, neighbors=index)
     chosen = chosen_time(diffusion, time, n_components=n_components)
-    known = references(X, diffusion, sample, n_neighbors, index, chosen, random_state)
+    logger.info("reference distances between %d points", len(sample))
+    known = reference_distances(X, sample, diffusion, n_neighbors, index, chosen)
     rows, embeddings = [], {}
     named = track(estimators.items(), "comparison", len(estimators), "methods")
     for place, (name, estimator) in enumerate(named):
         logger.info("method %d of %d: %s", place + 1, len(estimators), name)
         try:
             runs, used, peak = _runs(estimator, X, codes, index, seeds, random_state)
-            rows.append(_scored(Row(name, used, peak), X, runs, codes, known))
+            rows.append(_scored(Row(name, used, peak), X, runs, codes, sample, known))
             embeddings[name] = runs[0]
         except Exception as error:  # of whatever kind: the other methods go on
             logger.info("%s failed: %s", name, error)
@@ -139,7 +151,7 @@ def compare(
         "features": X.shape[1],
         "n_neighbors": n_neighbors,
         "neighbor_seconds": seconds,
-        "sample": len(known.sample),
+        "sample": len(sample),
         "time": chosen,
         "time_is_chosen": time == "auto",
         "seeds": seeds,
@@ -248,18 +260,42 @@ def _embedding(estimator: Any, X: Points, codes: Array | None) -> Array:
     return np.asarray(estimator.fit(X[known], codes[known]).transform(X))
 
 
-def _scored(row: Row, X: Points, runs: list[Array], codes: Array | None, known: References) -> Row:
+def reference_distances(
+    X: Points, sample: Array, diffusion: Diffusion, n_neighbors: int, neighbors: Any, time: float
+) -> dict[str, Array]:
+    """Return distances of all pairs of some points, condensed as by `pdist`."""
+    i, j = np.triu_indices(len(sample), 1)
+    points = Frame.of(X)(X[sample])
+    graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
+    vertices = found.vertex[sample]
+    paths = shortest_paths(found.connected(graph), vertices)[:, vertices]
+    return {
+        "input": pair_distances(points, points, i, j),
+        "diffusion": diffusion_distance(diffusion, time=time, pairs=(sample[i], sample[j])),
+        "geodesic": paths[i, j],
+    }
+
+
+def _scored(
+    row: Row,
+    X: Points,
+    runs: list[Array],
+    codes: Array | None,
+    sample: Array,
+    known: dict[str, Array],
+) -> Row:
     """Fill in how well the first run keeps neighbours and distances, and the stability."""
     Y = np.asarray(check_points(runs[0], "the embedding"))
     k = min(_SCORED_NEIGHBORS, (X.shape[0] - 1) // 2)
+    distances = pdist(Frame.of(Y)(Y[sample]))
     found = {
         "trustworthiness": trustworthiness(X, Y, k).value,
         "continuity": continuity(X, Y, k).value,
-        "log_L_diffusion": known.log_L(Y, "diffusion"),
-        "log_L_geodesic": known.log_L(Y, "geodesic"),
-        "spearman": known.correlation(Y, "input"),
-        "spearman_diffusion": known.correlation(Y, "diffusion"),
-        "spearman_geodesic": known.correlation(Y, "geodesic"),
+        "log_L_diffusion": distortion(Y[sample], known["diffusion"]).log_L,
+        "log_L_geodesic": distortion(Y[sample], known["geodesic"]).log_L,
+        "spearman": rank_correlation(distances, known["input"]),
+        "spearman_diffusion": rank_correlation(distances, known["diffusion"]),
+        "spearman_geodesic": rank_correlation(distances, known["geodesic"]),
     }
     labelled = np.empty(0, int) if codes is None else np.flatnonzero(codes >= 0)
     if codes is not None and len(labelled) > 1:
