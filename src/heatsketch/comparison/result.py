@@ -23,7 +23,7 @@ class Row(NamedTuple):
     seconds : float
         Of one fit, without the search for neighbours where these are shared.
     peak_bytes : float
-        Largest memory of the process during the fit, less what it held before.
+        Largest memory of the process during the fit, less that before.
     trustworthiness, continuity : float
         Of 10 nearest neighbours (Venna and Kaski 2001): 1 where no neighbour is false, or lost.
     log_L_diffusion, log_L_geodesic : float

@@ -27,7 +27,7 @@ _OWN = (DRAFT, "part", "fitted.model", "whole.")  # with which names in the fold
 class Run:
     """A folder: run.json, the model, and a part for each block that is mapped.
 
-    Each file appears complete or not at all, so that a part that is there is done. Of run.json,
+    Each file appears complete or not at all, so that a part that is there is done. In run.json,
     `about` says what must be the same when the run goes on, `fitted` what is known of the fit,
     `warned` what blocks warn of, and `whole` that the parts are put together.
     """
@@ -175,16 +175,17 @@ def assemble(
 ) -> None:
     """Put the parts together in the folder of the run, and then in the place of the output.
 
-    One part at a time is held; for a .h5ad output they are first put together in a .npy file.
+    One part at a time is in memory; for a .h5ad output they are first put together in a .npy file.
     """
     suffix = suffix_of(output)
     whole = run.folder / f"whole{suffix}" if suffix else run.parts
     if "whole" not in run.facts:
         parts = sorted(run.parts.glob(f"part-*{run.suffix}"))
         if suffix == ".parquet":
-            held = [part for part in parts if parquet.n_rows(part)]
             write_atomically(
-                whole, lambda draft: parquet.write_parts(draft, held, encoded(metadata)), force=True
+                whole,
+                lambda draft: parquet.write_parts(draft, parts, encoded(metadata)),
+                force=True,
             )
         elif suffix:
             _write_npy(whole.with_suffix(".npy"), parts)

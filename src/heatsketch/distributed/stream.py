@@ -87,7 +87,7 @@ class Streamed:
         )
         if self.of_points is None:
             return said
-        low, high = (f"{100 * share:.2g}" for share in self.of_points)
+        low, high = (f"{100 * fraction:.2g}" for fraction in self.of_points)
         return f"{said} ({low} to {high} % because of the points, the rest by random columns)"
 
 
@@ -174,7 +174,7 @@ def embed(
     What the sample costs is measured: each of two halves of it is fitted by itself, and both map
     1,000 points outside of it. `discrepancy` is the root mean square difference of their distances
     in the two embeddings, relative to the root mean square distance. It is about samples of half
-    the size. Of a `HeatSketch` it holds the random columns, too, which alone make it 1/√k for k
+    the size. For a `HeatSketch` it includes the random columns, which alone make it 1/√k for k
     columns; `of_points` is an interval of what is left without them, by a jackknife over the
     columns. Cost: two fits of half the size.
 

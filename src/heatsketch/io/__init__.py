@@ -3,13 +3,19 @@
 Sizes are checked before memory is allocated, and nothing is unpickled. Files are written under a
 temporary name and renamed when complete.
 
-One module per format (`numpy_files`, `text`, `parquet`, `xlsx`, `anndata_files`) has its `read` and
-its `write`; `formats` maps suffixes to modules. They share `table`, the record and the rules for
-its columns; `reading`, the options; `columns`, what is a number and what becomes of each column of
-text, sheets and Parquet; `header`, whether the first row holds names; `refine`, gaps and scales;
-`values`, float arrays and CSR matrices; `files`, atomic writing, limits on size, errors;
-`metadata`, how an embedding was made. `models` keeps fitted models, `edges` reads graphs. `sources`
-opens points that are read by `blocks`.
+One module per format (`numpy_files`, `text`, `parquet`, `xlsx`, `anndata_files`) has its `read`,
+`write` and `blocks`, where there are these; `formats` maps suffixes to modules. They share:
+
+- `table`: the record, the rules for its columns, float arrays and CSR matrices
+- `reading`: the options
+- `columns`: what a number is, and which columns of text, sheets and Parquet are features
+- `header`: whether the first row holds names
+- `refine`: gaps and scales
+- `blocks`: points that are read by blocks of rows
+- `files`: atomic writing, limits on size, errors
+- `metadata`: how an embedding was made
+
+`models` keeps fitted models, `edges` reads graphs.
 """
 
 import lazy_loader

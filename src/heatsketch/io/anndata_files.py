@@ -75,7 +75,7 @@ def read(path: Path, how: Reading) -> Table:
 def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points by blocks of rows, those of AnnData with ids and labels.
 
-    The table obs is held whole.
+    The table obs is in memory as a whole.
     """
     with _opened(path) as store:
         place = _place(store, how.key, path)

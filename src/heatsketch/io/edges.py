@@ -101,22 +101,23 @@ def read_graph(
     is_text = str(path) == STDIN or suffix in SUFFIXES
     if not is_text:
         how.refuse_text_options(path)
-    extra, label_column = None, None
+    table = None
     with blame(path, ValueError, TypeError, do=""):
         if suffix == ".h5ad":
             table = _of_h5ad(path, how)
-            found, extra, label_column = graph(table.values), table.extra, table.label
+            found = graph(table.values)
         elif is_text or suffix == ".parquet":
             refuse_key(how.key, path)
             found = _of_edges(_cells(path, how) if is_text else read_columns(path), how, path)
         else:
             found = graph(_matrix(path, how, suffix))
-    if extra is None:
-        extra = {NODE: np.arange(found.matrix.shape[0]) if found.names is None else found.names}
     matrix = as_matrix(found)
+    if table is None:
+        names = np.arange(matrix.shape[0]) if found.names is None else found.names
+        table = Table(matrix, (), {NODE: names}, None, str(path))
     loops = int((found.matrix.sum(axis=1) == 0).sum())
     notes = (f"{loops} node(s) without edges stay where they are",) if loops else ()
-    return Table(matrix, default_names(matrix), extra, label_column, str(path), notes=notes)
+    return replace(table, values=matrix, columns=default_names(matrix), notes=notes, metadata={})
 
 
 def _of_h5ad(path: Path, how: Reading) -> Table:

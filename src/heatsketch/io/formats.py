@@ -108,7 +108,7 @@ def read_table(
         are passed through. Text without header gets columns x0, x1, …; a first row 0, 1, 2, …,
         which pandas writes for columns without names, is a header. Lines at the top that begin with
         # are comments; the last of them is the header if the rows have none. `metadata` says how
-        the values were made, where `write_table` was told; it is not checked. `notes` says what
+        the values were made, if `write_table` got it; it is not checked. `notes` says what
         reading changed.
 
     Raises

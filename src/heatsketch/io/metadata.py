@@ -50,7 +50,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Return numbers, text, lists and dictionaries: None for NaN and infinities, which JSON lacks.
 
-    Of other objects the name of their type is told.
+    Other objects become the name of their type.
     """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()

@@ -36,7 +36,9 @@ def blocks(path: Path, how: Reading) -> Blocks:
     def batches(start: int) -> Iterator[tuple[int, Any]]:
         first = int(np.searchsorted(ends, start, side="right"))
         groups = list(range(first, len(ends)))
-        with _opened(path, pre_buffer=False, buffer_size=2**20) as file:  # else groups are held
+        with _opened(
+            path, pre_buffer=False, buffer_size=2**20
+        ) as file:  # else whole groups are in memory
             found = file.iter_batches(rows, row_groups=groups, use_threads=False)
             yield from numbered(found, int(ends[first - 1]) if first else 0)
 
@@ -72,17 +74,13 @@ def _pandas_index(schema: Any) -> Names:
     return tuple(name for name in declared if isinstance(name, str) and name in schema.names)
 
 
-def n_rows(path: Path) -> int:
-    """Return the number of rows of a file."""
-    return int(need("pyarrow.parquet", path).read_metadata(path).num_rows)
-
-
 def write_parts(draft: Path, parts: Sequence[Path], note: str) -> None:
-    """Write .parquet files with the same columns as the row groups of one.
+    """Write .parquet files with the same columns as the row groups of one, those without rows not.
 
     A column that is empty in one and holds text in another is text in all.
     """
     pa, parquet = need("pyarrow", draft), need("pyarrow.parquet", draft)
+    parts = [part for part in parts if parquet.read_metadata(part).num_rows]
     schemas = [parquet.read_schema(part) for part in parts]
     schema = pa.unify_schemas(schemas, promote_options="permissive")
     schema = schema.with_metadata({KEY: note} if note else None)
