@@ -411,3 +411,22 @@ def test_the_picture_is_saved(audit_page, kind):
         assert content.startswith(b"\x89PNG")
     else:
         assert content.count(b"<circle") == 400
+
+
+def test_a_notebook_shows_the_page_in_a_frame(browser, roll, tmp_path):
+    found = hs.report(hs.HeatSketch(8, 8, random_state=0).fit(roll[0]))
+    path = tmp_path / "cell.html"
+    path.write_text(f"<!doctype html><body>{found._repr_html_()}</body>", "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    frame = page.frame_locator("iframe")
+    assert "400 points" in frame.locator("#subtitle").inner_text()
+    page.close()
+
+
+def test_a_page_of_20_000_points_with_their_sketch_is_at_most_3_MB():
+    rng = np.random.default_rng(0)
+    X = rng.random((20_000, 3)).astype(np.float32)
+    model = hs.HeatSketch(32, 8, random_state=0).fit(X)
+    found = hs.audit(model, X[:, :2], labels=X[:, 2] > 0.5, random_state=0)
+    assert len(hs.report(found, labels=X[:, 2] > 0.5).html) <= 3e6

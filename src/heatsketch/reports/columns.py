@@ -18,6 +18,7 @@ _KINDS = {
     "f2": np.float16,
     "f4": np.float32,
     "f8": np.float64,
+    "i1": np.int8,
     "i4": np.int32,
     "u1": np.uint8,
     "u2": np.uint16,
@@ -54,7 +55,7 @@ def column(name: str, values: Any, shown: Array) -> dict[str, Any]:
     return {
         "name": name,
         "type": "category",
-        "codes": packed(codes[shown], "i4"),
+        "codes": packed(codes[shown], "i1" if len(names) < 2**7 else "i4"),
         "names": list(names),
         "groups": colours.tolist(),  # of each name: its place in the legend
         "legend": list(legend),

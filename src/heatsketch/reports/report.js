@@ -2,7 +2,7 @@
 
 const facts = JSON.parse(document.getElementById("facts").textContent);
 const element = (id) => document.getElementById(id);
-const KINDS = { f2: Uint16Array, f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array };
+const KINDS = { f2: Uint16Array, f4: Float32Array, f8: Float64Array, i1: Int8Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array };
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
 const LISTED = 200; // rows of a selection in the table; the file has all

@@ -15,7 +15,7 @@ from heatsketch.reports.columns import packed, unpacked
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
 
 _COLUMNS, _MOST_POINTS = 64, 5_000  # of a sketch; half of them for more points
-_NEIGHBORS = 8  # by which paths go
+_NEIGHBORS = 6  # by which paths go
 _LEVEL = 0.95
 _IMAGE_BYTES = 1_000_000
 

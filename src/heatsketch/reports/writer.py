@@ -52,6 +52,11 @@ class Report:
         content = self.html.encode("utf-8", "backslashreplace")
         write_atomically(path, lambda draft: draft.write_bytes(content), force=force)
 
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook."""
+        source = html.escape(self.html)
+        return f'<iframe srcdoc="{source}" width="100%" height="900" style="border:0"></iframe>'
+
     def __repr__(self) -> str:
         """Describe the report without its numbers."""
         return f"Report({self.facts['title']!r}, {self.facts['n_points']:,} points)"
