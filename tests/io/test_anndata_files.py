@@ -116,6 +116,18 @@ def test_new_h5ad_is_read_by_anndata(tmp_path, kind):
     data.write_h5ad(tmp_path / "again.h5ad")
 
 
+@pytest.mark.parametrize("names", [["r1", "r2", "r3"], ["r1", "r1", None]])
+def test_row_names_without_a_name_are_kept(tmp_path, names):
+    """As the first column of a table of R."""
+    table = io.Table(np.eye(3), ("a", "b", "c"), {"": np.array(names, object)}, None, "made up")
+    io.write_table(tmp_path / "t.h5ad", np.eye(3), list("uvw"), table)
+    data = anndata.read_h5ad(tmp_path / "t.h5ad")
+    if None in names:
+        assert data.obs["rownames"].tolist()[:2] == names[:2]
+    else:
+        assert data.obs_names.tolist() == names
+
+
 def hostile(path, change):
     with h5py.File(path, "r+") as file:
         change(file)

@@ -142,11 +142,11 @@ def others(
     """Return the columns that are not features: numbers if they are, else objects."""
     extra = {}
     for name in [name for name in table.column_names if name not in set(chosen)]:
-        column = table[name].combine_chunks()
         if is_text:
-            extra[name] = _from_text(column, how.decimal, name in how.ids or is_id(name))
-        else:
-            extra[name] = _typed(column, f"{name} in {path}")
+            as_written = name in how.ids or is_id(name)
+            extra[name] = _from_text(table[name].combine_chunks(), how.decimal, as_written)
+        else:  # in chunks, of which none is beyond what Arrow's text holds
+            extra[name] = _typed(table[name], f"{name} in {path}")
     return extra
 
 
@@ -327,12 +327,12 @@ def _typed(column: Any, what: str) -> Array:
 
     types = pa.types
     if types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = column.cast(column.type.value_type)
     if types.is_nested(column.type):
         raise ValueError(f"{what} has type {column.type}; store it in several columns or drop it.")
     whole = types.is_integer(column.type) or types.is_boolean(column.type)
     if (whole and not column.null_count) or types.is_floating(column.type):
-        return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        return column.to_numpy()  # type: ignore[no-any-return]
     return objects(column.to_pylist())
 
 
