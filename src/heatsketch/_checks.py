@@ -270,6 +270,8 @@ def is_text(values: Array) -> bool:
 
 def as_floats(X: Any, name: str) -> Any:
     """Return X as a CSR matrix or array of float32 (from float32 or float16) or float64."""
+    if type(X) is np.ndarray and X.dtype in (np.float32, np.float64):
+        return X  # blocks, of which products check many
     if isinstance(X, str | os.PathLike):
         raise TypeError(
             f"{name} is the path {os.fspath(X)!r}; read the file first, for example with "
