@@ -297,42 +297,42 @@ def test_a_report_refuses_what_it_cannot_show(tmp_path, roll, embedded):
         hs.report(several)
 
 
-def test_the_command_prints_what_embed_prints(tmp_path, roll, capsys):
+@pytest.fixture
+def page_of(tmp_path, capsys):
+    """Run `heatsketch report` on a table and return the facts of the page, and what was printed."""
     pytest.importorskip("pyarrow")
-    source = tmp_path / "roll.csv"
-    np.savetxt(
-        source,
-        np.column_stack([roll[0], roll[1] > 60]),
-        header="x,y,z,class",
-        delimiter=",",
-        comments="",
-    )
-    page, table = tmp_path / "report.html", tmp_path / "out.csv"
-    assert cli.main(["embed", str(source), "-o", str(table), "-q"]) == 0
+
+    def run(header, rows, *given):
+        lines = [header, *(",".join(map(str, row)) for row in rows)]
+        (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+        words = ["report", str(tmp_path / "t.csv"), "-o", str(tmp_path / "t.html"), *given]
+        assert cli.main(words) == 0
+        text = (tmp_path / "t.html").read_text(encoding="utf-8")
+        return json.loads(Page(text).texts["facts"]), capsys.readouterr()
+
+    return run
+
+
+def test_report_prints_what_embed_prints(page_of, tmp_path, roll, capsys):
+    facts, said = page_of("x,y,z,class", np.column_stack([roll[0], roll[1] > 60]), "-q")
+    source, page = str(tmp_path / "t.csv"), str(tmp_path / "t.html")
+    assert cli.main(["embed", source, "-o", str(tmp_path / "out.csv"), "-q"]) == 0
     printed = capsys.readouterr().out
-    words = ["report", str(source), "-o", str(page), "-q"]
-    assert cli.main(words) == 0
-    assert capsys.readouterr().out.split("\nseconds")[0] == printed.split("\nseconds")[0]
-    facts = json.loads(Page(page.read_text("utf-8")).texts["facts"])
+    assert said.out.split("\nseconds")[0] == printed.split("\nseconds")[0]
     for name, text in facts["lines"].items():
         assert f"{name:<12} {text}\n" in printed
+    words = ["report", source, "-o", page, "-q"]
     assert facts["command"] == "heatsketch " + " ".join(words)
     assert [column["name"] for column in facts["columns"]] == ["class", "x", "y", "z"]
     assert cli.main(words) == 1  # it exists
     assert "--force" in capsys.readouterr().err
     assert cli.main([*words, "--force", "--method", "pca"]) == 0
-    assert cli.main(["report", str(source), "-o", str(tmp_path / "report.txt")]) == 2
+    assert cli.main(["report", source, "-o", str(tmp_path / "report.txt")]) == 2
 
 
-def test_points_are_told_of_in_the_units_of_their_file(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal([10.0, 5e4], [0.1, 1e4], (60, 2)).round(3)
-    lines = ["mass,salary", *(f"{a:.3f},{b:.3f}" for a, b in X)]
-    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
-    words = ["report", str(tmp_path / "t.csv"), "-o", str(tmp_path / "t.html"), "--standardize"]
-    assert cli.main([*words, "-q"]) == 0
-    page = Page((tmp_path / "t.html").read_text(encoding="utf-8"))
-    facts = json.loads(page.texts["facts"])
+def test_points_are_shown_in_the_units_of_their_file(page_of):
+    X = np.random.default_rng(0).normal([10.0, 5e4], [0.1, 1e4], (60, 2)).round(3)
+    facts, _ = page_of("mass,salary", X, "--standardize")
     shown = [unpacked(facts["columns"][j]["values"]) for j in range(2)]
     np.testing.assert_allclose(np.stack(shown, axis=1), X, rtol=1e-6)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -341,26 +341,17 @@ def test_points_are_told_of_in_the_units_of_their_file(tmp_path):
 
 @pytest.mark.filterwarnings("default::UserWarning")
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
-def test_a_page_says_what_was_warned_of(tmp_path, capsys, quiet):
+def test_a_page_says_what_was_warned_of(page_of, quiet):
     X = np.random.default_rng(0).normal(0, [1, 1e4], (60, 2))
-    lines = ["mass,salary", *(f"{a},{b}" for a, b in X)]
-    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="utf-8")
-    words = ["report", str(tmp_path / "t.csv"), "-o", str(tmp_path / "t.html")]
-    assert cli.main([*words, *quiet]) == 0
-    page = Page((tmp_path / "t.html").read_text(encoding="utf-8"))
-    assert "Feature 'salary' carries" in json.loads(page.texts["facts"])["lines"]["warned of"]
-    assert ("Feature 'salary' carries" in capsys.readouterr().err) == (not quiet)
+    facts, said = page_of("mass,salary", X, *quiet)
+    assert "Feature 'salary' carries" in facts["lines"]["warned of"]
+    assert ("Feature 'salary' carries" in said.err) == (not quiet)
 
 
-def test_a_graph_has_a_report(tmp_path):
-    pytest.importorskip("pyarrow")
-    source, page = tmp_path / "edges.csv", tmp_path / "report.html"
-    edges = [f"n{i},n{(i + step) % 40}" for i in range(40) for step in (1, 2)]
-    source.write_text("\n".join(["source,target", *edges]), "utf-8")
-    words = ["report", source, "-o", page, "--graph", "--method", "diffusion-map"]
-    assert cli.main([str(word) for word in [*words, "-q"]]) == 0
-    facts = json.loads(Page(page.read_text("utf-8")).texts["facts"])
-    assert facts["lines"]["input"].startswith(f"{source}: 40 nodes, 80 edges")
+def test_a_graph_has_a_report(page_of, tmp_path):
+    edges = [(f"n{i}", f"n{(i + step) % 40}") for i in range(40) for step in (1, 2)]
+    facts, _ = page_of("source,target", edges, "--graph", "--method", "diffusion-map")
+    assert facts["lines"]["input"].startswith(f"{tmp_path / 't.csv'}: 40 nodes, 80 edges")
     assert facts["ksum"] is None
     (names,) = facts["ids"].values()
     assert sorted(names) == sorted(f"n{i}" for i in range(40))
