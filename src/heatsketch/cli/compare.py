@@ -28,6 +28,7 @@ from heatsketch.uncertainty import sample_discrepancy
 COLUMNS = ("id", "discrepancy", "low", "high")
 SAMPLE_COLUMNS = ("file", "id", "discrepancy")
 FEATURE_OPTIONS = ("features", "exclude", "standardize")
+_Compared = tuple[dict[str, str], list[Any], tuple[Any, Array, str]]
 _NOT_OF_DIFFUSION = ("time", "n_components", "filter", "kind", "tolerance")
 
 
@@ -76,14 +77,12 @@ def _compare_data(args: Namespace) -> None:
     ids = [ids_of(args, table) for table in (first, second)]
     common = set(ids[0] or ()) & set(ids[1] or ())
     compare = _same_points if args.same_rows or len(common) > 1 else _samples
-    of_diffusion = {k: v for k, v in options.items() if k not in _NOT_OF_DIFFUSION}
-    tables = (first, second)
-    lines, rows, (points, values, title) = compare(args, tables, ids, options, of_diffusion)
+    lines, rows, (points, values, title) = compare(args, [first, second], ids, options)
     if args.output is not None:
         write_rows(args.output, rows, force=args.force)
     if args.plot is not None:
         logger.info("embedding the points for the picture")
-        Y = hs.HeatEmbedding(2, **of_diffusion).fit_transform(points)
+        Y = hs.HeatEmbedding(2, **_of_diffusion(options)).fit_transform(points)
         plot.scatter(Y, values, title=title, path=args.plot, whole=args.whole)
     written = ", ".join(str(path) for path in (args.output, args.plot) if path)
     print_lines(lines | ({"written": written} if written else {}))
@@ -104,17 +103,20 @@ def _read_other(args: Namespace, first: io.Table) -> io.Table:
     return read_like(args.other, first.learned, **how)
 
 
+def _of_diffusion(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that lead from points to a diffusion, and the seed."""
+    return {name: value for name, value in options.items() if name not in _NOT_OF_DIFFUSION}
+
+
 def _same_points(
-    args: Namespace,
-    tables: tuple[io.Table, io.Table],
-    ids: list[Any],
-    options: dict[str, Any],
-    of_diffusion: dict[str, Any],
-) -> tuple[dict[str, str], list[Any], tuple[Any, Array, str]]:
+    args: Namespace, tables: list[io.Table], ids: list[Any], options: dict[str, Any]
+) -> _Compared:
     """Compare files of the same points: lines to print, rows of the table, and the picture."""
     names = [None, None] if args.same_rows else ids
     models = [
-        hs.HeatSketch(1, 1, **of_diffusion | {"random_state": 0}).fit(table.values, ids=own)
+        hs.HeatSketch(1, 1, **_of_diffusion(options) | {"random_state": 0}).fit(
+            table.values, ids=own
+        )
         for table, own in zip(tables, names, strict=True)
     ]
     found = hs.diffusion_discrepancy(
@@ -144,12 +146,8 @@ def _same_points(
 
 
 def _samples(
-    args: Namespace,
-    tables: tuple[io.Table, io.Table],
-    ids: list[Any],
-    options: dict[str, Any],
-    of_diffusion: dict[str, Any],
-) -> tuple[dict[str, str], list[Any], tuple[Any, Array, str]]:
+    args: Namespace, tables: list[io.Table], ids: list[Any], options: dict[str, Any]
+) -> _Compared:
     """Compare samples of different points: lines to print, rows of the table, and the picture."""
     if "filter" in options or "precomputed" in options.values():
         args.usage_error(
@@ -157,8 +155,9 @@ def _samples(
             "--same-rows"
         )
     X, Y = (table.values for table in tables)
-    how = {"time": options["time"], "n_components": options["n_components"], **of_diffusion}
-    found = sample_discrepancy(X, Y, rng=how.pop("random_state"), **how)
+    sizes = {name: options[name] for name in ("time", "n_components")}
+    how = _of_diffusion(options)
+    found = sample_discrepancy(X, Y, rng=how.pop("random_state"), **sizes, **how)
     value, low, high = found.interval(args.level)
     n, m = map(len, found.per_point)
     lines = {
