@@ -23,18 +23,16 @@ class GivenNeighborhoods:
 
     Attributes
     ----------
-    frame : Frame
     n_neighbors : int or None
         Of a graph that lists the same number for each point, this number.
     radius : float or None
-        In the frame.
     """
 
-    frame: Frame
     n_neighbors: int | None
     radius: float | None
-    _distances: Any  # array (n, n), or CSR of edges, in the frame
+    _distances: Any  # array (n, n), or CSR of edges
     vertex: ClassVar[None] = None  # equal points are at distance zero, each a vertex
+    frame: ClassVar[Frame] = Frame(0, None)
 
     def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
         """Count the neighbours and components of a graph without loops."""
@@ -69,13 +67,13 @@ class GivenNeighborhoods:
         return i, j, d
 
     def rows(self, D: Any) -> sparse.csr_matrix:
-        """Return the distances in the frame from new points to their neighbours, CSR (m, n).
+        """Return the distances from new points to their neighbours, CSR (m, n).
 
         D (m, n) are distances to all points, or edges to some of them, of which no more are used
         than each training point has: a transformer lists one more, which is a training point
         itself. A point without a neighbour within the radius gets the nearest one, with a warning.
         """
-        D = self.frame(D)
+        D = D.astype(np.float64)
         if sparse.issparse(D):
             lonely = np.flatnonzero(np.diff(D.indptr) == 0)
             if len(lonely):
@@ -115,27 +113,24 @@ def graph_of_distances(
     Returns
     -------
     graph : CSR (n, n)
-        Positive distances in the frame.
+        Positive distances.
     neighborhoods : GivenNeighborhoods
     """
-    largest = float(D.max())
-    if largest == 0:
+    if D.max() == 0:
         raise ValueError("Every distance is zero; pass distances between distinct points.")
-    frame = Frame(int(np.frexp(largest)[1]), None)
-    D, k, scaled_radius = frame(D), None, None
+    D, k = D.astype(np.float64), None
     if sparse.issparse(D):
-        k, graph = _neighbors_of_graph(D), off_diagonal(D)
+        k, radius, graph = _neighbors_of_graph(D), None, off_diagonal(D)
     elif radius is not None:
         radius = check_number(radius, "radius", low=0, open_low=True)
-        scaled_radius = float(np.ldexp(radius, -frame.exponent))
-        graph = off_diagonal(_entries(D, *np.nonzero(scaled_radius >= D)))
+        graph = off_diagonal(_entries(D, *np.nonzero(radius >= D)))
     else:
         k = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
         k = feasible_neighbors(k, len(D))
         others = D.copy()
         np.fill_diagonal(others, np.inf)
         graph = _nearest(others, k)
-    return graph, GivenNeighborhoods(frame, k, scaled_radius, D)
+    return graph, GivenNeighborhoods(k, radius, D)
 
 
 def _nearest(D: Array, k: int) -> sparse.csr_matrix:
