@@ -166,9 +166,9 @@ def test_comparing_all_points_of_cells_breaks_ties_by_index():
     order, starts = rng.permutation(200), np.array([0, 50, 120, 200])
     cells = np.tile(np.array([2, 0], np.int32), (15, 1))
     x = points[:15]
-    distances, indices = kernels.compare_all(x, points, 0.5, cells, starts, order, 9)
+    distances, indices = kernels.compare_all(x, points, cells, starts, order, 9)
     members = np.sort(np.concatenate([order[120:], order[:50]]))
-    true = 0.5 * cdist(x, points[members])
+    true = cdist(x, points[members])
     nearest = np.argsort(true, axis=1, kind="stable")[:, :9]
     np.testing.assert_allclose(distances, np.take_along_axis(true, nearest, axis=1), rtol=1e-12)
     np.testing.assert_array_equal(indices, members[nearest])

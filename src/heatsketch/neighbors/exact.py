@@ -49,9 +49,6 @@ class Recall(NamedTuple):
 class ExactSearch:
     """The search of all nearest points among points (n, d), dense or CSR.
 
-    Points are compared times a power of two, which keeps squares from overflow and every digit of
-    differences.
-
     Attributes
     ----------
     order : array (n,) or None
@@ -59,9 +56,7 @@ class ExactSearch:
     """
 
     def __init__(self, points: Points) -> None:
-        frame = Frame.of(points)
-        self._scale = Frame(frame.exponent, None)
-        self._points = self._scale(points)
+        self._points = _as_double(points)
         n, d = points.shape
         self.order: Array | None = None
         most = MAX_TREE_FEATURES if n > EXACT_POINTS else _MAX_SMALL_TREE_FEATURES
@@ -69,29 +64,29 @@ class ExactSearch:
             self._tree, self._tile = cKDTree(self._points), _TILE_ROWS
             self.order = self._tree.indices
         else:
-            self._centre = 0 if frame.shift is None else frame.shift
+            frame = Frame.of(self._points)
+            self._centre = 0 if frame.shift is None else np.ldexp(frame.shift, frame.exponent)
             centred, self._tile = self._points - self._centre, max(16, _TILE_ENTRIES // n)
             self._norms, self._single = squared_norms(centred), centred.astype(np.float32)
 
     def nearest(self, k: int, x: Points | None = None) -> Neighbors:
         """Return the k nearest points of rows x (m, d), by default of the points themselves."""
         order = self.order if x is None else None
-        x = self._points if x is None else self._scale(x)
+        x = self._points if x is None else _as_double(x)
         m = x.shape[0]
         distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
         nearest = self._nearest_in_blocks if self.order is None else self._nearest_in_tree
 
         def work(tile: slice) -> None:
             rows = tile if order is None else order[tile]
-            d, indices[rows] = nearest(x[rows], k)
-            distances[rows] = np.ldexp(d, self._scale.exponent)
+            distances[rows], indices[rows] = nearest(x[rows], k)
 
         for_each_tile(work, m, self._tile, Stage("nearest neighbours", m, "points"))
         return Neighbors(distances, indices)
 
     def pairs_within(self, x: Points, radii: Array) -> tuple[Array, Array, Array]:
         """Return (i, j, distance) of row i of x and the points j up to radii[i] from it."""
-        x, radii = self._scale(x), np.ldexp(radii, -self._scale.exponent)
+        x = _as_double(x)
         pairs = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
         for rows in row_tiles(x.shape[0], self._tile):
             reach = radii[rows] * (1 + _TOLERANCE)
@@ -106,7 +101,7 @@ class ExactSearch:
             inside = d <= radii[rows][i]
             pairs.append((i[inside] + rows.start, j[inside], d[inside]))
         i, j, d = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        return i, j, np.ldexp(d, self._scale.exponent)
+        return i, j, d
 
     def _nearest_in_tree(self, x: Array, k: int, spare: int = 4) -> tuple[Array, Array]:
         count = min(k + spare, len(self._points))
@@ -147,6 +142,13 @@ class ExactSearch:
         bounds += ((1 - error) * self._norms).astype(dtype)
         bounds += ((1 - error) * own).astype(dtype)[:, None]
         return bounds, (2 * error * self._norms).astype(dtype), (2 * error * own).astype(dtype)
+
+
+def _as_double(points: Points) -> Points:
+    """Return points in float64; in C order, because sums in Fortran order round differently."""
+    if sparse.issparse(points):
+        return points.astype(np.float64, copy=False)
+    return np.ascontiguousarray(points, dtype=np.float64)
 
 
 def smallest_of_rows(i: Array, j: Array, d: Array, k: int) -> tuple[Array, Array]:

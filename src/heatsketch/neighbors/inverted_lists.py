@@ -73,14 +73,15 @@ class InvertedLists:
 
     def __init__(self, points: Array, recall: float) -> None:
         self._points, self._target = np.ascontiguousarray(points), recall
-        self._frame = Frame.of(points)
+        frame = Frame.of(points)
+        self._centre = np.ldexp(np.asarray(frame.shift), frame.exponent)
         self._limit = _MAX_NORM / math.sqrt(points.shape[1])  # of coordinates
         self._rounding = kernels.rounding(points.shape[1])
         rng = np.random.default_rng(0)  # the same points give the same cells
         n_cells = max(1, len(points) // _POINTS_PER_CELL)
         count = min(len(points), _TRAINING_PER_CENTROID * n_cells)
         rows = np.sort(rng.choice(len(points), count, replace=False))
-        norms = np.sqrt(squared_norms(self._frame(self._points[rows])))
+        norms = np.sqrt(squared_norms(self._points[rows] - self._centre))
         middle = float(np.median(norms[norms > 0])) if norms.any() else 1.0  # becomes `_UNIT`
         self._unit = math.ldexp(_UNIT, -math.frexp(middle)[1])
         self._centroids = train_centroids(self._in_frame(self._points[rows]), n_cells, rng)
@@ -101,8 +102,7 @@ class InvertedLists:
 
         def work(positions: slice) -> None:
             rows = order[positions]
-            d, indices[rows] = self._nearest(x[rows], cells[rows], probes)
-            distances[rows] = np.ldexp(d, self._frame.exponent)
+            distances[rows], indices[rows] = self._nearest(x[rows], cells[rows], probes)
 
         for_each_tile(work, len(x), _TILE_QUERIES, Stage("nearest neighbours", len(x), "points"))
         return Neighbors(distances, indices)
@@ -155,9 +155,7 @@ class InvertedLists:
 
     def _in_frame(self, x: Array) -> Array:
         """Return the coordinates in which cells are compared; clipping makes no distance longer."""
-        framed = self._frame(x)
-        with np.errstate(over="ignore"):
-            framed *= self._unit
+        framed = (x - self._centre) * self._unit
         return np.clip(framed, -self._limit, self._limit, out=framed)
 
     def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:
@@ -194,14 +192,12 @@ class InvertedLists:
         """
         cells = self._starts, self._rows, self._means, self._rounding
         positions, bounds = kernels.candidates(framed, own, chosen, *cells, k + _EXTRA_CANDIDATES)
-        scale = math.ldexp(1.0, -self._frame.exponent)
-        found = kernels.sort_exactly(x, self._points, scale, positions, self.order, k)
-        with np.errstate(over="ignore"):
-            squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
+        found = kernels.sort_exactly(x, self._points, positions, self.order, k)
+        squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
         doubtful = np.flatnonzero(~(squares <= np.maximum(bounds, 0.0)))
         if len(doubtful):
             found[0][doubtful], found[1][doubtful] = kernels.compare_all(
-                x[doubtful], self._points, scale, chosen[doubtful], self._starts, self.order, k
+                x[doubtful], self._points, chosen[doubtful], self._starts, self.order, k
             )
         return found
 

@@ -128,7 +128,7 @@ def candidates(
 
 @compiled
 def sort_exactly(
-    x: Array, points: Array, scale: float, positions: Array, order: Array, k: int
+    x: Array, points: Array, positions: Array, order: Array, k: int
 ) -> tuple[Array, Array]:
     """Return the k nearest of the candidates by explicit differences, nearest first.
 
@@ -143,7 +143,7 @@ def sort_exactly(
                 value, index = np.inf, np.int64(len(order))
             else:
                 index = np.int64(order[positions[i, j]])
-                value = _scaled_square(x[i], points[index], scale)
+                value = _squared(x[i], points[index])
             _insert(d, ids, j, value, index)
         for j in range(k):
             distances[i, j], indices[i, j] = np.sqrt(d[j]), ids[j]
@@ -152,7 +152,7 @@ def sort_exactly(
 
 @compiled
 def compare_all(
-    x: Array, points: Array, scale: float, cells: Array, starts: Array, order: Array, k: int
+    x: Array, points: Array, cells: Array, starts: Array, order: Array, k: int
 ) -> tuple[Array, Array]:
     """Return the k nearest points of the cells by explicit differences, as `sort_exactly` does."""
     m = len(x)
@@ -162,7 +162,7 @@ def compare_all(
         for c in cells[i]:
             for position in range(starts[c], starts[c + 1]):
                 index = np.int64(order[position])
-                value = _scaled_square(x[i], points[index], scale)
+                value = _squared(x[i], points[index])
                 if value < d[k - 1] or (value == d[k - 1] and index < ids[k - 1]):
                     _insert(d, ids, k - 1, value, index)
     return np.sqrt(distances), indices
@@ -182,15 +182,7 @@ def _insert(d: Array, ids: Array, last: int, value: float, index: int) -> None:
 def _squared(x: Array, y: Array) -> float:
     total = 0.0
     for t in range(len(x)):
-        total += (x[t] - y[t]) ** 2
-    return total
-
-
-@compiled
-def _scaled_square(x: Array, y: Array, scale: float) -> float:
-    total = 0.0
-    for t in range(len(x)):
-        difference = (np.float64(x[t]) - np.float64(y[t])) * scale
+        difference = np.float64(x[t]) - np.float64(y[t])
         total += difference * difference
     return total
 

@@ -162,24 +162,17 @@ def in_metric(X: Points, metric: Metric) -> Points:
         # C order, because sums in Fortran order round differently.
         x = np.array(X[rows], dtype=np.float64, order="C")
         lost[rows] = ~x.any(axis=1) if metric == "cosine" else (x == x[:, :1]).all(axis=1)
-        x = _moderate(x)
         if metric == "correlation":
             x -= x.mean(axis=1, keepdims=True)
             x -= x.mean(axis=1, keepdims=True)  # what rounding left of a large mean
-            x = _moderate(x)
         norms = np.sqrt(squared_norms(x))
+        lost[rows] |= norms == 0
         norms[lost[rows]] = 1.0
         directions[rows] = x / norms[:, None]
 
     for_each_tile(work, len(X))
     _refuse_lost(lost, metric)
     return directions
-
-
-def _moderate(x: Array) -> Array:
-    """Return rows times powers of two, their largest entries about 1, so that squares are safe."""
-    exponents = np.frexp(np.abs(x).max(axis=1))[1]
-    return np.ldexp(x, -exponents[:, None])
 
 
 def _sparse_directions(X: sparse.csr_matrix, metric: Any) -> sparse.csr_matrix:
@@ -190,11 +183,8 @@ def _sparse_directions(X: sparse.csr_matrix, metric: Any) -> sparse.csr_matrix:
             "most entries are zero."
         )
     data, rows = X.data.astype(np.float64), np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    largest = np.zeros(X.shape[0])
-    np.maximum.at(largest, rows, np.abs(data))
-    _refuse_lost(largest == 0, metric)
-    data = np.ldexp(data, -np.frexp(largest)[1][rows])
     norms = np.sqrt(np.bincount(rows, data**2, minlength=X.shape[0]))
+    _refuse_lost(norms == 0, metric)
     scaled = (data / norms[rows]).astype(X.dtype)
     return sparse.csr_matrix((scaled, X.indices, X.indptr), shape=X.shape)
 
