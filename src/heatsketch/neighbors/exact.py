@@ -67,7 +67,9 @@ class ExactSearch:
             frame = Frame.of(self._points)
             self._centre = 0 if frame.shift is None else np.ldexp(frame.shift, frame.exponent)
             centred, self._tile = self._points - self._centre, max(16, _TILE_ENTRIES // n)
-            self._norms, self._single = squared_norms(centred), centred.astype(np.float32)
+            self._norms = squared_norms(centred)
+            with np.errstate(over="ignore"):  # then the search is in float64
+                self._single = centred.astype(np.float32)
 
     def nearest(self, k: int, x: Points | None = None) -> Neighbors:
         """Return the k nearest points of rows x (m, d), by default of the points themselves."""
