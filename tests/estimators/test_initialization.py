@@ -54,7 +54,7 @@ def test_where_all_mixes_fast_it_takes_a_small_time():
     """Eigenvalues 1/2 and 1/4: of A^1024 one direction would be left."""
     Q = np.linalg.qr(np.column_stack([np.ones(60), cloud(60, 2, seed=5)]))[0]
     A = Q @ np.diag([1, 0.5, 0.25]) @ Q.T
-    d = hs.Diffusion(hs.Dense(A), np.full(60, 1 / 60), None)
+    d = hs.Diffusion(hs.Dense(A), np.full(60, 1 / 60), np.arange(60))
     Y = hs.initialization(d, 2, rng=0)
     assert np.rad2deg(subspace_angles(Q[:, 1:], Y.astype(float)).max()) < 1
 

@@ -243,7 +243,7 @@ def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeyp
 )
 def test_radius_refuses_what_it_cannot_do(epsilon, cut, match):
     with pytest.raises(ValueError, match=match):
-        affinity.check_affinity("radius", epsilon, 5, cut)
+        affinity.affinity_of(cloud(40, 3), "euclidean", "radius", epsilon, 5, None, cut)
 
 
 # Nearest neighbours

@@ -1,5 +1,7 @@
 """The rows that diffusion distances compare, written out as matrices."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -140,6 +142,13 @@ def test_training_points_have_the_rows_of_new_points():
         d = make(X, **affinity)
         rows = [r.of(np.arange(40)) for r in (d.rows(3), d.rows(3, X))]
         assert_allclose(cdist(*rows).diagonal(), 0, atol=1e-11 * np.abs(rows[0]).max())
+
+
+def test_without_a_rule_new_points_are_refused():
+    d = replace(make(cloud(20, 3)), affinity_rows=None)
+    for call in (d.kernel_rows, d.novelty, lambda X: d.rows(2, X), lambda X: d.last_step(X, X)):
+        with pytest.raises(ValueError, match="no rule for new points"):
+            call(cloud(20, 3))
 
 
 def test_time_zero_has_no_rows():

@@ -12,7 +12,6 @@ import heatsketch as hs
 from heatsketch.operators import on_vertices
 from heatsketch.operators.order import inverse_permutation
 from heatsketch.operators.products import (
-    larger_of_both,
     multiply,
     permuted,
     scale_both_sides,
@@ -73,15 +72,6 @@ def test_products_have_the_same_bits_for_any_number_of_threads(compiled):
         many = multiply(matrix, X)
     with threadpool_limits(1):
         np.testing.assert_array_equal(multiply(matrix, X), many)
-
-
-@DENSITIES
-def test_the_larger_of_both_is_symmetric(density):
-    matrix = graph(density)
-    both = larger_of_both(matrix)
-    assert both.has_sorted_indices
-    np.testing.assert_array_equal(both.toarray(), np.maximum(matrix.toarray(), matrix.toarray().T))
-    np.testing.assert_array_equal(both.toarray(), both.toarray().T)
 
 
 def test_scaling_both_sides(compiled):

@@ -23,7 +23,7 @@ from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_points
 from heatsketch.neighbors import Distances, NeighborIndex, Neighbors, Search, ordered_search
 from heatsketch.operators.order import index_type, inverse_permutation
-from heatsketch.operators.products import is_large, larger_of_both, permuted
+from heatsketch.operators.products import is_large, permuted
 
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero
 _MOST_TIED, _LOOKED_AT = 0.5, 512  # of the points, whose last neighbours are equally far
@@ -218,7 +218,8 @@ def feasible_neighbors(k: int, n: int) -> int:
 
 def symmetric(graph: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return max(G, Gᵀ) without loops: an edge where either point is a neighbour of the other."""
-    return larger_of_both(off_diagonal(graph))
+    edges = off_diagonal(graph)
+    return sparse.csr_matrix(edges.maximum(edges.T))
 
 
 def off_diagonal(graph: sparse.csr_matrix) -> sparse.csr_matrix:

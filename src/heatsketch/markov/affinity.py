@@ -34,7 +34,6 @@ from heatsketch.neighbors.metric import Metric
 from heatsketch.operators import Dense, Kernel, LowRank, Sparse
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.order import inverse_permutation
-from heatsketch.operators.products import larger_of_both
 from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT, rule_epsilon, scale_order
 
@@ -103,6 +102,18 @@ def affinity_of(
 
     X is as `in_metric` returns it, or, in a metric without coordinates, as `Distances.points` does.
     """
+    check_choice(affinity, "affinity", AFFINITIES)
+    check_number(cut, "cut", low=0, open_low=True)
+    check_number(n_neighbors, "n_neighbors", low=1, integer=True)
+    if isinstance(epsilon, str):
+        check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
+    else:
+        check_number(epsilon, "epsilon", low=0, open_low=True)
+    if affinity == "radius" and epsilon == "self-tuning":
+        raise ValueError(
+            "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or "
+            "'ksum', or affinity='knn'."
+        )
     started = time.perf_counter()
     distances = Distances.of(metric)
     if distances is not None:
@@ -125,22 +136,6 @@ def affinity_of(
     built.diagnostics["affinity_seconds"] = time.perf_counter() - started
     near = KnnNovelty(X, n_neighbors, getattr(built.rows, "neighborhoods", None), metric)
     return replace(built, operator=operator, rows=PointRows(built.rows, near))
-
-
-def check_affinity(affinity: str, epsilon: float | str, n_neighbors: int, cut: float) -> None:
-    """Raise unless these are parameters of an affinity of points."""
-    check_choice(affinity, "affinity", AFFINITIES)
-    check_number(cut, "cut", low=0, open_low=True)
-    check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-    if isinstance(epsilon, str):
-        check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
-    else:
-        check_number(epsilon, "epsilon", low=0, open_low=True)
-    if affinity == "radius" and epsilon == "self-tuning":
-        raise ValueError(
-            "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or "
-            "'ksum', or affinity='knn'."
-        )
 
 
 def resolve_epsilon(X: Any, epsilon: float | str, distances: Distances | None = None) -> float:
@@ -170,7 +165,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         rows = NeighborRows(near, near.frame.squared(bandwidth))
     directed = rows.weights(graph, out=graph.data)
     return Affinity(
-        Sparse(larger_of_both(directed)),
+        Sparse(directed.maximum(directed.T)),
         rows,
         near.vertex,
         near.by_content,
@@ -268,7 +263,7 @@ def radius_affinity(
         bandwidth = check_scales(local_scales(graph, order), near.inputs)
         rows = NeighborRows(near, bandwidth, order)
     K = rows.weights(graph, out=graph.data)
-    K = K if distances is None else larger_of_both(K)
+    K = K if distances is None else K.maximum(K.T)
     return Affinity(
         Sparse(K) if cut is not None or n > STORED_POINTS else Dense(K.toarray()),
         rows,

@@ -21,7 +21,7 @@ from heatsketch._random import content_order
 from heatsketch._tensors import device_of, is_tensor
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
-from heatsketch.markov.affinity import affinity_of, check_affinity, mixture_affinity
+from heatsketch.markov.affinity import affinity_of, mixture_affinity
 from heatsketch.markov.certificates import certify, check_connectivity, warn_of_distances
 from heatsketch.markov.new_points import Affinity
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
@@ -83,20 +83,15 @@ class Diffusion:
 
     operator: Operator
     measure: Array
+    vertex: Array
     affinity_rows: Any = None
     scaling: Scaling | None = None
     normalization: str = "markov"
     directed_step: sparse.csr_matrix | None = None
-    vertex: Array = None  # type: ignore[assignment]  # by default they have the same numbers
     epsilon: float | Array = np.nan
     diagnostics: dict[str, Any] = field(default_factory=dict)
     names: Array | None = None
     by_content: Array | None = None
-
-    def __post_init__(self) -> None:
-        """Number the vertices as the points, if nothing else is known."""
-        if self.vertex is None:
-            object.__setattr__(self, "vertex", np.arange(self.operator.n))
 
     @classmethod
     def from_points(
@@ -172,7 +167,6 @@ class Diffusion:
         >>> np.allclose(d.operator @ np.sqrt(d.measure), np.sqrt(d.measure))
         True
         """
-        check_affinity(affinity, epsilon, n_neighbors, cut)
         check_choice(normalization, "normalization", NORMALIZATIONS)
         device, X, distances = device_of(X), check_points(X), Distances.of(metric)
         if distances is not None:
@@ -347,11 +341,11 @@ class Diffusion:
         return cls(
             A,
             scaling.measure,
+            built.vertex,
             built.rows,
             scaling,
             normalization,
             None if step is None else scaling.rows(step, dtype),
-            vertex=built.vertex,
             epsilon=built.epsilon,
             diagnostics=diagnostics,
             names=names,
@@ -463,7 +457,8 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        rows = self.affinity_rows(self._checked(X))
+        points = self._checked(X)
+        rows = self.affinity_rows(points)
         return self.scaling.rows(rows, dtype)  # type: ignore[union-attr]
 
     def novelty(self, X: Any) -> Array:
@@ -474,7 +469,8 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        return np.asarray(self.affinity_rows.novelty(self._checked(X)))
+        points = self._checked(X)
+        return np.asarray(self.affinity_rows.novelty(points))
 
     def _checked(self, X: Any) -> Any:
         """Return new points, checked, or raise if there is no rule for them."""

@@ -236,8 +236,8 @@ def markov_scaling(K: Operator, alpha: float, points: Array | None = None) -> Sc
         v = weight * (K @ weight)
     if not (np.isfinite(v) & (v > 0)).all():
         raise ValueError(
-            f"alpha={alpha:g} gives row sums that are not positive in float64; pass affinities "
-            "that are not negative, or an alpha closer to 0."
+            f"alpha={alpha:g} takes powers of the density out of the range of float64; pass one "
+            "closer to 0, or affinities that are not negative."
         )
     return Scaling(weight / np.sqrt(v), v / v.sum(), q, weight, alpha)
 

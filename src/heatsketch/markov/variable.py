@@ -15,7 +15,6 @@ from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.markov.new_points import Affinity, NeighborRows, check_scales, local_scales
 from heatsketch.neighbors import Distances
 from heatsketch.operators import Sparse
-from heatsketch.operators.products import larger_of_both
 from heatsketch.scales.dimension import graph_dimension
 
 _MOST_WAITING = 1000.0  # steps that the median point waits for its first move
@@ -56,7 +55,7 @@ def variable_affinity(
     coordinates = not isinstance(neighbors, Distances)  # without, features are no bound
     dimension = _dimension(graph, X.shape[1] if coordinates else np.inf)
     directed = NeighborRows(near, scales).weights(graph, out=graph.data)
-    K = larger_of_both(directed)
+    K = sparse.csr_matrix(directed.maximum(directed.T))
     mass, energy = _moments(K, scales)
     density = _density(mass, scales, dimension)
     weight = np.sqrt(density / np.where(energy > 0, energy, scales**2))  # 0 without any neighbour

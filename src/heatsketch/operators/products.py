@@ -58,11 +58,6 @@ def scale_both_sides(
     return sparse.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def larger_of_both(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return the entrywise maximum of a matrix (n, n) and its transpose."""
-    return sparse.csr_matrix(matrix.maximum(matrix.T))
-
-
 def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:
     """Return matrix[order][:, order]."""
     rows = matrix[order]
