@@ -106,7 +106,7 @@ OTHERS = [  # which the page does not list
     Case(
         "alpha 1000",
         lambda: hs.DiffusionMap(2, alpha=1000).fit(X),
-        ("alpha=1000 gives row sums that are not positive in float64",),
+        ("alpha=1000 takes powers of the density out of the range of float64",),
     ),
     Case(
         "time 1.5 of `HeatSketch`",
