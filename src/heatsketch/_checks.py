@@ -72,7 +72,9 @@ def check_number(
     if isinstance(value, str) and value in rules:
         return value
     kind: Any = numbers.Integral if integer else numbers.Real
-    want = ("an integer" if integer else "a number") + _range_text(low, high, open_low, open_high)
+    bounds = ((">" if open_low else ">=", low), ("<" if open_high else "<=", high))
+    ranges = " and ".join(f"{sign} {end}" for sign, end in bounds if end is not None)
+    want = f"{'an integer' if integer else 'a number'} {ranges}".rstrip()
     want += "".join(f", or {rule!r}" for rule in rules)
     if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; pass {want}.")
@@ -118,14 +120,6 @@ def name_rows(rows: Sequence[int] | Array, limit: int = 5, *, count: int | None 
     count = len(rows) if count is None else count
     shown = ", ".join(str(int(r)) for r in rows[:limit])
     return shown if count <= limit else f"{shown} and {count - limit} more"
-
-
-def _range_text(low: float | None, high: float | None, open_low: bool, open_high: bool) -> str:
-    if low is None and high is None:
-        return ""
-    above = "" if low is None else f" {'>' if open_low else '>='} {low}"
-    below = "" if high is None else f" {'<' if open_high else '<='} {high}"
-    return f"{above}{' and' if above and below else ''}{below}"
 
 
 _first_row: ContextVar[int] = ContextVar("first_row", default=0)

@@ -79,13 +79,6 @@ def in_kind_of(Y: Any, X: Any) -> Any:
     return Y if is_tensor(X) else on_host(Y)
 
 
-def precision(X: Any) -> np.dtype:
-    """Return the precision of a block, float32 or float64, as NumPy names it."""
-    if is_tensor(X):
-        return np.dtype(str(X.dtype).removeprefix("torch."))
-    return np.dtype(X.dtype)
-
-
 def namespace(X: Any) -> Any:
     """Return `torch` or `numpy`, for functions of the same name and arguments in both."""
     return sys.modules["torch"] if is_tensor(X) else np
@@ -109,8 +102,3 @@ def norms(X: Any, axis: int | None = None) -> Array:
     else:
         found = np.linalg.norm(X, axis=axis)
     return np.asarray(found)
-
-
-def peak(X: Any) -> float:
-    """Return the largest modulus in a block; 0 where it has no entries."""
-    return max(0.0, float(X.max()), -float(X.min())) if 0 not in X.shape else 0.0
