@@ -88,11 +88,6 @@ OTHERS = [  # which the page does not list
         ("distances are zero", "pass distinct points"),
     ),
     Case(
-        "an outlier so far that the others are one point",
-        lambda: hs.diffusion(np.r_[X * 1e-120, np.full((1, 4), 1e59)]),
-        ("point(s) 0, 1", "too small for float64", "leave out"),
-    ),
-    Case(
         "n_neighbors >= n: all others",
         lambda: sketch(X[:8]),
         ("n_neighbors=15 but X has 8 distinct points; using n_neighbors=7",),
@@ -216,7 +211,7 @@ def test_the_map_keeps_the_component_among_its_coordinates(affinity: Any) -> Non
 
 
 @pytest.mark.parametrize("epsilon", [None, 4.0])
-@pytest.mark.parametrize("far", [1e3, 1e20])
+@pytest.mark.parametrize("far", [1e3, 1e59])
 @every_affinity
 def test_isolated_points_stand_alone(affinity: Any, far: float, epsilon: float | None) -> None:
     chosen = affinity if epsilon is None else affinity | {"epsilon": epsilon}
