@@ -25,7 +25,8 @@ from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Filter, Relative
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
-_SHORT_TIME = 16.0  # until then nothing under- or overflows, and any interval will do
+_SHORT_TIME = 16.0  # until then nothing under- or overflows
+_ANY_INTERVAL = 4.0  # time until which Lanczos steps cost more than a narrower interval saves
 _FEW_PRODUCTS = 8  # up to which they are always more exact, and as cheap
 _MIN_RATIO = 1e-3  # of the largest f on the spectrum to that on an interval known to hold it
 
@@ -205,7 +206,7 @@ def bounds_of(
     relative to the largest f on the spectrum, which takes Lanczos steps, too.
     """
     outer = inner = A.spectrum
-    if tol is not None or max(f.sharpness(outer) for f in filters) > _SHORT_TIME:
+    if tol is not None or max(f.sharpness(outer) for f in filters) > _ANY_INTERVAL:
         outer, inner = A.ends
         if min(_ratio(f, outer, inner) for f in filters) < _MIN_RATIO:
             outer = inner = _exact_ends(A)
