@@ -1,13 +1,10 @@
 """What must not matter to a heat embedding, and what must."""
 
-import pickle
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
-from sklearn.base import clone
 
 import heatsketch as hs
 from problems.clouds import cloud, noisy_tree
@@ -89,13 +86,6 @@ def test_most_keeps_more_pairs_and_worst_a_smaller_log_L(name, time):
     assert worst.distortion_.log_L <= most.distortion_.log_L + 1e-9
 
 
-def test_without_a_seed_the_global_state_is_untouched():
-    np.random.seed(0)  # noqa: NPY002
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
-    make(random_state=None).fit(cloud(20, 3, seed=1))
-    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-
-
 def test_single_precision_in_single_precision_out():
     X, _ = hs.datasets.circle(60, equispaced=True)
     common = {"affinity": "dense", "epsilon": 0.25, "filter": "power"}
@@ -110,26 +100,3 @@ def test_single_precision_in_single_precision_out():
         rtol=0,
         atol=1e-3 * double.embedding_.max(),
     )
-
-
-def test_clones_and_pickles_keep_what_was_learned():
-    X = cloud(30, 3, seed=1)
-    fitted = make(time="auto").fit(X)
-    again = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(again.transform(X[:3]), fitted.transform(X[:3]))
-    assert again.distortion_.describe() == fitted.distortion_.describe()
-    assert again.time_curve_.time == fitted.time_
-    fresh = clone(fitted)
-    assert not hasattr(fresh, "embedding_")
-    assert fresh.get_params() == fitted.get_params()
-    assert_array_equal(fresh.fit_transform(X), fitted.embedding_)
-
-
-def test_columns_of_a_data_frame_are_named():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(cloud(20, 3, seed=1), columns=["width", "height", "depth"])
-    model = make(3, "auto").set_output(transform="pandas")
-    Y = model.fit_transform(frame)
-    assert list(Y.columns) == [f"heatembedding{i}" for i in range(3)]
-    assert list(model.get_feature_names_out()) == list(Y.columns)
-    assert_array_equal(Y.to_numpy(), model.embedding_)

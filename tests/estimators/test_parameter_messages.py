@@ -50,14 +50,6 @@ def test_integers_beyond_float64(method, name):
     assert len(message) < 500  # not all digits
 
 
-@pytest.mark.parametrize(
-    "value", [[[BEYOND, 1], [1, 2], [3, 5]], np.array([[BEYOND], [1]], object)]
-)
-def test_integers_beyond_float64_as_points(value):
-    with pytest.raises(ValueError, match="X cannot be read as numbers: int too large"):
-        hs.DiffusionMap().fit(value)
-
-
 @pytest.mark.parametrize("make", [hs.NearIsometricProjection, hs.DiffusionMap, classical.PCA])
 def test_frames_with_columns_that_cannot_be_features(make):
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
@@ -105,9 +97,3 @@ def test_many_components_need_no_wider_sketch(n_components, monkeypatch):
     monkeypatch.setattr(time_choice, "N_LEADING", 3)
     Y = hs.HeatEmbedding(n_components, time=1, n_sketch=4, random_state=0).fit_transform(X)
     assert Y.shape == (40, n_components)
-
-
-def test_columns_are_named_after_the_class():
-    for make in (hs.HeatEmbedding, hs.HeatSketch, hs.DiffusionMap):
-        names = make(2, random_state=0).fit(X).get_feature_names_out()
-        assert names.tolist() == [f"{make.__name__.lower()}{j}" for j in range(2)]

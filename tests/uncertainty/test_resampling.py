@@ -154,11 +154,6 @@ def test_certain_neighbours_have_confidence_one_and_more_columns_more():
     assert means[0] < means[1] < means[2] < 1
 
 
-def test_equal_points_are_certain_neighbours():
-    F = np.repeat(cloud(5, 8), 60, axis=0)  # more copies than candidates
-    assert_array_equal(neighbor_confidence(F, 3), 1)
-
-
 def test_of_a_model_it_is_an_attribute_for_its_own_number_of_neighbours():
     X = cloud(40, 3)
     model = hs.HeatSketch(16, 4, n_neighbors=6, random_state=0)

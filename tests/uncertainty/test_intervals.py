@@ -233,13 +233,6 @@ def test_one_of_several_times():
             model.distance(0, 1, time=time)
 
 
-def test_new_points_have_intervals_too():
-    X = cloud(30, 3)
-    model = hs.HeatSketch(64, 4, n_neighbors=5, random_state=0).fit(X)
-    Y = np.vstack([model.embedding_, model.transform(X[:2])])
-    assert_allclose(distance_interval(Y, 5, 31), model.distance(5, 1), rtol=1e-8)
-
-
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
