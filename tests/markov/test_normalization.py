@@ -75,6 +75,14 @@ def test_markov_is_its_definition(alpha):
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
+def test_dividing_the_columns_alone_gives_the_same_markov_matrix(alpha):
+    K = affinity()
+    one_sided = K / K.sum(axis=1) ** alpha
+    one_sided /= one_sided.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(markov_normalize(K, alpha), one_sided, rtol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
 def test_the_symmetric_operator_is_similar_to_the_markov_matrix(alpha):
     K = affinity()
     scaling = markov_scaling(Dense(K), alpha)
