@@ -69,7 +69,7 @@ def test_nearly_all_points_of_noise_are_dubious(name):
 def test_audits_know_neither_scale_nor_rotation_nor_shift_of_a_picture():
     X, Y = plane(400)
     first, second = (hs.audit(X, picture, random_state=0) for picture in (Y, turned(Y)))
-    np.testing.assert_allclose(first.trust, second.trust, atol=1e-6)
+    np.testing.assert_allclose(first.trust, second.trust, atol=1e-5)  # of float32 means
     np.testing.assert_array_equal(first.neighbors_kept, second.neighbors_kept)
 
 

@@ -17,6 +17,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import is_missing
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
 from heatsketch.markov.diffusion import Diffusion
@@ -27,7 +28,7 @@ from heatsketch.uncertainty.intervals import Interval
 
 NEIGHBORS = 15
 FALSE_DISCOVERIES = 0.05
-_LANDMARKS, _LANDMARK_ENTRIES = 400, 20_000_000  # points that all others are compared with
+_LANDMARKS, _LANDMARK_ENTRIES = 400, 12_000_000  # points that all others are compared with
 _BINS = 256  # of distances in the picture, in which true distances have one typical value
 _ROUNDS = 6  # in which points that are believed less count less
 _FAR = 0.05  # fraction of the points that are nearer than a pair that is far apart
@@ -36,6 +37,7 @@ _MOST_LABELS = 60
 _LEAST_NULL = 2_000  # values of the null distribution
 _LEAST_TRUST, _POWER = 1e-3, 4  # weights of points are powers of their trust
 _TINY = 1e-12
+_EQUAL_RANKS = 1e-3  # variance of ranks below which all distances are equal
 
 
 class Gap(NamedTuple):
@@ -224,7 +226,7 @@ def audit(
     points, and merged if a third of its neighbours in the picture are so far in truth.
 
     Cost: that of the sketch, two neighbour searches (in k and c features), and distances to
-    400 landmarks (fewer beyond 50,000 points); memory of 14 bytes for each distance to a landmark.
+    400 landmarks (fewer beyond 30,000 points); memory of 14 bytes for each distance to a landmark.
 
     Examples
     --------
@@ -242,18 +244,21 @@ def audit(
     k = min(n_neighbors, max(2, n // 50))
     count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
     evidence = _Evidence.of(F, Y, k, rng.choice(n, count, replace=False))
-    own = np.arange(n)
-    trust, weights, typical = evidence.believed()
+    seen = evidence.at(np.arange(n))
+    trust, weights, typical = evidence.believed(seen)
     null = np.concatenate(
-        [evidence.trust(rng.permutation(n), weights, typical) for _ in range(-(-_LEAST_NULL // n))]
+        [
+            evidence.trust(evidence.at(rng.permutation(n)), weights, typical)
+            for _ in range(-(-_LEAST_NULL // n))
+        ]
     )
     torn, merged = evidence.groups(F, Y)
     return Audit(
         model,
         Y,
-        neighbors_kept=evidence.kept(own).mean(axis=1),
-        false_neighbors=1 - evidence.true(own).mean(axis=1),
-        order_kept=evidence.order(own, np.ones(count)),
+        neighbors_kept=seen.kept.mean(axis=1),
+        false_neighbors=1 - seen.true.mean(axis=1),
+        order_kept=evidence.order(seen.ranks, np.ones(count)),
         trust=trust,
         dubious=~_discovered(trust, null),
         torn=torn,
@@ -298,6 +303,16 @@ def _checked_picture(Y: Any, n: int) -> Array:
     return Y - Y.mean(axis=0)
 
 
+class _Places(NamedTuple):
+    """What is seen in the picture from the places at which points are."""
+
+    kept: Array  # (n, k): whether a true neighbour is near
+    true: Array  # (n, k): whether a neighbour in the picture is near in truth
+    near: Array  # (n, k): the neighbours in the picture
+    ranks: Array  # (n, m): of the landmarks by their distance
+    bins: Array  # (n, m): of these distances
+
+
 @dataclass
 class _Evidence:
     """What the distances in a picture say of those in truth: to landmarks, and of neighbours."""
@@ -316,7 +331,8 @@ class _Evidence:
         D, E = (euclidean_distances(P, P[landmarks]).astype(np.float32) for P in (F, Y))
         for distances in (D, E):
             distances[landmarks, np.arange(len(landmarks))] = 0.0
-        edges = np.quantile(E, np.linspace(0, 1, _BINS + 1)[1:-1])
+        some = E.ravel()[:: max(1, E.size // 1_000_000)]
+        edges = np.quantile(some, np.linspace(0, 1, _BINS + 1)[1:-1])
         return cls(
             _nearest(F, 2 * k),
             _nearest(Y, 2 * k),
@@ -328,30 +344,36 @@ class _Evidence:
             np.searchsorted(edges, E).astype(np.uint8),
         )
 
-    def kept(self, places: Array) -> Array:
-        """Say which true neighbours (n, k) are near when points are at the places of others."""
-        near = self.true_near[:, : self.true_near.shape[1] // 2]
-        return _contained(near, self.picture_near[places])
-
-    def true(self, places: Array) -> Array:
-        """Say which neighbours in the picture (n, k) of other places are near in truth."""
+    def at(self, places: Array) -> _Places:
+        """Return what is seen of points that are at the places of others."""
+        k = self.true_near.shape[1] // 2
         near = self.picture_near[places]
-        return _contained(near[:, : near.shape[1] // 2], self.true_near)
+        return _Places(
+            _contained(self.true_near[:, :k], near),
+            _contained(near[:, :k], self.true_near),
+            near[:, :k],
+            self.picture_ranks[places],
+            self.bins[places],
+        )
 
-    def order(self, places: Array, weights: Array) -> Array:
+    def order(self, ranks: Array, weights: Array) -> Array:
         """Return the rank correlations (n,) of distances to weighted landmarks."""
-        w = weights / weights.sum()
-        A, B = self.true_ranks, self.picture_ranks[places]
-        A, B = A - (A @ w)[:, None], B - (B @ w)[:, None]
-        sizes = np.sqrt(((A * A) @ w) * ((B * B) @ w))
-        return np.divide((A * B) @ w, sizes, out=np.zeros(len(A)), where=sizes > 0)
+        w = (weights / weights.sum()).astype(np.float32)
+        A, B = self.true_ranks, ranks
+        a, b = A @ w, B @ w
+        moments = (np.einsum("ij,ij,j->i", P, Q, w) for P, Q in ((A, B), (A, A), (B, B)))
+        covariance, before, after = (
+            m - mean for m, mean in zip(moments, (a * b, a**2, b**2), strict=True)
+        )
+        sizes = np.sqrt(np.maximum(before * after, 0.0))
+        return np.divide(covariance, sizes, out=np.zeros(len(A)), where=sizes > _EQUAL_RANKS)
 
     def typical(self, weights: Array) -> Array:
         """Return log D as an increasing function (bins,) of the distance in the picture."""
         pairs = (weights[:, None] * weights[self.landmarks]) * (self.true_distances > 0)
         totals = np.bincount(self.bins.ravel(), pairs.ravel(), _BINS) + _TINY
         sums = np.bincount(self.bins.ravel(), (pairs * self.logs).ravel(), _BINS)
-        return isotonic_regression(sums / totals, weights=totals).x
+        return isotonic_regression(sums / totals, weights=totals).x.astype(np.float32)
 
     @cached_property
     def logs(self) -> Array:
@@ -359,25 +381,23 @@ class _Evidence:
         D = self.true_distances
         return np.log(D, out=np.zeros_like(D), where=D > 0)
 
-    def trust(self, places: Array, weights: Array, typical: Array) -> Array:
-        """Return the trust (n,) of points at the places of others, by weights of all points."""
-        kept, true = self.kept(places), self.true(places)
-        k = kept.shape[1]
-        near_kept = _weighted_mean(kept, weights[self.true_near[:, :k]])
-        near_true = _weighted_mean(true, weights[self.picture_near[places][:, :k]])
+    def trust(self, seen: _Places, weights: Array, typical: Array) -> Array:
+        """Return the trust (n,) of points at places, by weights of all points."""
+        near_kept = _weighted_mean(seen.kept, weights[self.true_near[:, : seen.kept.shape[1]]])
+        near_true = _weighted_mean(seen.true, weights[seen.near])
         w = weights[self.landmarks]
-        errors = np.abs(self.logs - typical[self.bins[places]]) * (self.true_distances > 0)
-        order = np.maximum(self.order(places, w), 0.0)
+        errors = np.abs(self.logs - typical[seen.bins])
+        errors[self.true_distances == 0] = 0.0
+        order = np.maximum(self.order(seen.ranks, w), 0.0)
         near = (near_kept + near_true) / 2
         return (near + order * np.exp(-(errors @ w) / w.sum())) / 2
 
-    def believed(self) -> tuple[Array, Array, Array]:
+    def believed(self, seen: _Places) -> tuple[Array, Array, Array]:
         """Return the trust (n,), the weights of points that it comes from, and `typical`."""
-        own = np.arange(len(self.bins))
-        weights = np.ones(len(own))
+        weights = np.ones(len(self.bins))
         for _ in range(_ROUNDS):
             typical = self.typical(weights)
-            trust = self.trust(own, weights, typical)
+            trust = self.trust(seen, weights, typical)
             used, weights = weights, np.maximum(trust, _LEAST_TRUST) ** _POWER
         return trust, used, typical
 
@@ -407,8 +427,10 @@ def _nearest(P: Array, count: int) -> Array:
 
 def _contained(some: Array, others: Array) -> Array:
     """Say of each entry of rows (n, k) whether the same row of others (n, m) has it."""
-    rows = np.arange(len(some))[:, None] * len(some)
-    return np.isin(some + rows, others + rows)
+    found = np.empty(some.shape, bool)
+    for tile in row_tiles(len(some)):
+        found[tile] = (some[tile, :, None] == others[tile, None, :]).any(axis=2)
+    return found
 
 
 def _weighted_mean(values: Array, weights: Array) -> Array:
