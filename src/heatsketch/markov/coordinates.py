@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -100,19 +101,40 @@ class Coordinates:
         F = self.vectors * weights.astype(self.vectors.dtype)
         if self.are_complete(f):
             return F, log_scale
-        # To find the ends of the spectrum again would cost more than most filters.
-        low = min(float(self.others.values.min()), 0.0)
-        high = max(float(self.values[-1]) + _ERROR * float(np.abs(self.values).max()), 0.0)
-        V = self.operator.deflated(self.vectors).V
-        rest = Deflated(self.operator.A, V, (low, high))
-        blocks, (g, rest_scale) = [F], on_scale(f, rest)
+        blocks = [F]
         for start in range(0, n_sketch, COLUMNS_AT_A_TIME):
             width = min(COLUMNS_AT_A_TIME, n_sketch - start)
             rng = np.random.default_rng([seed, start])
-            G = random_block(rest.n, width, "gaussian", rng, numbers=numbers)
-            block = apply([g], rest, rest.project(G / np.sqrt(n_sketch)), _SERIES)[0]
-            blocks.append((rest.project(block) * np.exp(rest_scale - log_scale)).astype(F.dtype))
+            G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
+            blocks.append(self._rest_under(f, G / np.sqrt(n_sketch), log_scale))
         return np.hstack(blocks), log_scale
+
+    def sketch(self, f: Filter, k: int, seed: int) -> tuple[Array, float]:
+        """Return f(A) G / √k (n, k) of a Gaussian G, divided by e^s, and s.
+
+        The other eigenvalues always take part: they are what near points differ by. Without the
+        leading ones, between which the polynomial need not tell, they take few products.
+        """
+        weights, log_scale = f.scaled(self.values)
+        G = random_block(self.operator.n, k, "gaussian", seed) / np.sqrt(k)
+        F = self.vectors @ (weights[:, None] * (self.vectors.T @ G)).astype(self.vectors.dtype)
+        if len(self.others.values):
+            F += self._rest_under(f, G, log_scale)
+        return F, log_scale
+
+    def _rest_under(self, f: Filter, G: Array, log_scale: float) -> Array:
+        """Return f(A_⊥) G, divided by e^log_scale."""
+        g, rest_scale = on_scale(f, self._rest)
+        block = self._rest.project(apply([g], self._rest, self._rest.project(G), _SERIES)[0])
+        return np.asarray((block * np.exp(rest_scale - log_scale)).astype(self.vectors.dtype))
+
+    @cached_property
+    def _rest(self) -> Deflated:
+        """A_⊥; to find the ends of its spectrum anew would cost more than most filters."""
+        low = min(float(self.others.values.min()), 0.0)
+        high = max(float(self.values[-1]) + _ERROR * float(np.abs(self.values).max()), 0.0)
+        V = self.operator.deflated(self.vectors).V
+        return Deflated(self.operator.A, V, (low, high))
 
     def all_known(self) -> Coordinates:
         """Return all pairs if the matrix is small enough (2,048 vertices); else the same."""

@@ -20,7 +20,6 @@ from heatsketch.reports.columns import column, feature_columns, packed, texts
 from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times, time_of
 from heatsketch.reports.summary import explained, kept, parameters, summary
 from heatsketch.scales.bandwidth import ksum
-from heatsketch.spectral.cache import caching
 from heatsketch.spectral.traces import heat_trace
 
 MOST_POINTS = 20_000  # of more points a random sample is shown
@@ -28,7 +27,6 @@ CONFIDENCE, COMPONENT = "neighbor_confidence", "component"
 _TRACE_TIMES = 2.0 ** np.arange(11)
 
 
-@caching()
 def collect(
     est: Any,
     X: Any = None,

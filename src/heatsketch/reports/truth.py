@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatSketch
+from heatsketch.markov.coordinates import Coordinates
+from heatsketch.markov.rows import N_LEADING
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.reports.columns import packed, unpacked
+from heatsketch.reports.frames import time_of
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
+
+Sketch = tuple[Array, str, str, float]  # rows (n, k), and kind, filter and time
 
 _COLUMNS, _MOST_POINTS = 64, 5_000  # of a sketch; half of them for more points
 _NEIGHBORS = 6  # by which paths go
@@ -38,38 +44,42 @@ def truth(
     }
 
 
-def sketch_of(est: Any) -> HeatSketch | None:
+def sketch_of(est: Any) -> Sketch | None:
     """Return a sketch of the diffusion distances of an estimator; None where it has none."""
-    if isinstance(est, Audit):
-        return est.model
-    if isinstance(est, HeatSketch):
-        return est
+    own = est.model if isinstance(est, Audit) else est
+    if isinstance(own, HeatSketch):
+        known = own.diagnostics_["log_scale"] == 0
+        return (own.embedding_, own.kind, own.filter, own.time) if known else None
     diffusion = getattr(est, "diffusion_", None)
     if diffusion is None or diffusion.diagnostics["is_constant"] or not hasattr(est, "filter"):
         return None
-    time = getattr(est, "time_", est.time)
+    time = time_of(est)
     if time != int(time) and est.filter != "heat":
         return None
-    options = {"affinity": "precomputed", "normalization": diffusion.normalization}
-    columns = _COLUMNS if diffusion.n <= _MOST_POINTS else _COLUMNS // 2
-    return HeatSketch(columns, time, filter=est.filter, random_state=0, **options).fit(diffusion)
-
-
-def sketch_facts(model: HeatSketch | None, shown: Array) -> dict[str, Any] | None:
-    """Return what the page needs for the distances of the points shown, in half precision."""
-    if model is None or model.diagnostics_["log_scale"] != 0:
+    rows = diffusion.rows(time, filter=est.filter)
+    if rows.log_scale:
         return None
-    F = model.embedding_[shown].astype(float)
+    columns = _COLUMNS if diffusion.n <= _MOST_POINTS else _COLUMNS // 2
+    logger.info("a sketch of the distances")
+    F, log_scale = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed=0)
+    return rows.stepped(F * np.exp(log_scale))[rows.vertex], "gaussian", est.filter, time
+
+
+def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
+    """Return what the page needs for the distances of the points shown, in half precision."""
+    if sketch is None:
+        return None
+    F, kind, filter, time = sketch
+    F = F[shown].astype(float)
     k = min(F.shape[1], _COLUMNS if len(F) <= _MOST_POINTS else _COLUMNS // 2)
     F = (F - F.mean(axis=0))[:, :k] * np.sqrt(F.shape[1] / k)
     scale = float(np.abs(F).max(initial=0.0)) or 1.0
-    least, most = ratio_bounds(k, (1 - _LEVEL) / 2, model.kind)
+    least, most = ratio_bounds(k, (1 - _LEVEL) / 2, kind)
     count = min(_NEIGHBORS, len(F) - 1)
     near = NeighborIndex(F).of_points(count + 1).indices
     own = near == np.arange(len(F))[:, None]
     own[~own.any(axis=1), -1] = True
-    several = model.filter == "accumulated"
-    times = "distances added up over times from" if several else "distances at"
+    times = "distances added up over times from" if filter == "accumulated" else "distances at"
     return {
         "values": packed(F / scale, "f2"),
         "scale": scale,
@@ -78,7 +88,7 @@ def sketch_facts(model: HeatSketch | None, shown: Array) -> dict[str, Any] | Non
         "high": 1 / np.sqrt(least),
         "level": round(100 * _LEVEL),
         "near": packed(near[~own].reshape(-1, count), "u2" if len(F) < 2**16 else "i4"),
-        "what": f"diffusion {times} time {model.time:g}",
+        "what": f"diffusion {times} time {time:g}",
     }
 
 

@@ -23,6 +23,7 @@ from heatsketch.io.metadata import plain
 from heatsketch.reports.audits import audit_facts
 from heatsketch.reports.facts import collect
 from heatsketch.reports.truth import truth
+from heatsketch.spectral.cache import caching
 
 SUFFIXES = (".html", ".htm")
 _SCRIPTS = ("scatter.js", "charts.js", "distances.js", "report.js")
@@ -62,6 +63,7 @@ class Report:
         return f"Report({self.facts['title']!r}, {self.facts['n_points']:,} points)"
 
 
+@caching()
 def report(
     est: Any,
     X: Any = None,
