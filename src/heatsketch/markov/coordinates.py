@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -97,17 +98,29 @@ class Coordinates:
         The other eigenvalues are sketched by `n_sketch` columns if they count; `numbers` (n,) of
         the vertices choose the rows of G.
         """
-        weights, log_scale = f.scaled(self.values)
-        F = self.vectors * weights.astype(self.vectors.dtype)
-        if self.are_complete(f):
-            return F, log_scale
-        blocks = [F]
-        for start in range(0, n_sketch, COLUMNS_AT_A_TIME):
+        return self.under_each([f], n_sketch, seed, numbers)[0]
+
+    def under_each(
+        self, filters: Sequence[Filter], n_sketch: int, seed: int, numbers: Array | None = None
+    ) -> list[tuple[Array, float]]:
+        """Return the same under several filters, by the products of one."""
+        K, found = len(self.values), []
+        for f in filters:
+            weights, log_scale = f.scaled(self.values)
+            width = K if self.are_complete(f) else K + n_sketch
+            F = np.empty((len(self.vectors), width), self.vectors.dtype)
+            F[:, :K] = self.vectors * weights.astype(F.dtype)
+            found.append((F, log_scale))
+        some = [i for i, (F, _) in enumerate(found) if F.shape[1] > K]
+        for start in range(0, n_sketch if some else 0, COLUMNS_AT_A_TIME):
             width = min(COLUMNS_AT_A_TIME, n_sketch - start)
             rng = np.random.default_rng([seed, start])
             G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
-            blocks.append(self._rest_under(f, G / np.sqrt(n_sketch), log_scale))
-        return np.hstack(blocks), log_scale
+            sketches = self._rest_under([filters[i] for i in some], G / np.sqrt(n_sketch))
+            for i, (block, rest_scale) in zip(some, sketches, strict=True):
+                F, log_scale = found[i]
+                F[:, K + start : K + start + width] = block * np.exp(rest_scale - log_scale)
+        return found
 
     def sketch(self, f: Filter, k: int, seed: int) -> tuple[Array, float]:
         """Return f(A) G / √k (n, k) of a Gaussian G, divided by e^s, and s.
@@ -117,16 +130,19 @@ class Coordinates:
         """
         weights, log_scale = f.scaled(self.values)
         G = random_block(self.operator.n, k, "gaussian", seed) / np.sqrt(k)
-        F = self.vectors @ (weights[:, None] * (self.vectors.T @ G)).astype(self.vectors.dtype)
+        weighted = weights[:, None] * (self.vectors.T @ G)
+        F = self.vectors @ weighted.astype(self.vectors.dtype)
         if len(self.others.values):
-            F += self._rest_under(f, G, log_scale)
+            block, rest_scale = self._rest_under([f], G)[0]
+            F += (block * np.exp(rest_scale - log_scale)).astype(F.dtype)
         return F, log_scale
 
-    def _rest_under(self, f: Filter, G: Array, log_scale: float) -> Array:
-        """Return f(A_⊥) G, divided by e^log_scale."""
-        g, rest_scale = on_scale(f, self._rest)
-        block = self._rest.project(apply([g], self._rest, self._rest.project(G), _SERIES)[0])
-        return np.asarray((block * np.exp(rest_scale - log_scale)).astype(self.vectors.dtype))
+    def _rest_under(self, filters: Sequence[Filter], G: Array) -> list[tuple[Array, float]]:
+        """Return f(A_⊥) G under each filter, divided by e^s, and s."""
+        rest = self._rest
+        scaled, log_scales = zip(*(on_scale(f, rest) for f in filters), strict=True)
+        blocks = apply(scaled, rest, rest.project(G), _SERIES)
+        return list(zip(map(rest.project, blocks), log_scales, strict=True))
 
     @cached_property
     def _rest(self) -> Deflated:

@@ -132,14 +132,14 @@ def _mapped(est: Any, times: Sequence[Any], at: int) -> tuple[Array, Array, Arra
     if labels is not None:
         i, j = i[labels[i] == labels[j]], j[labels[i] == labels[j]]
 
-    def coordinates_at(time: Any) -> tuple[Array, float]:
-        logger.info("the points at time %g", time)
-        rows = replace(est.diffusion_.rows(time, filter=est.filter), operator=operator)
-        F, log_scale = coordinates.under(rows.filter, _SKETCH_COLUMNS, seed=0)
+    logger.info("the points at %d times", len(times))
+    each = [replace(est.diffusion_.rows(t, filter=est.filter), operator=operator) for t in times]
+    known = coordinates.under_each([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
+    found = []
+    for rows in each:
+        F, log_scale = known.pop(0)  # of many points no block stays longer than it must
         F = rows.stepped(F * np.exp(log_scale - rows.log_scale))[rows.vertex]
-        return _centred(np.asarray(F, dtype=float), labels), rows.log_scale
-
-    found = [coordinates_at(time) for time in times]
+        found.append((_centred(np.asarray(F, dtype=float), labels), rows.log_scale))
     own = found[at][0]
     inner = _centred(Y, labels)
     gram = own.T @ own

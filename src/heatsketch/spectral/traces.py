@@ -28,6 +28,7 @@ from heatsketch.spectral.eigenpairs import Spectrum, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
 
 N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
+_SERIES = 1e-6  # error of f(A) next to its largest value, where a share is estimated anyway
 _ERROR = 1e-4  # of a trace by its series, next to one eigenvalue at the top
 _MOST_FOR_KINKS = 512  # terms of the series of a function with a kink
 _MOMENTS = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # j and the multiple of t: tr x^j e^-x
@@ -460,7 +461,10 @@ def explained_variance(
     Q = np.asarray(A.project(Y), dtype=float)
     for rows in components:
         Q[rows] = _orthonormal(Q[rows])
-    held = square(values) if values is not None else np.square(apply([f], A, Q)[0]).sum(axis=0)
+    held = square(values) if values is not None else None
+    if held is None:
+        tol = None if A.n <= SPECTRAL_LIMIT else _SERIES
+        held = np.square(apply([f], A, Q, tol)[0]).sum(axis=0)
     if A.n <= SPECTRAL_LIMIT:
         lam = all_eigenvalues(A) if everything is None else everything
         rest = max(float(square(lam).sum() - held.sum()), 0.0)
