@@ -111,6 +111,34 @@ def test_the_rest_obeys_the_chi_square_law(affinity, normalization, filter, time
     assert ratio.max() < high
 
 
+@pytest.mark.statistical
+@pytest.mark.usefixtures("few_pairs")
+@every_filter
+@every_normalization
+@pytest.mark.parametrize("affinity", [AFFINITIES["knn"], AFFINITIES["dense"]], ids=["knn", "dense"])
+def test_a_sketch_obeys_the_chi_square_law_for_near_pairs_too(
+    affinity, normalization, filter, time
+):
+    """Of r columns, r |f_i - f_j|² / D² is chi-square with r degrees; bounds as for the rest."""
+    r, d = 64, made(cloud(40, 3, seed=1), normalization, **affinity)
+    F = stepped(d, *Coordinates.of(d.deflated(), 8).sketch(quotient(filter, time), r, 3))
+    ratio = (pdist(F) / pdist(d.rows(time, filter=filter).of(np.arange(40)))) ** 2
+    low, high = chi2.ppf([5e-7 / 780, 1 - 5e-7 / 780], r) / r
+    assert low < ratio.min()
+    assert ratio.max() < high
+
+
+@pytest.mark.usefixtures("few_pairs")
+@every_normalization
+def test_under_several_filters_at_once_as_under_each(normalization):
+    c = Coordinates.of(made(cloud(40, 3, seed=1), normalization, n_neighbors=6).deflated(), 8)
+    filters = [quotient("accumulated", time) for time in (2, 8, 99)]
+    for f, (F, log_scale) in zip(filters, c.under_each(filters, 16, 0), strict=True):
+        alone, scale = c.under(f, 16, 0)
+        assert log_scale == scale
+        assert_allclose(F, alone, atol=1e-5 * np.abs(alone).max())
+
+
 @pytest.mark.usefixtures("few_pairs")
 def test_pairs_and_rest_are_orthogonal():
     d = made(cloud(40, 3, seed=1))
