@@ -92,7 +92,7 @@ def graph(
     if isinstance(given, Graph):
         matrix, own = given.matrix, given.names
     else:
-        directed, own = _matrix_and_names(given, weight, n_nodes)
+        directed, own = _matrix_and_names(given, weight, n_nodes, names)
         matrix = sparse.csr_matrix(directed.maximum(directed.T))
     return Graph(matrix, own if names is None else _as_names(names, matrix.shape[0]))
 
@@ -125,9 +125,12 @@ def _library(given: Any) -> str | None:
 
 
 def _matrix_and_names(
-    given: Any, weight: Any, n_nodes: int | None = None
+    given: Any, weight: Any, n_nodes: int | None = None, called: Any = None
 ) -> tuple[sparse.csr_matrix, Array | None]:
-    """Return the weights (n, n), perhaps of a directed graph, and the names of the nodes."""
+    """Return the weights (n, n), perhaps of a directed graph, and the names of the nodes.
+
+    A message about an edge has the names that the nodes of a list of edges are `called` by.
+    """
     reader, listed = (
         _READERS.get(_library(given) or ""),
         not (weight is None or isinstance(weight, str)),
@@ -150,7 +153,8 @@ def _matrix_and_names(
         pairs = not sparse.issparse(given) and given.ndim == 2 and len(given) == 2
         if pairs and (integers or listed or n_nodes is not None):
             ends, n = _checked_ends(given, n_nodes)
-            matrix = _adjacency(ends, _array(weight) if listed else None, n, True, None)
+            called = None if called is None else _as_names(called, n)
+            matrix = _adjacency(ends, _array(weight) if listed else None, n, True, called)
         else:
             matrix = _checked_matrix(given)
             if weight is None:
@@ -221,7 +225,7 @@ def _adjacency(
         raise ValueError(
             f"There are {len(tail)} edges but weights of shape {w.shape}; pass one for each, (m,)."
         )
-    labels = np.arange(n) if names is None else names
+    labels = range(n) if names is None else names.tolist()
     _check_weights(w, lambda i: f"edge ({labels[tail[i]]!r}, {labels[head[i]]!r})")
     if not directed:
         other = tail != head
