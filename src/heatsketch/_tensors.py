@@ -1,7 +1,6 @@
-"""Blocks (n, k) wherever they are: NumPy arrays, or tensors of torch on a device.
+"""Tensors of torch at the door: read as arrays, and returned as tensors.
 
-Sums, products, slices and changes in place are written the same way for both. What is not is here,
-so that the algorithms above are written once. Small matrices (k, k) are NumPy arrays always.
+Only the products of `operators.torch` are computed with tensors.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-
-from heatsketch._typing import Array
 
 
 def is_tensor(X: Any) -> bool:
@@ -43,62 +40,18 @@ def device_of(X: Any) -> Any:
     return X.device if is_tensor(X) and X.device.type != "cpu" else None
 
 
-def like(values: Any, X: Any) -> Any:
-    """Return an array or tensor in the precision of X, and on its device."""
-    if is_tensor(X):
-        torch = sys.modules["torch"]
-        if not is_tensor(values):
-            values = torch.from_numpy(plain(values))
-        return values.detach().to(dtype=X.dtype, device=X.device)
-    return np.asarray(on_host(values), dtype=X.dtype)
-
-
-def on_device_of(values: Any, X: Any) -> Any:
-    """Return an array as a tensor in its own precision, if X is on a device; else as it is."""
-    device = device_of(X)
-    return values if device is None else sys.modules["torch"].from_numpy(values).to(device)
-
-
-def plain(values: Any) -> Array:
-    """Return an array that torch can share: in C order, writable, without negative strides."""
-    values = np.asarray(values)
-    flags, strides = values.flags, values.strides
-    shared = flags.writeable and flags.c_contiguous and min(strides, default=0) >= 0
-    return values if shared else values.copy()
+def to_device(values: Any, device: Any) -> Any:
+    """Return an array as a tensor of its precision on a device; None: as it is."""
+    if device is None:
+        return values
+    flags = values.flags
+    shared = flags.writeable and flags.c_contiguous and min(values.strides, default=0) >= 0
+    return sys.modules["torch"].from_numpy(values if shared else values.copy()).to(device)
 
 
 def returned_for(Y: Any, X: Any) -> Any:
     """Return Y as a tensor if X is one, on its device and, if it holds floats, in its precision."""
-    if not is_tensor(X) or is_tensor(Y):
+    if not is_tensor(X):
         return Y
-    return like(Y, X if X.is_floating_point() else X[:0].double())
-
-
-def in_kind_of(Y: Any, X: Any) -> Any:
-    """Return Y as a NumPy array unless X is a tensor."""
-    return Y if is_tensor(X) else on_host(Y)
-
-
-def namespace(X: Any) -> Any:
-    """Return `torch` or `numpy`, for functions of the same name and arguments in both."""
-    return sys.modules["torch"] if is_tensor(X) else np
-
-
-def in_double(X: Any) -> Any:
-    """Return a block in float64."""
-    return X.double() if is_tensor(X) else X.astype(float)
-
-
-def copied(X: Any) -> Any:
-    """Return a copy of a block."""
-    return X.clone() if is_tensor(X) else X.copy()
-
-
-def norms(X: Any, axis: int | None = None) -> Array:
-    """Return the Euclidean norm of a block, or of its columns (axis 0), as NumPy numbers."""
-    found: Any
-    if is_tensor(X):
-        found = on_host(sys.modules["torch"].linalg.vector_norm(X, dim=axis))
-    else:
-        found = np.linalg.norm(X, axis=axis)
-    return np.asarray(found)
+    Y = to_device(np.asarray(Y), X.device)
+    return Y.to(X.dtype) if X.is_floating_point() else Y.double()

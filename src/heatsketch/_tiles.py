@@ -17,7 +17,6 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from heatsketch._progress import Stage
-from heatsketch._tensors import is_tensor
 from heatsketch._typing import Array
 
 ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
@@ -119,31 +118,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork
 
 
-def for_each_tile_of(X: Any, work: Callable[[slice], None], tile: int = ROW_TILE) -> None:
-    """Call `work(rows)` on the row tiles of a block, in parallel; each writes its own rows only.
+def sum_over_tiles(work: Callable[[slice], Array], n: int, tile: int = ROW_TILE) -> Array:
+    """Return the sum of `work(rows)` over the row tiles, in their order.
 
-    A tensor is one tile: torch divides the work among the threads of its device.
+    So the bits of the sum are the same for any number of threads.
     """
-    if is_tensor(X):
-        work(slice(0, len(X)))
-    else:
-        for_each_tile(work, len(X), tile)
-
-
-def sum_over_tiles(X: Any, work: Callable[[slice], Any], tile: int = ROW_TILE) -> Any:
-    """Return the sum of `work(rows)` over the row tiles of a block, in their order.
-
-    So the bits of the sum of arrays are the same for any number of threads.
-    """
-    if is_tensor(X):
-        return work(slice(0, len(X)))
-    parts: list[Any] = [None] * -(-len(X) // tile)
+    parts: list[Any] = [None] * -(-n // tile)
 
     def keep(rows: slice) -> None:
         parts[rows.start // tile] = work(rows)
 
-    for_each_tile(keep, len(X), tile)
-    return np.sum(parts, axis=0)
+    for_each_tile(keep, n, tile)
+    return np.asarray(np.sum(parts, axis=0))
 
 
 @functools.cache

@@ -204,7 +204,7 @@ def test_eigenvalues_of_the_circle(dtype):
 def test_a_large_graph_has_the_eigenpairs_and_traces_of_the_host():
     d = hs.Diffusion.from_points(cloud(3000, 2), n_neighbors=10)
     B = on_device(d.deflated(), "cpu")
-    assert isinstance(B.asarray(np.ones(d.n)), torch.Tensor)
+    assert B.device == torch.device("cpu")
     found, expected = (hs.eigh(C, 8, rng=0) for C in (B, d.deflated()))
     assert_same(found.values, expected.values, 1e-7)
     traces = [hs.heat_trace(C, [30.0], n_probes=4, rng=0).values for C in (B, d.deflated())]
@@ -257,7 +257,7 @@ def test_operators_of_the_host_move_to_a_device():
     V = np.random.default_rng(6).normal(size=(N, 3))
     for B in operators.values():
         moved = on_device(B, "cpu")
-        assert isinstance(moved.asarray(V), torch.Tensor)
+        assert moved.device == torch.device("cpu")
         np.testing.assert_allclose(moved @ V, B @ V, atol=1e-12)
         assert moved.spectrum == B.spectrum
     stays = hs.Kernel(sparse.csr_matrix(X), 0.8)

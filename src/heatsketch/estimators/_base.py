@@ -30,7 +30,7 @@ from heatsketch._checks import (
     read_points,
 )
 from heatsketch._random import check_ids, numbers_at, numbers_of, seed_entropy
-from heatsketch._tensors import on_device_of, returned_for
+from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
@@ -205,8 +205,8 @@ class DiffusionEstimator(Embedder):
             "log_scale": list(log_scales) if len(times) > 1 else log_scales[0],
             "embed_seconds": time.perf_counter() - started,
         }
-        operator = on_device(diffusion.operator, None)
-        if operator is not diffusion.operator:  # a model may be used where there is no such device
+        if diffusion.operator.device is not None:  # a model may be used where there is none
+            operator = on_device(diffusion.operator, None)
             self.diffusion_ = replace(diffusion, operator=operator)
         return self
 
@@ -330,7 +330,7 @@ class DiffusionEstimator(Embedder):
         given: dict[str, Any] = {"values": getattr(self, "eigenvalues_", None), "labels": labels}
         given["everything"] = getattr(self, "_all_eigenvalues", None)
         given["n_probes"] = check_number(n_probes, "n_probes", low=2, integer=True)
-        return explained_variance(A, f, A @ A.asarray(H), level, **given)
+        return explained_variance(A, f, A @ H, level, **given)
 
     @property
     def explained_diffusion_variance_ratio_(self) -> Array:
@@ -471,8 +471,8 @@ class DiffusionEstimator(Embedder):
         graph = as_graph(X, "X")
         X = X if graph is None else as_matrix(graph)
         X = read_points(self, X, reset=True, accept_sparse="csr")
-        points = on_device_of(X, given) if graph is None else Graph(X, graph.names)
-        return X, self._diffuse(points)
+        points = X if graph is None else Graph(X, graph.names)
+        return X, self._diffuse(given if is_tensor(given) else points)
 
     def _given(self, diffusion: Diffusion) -> Diffusion:
         """Use a diffusion in place of points, if it matches the parameters."""

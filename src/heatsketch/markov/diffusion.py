@@ -18,7 +18,7 @@ from heatsketch._checks import (
     warn_of_scales,
 )
 from heatsketch._random import content_order
-from heatsketch._tensors import device_of, is_tensor
+from heatsketch._tensors import device_of
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
 from heatsketch.markov.affinity import affinity_of, mixture_affinity
@@ -397,8 +397,7 @@ class Diffusion:
         order = self.by_content
         if order is None:
             matrix = self.operator.stored_matrix()
-            plain = matrix is None or is_tensor(matrix)
-            values = self.measure[:, None] if plain else matrix
+            values = self.measure[:, None] if matrix is None else matrix
             order = content_order(values, columns=False)
         return order[:count]
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._checks import name_rows
-from heatsketch._tensors import in_double, is_tensor
+from heatsketch._tensors import is_tensor
 from heatsketch._typing import Array
 from heatsketch.markov.novelty import LeaveOneOutScores
 from heatsketch.operators import LinearMap, Operator, as_graph, as_operator
@@ -41,7 +41,7 @@ def as_affinity(K: Any) -> Operator:
     K = as_matrix(K)
     if not isinstance(K, Operator):
         if is_tensor(K):
-            K = in_double(K)
+            K = K.double()
         elif hasattr(K, "dtype") and K.dtype.kind == "f":
             K = K.astype(np.float64, copy=False)
         K = as_operator(K, "K")

@@ -29,7 +29,7 @@ _TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less tha
 def leading_pairs(A: Deflated, count: int) -> Eigenpairs:
     """Return the leading eigenpairs, the same at every call."""
     found = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)
-    return on_host(found.values), np.asarray(on_host(found.vectors), A.dtype)
+    return on_host(found.values), on_host(found.vectors).astype(A.dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,9 @@ from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._checks import real_array
 from heatsketch._random import random_block
-from heatsketch._tensors import in_kind_of, is_tensor, namespace, norms, on_host
+from heatsketch._tensors import is_tensor, on_host, to_device
 from heatsketch._tiles import (
     for_each_tile,
-    for_each_tile_of,
     row_tiles,
     single_threaded_blas,
     sum_over_tiles,
@@ -53,8 +52,7 @@ _COMPONENTS_PER_PRODUCT = 256
 class Operator:
     """A symmetric linear map on n points; a new one sets three attributes and writes `_matmul`.
 
-    Products of a NumPy block are NumPy blocks, wherever they are computed. `asarray` moves a block
-    to the backend of the operator, on which its products then stay.
+    Products of a NumPy block are NumPy blocks, wherever they are computed.
 
     Attributes
     ----------
@@ -66,30 +64,35 @@ class Operator:
         An interval known to hold every eigenvalue.
     leading : array (n,) or None
         The eigenvector of the largest eigenvalue, where it is known.
+    device : torch.device or None
+        Where products are computed; None: on the processor, by NumPy.
     """
 
     n: int
     dtype: np.dtype = np.dtype(np.float64)
     spectrum: Interval
     leading: Array | None = None
+    device: Any = None
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) or (n,) -> the same shape, in the precision of the operator."""
-        return in_kind_of(self._matmul(self.asarray(X)), X)
+        Y = self._matmul(self.asarray(X))
+        return to_device(Y, self.device) if is_tensor(X) else Y
 
     def _matmul(self, X: Any) -> Any:
         """Multiply a block that `asarray` has returned."""
         raise NotImplementedError(f"{type(self).__name__} has no products; write its _matmul.")
 
-    def asarray(self, X: Any) -> Any:
-        """Bring a block (n, k) or (n,) to the backend and the precision of this operator.
+    def asarray(self, X: Any) -> Array:
+        """Return a block (n, k) or (n,) as an array in the precision of this operator.
 
         Raises
         ------
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        return real_block(on_host(X), self.n).astype(self.dtype, copy=False)
+        block: Array = real_block(on_host(X), self.n).astype(self.dtype, copy=False)
+        return block
 
     # What an operator may know beyond its products. The answers here are right for any.
 
@@ -452,13 +455,14 @@ class LinearMap(Operator):
 
 
 class Composed(Operator):
-    """Abstract base: an operator made of another one, `A`, which knows backend and components."""
+    """Abstract base: an operator made of another one, `A`, which knows device and components."""
 
     A: Operator
 
-    def asarray(self, X: Any) -> Any:
-        """Bring a block to the backend of A."""
-        return self.A.asarray(X)
+    @property
+    def device(self) -> Any:  # type: ignore[override]
+        """Where products by A are computed."""
+        return self.A.device
 
     def components(self) -> Array | None:
         """Return those of A."""
@@ -505,12 +509,8 @@ class Scaled(Composed):
             self.spectrum = min(0.0, low * bound), max(0.0, high * bound)
 
     def _matmul(self, X: Any) -> Any:
-        s = self._scales if X.ndim == 1 else self._scales[:, None]
+        s = self.s if X.ndim == 1 else self.s[:, None]
         return s * (self.A @ (s * X))
-
-    @cached_property
-    def _scales(self) -> Any:
-        return self.A.asarray(self.s)
 
     def sparse_matrix(self) -> sparse.csr_matrix | None:
         """Return the scaled matrix as CSR, if that of A is sparse."""
@@ -615,7 +615,7 @@ class Deflated(Composed):
     def project(self, X: Any, out: Any = None) -> Any:
         """Return (I - VVᵀ) X; X itself where nothing is deflated.
 
-        `out`, a block of this precision on the backend of X, may be X itself, to save a copy.
+        `out`, a block of this precision, may be X itself, to save a copy.
 
         Raises
         ------
@@ -624,19 +624,17 @@ class Deflated(Composed):
         """
         block = self.asarray(X) if out is None else X
         if not self.V.shape[1]:
-            return in_kind_of(block, X)
-        if out is None:
-            xp = namespace(block)
-            out = xp.empty_like(block) if xp is not np else np.empty_like(block, order="C")
-        V = self._directions if is_tensor(block) else self.V
+            return block
+        out = np.empty_like(block, order="C") if out is None else out
+        V = self.V
         # Sums over tiles are taken in their order: the same bits for any number of threads.
-        along = sum_over_tiles(block, lambda rows: V[rows].T @ block[rows], _TILE)
+        along = sum_over_tiles(lambda rows: V[rows].T @ block[rows], self.n, _TILE)
 
         def subtract(rows: slice) -> None:
             out[rows] = block[rows] - V[rows] @ along
 
-        for_each_tile_of(block, subtract, _TILE)
-        return in_kind_of(out, X)
+        for_each_tile(subtract, self.n, _TILE)
+        return out
 
     def multiply_projected(self, X: Any) -> Any:
         """Multiply a block that is orthogonal to V already, as products by this operator are.
@@ -648,10 +646,6 @@ class Deflated(Composed):
         """
         Y = self.A @ X
         return self.project(Y, out=Y)
-
-    @cached_property
-    def _directions(self) -> Any:
-        return self.A.asarray(self.V)
 
     def sparse_matrix(self) -> sparse.csr_matrix | None:
         """Return that of A, from which nothing is taken out."""
@@ -680,17 +674,17 @@ def spectrum_ends(A: Operator, steps: int = LANCZOS_STEPS) -> tuple[Interval, In
 def _ritz_values(A: Operator, steps: int) -> Array:
     """Return the Ritz values, ascending, of Lanczos steps from a random vector."""
     v = A.asarray(random_block(A.n, 1, "gaussian", 0)[:, 0])
-    v, previous = v / float(norms(v)), namespace(v).zeros_like(v)
+    v, previous = v / float(np.linalg.norm(v)), np.zeros_like(v)
     diagonal: list[float] = []
     beside = [0.0]
     for _ in range(steps):
         following = A @ v - beside[-1] * previous
         diagonal.append(float(v @ following))
         following -= diagonal[-1] * v
-        beside.append(float(norms(following)))
+        beside.append(float(np.linalg.norm(following)))
         if beside[-1] <= 100 * np.finfo(A.dtype).eps * max(*beside, abs(diagonal[0])):
             break  # an invariant subspace
-        v, previous = A.asarray(following / beside[-1]), v
+        v, previous = (following / beside[-1]).astype(A.dtype, copy=False), v
     return eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
 
 

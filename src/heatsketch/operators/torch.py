@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._tensors import is_tensor, on_host, plain
+from heatsketch._tensors import is_tensor, on_host, to_device
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.kernel import Kernel, exponent_factors
@@ -33,7 +33,14 @@ class TorchOperator(Operator):
     """Abstract base: products are on a device; `host` is the same operator on the processor."""
 
     host: Operator
-    device: Any
+
+    def __matmul__(self, X: Any) -> Any:
+        """Multiply a block (n, k) or (n,) on the device: a tensor gives a tensor on it."""
+        block = real_block(X, self.n)
+        if is_tensor(block) and block.is_complex():
+            raise ValueError(f"The block has dtype {block.dtype}; pass real numbers.")
+        Y = self._matmul(as_tensor(block, self.dtype, self.device))
+        return Y if is_tensor(X) else on_host(Y)
 
     def _place(self, host: Operator, given: Any) -> None:
         """Take over what `host` knows; choose the device asked for, else that of `given`."""
@@ -44,19 +51,6 @@ class TorchOperator(Operator):
         self.device = torch.device("cpu" if device is None else device)
         if self.device.type == "mps":
             raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
-
-    def asarray(self, X: Any) -> Any:
-        """Return X as a tensor (n, k) of this precision on the device.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A block that is not of n rows, of more than two axes, or not of real numbers.
-        """
-        block = real_block(X, self.n)
-        if is_tensor(block) and block.is_complex():
-            raise ValueError(f"The block has dtype {block.dtype}; pass real numbers.")
-        return as_tensor(block, self.dtype, self.device)
 
     def stored_matrix(self) -> Any:
         """Return the matrix on the host, if it is stored."""
@@ -311,7 +305,7 @@ def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
     import torch
 
     if not is_tensor(values):
-        values = torch.from_numpy(plain(values))
+        values = to_device(np.asarray(values), "cpu")
     return values.detach().to(dtype=getattr(torch, np.dtype(dtype).name), device=device)
 
 

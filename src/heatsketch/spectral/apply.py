@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from heatsketch._progress import track
-from heatsketch._tensors import in_kind_of, norms, on_host
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Affine, Interval, Operator
 from heatsketch.spectral.chebyshev import (
@@ -132,14 +131,14 @@ def apply(
             blocks = _by_products(filters, A, block)
         else:
             blocks = _by_chebyshev(filters, A, block, tol)
-    return [in_kind_of(block, X) for block in blocks]
+    return blocks
 
 
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
     lam, V = all_eigenpairs(A)
-    coefficients = V.T @ np.asarray(on_host(X))
+    coefficients = V.T @ X
     images = [V @ (f(lam) * coefficients.T).T for f in filters]
-    return [A.asarray(image.astype(A.dtype)) for image in images]
+    return [image.astype(A.dtype) for image in images]
 
 
 def _by_products(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
@@ -181,10 +180,10 @@ def _by_chebyshev(
             active = [i for i, own in enumerate(factors) if len(own)]
             add_multiples([blocks[i] for i in active], [factors[i] for i in active], pair)
             pair = []
-    least = math.sqrt(np.finfo(A.dtype).eps) * float(norms(X))
+    least = math.sqrt(np.finfo(A.dtype).eps) * float(np.linalg.norm(X))
     for i, (f, c) in enumerate(zip(filters, series, strict=True)):
         # Rounding is relative to the largest f on the interval, at which X may have no part.
-        if float(norms(blocks[i])) < least * float(np.abs(c).sum()):
+        if float(np.linalg.norm(blocks[i])) < least * float(np.abs(c).sum()):
             if f.steps is None:
                 raise ValueError(
                     f"{f} leaves nothing of the block but rounding; pass a smaller time, or Power."

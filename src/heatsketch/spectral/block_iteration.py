@@ -9,8 +9,7 @@ from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
 from heatsketch._progress import report, track
-from heatsketch._tensors import copied, in_double, like, namespace, norms, on_host
-from heatsketch._tiles import for_each_tile_of, single_threaded_blas, sum_over_tiles
+from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.operator import LANCZOS_STEPS, Operator, spectrum_ends
 from heatsketch.spectral.chebyshev import three_term
@@ -57,15 +56,15 @@ def subspace_iteration(
     X = _orthonormal(A, X)
     image = A @ X
     best, longest = -np.inf, _LONGEST_SECOND
-    locked, values, beside = X[:, :0], np.empty(0), namespace(X).hstack
+    locked, values = X[:, :0], np.empty(0)
     while True:
         ritz, left = _rayleigh_ritz(X, image), k - len(values)
         bound = limit(np.append(values, ritz))
-        residuals = norms(image[:, :left] - X[:, :left] * like(ritz[:left], X), axis=0)
+        residuals = _residuals(X[:, :left], image[:, :left], ritz[:left])
         report("eigenpairs", "residual %.1e after %d products", residuals.max(), products)
         done = bool(residuals.max() <= bound)
         if done or products >= max_products:
-            return np.append(values, ritz), beside([locked, X]), done
+            return np.append(values, ritz), np.hstack([locked, X]), done
         low = min(low, float(ritz[-1]))  # below `low` the polynomial grows without bound
         best = max(best, float(ritz[-1]))  # no Ritz value is above its eigenvalue
         cut, top = _cut(best, low, ritz)
@@ -78,13 +77,10 @@ def subspace_iteration(
         n_converged = int(np.argmax(residuals > bound))
         if n_converged and degree > _safe_degree(A, top, low, cut):
             # The converged pairs limit the degree no longer once they are deflated.
-            locked = beside([locked, X[:, :n_converged]])
+            locked = np.hstack([locked, X[:, :n_converged]])
             values = np.append(values, ritz[:n_converged])
-            A, X, ritz = (
-                A.deflated(X[:, :n_converged]),
-                copied(X[:, n_converged:]),
-                ritz[n_converged:],
-            )
+            A, ritz = A.deflated(X[:, :n_converged]), ritz[n_converged:]
+            X = X[:, n_converged:].copy()
             image, products = A @ X, products + 1
             cut, top = _cut(best, low, ritz)
         degree = max(1, min(degree, _safe_degree(A, top, low, cut), max_products - products))
@@ -100,7 +96,7 @@ def in_the_range(
     Where X is random and that span is all that A reaches, to rounding, other eigenvalues are 0.
     """
     ritz, X, image = _ritz(A, A @ A.asarray(X))
-    residuals = norms(image - X * like(ritz, X), axis=0)[:k]
+    residuals = _residuals(X, image, ritz)[:k]
     bound = limit(ritz)
     return (ritz, X) if residuals.max() <= bound and ritz[k - 1] >= -bound else None
 
@@ -115,6 +111,10 @@ def _ritz(A: Operator, X: Array) -> tuple[Array, Array, Array]:
     X = _orthonormal(A, X)
     image = A @ X
     return _rayleigh_ritz(X, image), X, image
+
+
+def _residuals(X: Array, image: Array, ritz: Array) -> Array:
+    return np.asarray(np.linalg.norm(image - X * ritz.astype(X.dtype), axis=0))
 
 
 def _cut(best: float, low: float, ritz: Array) -> tuple[float, float]:
@@ -164,20 +164,19 @@ def _amplify(
 
 def _gram(X: Array, Y: Array) -> Array:
     """Return XᵀY in float64, summed over fixed tiles: the same bits for any number of threads."""
-    found: Array = on_host(
-        sum_over_tiles(X, lambda rows: in_double(X[rows]).T @ in_double(Y[rows]), _GRAM_TILE)
+    return sum_over_tiles(
+        lambda rows: X[rows].astype(float).T @ Y[rows].astype(float), len(X), _GRAM_TILE
     )
-    return found
 
 
 def _rotate(X: Array, W: Array) -> None:
     """Set X to X W, in place."""
-    W = like(W, X)
+    W = W.astype(X.dtype)
 
     def work(rows: slice) -> None:
         X[rows] = X[rows] @ W
 
-    for_each_tile_of(X, work, _GRAM_TILE)
+    for_each_tile(work, len(X), _GRAM_TILE)
 
 
 def _orthonormal(A: Operator, X: Array) -> Array:
@@ -199,7 +198,7 @@ def _orthonormal(A: Operator, X: Array) -> Array:
         if values[0] > 0.1:
             return X
     # What takes the place of a dependent column must not lie along V.
-    return A.asarray(qr(np.hstack([A.V, on_host(X)]), mode="economic")[0][:, A.V.shape[1] :])
+    return A.asarray(qr(np.hstack([A.V, X]), mode="economic")[0][:, A.V.shape[1] :])
 
 
 def _rayleigh_ritz(X: Array, image: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.fft import dct
 
-from heatsketch._tiles import for_each_tile_of
+from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Interval, Operator
 from heatsketch.spectral.filters import Filter
@@ -101,7 +101,7 @@ def three_term(
         if previous is not None:
             part += c * previous[rows]
 
-    for_each_tile_of(Y, work)
+    for_each_tile(work, len(Y))
     return Y
 
 
@@ -114,4 +114,4 @@ def add_multiples(sums: Sequence[Array], factors: Sequence[Any], terms: Sequence
             for factor, T in zip(own, terms, strict=False):
                 part += float(factor) * T[rows]
 
-    for_each_tile_of(terms[0], work)
+    for_each_tile(work, len(terms[0]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from heatsketch._checks import check_number
 from heatsketch._random import random_block, seed_entropy
-from heatsketch._tensors import is_tensor, like, on_host
+from heatsketch._tensors import on_host, to_device
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import on_vertices
 from heatsketch.operators.operator import Operator, Sparse
@@ -116,7 +116,7 @@ def eigh(
     values, vectors = _leading_block(B, k, limit, max_products, seed_entropy(rng))
     if B is not A:
         values, vectors = ritz_pairs(A, vectors[:, :k])
-    values, vectors = values[:k], on_host(vectors[:, :k])
+    values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     vectors = fix_signs(vectors[vertex])
     if residuals.max() > 2 * limit(values):
@@ -125,20 +125,13 @@ def eigh(
             "max_products or read .residuals.",
             stacklevel=2,
         )
-    if not _has_tensors(A):
-        return Spectrum(values, vectors, residuals)
-    block = A.asarray(vectors)
-    return Spectrum(like(values, block), block, like(residuals, block))
-
-
-def _has_tensors(A: Operator) -> bool:
-    return is_tensor(A.asarray(np.ones(A.n)))
+    return Spectrum(*(to_device(found, A.device) for found in (values, vectors, residuals)))
 
 
 def _in_single_precision(A: Operator) -> Operator:
     """Return a large stored matrix in float32, whose products take half the time; others as is."""
     matrix = A.sparse_matrix()
-    if matrix is None or not is_large(A.n) or A.dtype == np.float32 or _has_tensors(A):
+    if matrix is None or not is_large(A.n) or A.dtype == np.float32 or A.device is not None:
         return A
     single = Sparse(matrix.astype(np.float32), A.undeflated.spectrum, A.undeflated.leading)
     return single.deflated(A.V)

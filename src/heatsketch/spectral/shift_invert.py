@@ -45,7 +45,7 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
         pairs = None if A.n <= DENSE_LIMIT else inverse_eigenpairs(rest, missing, rng)
         vectors = eigh(rest, missing, tol=tol, rng=rng).vectors if pairs is None else pairs[1]
         H = np.hstack([H, on_host(vectors)])
-    image = on_host(A @ A.asarray(H))
+    image = A @ H
     values = np.einsum("ij,ij->j", H, image)
     residuals = np.linalg.norm(image - H * values, axis=0)
     return Spectrum(values, fix_signs(H), residuals)

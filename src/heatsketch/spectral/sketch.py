@@ -9,7 +9,7 @@ import numpy as np
 
 from heatsketch._checks import check_choice, check_number
 from heatsketch._random import check_ids, numbers_at, numbers_of, random_block
-from heatsketch._tensors import in_kind_of, on_host
+from heatsketch._tensors import on_host, to_device
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
@@ -112,8 +112,8 @@ def sketch(
     for size in (on_scale(f, A)[1] for f in filters):
         if size:
             raise too_large(size, A.dtype)
-    blocks = sketch_blocks(A, filters, A.asarray(G), tol)
-    sketches = [block[vertex] for block in blocks]
+    blocks = sketch_blocks(A, filters, G, tol)
+    sketches = [to_device(block[vertex], A.device) for block in blocks]
     return sketches[0] if callable(filter) else sketches
 
 
@@ -146,4 +146,4 @@ def sketch_blocks(
         raise ValueError(f"G has shape {tuple(X.shape)}; pass ({A.n}, k) with k >= 1.")
     root = float(np.sqrt(X.shape[1]))
     blocks = apply(filters, A, A.project(X), tol)
-    return [in_kind_of(A.project(block) / root, G) for block in blocks]
+    return [A.project(block) / root for block in blocks]

@@ -16,7 +16,6 @@ from scipy.stats import chi2, norm
 
 from heatsketch._checks import check_level, check_number
 from heatsketch._random import random_block
-from heatsketch._tensors import namespace, on_host
 from heatsketch._tiles import sum_over_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.operators import on_vertices
@@ -132,11 +131,7 @@ def chebyshev_moments(A: Operator, X: Array, interval: Interval, count: int) -> 
 
 def _column_dots(X: Array, Y: Array) -> Array:
     """Return the products (k,) of columns, summed in float64 and always in the same order."""
-    double = namespace(X).float64
-    dots: Array = on_host(
-        sum_over_tiles(X, lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=double))
-    )
-    return dots
+    return sum_over_tiles(lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=float), len(X))
 
 
 def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Interval:
