@@ -145,10 +145,38 @@ def test_gaps_of_labels_are_root_mean_squares_and_their_order_is_judged():
         assert gap.distance.low < gap.distance.value < gap.distance.high
     swapped = Y.copy()
     swapped[labels == "b"] += [10.0, 0.0]  # a - b is now the largest gap of the picture
-    gaps = {gap.labels: gap for gap in hs.audit(X, swapped, labels=labels, random_state=0).gaps}
+    wrong = hs.audit(X, swapped, labels=labels, random_state=0)
+    gaps = {gap.labels: gap for gap in wrong.gaps}
     assert gaps["a", "b"].rank == 3
     assert not gaps["a", "b"].believed
+    contrast = wrong.contrast
+    near, far = (gaps["a", other] for other in (contrast.nearer, contrast.farther))
+    assert (contrast.label, contrast.nearer, contrast.farther) == ("a", "c", "b")
+    np.testing.assert_allclose(contrast.picture, far.picture / near.picture)
+    np.testing.assert_allclose(contrast.truth.value, far.distance.value / near.distance.value)
+    assert contrast.describe() in wrong.describe()
     assert "of 3 gaps" in hs.audit(X, Y, labels=labels, random_state=0).describe()
+
+
+@pytest.mark.slow
+def test_a_contrast_is_seldom_false():
+    """At most 5 % of sketches of a right picture have one: 200 of them at most the quantile 1e-6.
+
+    Were 20 % false, the test would find it with probability .99.
+    """
+    X, Y, labels = clusters()
+    X, labels = X[::10], labels[::10]
+    model = hs.HeatSketch(64, 8, filter="accumulated", random_state=0).fit(X)
+    true = hs.HeatSketch(4096, 8, filter="accumulated", affinity="precomputed", random_state=1).fit(
+        model.diffusion_
+    )
+    false = 0
+    for seed in range(200):
+        sketch = hs.HeatSketch(
+            64, 8, filter="accumulated", affinity="precomputed", random_state=seed + 2
+        ).fit(model.diffusion_)
+        false += hs.audit(sketch, true.embedding_, labels=labels).contrast is not None
+    assert false <= binom.ppf(1 - 1e-6, 200, 0.05)
 
 
 @pytest.mark.slow

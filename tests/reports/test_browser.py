@@ -121,6 +121,19 @@ def test_points_are_drawn_and_the_slider_moves_them(page):
         assert moved != first
 
 
+def test_the_card_of_distances_follows_the_slider(page):
+    """Its words, histogram and worst pairs are those of the time at which the slider stands."""
+    card = "#distances .line", "#distances .chart", "#pairs"
+    shown = []
+    for t in (page.evaluate("chosen"), page.evaluate("chosen + 1")):
+        page.evaluate(f"moveTo({t})")
+        shown.append([page.inner_html(each) for each in card])
+        assert page.inner_text(card[0]) == page.evaluate(f"distancesAt({t}).line")
+    assert all(before != after for before, after in zip(*shown, strict=True))
+    page.evaluate("moveTo(chosen)")
+    assert [page.inner_html(each) for each in card] == shown[0]
+
+
 def test_between_two_times_points_are_between(page):
     ends = [page.evaluate(f"moveTo({t}), [...scatter.turned()]") for t in (0, 1)]
     middle = page.evaluate("moveTo(0.25), [...scatter.turned()]")

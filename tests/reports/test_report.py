@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
@@ -18,6 +19,7 @@ from heatsketch.reports import facts as facts_module
 from heatsketch.reports import frames as frames_module
 from heatsketch.reports.columns import column, packed, unpacked
 from heatsketch.reports.frames import slider_times
+from heatsketch.reports.truth import sketch_facts, sketch_of
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -107,7 +109,7 @@ def test_at_other_times_the_map_keeps_the_distances_of_these_times(embedded, fou
         Y = unpacked(moved["positions"])[t] * moved["sizes"][t]
         time, filter = moved["times"][t], embedded.filter
         q = diffusion_distortion(Y, embedded.diffusion_, time, filter=filter)
-        assert q.within[1.5] == pytest.approx(moved["kept"][t], abs=0.03)
+        assert q.within[1.5] == pytest.approx(moved["distances"][t]["within"]["1.5"], abs=0.03)
         assert q.median == pytest.approx(1, abs=0.1)
 
 
@@ -225,6 +227,34 @@ def test_the_histogram_counts_every_pair():
     assert counts[0] == counts[-1] == 1
     inside = np.histogram(ratios, edges)[0]
     np.testing.assert_array_equal(counts[1:-1], inside[1:-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [hs.DiffusionMap, hs.HeatSketch])
+def test_intervals_shown_at_a_click_hold_the_true_distance_as_often_as_they_say(make):
+    """Of 600 sketches, each asked for one pair: 95 % ± the binomial quantiles at 1e-6.
+
+    Intervals that hold 90 % of the time would be found with probability .6, 88 % with .99.
+    """
+    X = hs.datasets.swiss_roll(150, rng=0)[0]
+    model = make(2, 8, random_state=0).fit(X)
+    rng = np.random.default_rng(1)
+    trials, held = 600, 0
+    i, j = (rng.permutation(150)[:75] for _ in range(2))
+    i, j = i[i != j], j[i != j]
+    D = hs.diffusion_distance(model.diffusion_, 8, pairs=(i, j))
+    for seed in range(trials):
+        if make is hs.HeatSketch:
+            options = {"affinity": "precomputed", "random_state": seed}
+            sketch = sketch_of(hs.HeatSketch(64, 8, **options).fit(model.diffusion_))
+        else:
+            sketch = sketch_of(model, seed=seed)
+        facts = sketch_facts(sketch, np.arange(150))
+        F = unpacked(facts["values"]).astype(float) * facts["scale"]
+        pair = seed % len(i)
+        length = np.linalg.norm(F[i[pair]] - F[j[pair]])
+        held += facts["low"] * length <= D[pair] <= facts["high"] * length
+    assert binom.ppf(1e-6, trials, 0.95) <= held <= binom.ppf(1 - 1e-6, trials, 0.95)
 
 
 @pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u1"])

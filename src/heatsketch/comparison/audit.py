@@ -66,6 +66,35 @@ class Gap(NamedTuple):
     believed: bool
 
 
+class Contrast(NamedTuple):
+    """Two gaps of one label whose ratio in the picture differs most from the true one.
+
+    Attributes
+    ----------
+    label, nearer, farther
+        The picture shows `label` nearer to the second than to the third.
+    picture : float
+        Distance to the third over that to the second, in the picture; at least 1.
+    truth : Interval
+        The same ratio of diffusion distances; it does not contain `picture`.
+    """
+
+    label: Any
+    nearer: Any
+    farther: Any
+    picture: float
+    truth: Interval
+
+    def describe(self) -> str:
+        """Describe the contrast in one sentence."""
+        looks = f"{self.picture:.1f} times as far" if self.picture >= 1.05 else "as far"
+        error = (self.truth.high - self.truth.low) / 2
+        return (
+            f"{self.label} looks {looks} from {self.farther} as from {self.nearer}; in truth it is "
+            f"{self.truth.value:.2g} ± {error:.1g} times as far."
+        )
+
+
 class Audit:
     """What `audit` found of a picture of n points; see there.
 
@@ -88,6 +117,8 @@ class Audit:
         neighbours in the picture are far away in truth. The largest first.
     gaps : list of Gap
         A row for each pair of labels, the nearest first; empty without labels.
+    contrast : Contrast or None
+        The comparison of two gaps in which the picture misleads most; None if it misleads in none.
     model : HeatSketch
         The sketch of the true distances.
     sketch : array (n, k)
@@ -104,6 +135,7 @@ class Audit:
     torn: list[Array]
     merged: list[Array]
     gaps: list[Gap]
+    contrast: Contrast | None
     model: HeatSketch
     sketch: Array
     picture: Array
@@ -154,6 +186,8 @@ class Audit:
         if self.gaps:
             believed = sum(gap.believed for gap in self.gaps)
             lines[2] += f" {believed} of {len(self.gaps)} gaps between labels are in their place."
+        if self.contrast is not None:
+            lines[2] += f" {self.contrast.describe()}"
         return "\n".join(lines)
 
 
@@ -253,6 +287,7 @@ def audit(
         ]
     )
     torn, merged = evidence.groups(F, Y)
+    gaps, contrast = ([], None) if labels is None else _gaps(F, Y, _checked_labels(labels, n))
     return Audit(
         model,
         Y,
@@ -263,7 +298,8 @@ def audit(
         dubious=~_discovered(trust, null),
         torn=torn,
         merged=merged,
-        gaps=[] if labels is None else _gaps(F, Y, _checked_labels(labels, n)),
+        gaps=gaps,
+        contrast=contrast,
     )
 
 
@@ -455,7 +491,7 @@ def _discovered(trust: Array, null: Array) -> Array:
     return stats.false_discovery_control(p) <= FALSE_DISCOVERIES
 
 
-def _gaps(F: Array, Y: Array, labels: Array) -> list[Gap]:
+def _gaps(F: Array, Y: Array, labels: Array) -> tuple[list[Gap], Contrast | None]:
     """Compare the distances between labels, truly and in the picture."""
     names = sorted(set(labels.tolist()), key=str)
     names = [name for name in names if not is_missing(name)]
@@ -482,7 +518,46 @@ def _gaps(F: Array, Y: Array, labels: Array) -> list[Gap]:
         )
         believed = possible[0] <= rank <= possible[1]
         gaps.append(Gap(pair, interval, float(length), int(rank), possible, bool(believed)))
-    return sorted(gaps, key=lambda gap: gap.distance.value)
+    gaps.sort(key=lambda gap: gap.distance.value)
+    return gaps, _contrast(names, true, lengths)
+
+
+def _contrast(
+    names: list[Any], columns: Array, lengths: Array, level: float = 0.95
+) -> Contrast | None:
+    """Return the two gaps of a label whose ratio in the picture is farthest outside its interval.
+
+    The variance of log √(Σ x_c/Σ y_c) of independent columns (x_c, y_c) is, to first order, that
+    of Σ (x_c/Σ x - y_c/Σ y)/2. The intervals hold for all ratios together (Bonferroni), because
+    the most extreme one is chosen.
+    """
+    count, k = len(names), columns.shape[1]
+    totals = columns.sum(axis=1)
+    if count < 3 or not (totals.all() and lengths.all()):  # labels of equal points have no ratio
+        return None
+    quantile = stats.t.isf((1 - level) / (count * (count - 1) * (count - 2)), k - 1)
+    pair = np.zeros((count, count), int)
+    pair[np.triu_indices(count, 1)] = np.arange(len(lengths))
+    pair += pair.T
+    found: list[tuple[float, Contrast]] = []
+    for a, label in enumerate(names):
+        others = np.delete(np.arange(count), a)
+        own = pair[a, others]
+        parts, length = columns[own] / totals[own, None], np.log(lengths[own])
+        ratios = (np.log(totals[own])[:, None] - np.log(totals[own])) / 2  # far (i), near (j)
+        covariance = k * np.cov(parts)
+        spread = np.diag(covariance)[:, None] + np.diag(covariance) - 2 * covariance
+        errors = quantile * np.sqrt(np.maximum(spread, 0.0)) / 2
+        seen = length[:, None] - length
+        excess = np.where(seen >= 0, np.abs(ratios - seen) - errors, -np.inf)
+        i, j = np.unravel_index(np.argmax(excess), excess.shape)
+        ends = ratios[i, j] + errors[i, j] * np.array([0, -1, 1])
+        truth = Interval(*map(float, np.exp(ends)))
+        seen_ratio = float(np.exp(seen[i, j]))
+        contrast = Contrast(label, names[others[j]], names[others[i]], seen_ratio, truth)
+        found.append((float(excess[i, j]), contrast))
+    most, contrast = max(found, key=lambda each: each[0])
+    return contrast if most > 0 else None
 
 
 def _square_columns(P: Array, a: Array, b: Array) -> Array:

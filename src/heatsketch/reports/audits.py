@@ -36,8 +36,7 @@ def audit_facts(
         "positions": packed(flat_picture(Y)[None, shown], "f4"),
         "sizes": [1.0],
         "chosen": 0,
-        "kept": None,
-        "factor": None,
+        "distances": None,
     }
     return {
         "title": title or "Audit of a picture",

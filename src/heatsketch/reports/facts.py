@@ -72,7 +72,7 @@ def collect(
         "shown": None if len(shown) == len(Y) else packed(shown, "i4"),
         "lines": dict(lines),
         "axes": _axis_names(est),
-        "frames": frames(est, slider_times(est, times), shown),
+        "frames": _frame_facts(est, times, shown),
         "ids": {str(name): texts(values, shown) for name, values in (ids or {}).items()},
         "columns": [*given, *_own_columns(est, diffusion, shown), *of_points],
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
@@ -174,16 +174,31 @@ def _axis_names(est: Any) -> list[str]:
 def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
     """Return how distances are kept, and the worst pairs as places among the points shown."""
     edges, counts = found.histogram
+    worst = {
+        end: np.searchsorted(shown, pairs[np.isin(pairs, shown).all(axis=1)])
+        for end, pairs in found.worst_pairs.items()
+    }
     return {
         "line": kept(found),
         "looked_at": found.looked_at,
         "edges": edges,
         "counts": counts,
         "within": {f"{factor:g}": share for factor, share in found.within.items()},
-        "worst": {end: np.searchsorted(shown, pairs) for end, pairs in found.worst_pairs.items()},
+        "worst": worst,
         "ratios": {"expansion": found.expansion, "contraction": found.contraction},
         "median": found.median,
     }
+
+
+def _frame_facts(est: Any, times: Sequence[Any] | None, shown: Array) -> dict[str, Any]:
+    """Return the points at the times of the slider, and how distances are kept at each."""
+    found = frames(est, slider_times(est, times), shown)
+    if found["distances"] is not None:
+        known = (
+            None if each is None else distortion_facts(each, shown) for each in found["distances"]
+        )
+        found["distances"] = list(known)
+    return found
 
 
 def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:

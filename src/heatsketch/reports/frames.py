@@ -17,6 +17,8 @@ from heatsketch._typing import Array
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics.distances import rows_within_components
+from heatsketch.metrics.distortions import Distortion, distortion
+from heatsketch.neighbors.exact import pair_distances
 from heatsketch.plot.scatter import principal_axes
 from heatsketch.reports.columns import packed
 from heatsketch.spectral.filters import FILTERS
@@ -60,17 +62,17 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
 
     `positions` (T, m, d), d from 1 to 3, have mean square 1 at each time; multiplied by `sizes`
     (T,) their distances are diffusion distances. At time number `chosen` the embedding stands as it
-    is (of more than three coordinates on its principal axes). `kept` (T,), of a `HeatEmbedding`, is
-    the share of distances that are within `factor` of the median.
+    is (of more than three coordinates on its principal axes). `distances` (T,), of a
+    `HeatEmbedding`, has the `Distortion` at each other time, of random pairs.
     """
-    at, kept = list(times).index(time_of(est)), None
+    at, distortions = list(times).index(time_of(est)), None
     Y = np.asarray(est.embedding_, dtype=float)
     log_scales = np.zeros(1)
     centres = np.zeros_like(Y)
     if len(times) == 1:
         blocks = Y[None]
     elif hasattr(est, "time_curve_"):
-        blocks, log_scales, centres, kept = _mapped(est, times, at)
+        blocks, log_scales, centres, distortions = _mapped(est, times, at)
     else:
         blocks, log_scales = _of_a_copy(est, list(times), at)
     axes = np.eye(Y.shape[1])
@@ -87,8 +89,7 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
         "positions": packed(np.stack(positions), "f4"),
         "sizes": sizes.tolist(),
         "chosen": at,
-        "kept": kept,
-        "factor": getattr(est, "factor", None),
+        "distances": distortions,
     }
 
 
@@ -113,14 +114,16 @@ def _of_a_copy(est: Any, times: list[Any], at: int) -> tuple[Array, Array]:
     return blocks, log_scales
 
 
-def _mapped(est: Any, times: Sequence[Any], at: int) -> tuple[Array, Array, Array, list[float]]:
+def _mapped(
+    est: Any, times: Sequence[Any], at: int
+) -> tuple[Array, Array, Array, list[Distortion | None]]:
     """Move the coordinates that a `HeatEmbedding` is a linear map of, and keep the map.
 
     The coordinates are the leading eigenvectors and a sketch of the rest with the same random
     numbers at all times. The map is found by least squares, with a ridge: a direction that hardly
     counts at the time of the embedding may be large at others. Each block is turned to the one
     before. Returns blocks (T, n, k) around the centres of their components, their log scales (T,),
-    the centres (n, k), and the shares of distances kept (T,).
+    the centres (n, k), and how distances are kept at the other times.
     """
     compared = rows_within_components(est.diffusion_, est.time_, est.filter)
     operator, labels = compared.rows.operator, compared.labels
@@ -145,7 +148,8 @@ def _mapped(est: Any, times: Sequence[Any], at: int) -> tuple[Array, Array, Arra
     gram = own.T @ own
     ridge = _RIDGE**2 * np.linalg.norm(gram, 2) * np.eye(len(gram))
     W = np.linalg.lstsq(gram + ridge, own.T @ inner, rcond=None)[0]
-    blocks, kept = np.empty((len(times), *Y.shape)), np.ones(len(times))
+    blocks = np.empty((len(times), *Y.shape))
+    distortions: list[Distortion | None] = [None] * len(times)
     log_scales = np.array([log_scale for _, log_scale in found])
     log_scales[at] = est.diagnostics_["log_scale"]
     for step in (1, -1):
@@ -153,18 +157,15 @@ def _mapped(est: Any, times: Sequence[Any], at: int) -> tuple[Array, Array, Arra
             F = found[t][0]
             count = min(len(W), F.shape[1])  # without a sketch where it does not count
             blocks[t] = inner if t == at else F[:, :count] @ W[:count]
-            distances = np.linalg.norm(F[i] - F[j], axis=1)
+            distances = pair_distances(F, F, i, j)
             apart = distances > _DEGENERATE * distances.max(initial=0.0)
-            if not apart.any():
+            if t == at or not apart.any():
                 continue
-            images = np.linalg.norm(blocks[t][i[apart]] - blocks[t][j[apart]], axis=1)
-            ratios = images / distances[apart]
-            median = float(np.median(ratios)) or 1.0
-            kept[t] = np.mean((ratios >= median / est.factor) & (ratios <= median * est.factor))
-            if t != at:
-                blocks[t] = blocks[t] @ orthogonal_procrustes(blocks[t], blocks[t - step])[0]
-                blocks[t] /= median
-    return blocks, log_scales, Y - inner, kept.tolist()
+            kept = distortion(blocks[t], distances[apart], pairs=(i[apart], j[apart]))
+            blocks[t] = blocks[t] @ orthogonal_procrustes(blocks[t], blocks[t - step])[0]
+            blocks[t] /= kept.median or 1.0
+            distortions[t] = kept
+    return blocks, log_scales, Y - inner, distortions
 
 
 def _centred(Y: Array, labels: Array | None = None) -> Array:

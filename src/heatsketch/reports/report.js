@@ -56,7 +56,7 @@ function range(values) {
 
 // The picture --------------------------------------------------------------------------------
 
-const { times, sizes, kept, chosen } = facts.frames;
+const { times, sizes, chosen } = facts.frames;
 const [, n, d] = facts.frames.positions.shape;
 
 function framesOf(positions) { // (times, n, d) -> (n, 3) for each time
@@ -177,7 +177,7 @@ function drawOver({ scatter: own, overlay }) {
   const wanted = element("worst").getAttribute("aria-pressed") === "true";
   for (const [end, name] of [["expansion", "--stretched"], ["contraction", "--shrunk"]]) {
     pen.strokeStyle = colour(name);
-    for (const found of (facts.distortion && facts.distortion.worst[end]) || []) {
+    for (const found of (distances && distances.worst[end]) || []) {
       const mine = pair && pair[0] === found[0] && pair[1] === found[1];
       if (!wanted && !mine) continue;
       pen.lineWidth = mine ? 3 : 1.5;
@@ -279,13 +279,20 @@ function interval(i, j) {
 
 // Time ---------------------------------------------------------------------------------------
 
+// How distances are kept at a time, where that is known.
+const distancesAt = (time) => (time === chosen ? facts.distortion : facts.frames.distances && facts.frames.distances[time]);
+let distances = facts.distortion; // shown now
+
 function moveTo(at) {
   scatter.now = Math.min(times.length - 1, Math.max(0, at));
   element("slider").value = scatter.now;
   const [i, j, part] = scatter.between, still = part < 1e-6 ? i : part > 1 - 1e-6 ? j : -1;
   let text = still >= 0 ? `time ${short(times[still])}` : `between ${short(times[i])} and ${short(times[j])}`;
   if (still === chosen) text += ", that of the embedding";
-  if (still >= 0 && kept) text += `: ${Math.round(100 * kept[still])} % of distances kept within a factor ${facts.frames.factor}`;
+  if (still >= 0 && distancesAt(still)) {
+    text += `: ${Math.round(100 * distancesAt(still).within["1.5"])} % of distances kept within a factor 1.5`;
+    showDistances(distancesAt(still));
+  }
   element("now").value = text;
   redraw();
 }
@@ -505,9 +512,13 @@ function card(id, line, note) {
   return [...found.querySelectorAll(".chart")];
 }
 
-function showDistances({ line, looked_at, edges, counts, worst, median, ratios }) {
+function showDistances(found) {
+  if (found === distances && element("pairs").firstChild) return;
+  [distances, pair] = [found, null];
+  const { line, looked_at, edges, counts, worst, median, ratios } = found;
   const total = counts.reduce((a, b) => a + b, 0) || 1, [place] = card("distances", line, `Compared: ${looked_at}.`);
   const share = counts.map((count) => (100 * count) / total);
+  place.replaceChildren();
   chart(place, {
     x: { low: edges[0], high: edges[edges.length - 1], log: true, label: "distance in the picture / diffusion distance, median 1", ticks: [0.125, 0.25, 0.5, 1, 2, 4, 8] },
     y: { low: 0, high: Math.max(...share) * 1.05, label: "pairs (%)" },
@@ -515,6 +526,7 @@ function showDistances({ line, looked_at, edges, counts, worst, median, ratios }
     upright: [{ x: 1 }],
   });
   const list = element("pairs");
+  list.replaceChildren();
   for (const [end, word] of [["expansion", "stretched"], ["contraction", "shrunk"]])
     worst[end].forEach((found, place) => {
       const button = say(say(list, "li"), "button"), ratio = ratios[end] / median;

@@ -44,7 +44,7 @@ def truth(
     }
 
 
-def sketch_of(est: Any) -> Sketch | None:
+def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
     """Return a sketch of the diffusion distances of an estimator; None where it has none."""
     own = est.model if isinstance(est, Audit) else est
     if isinstance(own, HeatSketch):
@@ -61,7 +61,7 @@ def sketch_of(est: Any) -> Sketch | None:
         return None
     columns = _COLUMNS if diffusion.n <= _MOST_POINTS else _COLUMNS // 2
     logger.info("a sketch of the distances")
-    F, log_scale = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed=0)
+    F, log_scale = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed=seed)
     return rows.stepped(F * np.exp(log_scale))[rows.vertex], "gaussian", est.filter, time
 
 
