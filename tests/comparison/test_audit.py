@@ -164,7 +164,7 @@ def test_a_contrast_is_seldom_false():
 
     Were 20 % false, the test would find it with probability .99.
     """
-    X, Y, labels = clusters()
+    X, _, labels = clusters()
     X, labels = X[::10], labels[::10]
     model = hs.HeatSketch(64, 8, filter="accumulated", random_state=0).fit(X)
     true = hs.HeatSketch(4096, 8, filter="accumulated", affinity="precomputed", random_state=1).fit(

@@ -535,7 +535,7 @@ def _contrast(
     totals = columns.sum(axis=1)
     if count < 3 or not (totals.all() and lengths.all()):  # labels of equal points have no ratio
         return None
-    quantile = stats.t.isf((1 - level) / (count * (count - 1) * (count - 2)), k - 1)
+    quantile = stats.t.isf(0.05 / (count * (count - 1) * (count - 2)), k - 1)
     pair = np.zeros((count, count), int)
     pair[np.triu_indices(count, 1)] = np.arange(len(lengths))
     pair += pair.T
