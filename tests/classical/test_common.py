@@ -226,17 +226,6 @@ def test_distances_in_place_of_points(model):
     assert given.__sklearn_tags__().input_tags.pairwise
 
 
-@pytest.mark.parametrize(
-    "model",
-    [PCA(1), ClassicalMDS(1), LandmarkMDS(1, landmarks=[0, 1]), Isomap(1, n_neighbors=2)],
-    ids=str,
-)
-def test_coordinates_beyond_the_precision_of_the_data_are_refused(model):
-    line = np.linspace(-3e38, 3e38, 30, dtype=np.float32)[:, None] * np.ones((1, 9), np.float32)
-    with pytest.raises(ValueError, match="too large for float32"):
-        model.fit(line)
-
-
 def test_memory_is_looked_at_before_it_is_taken(monkeypatch):
     monkeypatch.setattr("heatsketch._checks.available", lambda: 90_000.0)
     for model, instead in (
@@ -272,19 +261,14 @@ def test_points_beyond_the_longest_path_are_named(model):
         (LandmarkMDS(landmarks=[0, 1, 80]), "0 <= index < 80"),
         (LandmarkMDS(landmarks=[0, 1, 1]), "more than once"),
         (LandmarkMDS(landmarks=[0.0, 1.0, 2.0]), "integers"),
-        (LandmarkMDS(landmarks=[0, 1]), "2 distinct landmark"),
-        (LandmarkMDS(landmarks=np.ones((5, 4))), r"pass \(l, 3\)"),
-        (LandmarkMDS(landmarks=np.full((5, 3), np.nan)), "landmarks contains NaN"),
+        (LandmarkMDS(landmarks=[0, 1]), "n_components=2 but there are 2 distinct points or landm"),
         (LandmarkMDS(landmarks=[0, 1], metric="precomputed"), r"X has shape \(80, 3\)"),
         (LandmarkMDS(landmarks=[0, 1, 2], metric="precomputed"), "diagonal"),
-        (LandmarkMDS(metric="precomputed"), "pass the indices of the rows of X that are"),
+        (LandmarkMDS(metric="precomputed"), "the indices of their l rows"),
         (LandmarkMDS(landmarks=[]), "landmarks is empty; pass row indices"),
-        (MetricMDS(80), "n_components=80 but X has 80 points"),
-        (Isomap(80), "n_components=80 but there are 80 distinct points"),
-        (LandmarkIsomap(1, n_landmarks=1), "at least 2 points or landmarks"),
+        (LandmarkIsomap(1, n_landmarks=1), "n_components=1 but there are 1 distinct points or"),
         (LandmarkIsomap(landmarks="random"), "landmarks='random'"),
         (LandmarkIsomap(landmarks=[3, 80, -1]), "pass 0 <= index < 80"),
-        (LocallyLinearEmbedding(80), "n_components=80 but X has 80 distinct points"),
         (LocallyLinearEmbedding(reg=-1.0), "reg=-1.0 is out of range; pass a number >= 0"),
         (LocallyLinearEmbedding(radius=1e-3), "No two points are within radius=0.001; pass a larg"),
         (LaplacianEigenmap(80), "pass n_components <= 79"),

@@ -76,7 +76,7 @@ def test_more_points_than_lapack_is_given():
     assert mds.diagnostics_["spectrum_points"] == 1600
     given = ClassicalMDS(3, metric="precomputed").fit(cdist(X, X))
     assert_equal_up_to_signs(given.embedding_, mds.embedding_, 1e-9)
-    assert given.diagnostics_["spectrum_points"] == 1000
+    assert given.diagnostics_["spectrum_points"] == 800
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
@@ -135,7 +135,6 @@ LANDMARKS = {
     "maxmin": lambda X: {"landmarks": "maxmin", "n_landmarks": 6},
     "random": lambda X: {"landmarks": "random", "n_landmarks": 6},
     "indices": lambda X: {"landmarks": [3, 1, 4, 15, 9]},
-    "coordinates": lambda X: {"landmarks": X[:5] + X[5:10] - X[10:15]},  # in the subspace
 }
 every_form = pytest.mark.parametrize("options", LANDMARKS.values(), ids=LANDMARKS)
 
@@ -168,8 +167,9 @@ def test_all_points_as_landmarks_is_classical_scaling(X):
 
 
 def test_the_map_depends_on_the_landmarks_alone(X):
-    some = LandmarkMDS(landmarks=X[:8]).fit(X[8:20])
-    assert_allclose(some.transform(X), LandmarkMDS(landmarks=X[:8]).fit_transform(X), atol=1e-12)
+    some = LandmarkMDS(landmarks=np.arange(8)).fit(X[:20])
+    whole = LandmarkMDS(landmarks=np.arange(8)).fit_transform(X)
+    assert_allclose(some.transform(X), whole, atol=1e-12)
 
 
 def test_euclidean_distances_project_on_the_axes_of_the_landmarks(X):
@@ -202,7 +202,7 @@ def test_points_that_coincide_have_no_coordinates():
     with pytest.warns(UserWarning, match="Only 0 of 2"):
         Z = ClassicalMDS().fit_transform(np.ones((5, 3)))
     assert_array_equal(Z, 0)
-    with pytest.raises(ValueError, match=r"1 distinct landmark\(s\)"):
+    with pytest.raises(ValueError, match="there are 1 distinct points or landmarks"):
         LandmarkMDS().fit(np.ones((5, 3)))
 
 

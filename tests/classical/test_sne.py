@@ -18,7 +18,8 @@ from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
 from heatsketch.classical import SNE, TSNE
-from heatsketch.classical.sne import Divergence, as_graph, conditional, descend, joint
+from heatsketch.classical import sne
+from heatsketch.classical.sne import conditional, descend, divergence
 from heatsketch.neighbors import NeighborIndex
 
 both = pytest.mark.parametrize("method", [SNE, TSNE])
@@ -107,9 +108,9 @@ def test_sigma_is_the_bandwidth_of_the_definition(X, perplexity):
 
 def test_joint_probabilities_are_symmetric_and_sum_to_one():
     X = np.random.default_rng(0).normal(size=(1100, 3))  # more than are joined with all others
-    found, *_ = SNE()._find_neighbors(X, 7.5)
-    assert found.indices.shape == (1100, 23)  # 3 · 7.5 + 1
-    P = joint(as_graph(conditional(found.distances, 7.5)[0], found.indices))
+    model = TSNE(perplexity=7.5, n_iter=250).fit(X)
+    assert model.diagnostics_["neighbors"] == 23  # 3 · 7.5 + 1
+    P = model.affinities_
     assert abs(P.sum() - 1) < 1e-12
     assert (P != P.T).nnz == 0
     assert (P.diagonal() == 0).all()
@@ -135,7 +136,7 @@ def test_as_many_equally_near_as_the_perplexity_need_no_warning():
 def test_copies_are_neighbours_of_each_other_not_of_themselves():
     """More copies than neighbours are found: the own point need not be among them."""
     X = np.vstack([np.zeros((60, 3)), np.random.default_rng(0).normal(size=(1000, 3))])
-    near, *_ = SNE()._find_neighbors(X, 10.0)
+    near, _ = SNE()._neighbors_of_points(X, 10.0)
     assert near.indices.shape == (1060, 31)
     assert (near.indices != np.arange(1060)[:, None]).all()
     assert (near.distances[:60] == 0).all()
@@ -147,13 +148,13 @@ def test_copies_are_neighbours_of_each_other_not_of_themselves():
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_gradient_is_the_derivative_of_the_divergence(k):
-    divergence = Divergence(random_graph(12))
+    P = random_graph(12)
     Y = np.random.default_rng(3).normal(size=(12, k))
-    gradient, h = divergence.gradient(Y, 1.0), 1e-5
+    gradient, h = sne._gradient(sne.laplacian(P), Y), 1e-5
     for place in np.ndindex(Y.shape):
         step = np.zeros_like(Y)
         step[place] = h
-        rise = divergence(Y + step) - divergence(Y - step)
+        rise = divergence(P, Y + step) - divergence(P, Y - step)
         assert abs(rise / (2 * h) - gradient[place]) < 1e-6 * np.abs(gradient).max()
 
 
@@ -166,16 +167,16 @@ def test_sne_written_out(n, scale):
     for exaggeration in (1.0, 4.0):
         F = exaggeration * (p + p.T) - q - q.T
         expected = 2 * (F.sum(axis=1)[:, None] * Y - F @ Y)
-        gradient = Divergence(graph).gradient(Y, exaggeration)
+        gradient = sne._gradient(exaggeration * sne.laplacian(graph), Y)
         assert_allclose(gradient, expected, rtol=1e-9, atol=1e-11 * np.abs(expected).max())
     if scale < 100:  # beyond, q is 0 in float64 and the sum of p log(p / q) not a number
-        assert_allclose(Divergence(graph)(Y), divergence_of(p, q), rtol=1e-10)
-    assert np.isfinite(Divergence(graph)(Y))
+        assert_allclose(divergence(graph, Y), divergence_of(p, q), rtol=1e-10)
+    assert np.isfinite(divergence(graph, Y))
 
 
 def test_steps_of_the_descent_written_out():
     """(20) with -η, Jacobs' gains, both momenta, exaggeration and compression, step by step."""
-    divergence = Divergence(random_graph(20))
+    P = random_graph(20)
     start = np.random.default_rng(6).normal(size=(20, 2))
     start -= start.mean(axis=0)
     Y, before, gains = start.copy(), start.copy(), np.ones_like(start)
@@ -183,13 +184,15 @@ def test_steps_of_the_descent_written_out():
         early = t < 3
         if t == 3:  # from rest again
             before, gains = Y, np.ones_like(start)
-        gradient = divergence.gradient(Y, 4.0 if early else 1.0) + early * 2 * 0.5 * Y
+        gradient = (
+            sne._gradient((4.0 if early else 1.0) * sne.laplacian(P), Y) + early * 2 * 0.5 * Y
+        )
         agree = gradient * (Y - before) < 0
         gains = np.maximum(np.where(agree, gains + 0.2, 0.8 * gains), 0.01)
         new = Y - 0.01 * gains * gradient + (0.5 if early else 0.8) * (Y - before)
         shift = new.mean(axis=0)  # nothing depends on the origin: it is the centre
         before, Y = Y - shift, new - shift
-    found, _ = descend(divergence, start, [(3, 4.0, 0.5, 0.5), (2, 1.0, 0.0, 0.8)], 0.01)
+    found, _ = descend(P, start, [(3, 4.0, 0.5, 0.5), (2, 1.0, 0.0, 0.8)], 0.01)
     assert_allclose(found, Y, rtol=1e-9, atol=1e-12)
 
 
@@ -261,8 +264,12 @@ def test_precomputed_distances_are_the_points(X, method):
     assert_allclose(D.sigmas_, points.sigmas_, rtol=1e-10)
     assert abs(D.affinities_ - points.affinities_).max() < 1e-12
     far = np.random.default_rng(1).normal(size=(1100, 2))  # the nearest only
-    given = method(metric="precomputed", perplexity=5.0)._find_neighbors(cdist(far, far), 5.0)[0]
-    assert_array_equal(given.indices, method(perplexity=5.0)._find_neighbors(far, 5.0)[0].indices)
+    given = method(metric="precomputed", perplexity=5.0)._neighbors_of_points(cdist(far, far), 5.0)[
+        0
+    ]
+    assert_array_equal(
+        given.indices, method(perplexity=5.0)._neighbors_of_points(far, 5.0)[0].indices
+    )
 
 
 def test_neighbors_of_the_caller():

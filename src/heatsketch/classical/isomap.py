@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from heatsketch._checks import check_choice, check_number, logger, require, warn_of_rows
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding, in_units
+from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.given_distances import graph_of_distances
 from heatsketch.graphs.landmarks import check_indices
 from heatsketch.graphs.neighborhoods import off_diagonal
@@ -39,23 +39,18 @@ class PathScaling(Embedding):
         ValueError, TypeError, MemoryError
             Bad points or parameters, or too many points; the class says which.
         """
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_any(X, reset=True)
         if self._precomputed:
             found: Any = graph_of_distances(X, self.n_neighbors, self.radius)
         else:
             found = self._graph_of(X)
         graph, self._neighborhoods = found
-        counts = self._neighborhoods.counts(off_diagonal(graph))
+        self.diagnostics_ = self._neighborhoods.counts(off_diagonal(graph))
         graph = self._neighborhoods.connected(graph)
-        logger.info("neighbourhood graph of %d points and %d edges", graph.shape[0], graph.nnz // 2)
         landmarks = self._landmarks(graph, X.shape[0])
         n, count = graph.shape[0], len(landmarks)
-        if k >= count:
-            raise ValueError(
-                f"n_components={k} but there are {count} distinct points or landmarks; pass "
-                f"fewer components, or at least {k + 1} points or landmarks."
-            )
+        k = check_fewer_components(self.n_components, count)
+        logger.info("paths from %d of %d points, over %d edges", count, n, graph.nnz // 2)
         what = f"Paths between {count:,} and {n:,} points"
         require(8.0 * count * (n + count), what, self._instead)
         self._paths = shortest_paths(graph, landmarks)
@@ -64,10 +59,8 @@ class PathScaling(Embedding):
         itself = sparse.csr_matrix((np.zeros(n), np.arange(n), np.arange(n + 1)))
         Y = self._place(itself)
         self.residual_variance_ = _residual_variance(self._paths, Y, landmarks)
-        self.embedding_ = self._neighborhoods.spread(
-            in_units(Y, self._neighborhoods.frame.exponent, X.dtype)
-        )
-        self.diagnostics_ = counts | {"residual_variance": float(self.residual_variance_[-1])}
+        self.diagnostics_["residual_variance"] = float(self.residual_variance_[-1])
+        self.embedding_ = self._neighborhoods.spread(self._in_data_units(Y, X.dtype))
         return self
 
     def transform(self, X: Any) -> Array:
@@ -91,7 +84,7 @@ class PathScaling(Embedding):
                 "coordinates are unreliable.",
                 stacklevel=3,
             )
-        return in_units(self._place(rows), self._neighborhoods.frame.exponent, X.dtype)
+        return self._in_data_units(self._place(rows), X.dtype)
 
     @abstractmethod
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
@@ -108,6 +101,9 @@ class PathScaling(Embedding):
             )
         check_non_negative(X.data)
         return X
+
+    def _in_data_units(self, Y: Array, dtype: Any) -> Array:
+        return np.ldexp(Y, self._neighborhoods.frame.exponent).astype(dtype)
 
     def _place(self, rows: sparse.csr_matrix) -> Array:
         """Return coordinates in the frame (m, k) of points with these distances to vertices."""

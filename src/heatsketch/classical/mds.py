@@ -7,27 +7,20 @@ import numpy as np
 from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
+from sklearn.preprocessing import KernelCenterer
 
-from heatsketch._checks import (
-    ConvergenceWarning,
-    as_floats,
-    check_number,
-    check_points,
-    logger,
-    require,
-)
+from heatsketch._checks import ConvergenceWarning, check_number, logger, require
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding, in_units
+from heatsketch.classical._base import Embedding, check_fewer_components, placed
 from heatsketch.classical.pca import PCA
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
-from heatsketch.neighbors import in_metric
 from heatsketch.neighbors.metric import check_distances, check_non_negative
 from heatsketch.spectral.classical_scaling import Scaling, classical_scaling, warn_of_zeros
 from heatsketch.spectral.eigenpairs import column_signs, fix_signs
 
-_SPECTRUM_SAMPLE_POINTS = 1000  # points whose whole spectrum is computed
-_MOST_STEPS, _STEP_TOL = 1000, 1e-9  # of a new point: at most, and relative to its distances
+_SPECTRUM_POINTS = 1000  # at most, of which the whole spectrum is computed
+_SHORTEST_STEP = 1e-9  # of a new point, relative to its distances
 
 
 class ProjectiveScaling(Embedding):
@@ -52,36 +45,33 @@ class ProjectiveScaling(Embedding):
         """
         return self._place(self._read_either(X, reset=False))
 
-    def _scale_distances(self, D: Array, k: int) -> None:
-        """Scale the reference points by the distances between them (l, l)."""
-        squares = np.square(D, dtype=float)
-        self.diagnostics_ = _negative_eigenvalues(squares)
-        self._scaling = classical_scaling(squares, k)
-        self.eigenvalues_ = self._scaling.values
-
-    def _scale_points(self, points: Array, k: int) -> None:
-        """Scale the reference points (l, d): centred, B = Y Yᵀ, so that V √Λ = U Σ = Y W."""
-        self._pca = PCA(min(k, *points.shape)).fit(points)
-        sigma, rounding = self._pca.singular_values_, np.finfo(float).eps * max(points.shape)
+    def _scale(self, X: Array, k: int) -> None:
+        """Scale the reference points (l, d), or their distances (l, l)."""
+        if self._precomputed:
+            squares = np.square(X, dtype=float)
+            self.diagnostics_ = _negative_eigenvalues(squares)
+            self._scaling = classical_scaling(squares, k)
+            self.eigenvalues_ = self._scaling.values
+            return
+        n = len(X)
+        self.diagnostics_ = {"negative_eigenvalues": 0, "negative_share": 0.0, "spectrum_points": n}
+        # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W.
+        self._pca = PCA(min(k, *X.shape)).fit(X)
+        sigma, rounding = self._pca.singular_values_, np.finfo(float).eps * max(X.shape)
         positive = int(np.count_nonzero(sigma > rounding * sigma[0]))
         warn_of_zeros(positive, k)
-        axes, self.eigenvalues_ = np.zeros((k, points.shape[1])), np.zeros(k)
+        axes, self.eigenvalues_ = np.zeros((k, X.shape[1])), np.zeros(k)
         signs = column_signs(self._pca.embedding_[:, :positive])
         axes[:positive] = self._pca.components_[:positive] * signs[:, None]
         self._pca.components_ = axes
         self.eigenvalues_[:positive] = sigma[:positive] ** 2
-        self.diagnostics_ = {
-            "negative_eigenvalues": 0,
-            "negative_share": 0.0,
-            "spectrum_points": len(points),
-        }
 
     def _place(self, X: Array) -> Array:
         if not self._precomputed:
             return self._pca.transform(X)
         shape = (len(X), len(self._scaling.values))
         Y = filled(lambda rows: self._scaling.place(np.square(X[rows], dtype=float)), shape)
-        return in_units(Y, 0, X.dtype)
+        return Y.astype(X.dtype)
 
 
 class ClassicalMDS(ProjectiveScaling):
@@ -120,7 +110,7 @@ class ClassicalMDS(ProjectiveScaling):
     diagnostics_ : dict
         `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a share of
         Σ|λ| over all: 0 for points. For distances between more than 1,000 points both describe a
-        sample of `spectrum_points` = 1,000 points, evenly spaced in the order of the rows.
+        sample of `spectrum_points` <= 1,000 points, evenly spaced in the order of the rows.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
@@ -162,19 +152,14 @@ class ClassicalMDS(ProjectiveScaling):
         ValueError, TypeError, MemoryError
             Bad points or parameters, or too many points; the class says which.
         """
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_either(X, reset=True)
         n = len(X)
-        _check_fewer_components(k, n)
+        k = check_fewer_components(self.n_components, n)
+        if self._precomputed:  # at the peak two matrices (n, n), beside the given one
+            require(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
         logger.info("classical scaling of %s points", f"{n:,}")
-        if not self._precomputed:
-            self._scale_points(X, k)
-            self.embedding_ = self._place(X)
-            return self
-        # At the peak two matrices (n, n), beside the given one.
-        require(16.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
-        self._scale_distances(X, k)
-        self.embedding_ = in_units(self._scaling.coordinates, 0, X.dtype)
+        self._scale(X, k)
+        self.embedding_ = self._place(X)
         return self
 
 
@@ -201,10 +186,10 @@ class LandmarkMDS(ProjectiveScaling):
     ----------
     n_components : int, 1 <= k < l, default 2
         As in `ClassicalMDS`.
-    landmarks : "maxmin", "random", indices (l,) or coordinates (l, d), default "maxmin"
+    landmarks : "maxmin", "random" or indices (l,), default "maxmin"
         "maxmin": after a random first one, always the point farthest from the landmarks chosen so
         far, which covers the data evenly but prefers outliers; "random": points drawn at random.
-        Or the indices of rows of X, or coordinates, which need not be points of X.
+        Or the indices of rows of X.
     n_landmarks : int, default 200
         How many landmarks l the two rules choose; all points where there are fewer. More than
         k + 1 make the result less sensitive to noise.
@@ -219,8 +204,8 @@ class LandmarkMDS(ProjectiveScaling):
     ----------
     embedding_ : array (n, k)
         The coordinates of the landmarks have mean zero and are orthogonal.
-    landmarks_ : array (l,) or (l, d)
-        The indices of the rows of X that are landmarks, or the coordinates given.
+    landmarks_ : array (l,)
+        The indices of the rows of X that are landmarks.
     eigenvalues_ : array (k,)
         λ_m of the landmarks, descending.
     diagnostics_ : dict
@@ -230,9 +215,8 @@ class LandmarkMDS(ProjectiveScaling):
     Raises
     ------
     ValueError
-        As many components as landmarks, or more; indices out of range or repeated; coordinates of
-        another dimension; distances between landmarks that are not symmetric or not zero on the
-        diagonal.
+        As many components as landmarks, or more; indices out of range or repeated; distances
+        between landmarks that are not symmetric or not zero on the diagonal.
 
     Notes
     -----
@@ -269,72 +253,35 @@ class LandmarkMDS(ProjectiveScaling):
         ValueError, TypeError
             Bad points or parameters; the class says which.
         """
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_either(X, reset=True)
-        landmarks = self._distances_between(X) if self._precomputed else self._coordinates(X)
-        if len(landmarks) <= k:
+        if self._precomputed and np.shape(self.landmarks) != (X.shape[1],):
             raise ValueError(
-                f"n_components={k} but there are {len(landmarks)} distinct landmark(s); pass fewer "
-                f"components, or at least {k + 1} landmarks."
-            )
-        logger.info("placing %s points by %s landmarks", f"{len(X):,}", f"{len(landmarks):,}")
-        if self._precomputed:
-            self._scale_distances(landmarks, k)
-        else:
-            self._scale_points(landmarks, k)
-        self.diagnostics_["n_landmarks"] = len(landmarks)
-        self.embedding_ = self._place(X)
-        return self
-
-    def _read_distances(self, X: Any, reset: bool) -> Array:
-        # Not a square matrix: the rows of the landmarks are checked in `_distances_between`.
-        X = self._read(X, reset)
-        if self._metric != "precomputed":
-            in_metric(X, self._metric)  # says which metrics there are
-        check_non_negative(X)
-        return X
-
-    def _distances_between(self, X: Array) -> Array:
-        """Return the distances (l, l) between the landmarks, their rows of X (n, l)."""
-        if isinstance(self.landmarks, str):
-            raise ValueError(
-                f"landmarks={self.landmarks!r} but metric='precomputed'; pass the indices of the "
-                "rows of X that are the landmarks, in the order of the columns."
-            )
-        self.landmarks_ = check_indices(self.landmarks, len(X))
-        if len(self.landmarks_) != X.shape[1]:
-            raise ValueError(
-                f"X has shape {X.shape} but there are {len(self.landmarks_)} landmarks; with "
+                f"X has shape {X.shape} but landmarks {np.shape(self.landmarks)}; with "
                 "metric='precomputed' pass the distances to the landmarks, (n, l), and the indices "
-                "of their l rows."
+                "of their l rows, in the order of the columns."
             )
-        between = X[self.landmarks_]
-        check_distances(between)
-        return between
-
-    def _coordinates(self, X: Array) -> Array:
-        """Return the coordinates (l, d) of the landmarks."""
         if isinstance(self.landmarks, str):
             count = check_number(self.n_landmarks, "n_landmarks", low=2, integer=True)
             points = X.astype(float)
             self.landmarks_ = choose_landmarks(points, self.landmarks, count, self.random_state)
-        elif np.ndim(self.landmarks) == 2:
-            given = check_points(as_floats(self.landmarks, "landmarks"), "landmarks")
-            if given.shape[1] != X.shape[1]:
-                raise ValueError(
-                    f"landmarks has shape {given.shape} but X has {X.shape[1]} features; pass "
-                    f"(l, {X.shape[1]})."
-                )
-            self.landmarks_ = in_metric(given, self._metric)
         else:
             self.landmarks_ = check_indices(self.landmarks, len(X))
-        return self.landmarks_ if self.landmarks_.ndim == 2 else X[self.landmarks_]
+        landmarks, count = X[self.landmarks_], len(self.landmarks_)
+        k = check_fewer_components(self.n_components, count)
+        if self._precomputed:
+            check_distances(landmarks)
+        logger.info("placing %s points by %s landmarks", f"{len(X):,}", f"{count:,}")
+        self._scale(landmarks, k)
+        self.diagnostics_["n_landmarks"] = count
+        self.embedding_ = self._place(X)
+        return self
 
-    def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn: distances to landmarks are not square."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = False
-        return tags
+    def _read_either(self, X: Any, reset: bool) -> Any:
+        if self.metric != "precomputed":
+            return self._read_points(X, reset)
+        D = self._read(X, reset)  # to the landmarks, so that `fit` checks the rows of these
+        check_non_negative(D)
+        return D
 
 
 class MetricMDS(Embedding):
@@ -423,12 +370,11 @@ class MetricMDS(Embedding):
         ValueError, TypeError, MemoryError
             Bad points or parameters, or too many points; the class says which.
         """
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
         max_iter = check_number(self.max_iter, "max_iter", low=1, integer=True)
         tol = check_number(self.tol, "tol", low=0, open_low=True)
         X = self._read_either(X, reset=True)
         n = len(X)
-        _check_fewer_components(k, n)
+        k = check_fewer_components(self.n_components, n)
         require(48.0 * n * n, f"Distances between {n:,} points", "use LandmarkMDS.")
         self._points = None if self._precomputed else X
         D = self._distances(X)
@@ -457,7 +403,7 @@ class MetricMDS(Embedding):
         U, sizes, _ = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)
         self._Y = fix_signs(U) * sizes  # along the principal axes
         self.stress_ = _stress(self._Y, D)
-        self.embedding_ = in_units(self._Y, 0, X.dtype)
+        self.embedding_ = self._Y.astype(X.dtype)
         self.diagnostics_ = {"stress": self.stress_, "classical_stress": _stress(start, D)}
         return self
 
@@ -471,9 +417,14 @@ class MetricMDS(Embedding):
             distances to other points.
         """
         X = self._read_either(X, reset=False)
-        shape = (len(X), self._Y.shape[1])
-        places = filled(lambda rows: _placed(self._distances(X[rows]), self._Y), shape)
-        return in_units(places, 0, X.dtype)
+
+        def place(rows: slice) -> Array:
+            D = self._distances(X[rows])
+            nearest, shortest = D.argmin(axis=1), _SHORTEST_STEP * D.max(axis=1)
+            shortest[D.min(axis=1) == 0] = np.inf  # training points
+            return placed(lambda i, Z: _own_stress(D[i], self._Y, Z), self._Y[nearest], shortest)
+
+        return filled(place, (len(X), self._Y.shape[1])).astype(X.dtype)
 
     def _distances(self, X: Array) -> Array:
         """Return the distances of rows of X to the training points, (m, n)."""
@@ -486,40 +437,20 @@ def _stress(Y: Array, D: Array) -> float:
     return float(np.linalg.norm(error) / (np.linalg.norm(distances) or 1.0))
 
 
-def _placed(D: Array, Y: Array) -> Array:
-    """Return places (m, k) of least Σ_j (|z - y_j| - δ_j)² for distances δ (m, n) to the y_j.
-
-    z ← mean of y_j + δ_j (z - y_j) / |z - y_j| lowers it, as SMACOF does for all points.
-    """
-    nearest = D.argmin(axis=1)
-    Z, rows = Y[nearest].copy(), np.arange(len(D))
-    moving = D[rows, nearest] > 0  # the others are training points
-    for _ in range(_MOST_STEPS):
-        if not moving.any():
-            break
-        delta, z = D[moving], Z[moving]
-        distances = cdist(z, Y)
-        ratio = np.divide(delta, distances, out=np.zeros_like(delta), where=distances > 0)
-        moved = Y.mean(axis=0) + (ratio.sum(axis=1)[:, None] * z - ratio @ Y) / len(Y)
-        Z[moving] = moved
-        steps = np.linalg.norm(moved - z, axis=1)
-        moving[moving] = steps > _STEP_TOL * delta.max(axis=1)
-    return Z
-
-
-def _check_fewer_components(k: int, n: int) -> None:
-    if k >= n:
-        raise ValueError(f"n_components={k} but X has {n} points; pass n_components <= {n - 1}.")
+def _own_stress(D: Array, Y: Array, Z: Array) -> tuple[Array, Array]:
+    """Return Σ_j (|z - y_j| - δ_j)² / n of places Z (m, k) and distances D (m, n); its gradient."""
+    distances = cdist(Z, Y)
+    error = distances - D
+    pull = np.divide(error, distances, out=np.zeros_like(error), where=distances > 0)
+    gradient = pull.sum(axis=1)[:, None] * Z - pull @ Y
+    return np.square(error).mean(axis=1), 2 * gradient / len(Y)
 
 
 def _negative_eigenvalues(squares: Array) -> dict[str, Any]:
     """Return the number and share of negative eigenvalues of B, of a sample of many points."""
-    n = len(squares)
-    sample = np.unique(np.linspace(0, n - 1, min(n, _SPECTRUM_SAMPLE_POINTS)).astype(int))
-    B = -0.5 * squares[np.ix_(sample, sample)]
-    B -= B.mean(axis=0)
-    B -= B.mean(axis=1, keepdims=True)
-    values = eigvalsh(B)
+    step = -(-len(squares) // _SPECTRUM_POINTS)
+    sample = squares[::step, ::step]
+    values = eigvalsh(KernelCenterer().fit_transform(-0.5 * sample))
     negative = values[values < -1e-12 * np.abs(values).max()]  # beyond rounding
     return {
         "negative_eigenvalues": len(negative),

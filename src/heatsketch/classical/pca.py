@@ -13,7 +13,7 @@ from heatsketch._checks import as_floats, check_number, check_points
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding, in_units
+from heatsketch.classical._base import Embedding
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _MAX_EXACT_SIZE = 1000  # features, or points, up to which factoring takes no longer than iterating
@@ -150,7 +150,8 @@ class PCA(Embedding):
                 f"Z has {Z.shape[1]} columns but there are {len(self.components_)} components; "
                 f"pass (m, {len(self.components_)})."
             )
-        return in_units(Z @ self.components_ + self._mean + self._shift, 0, Z.dtype)
+        points = Z @ self.components_ + self._mean + self._shift
+        return points.astype(Z.dtype)
 
     def _axes(self, points: Any, k: int) -> Any:
         """Return a fitted PCA of scikit-learn; dense points are overwritten."""
@@ -175,7 +176,5 @@ class PCA(Embedding):
             Y = X.astype(np.float64) @ W - (self._shift @ W + self._mean @ W)
         else:
             shape = (len(X), W.shape[1])
-            Y = filled(
-                lambda rows: (X[rows].astype(np.float64) - self._shift - self._mean) @ W, shape
-            )
-        return in_units(Y, 0, X.dtype)
+            Y = filled(lambda rows: (X[rows].astype(float) - self._shift - self._mean) @ W, shape)
+        return Y.astype(X.dtype)

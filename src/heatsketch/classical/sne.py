@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
+from sklearn import manifold
 
 from heatsketch._checks import (
     ConvergenceWarning,
@@ -20,32 +22,29 @@ from heatsketch._checks import (
 )
 from heatsketch._progress import report
 from heatsketch._random import seed_entropy
-from heatsketch._tiles import filled, for_each_tile
+from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
-from heatsketch.classical._base import Embedding
+from heatsketch.classical._base import Embedding, placed
 from heatsketch.classical.mds import ClassicalMDS
 from heatsketch.classical.pca import PCA
 from heatsketch.neighbors import NeighborIndex, Neighbors, ordered_search
 
-METHODS = ("auto", "exact", "barnes-hut", "fft")
-
 _MAX_COMPLETE_POINTS = 1000  # up to here every other point is a neighbour
 _INITIAL_DEVIATION = 1e-4  # so small that clusters can pass through each other
 _MIN_DEVIATION_RATIO = 1e-6  # to the largest one; principal components below it are rounding
-_MAX_RATIO = 1e100  # of distances: beyond, a point has no weight unless all others coincide
-_LOG_BETAS = (math.log(1e-215), math.log(800.0))  # see `_solve_entropy`
+_MAX_RATIO = 1e150  # of squared distances: beyond, a point has no weight unless others coincide
+_LOG_BETAS = (math.log(1e-165), math.log(800.0))  # see `_solve_entropy`
 _ENTROPY_TOLERANCE = 1e-12
 # Of the descent of SNE
 _MIN_GAIN = 0.01
 _CHECK_INTERVAL = 50  # steps after which the cost is compared with the lowest so far
 _ALLOWED_RISE = 0.01  # nats per point that the cost may lie above the lowest
-_FORCE_BLOCKS = 16  # blocks of points; each block needs an array of forces on all points
+_FORCE_TILE = 64  # points whose q are in the cache together
 # Of t-SNE
-_EARLY_STEPS, _EARLY_MOMENTUM, _LATE_MOMENTUM = 250, 0.5, 0.8  # those of scikit-learn
+_EARLY_STEPS = 250  # that of scikit-learn
 _MOST_COMPONENTS = {"barnes-hut": 3, "fft": 2}
 _TILE_POINTS = 64  # new points that are placed in one unit of work
 _MIN_STEP_LENGTH = 1e-7  # a new point whose step is shorter has arrived
-_MAX_TRIAL_STEPS = 300  # for a new point
 
 
 class NeighborEmbedding(Embedding):
@@ -85,41 +84,39 @@ class NeighborEmbedding(Embedding):
             remedy = f"pass perplexity < {n - 1}" if n > 3 else "pass more points"
             raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
         self._check_options()
-        Y = self._initial_places(X, k)
-        near, self.diagnostics_ = self._find_neighbors(X, perplexity)
+        Y = self._initial_places(X, k).astype(X.dtype)
+        near, self.diagnostics_ = self._neighbors_of_points(X, perplexity)
         p, self.sigmas_ = conditional(near.distances, perplexity)
-        places = self._descend(X, near, as_graph(p, near.indices), Y.astype(X.dtype))
-        self.embedding_ = np.ascontiguousarray(places, dtype=X.dtype)
+        P = _as_graph(p, near.indices)
+        P.eliminate_zeros()
+        P.sort_indices()
+        self.embedding_ = np.ascontiguousarray(self._descend(X, near, P, Y), dtype=X.dtype)
         self.diagnostics_ |= {
             "kl_divergence": self.kl_divergence_,
             "neighbors": near.indices.shape[1],
         }
         return self
 
-    def _find_neighbors(self, X: Any, perplexity: float) -> tuple[Neighbors, dict[str, float]]:
+    def _neighbors_of_points(self, X: Any, perplexity: float) -> tuple[Neighbors, dict[str, float]]:
         """Return the neighbours of all points, and the recall of their search."""
-        n = X.shape[0]
-        complete = self.neighbors is None or isinstance(self.neighbors, NeighborIndex)
+        n, complete = X.shape[0], isinstance(self.neighbors, NeighborIndex | None)
         self._count = n - 1
         if not complete or n > _MAX_COMPLETE_POINTS:
             self._count = min(n - 1, int(3 * perplexity + 1))
-        if self._precomputed:
-            if self.neighbors is not None:
-                raise ValueError(
-                    "neighbors are given but metric='precomputed', so that X holds all distances; "
-                    "pass neighbors=None."
-                )
+        if not self._precomputed:
+            self._search, self._rows, place = ordered_search(self.neighbors, X, join=False)
+            ordered = self._search.of_points(self._count + 1)
+            near = Neighbors(ordered.distances[place], self._rows[ordered.indices[place]])
+            recall = self._search.diagnostics(self._count + 1)
+        elif self.neighbors is None:
             D = np.array(X, dtype=float)
             np.fill_diagonal(D, -1.0)  # sorts first
-            found, recall = _nearest(D, self._count + 1), {}
+            near, recall = _nearest(D, self._count + 1), {}
         else:
-            self._search, self._rows, place = ordered_search(self.neighbors, X, join=False)
-            of_search = self._search.of_points(self._count + 1)
-            found = Neighbors(of_search.distances[place], self._rows[of_search.indices[place]])
-            recall = self._search.diagnostics(self._count + 1)
-        own = found.indices == np.arange(n)[:, None]
-        own[~own.any(axis=1), -1] = True  # copies have displaced the point itself
-        distances, indices = (values[~own].reshape(n, -1) for values in found)
+            raise ValueError("metric='precomputed', so X holds all distances; pass neighbors=None.")
+        itself = near.indices == np.arange(n)[:, None]
+        itself[~itself.any(axis=1), -1] = True  # copies have displaced the point itself
+        distances, indices = (values[~itself].reshape(n, -1) for values in near)
         return Neighbors(distances, indices), recall
 
     def _initial_places(self, X: Any, k: int) -> Array:
@@ -277,14 +274,14 @@ class SNE(NeighborEmbedding):
         check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
 
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
-        self.affinities_, divergence = P, Divergence(P)
         phases = [  # steps, exaggeration, compression, momentum
             (self.early_iter, self.early_exaggeration, self.early_compression, 0.5),
             (self.n_iter - self.early_iter, 1.0, 0.0, 0.8),
         ]
         rate = None if isinstance(self.learning_rate, str) else self.learning_rate
-        Y, self.diagnostics_["setbacks"] = descend(divergence, Y.astype(float), phases, rate)
-        self.kl_divergence_, self.n_iter_ = divergence(Y), self.n_iter
+        Y, self.diagnostics_["setbacks"] = descend(P, Y.astype(float), phases, rate)
+        self.affinities_, self.n_iter_ = P, self.n_iter
+        self.kl_divergence_ = divergence(P, Y)
         return Y
 
 
@@ -410,21 +407,22 @@ class TSNE(NeighborEmbedding):
             near = Neighbors(found.distances, self._rows[found.indices])
         p, _ = conditional(near.distances, float(self.perplexity))
         Y = np.asarray(self.embedding_, dtype=float)
-        places = filled(
-            lambda rows: _placed(Y, near.indices[rows], p[rows]),
-            (len(p), Y.shape[1]),
-            _TILE_POINTS,
-        )
-        return places.astype(X.dtype)
+
+        def place(rows: slice) -> Array:
+            own, j = p[rows], near.indices[rows]
+            start = np.einsum("ml,mlk->mk", own, Y[j])
+            shortest = np.full(len(own), _MIN_STEP_LENGTH)
+            return placed(lambda i, Z: _place_cost(Y, j[i], own[i], Z), start, shortest)
+
+        return filled(place, (len(p), Y.shape[1]), _TILE_POINTS).astype(X.dtype)
 
     def _check_options(self) -> None:
         check_number(self.n_iter, "n_iter", low=_EARLY_STEPS, integer=True)
         check_number(self.early_exaggeration, "early_exaggeration", low=1)
         check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
-        method = check_choice(self.method, "method", METHODS)
+        method = check_choice(self.method, "method", ("auto", "exact", "barnes-hut", "fft"))
         if method == "auto":
-            most = _MOST_COMPONENTS["barnes-hut"]
-            method = "barnes-hut" if self.n_components <= most else "exact"
+            method = "barnes-hut" if self.n_components <= 3 else "exact"
         most = _MOST_COMPONENTS.get(method, self.n_components)
         if self.n_components > most:
             raise ValueError(
@@ -439,52 +437,42 @@ class TSNE(NeighborEmbedding):
 
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
         self.affinities_ = joint(P)
-        return self._interpolated(Y) if self._method == "fft" else self._by_sklearn(X, near, Y)
-
-    def _by_sklearn(self, X: Any, near: Neighbors, Y: Array) -> Array:
-        """Descend by scikit-learn, from all distances, or CSR with each point before its own."""
-        from sklearn import manifold
-
-        exact = self._method == "exact"
-        if exact:
-            points = X.toarray() if sparse.issparse(X) else X
-            distances = X if self._precomputed else cdist(points, points)
-        else:
+        if self._method == "fft":
+            return self._by_opentsne(Y.astype(float))
+        metric = "precomputed"
+        if self._method == "barnes-hut":  # each point before its neighbours
             itself = np.arange(len(Y))[:, None]
-            indices = np.hstack([itself, near.indices])
-            distances = _rows_of(np.hstack([0.0 * itself, near.distances]), indices)
+            distances = np.hstack([0.0 * itself, near.distances])
+            X = _as_graph(distances, np.hstack([itself, near.indices]))
+        elif not self._precomputed:
+            metric = "euclidean"
         model = manifold.TSNE(
             Y.shape[1],
-            method="exact" if exact else "barnes_hut",
+            method=self._method.replace("-", "_"),
             perplexity=float(self.perplexity),
             early_exaggeration=self.early_exaggeration,
             learning_rate=self.learning_rate,
             max_iter=self.n_iter,
-            metric="precomputed",
+            metric=metric,
             init=Y.astype(np.float32),
             random_state=0,  # nothing is drawn: the initial places are given
         )
-        model.set_output(transform="default").fit(distances)
+        model.set_output(transform="default").fit(X)
         self.kl_divergence_, self.n_iter_ = float(model.kl_divergence_), int(model.n_iter_) + 1
         return model.embedding_
 
-    def _interpolated(self, Y: Array) -> Array:
+    def _by_opentsne(self, Y: Array) -> Array:
         """Descend by openTSNE: forces by FFT on a grid."""
         from openTSNE import TSNEEmbedding
         from openTSNE.affinity import PrecomputedAffinities
 
         # A copy, because it is scaled in place when exaggerated.
         affinities = PrecomputedAffinities(self.affinities_.copy(), normalize=False)
-        places = TSNEEmbedding(Y.astype(float), affinities, negative_gradient_method="fft")
         # openTSNE leaves out the factor 4 of (19).
         rate = self.learning_rate if self.learning_rate == "auto" else 4 * self.learning_rate
-        for steps, exaggeration, momentum in (
-            (_EARLY_STEPS, self.early_exaggeration, _EARLY_MOMENTUM),
-            (self.n_iter - _EARLY_STEPS, 1.0, _LATE_MOMENTUM),
-        ):
-            places = places.optimize(
-                n_iter=steps, exaggeration=exaggeration, momentum=momentum, learning_rate=rate
-            )
+        places = TSNEEmbedding(Y, affinities, negative_gradient_method="fft", learning_rate=rate)
+        places = places.optimize(_EARLY_STEPS, exaggeration=self.early_exaggeration, momentum=0.5)
+        places = places.optimize(self.n_iter - _EARLY_STEPS, momentum=0.8)
         self.kl_divergence_, self.n_iter_ = float(places.kl_divergence), self.n_iter
         return np.asarray(places)
 
@@ -497,18 +485,13 @@ def conditional(distances: Array, perplexity: float) -> tuple[Array, Array]:
     than the perplexity are nearest at the same distance, no σ_i has this perplexity; then these
     neighbours share the probability, which is the limit σ_i → 0, with a warning.
     """
-    p, sigma = np.empty(distances.shape), np.zeros(len(distances))
-    nearest = distances == distances[:, :1]
-    ties = nearest.sum(axis=1)
+    p, sigma = np.empty(distances.shape), np.empty(len(distances))
 
     def work(rows: slice) -> None:
-        crowded = ties[rows] >= perplexity
-        p[rows] = nearest[rows] / ties[rows, None]
-        p[rows][~crowded], sigma[rows][~crowded] = _solve_entropy(
-            distances[rows][~crowded], perplexity
-        )
+        p[rows], sigma[rows] = _solve_entropy(distances[rows], perplexity)
 
     for_each_tile(work, len(distances))
+    ties = (distances == distances[:, :1]).sum(axis=1)
     crowded = np.flatnonzero(ties > perplexity)
     if len(crowded):
         warnings.warn(
@@ -529,22 +512,19 @@ def _solve_entropy(d: Array, perplexity: float) -> tuple[Array, Array]:
     small that all weights are equal. A step that leaves the bracket is replaced by bisection.
     dH / d log β = -Var(β u).
     """
-    k = math.ceil(perplexity) - 1
-    unit = d[:, k]
-    d = np.minimum(d / unit[:, None], _MAX_RATIO)
     u = (d - d[:, :1]) * (d + d[:, :1])
-    gap = u[:, k].copy()
-    u /= gap[:, None]
+    gap = u[:, math.ceil(perplexity) - 1]  # 0 where the nearest share p, whatever β
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        u = np.where(u > 0, np.minimum(u / gap[:, None], _MAX_RATIO), 0.0)
     t = np.zeros(len(d))  # log β
     low, high = (np.full(len(d), end) for end in _LOG_BETAS)
     for _ in range(200):
         v = np.exp(t)[:, None] * u
         p = np.exp(-v)
-        v[p == 0] = 0.0
         sums = p.sum(axis=1)
         mean = (v * p).sum(axis=1) / sums
         excess = np.log(sums) + mean - math.log(perplexity)
-        off = np.abs(excess) > _ENTROPY_TOLERANCE
+        off = (np.abs(excess) > _ENTROPY_TOLERANCE) & (gap > 0)
         if not off.any():
             break
         low, high = np.where(excess > 0, t, low), np.where(excess > 0, high, t)
@@ -552,30 +532,20 @@ def _solve_entropy(d: Array, perplexity: float) -> tuple[Array, Array]:
             newton = t + excess / ((v * v * p).sum(axis=1) / sums - mean**2)
         inside = (low < newton) & (newton < high)
         t = np.where(off, np.where(inside, newton, (low + high) / 2), t)
-    return p / sums[:, None], unit * np.sqrt(gap / (2 * np.exp(t)))
+    return p / sums[:, None], np.sqrt(gap / (2 * np.exp(t)))
 
 
-def _rows_of(values: Array, indices: Array) -> sparse.csr_matrix:
+def _as_graph(values: Array, indices: Array) -> sparse.csr_matrix:
     """Return values (n, l) in the columns `indices` of CSR (n, n)."""
     n, width = values.shape
     starts = np.arange(0, n * width + 1, width)
     return sparse.csr_matrix((values.ravel(), indices.ravel(), starts), shape=(n, n))
 
 
-def as_graph(p: Array, indices: Array) -> sparse.csr_matrix:
-    """Return the conditional probabilities of n points as CSR (n, n)."""
-    graph = _rows_of(p, indices)
-    graph.eliminate_zeros()
-    graph.sort_indices()
-    return graph
-
-
 def joint(graph: sparse.csr_matrix) -> sparse.csr_matrix:
     """Return p_ij = (p_{i|j} + p_{j|i}) / 2n, (15), CSR (n, n): symmetric, of sum 1."""
-    P = sparse.csr_matrix(graph + graph.T)
-    P.data /= 2 * graph.shape[0]
+    P = sparse.csr_matrix(graph + graph.T) / (2 * graph.shape[0])
     P.eliminate_zeros()  # the smallest numbers may have underflowed
-    P.sort_indices()
     return P
 
 
@@ -585,65 +555,56 @@ def _nearest(D: Array, count: int) -> Neighbors:
     return Neighbors(np.take_along_axis(D, indices, axis=1), indices)
 
 
-class Divergence:
-    """C = Σ_i Σ_j p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} ∝ e^(-|y_i - y_j|²), of places Y (n, k).
+def laplacian(P: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return L with Σ_ij p_ij |y_i - y_j|² = tr(Yᵀ L Y), for P without a diagonal."""
+    both = P + P.T
+    return sparse.csr_matrix(sparse.diags_array(np.ravel(both.sum(axis=1))) - both)
 
-    `graph`, CSR (n, n), has the conditional probabilities p_{j|i}, in row i.
-    """
 
-    def __init__(self, graph: sparse.csr_matrix) -> None:
-        self._p, (self._i, self._j) = graph.data, graph.nonzero()
-        self._constant = float(np.sum(graph.data * np.log(graph.data)))
-        self._symmetric = sparse.csr_matrix(graph + graph.T)
-        self.degrees = np.asarray(self._symmetric.sum(axis=1))  # (n, 1)
+def divergence(P: sparse.csr_matrix, Y: Array) -> float:
+    """Return C = Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} ∝ e^(-|y_i - y_j|²), in nats."""
+    return _cost(laplacian(P), Y) + float(P.data @ np.log(P.data))
 
-    def gradient(self, Y: Array, exaggeration: float) -> Array:
-        """Return 2 Σ_j (p_{j|i} - q_{j|i} + p_{i|j} - q_{i|j}) (y_i - y_j), p exaggerated."""
-        pull = self.degrees * Y - self._symmetric @ Y
-        return 2 * (exaggeration * pull - _gaussian_forces(Y)[0])
 
-    def terms(self, Y: Array) -> tuple[float, float]:
-        """Return Σ_ij p_{j|i} |y_i - y_j|², which exaggeration multiplies, and Σ_i log Z_i."""
-        squares = np.square(Y[self._i] - Y[self._j]).sum(axis=1)
-        return float(self._p @ squares), float(_gaussian_forces(Y)[1].sum())
+def _cost(E: sparse.csr_matrix, Y: Array) -> float:
+    """Return tr(Yᵀ E Y) + Σ_i log Σ_j e^(-|y_i - y_j|²), E = L for C up to a constant."""
+    return float(np.sum(Y * (E @ Y)) + _gaussian_forces(Y)[1].sum())
 
-    def __call__(self, Y: Array) -> float:
-        """Return C in nats."""
-        return sum(self.terms(Y)) + self._constant
+
+def _gradient(E: sparse.csr_matrix, Y: Array) -> Array:
+    """Return the gradient of `_cost`: for E = L 2 Σ_j (p_ij - q_ij + p_ji - q_ji) (y_i - y_j)."""
+    return 2 * (E @ Y - _gaussian_forces(Y)[0])
 
 
 def _gaussian_forces(Y: Array) -> tuple[Array, Array]:
     """Return Σ_j (q_{j|i} + q_{i|j}) (y_i - y_j), (n, k), and log Z_i = log Σ_j e^(-|y_i - y_j|²).
 
-    Row i of q pushes y_i and every y_j; the largest term is taken out, so that no Z is 0.
+    Row i of q pushes y_i and every y_j. The term of the nearest point is 1, so that no Z is 0.
     """
-    n = len(Y)
-    tile = -(-n // _FORCE_BLOCKS)
-    push, logs = np.zeros((-(-n // tile), *Y.shape)), np.empty(n)
+    n, logs = len(Y), np.empty(len(Y))
+    nearest = np.square(cKDTree(Y).query(Y, 2)[0][:, 1:])
     one, squares = np.ones((n, 1)), np.square(Y).sum(axis=1, keepdims=True)
-    left, right = np.hstack([2 * Y, -squares, -one]), np.hstack([Y, one, squares])
+    left, right = np.hstack([2 * Y, nearest - squares, -one]), np.hstack([Y, one, squares]).T
     with_one = np.hstack([Y, one])
 
-    def work(rows: slice) -> None:
-        q = left[rows] @ right.T  # -|y_i - y_j|²
+    @np.errstate(all="ignore")  # places that a step has thrown far off
+    def work(rows: slice) -> Array:
+        q = left[rows] @ right  # |y_i - y_nearest|² - |y_i - y_j|²
         q[np.arange(len(q)), np.arange(rows.start, rows.stop)] = -np.inf
-        top = q.max(axis=1, keepdims=True)
-        q -= top
         np.exp(q, out=q)
         sums = q @ with_one
         Z = sums[:, -1:]
-        logs[rows] = (np.log(Z) + top)[:, 0]
+        logs[rows] = (np.log(Z) - nearest[rows])[:, 0]
         back = q.T @ (with_one[rows] / Z)
-        forces = push[rows.start // tile]
-        forces += back[:, -1:] * Y - back[:, :-1]
-        forces[rows] += Y[rows] - sums[:, :-1] / Z
+        push = back[:, -1:] * Y - back[:, :-1]
+        push[rows] += Y[rows] - sums[:, :-1] / Z
+        return push
 
-    for_each_tile(work, n, tile)
-    return push.sum(axis=0), logs
+    return sum_over_tiles(Y, work, _FORCE_TILE), logs
 
 
 def descend(
-    divergence: Divergence,
+    P: sparse.csr_matrix,
     Y: Array,
     phases: list[tuple[int, float, float, float]],
     rate: float | None,
@@ -659,35 +620,29 @@ def descend(
     with distance, then diverge: where C has risen after 50 steps, these steps are undone and η is
     halved (a setback).
     """
-    Y, done, setbacks, lowered = Y.copy(), 0, 0, True
+    L, setbacks = laplacian(P), 0
     for steps, exaggeration, compression, momentum in phases:
-        if not steps:
-            continue
-
-        def cost(Y: Array, e: float = exaggeration, c: float = compression) -> float:
-            attraction, repulsion = divergence.terms(Y)
-            return e * attraction + repulsion + (c * float(np.sum(Y**2)) if c else 0.0)
-
-        rates = 1 / (2 * exaggeration * divergence.degrees + compression) if rate is None else rate
+        E = exaggeration * L + compression * sparse.eye_array(len(Y), format="csr")
+        rates = rate or (1 / (2 * E.diagonal() - compression))[:, None]
         velocity, gains = np.zeros_like(Y), np.ones_like(Y)
-        lowest, best, lowered = cost(Y), Y.copy(), False
+        lowest, best, lowered = _cost(E, Y), Y, not steps
         for step in range(1, steps + 1):
             with np.errstate(over="ignore", invalid="ignore"):  # such steps are undone
-                gradient = divergence.gradient(Y, exaggeration) + 2 * compression * Y
+                gradient = _gradient(E, Y)
                 gains = np.where(gradient * velocity < 0, gains + 0.2, 0.8 * gains)
                 gains = np.maximum(gains, _MIN_GAIN)
                 velocity = momentum * velocity - rates * gains * gradient
                 Y = Y + velocity
                 Y -= Y.mean(axis=0)
-                done += 1
-                if step % _CHECK_INTERVAL and step < steps:
+                finite = np.isfinite(Y).all()
+                if finite and step % _CHECK_INTERVAL and step < steps:
                     continue
-                reached = cost(Y)
-            report("descent", "step %d: cost %.4f", done, reached)
+                reached = _cost(E, Y) if finite else np.inf
+            report("descent", "step %d of the phase: cost %.4f", step, reached)
             if reached <= lowest + _ALLOWED_RISE * len(Y):
-                lowest, best, lowered = reached, Y.copy(), True
+                lowest, best, lowered = reached, Y, True
             else:
-                Y, velocity, gains = best.copy(), np.zeros_like(Y), np.ones_like(Y)
+                Y, velocity, gains = best, np.zeros_like(Y), np.ones_like(Y)
                 setbacks += 1
                 rates = rates / 2
         Y = best
@@ -701,39 +656,18 @@ def descend(
     return Y, setbacks
 
 
-def _placed(Y: Array, columns: Array, p: Array) -> Array:
-    """Return places (m, k) of new points among the points Y (n, k), which stay where they are.
+def _place_cost(Y: Array, near: Array, p: Array, Z: Array) -> tuple[Array, Array]:
+    """Return -Σ p_j log q_j of places Z (m, k), and its gradient 2 Σ (p_j - q_j) w_j (z - y_j).
 
-    Each starts at the mean of its neighbours' places, weighted by p (m, l), and descends the
-    gradient of Σ_j p_j log(p_j / q_j), q over all n points. The step size is doubled while the
-    divergence falls sufficiently (Armijo's rule), and halved otherwise.
+    `near` (m, l) are the neighbours in Y (n, k) with probabilities p (m, l); q is over all of Y.
     """
-    Z = np.einsum("ml,mlk->mk", p, Y[columns])
-    step = np.ones(len(Z))
-    cost, gradient = _divergence(Y, columns, p, Z)
-    for _ in range(_MAX_TRIAL_STEPS):
-        slope = np.square(gradient).sum(axis=1)
-        moving = np.flatnonzero(step * np.sqrt(slope) > _MIN_STEP_LENGTH)
-        if not len(moving):
-            break
-        trial = Z[moving] - step[moving, None] * gradient[moving]
-        reached, there = _divergence(Y, columns[moving], p[moving], trial)
-        lower = reached <= cost[moving] - 0.25 * step[moving] * slope[moving]
-        step[moving] *= np.where(lower, 2.0, 0.5)
-        moved = moving[lower]
-        Z[moved], cost[moved], gradient[moved] = trial[lower], reached[lower], there[lower]
-    return Z
-
-
-def _divergence(Y: Array, columns: Array, p: Array, Z: Array) -> tuple[Array, Array]:
-    """Return -Σ p_j log q_j of places Z (m, k), and its gradient 2 Σ (p_j - q_j) w_j (z - y_j)."""
     w = 1 / (1 + cdist(Z, Y, "sqeuclidean"))
     total = w.sum(axis=1)
     w *= w
     # Sums row by row, so that no row changes the rounding of another.
     mean = np.stack([(w * y).sum(axis=1) for y in Y.T], axis=1)
     push = (w.sum(axis=1)[:, None] * Z - mean) / total[:, None]
-    steps = Z[:, None] - Y[columns]
+    steps = Z[:, None] - Y[near]
     squares = np.square(steps).sum(axis=2)
     pull = np.einsum("ml,mlk->mk", p / (1 + squares), steps)
     return np.log(total) + (p * np.log1p(squares)).sum(axis=1), 2 * (pull - push)
