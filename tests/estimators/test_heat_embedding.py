@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 import heatsketch as hs
 from heatsketch._checks import ScaleWarning
-from heatsketch.estimators import heat_embedding, time_choice
+from heatsketch.estimators import heat_embedding
 from heatsketch.markov import coordinates
 from problems.clouds import cloud
 from problems.spectra import cycle_graph
@@ -223,7 +223,7 @@ def sketched(monkeypatch):
     """Take every set of more than 20 points for a large one, of which 8 eigenpairs are computed."""
     monkeypatch.setattr(coordinates, "SPECTRAL_LIMIT", 20)
     monkeypatch.setattr(coordinates, "FEW_VERTICES", 20)
-    monkeypatch.setattr(time_choice, "N_LEADING", 8)
+    monkeypatch.setattr(heat_embedding, "N_LEADING", 8)
 
 
 @pytest.mark.statistical

@@ -89,11 +89,11 @@ def test_misspelt_rules_are_told_the_rule(make, name):
 
 @pytest.mark.parametrize("n_components", [10, 30])
 def test_many_components_need_no_wider_sketch(n_components, monkeypatch):
-    from heatsketch.estimators import time_choice
+    from heatsketch.estimators import heat_embedding
     from heatsketch.markov import coordinates
 
     for limit in ("SPECTRAL_LIMIT", "FEW_VERTICES"):  # so that the sketch is used
         monkeypatch.setattr(coordinates, limit, 20)
-    monkeypatch.setattr(time_choice, "N_LEADING", 3)
+    monkeypatch.setattr(heat_embedding, "N_LEADING", 3)
     Y = hs.HeatEmbedding(n_components, time=1, n_sketch=4, random_state=0).fit_transform(X)
     assert Y.shape == (40, n_components)

@@ -13,9 +13,8 @@ import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.metrics import diffusion_distortion, distances
-from heatsketch.metrics.distances import compared_rows
+from heatsketch.metrics.distances import ComponentCoordinates, compared_rows
 from heatsketch.neighbors import all_distances
-from heatsketch.spectral.dense import all_eigenpairs
 from problems.clouds import cloud, even_circle
 from problems.spectra import circle_distances
 
@@ -269,9 +268,14 @@ def test_no_pairs_have_no_distances():
 # By eigenpairs
 
 
-def by_eigenpairs(A, time, filter="power"):
+def coordinates_of(A, time, filter="power"):
     compared = compared_rows(A, time, filter)
-    return all_distances(compared.coordinates(*all_eigenpairs(compared.rows.operator)))
+    whole = A if isinstance(A, Diffusion) else compared.rows.operator
+    return compared.coordinates(ComponentCoordinates.of(whole), 8)
+
+
+def by_eigenpairs(A, time, filter="power"):
+    return all_distances(coordinates_of(A, time, filter)[0])
 
 
 @pytest.mark.parametrize("time", [1, 7, 200])
@@ -304,10 +308,9 @@ def test_eigenpairs_of_a_circle_keep_digits_of_distances_down_to_1e_58(time):
 
 def test_known_coordinates_give_the_same_distortion():
     d, F = Diffusion.from_points(cloud(90, 3, seed=1)), cloud(90, 2, seed=2)
-    S = compared_rows(d, 3.5, "heat").coordinates(*all_eigenpairs(d.deflated()))
     plain, quick = (
         diffusion_distortion(F, d, 3.5, filter="heat", coordinates=known)
-        for known in (None, (S, 0.0))
+        for known in (None, coordinates_of(d, 3.5, "heat"))
     )
     assert quick.log_L == pytest.approx(plain.log_L, rel=1e-9)
     assert quick.within == plain.within

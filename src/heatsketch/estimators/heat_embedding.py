@@ -11,7 +11,7 @@ from heatsketch._random import seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, Scaled
 from heatsketch.estimators.layout import side_by_side
-from heatsketch.estimators.time_choice import TimeCurve, components_of, leading, time_curve
+from heatsketch.estimators.time_choice import TimeCurve, time_curve
 from heatsketch.isometry.learn import (
     AUTO_STARTS,
     MAX_ROWS,
@@ -23,9 +23,10 @@ from heatsketch.isometry.learn import (
     typical_ratio,
 )
 from heatsketch.markov.components import component_labels, deflate_components
-from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
+from heatsketch.metrics.distances import ComponentCoordinates
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric
 from heatsketch.operators import Deflated
@@ -196,15 +197,19 @@ random_state, memory
         self.quality_: PictureQuality | None = None
         self._all_eigenvalues: Array | None = None
         H, Y = np.zeros((diffusion.n, k)), np.zeros((diffusion.n, k))
-        components = components_of(diffusion)
-        known = [leading(diffusion, vertices, components, k) for vertices in components]
-        if max(float(np.abs(one.values).max(initial=0.0)) for one in known) < _ROUNDING:
+        known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * k))
+        components = known.components
+        if max(float(np.abs(one.values).max(initial=0.0)) for one in known.each) < _ROUNDING:
             return [(self._side_by_side(H, Y, components, diffusion)[0], 0.0)]
         if _is_auto(times):
-            self.time_curve_ = time_curve(known[0], self.filter, k)
+            self.time_curve_ = time_curve(known.each[0], self.filter, k)
             self.time_ = self.time_curve_.time
-        # Each component has coordinates of its own; where they are fewer, zeros fill them up.
-        F, log_scale, error = self._coordinates(diffusion, components, known)
+        f = make_filter(self.filter, self.time_).reduced()
+        F, log_scale, error = known.under(
+            f, self.n_sketch, numbers=self._numbers(diffusion), exact=self.objective == "worst"
+        )
+        if all(len(one.others.values) == 0 for one in known.each):
+            self._all_eigenvalues = np.concatenate([one.values for one in known.each])
         wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
         stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # distances to keep
         maps, held_out = self._maps(diffusion, components, stepped)
@@ -216,32 +221,6 @@ random_state, memory
         Y, S = (diffusion.expand(rows * unit) for rows in (Y, stepped))
         self._judge(Y, (S, error), rest, held_out, diffusion, X)
         return [(H, rest)]
-
-    def _coordinates(
-        self, diffusion: Diffusion, components: list[Array], known: list[Coordinates]
-    ) -> tuple[Array, float, float]:
-        """Return the coordinates F (n, r) of all vertices at the time chosen, and their log scale.
-
-        Beside them stands the relative error of a mean squared distance. All eigenpairs of up to
-        2,048 vertices are computed where the leading ones are not enough.
-        """
-        f = make_filter(self.filter, self.time_).reduced()
-        numbers = self._numbers(diffusion)
-        blocks, errors = [], []
-        for c, vertices in enumerate(components):
-            if self.objective == "worst" or not known[c].are_complete(f):
-                known[c] = known[c].all_known()
-            named = None if numbers is None else numbers[vertices]
-            blocks.append(known[c].under(f, self.n_sketch, seed=0, numbers=named))
-            errors.append(known[c].error(f, self.n_sketch))
-        if all(len(one.others.values) == 0 for one in known):
-            self._all_eigenvalues = np.concatenate([one.values for one in known])
-        log_scale = max(own for _, own in blocks)
-        width = max(block.shape[1] for block, _ in blocks)
-        F = np.zeros((diffusion.n, width), blocks[0][0].dtype)
-        for vertices, (block, own) in zip(components, blocks, strict=True):
-            F[vertices, : block.shape[1]] = block * math.exp(own - log_scale)
-        return F, log_scale, max(errors)
 
     def _maps(
         self, diffusion: Diffusion, components: list[Array], rows: Array

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.markov.components import component_labels, within_component
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING
+from heatsketch.metrics.distances import ComponentCoordinates
 from heatsketch.spectral.filters import make_filter, of_one_time
 
 DIRECTIONS_PER_DIMENSION = 4
@@ -46,27 +46,8 @@ def choose_time(
     diffusion: Diffusion, n_components: int = 2, *, filter: str = "accumulated"
 ) -> TimeCurve:
     """Choose the time that `HeatEmbedding` chooses, without the embedding; see `time_curve`."""
-    components = components_of(diffusion)
-    return time_curve(
-        leading(diffusion, components[0], components, n_components), filter, n_components
-    )
-
-
-def components_of(diffusion: Diffusion) -> list[Array]:
-    """Return the vertices of each component, ascending, the largest component first."""
-    labels = component_labels(diffusion)
-    if labels is None:
-        return [np.arange(diffusion.n)]
-    order = np.argsort(labels, kind="stable")
-    components = np.split(order, np.cumsum(np.bincount(labels))[:-1])
-    return sorted(components, key=len, reverse=True)
-
-
-def leading(diffusion: Diffusion, vertices: Array, components: list[Array], k: int) -> Coordinates:
-    """Return the leading eigenpairs of A on one component, without its trivial direction."""
-    whole = len(components) == 1
-    A = diffusion.deflated() if whole else within_component(diffusion, vertices)
-    return Coordinates.of(A, max(N_LEADING, 4 * k))
+    known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * n_components))
+    return time_curve(known.each[0], filter, n_components)
 
 
 def time_curve(coordinates: Coordinates, filter: str, k: int) -> TimeCurve:

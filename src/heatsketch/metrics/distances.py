@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.spatial.distance import squareform
 
 from heatsketch._checks import check_in_range
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.markov.components import component_labels, deflate_components
+from heatsketch.markov.components import component_labels, deflate_components, within_component
+from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import DiffusionRows
+from heatsketch.markov.rows import N_LEADING, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
@@ -89,29 +89,25 @@ def diffusion_distance(
     array([1.11803399])
     """
     compared = compared_rows(A, time, filter, deflate)
-    n = compared.n_points
+    n = compared.rows.n_points
     i, j = np.triu_indices(n, 1) if pairs is None else check_pairs(pairs, n)
     if compared.log_scale:
         raise too_large(compared.log_scale, compared.rows.operator.dtype)
     return compared.distances(i, j)
 
 
-class ComparedRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ComparedRows:
     """Rows whose Euclidean distances are wanted, and a further coordinate of each vertex."""
 
     rows: DiffusionRows
-    trivial: Array | None  # (m,), of the direction √π where that counts; None: equal for all
+    trivial: Array | None = None  # (m,), of the direction √π where that counts
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
 
     @property
     def log_scale(self) -> float:
         """Distances are divided by e^log_scale: 0 but for extreme times."""
         return self.rows.log_scale if self.trivial is None else 0.0
-
-    @property
-    def n_points(self) -> int:
-        """Number of points, duplicates included."""
-        return self.rows.n_points
 
     @property
     def block_columns(self) -> int:
@@ -125,49 +121,39 @@ class ComparedRows(NamedTuple):
         points, place = np.unique([i, j], return_inverse=True)
         if len(i) <= len(points):  # a column for each pair
             for pairs in row_tiles(len(i), size):
-                differences = self._combined(self.rows.differences(i[pairs], j[pairs]))
-                D[pairs] = np.linalg.norm(differences, axis=1)
+                differences = self.rows.transposed(self.rows.differences(i[pairs], j[pairs]))
+                D[pairs] = np.linalg.norm(np.asarray(differences, dtype=float), axis=0)
+        else:
+            tile = place.reshape(2, -1) // (size if len(points) <= size else size // 2)
+            tile.sort(axis=0)  # the tiles of points of a pair: all pairs of two tiles fit
+            order = np.lexsort(tile)
+            ends = np.flatnonzero(np.diff(tile[:, order]).any(axis=0)) + 1
+            for block in np.split(order, ends):
+                D[block] = self._of_a_block(i[block], j[block])
+        if self.trivial is None:
             return D
-        tile = place.reshape(2, -1) // (size if len(points) <= size else size // 2)
-        tile.sort(axis=0)  # the tiles of points that a pair belongs to: all pairs of two tiles fit
-        order = np.lexsort(tile)
-        ends = np.flatnonzero(np.diff(tile[:, order]).any(axis=0)) + 1
-        for block in np.split(order, ends):
-            D[block] = self._of_a_block(i[block], j[block])
-        return D
+        return np.hypot(D * math.exp(self.rows.log_scale), self.trivial[i] - self.trivial[j])
 
     def _of_a_block(self, i: Array, j: Array) -> Array:
-        """Return the distances of pairs of vertices that fit into a block."""
+        """Return the distances of rows of pairs of vertices that fit into a block."""
         points, place = np.unique([i, j], return_inverse=True)
-        R = self._combined(self.rows.unit_columns(points))
+        columns = self.rows.transposed(self.rows.unit_columns(points))
+        R = np.ascontiguousarray(columns.T, dtype=float)
         a, b = place.reshape(2, -1)
         if len(i) < _MANY_PAIRS * len(points) ** 2:
             return pair_distances(R, R, a, b)
         return np.asarray(squareform(all_distances(R))[a, b])
 
-    def _combined(self, Z: sparse.csc_matrix) -> Array:
-        """Return combinations Zᵀ R of the rows (k, n) by the columns of Z (m, k)."""
-        R = np.ascontiguousarray(self.rows.transposed(Z).T, dtype=float)
-        if self.trivial is None:
-            return R
-        return np.column_stack([R * math.exp(self.rows.log_scale), Z.T @ self.trivial])
+    def coordinates(self, known: ComponentCoordinates, n_sketch: int) -> tuple[Array, float]:
+        """Return coordinates of the points (points, r), and the error of a mean squared distance.
 
-    def coordinates(self, values: Array, vectors: Array) -> Array:
-        """Return coordinates of the points (points, r) by eigenpairs, with the same distances."""
-        weights = self.rows.weights(values)
-        kept = np.flatnonzero(np.abs(weights) > np.finfo(float).eps * np.abs(weights).max())
-        return self.of_points(vectors[:, kept] * weights[kept])
-
-    def of_points(self, H: Array) -> Array:
-        """Return the coordinates of the points (points, r), H (n, r) being before the last step."""
-        return self.with_trivial(self.rows.stepped(H)[self.rows.vertex])
-
-    def with_trivial(self, S: Array) -> Array:
-        """Append to coordinates of the points (points, r) that of the trivial direction."""
-        if self.trivial is None:
-            return S
-        trivial = self.trivial[self.rows.vertex]
-        return np.column_stack([S * math.exp(self.rows.log_scale), trivial])
+        Their distances are those of the rows, up to this relative error.
+        """
+        F, log_scale, error = known.under(self.rows.filter, n_sketch)
+        S = self.rows.stepped(F * math.exp(log_scale - self.rows.log_scale))
+        if self.trivial is not None:
+            S = np.column_stack([S * math.exp(self.rows.log_scale), self.trivial])
+        return S[self.rows.vertex], error
 
 
 def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None) -> ComparedRows:
@@ -178,12 +164,12 @@ def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None)
                 "deflate=False, but the distance of a Diffusion leaves out the trivial direction; "
                 "pass diffusion.operator for that of the matrix A."
             )
-        return ComparedRows(A.rows(time, filter=filter), None)
+        return ComparedRows(A.rows(time, filter=filter))
     f = make_filter(filter, time)
     A, vertex = on_vertices(A)
-    deflated, ones = A, np.ones(A.n)
-    if deflated.V.shape[1]:  # what the caller took out does not count
-        return ComparedRows(DiffusionRows(deflated, f, ones, vertex), None)
+    ones = np.ones(A.n)
+    if A.V.shape[1]:  # what the caller took out does not count
+        return ComparedRows(DiffusionRows(A, f, ones, vertex))
     deflated = Deflated(A, leading_vector(A, rng=0))
     trivial = None if deflate else _trivial(A, f, deflated.V[:, 0])
     return ComparedRows(DiffusionRows(deflated, f, ones, vertex), trivial)
@@ -196,19 +182,65 @@ def rows_within_components(A: Any, time: float, filter: str) -> ComparedRows:
     if labels is None:
         return compared
     rows = replace(compared.rows, operator=deflate_components(A, labels))
-    return ComparedRows(rows, None, labels[rows.vertex])
+    return ComparedRows(rows, labels=labels[rows.vertex])
 
 
 def _trivial(A: Operator, f: Filter, u: Array) -> Array | None:
     """Return the coordinate u f(λ) that deflation removes from the rows; None if all are equal."""
-    size, share = np.abs(u).max(), u - u.mean()
-    if np.abs(share).max() <= 1e-13 * size:
-        return None  # equal shares cancel, except for rounding
-    top = np.array([float(u @ (A @ u))])
-    weight, log_size = in_range(*f.scaled(top), A.dtype)
+    varying = u - u.mean()
+    if np.abs(varying).max() <= 1e-13 * np.abs(u).max():
+        return None  # equal entries cancel, except for rounding
+    weight, log_size = in_range(*f.scaled(np.array([float(u @ (A @ u))])), A.dtype)
     if log_size:
         raise too_large(log_size, A.dtype)
-    return np.asarray(weight * share)
+    return np.asarray(weight * varying)
+
+
+@dataclass(eq=False)
+class ComponentCoordinates:
+    """Coordinates of the vertices of each component by itself, the largest component first.
+
+    Between components nothing diffuses, so that the same columns serve all of them.
+    """
+
+    components: list[Array]
+    each: list[Coordinates]
+
+    @classmethod
+    def of(cls, A: Diffusion | Deflated, count: int = N_LEADING) -> ComponentCoordinates:
+        """Compute `count` leading eigenpairs of each component; all of up to 512 vertices."""
+        if not isinstance(A, Diffusion):
+            return cls([np.arange(A.n)], [Coordinates.of(A, count)])
+        labels = component_labels(A)
+        if labels is None:
+            return cls.of(A.deflated(), count)
+        order = np.argsort(labels, kind="stable")
+        components = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+        components.sort(key=len, reverse=True)
+        return cls(components, [Coordinates.of(within_component(A, c), count) for c in components])
+
+    def under(
+        self, f: Filter, n_sketch: int, *, numbers: Array | None = None, exact: bool = False
+    ) -> tuple[Array, float, float]:
+        """Return the coordinates (n, r) under a filter, divided by e^s, s, and their error.
+
+        The error is the relative one of a mean squared distance. Where the leading eigenpairs are
+        not enough (or if `exact`), all are computed of up to 2,048 vertices; of more, a sketch of
+        the others stands beside. `numbers` (n,) of the vertices choose its random rows.
+        """
+        blocks, error = [], 0.0
+        for c, vertices in enumerate(self.components):
+            if exact or not self.each[c].are_complete(f):
+                self.each[c] = self.each[c].all_known()
+            named = None if numbers is None else numbers[vertices]
+            blocks.append(self.each[c].under(f, n_sketch, seed=0, numbers=named))
+            error = max(error, self.each[c].error(f, n_sketch))
+        log_scale = max(own for _, own in blocks)
+        width = max(block.shape[1] for block, _ in blocks)
+        F = np.zeros((sum(map(len, self.components)), width), blocks[0][0].dtype)
+        for vertices, (block, own) in zip(self.components, blocks, strict=True):
+            F[vertices, : block.shape[1]] = block * math.exp(own - log_scale)
+        return F, log_scale, error
 
 
 def check_pairs(pairs: Any, n: int) -> tuple[Array, Array]:

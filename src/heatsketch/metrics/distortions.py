@@ -14,20 +14,24 @@ from heatsketch._checks import check_number
 from heatsketch._typing import Array, Rng
 from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO, RANDOM_PAIRS, nearest_pairs, sampled_pairs
 from heatsketch.isometry.pairs import within as within_labels
-from heatsketch.markov.coordinates import Coordinates
-from heatsketch.markov.rows import N_LEADING
-from heatsketch.metrics.distances import ComparedRows, Pairs, check_pairs, rows_within_components
+from heatsketch.markov.diffusion import Diffusion
+from heatsketch.metrics.distances import (
+    ComparedRows,
+    ComponentCoordinates,
+    Pairs,
+    check_pairs,
+    rows_within_components,
+)
 from heatsketch.neighbors import all_distances, pair_distances
-from heatsketch.spectral.dense import all_eigenpairs
 
 LEVELS = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 FACTORS = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 EDGES = 2.0 ** np.linspace(-3, 3, 61)  # of the histogram of ratios next to their median
 EDGES.setflags(write=False)
-NEGLIGIBLE = 0.01  # error of a mean squared distance by coordinates, up to which it counts as 0
+_NEGLIGIBLE = 0.01  # error of a mean squared distance by coordinates, up to which it counts as 0
 _ROUNDING = 1e-12  # of the largest distance: points as near as that count as equal
 _MOST, _LEAST = 1e150, 1e-150  # largest coordinates of which squares are within the range
-_DESCRIBED_SHARE, _DESCRIBED_FACTOR = 0.99, 2.0
+_DESCRIBED_FRACTION, _DESCRIBED_FACTOR = 0.99, 2.0
 _N_WORST = 5  # pairs that are named at each end
 _LEVEL = 0.95  # of the intervals of fractions
 _GROUPS = 32  # of the sampled points, each left out once to estimate the error of a fraction
@@ -36,8 +40,7 @@ _FEWEST_POINTS = 64
 _N_NEIGHBORS, _NEIGHBOR_ROWS = 5, 2_000  # of nearest pairs, and points that they start from
 _MAX_TREE_DIMENSIONS, _MANY_DIMENSIONS_ROWS = 15, 20_000  # beyond, a search costs n for each point
 _N_EXTREMES = 32  # pairs of smallest and as many of largest ratio
-_SKETCH_COLUMNS = 128  # to choose extremes by
-_LONG_TIME = 256  # beyond, eigenpairs take fewer products than a sketch
+_SKETCH_COLUMNS = 128
 
 
 class Distortion(NamedTuple):
@@ -93,7 +96,7 @@ class Distortion(NamedTuple):
 
     def __repr__(self) -> str:
         """Return the figures that fit on a line or two, without the arrays."""
-        within = ", ".join(f"{factor:g}: {share:.4f}" for factor, share in self.within.items())
+        within = ", ".join(f"{factor:g}: {value:.4f}" for factor, value in self.within.items())
         return (
             f"Distortion(log_L={self.log_L:.4g}, worst_factor={self.worst_factor:.4g}, "
             f"n_pairs={self.n_pairs}, within={{{within}}}, looked_at={self.looked_at!r})"
@@ -108,11 +111,11 @@ class Distortion(NamedTuple):
         >>> hs.distortion([[0.0], [1.0], [4.0]], [1.0, 2.0, 3.0]).describe()
         'distances kept within a factor 2 for 100 % of pairs; worst 2'
         """
-        enough = [factor for factor, share in self.within.items() if share >= _DESCRIBED_SHARE]
+        enough = [factor for factor, kept in self.within.items() if kept >= _DESCRIBED_FRACTION]
         factor = enough[0] if enough else _DESCRIBED_FACTOR
-        share = math.floor(100 * self.within[factor] + 1e-9)  # 100 * 0.57 is less than 57
+        percent = math.floor(100 * self.within[factor] + 1e-9)  # 100 * 0.57 is less than 57
         return (
-            f"distances kept within a factor {factor:g} for {share} % of pairs; "
+            f"distances kept within a factor {factor:g} for {percent} % of pairs; "
             f"worst {self.worst_factor:.3g}"
         )
 
@@ -132,7 +135,7 @@ def distortion(F: Any, D: Any, *, pairs: Pairs | None = None) -> Distortion:
     Returns
     -------
     Distortion
-        log L, the shares of pairs within some factors, the worst pairs.
+        log L, the fractions of pairs within some factors, the worst pairs.
 
     Raises
     ------
@@ -174,10 +177,10 @@ def row_distortion(
 ) -> Distortion:
     """Measure how the rows of Y (n, k) keep the distances between the rows of F (n, r).
 
-    Up to 2,048 points all pairs count. Beyond, quantiles and shares come from random pairs;
-    extremes also from nearest neighbours in F of 2,000 points, from nearest neighbours in Y of all
-    points (of 20,000 if Y has more than 15 dimensions), which include collisions, and from the
-    pairs `used`. `looked_at` says which pairs were compared, and how many.
+    Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from random pairs. The
+    32 smallest and 32 largest ratios are searched for among these, nearest neighbours in F of 2,000
+    points, nearest neighbours in Y of all points (of 20,000 if Y has more than 15 dimensions),
+    which include collisions, and the pairs `used`. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
@@ -223,18 +226,18 @@ def row_distortion(
     generator = np.random.default_rng(rng)
     n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     random = sampled_pairs(len(F), n_pairs, generator)
-    near = nearest_pairs(F, generator.permutation(len(F))[:_NEIGHBOR_ROWS], _N_NEIGHBORS)
+    rows = generator.permutation(len(F))[:_NEIGHBOR_ROWS]
     candidates = {
         "random pairs": random,
-        "nearest in the input": near,
+        "nearest in the input": nearest_pairs(F, rows, _N_NEIGHBORS),
         "nearest in the embedding": _nearest_in_embedding(Y, generator),
     }
     if used is not None:
         candidates["used for fitting"] = check_pairs(used, len(F))
-    i, j = np.hstack(list(candidates.values()))
+    extremes = _extremes(Y, F, candidates)
+    i, j = np.hstack([random, extremes])
     after, before = pair_distances(Y, Y, i, j), pair_distances(F, F, i, j)
-    sample = _Sample(*random, before[:n_pairs])
-    return _summary(after, before, i, j, _counts(candidates), sample=sample)
+    return _summary(after, before, i, j, _described(random, None, extremes, candidates), n_pairs)
 
 
 def diffusion_distortion(
@@ -253,16 +256,18 @@ def diffusion_distortion(
     Of a `Diffusion` in several components (not in the symmetric form) only distances within a
     component count: nothing diffuses between them, and how far apart they are means nothing.
 
-    Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from all pairs of 256
+    Distances come from 64 leading eigenpairs, and, where these are not enough, from all eigenpairs
+    of up to 2,048 points, or from a sketch of the others of more points. `HeatEmbedding` measures
+    by the same coordinates.
+
+    Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from 500,000 random
+    pairs, if the mean squared distance has an error of 1 % at most; else from all pairs of 256
     random points (fewer from 524,288 points on), whose distances are computed exactly;
-    `within_interval` says how far the fractions of all pairs may be from those. Where the time (the
-    last one of a sum) is beyond 256, 64 leading eigenpairs and a sketch of the others give the
-    distances of 500,000 random pairs, if the mean squared distance has an error of 1 % at most
-    by it. Extremes are searched for by the same coordinates, or by a sketch of 128 columns, among
-    these pairs, pairs near in diffusion of 2,000 points, and nearest neighbours in F of all points
-    (of 20,000 if F has more than 15 dimensions), which include collisions. After a sketch, the 32
-    pairs of smallest and 32 of largest ratio are computed exactly, so that the true extremes are
-    at least as wide as those found. `looked_at` says which pairs were compared.
+    `within_interval` says how far the fractions of all pairs may be from those. Extremes are
+    searched for among random pairs, pairs near in diffusion of 2,000 points, and nearest neighbours
+    in F of all points (of 20,000 if F has more than 15 dimensions), which include collisions. The
+    32 pairs of smallest and 32 of largest ratio count; where the error is above 1 %, their
+    distances are computed exactly. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
@@ -276,8 +281,7 @@ def diffusion_distortion(
         For the random points and the sketch: the same numbers for the same seed.
     coordinates : (array (n, r), float), optional
         Where they are known, coordinates of the points whose distances are the diffusion distances,
-        in the unit of F, and the relative error of a mean squared distance by them: beyond 0.01
-        they only choose the extremes.
+        in the unit of F, and the relative error of a mean squared distance by them.
     log_scale : float, default 0
         The embedding is F e^log_scale: at times at which that is beyond the range of numbers,
         estimators have it in `diagnostics_["log_scale"]`.
@@ -294,9 +298,9 @@ def diffusion_distortion(
 
     Notes
     -----
-    Cost: up to 2,048 points all eigenpairs, unless coordinates are given. Beyond, products by A of
-    192 columns, and a search for the neighbours of n points in k dimensions. Memory: seven blocks
-    of columns, at most 0.27 GB each; from 262,144 points on the sketch has fewer columns.
+    Cost: the eigenpairs, and, of more than 2,048 points at small times, products by A of 128 to 512
+    columns; a search for the neighbours of n points in k dimensions. Memory: 192 numbers for each
+    point, and seven blocks of columns, at most 0.27 GB each.
 
     Examples
     --------
@@ -309,103 +313,59 @@ def diffusion_distortion(
     """
     F, compared = _as_embedding(F), rows_within_components(A, time, filter)
     n, labels = len(F), compared.labels
-    if n != compared.n_points:
-        raise ValueError(f"F has {n} rows but A has {compared.n_points} points; pass a row each.")
+    if n != compared.rows.n_points:
+        raise ValueError(f"F has {n} rows but A has {compared.rows.n_points} points; pass equals.")
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     unit = math.exp(compared.log_scale - log_scale)
-    S, error = (None, math.inf) if coordinates is None else coordinates
-    if n <= ALL_PAIRS_UP_TO:
-        if S is None or error > NEGLIGIBLE:
-            S = compared.coordinates(*all_eigenpairs(compared.rows.operator)) * unit
-        i, j = np.triu_indices(n, 1)
-        embedded, D, looked_at = pdist(F), all_distances(S), "all pairs"
-        if labels is not None:
-            kept = labels[i] == labels[j]
-            embedded, D, i, j = embedded[kept], D[kept], i[kept], j[kept]
-            looked_at = "all pairs within components"
-        return _summary(embedded, D, i, j, looked_at)
-    generator = np.random.default_rng(rng)
-    if S is None:
-        S, error = _coordinates(compared, generator)
+    if coordinates is None:
+        known = ComponentCoordinates.of(A if isinstance(A, Diffusion) else compared.rows.operator)
+        S, error = compared.coordinates(known, _SKETCH_COLUMNS)
         S = S * unit
-    random = sampled_pairs(n, n_pairs or RANDOM_PAIRS, generator, labels)
+    else:
+        S, error = coordinates
+    suffix = "" if labels is None else " within components"
+    if n <= ALL_PAIRS_UP_TO:
+        i, j = np.triu_indices(n, 1)
+        kept = slice(None) if labels is None else labels[i] == labels[j]
+        return _summary(
+            pdist(F)[kept], all_distances(S)[kept], i[kept], j[kept], "all pairs" + suffix
+        )
+    generator = np.random.default_rng(rng)
+    sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, generator, labels)
     candidates = {
+        "random pairs": sampled,
         "nearest in diffusion": within_labels(*_near_in_diffusion(compared, S, generator), labels),
         "nearest in the embedding": within_labels(*_nearest_in_embedding(F, generator), labels),
     }
-    if error <= NEGLIGIBLE:
-        sample = _Sample(*random, pair_distances(S, S, *random))
-        i, j = _extremes(F, S, candidates)
-        ends = pair_distances(S, S, i, j)
+    extremes = _extremes(F, S, candidates)
+    if error <= _NEGLIGIBLE:
+        D, n_points = pair_distances(S, S, *np.hstack([sampled, extremes])), None
     else:
-        sample = _between_points(compared, n_pairs, unit, generator)
-        candidates |= {"random pairs": random}
-        i, j = _extremes(F, S, candidates)
-        ends = compared.distances(i, j) * unit
-    looked_at = (
-        f"{sample.describe()} + the {len(i)} of most extreme ratio from {_counts(candidates)}"
-        f"{'' if labels is None else ', within components'}"
-    )
-    D, i, j = (
-        np.append(*both) for both in ((sample.distances, ends), (sample.i, i), (sample.j, j))
-    )
-    return _summary(pair_distances(F, F, i, j), D, i, j, looked_at, sample=sample)
+        sampled, n_points = _pairs_between_points(compared, n_pairs, generator)
+        D = np.hstack([compared.distances(*pairs) for pairs in (sampled, extremes)]) * unit
+    i, j = np.hstack([sampled, extremes])
+    looked_at = _described(sampled, n_points, extremes, candidates) + suffix
+    left_out = None if n_points is None else 1 - n_points / n
+    n_sampled = len(sampled[0])
+    return _summary(pair_distances(F, F, i, j), D, i, j, looked_at, n_sampled, left_out=left_out)
 
 
-class _Sample(NamedTuple):
-    """Pairs that stand for all, with their distances: drawn one by one, or those of some points."""
+def _pairs_between_points(
+    compared: ComparedRows, n_pairs: int | None, rng: np.random.Generator
+) -> tuple[Pairs, int | None]:
+    """Return all pairs of random points, and the number of these points.
 
-    i: Array  # (m,)
-    j: Array
-    distances: Array
-    ends: Array | None = None  # (2, m), the numbers of the points among those drawn
-    n_drawn: int = 0  # points
-    left_out: float = 1.0  # fraction of the points that were not drawn
-
-    def describe(self) -> str:
-        """Say which pairs they are."""
-        if self.ends is None:
-            return f"{len(self.i):,} random pairs"
-        return f"all {len(self.i):,} pairs of {self.n_drawn:,} random points"
-
-
-def _between_points(
-    compared: ComparedRows, n_pairs: int | None, unit: float, rng: np.random.Generator
-) -> _Sample:
-    """Draw random points, and compute the distances of all pairs of them.
-
-    Where components are so small that hardly any of these pairs are within one, independent pairs
-    within components are drawn.
+    Where components are so small that hardly any of these pairs are within one, return independent
+    pairs within components, and None.
     """
-    n, labels = compared.n_points, compared.labels
+    n, labels = compared.rows.n_points, compared.labels
     m = min(_SAMPLED_POINTS, max(_FEWEST_POINTS, _SAMPLE_ENTRIES // compared.rows.operator.n))
     if n_pairs is not None:
         m = min(n, math.ceil((1 + math.sqrt(1 + 8 * n_pairs)) / 2))
-    points = rng.permutation(n)[:m]
-    ends = np.array(np.triu_indices(m, 1))
-    if labels is not None:
-        ends = ends[:, labels[points[ends[0]]] == labels[points[ends[1]]]]
-    if ends.shape[1] < m:
-        i, j = sampled_pairs(n, m // 2, rng, labels)
-        return _Sample(i, j, compared.distances(i, j) * unit)
-    i, j = points[ends]
-    return _Sample(i, j, compared.distances(i, j) * unit, ends, m, 1 - m / n)
-
-
-def _coordinates(compared: ComparedRows, rng: np.random.Generator) -> tuple[Array, float]:
-    """Return coordinates of the points, and the error of a mean squared distance by them.
-
-    Leading eigenpairs and a sketch of the others where the time is long; else a sketch.
-    """
-    rows, k = compared.rows, min(_SKETCH_COLUMNS, compared.block_columns)
-    if rows.filter.sharpness((-1.0, 1.0)) > _LONG_TIME:
-        known = Coordinates.of(rows.operator, N_LEADING)
-        error = known.error(rows.filter, k)
-        if error <= NEGLIGIBLE:
-            F, log_scale = known.under(rows.filter, k, seed=0)
-            return compared.of_points(F * math.exp(log_scale - rows.log_scale)), error
-    return compared.with_trivial(rows.sketch(k, rng)), math.inf
+    i, j = rng.permutation(n)[np.array(np.triu_indices(m, 1))]
+    i, j = within_labels(i, j, labels)
+    return ((i, j), m) if len(i) >= m else (sampled_pairs(n, m // 2, rng, labels), None)
 
 
 def _extremes(F: Array, S: Array, candidates: dict[str, Pairs]) -> Pairs:
@@ -421,21 +381,16 @@ def _extremes(F: Array, S: Array, candidates: dict[str, Pairs]) -> Pairs:
 
 
 def _near_in_diffusion(compared: ComparedRows, S: Array, rng: np.random.Generator) -> Pairs:
-    """Return pairs of near points: neighbours in the graph, where there is one, else in S.
-
-    Duplicates, which share a vertex, are near.
-    """
+    """Return pairs of some points with near ones: in the graph, where there is one, else in S."""
+    points = rng.permutation(len(S))[:_NEIGHBOR_ROWS]
     graph, vertex = compared.rows.first, compared.rows.vertex
     if not sparse.issparse(graph):
-        return nearest_pairs(S, rng.permutation(len(S))[:_NEIGHBOR_ROWS], _N_NEIGHBORS)
-    vertices = np.sort(rng.permutation(graph.shape[0])[:_NEIGHBOR_ROWS])
-    i, j = graph[vertices].nonzero()
-    i = vertices[i]
-    i, j = i[i != j], j[i != j]
-    _, inputs = np.unique(vertex, return_index=True)
-    first = inputs[vertex]
-    copies = rng.permutation(np.flatnonzero(first != np.arange(len(first))))[:_NEIGHBOR_ROWS]
-    return np.append(inputs[i], first[copies]), np.append(inputs[j], copies)
+        return nearest_pairs(S, points, _N_NEIGHBORS)
+    first = np.unique(vertex, return_index=True)[1]  # point at each vertex
+    row, column = graph[vertex[points]].nonzero()
+    i = np.append(points[row], points)
+    j = np.append(first[column], first[vertex[points]])  # duplicates are near, too
+    return i[i != j], j[i != j]
 
 
 def _nearest_in_embedding(Y: Array, rng: np.random.Generator) -> Pairs:
@@ -444,9 +399,15 @@ def _nearest_in_embedding(Y: Array, rng: np.random.Generator) -> Pairs:
     return nearest_pairs(Y, rows, _N_NEIGHBORS)
 
 
-def _counts(candidates: dict[str, Pairs]) -> str:
-    """Say how many pairs of each kind there are."""
-    return " + ".join(f"{len(i):,} {kind}" for kind, (i, _) in candidates.items())
+def _described(
+    sampled: Pairs, n_points: int | None, extremes: Pairs, candidates: dict[str, Pairs]
+) -> str:
+    """Say which pairs are compared."""
+    pairs = f"{len(sampled[0]):,} random pairs"
+    if n_points is not None:
+        pairs = f"all {len(sampled[0]):,} pairs of {n_points:,} random points"
+    counts = " + ".join(f"{len(i):,} {kind}" for kind, (i, _) in candidates.items())
+    return f"{pairs} + the {len(extremes[0])} of most extreme ratio from {counts}"
 
 
 def _summary(
@@ -455,89 +416,93 @@ def _summary(
     i: Array,
     j: Array,
     looked_at: str,
+    n_sampled: int | None = None,
     *,
     rounding: float = _ROUNDING,
-    sample: _Sample | None = None,
+    left_out: float | None = None,
 ) -> Distortion:
-    """Summarise the ratios embedded / D of pairs, of which the first ones are the sample."""
+    """Summarise the ratios embedded / D of pairs.
+
+    Quantiles and fractions are those of the first `n_sampled` pairs: independent ones, or all pairs
+    of some points, without the fraction `left_out` of the others.
+    """
     kept = np.flatnonzero((rounding * D.max() < D) | (rounding * embedded.max() < embedded))
     if not len(kept):
         raise ValueError("No pair has a distance to compare: all are zero on both sides.")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = embedded / D
     order = kept[np.argsort(ratio[kept])]
-    typical = order if sample is None else order[order < len(sample.i)]
-    if not len(typical):
-        typical, sample = order, None
+    typical = order if n_sampled is None else order[order < n_sampled]
     ordered = ratio[typical]
-    finite = ordered[np.isfinite(ordered)]
-    middle = float(np.median(finite)) if len(finite) else math.nan
+    middle, within = _median(ordered), fractions_within(ordered, FACTORS)
     low, high = ratio[order[[0, -1]]].tolist()
     log_L = math.inf if low == 0 or math.isinf(high) else math.log(high) - math.log(low)
-    within = _within(ordered)
-    intervals = [(fraction, fraction) for fraction in within]
-    if sample is not None:
-        intervals = _intervals(ordered, sample, typical)
-    levels = np.quantile(finite, LEVELS) if len(finite) else np.full(len(LEVELS), math.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        quantiles = dict(zip(LEVELS, (levels / middle).tolist(), strict=True))
+    quantiles = np.full(len(LEVELS), math.nan)
     counts = np.zeros(len(EDGES) - 1, int)
-    if middle > 0:  # those beyond the edges are in the outer bins
-        inside = np.searchsorted(ordered, EDGES[1:-1] * middle)
+    if middle > 0:
+        quantiles = np.quantile(ordered[np.isfinite(ordered)], LEVELS) / middle
+        inside = np.searchsorted(ordered, EDGES[1:-1] * middle)  # others are in the outer bins
         counts = np.diff(inside, prepend=0, append=len(ordered))
+    ends = np.array([within, within])
+    if n_sampled is not None:
+        ends = _interval(ordered, within, n_sampled, np.array([i, j])[:, typical], left_out)
     return Distortion(
         log_L=log_L,
         expansion=high,
         contraction=low,
-        quantiles=quantiles,
+        quantiles=dict(zip(LEVELS, quantiles.tolist(), strict=True)),
         worst_pairs={
             "contraction": np.column_stack([i, j])[order[:_N_WORST]],
             "expansion": np.column_stack([i, j])[order[: -_N_WORST - 1 : -1]],
         },
         n_pairs=len(kept),
         median=middle,
-        within=dict(zip(FACTORS, within, strict=True)),
+        within=dict(zip(FACTORS, within.tolist(), strict=True)),
         worst_factor=math.inf if math.isinf(log_L) else max(high / middle, middle / low),
         looked_at=looked_at,
         histogram=(EDGES, counts),
-        within_interval=dict(zip(FACTORS, intervals, strict=True)),
+        within_interval=dict(zip(FACTORS, map(tuple, ends.T.tolist()), strict=True)),
     )
 
 
-def _within(ratio: Array) -> list[float]:
-    """Return the fractions of ratios, ascending, within factors of their median."""
-    finite = ratio[: np.searchsorted(ratio, math.inf)]
-    middle = float(np.median(finite)) if len(finite) else math.nan
-    if not middle > 0:
-        return [0.0] * len(FACTORS)
-    reach = np.array(FACTORS) * (1 + _ROUNDING)
+def _median(ratio: Array) -> float:
+    """Return the median of the finite ratios; NaN if there are none."""
+    finite = ratio[np.isfinite(ratio)]
+    return float(np.median(finite)) if len(finite) else math.nan
+
+
+def fractions_within(ratio: Array, factors: Any) -> Array:
+    """Return the fractions (m,) of ratios, ascending, within factors of their median."""
+    middle, reach = _median(ratio), np.array(factors) * (1 + _ROUNDING)
+    if not middle > 0:  # most pairs coincide
+        return np.zeros(len(reach))
     low = np.searchsorted(ratio, middle / reach, side="left")
     high = np.searchsorted(ratio, middle * reach, side="right")
-    fractions: list[float] = ((high - low) / len(ratio)).tolist()
-    return fractions
+    return (high - low) / len(ratio)
 
 
-def _intervals(ratio: Array, sample: _Sample, pairs: Array) -> list[tuple[float, float]]:
-    """Return 95 % intervals of the fractions of all pairs, from those of sampled ones.
+def _interval(
+    ratio: Array, within: Array, n_sampled: int, pairs: Array, left_out: float | None
+) -> Array:
+    """Return the ends (2, m) of 95 % intervals of the fractions of all pairs.
 
-    Wilson's interval of as many independent pairs as have the same variance. That of all pairs of
-    sampled points is estimated by leaving out groups of points, one by one (the jackknife, which
-    holds for means over pairs as for means over points, Arvesen 1969). `ratio` is ascending, and
-    `pairs` has the numbers of these pairs in the sample.
+    Wilson's interval of as many independent pairs as have the same variance. That of all pairs
+    (2, p) of sampled points is estimated by leaving out groups of points, one by one (the
+    jackknife, which holds for means over pairs as for means over points, Arvesen 1969).
     """
-    fractions, effective, freedom = np.array(_within(ratio)), float(len(sample.i)), math.inf
-    if sample.ends is not None:
-        groups = sample.ends[:, pairs] % _GROUPS
-        left = [_within(ratio[(groups != g).all(axis=0)]) for g in range(_GROUPS)]
+    effective, freedom, scale = float(n_sampled), math.inf, 1.0
+    if left_out is not None:
+        points, place = np.unique(pairs, return_inverse=True)
+        groups = place.reshape(2, -1) % _GROUPS
+        left = [fractions_within(ratio[(groups != g).all(axis=0)], FACTORS) for g in range(_GROUPS)]
         variance = (_GROUPS - 1) * np.var(left, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            effective = np.fmax(fractions * (1 - fractions) / variance, sample.n_drawn / 2)
-        freedom = _GROUPS - 1
-    z2 = student.ppf((1 + _LEVEL) / 2, freedom) ** 2 / effective * sample.left_out
-    centre = (fractions + z2 / 2) / (1 + z2)
-    half = np.sqrt(z2 * fractions * (1 - fractions) + z2**2 / 4) / (1 + z2)
-    ends = np.clip([centre - half, centre + half], 0.0, 1.0)
-    return [(float(low), float(high)) for low, high in ends.T]
+            effective = np.fmax(within * (1 - within) / variance, len(points) / 2)
+        freedom, scale = _GROUPS - 1, left_out
+    z2 = student.ppf((1 + _LEVEL) / 2, freedom) ** 2 / effective * scale
+    centre = (within + z2 / 2) / (1 + z2)
+    half = np.sqrt(z2 * within * (1 - within) + z2**2 / 4) / (1 + z2)
+    return np.clip([centre - half, centre + half], 0.0, 1.0)
 
 
 def _as_embedding(F: Any) -> Array:

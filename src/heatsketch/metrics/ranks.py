@@ -10,6 +10,7 @@ from scipy.stats import spearmanr
 
 from heatsketch._checks import Frame, check_number, check_points
 from heatsketch._typing import Array, Rng
+from heatsketch.metrics.distortions import fractions_within
 from heatsketch.neighbors import pair_distances
 
 _STABILITY_PAIRS = 100_000  # a rank correlation is then known to 0.003
@@ -203,8 +204,5 @@ def share_within(Y: Array, F: Array, factor: float) -> float:
     after, before = pdist(np.asarray(Y, dtype=float)), pdist(np.asarray(F, dtype=float))
     kept = (after > 0) | (before > 0)
     with np.errstate(divide="ignore"):
-        ratio = after[kept] / before[kept]
-    middle = np.median(ratio)
-    if middle == 0:  # most pairs coincide
-        return 0.0
-    return float(np.mean((ratio <= factor * middle) & (ratio * factor >= middle)))
+        ratio = np.sort(after[kept] / before[kept])
+    return float(fractions_within(ratio, [factor])[0])
