@@ -223,6 +223,24 @@ def test_what_is_refused(where, message):
         hs.anndata.heat_embedding(cells(), **where)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_coloring_has_obs_genes_and_the_colours_that_scanpy_stored(form):
+    adata = cells(form=form)
+    adata.uns["kind_colors"] = ["#111111", "#222222", "#333333"]
+    found = hs.anndata.coloring(adata, ["7", "3"])
+    assert list(found["labels"]) == ["kind", "7", "3"]
+    assert_array_equal(found["labels"]["3"], COUNTS[:, 3])
+    assert found["colors"] == {"kind": {"a": "#111111", "b": "#222222", "c": "#333333"}}
+    most = np.argsort(-COUNTS.var(axis=0))[:2]
+    assert set(hs.anndata.coloring(adata, 2)["labels"]) == {"kind", *map(str, most)}
+    adata.var["dispersions_norm"] = np.arange(GENES)
+    assert list(hs.anndata.coloring(adata, 1)["labels"]) == ["kind", str(GENES - 1)]
+    adata.raw = ad.AnnData(form(COUNTS), var=pd.DataFrame(index=[f"r{j}" for j in range(GENES)]))
+    assert_array_equal(hs.anndata.coloring(adata, ["r5"])["labels"]["r5"], COUNTS[:, 5])
+    with pytest.raises(ValueError, match="no gene 'CD3'"):
+        hs.anndata.coloring(adata, ["CD3"])
+
+
 def test_points_are_no_anndata():
     with pytest.raises(TypeError, match="of type ndarray; pass an AnnData, or its points to an"):
         hs.anndata.heat_embedding(COUNTS)

@@ -1,9 +1,12 @@
 """heatsketch audit: pictures joined by id or by row, and what is written."""
 
 import csv
+import json
 from pathlib import Path
 
+import anndata
 import numpy as np
+import pandas as pd
 import pytest
 
 import heatsketch as hs
@@ -58,3 +61,20 @@ def test_another_number_of_rows_is_refused(files, capsys):
     np.save("picture.npy", files[:-1])
     assert audit("picture.npy") == 1
     assert "199 rows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["report", "audit"])
+def test_pages_of_cells_have_genes_and_the_colours_of_the_file(verb, tmp_path, run):
+    path, page = tmp_path / "cells.h5ad", tmp_path / "page.html"
+    adata = anndata.AnnData(np.random.default_rng(0).normal(size=(90, 60)).astype(np.float32))
+    adata.obs["kind"] = pd.Categorical(["a", "b", "c"] * 30)
+    adata.obsm["X_pca"] = adata.X[:, :12]
+    adata.uns["kind_colors"] = ["#111111", "#222222", "#333333"]
+    adata.obsm["X_umap"] = adata.obsm["X_pca"][:, :2]
+    adata.write_h5ad(path)
+    run(verb, path, *(["X_umap"] if verb == "audit" else []), "-o", page, "--genes", "7,3")
+    facts = json.loads(page.read_text().partition('id="facts">')[2].partition("</script>")[0])
+    columns = {column["name"]: column for column in facts["columns"]}
+    assert columns["kind"]["colours"] == ["#111111", "#222222", "#333333"]
+    assert {"7", "3"} <= set(columns)
+    assert "6" not in columns

@@ -7,6 +7,7 @@ and writes its result into `adata`. The library anndata is not imported: an obje
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,7 +25,15 @@ from heatsketch.markov.affinity import knn_affinity
 from heatsketch.neighbors import NeighborIndex, in_metric
 from heatsketch.operators import graph
 
-__all__ = ["audit", "diffusion_map", "heat_embedding", "heat_sketch", "neighbors", "pseudotime"]
+__all__ = [
+    "audit",
+    "coloring",
+    "diffusion_map",
+    "heat_embedding",
+    "heat_sketch",
+    "neighbors",
+    "pseudotime",
+]
 
 
 def heat_embedding(
@@ -288,6 +297,70 @@ def audit(
     name = basis.removeprefix("X_")
     adata.obs[f"{name}_trust"], adata.obs[f"{name}_dubious"] = found.trust, found.dubious
     return found
+
+
+def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
+    """Return what a report colours cells by: columns of `obs`, genes, and scanpy's own colours.
+
+    Parameters
+    ----------
+    adata : AnnData
+        In memory or backed by a file.
+    genes : int or sequence of str, default 20
+        Names in `var_names`, or else in `raw`; a number takes the most variable genes, by what
+        `scanpy.pp.highly_variable_genes` stored in `var`, or else by the variance of `X`.
+
+    Returns
+    -------
+    dict
+        `labels` (DataFrame, n rows) and `colors` ({column: {category: colour}}), for `report`.
+
+    Raises
+    ------
+    ValueError
+        No such gene.
+
+    Examples
+    --------
+    >>> import anndata, heatsketch as hs
+    >>> X, angle = hs.datasets.circle(100, rng=0)
+    >>> adata = anndata.AnnData(X)
+    >>> shown = hs.anndata.coloring(adata, genes=["1"])
+    >>> list(shown["labels"].columns)
+    ['1']
+    >>> page = hs.report(hs.DiffusionMap().fit(X), **shown)
+    """
+    names = _most_variable(adata, genes) if isinstance(genes, int) else list(genes)
+    labels, raw = adata.obs.copy(), getattr(adata, "raw", None)
+    known = [adata.var_names, *([] if raw is None else [raw.var_names])]
+    for name in names:
+        if not any(name in each for each in known):
+            raise ValueError(
+                f"adata has no gene {name!r}; choose from var_names"
+                f"{did_you_mean(name, [one for each in known for one in each])}"
+            )
+    for place, each in zip((adata, raw), known, strict=False):
+        own = [name for name in names if name in each and name not in labels]
+        if own:
+            values = _in_memory(place[:, own].X)
+            labels[own] = values.toarray() if sparse.issparse(values) else np.array(values)
+    colors = {
+        name: dict(zip(map(str, column.cat.categories), adata.uns[f"{name}_colors"], strict=False))
+        for name, column in adata.obs.items()
+        if column.dtype == "category" and f"{name}_colors" in adata.uns
+    }
+    return {"labels": labels, "colors": colors}
+
+
+def _most_variable(adata: Any, count: int) -> list[str]:
+    """Return the names of the most variable genes, the first one first."""
+    stored = [name for name in ("variances_norm", "dispersions_norm") if name in adata.var]
+    if stored:
+        spread = adata.var[stored[0]].fillna(0).to_numpy()
+    else:
+        X = _in_memory(adata.X)
+        spread = sparse.csr_array(X).power(2).mean(axis=0) - np.ravel(X.mean(axis=0)) ** 2
+    return [str(name) for name in adata.var_names[np.argsort(-spread, kind="stable")[:count]]]
 
 
 def neighbors(

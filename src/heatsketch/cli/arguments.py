@@ -176,6 +176,10 @@ _PLOT = _file("draw a picture: .png, .pdf or .svg")
 _WHOLE = _flag("show far points at their places in pictures, however small the others are")
 _METADATA = _file("how the output was made, for score; .npz, .parquet and .h5ad hold it")
 _KEY = _text("NAME", "name in an .h5ad output (default X_heat, X_pca, ...)")
+_CHOSEN = "genes of an .h5ad to colour by, or how many of the most variable (default 20)"
+_GENES = _text(
+    "NAME[,NAME...]", _CHOSEN, type=lambda text: int(text) if text.isdecimal() else text.split(",")
+)
 _LEVEL = _text("P", "probability of the intervals (default 0.95)", type=float, default=0.95)
 
 
@@ -268,6 +272,7 @@ def _report(parser: _Parser) -> None:
     add("-m", "--method", **_METHOD)
     slider = "diffusion times of the slider (default: some about that of the embedding)"
     add("--times", type=value, **_text("T[,T...]", slider))
+    add("--genes", **_GENES)
 
 
 def _score(parser: _Parser) -> None:
@@ -297,6 +302,7 @@ def _audit(parser: _Parser) -> None:
     add("-o", "--output", required=True, **_file(".html, which any browser shows, offline"))
     add("--table", **_file("a row for each point: trust, neighbours, order, dubious; .csv or .tsv"))
     add("--beside", **_text("PICTURE", "another picture, which stands beside the first"))
+    add("--genes", **_GENES)
 
 
 def _compare(parser: _Parser) -> None:

@@ -12,7 +12,7 @@ from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli.fitting import parameters, warn_of_units
 from heatsketch.cli.printing import logger, print_lines
-from heatsketch.cli.tables import check_files, id_columns, ids_of, names_of, read_input
+from heatsketch.cli.tables import check_files, coloring, id_columns, ids_of, names_of, read_input
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.plot.labels import categories
@@ -47,7 +47,7 @@ def run(args: Namespace) -> None:
     facts = audit_facts(
         found,
         values,
-        labels={name: table.extra[name] for name in table.extra if name not in ids},
+        **coloring(args, table, {k: v for k, v in table.extra.items() if k not in ids}),
         ids=ids,
         features=table.columns,
         title=f"{Path(table.source).name}: {args.picture}",

@@ -10,7 +10,7 @@ import numpy as np
 from heatsketch.cli.embed import described
 from heatsketch.cli.fitting import estimator_of, fit, is_precomputed
 from heatsketch.cli.printing import logger, print_lines
-from heatsketch.cli.tables import check_files, id_columns
+from heatsketch.cli.tables import check_files, coloring, id_columns
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
 from heatsketch.reports.frames import time_of
@@ -38,7 +38,7 @@ def run(args: Namespace) -> None:
     facts = collect(
         estimator,
         table.values if is_points else None,
-        labels={name: table.extra[name] for name in [*first, *others]},
+        **coloring(args, table, {name: table.extra[name] for name in [*first, *others]}),
         ids=ids,
         features=table.columns,
         in_units=in_units_of_source(table) if is_points else None,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import heatsketch.anndata
 from heatsketch import io, plot
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
@@ -91,6 +92,23 @@ def _warn_of_edges(table: io.Table) -> None:
             "nodes.",
             stacklevel=2,
         )
+
+
+def coloring(args: Namespace, table: io.Table, labels: dict[str, Any]) -> dict[str, Any]:
+    """Return columns to colour the points by, and colours: of AnnData also genes, and scanpy's."""
+    path = Path(table.source)
+    if path.suffix.lower() != ".h5ad" or args.graph is not None:
+        if args.genes is not None:
+            raise ValueError(f"--genes is of cells in .h5ad but INPUT is {path}; leave it out.")
+        return {"labels": labels, "colors": None}
+    genes = 20 if args.genes is None else args.genes
+    cells = need("anndata", path).read_h5ad(path, backed="r")
+    found = heatsketch.anndata.coloring(cells, genes)
+    cells.file.close()
+    others = [name for name in found["labels"] if name not in (*cells.obs, *table.columns)]
+    if cells.n_obs == table.values.shape[0]:  # else rows with gaps were left out
+        labels |= {name: np.asarray(found["labels"][name]) for name in others}
+    return {"labels": labels, "colors": found["colors"]}
 
 
 def id_columns(args: Namespace, table: io.Table) -> list[str]:

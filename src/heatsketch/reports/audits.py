@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from heatsketch.comparison.audit import Audit
-from heatsketch.reports.columns import column, feature_columns, packed, texts
+from heatsketch.reports.columns import column, feature_columns, label_columns, packed, texts
 from heatsketch.reports.facts import distortion_facts, shown_points, versions
 from heatsketch.reports.truth import flat_picture, gap_facts, group_facts
 
@@ -18,6 +18,7 @@ def audit_facts(
     X: Any = None,
     *,
     labels: Mapping[str, Any],
+    colors: Mapping[str, Mapping[str, str]] | None = None,
     ids: Mapping[str, Any],
     features: Any = None,
     title: str = "",
@@ -28,7 +29,7 @@ def audit_facts(
     shown = shown_points(len(Y), distortion)
     columns = [column(name.replace("_", " "), getattr(audit, name), shown) for name in COLUMNS]
     dubious = column("dubious", audit.dubious.astype(str), shown)
-    given = [column(str(name), values, shown) for name, values in labels.items()]
+    given = label_columns(labels, colors, shown)
     count, lines = Y.shape[1], audit.describe().splitlines()
     names = features or [f"feature {k}" for k in range(0 if X is None else X.shape[1])]
     frames = {

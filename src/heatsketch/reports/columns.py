@@ -38,11 +38,14 @@ def unpacked(array: Mapping[str, Any]) -> Array:
     return np.frombuffer(base64.b64decode(array["data"]), kind).reshape(array["shape"])
 
 
-def column(name: str, values: Any, shown: Array) -> dict[str, Any]:
+def column(
+    name: str, values: Any, shown: Array, given: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return a column of labels or numbers (n,), of which the rows `shown` (m,) are kept.
 
     Categories and numbers are told apart as in pictures, `plot.categories`; more than 20 categories
-    share the colours of the 19 largest and "others", but keep their names.
+    share the colours of the 19 largest and "others", but keep their names. Categories have the
+    `given` colours (#rrggbb, by name) where there are some.
     """
     labels = check_labels(values, len(values))
     groups = categories(labels)
@@ -59,9 +62,23 @@ def column(name: str, values: Any, shown: Array) -> dict[str, Any]:
         "names": list(names),
         "groups": colours.tolist(),  # of each name: its place in the legend
         "legend": list(legend),
-        "colours": list(palette(len(legend))),
+        "colours": [
+            own if (own := (given or {}).get(group, "")).startswith("#") else usual
+            for group, usual in zip(legend, palette(len(legend)), strict=True)
+        ],
         "missing": NO_LABEL_COLOUR,
     }
+
+
+def label_columns(
+    labels: Mapping[str, Any] | None, colors: Mapping[str, Mapping[str, str]] | None, shown: Array
+) -> list[dict[str, Any]]:
+    """Return the columns that the user gave."""
+    colors = colors or {}
+    return [
+        column(str(name), values, shown, colors.get(name))
+        for name, values in (labels or {}).items()
+    ]
 
 
 def feature_columns(X: Any, names: Any, shown: Array) -> list[dict[str, Any]]:

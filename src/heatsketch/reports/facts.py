@@ -16,7 +16,7 @@ from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.plot.scatter import ORDER_SEED, principal_axes, principal_name
-from heatsketch.reports.columns import column, feature_columns, packed, texts
+from heatsketch.reports.columns import column, feature_columns, label_columns, packed, texts
 from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times, time_of
 from heatsketch.reports.summary import explained, kept, parameters, summary
 from heatsketch.scales.bandwidth import ksum
@@ -32,6 +32,7 @@ def collect(
     X: Any = None,
     *,
     labels: Mapping[str, Any] | None = None,
+    colors: Mapping[str, Mapping[str, str]] | None = None,
     ids: Mapping[str, Any] | None = None,
     features: Sequence[str] | None = None,
     in_units: Any = None,
@@ -64,7 +65,6 @@ def collect(
     of_points = feature_columns(
         X if in_units is None else in_units, _names(est, X, features), shown
     )
-    given = [column(str(name), values, shown) for name, values in (labels or {}).items()]
     return {
         "title": title or type(est).__name__,
         "n_points": len(Y),
@@ -74,7 +74,11 @@ def collect(
         "axes": _axis_names(est),
         "frames": _frame_facts(est, times, shown),
         "ids": {str(name): texts(values, shown) for name, values in (ids or {}).items()},
-        "columns": [*given, *_own_columns(est, diffusion, shown), *of_points],
+        "columns": [
+            *label_columns(labels, colors, shown),
+            *_own_columns(est, diffusion, shown),
+            *of_points,
+        ],
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
         "ksum": _ksum_facts(est, X),
         "scales": None if diffusion is None else _scale_facts(est, diffusion),

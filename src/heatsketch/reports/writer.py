@@ -69,6 +69,7 @@ def report(
     X: Any = None,
     *,
     labels: Any = None,
+    colors: Mapping[str, Mapping[str, str]] | None = None,
     ids: Any = None,
     path: str | Path | None = None,
     times: Sequence[float] | None = None,
@@ -98,6 +99,8 @@ def report(
     labels : array (n,), or mapping or DataFrame of columns (n,), optional
         Colours, the first one at the start; categories and numbers are told apart as by
         `plot.categories`.
+    colors : {column: {category: "#rrggbb"}}, optional
+        Colours of categories of `labels`; by default a palette.
     ids : array (n,), or mapping of columns, optional
         What the points are called; by default their numbers from 0.
     path : path, optional
@@ -159,9 +162,9 @@ def report(
         )
     columns, names = _columns_of(labels, "label", n), _columns_of(ids, "id", n)
     if audited:
-        facts = audit_facts(est, X, labels=columns, ids=names, title=title)
+        facts = audit_facts(est, X, labels=columns, colors=colors, ids=names, title=title)
     else:
-        facts = collect(est, X, labels=columns, ids=names, times=times, title=title)
+        facts = collect(est, X, labels=columns, colors=colors, ids=names, times=times, title=title)
     facts |= truth(facts, est, X, beside=beside, images=images)
     found = Report(facts)
     if path is not None:
