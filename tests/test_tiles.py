@@ -12,7 +12,6 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 import heatsketch as hs
 from heatsketch import _tiles
-from heatsketch._checks import Frame
 from heatsketch._random import RANDOM_TILE, content_order, random_block
 from heatsketch._tiles import ROW_TILE, for_each_tile, row_tiles
 from heatsketch.operators.kernel import Kernel
@@ -178,7 +177,7 @@ def test_products_have_the_same_bits_for_one_and_two_threads(kind: str) -> None:
     np.testing.assert_array_equal(products[0][1], products[1][1])
 
 
-# Frames
+# Scale and offset
 
 CLOUD = np.random.default_rng(4).standard_normal((60, 3)) * [1.0, 0.2, 5.0] + [0.0, 3.0, -1.0]
 LOCAL = np.random.default_rng(5).uniform(0.5, 2.0, 60)
@@ -186,9 +185,6 @@ LOCAL = np.random.default_rng(5).uniform(0.5, 2.0, 60)
 
 @pytest.mark.parametrize("j", [-190, -60, -1, 1, 31, 190])
 def test_scaling_by_a_power_of_two_changes_no_bit(j: int) -> None:
-    small, large = Frame.of(CLOUD), Frame.of(np.ldexp(CLOUD, j))
-    assert large.exponent == small.exponent + j
-    np.testing.assert_array_equal(large(np.ldexp(CLOUD, j)), small(CLOUD))
     moved = hs.Kernel(np.ldexp(CLOUD, j), np.ldexp(LOCAL, j))
     np.testing.assert_array_equal(
         moved.matrix_rows(slice(0, 60)), hs.Kernel(CLOUD, LOCAL).matrix_rows(slice(0, 60))
@@ -204,21 +200,6 @@ def test_an_offset_of_1e8_costs_no_more_than_the_rounding_of_the_input() -> None
     np.testing.assert_allclose(
         hs.Kernel(shifted, 0.7).matrix_rows(slice(0, 60)), reference, rtol=1e-11, atol=1e-300
     )
-
-
-def test_a_frame_keeps_squared_lengths_and_sparse_zeros() -> None:
-    thin = sparse.random(40, 6, density=0.3, random_state=0, format="csr") * 1000.0
-    before = thin.copy()
-    for X in (CLOUD, thin, np.zeros((5, 2)), sparse.csr_matrix((5, 2))):
-        frame = Frame.of(X)
-        inside = frame(X)
-        assert (frame.shift is None) == sparse.issparse(X)
-        assert abs(inside).max() <= 1
-        X, inside = (Z.toarray() if sparse.issparse(Z) else Z for Z in (X, inside))
-        lengths = frame.unsquared(cdist(inside, inside, "sqeuclidean"))
-        np.testing.assert_allclose(lengths, cdist(X, X, "sqeuclidean"), rtol=1e-12, atol=1e-12)
-        assert frame.unsquared(frame.squared(0.3)) == 0.3
-    assert (thin != before).nnz == 0
 
 
 def test_tiles_in_tiles_are_all_done_once():

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
-from heatsketch._random import data_hash, exponent_of
+from heatsketch._random import data_hash
 from heatsketch._tensors import on_host
 from heatsketch._tiles import row_tiles
-from heatsketch._typing import Array, Points
+from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 
 logger = logging.getLogger("heatsketch")  # without a handler of its own
@@ -391,59 +390,6 @@ def _is_numeric(column: Any, name: str) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return True
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """Coordinates of size one: scaled by a power of two, which is exact, then centred.
-
-    Centring prevents the loss of digits to a common offset. The centre is a median: the mean can be
-    far from most points, which would lose the digits again. Sparse data are scaled but not centred.
-    """
-
-    exponent: int
-    shift: Array | None  # (d,) in scaled units; None for sparse data
-
-    @classmethod
-    def of(cls, X: Points, order: Array | None = None) -> Frame:
-        """Choose the frame of the data X (n, d), by at most 2,000 of their rows in an order."""
-        if sparse.issparse(X):
-            return cls(exponent_of(X), None)
-        step = max(1, len(X) // 1000)
-        rows = slice(None, None, step) if order is None else order[::step]
-        sample = np.asarray(X[rows], dtype=np.float64)
-        middle = len(sample) // 2
-        centre = np.partition(sample, middle, axis=0)[middle]  # entries of X, not rounded
-        exponent = exponent_of(X, centre)
-        return cls(exponent, np.ldexp(centre, -exponent))
-
-    def __call__(self, X: Points) -> Points:
-        """Map data (m, d) into the frame, in float64 and C order."""
-        if sparse.issparse(X):
-            if self.shift is not None:
-                raise ValueError("X is sparse, but the points known are not; pass X.toarray().")
-            scaled = X.astype(np.float64)  # a copy: the data of the caller do not change
-            scaled.data = np.ldexp(scaled.data, -self.exponent)
-            return scaled
-        points = np.ldexp(np.asarray(X, dtype=np.float64), -self.exponent, order="C")
-        if self.shift is not None:
-            points -= self.shift
-        return points
-
-    def squared(self, epsilon: float) -> float:
-        """Convert squared data units to this frame, or raise if float64 cannot represent them."""
-        with np.errstate(over="ignore", under="ignore"):
-            scaled = float(np.ldexp(epsilon, -2 * self.exponent))
-        if not 0 < scaled < np.inf:
-            raise ValueError(
-                f"epsilon={epsilon:.3g} is beyond float64 relative to the size of the points; "
-                "rescale both, or pass epsilon='self-tuning'."
-            )
-        return scaled
-
-    def unsquared(self, value: Any) -> Any:
-        """Convert squared lengths of this frame back to squared data units."""
-        return value * 4.0**self.exponent
 
 
 def require(size: float, what: str, instead: str) -> None:

@@ -173,10 +173,9 @@ def test_a_graph_is_taken_as_it_is():
 
 
 def paths_between_points(model):
-    """The lengths of paths in data units, in the order of the points."""
+    """The lengths of paths, in the order of the points."""
     vertex = model._neighborhoods.vertex
-    paths = model._paths if vertex is None else model._paths[np.ix_(vertex, vertex)]
-    return np.ldexp(paths, model._neighborhoods.frame.exponent)
+    return model._paths if vertex is None else model._paths[np.ix_(vertex, vertex)]
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "precomputed"])

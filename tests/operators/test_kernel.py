@@ -108,8 +108,8 @@ def test_product_is_that_of_the_matrix(n: int, dtype: np.dtype) -> None:
 def test_exponents_keep_their_bound(d: int, dtype: np.dtype) -> None:
     X = cloud(300, d, dtype=dtype)
     kernel = hs.Kernel(X, 2.0 * d)
-    x = kernel.scaled_points
-    s = kernel.scaled_scales
+    x = kernel.centred_points
+    s = kernel.scales
     left, right = exponent_factors(x, s, dtype)
     exponents = (left @ right.T).astype(np.float64) * np.log(2)
     exact = -cdist(x, x, "sqeuclidean") / np.multiply.outer(s, s)
@@ -182,14 +182,14 @@ def test_small_bandwidths_are_worked_out_in_float64(epsilon: float) -> None:
     V = block(200, dtype=SINGLE)
     kernel = hs.Kernel(X, epsilon)
     assert kernel.dtype == SINGLE
-    assert exponent_error(kernel.scaled_points, float(kernel.scaled_scales[0] ** 2), SINGLE) > (
+    assert exponent_error(kernel.centred_points, float(kernel.scales[0] ** 2), SINGLE) > (
         SINGLE_EXPONENT_BOUND
     )
     expected = kernel_matrix(X, epsilon) @ V.astype(np.float64)
     rounding = np.finfo(SINGLE).eps * np.abs(expected)
     assert (np.abs(kernel @ V - expected) <= rounding + EXPONENT_BOUND * np.abs(V).sum(0)).all()
     # In float32 this would be wrong by far more than that.
-    factors = exponent_factors(kernel.scaled_points, kernel.scaled_scales, SINGLE)
+    factors = exponent_factors(kernel.centred_points, kernel.scales, SINGLE)
     single = np.exp2(np.minimum(factors[0] @ factors[1].T, 0)) @ V
     assert np.abs(single - expected).max() > 1e-3
 

@@ -60,7 +60,7 @@ class PathScaling(Embedding):
         Y = self._place(itself)
         self.residual_variance_ = _residual_variance(self._paths, Y, landmarks)
         self.diagnostics_["residual_variance"] = float(self.residual_variance_[-1])
-        self.embedding_ = self._neighborhoods.spread(self._in_data_units(Y, X.dtype))
+        self.embedding_ = self._neighborhoods.spread(Y.astype(X.dtype))
         return self
 
     def transform(self, X: Any) -> Array:
@@ -84,7 +84,7 @@ class PathScaling(Embedding):
                 "coordinates are unreliable.",
                 stacklevel=3,
             )
-        return self._in_data_units(self._place(rows), X.dtype)
+        return self._place(rows).astype(X.dtype)
 
     @abstractmethod
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
@@ -102,11 +102,8 @@ class PathScaling(Embedding):
         check_non_negative(X.data)
         return X
 
-    def _in_data_units(self, Y: Array, dtype: Any) -> Array:
-        return np.ldexp(Y, self._neighborhoods.frame.exponent).astype(dtype)
-
     def _place(self, rows: sparse.csr_matrix) -> Array:
-        """Return coordinates in the frame (m, k) of points with these distances to vertices."""
+        """Return coordinates (m, k) of points with these distances to vertices."""
         from heatsketch.graphs.path_kernels import shortest_through  # compiled loops
 
         def place(points: slice) -> Array:

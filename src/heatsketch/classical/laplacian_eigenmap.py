@@ -22,7 +22,6 @@ from heatsketch.spectral.shift_invert import slowest_eigenpairs
 WEIGHTS = ("heat", "binary")
 _EDGES = "edges"
 _LEAST_SHARE = 0.2  # of a squared length that is usual at a point, which its ε is not below
-_MAX_EQUAL_DISTANCE = 1e-6  # in the frame: searches may give equal points distances up to this
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
 
 
@@ -186,7 +185,7 @@ class LaplacianEigenmap(Embedding):
         self._novelty = KnnNovelty(X, int(self.n_neighbors), found)
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
-        self.epsilon_ = float(found.frame.unsquared(epsilon))
+        self.epsilon_ = float(epsilon)
         self.embedding_ = found.spread(self._R).astype(X.dtype, copy=False)
         self.diagnostics_ = found.counts(graph) | diffusion.diagnostics
         return self
@@ -225,13 +224,13 @@ class LaplacianEigenmap(Embedding):
         return self._novelty(points)
 
     def _set_epsilons(self, graph: sparse.csr_matrix) -> float:
-        """Set the least ε of the edges of each vertex, squared in the frame; return the least."""
+        """Set the least ε of the edges of each vertex, squared; return the least."""
         epsilon, found = self.epsilon, self._found
         if self.weights == "binary":
             least = math.inf
         elif not isinstance(epsilon, str):
             check_number(epsilon, "epsilon", low=0, open_low=True)
-            least = found.frame.squared(epsilon)
+            least = float(epsilon)
         elif check_choice(epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
             least = rule_epsilon(found.points, epsilon)
         else:
@@ -254,10 +253,9 @@ class LaplacianEigenmap(Embedding):
     def _near(self, X: Points) -> tuple[sparse.csr_matrix, Array, Array]:
         """Return distances from new points to neighbours, and pairs (row, equal vertex)."""
         found = self._found
-        distances, x, points = found.rows(X), found.frame(X), found.points
-        close = np.flatnonzero(distances.data <= _MAX_EQUAL_DISTANCE)
-        rows = np.searchsorted(distances.indptr, close, side="right") - 1
-        columns = distances.indices[close]
+        distances, x, points = found.rows(X), X.astype(np.float64, copy=False), found.points
+        rows = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
+        columns = distances.indices
         equal = pair_distances(x, points, rows, columns) == 0
         if self._reach is not None:  # points that have x among their own neighbours
             j, i, _ = NeighborIndex(x).pairs_within(points, self._reach * (1 + 1e-9))

@@ -192,7 +192,8 @@ class LocallyLinearEmbedding(Embedding):
         """
         X = self._read_points(X, reset=False)
         found = self._neighborhoods
-        W = reconstruction_weights(found.frame(X), found.points, found.rows(X), self.reg)
+        x = X.astype(np.float64, copy=False)
+        W = reconstruction_weights(x, found.points, found.rows(X), self.reg)
         return np.asarray(W @ self._Y).astype(X.dtype)
 
 

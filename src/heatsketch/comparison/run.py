@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 
-from heatsketch._checks import Frame, check_number, check_points, logger
+from heatsketch._checks import check_number, check_points, logger
 from heatsketch._progress import track
 from heatsketch._typing import Array, Points
 from heatsketch.comparison.methods import (
@@ -265,7 +265,7 @@ def reference_distances(
 ) -> dict[str, Array]:
     """Return distances of all pairs of some points, condensed as by `pdist`."""
     i, j = np.triu_indices(len(sample), 1)
-    points = Frame.of(X)(X[sample])
+    points = X[sample].astype(np.float64, copy=False)
     graph, found = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     vertices = found.vertex[sample]
     paths = shortest_paths(found.connected(graph), vertices)[:, vertices]
@@ -287,7 +287,7 @@ def _scored(
     """Fill in how well the first run keeps neighbours and distances, and the stability."""
     Y = np.asarray(check_points(runs[0], "the embedding"))
     k = min(_SCORED_NEIGHBORS, (X.shape[0] - 1) // 2)
-    distances = pdist(Frame.of(Y)(Y[sample]))
+    distances = pdist(Y[sample])
     found = {
         "trustworthiness": trustworthiness(X, Y, k).value,
         "continuity": continuity(X, Y, k).value,

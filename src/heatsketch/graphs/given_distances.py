@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from heatsketch._checks import Frame, check_number, name_rows
+from heatsketch._checks import check_number, name_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import warn_of_far_points
@@ -32,7 +32,6 @@ class GivenNeighborhoods:
     radius: float | None
     _distances: Any  # array (n, n), or CSR of edges
     vertex: ClassVar[None] = None  # equal points are at distance zero, each a vertex
-    frame: ClassVar[Frame] = Frame(0, None)
 
     def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
         """Count the neighbours and components of a graph without loops."""

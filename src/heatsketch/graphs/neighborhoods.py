@@ -16,12 +16,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from heatsketch._checks import Frame, ScaleWarning, check_number
+from heatsketch._checks import ScaleWarning, check_number
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_points
-from heatsketch.neighbors import Distances, NeighborIndex, Neighbors, Search, ordered_search
+from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
 from heatsketch.operators.order import index_type, inverse_permutation
 from heatsketch.operators.products import is_large, permuted
 
@@ -38,22 +38,18 @@ class Neighborhoods:
 
     Attributes
     ----------
-    frame : Frame
-        Coordinate system of `points`, and unit of the distances of the graph.
     search : Search
         Among the vertices in an order that looks random and depends on the points alone.
     by_content : array (n,)
         The vertices in this order.
     n_neighbors : int or None
     radius : float or None
-        In the frame.
     vertex : array (points,)
         The vertex of each input point.
     recall : dict
         The recall of the search and its standard error, if it is approximate.
     """
 
-    frame: Frame
     search: Search
     by_content: Array
     n_neighbors: int | None
@@ -68,8 +64,8 @@ class Neighborhoods:
 
     @cached_property
     def points(self) -> Points:
-        """The vertices in the frame, array or CSR (n, d)."""
-        return self.frame(self.points_of(np.arange(self.n)))
+        """The vertices, array or CSR (n, d), in float64."""
+        return self.points_of(np.arange(self.n)).astype(np.float64, copy=False)
 
     @cached_property
     def inputs(self) -> Array:
@@ -94,11 +90,11 @@ class Neighborhoods:
         return joined(symmetric(graph), lambda labels: links_of_points(self.points, labels))
 
     def points_of(self, vertices: Array) -> Points:
-        """Return some vertices in data units (m, d)."""
+        """Return some vertices (m, d)."""
         return self.search.points[self._rank[vertices]]
 
     def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
-        """Return the distances in the frame from new points to their neighbours, CSR (m, n).
+        """Return the distances from new points to their neighbours, CSR (m, n).
 
         A point without a neighbour within the radius gets the nearest one, with a warning.
 
@@ -110,8 +106,8 @@ class Neighborhoods:
         """
         if self.radius is None:
             nearest = self.search.query(X, n_neighbors or self.n_neighbors)  # type: ignore[arg-type]
-            return _rows_of(nearest, np.arange(len(nearest.indices)), self.by_content, self.frame)
-        rows = self.search.within(X, float(np.ldexp(self.radius, self.frame.exponent)))
+            return _rows_of(nearest, np.arange(len(nearest.indices)), self.by_content)
+        rows = self.search.within(X, self.radius)
         far = np.flatnonzero(np.diff(rows.indptr) == 0)
         if len(far):
             warn_of_far_points(far)
@@ -120,7 +116,6 @@ class Neighborhoods:
             data = np.append(near.data, nearest.distances)
             row, column = np.append(near.row, far), np.append(near.col, nearest.indices)
             rows = sparse.csr_matrix((data, (row, column)), shape=rows.shape)
-        rows.data = np.ldexp(rows.data, -self.frame.exponent)
         rows.indices = self.by_content[rows.indices].astype(rows.indices.dtype)
         rows.has_sorted_indices = False
         rows.sort_indices()
@@ -148,7 +143,7 @@ def neighborhood_graph(
     n_neighbors : int, optional
         Neighbours k of each point; with a warning n - 1 where there are fewer.
     radius : float, optional
-        Join points up to this distance instead, in data units.
+        Join points up to this distance instead.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n)
         The search to use: see `neighbors.ordered_search`.
     merge : bool, default True
@@ -157,7 +152,7 @@ def neighborhood_graph(
     Returns
     -------
     graph : CSR (vertices, vertices)
-        Distances in the frame from each vertex to itself (a stored zero) and to its neighbours;
+        Distances from each vertex to itself (a stored zero) and to its neighbours;
         sorted by column.
     neighborhoods : Neighborhoods
     """
@@ -166,7 +161,6 @@ def neighborhood_graph(
     else:
         n_neighbors = check_number(n_neighbors, "n_neighbors", low=1, integer=True)
     search, _, place = ordered_search(neighbors, X, join=merge)
-    frame = Frame(0, None) if isinstance(neighbors, Distances) else Frame.of(search.points)
     order = search.order() if is_large(search.n) else None
     if order is None:
         order = np.arange(search.n, dtype=index_type(search.n))
@@ -176,13 +170,11 @@ def neighborhood_graph(
         k = feasible_neighbors(int(n_neighbors), search.n)  # type: ignore[arg-type]
         nearest = search.of_points(k + 1)
         recall = search.diagnostics(k + 1)
-        graph = _rows_of(nearest, order, number, frame)
+        graph = _rows_of(nearest, order, number)
         _warn_of_ties(search, nearest)
     else:
         graph = permuted(search.points_within(radius), order)
-        graph.data = np.ldexp(graph.data, -frame.exponent)
-        radius = float(np.ldexp(radius, -frame.exponent))
-    return graph, Neighborhoods(frame, search, number, k, radius, number[place], recall)
+    return graph, Neighborhoods(search, number, k, radius, number[place], recall)
 
 
 def _warn_of_ties(search: Search, nearest: Neighbors) -> None:
@@ -235,8 +227,8 @@ def positive(distances: Array) -> Array:
     return np.maximum(distances, _MIN_DISTANCE)
 
 
-def _rows_of(nearest: Neighbors, order: Array, number: Array, frame: Frame) -> sparse.csr_matrix:
-    """Return lists of neighbours as CSR rows (m, n) in the frame, sorted by column.
+def _rows_of(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matrix:
+    """Return lists of neighbours as CSR rows (m, n), sorted by column.
 
     `order` (m,) is the list of each row, `number` (n,) the column of each point.
     """
@@ -248,8 +240,7 @@ def _rows_of(nearest: Neighbors, order: Array, number: Array, frame: Frame) -> s
         lists = order[rows]
         numbers = number[nearest.indices[lists]]
         by_column = np.argsort(numbers, axis=1)
-        d = np.take_along_axis(nearest.distances[lists], by_column, axis=1)
-        distances[rows] = np.ldexp(d, -frame.exponent)
+        distances[rows] = np.take_along_axis(nearest.distances[lists], by_column, axis=1)
         columns[rows] = np.take_along_axis(numbers, by_column, axis=1)
 
     for_each_tile(work, m)

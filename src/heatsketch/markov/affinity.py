@@ -158,11 +158,11 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         order = scale_order(k)
         scales = check_scales(local_scales(graph, order), near.inputs)
         rows = NeighborRows(near, scales, order)
-        bandwidth: float | Array = np.ldexp(scales, near.frame.exponent)
+        bandwidth: float | Array = scales
     else:
         distances = neighbors if isinstance(neighbors, Distances) else None
         bandwidth = resolve_epsilon(near.search.points, epsilon, distances)
-        rows = NeighborRows(near, near.frame.squared(bandwidth))
+        rows = NeighborRows(near, bandwidth)
     directed = rows.weights(graph, out=graph.data)
     return Affinity(
         Sparse(directed.maximum(directed.T)),
@@ -257,7 +257,7 @@ def radius_affinity(
         require(_RADIUS_BYTES_PER_ENTRY * mean * n, what, instead)
     graph, near = neighborhood_graph(X, radius=radius, neighbors=search, merge=False)
     if epsilon != "self-tuning":
-        rows = NeighborRows(near, near.frame.squared(bandwidth))
+        rows = NeighborRows(near, bandwidth)
     else:
         order = scale_order(feasible_neighbors(n_neighbors, n))
         bandwidth = check_scales(local_scales(graph, order), near.inputs)

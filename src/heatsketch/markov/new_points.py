@@ -87,7 +87,7 @@ class NeighborRows:
     """Affinities of points to their neighbours, those of new points included."""
 
     neighborhoods: Neighborhoods
-    scales: float | Array  # ε in the frame's squared units, or local scales (n,) in its units
+    scales: float | Array  # ε in squared data units, or local scales (n,)
     order: int | None = None  # of the local scales, see `local_scales`
     weight: Array | None = None  # (n,), a factor of the affinities to each vertex
 

@@ -67,7 +67,7 @@ def variable_affinity(
         near.vertex,
         near.by_content,
         directed_step=directed,
-        epsilon=np.ldexp(scales, near.frame.exponent),
+        epsilon=scales,
         diagnostics={
             "n_neighbors": int(near.n_neighbors),  # type: ignore[arg-type]
             "duplicates": X.shape[0] - near.n,
@@ -127,7 +127,7 @@ def _moments(K: sparse.csr_matrix, scales: Array) -> tuple[Array, Array]:
 
 def _density(mass: Array, scales: Array, dimension: float) -> Array:
     """Return mass / s^d relative to the typical one."""
-    log_density = np.log(mass) - dimension * np.log(scales)
+    log_density = np.log(mass) - dimension * np.log(scales / np.median(scales))
     log_density -= np.median(log_density)
     return np.exp(np.clip(log_density, -_MOST_LOG_DENSITY, _MOST_LOG_DENSITY))
 

@@ -10,10 +10,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import euclidean_distances
 
-from heatsketch._checks import Frame, check_number, check_points, is_missing, refuse_masked
+from heatsketch._checks import check_number, check_points, is_missing, refuse_masked
 from heatsketch._tiles import filled
 from heatsketch._typing import Array, Points, Rng
 from heatsketch.neighbors import NeighborIndex
+from heatsketch.operators.kernel import centre_of, centred
 
 _MAX_POINTS_ALL_ROWS, _SAMPLE_ROWS = 5_000, 2_000
 _TILE_DISTANCES = 2**22  # for each thread and each of the two sets of points
@@ -226,7 +227,7 @@ def _trust(ranked: Points, seen: Points, k: int, n_rows: int | None, rng: Rng) -
 def losses(ranked: Points, seen: Points, k: int, rows: Array) -> Array:
     """Return what each of some points (m,) takes from the trustworthiness, whose mean is 1 - T."""
     n = ranked.shape[0]
-    clouds = [Frame.of(X)(X) for X in (seen, ranked)]
+    clouds = [centred(X, centre_of(X)) for X in (seen, ranked)]
     metrics = [_metric(X, len(rows)) for X in clouds]
 
     def of_tile(tile: slice) -> Array:

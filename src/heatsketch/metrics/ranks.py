@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
-from heatsketch._checks import Frame, check_number, check_points
+from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Array, Rng
 from heatsketch.metrics.distortions import fractions_within
 from heatsketch.neighbors import pair_distances
@@ -166,8 +166,8 @@ def stability(embeddings: Sequence[Any], *, n_pairs: int = _STABILITY_PAIRS, rng
                 "point in each."
             )
     i, j = random_pairs(n, check_number(n_pairs, "n_pairs", low=2, integer=True), rng)
-    points = [Frame.of(Y)(Y) for Y in runs]
-    distances = [pair_distances(P, P, i, j) for P in points]
+    runs = [Y.astype(np.float64, copy=False) for Y in runs]
+    distances = [pair_distances(Y, Y, i, j) for Y in runs]
     return float(np.mean([rank_correlation(D, E) for D, E in combinations(distances, 2)]))
 
 

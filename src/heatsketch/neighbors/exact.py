@@ -14,11 +14,10 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from heatsketch._checks import Frame
 from heatsketch._progress import Stage
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
-from heatsketch.operators.kernel import squared_norms
+from heatsketch.operators.kernel import centre_of, centred, squared_norms
 
 EXACT_POINTS = 16_384  # up to here all pairs are compared
 DIFFERENCES_AT_A_TIME = 2**22  # coordinates of pairs: 32 MB
@@ -64,12 +63,11 @@ class ExactSearch:
             self._tree, self._tile = cKDTree(self._points), _TILE_ROWS
             self.order = self._tree.indices
         else:
-            frame = Frame.of(self._points)
-            self._centre = 0 if frame.shift is None else np.ldexp(frame.shift, frame.exponent)
-            centred, self._tile = self._points - self._centre, max(16, _TILE_ENTRIES // n)
-            self._norms = squared_norms(centred)
+            self._centre, self._tile = centre_of(self._points), max(16, _TILE_ENTRIES // n)
+            near = centred(self._points, self._centre)
+            self._norms = squared_norms(near)
             with np.errstate(over="ignore"):  # then the search is in float64
-                self._single = centred.astype(np.float32)
+                self._single = near.astype(np.float32)
 
     def nearest(self, k: int, x: Points | None = None) -> Neighbors:
         """Return the k nearest points of rows x (m, d), by default of the points themselves."""
@@ -133,17 +131,19 @@ class ExactSearch:
 
     def _bounds(self, x: Points, dtype: Any) -> tuple[Array, Array, Array]:
         """Return B (m, n), e (n,), e' (m,) with B_ij <= |x_i - y_j|² <= B_ij + e_j + e'_i."""
-        x = x - self._centre
-        y = self._single if dtype == np.float32 else self._points - self._centre
+        x, limits = centred(x, self._centre), np.finfo(dtype)
+        y = self._single if dtype == np.float32 else centred(self._points, self._centre)
         product = x.astype(dtype) @ y.T
         bounds = np.asarray(product.toarray() if sparse.issparse(product) else product)
-        # Sums of d products, in any order, and of three terms.
-        error = (x.shape[1] + 16) * float(np.finfo(dtype).eps)
+        # Sums of d products, in any order, and of three terms; some may underflow.
+        error, least = ((x.shape[1] + 16) * float(e) for e in (limits.eps, limits.tiny))
         own = squared_norms(x)
         bounds *= -2
-        bounds += ((1 - error) * self._norms).astype(dtype)
+        bounds += ((1 - error) * self._norms - least).astype(dtype)
         bounds += ((1 - error) * own).astype(dtype)[:, None]
-        return bounds, (2 * error * self._norms).astype(dtype), (2 * error * own).astype(dtype)
+        errors = (2 * (error * norms + least) for norms in (self._norms, own))
+        of_points, of_rows = (e.astype(dtype) for e in errors)
+        return bounds, of_points, of_rows
 
 
 def _as_double(points: Points) -> Points:

@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heatsketch._checks import Frame, logger
+from heatsketch._checks import logger
 from heatsketch._progress import Stage
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.centroids import near_most, squares_less_own, train_centroids
 from heatsketch.neighbors.exact import Neighbors, Recall
-from heatsketch.operators.kernel import squared_norms
+from heatsketch.operators.kernel import centre_of, squared_norms
 from heatsketch.operators.order import index_type
 
 _POINTS_PER_CELL = 200  # on average
@@ -73,8 +73,7 @@ class InvertedLists:
 
     def __init__(self, points: Array, recall: float) -> None:
         self._points, self._target = np.ascontiguousarray(points), recall
-        frame = Frame.of(points)
-        self._centre = np.ldexp(np.asarray(frame.shift), frame.exponent)
+        self._centre = centre_of(points)
         self._limit = _MAX_NORM / math.sqrt(points.shape[1])  # of coordinates
         self._rounding = kernels.rounding(points.shape[1])
         rng = np.random.default_rng(0)  # the same points give the same cells

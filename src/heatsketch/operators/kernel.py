@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from heatsketch._checks import Frame, check_new_points, check_number, check_points, real_array
+from heatsketch._checks import check_new_points, check_number, check_points, real_array
 from heatsketch._progress import Stage
 from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas
 from heatsketch._typing import Array, Points
@@ -34,6 +34,25 @@ def squared_norms(points: Points) -> Array:
     if sparse.issparse(points):
         return np.asarray(points.multiply(points).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", points, points)
+
+
+def centre_of(X: Points, order: Array | None = None) -> Array | float:
+    """Return what to subtract from points before products of them: an offset would cost digits.
+
+    The median (d,) of at most 2,000 of the rows, by an order: the mean can be far from most points.
+    Entries of X, not rounded; 0 for sparse points.
+    """
+    if sparse.issparse(X):
+        return 0.0
+    step = max(1, len(X) // 1000)
+    sample = X[::step] if order is None else X[order[::step]]
+    middle = len(sample) // 2
+    return np.asarray(np.partition(sample, middle, axis=0)[middle], dtype=np.float64)
+
+
+def centred(X: Points, centre: Array | float) -> Points:
+    """Return X - centre in float64; sparse points as they are."""
+    return X.astype(np.float64) if sparse.issparse(X) else np.subtract(X, centre, order="C")
 
 
 def exponent_error(
@@ -90,10 +109,10 @@ def exponent_factors(points: Array, s: Array, dtype: np.dtype) -> tuple[Array, A
 class Kernel(Operator):
     """The Gaussian kernel K_ij = exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j, made in tiles.
 
-    Points are scaled by a power of two and centred first. Distances come from the Gram form where
-    the error this makes in the exponent is below 1e-8, else from explicit differences (about ten
-    times slower). Products are made in float32 where `dtype` is float32 and that error stays below
-    1e-4, else in float64 and rounded at the end.
+    Points are centred first. Distances come from the Gram form where the error this makes in the
+    exponent is below 1e-8, else from explicit differences (about ten times slower). Products are
+    made in float32 where `dtype` is float32 and that error stays below 1e-4, else in float64 and
+    rounded at the end.
 
     Cost of a product: 2 n² (d + k) operations and n² exponentials; memory O(n (d + k)) and one
     tile a thread. The result is bitwise the same for any number of threads.
@@ -125,9 +144,9 @@ class Kernel(Operator):
     epsilon: float | Array
     dtype: np.dtype = None  # type: ignore[assignment]
     exponent_error: float = field(init=False)
-    _frame: Frame = field(init=False, repr=False)
-    scaled_points: Points = field(init=False, repr=False)
-    scaled_scales: Array = field(init=False, repr=False)
+    centre: Array | float = field(init=False, repr=False)
+    centred_points: Points = field(init=False, repr=False)
+    scales: Array = field(init=False, repr=False)
     takes_differences: bool = field(init=False, repr=False)
     arithmetic: np.dtype = field(init=False, repr=False)
 
@@ -139,19 +158,18 @@ class Kernel(Operator):
             raise ValueError(
                 f"dtype={self.dtype} is not a precision of products; pass float32 or float64."
             )
-        self._frame = Frame.of(X)
-        self.scaled_points = self._frame(X)
+        self.centre = centre_of(X)
+        self.centred_points = centred(X, self.centre)
         # Positive semidefinite, unless scales are local.
         self.spectrum = (0.0 if np.ndim(self.epsilon) == 0 else -float(self.n)), float(self.n)
         if np.ndim(self.epsilon) == 0:
             epsilon = check_number(self.epsilon, "epsilon", low=0, open_low=True)
-            self.scaled_scales = np.full(self.n, np.sqrt(self._frame.squared(epsilon)))
+            self.scales = np.full(self.n, np.sqrt(epsilon))
         else:
-            s = _local_scales(self.epsilon, "epsilon", self.n, "a positive number or ")
-            self.scaled_scales = np.ldexp(s, -self._frame.exponent)
+            self.scales = _local_scales(self.epsilon, "epsilon", self.n, "a positive number or ")
         # float32 only where asked for and good enough, the Gram form only where it is.
-        smallest, is_sparse = float(np.min(self.scaled_scales)) ** 2, sparse.issparse(X)
-        error = exponent_error(self.scaled_points, smallest)
+        smallest, is_sparse = float(np.min(self.scales)) ** 2, sparse.issparse(X)
+        error = exponent_error(self.centred_points, smallest)
         self.takes_differences = error > EXPONENT_BOUND
         if is_sparse and self.takes_differences:
             raise ValueError(
@@ -159,7 +177,7 @@ class Kernel(Operator):
                 f"{error:.0e}; pass a larger epsilon, or X.toarray()."
             )
         self.arithmetic, self.exponent_error = np.dtype(np.float64), error
-        single = exponent_error(self.scaled_points, smallest, np.float32)
+        single = exponent_error(self.centred_points, smallest, np.float32)
         if self.dtype == np.float32 and not is_sparse and single <= SINGLE_EXPONENT_BOUND:
             self.arithmetic, self.exponent_error = np.dtype(np.float32), single
 
@@ -173,16 +191,16 @@ class Kernel(Operator):
         ValueError, TypeError
             Points that are not a finite table (m, d) of the features of the kernel.
         """
-        x = self._in_frame(X)
+        x = self._centred(X)
         if scales is None:
-            s = np.full(x.shape[0], self.scaled_scales[0])
+            s = np.full(x.shape[0], self.scales[0])
         else:
-            s = np.ldexp(_local_scales(scales, "scales", x.shape[0]), -self._frame.exponent)
+            s = _local_scales(scales, "scales", x.shape[0])
         return self._block(x, s, slice(0, self.n))
 
     def matrix_rows(self, rows: slice) -> Array:
         """Return some rows of the matrix itself, (m, n)."""
-        return self._block(self.scaled_points[rows], self.scaled_scales[rows], slice(0, self.n))
+        return self._block(self.centred_points[rows], self.scales[rows], slice(0, self.n))
 
     def nearest(self, X: Array) -> Array:
         """Return the index of the point nearest to each row of X, in data units, (m,).
@@ -192,13 +210,13 @@ class Kernel(Operator):
         ValueError, TypeError
             Points that are not a finite table (m, d) of the features of the kernel.
         """
-        return squared_distances(self._in_frame(X), self.scaled_points, direct=False).argmin(axis=1)
+        return squared_distances(self._centred(X), self.centred_points, direct=False).argmin(axis=1)
 
-    def _in_frame(self, X: Points) -> Points:
-        return self._frame(check_new_points(X, self.points, "the kernel"))
+    def _centred(self, X: Points) -> Points:
+        return centred(check_new_points(X, self.points, "the kernel"), self.centre)
 
     def _block(self, x: Points, s: Array, columns: slice) -> Array:
-        y, s_y = self.scaled_points[columns], self.scaled_scales[columns]
+        y, s_y = self.centred_points[columns], self.scales[columns]
         return gaussian_block(x, y, s, s_y, self.takes_differences)
 
     def _matmul(self, X: Array) -> Array:
@@ -233,7 +251,7 @@ class Kernel(Operator):
         """Return the function that makes tiles of K, in the buffer where it can."""
         from heatsketch.operators.exp2 import exp2  # imports numba
 
-        x, s = self.scaled_points, self.scaled_scales
+        x, s = self.centred_points, self.scales
         if self.takes_differences or sparse.issparse(x):
             return lambda rows, columns, buffer: self._block(x[rows], s[rows], columns)
         left, right = exponent_factors(x, s, self.arithmetic)
@@ -260,7 +278,7 @@ class Kernel(Operator):
         from sklearn.neighbors import NearestNeighbors
 
         k = min(STRONGEST_LINKS + 1, self.n)
-        x, s = self.scaled_points, self.scaled_scales
+        x, s = self.centred_points, self.scales
         distances, indices = NearestNeighbors(n_neighbors=k).fit(x).kneighbors(x)
         near = distances**2 / (s[:, None] * s[indices]) < -np.log(NEGLIGIBLE * self.n)
         return self.joined(components_of_links(np.nonzero(near)[0], indices[near], self.n))

@@ -250,7 +250,7 @@ class TorchKernel(TorchOperator):
     def _factors(self) -> list[Any]:
         """Factors of the exponent, or points and scales where differences are taken."""
         K = self.host
-        pair: tuple[Any, Array] = (K.scaled_points, K.scaled_scales)
+        pair: tuple[Any, Array] = (K.centred_points, K.scales)
         if not K.takes_differences:
             pair = exponent_factors(*pair, K.arithmetic)
         return [as_tensor(part, K.arithmetic, self.device) for part in pair]

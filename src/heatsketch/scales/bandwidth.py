@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._checks import Frame, check_choice, check_number, check_points, logger
+from heatsketch._checks import check_choice, check_number, check_points, logger
 from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile
 from heatsketch._typing import Array, Rng
 from heatsketch.neighbors import Distances, in_metric, ordered_search, pair_distances
-from heatsketch.operators.kernel import squared_distances, squared_norms
+from heatsketch.operators.kernel import centre_of, centred, squared_distances, squared_norms
 
 WIDE_CUT = 5.0  # radius in units of √(ε/2): affinities below e^-12.5 = 4e-6 are left out
 RULES = ("ksum", "median", "nearest")
@@ -93,11 +93,7 @@ def ksum(X: Any, *, metric: str = "euclidean", n_rows: int | None = None, rng: R
     if n_rows is not None:
         check_number(n_rows, "n_rows", low=_LEAST_ROWS, integer=True)
     X = in_metric(check_points(X), metric)
-    frame = Frame.of(X)
-    d2 = _squared_distances(X, frame, n_rows, np.random.default_rng(rng))
-    found = _steepest(d2, X.shape[0])
-    epsilons = frame.unsquared(found.epsilons)
-    return found._replace(epsilon=frame.unsquared(found.epsilon), epsilons=epsilons)
+    return _steepest(_squared_distances(X, n_rows, np.random.default_rng(rng)), X.shape[0])
 
 
 def scale_order(k: int) -> int:
@@ -114,16 +110,15 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0, distances: Distances | None
     """
     check_choice(rule, "epsilon", RULES)
     order = content_order(X, columns=distances is None or not distances.precomputed)
-    X, frame = X[order], Frame.of(X, order) if distances is None else Frame(0, None)
+    X = X[order]
     if rule == "nearest":
         search = ordered_search(distances, X, join=False).search
         nearest = search.of_points(min(2, X.shape[0])).distances[:, -1]
-        d2 = np.square(np.ldexp(nearest, -frame.exponent))
-        return frame.unsquared(float(2 * np.mean(_positive(d2))))
-    d2 = _squared_distances(X, frame, None, np.random.default_rng(rng), distances)
+        return float(2 * np.mean(_positive(np.square(nearest))))
+    d2 = _squared_distances(X, None, np.random.default_rng(rng), distances)
     if rule == "median":
-        return frame.unsquared(float(np.median(_positive(d2))))
-    return frame.unsquared(_steepest(d2, X.shape[0]).epsilon)
+        return float(np.median(_positive(d2)))
+    return _steepest(d2, len(order)).epsilon
 
 
 def _positive(d2: Array) -> Array:
@@ -135,12 +130,11 @@ def _positive(d2: Array) -> Array:
 
 def _squared_distances(
     X: Any,
-    frame: Frame,
     n_rows: int | None,
     rng: np.random.Generator,
     distances: Distances | None = None,
 ) -> Array:
-    """Return squared distances in the frame (R, C), all or of R points from C, the R among them."""
+    """Return squared distances (R, C), all or of R points from C, the R among them."""
     n = X.shape[0]
     n_rows = min(n, n_rows or (n if n <= _EXACT_POINTS else _SAMPLE_ROWS))
     chosen = np.arange(n)
@@ -149,7 +143,8 @@ def _squared_distances(
         chosen = rng.choice(n, min(n, max(_SAMPLE_COLUMNS, n_rows)), replace=False)
     if distances is not None:
         return np.square(distances(X[chosen[:n_rows]], X[chosen]))
-    x, y = frame(X[chosen[:n_rows]]), frame(X[chosen])
+    y = centred(X[chosen], centre_of(X))
+    x = y[:n_rows]
     # The Gram form is inexact for the closest pairs; use their differences.
     inexact = 1e-9 * np.max(squared_norms(y), initial=0.0)
 

@@ -10,11 +10,11 @@ from scipy.cluster.hierarchy import linkage
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import squareform
 
-from heatsketch._checks import Frame, check_number, check_points
+from heatsketch._checks import check_number, check_points
 from heatsketch._typing import Points
 from heatsketch.graphs.links import shortest_links
 from heatsketch.neighbors import NeighborIndex, distinct_rows, in_metric
-from heatsketch.operators.kernel import squared_distances
+from heatsketch.operators.kernel import centre_of, centred, squared_distances
 from heatsketch.scales.bandwidth import WIDE_CUT
 
 EXACT_POINTS = 4096  # up to here all pairs are used
@@ -69,12 +69,11 @@ def connecting_epsilon(X: Any, *, metric: str = "euclidean", cut: float = WIDE_C
     """
     check_number(cut, "cut", low=0, open_low=True)
     X = in_metric(check_points(X), metric)
-    frame = Frame.of(X)
-    points = frame(X[distinct_rows(X)[0]])
+    points = centred(X[distinct_rows(X)[0]], centre_of(X))
     if points.shape[0] == 1:
         raise ValueError("All points are the same; pass distinct points.")
     square = (_longest_edge(points) / cut) ** 2
-    return frame.unsquared(2 * square * (1 + _MARGIN))
+    return 2 * square * (1 + _MARGIN)
 
 
 def _longest_edge(points: Points) -> float:

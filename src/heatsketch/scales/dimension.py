@@ -125,7 +125,7 @@ def graph_dimension(graph: sparse.csr_matrix) -> float:
 
 def _inverse_dimensions(distances: Array) -> Array:
     """Return the mean of log T_k - log T_j over j < k, (n, k - 1), from distances T (n, k + 1)."""
-    logs = np.log(distances[:, 1:])
+    logs = np.log(distances[:, 1:] / distances[:, -1:])  # whatever the unit
     return logs[:, 1:] - np.cumsum(logs, axis=1)[:, :-1] / np.arange(1, logs.shape[1])
 
 
