@@ -58,21 +58,10 @@ from .markov.normalization import (
 )
 from .metrics import diffusion_distance, distortion
 from .mixture import MixtureKernel
-from .operators import (
-    Affine,
-    Deflated,
-    Dense,
-    Graph,
-    Kernel,
-    LinearMap,
-    LowRank,
-    Scaled,
-    Sparse,
-    TorchDense,
-    TorchKernel,
-    TorchSparse,
-    graph,
-)
+from .operators.graph import Graph, graph
+from .operators.kernel import Kernel
+from .operators.operator import Affine, Deflated, Dense, LinearMap, LowRank, Scaled, Sparse
+from .operators.torch import TorchDense, TorchKernel, TorchSparse
 from .reports.writer import report
 from .scales.bandwidth import ksum
 from .scales.connecting_scale import connecting_epsilon

@@ -17,8 +17,7 @@ from sklearn.neighbors import KNeighborsTransformer
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.classical import SNE, TSNE
-from heatsketch.classical import sne
+from heatsketch.classical import SNE, TSNE, sne
 from heatsketch.classical.sne import conditional, descend, divergence
 from heatsketch.neighbors import NeighborIndex
 

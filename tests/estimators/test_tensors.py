@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch.operators import TorchKernel, TorchSparse
+from heatsketch.operators.torch import TorchKernel, TorchSparse
 from problems.clouds import cloud
 
 torch = pytest.importorskip("torch")

@@ -124,7 +124,7 @@ def test_vertices_of_a_large_graph_are_numbered_along_the_search(mode, merge, ki
     else:
         points = kind(np.vstack([X, X[:9] if merge else X[:0]]))
     small, given = graph_of(points, **mode, merge=merge)
-    monkeypatch.setattr("heatsketch.operators.products.COMPILED_FROM", 1)
+    monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", 1)
     large, found = graph_of(points, **mode, merge=merge)
     vertex = found.vertex[:90]
     assert_array_equal(found.by_content, vertex)

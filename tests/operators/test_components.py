@@ -7,7 +7,7 @@ from scipy.sparse.csgraph import connected_components
 
 from heatsketch import Dense, DisconnectedWarning, Kernel, LowRank, Sparse, gaussian_affinity
 from heatsketch.markov.certificates import check_connectivity
-from heatsketch.operators.components import NEGLIGIBLE
+from heatsketch.operators.operator import NEGLIGIBLE
 
 
 def same_partition(ours, want):

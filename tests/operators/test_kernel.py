@@ -11,13 +11,13 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.operators.exp2 import exp2
 from heatsketch.operators.kernel import (
     EXPONENT_BOUND,
     SINGLE_EXPONENT_BOUND,
     exponent_error,
     exponent_factors,
 )
+from heatsketch.operators.loops import exp2
 from problems.clouds import cloud
 
 TILE = 512

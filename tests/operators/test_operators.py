@@ -14,8 +14,9 @@ from scipy.spatial.distance import cdist
 
 import heatsketch as hs
 from heatsketch._tensors import on_host
-from heatsketch.operators import Operator, as_operator
+from heatsketch.operators.graph import as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
+from heatsketch.operators.operator import Operator
 
 
 def kernel_matrix(X: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
@@ -136,9 +137,8 @@ def test_what_an_operator_says_of_itself_is_true_of_its_matrix(case: Case) -> No
     diagonal = case.operator.diagonal()
     if diagonal is not None:
         assert_close(diagonal, case.matrix.diagonal(), case.rounding)
-    assert_close(case.operator.row_sums(), case.matrix.sum(axis=1), case.rounding * N)
     assert not case.operator.is_non_negative() or case.matrix.min() >= 0
-    known = case.operator.stored_matrix()
+    known = case.operator.matrix
     if known is not None:
         known = known.toarray() if sparse.issparse(known) else known
         assert_close(known, case.matrix, case.rounding)
@@ -218,7 +218,6 @@ def test_product_is_linear(a: float, b: float, name: str) -> None:
         (lambda: hs.Kernel(POINTS, 0.0), r"epsilon=0.0 is out of range"),
         (lambda: hs.Kernel(POINTS, np.ones(3)), r"\(3,\); pass a positive number or 40"),
         (lambda: hs.Kernel(POINTS, LOCAL - 1), "positive local scales"),
-        (lambda: hs.Kernel(1e55 * POINTS, 1e-300), "beyond float64"),
         (lambda: hs.LinearMap(aslinearoperator(np.ones((2, 3)))), r"\(2, 3\); pass a square"),
         (lambda: hs.LinearMap(aslinearoperator(1j * EYE)), "pass one of real numbers"),
         (lambda: hs.LinearMap(aslinearoperator(np.triu(M))), r"not symmetric.*\(A \+ A.T\) / 2"),

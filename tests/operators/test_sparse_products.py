@@ -9,9 +9,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import heatsketch as hs
-from heatsketch.operators import on_vertices
-from heatsketch.operators.order import inverse_permutation
-from heatsketch.operators.products import (
+from heatsketch.operators.graph import on_vertices
+from heatsketch.operators.operator import (
+    inverse_permutation,
     multiply,
     permuted,
     scale_both_sides,
@@ -25,8 +25,8 @@ RNG = np.random.default_rng(0)
 @pytest.fixture
 def compiled(monkeypatch):
     """Use the compiled loops, in several tiles, for matrices of any size."""
-    monkeypatch.setattr("heatsketch.operators.products.COMPILED_FROM", 1)
-    monkeypatch.setattr("heatsketch.operators.products._TILE", 50)
+    monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", 1)
+    monkeypatch.setattr("heatsketch.operators.operator._PRODUCT_TILE", 50)
 
 
 def graph(density=0.05, dtype=np.float64, seed=0):
@@ -97,7 +97,7 @@ def test_the_inverse_of_a_permutation():
 
 @pytest.mark.parametrize("rows", [1, 10**9], ids=["large", "small"])
 def test_doors_give_rows_in_the_given_order(monkeypatch, rows):
-    monkeypatch.setattr("heatsketch.operators.products.COMPILED_FROM", rows)
+    monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", rows)
     matrix, G = symmetric(), RNG.normal(size=(N, 4))
     A, order = on_vertices(matrix)
     assert np.array_equal(order, np.arange(N)) == (rows > 1)
@@ -146,7 +146,7 @@ def test_a_large_graph_gives_what_a_small_one_gives(monkeypatch, normalization, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", hs.DisconnectedWarning)  # lone points of the radius graph
         small = hs.diffusion(X, **options)
-        monkeypatch.setattr("heatsketch.operators.products.COMPILED_FROM", 1)
+        monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", 1)
         large = hs.diffusion(X, **options)
     assert (large.vertex != np.arange(len(X))).any()
     inputs = np.unique(small.expand(np.arange(small.n)), return_index=True)[1]

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch.operators import as_operator
+from heatsketch.operators.graph import as_operator
 from heatsketch.operators.torch import TILE_SIDE, on_device
 from problems.clouds import cloud, even_circle
 from problems.spectra import circle_eigenvalues, circle_frequencies

@@ -9,7 +9,7 @@ from scipy.linalg import circulant
 
 import heatsketch as hs
 from heatsketch._random import random_block
-from heatsketch.operators import Operator
+from heatsketch.operators.operator import Operator
 from heatsketch.spectral.filters import FILTERS
 from problems.toy_filter import Resolvent
 from problems.toy_operator import Circulant

@@ -1,6 +1,6 @@
 """An operator that counts its products by blocks."""
 
-from heatsketch.operators import Operator
+from heatsketch.operators.operator import Operator
 
 
 class Counting(Operator):

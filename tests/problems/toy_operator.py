@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from heatsketch.operators import Operator
+from heatsketch.operators.operator import Operator
 
 
 class Circulant(Operator):

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.linalg import expm_multiply
 
 import heatsketch as hs
-from heatsketch.operators import Operator
+from heatsketch.operators.operator import Operator
 from heatsketch.spectral import apply as module
 from heatsketch.spectral.apply import apply, on_scale
 from heatsketch.spectral.filters import Filter

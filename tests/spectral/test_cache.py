@@ -7,7 +7,7 @@ import heatsketch as hs
 from heatsketch import cli
 from heatsketch.markov import rows
 from heatsketch.markov.rows import leading_pairs
-from heatsketch.operators import Deflated, Dense
+from heatsketch.operators.operator import Deflated, Dense
 from heatsketch.spectral import dense
 from heatsketch.spectral.cache import caching
 from heatsketch.spectral.dense import all_eigenpairs

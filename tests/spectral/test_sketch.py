@@ -11,7 +11,7 @@ from scipy import sparse
 
 import heatsketch as hs
 from heatsketch._random import random_block
-from heatsketch.operators import Operator
+from heatsketch.operators.operator import Operator
 
 
 def cloud(n: int = 60, seed: int = 0) -> np.ndarray:

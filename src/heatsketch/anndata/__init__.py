@@ -23,7 +23,7 @@ from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
 from heatsketch.io.anndata_files import default_array
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.neighbors import NeighborIndex, in_metric
-from heatsketch.operators import graph
+from heatsketch.operators.graph import graph
 
 __all__ = [
     "audit",
@@ -414,7 +414,7 @@ def neighbors(
     k = min(int(check_number(n_neighbors, "n_neighbors", low=1, integer=True)), len(adata.obs) - 1)
     index = NeighborIndex(points, metric=metric, n_neighbors=k)
     built = knn_affinity(in_metric(points, metric), "self-tuning", k, index)
-    weights = built.operator.stored_matrix()[built.vertex][:, built.vertex].tocsr()
+    weights = built.operator.matrix[built.vertex][:, built.vertex].tocsr()
     weights.setdiag(0)  # as scanpy has them
     weights.eliminate_zeros()
     weights.sort_indices()

@@ -15,7 +15,7 @@ from heatsketch.graphs.neighborhoods import off_diagonal, positive, symmetric
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.novelty import KnnNovelty
 from heatsketch.neighbors import NeighborIndex, pair_distances
-from heatsketch.operators import Sparse
+from heatsketch.operators.operator import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 

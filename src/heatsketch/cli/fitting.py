@@ -13,7 +13,7 @@ from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.cli.tables import read_input, reading
 from heatsketch.comparison.methods import ESTIMATORS, needs_labels
-from heatsketch.operators import Graph
+from heatsketch.operators.graph import Graph
 
 
 class Fitted(NamedTuple):

@@ -23,7 +23,7 @@ from heatsketch.estimators import HeatSketch
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.operators.given_graph import is_graph
+from heatsketch.operators.graph import is_graph
 from heatsketch.uncertainty.intervals import Interval
 
 NEIGHBORS = 15

@@ -38,9 +38,8 @@ from heatsketch.markov.affinity import AFFINITIES
 from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion
 from heatsketch.markov.precomputed import as_matrix
 from heatsketch.markov.reweighted import reweighted, times_columns
-from heatsketch.operators import Deflated, Graph, Operator, as_graph
-from heatsketch.operators.given_graph import is_graph
-from heatsketch.operators.products import multiply
+from heatsketch.operators.graph import Graph, as_graph, is_graph
+from heatsketch.operators.operator import Deflated, Operator, multiply
 from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import FILTERS, make_filter, of_one_time, times_of

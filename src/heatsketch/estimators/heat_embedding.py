@@ -29,7 +29,7 @@ from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.distances import ComponentCoordinates
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric
-from heatsketch.operators import Deflated
+from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import in_range
 from heatsketch.spectral.filters import make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS

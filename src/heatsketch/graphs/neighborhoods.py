@@ -22,8 +22,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_points
 from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
-from heatsketch.operators.order import index_type, inverse_permutation
-from heatsketch.operators.products import is_large, permuted
+from heatsketch.operators.operator import index_type, inverse_permutation, is_large, permuted
 
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero
 _MOST_TIED, _LOOKED_AT = 0.5, 512  # of the points, whose last neighbours are equally far

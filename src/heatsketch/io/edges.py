@@ -20,7 +20,7 @@ from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, default_names, objects, refuse_key, require
 from heatsketch.io.text import STDIN, SUFFIXES, read_cells
 from heatsketch.markov.precomputed import as_matrix
-from heatsketch.operators import Graph, graph
+from heatsketch.operators.graph import Graph, graph
 
 NODE = "id"  # the column of the names
 _CONNECTIVITIES = "connectivities"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from heatsketch._checks import check_choice, check_number, check_points, logger, require
-from heatsketch._progress import in_words, report
 from heatsketch._random import content_order, distinct_rows
 from heatsketch._tensors import returned_for
 from heatsketch._tiles import row_tiles
@@ -31,15 +30,14 @@ from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.cholesky import affinity_factor
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
 from heatsketch.neighbors.metric import Metric
-from heatsketch.operators import Dense, Kernel, LowRank, Sparse
-from heatsketch.operators.kernel import EXPONENT_BOUND
-from heatsketch.operators.order import inverse_permutation
+from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel
+from heatsketch.operators.operator import Dense, LowRank, Sparse, inverse_permutation
 from heatsketch.operators.torch import on_device
 from heatsketch.scales.bandwidth import RULES, WIDE_CUT, rule_epsilon, scale_order
 
 AFFINITIES = ("knn", "dense", "radius", "variable")
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
-_LEAST_PRODUCTS, _MOST_SECONDS = 12, 3600.0  # of a fit on a kernel that is not stored
+MOST_POINTS = 2**18  # of a dense kernel: a product takes minutes, and a fit a dozen of them
 _RADIUS_BYTES_PER_ENTRY = 70  # at the peak
 
 
@@ -177,6 +175,11 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
 
 def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
     """Build the full Gaussian affinity, stored for up to 4,096 points, else computed in blocks."""
+    if X.shape[0] > MOST_POINTS:
+        raise ValueError(
+            f"affinity='dense' of {X.shape[0]:,} points takes hours; pass affinity='knn', fewer "
+            "points, or the operator itself (heatsketch.Kernel) as a precomputed affinity."
+        )
     order, double = content_order(X), np.dtype(np.float64)
     X = X[order]
     if epsilon == "self-tuning":
@@ -194,8 +197,6 @@ def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
         kernel = Kernel(X, resolve_epsilon(X, epsilon), double)
         rows = DenseRows(kernel)
     stored = kernel.n <= STORED_POINTS
-    if not stored:
-        _refuse_hours(kernel)
     return Affinity(
         Dense(_stored(kernel), kernel.spectrum) if stored else kernel,
         rows,
@@ -214,18 +215,6 @@ def _stored(kernel: Kernel) -> Array:
     K += K.T
     np.fill_diagonal(K, 1.0)
     return K
-
-
-def _refuse_hours(kernel: Kernel) -> None:
-    """Raise if a fit on a kernel that is not stored would take more than an hour."""
-    n, seconds = kernel.n, kernel.seconds()
-    report("dense affinity", "%s points, about %s a product", f"{n:,}", in_words(seconds))
-    if _LEAST_PRODUCTS * seconds > _MOST_SECONDS:
-        raise ValueError(
-            f"affinity='dense' of {n:,} points takes about {in_words(seconds)} for each product by "
-            f"the kernel, and a fit takes at least {_LEAST_PRODUCTS} of them; pass affinity='knn', "
-            f"fewer points, or the operator itself (heatsketch.Kernel) as a precomputed affinity."
-        )
 
 
 def radius_affinity(

@@ -13,7 +13,7 @@ from heatsketch._checks import CertificateError, DisconnectedWarning, ScaleWarni
 from heatsketch._random import random_block
 from heatsketch._typing import Array
 from heatsketch.markov.normalization import Scaling
-from heatsketch.operators import Deflated, Operator, Scaled
+from heatsketch.operators.operator import Deflated, Operator, Scaled
 from heatsketch.spectral.eigenpairs import eigh
 
 _MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
@@ -56,7 +56,7 @@ def _bipartite(K: Operator, labels: Array) -> dict[str, int]:
     None with a self-loop is one. Two copies of the vertices of the others, joined from copy to
     copy, have two components for each of these, and one for each that is not bipartite.
     """
-    matrix = K.stored_matrix()
+    matrix = K.matrix
     if not sparse.issparse(matrix):
         return {}
     looped = np.bincount(labels, weights=matrix.diagonal() > 0) > 0
@@ -112,7 +112,7 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
 
 def warn_of_distances(operator: Operator) -> None:
     """Warn when a matrix of distances seems to have been passed as an affinity."""
-    K = operator.stored_matrix()
+    K = operator.matrix
     if K is None or operator.n < 3:
         return
     nonzero = K.nnz if sparse.issparse(K) else np.count_nonzero(K)

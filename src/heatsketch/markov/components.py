@@ -6,8 +6,7 @@ import numpy as np
 
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.operators.components import between_components
-from heatsketch.operators.operator import Deflated
+from heatsketch.operators.operator import Deflated, between_components
 
 _MOST_ENTRIES = 2**25  # of the directions between components: as much as some blocks of columns
 

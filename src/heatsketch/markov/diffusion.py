@@ -30,10 +30,9 @@ from heatsketch.markov.rows import DiffusionRows
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import Distances, in_metric
 from heatsketch.neighbors.metric import Metric
-from heatsketch.operators import Deflated, Operator, as_graph
-from heatsketch.operators.given_graph import graph as read_graph
-from heatsketch.operators.operator import real_block
-from heatsketch.operators.products import is_large, multiply
+from heatsketch.operators.graph import as_graph
+from heatsketch.operators.graph import graph as read_graph
+from heatsketch.operators.operator import Deflated, Operator, is_large, multiply, real_block
 from heatsketch.scales.bandwidth import WIDE_CUT
 from heatsketch.spectral.filters import make_filter
 
@@ -396,7 +395,7 @@ class Diffusion:
         """
         order = self.by_content
         if order is None:
-            matrix = self.operator.stored_matrix()
+            matrix = self.operator.matrix
             values = self.measure[:, None] if matrix is None else matrix
             order = content_order(values, columns=False)
         return order[:count]

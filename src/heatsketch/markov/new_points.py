@@ -18,7 +18,8 @@ from heatsketch.graphs.neighborhoods import Neighborhoods
 from heatsketch.markov.novelty import KnnNovelty, LeaveOneOutScores
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import Distances, NeighborIndex, in_metric
-from heatsketch.operators import Kernel, Operator
+from heatsketch.operators.kernel import Kernel
+from heatsketch.operators.operator import Operator
 
 _MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled

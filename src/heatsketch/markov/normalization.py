@@ -21,8 +21,7 @@ from heatsketch._progress import track
 from heatsketch._tensors import is_tensor, on_host
 from heatsketch._typing import Array
 from heatsketch.markov.precomputed import as_affinity, as_matrix
-from heatsketch.operators import Operator
-from heatsketch.operators.products import multiply, scale_both_sides
+from heatsketch.operators.operator import Operator, multiply, scale_both_sides
 from heatsketch.operators.torch import as_csr_tensor, as_tensor
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
@@ -325,7 +324,7 @@ def _names(vertices: Array, points: Array | None) -> str:
 
 def _positive_row_sums(K: Operator, points: Array | None) -> Array:
     """Return the row sums of K, or raise where one is not positive."""
-    sums = K.row_sums()
+    sums: Array = K @ np.ones(K.n)
     bad = np.flatnonzero(~(sums > 0))
     if len(bad):
         raise ValueError(
@@ -342,7 +341,7 @@ def _rows_without_support(K: Operator) -> Array:
     support): after a perfect matching is moved to the diagonal, each entry must stay inside one
     strongly connected component (Sinkhorn and Knopp 1967). K_ii > 0 everywhere is enough.
     """
-    matrix = K.stored_matrix()
+    matrix = K.matrix
     if matrix is None or (matrix.diagonal() > 0).all():
         return np.empty(0, int)
     pattern = sparse.csr_matrix(matrix != 0)

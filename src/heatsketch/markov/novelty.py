@@ -15,7 +15,7 @@ from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
 from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
 from heatsketch.neighbors import Distances, in_metric
 from heatsketch.neighbors.metric import Metric
-from heatsketch.operators.order import inverse_permutation
+from heatsketch.operators.operator import inverse_permutation
 from heatsketch.scales.bandwidth import scale_order
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))

@@ -13,8 +13,8 @@ from heatsketch._checks import name_rows
 from heatsketch._tensors import is_tensor
 from heatsketch._typing import Array
 from heatsketch.markov.novelty import LeaveOneOutScores
-from heatsketch.operators import LinearMap, Operator, as_graph, as_operator
-from heatsketch.operators.order import inverse_permutation
+from heatsketch.operators.graph import as_graph, as_operator
+from heatsketch.operators.operator import LinearMap, Operator, inverse_permutation
 
 
 def as_matrix(K: Any) -> Any:
@@ -45,7 +45,7 @@ def as_affinity(K: Any) -> Operator:
         elif hasattr(K, "dtype") and K.dtype.kind == "f":
             K = K.astype(np.float64, copy=False)
         K = as_operator(K, "K")
-    matrix = K.stored_matrix()
+    matrix = K.matrix
     if matrix is not None and not K.is_non_negative():
         raise ValueError(
             f"Negative values in data: the affinity goes down to {matrix.min():.3g}; pass "

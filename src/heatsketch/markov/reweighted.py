@@ -10,7 +10,7 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.operators.products import scale_both_sides
+from heatsketch.operators.operator import scale_both_sides
 
 
 def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:

@@ -12,8 +12,7 @@ from scipy import sparse
 from heatsketch._random import random_block
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.operator import Deflated
-from heatsketch.operators.products import multiply
+from heatsketch.operators.operator import Deflated, multiply
 from heatsketch.spectral.apply import apply, on_scale, too_large
 from heatsketch.spectral.cache import cached
 from heatsketch.spectral.eigenpairs import eigh

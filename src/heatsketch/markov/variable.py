@@ -14,7 +14,7 @@ from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import neighborhood_graph
 from heatsketch.markov.new_points import Affinity, NeighborRows, check_scales, local_scales
 from heatsketch.neighbors import Distances
-from heatsketch.operators import Sparse
+from heatsketch.operators.operator import Sparse
 from heatsketch.scales.dimension import graph_dimension
 
 _MOST_WAITING = 1000.0  # steps that the median point waits for its first move

@@ -17,7 +17,7 @@ from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import N_LEADING, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
-from heatsketch.operators import on_vertices
+from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.spectral.apply import in_range, too_large
 from heatsketch.spectral.eigenpairs import leading_vector

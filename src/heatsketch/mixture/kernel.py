@@ -13,7 +13,7 @@ from heatsketch.mixture.cholesky import affinity_factor
 from heatsketch.mixture.components import Components, dense_floats
 from heatsketch.mixture.densities import log_joint, transitions
 from heatsketch.mixture.distances import Anchors
-from heatsketch.operators import LowRank
+from heatsketch.operators.operator import LowRank
 
 SCORES = ("density", "distance")
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")

@@ -26,7 +26,7 @@ from heatsketch.neighbors import kernels
 from heatsketch.neighbors.centroids import near_most, squares_less_own, train_centroids
 from heatsketch.neighbors.exact import Neighbors, Recall
 from heatsketch.operators.kernel import centre_of, squared_norms
-from heatsketch.operators.order import index_type
+from heatsketch.operators.operator import index_type
 
 _POINTS_PER_CELL = 200  # on average
 _TRAINING_PER_CENTROID = 32  # points

@@ -16,7 +16,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.neighbors.exact import Neighbors, pair_distances, smallest_of_rows
 from heatsketch.neighbors.index import NeighborIndex, Search, are_equal
 from heatsketch.neighbors.metric import Distances
-from heatsketch.operators.order import inverse_permutation
+from heatsketch.operators.operator import inverse_permutation
 
 _BLOCK_ENTRIES = 2**22  # distances computed at a time: 32 MB
 

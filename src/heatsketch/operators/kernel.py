@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,20 +11,13 @@ from scipy.spatial.distance import cdist
 
 from heatsketch._checks import check_new_points, check_number, check_points, real_array
 from heatsketch._progress import Stage
-from heatsketch._tiles import for_each_tile, row_tiles, single_threaded_blas
+from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
-from heatsketch.operators.components import (
-    NEGLIGIBLE,
-    STRONGEST_LINKS,
-    components_of_links,
-)
-from heatsketch.operators.operator import Interval, Operator, Scaled
+from heatsketch.operators.operator import Interval, Operator, Scaled, components_of_rows
 
 EXPONENT_BOUND = 1e-8  # the largest error of |x-y|²/ε we accept from the Gram form
 SINGLE_EXPONENT_BOUND = 1e-4  # the same where products are made in float32
-_TILE_ROWS, _TILE_COLUMNS = 512, 512  # fixed: part of the bits of a product
-
-Tile = Callable[[slice, slice, Array], Array]  # (rows, columns, buffer) -> K[rows, columns]
+_TILE = 512  # rows and columns; fixed, because it decides the bits of a product
 
 
 def squared_norms(points: Points) -> Array:
@@ -84,14 +75,6 @@ def squared_distances(x: Points, y: Points, direct: bool) -> Array:
     return np.maximum(block, 0.0, out=block)
 
 
-def gaussian_block(x: Points, y: Points, s_x: Array, s_y: Array, direct: bool) -> Array:
-    """Return exp(-|x_i - y_j|² / (s_i s_j)), (m, n)."""
-    block = squared_distances(x, y, direct)
-    block /= -s_x[:, None]
-    block /= s_y
-    return np.exp(block, out=block)
-
-
 def exponent_factors(points: Array, s: Array, dtype: np.dtype) -> tuple[Array, Array]:
     """Return L, R (n, d + 2) with L_i · R_j = -|x_i - x_j|² / (s_i s_j) / log 2.
 
@@ -143,12 +126,6 @@ class Kernel(Operator):
     points: Points
     epsilon: float | Array
     dtype: np.dtype = None  # type: ignore[assignment]
-    exponent_error: float = field(init=False)
-    centre: Array | float = field(init=False, repr=False)
-    centred_points: Points = field(init=False, repr=False)
-    scales: Array = field(init=False, repr=False)
-    takes_differences: bool = field(init=False, repr=False)
-    arithmetic: np.dtype = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         X = check_points(self.points, "points", min_rows=1)
@@ -160,23 +137,23 @@ class Kernel(Operator):
             )
         self.centre = centre_of(X)
         self.centred_points = centred(X, self.centre)
-        # Positive semidefinite, unless scales are local.
-        self.spectrum = (0.0 if np.ndim(self.epsilon) == 0 else -float(self.n)), float(self.n)
         if np.ndim(self.epsilon) == 0:
             epsilon = check_number(self.epsilon, "epsilon", low=0, open_low=True)
             self.scales = np.full(self.n, np.sqrt(epsilon))
+            self.spectrum = 0.0, float(self.n)
         else:
-            self.scales = _local_scales(self.epsilon, "epsilon", self.n, "a positive number or ")
+            self.scales = _local_scales(self.epsilon, "epsilon", self.n)
+            self.spectrum = -float(self.n), float(self.n)  # semidefinite for one ε only
         # float32 only where asked for and good enough, the Gram form only where it is.
         smallest, is_sparse = float(np.min(self.scales)) ** 2, sparse.issparse(X)
-        error = exponent_error(self.centred_points, smallest)
-        self.takes_differences = error > EXPONENT_BOUND
+        self.exponent_error = exponent_error(self.centred_points, smallest)
+        self.takes_differences = self.exponent_error > EXPONENT_BOUND
         if is_sparse and self.takes_differences:
             raise ValueError(
-                f"The exponent of sparse points this large next to epsilon is off by "
-                f"{error:.0e}; pass a larger epsilon, or X.toarray()."
+                "The exponent of sparse points this large next to epsilon is off by "
+                f"{self.exponent_error:.0e}; pass a larger epsilon, or X.toarray()."
             )
-        self.arithmetic, self.exponent_error = np.dtype(np.float64), error
+        self.arithmetic: np.dtype = np.dtype(np.float64)
         single = exponent_error(self.centred_points, smallest, np.float32)
         if self.dtype == np.float32 and not is_sparse and single <= SINGLE_EXPONENT_BOUND:
             self.arithmetic, self.exponent_error = np.dtype(np.float32), single
@@ -193,14 +170,12 @@ class Kernel(Operator):
         """
         x = self._centred(X)
         if scales is None:
-            s = np.full(x.shape[0], self.scales[0])
-        else:
-            s = _local_scales(scales, "scales", x.shape[0])
-        return self._block(x, s, slice(0, self.n))
+            return self._block(x, np.full(x.shape[0], self.scales[0]))
+        return self._block(x, _local_scales(scales, "scales", x.shape[0]))
 
-    def matrix_rows(self, rows: slice) -> Array:
+    def matrix_rows(self, rows: slice | Array) -> Array:
         """Return some rows of the matrix itself, (m, n)."""
-        return self._block(self.centred_points[rows], self.scales[rows], slice(0, self.n))
+        return self._block(self.centred_points[rows], self.scales[rows])
 
     def nearest(self, X: Array) -> Array:
         """Return the index of the point nearest to each row of X, in data units, (m,).
@@ -215,55 +190,40 @@ class Kernel(Operator):
     def _centred(self, X: Points) -> Points:
         return centred(check_new_points(X, self.points, "the kernel"), self.centre)
 
-    def _block(self, x: Points, s: Array, columns: slice) -> Array:
-        y, s_y = self.centred_points[columns], self.scales[columns]
-        return gaussian_block(x, y, s, s_y, self.takes_differences)
+    def _block(self, x: Points, s: Array, columns: slice = slice(None)) -> Array:
+        """Return exp(-|x_i - x_j|² / (s_i s_j)) for centred points, (m, columns)."""
+        y, direct = self.centred_points[columns], self.takes_differences
+        block = squared_distances(x, y, direct)
+        block /= -s[:, None]
+        block /= self.scales[columns]
+        return np.exp(block, out=block)
 
     def _matmul(self, X: Array) -> Array:
-        block = np.ascontiguousarray(X.reshape(self.n, -1), dtype=self.arithmetic)
-        Y = np.empty(block.shape, dtype=self.dtype)
-        tile = self._tile()
-
-        def work(rows: slice) -> None:
-            buffer = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=self.arithmetic)
-            part = np.empty_like(block[rows])
-            sums = np.zeros(part.shape)  # float64: digits are lost within a tile only
-            for columns in row_tiles(self.n, _TILE_COLUMNS):
-                sums += np.dot(tile(rows, columns, buffer), block[columns], out=part)
-            Y[rows] = sums
-
-        for_each_tile(work, self.n, _TILE_ROWS, Stage("product with the kernel", self.n, "rows"))
-        return Y.reshape(X.shape)
-
-    def seconds(self, columns: int = 32) -> float:
-        """Estimate the seconds of a product with a block (n, columns), from one of its tiles."""
-        rows = slice(0, _TILE_ROWS)
-        block = np.ones((min(_TILE_ROWS, self.n), columns), self.arithmetic)
-        buffer, tile = np.empty(_TILE_ROWS * _TILE_COLUMNS, self.arithmetic), self._tile()
-        with single_threaded_blas() as n_threads:
-            tile(rows, rows, buffer)  # compiles
-            started = time.perf_counter()
-            tile(rows, rows, buffer) @ block
-            seconds = time.perf_counter() - started
-        return seconds * (self.n / _TILE_ROWS) * (self.n / _TILE_COLUMNS) / n_threads
-
-    def _tile(self) -> Tile:
-        """Return the function that makes tiles of K, in the buffer where it can."""
-        from heatsketch.operators.exp2 import exp2  # imports numba
+        from heatsketch.operators.loops import exp2  # imports numba
 
         x, s = self.centred_points, self.scales
-        if self.takes_differences or sparse.issparse(x):
-            return lambda rows, columns, buffer: self._block(x[rows], s[rows], columns)
-        left, right = exponent_factors(x, s, self.arithmetic)
+        by_factors = not (self.takes_differences or sparse.issparse(x))
+        left, right = exponent_factors(x, s, self.arithmetic) if by_factors else (x, x)
+        block = np.ascontiguousarray(X.reshape(self.n, -1), dtype=self.arithmetic)
+        Y = np.empty(block.shape, dtype=self.dtype)
 
-        def tile(rows: slice, columns: slice, buffer: Array) -> Array:
-            x, y = left[rows], right[columns]
-            block = buffer[: len(x) * len(y)].reshape(len(x), len(y))
-            np.dot(x, y.T, out=block)
-            exp2(block)
-            return block
+        def work(rows: slice) -> None:
+            buffer = np.empty(_TILE * _TILE, dtype=self.arithmetic)
+            product = np.empty_like(block[rows])
+            sums = np.zeros(product.shape)  # float64: digits are lost within a tile only
+            for columns in row_tiles(self.n, _TILE):
+                if by_factors:
+                    shape = rows.stop - rows.start, columns.stop - columns.start
+                    tile = buffer[: shape[0] * shape[1]].reshape(shape)
+                    np.dot(left[rows], right[columns].T, out=tile)
+                    exp2(tile)
+                else:
+                    tile = self._block(x[rows], s[rows], columns)
+                sums += np.dot(tile, block[columns], out=product)
+            Y[rows] = sums
 
-        return tile
+        for_each_tile(work, self.n, _TILE, Stage("product with the kernel", self.n, "rows"))
+        return Y.reshape(X.shape)
 
     def diagonal(self) -> Array:
         """Return ones (n,)."""
@@ -274,25 +234,21 @@ class Kernel(Operator):
         return True
 
     def components(self) -> Array:
-        """Link each point to its nearest ones, and then what the kernel joins beyond them."""
-        from sklearn.neighbors import NearestNeighbors
-
-        k = min(STRONGEST_LINKS + 1, self.n)
-        x, s = self.centred_points, self.scales
-        distances, indices = NearestNeighbors(n_neighbors=k).fit(x).kneighbors(x)
-        near = distances**2 / (s[:, None] * s[indices]) < -np.log(NEGLIGIBLE * self.n)
-        return self.joined(components_of_links(np.nonzero(near)[0], indices[near], self.n))
+        """Return the component of each point (n,), by some of the rows of K."""
+        return components_of_rows(self.matrix_rows, self @ np.ones(self.n))
 
     def scaled(
         self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Return diag(s) K diag(s), with products in the precision `dtype`."""
-        return Scaled(replace(self, dtype=np.dtype(dtype)), s, spectrum, leading)
+        return Scaled(Kernel(self.points, self.epsilon, np.dtype(dtype)), s, spectrum, leading)
 
 
-def _local_scales(values: Any, name: str, n: int, also: str = "") -> Array:
-    """Return positive local scales (n,), or raise."""
+def _local_scales(values: Any, name: str, m: int) -> Array:
+    """Return positive local scales (m,), or raise."""
     s = real_array(values, name).astype(np.float64, copy=False)
-    if s.shape != (n,) or not (np.isfinite(s).all() and (s > 0).all()):
-        raise ValueError(f"{name} has shape {s.shape}; pass {also}{n} positive local scales.")
+    if s.shape != (m,) or not (np.isfinite(s).all() and (s > 0).all()):
+        raise ValueError(
+            f"{name} has shape {s.shape}; pass a positive number or {m} positive local scales."
+        )
     return s

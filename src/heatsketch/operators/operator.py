@@ -1,11 +1,13 @@
 """Symmetric operators on n points: what data look like to filters, eigen-solver and estimators.
 
 One base class says all that can be asked of an operator; a class that knows more says it in a
-method of its own.
+method of its own. Below the classes: products and permutations of sparse matrices, components, and
+bounds of a spectrum.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,32 +23,19 @@ from heatsketch._random import random_block
 from heatsketch._tensors import is_tensor, on_host, to_device
 from heatsketch._tiles import (
     for_each_tile,
-    row_tiles,
     single_threaded_blas,
     sum_over_tiles,
 )
 from heatsketch._typing import Array
-from heatsketch.operators.components import (
-    NEGLIGIBLE,
-    components_of_links,
-    components_of_matrix,
-    components_of_table,
-    strongest_links,
-)
-from heatsketch.operators.order import inverse_permutation
-from heatsketch.operators.products import (
-    is_large,
-    multiply,
-    permuted,
-    real_csr,
-    scale_both_sides,
-)
 
 Interval = tuple[float, float]
 
+COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
-_TILE = 2**14  # rows projected at a time
-_COMPONENTS_PER_PRODUCT = 256
+NEGLIGIBLE = 1e-14  # share of a row sum below which an affinity changes nothing in float64
+_PRODUCT_TILE = 2048  # rows multiplied at a time
+_PROJECTION_TILE = 2**14  # rows projected at a time
+_ROW_ENTRIES = 2**22  # of rows looked at together in the search for components
 
 
 class Operator:
@@ -66,6 +55,8 @@ class Operator:
         The eigenvector of the largest eigenvalue, where it is known.
     device : torch.device or None
         Where products are computed; None: on the processor, by NumPy.
+    matrix : array or CSR (n, n), or None
+        The matrix, where it is stored.
     """
 
     n: int
@@ -73,6 +64,7 @@ class Operator:
     spectrum: Interval
     leading: Array | None = None
     device: Any = None
+    matrix: Any = None
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block: (n, k) or (n,) -> the same shape, in the precision of the operator."""
@@ -96,52 +88,30 @@ class Operator:
 
     # What an operator may know beyond its products. The answers here are right for any.
 
-    def stored_matrix(self) -> Any:
-        """Return the matrix (n, n) of an operator that stores it, array or CSR, else None."""
-        return None
-
-    def sparse_matrix(self) -> sparse.csr_matrix | None:
-        """Return the matrix as CSR where it is sparse, else None.
-
-        If directions are deflated, that of the operator they were taken from.
-        """
-        return None
-
     def diagonal(self) -> Array | None:
         """Return the diagonal (n,) where it is known without products, else None."""
-        return None
+        return None if self.matrix is None else np.asarray(self.matrix.diagonal())
+
+    def is_non_negative(self) -> bool:
+        """Say whether all entries are known to be at least 0."""
+        return self.matrix is not None and bool(self.matrix.min() >= 0)
+
+    def components(self) -> Array | None:
+        """Return the component of each point (n,), numbered from 0, or None where A cannot tell.
+
+        Negligible entries join nothing.
+        """
+        return None if self.matrix is None else components_of_matrix(self.matrix)
+
+    def sparse_matrix(self) -> sparse.csr_matrix | None:
+        """Return the matrix as CSR where it is sparse, else None; directions are not taken out."""
+        matrix = self.undeflated.matrix
+        return matrix if sparse.issparse(matrix) else None
 
     @cached_property
     def ends(self) -> tuple[Interval, Interval]:
         """Bounds of the spectrum from outside and from inside, by Lanczos steps."""
         return spectrum_ends(self)
-
-    def row_sums(self) -> Array:
-        """Return A 1, (n,)."""
-        sums: Array = self @ np.ones(self.n)
-        return sums
-
-    def is_non_negative(self) -> bool:
-        """Say whether all entries are known to be at least 0."""
-        return False
-
-    def components(self) -> Array | None:
-        """Return the component of each point (n,), numbered from 0, or None where A cannot tell."""
-        return None
-
-    def joined(self, labels: Array) -> Array:
-        """Join components (n,) between which there is more than a negligible affinity."""
-        count, n = int(labels.max()) + 1, self.n
-        if count == 1:
-            return labels
-        member = sparse.csr_matrix((np.ones(n), (np.arange(n), labels)), shape=(n, count))
-        row_sums = self.row_sums()
-        links = []
-        for columns in row_tiles(count, _COMPONENTS_PER_PRODUCT):
-            image = self @ np.asarray(member[:, columns].toarray(), dtype=self.dtype)
-            touched = sparse.csr_matrix(image > NEGLIGIBLE * row_sums[:, None])
-            links.append(sparse.csr_matrix(member.T @ touched.astype(float)))
-        return connected_components(sparse.hstack(links), directed=False)[1][labels]
 
     def scaled(
         self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
@@ -199,29 +169,15 @@ class Operator:
 class _Stored(Operator):
     """Abstract base: a matrix (n, n) in memory, array or CSR."""
 
-    matrix: Any
-
-    def _read(self) -> None:
-        """Set what follows from the matrix; raise unless it is square."""
-        shape = self.matrix.shape
+    def _read(self, matrix: Any) -> None:
+        """Set the matrix and what follows from it; raise unless it is square."""
+        shape = matrix.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"The matrix has shape {shape}; pass a square one (n, n).")
-        self.n, self.dtype = int(shape[0]), self.matrix.dtype
+        self.matrix, self.n, self.dtype = matrix, int(shape[0]), matrix.dtype
         if self.spectrum is None:
-            bound = float(np.max(np.asarray(abs(self.matrix).sum(axis=1)), initial=0.0))
+            bound = float(np.max(np.asarray(abs(matrix).sum(axis=1)), initial=0.0))
             self.spectrum = -bound, bound
-
-    def stored_matrix(self) -> Any:
-        """Return the matrix."""
-        return self.matrix
-
-    def diagonal(self) -> Array:
-        """Return the diagonal (n,)."""
-        return np.asarray(self.matrix.diagonal())
-
-    def is_non_negative(self) -> bool:
-        """Say whether no entry is negative."""
-        return bool(self.matrix.min() >= 0)
 
 
 @dataclass(eq=False)
@@ -250,8 +206,7 @@ class Dense(_Stored):
     spectrum: Interval = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        self.matrix = real_array(self.matrix, "The matrix")
-        self._read()
+        self._read(real_array(self.matrix, "The matrix"))
 
     def _matmul(self, X: Array) -> Array:
         Y = np.empty_like(X)
@@ -261,14 +216,6 @@ class Dense(_Stored):
 
         for_each_tile(work, self.n)
         return Y
-
-    def restricted(self, vertices: Array) -> Dense:
-        """Return the matrix between some of the points."""
-        return Dense(self.matrix[np.ix_(vertices, vertices)], self.spectrum)
-
-    def components(self) -> Array:
-        """Link each point to its strongest ones, and then what products join beyond them."""
-        return self.joined(components_of_links(*strongest_links(self.matrix)))
 
 
 @dataclass(eq=False)
@@ -302,30 +249,21 @@ class Sparse(_Stored):
     leading: Array | None = None
 
     def __post_init__(self) -> None:
-        self.matrix = real_csr(self.matrix)
-        self._read()
+        self._read(_real_csr(self.matrix))
 
     def _matmul(self, X: Array) -> Array:
         return multiply(self.matrix, X)
-
-    def sparse_matrix(self) -> sparse.csr_matrix:
-        """Return the matrix."""
-        return self.matrix
 
     def restricted(self, vertices: Array) -> Sparse:
         """Return the matrix between some of the points."""
         return Sparse(self.matrix[vertices][:, vertices], self.spectrum)
 
-    def components(self) -> Array:
-        """Return the component of each point (n,), without negligible entries."""
-        return components_of_matrix(self.matrix)
-
     def scaled(
         self, s: Array, spectrum: Interval, leading: Array, dtype: Any = np.float64
     ) -> Operator:
         """Scale entry by entry; a large matrix is kept in the precision `dtype`."""
-        kept = dtype if is_large(self.n) else np.float64
-        return Sparse(scale_both_sides(self.matrix, s, s, kept), spectrum, leading)
+        dtype = dtype if is_large(self.n) else np.float64
+        return Sparse(scale_both_sides(self.matrix, s, s, dtype), spectrum, leading)
 
     def near_order(self) -> tuple[Operator, Array]:
         """Number the points by reverse Cuthill-McKee, if the matrix does not stay in the cache."""
@@ -360,7 +298,7 @@ class LowRank(Operator):
 
     def __post_init__(self) -> None:
         is_sparse = sparse.issparse(self.factor)
-        factor = real_csr(self.factor) if is_sparse else real_array(self.factor, "The factor")
+        factor = _real_csr(self.factor) if is_sparse else real_array(self.factor, "The factor")
         if factor.ndim != 2:
             raise ValueError(f"The factor has shape {factor.shape}; pass (n, r).")
         self.factor, self.n, self.dtype = factor, factor.shape[0], factor.dtype
@@ -387,8 +325,12 @@ class LowRank(Operator):
 
     def components(self) -> Array | None:
         """Join rows by the columns they share; with signs, products may cancel: None."""
-        known = sparse.issparse(self.factor) and self.is_non_negative()
-        return components_of_table(self.factor) if known else None
+        if not (sparse.issparse(self.factor) and self.is_non_negative()):
+            return None
+        rows = sparse.csr_matrix(self.factor != 0)
+        both_sides = sparse.bmat([[None, rows], [rows.T, None]], format="csr")
+        labels = connected_components(both_sides, directed=False)[1][: self.n]
+        return np.unique(labels, return_inverse=True)[1]  # columns without rows are no component
 
 
 @dataclass(eq=False)
@@ -512,19 +454,10 @@ class Scaled(Composed):
         s = self.s if X.ndim == 1 else self.s[:, None]
         return s * (self.A @ (s * X))
 
-    def sparse_matrix(self) -> sparse.csr_matrix | None:
-        """Return the scaled matrix as CSR, if that of A is sparse."""
-        matrix = self.A.sparse_matrix()
-        return None if matrix is None else scale_both_sides(matrix, self.s, self.s, self.dtype)
-
     def diagonal(self) -> Array | None:
         """Return the scaled diagonal of A (n,), if it is known."""
         of_A = self.A.diagonal()
         return None if of_A is None else of_A * self.s**2
-
-    def restricted(self, vertices: Array) -> Scaled:
-        """Return the operator between some of the points, in the form of A."""
-        return Scaled(self.A.restricted(vertices), self.s[vertices], self.spectrum)
 
 
 @dataclass(eq=False)
@@ -609,8 +542,7 @@ class Deflated(Composed):
         ValueError, TypeError
             Directions of another number of points, that are not orthonormal, or not numbers.
         """
-        V = real_block(on_host(V), self.n).reshape(self.n, -1)
-        return Deflated(self.A, np.hstack([self.V, V]))
+        return Deflated(self.A, np.column_stack([self.V, real_block(on_host(V), self.n)]))
 
     def project(self, X: Any, out: Any = None) -> Any:
         """Return (I - VVᵀ) X; X itself where nothing is deflated.
@@ -628,12 +560,12 @@ class Deflated(Composed):
         out = np.empty_like(block, order="C") if out is None else out
         V = self.V
         # Sums over tiles are taken in their order: the same bits for any number of threads.
-        along = sum_over_tiles(lambda rows: V[rows].T @ block[rows], self.n, _TILE)
+        along = sum_over_tiles(lambda rows: V[rows].T @ block[rows], self.n, _PROJECTION_TILE)
 
         def subtract(rows: slice) -> None:
             out[rows] = block[rows] - V[rows] @ along
 
-        for_each_tile(subtract, self.n, _TILE)
+        for_each_tile(subtract, self.n, _PROJECTION_TILE)
         return out
 
     def multiply_projected(self, X: Any) -> Any:
@@ -647,9 +579,134 @@ class Deflated(Composed):
         Y = self.A @ X
         return self.project(Y, out=Y)
 
-    def sparse_matrix(self) -> sparse.csr_matrix | None:
-        """Return that of A, from which nothing is taken out."""
-        return self.A.sparse_matrix()
+
+# Stored matrices and their products
+
+
+def is_large(n: int) -> bool:
+    """Say whether products with n rows are compiled, reordered, and kept in float32 if X is."""
+    return n >= COMPILED_FROM
+
+
+def _real_csr(matrix: Any) -> sparse.csr_matrix:
+    """Return a matrix as CSR of float32 or float64, not copied where it is that, or raise."""
+    matrix = matrix if sparse.issparse(matrix) else real_array(matrix, "The matrix")
+    matrix = sparse.csr_matrix(matrix)
+    if matrix.dtype.kind not in "fiub":
+        raise ValueError(f"The matrix has dtype {matrix.dtype}; pass real numbers.")
+    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+
+
+def multiply(matrix: Any, X: Array) -> Array:
+    """Return matrix @ X, compiled for a large CSR matrix (m, n) and a block X (n, k)."""
+    if X.ndim == 1 or not (sparse.issparse(matrix) and is_large(matrix.shape[1])):
+        return matrix @ X
+    from heatsketch.operators.loops import multiply_block  # imports numba
+
+    X = np.ascontiguousarray(X)
+    Y = np.empty((matrix.shape[0], X.shape[1]), X.dtype)
+
+    def work(rows: slice) -> None:
+        csr = (matrix.indptr, matrix.indices, matrix.data)
+        multiply_block(*csr, X, rows.start, rows.stop, Y)
+
+    for_each_tile(work, len(Y), _PRODUCT_TILE)
+    return Y
+
+
+def scale_both_sides(
+    matrix: sparse.csr_matrix, left: Array, right: Array, dtype: Any = np.float64
+) -> sparse.csr_matrix:
+    """Return diag(left) matrix diag(right); the pattern is shared, not copied."""
+    scale = np.repeat(left, np.diff(matrix.indptr))
+    scale *= right[matrix.indices]
+    scale *= matrix.data
+    data = scale.astype(dtype, copy=False)
+    return sparse.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:
+    """Return matrix[order][:, order]."""
+    rows = matrix[order]
+    rows.indices = inverse_permutation(order)[rows.indices].astype(rows.indices.dtype)
+    rows.has_sorted_indices = False
+    rows.sort_indices()
+    return rows
+
+
+def inverse_permutation(order: Array, n: int | None = None) -> Array:
+    """Return p with p[order[i]] = i, 32-bit if it fits; (n,), of some of n numbers."""
+    n = len(order) if n is None else n
+    inverse = np.empty(n, index_type(n))
+    inverse[order] = np.arange(len(order))
+    return inverse
+
+
+def index_type(n: int) -> type[np.signedinteger]:
+    """Return the smallest type in use that numbers n points."""
+    return np.int32 if n < 2**31 else np.int64
+
+
+# Components
+
+
+def components_of_matrix(matrix: Any) -> Array:
+    """Return the component of each row (n,) of a symmetric, non-negative matrix, array or CSR."""
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    if not sparse.issparse(matrix):
+        return components_of_rows(lambda rows: matrix[rows], sums)
+    if matrix.nnz and matrix.data.min() <= NEGLIGIBLE * sums.max():
+        smaller = np.repeat(sums, np.diff(matrix.indptr))
+        np.minimum(smaller, sums[matrix.indices], out=smaller)
+        counts = matrix.data > NEGLIGIBLE * smaller  # symmetric: for either of the two rows
+        matrix = sparse.csr_matrix((counts, matrix.indices, matrix.indptr), matrix.shape, copy=True)
+        matrix.eliminate_zeros()
+    # The strong components of a symmetric pattern are its components, and need no transpose.
+    return connected_components(matrix, directed=True, connection="strong")[1]
+
+
+def components_of_rows(rows_of: Callable[[Array], Array], sums: Array) -> Array:
+    """Return the component of each row (n,) of a symmetric, non-negative matrix, from its rows.
+
+    `rows_of` returns some of its rows, `sums` (n,) are those of all. The search goes from row to
+    row, and ends when all are reached: where most entries count, after a few rows.
+    """
+    n, count = len(sums), 0
+    labels = np.full(n, -1)
+    for start in range(n):
+        if labels[start] >= 0:
+            continue
+        labels[start], reached = count, np.array([start])
+        while len(reached) and labels.min() < 0:
+            rows, reached = np.split(reached, [max(1, _ROW_ENTRIES // n)])
+            counts = rows_of(rows) > NEGLIGIBLE * np.minimum(sums[rows, None], sums)
+            new = np.flatnonzero(counts.any(axis=0) & (labels < 0))
+            labels[new] = count
+            reached = np.append(reached, new)
+        count += 1
+    return labels
+
+
+def between_components(root: Array, labels: Array, k: int) -> Array:
+    """Return at most k directions (n, k) that are multiples of √π on each component.
+
+    One for each component but the largest, orthonormal, and orthogonal to `root`, √π (n,). The m-th
+    is √π on the m larger components together against the next one, in the proportion that keeps it
+    orthogonal to √π.
+    """
+    mass = np.bincount(labels, weights=root**2)
+    by_mass = np.argsort(-mass, kind="stable")
+    rank = np.argsort(by_mass)[labels]
+    m, together = mass[by_mass][1:], np.cumsum(mass[by_mass])
+    larger, both = together[:-1], together[1:]
+    H = np.zeros((len(root), min(k, len(m))))
+    for j in range(H.shape[1]):
+        H[rank <= j, j] = np.sqrt(m[j] / (larger[j] * both[j]))
+        H[rank == j + 1, j] = -np.sqrt(larger[j] / (m[j] * both[j]))
+    return H * root[:, None]
+
+
+# Blocks and bounds
 
 
 @single_threaded_blas()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,23 +42,19 @@ class TorchOperator(Operator):
         Y = self._matmul(as_tensor(block, self.dtype, self.device))
         return Y if is_tensor(X) else on_host(Y)
 
-    def _place(self, host: Operator, given: Any) -> None:
-        """Take over what `host` knows; choose the device asked for, else that of `given`."""
-        self.host = host
-        self.n, self.dtype, self.spectrum = host.n, host.dtype, host.spectrum
-        torch = _torch(type(self).__name__)
-        device = given.device if self.device is None and is_tensor(given) else self.device
+    def _place(self, host: Operator, values: Any) -> None:
+        """Take over what `host` knows; choose the device asked for, else that of `values`."""
+        try:
+            import torch
+        except ImportError as error:
+            name = type(self).__name__
+            raise ImportError(f'{name} needs torch; pip install "heatsketch[torch]"') from error
+        self.host, self.n, self.dtype, self.spectrum = host, host.n, host.dtype, host.spectrum
+        self.matrix, self.leading = host.matrix, host.leading
+        device = values.device if self.device is None and is_tensor(values) else self.device
         self.device = torch.device("cpu" if device is None else device)
         if self.device.type == "mps":
             raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
-
-    def stored_matrix(self) -> Any:
-        """Return the matrix on the host, if it is stored."""
-        return self.host.stored_matrix()
-
-    def sparse_matrix(self) -> sparse.csr_matrix | None:
-        """Return the matrix on the host, if it is sparse."""
-        return self.host.sparse_matrix()
 
     def diagonal(self) -> Array | None:
         """Return the diagonal (n,)."""
@@ -80,13 +76,13 @@ class TorchOperator(Operator):
 
 
 class _TorchStored(TorchOperator):
-    """Abstract base: a matrix (n, n) in the memory of the device, strided or CSR."""
+    """Abstract base: a matrix (n, n) that is `tensor` on the device, and `matrix` on the host."""
 
-    matrix: Any
+    tensor: Any
 
     def _matmul(self, X: Any) -> Any:
         with full_precision(self.device):
-            return self.matrix @ X.contiguous()
+            return self.tensor @ X.contiguous()
 
 
 @dataclass(eq=False)
@@ -124,9 +120,10 @@ class TorchDense(_TorchStored):
     device: Any = None
 
     def __post_init__(self) -> None:
-        self._place(Dense(self.matrix, self.spectrum), self.matrix)
-        matrix = self.matrix if is_tensor(self.matrix) else self.host.stored_matrix()
-        self.matrix = as_tensor(matrix, self.dtype, self.device)
+        values = self.matrix
+        self._place(Dense(values, self.spectrum), values)
+        values = values if is_tensor(values) else self.matrix
+        self.tensor = as_tensor(values, self.dtype, self.device)
 
 
 @dataclass(eq=False)
@@ -170,7 +167,7 @@ class TorchSparse(_TorchStored):
     def __post_init__(self) -> None:
         host = Sparse(on_host(self.matrix), self.spectrum, on_host(self.leading))
         self._place(host, self.matrix)
-        self.matrix, self.leading = as_csr_tensor(host.matrix, self.device), host.leading
+        self.tensor = as_csr_tensor(host.matrix, self.device)
 
 
 @dataclass(eq=False)
@@ -215,7 +212,6 @@ class TorchKernel(TorchOperator):
     epsilon: Any
     dtype: np.dtype = None  # type: ignore[assignment]
     device: Any = None
-    host: Kernel = field(init=False, repr=False)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         points = on_host(self.points)
@@ -224,50 +220,47 @@ class TorchKernel(TorchOperator):
                 "points are sparse, of which no tiles are made on a device; pass X.toarray(), or "
                 "use heatsketch.Kernel."
             )
-        self._place(Kernel(points, on_host(self.epsilon), self.dtype), self.points)
+        self.host: Kernel = Kernel(points, on_host(self.epsilon), self.dtype)
+        self._place(self.host, self.points)
 
     @property
     def exponent_error(self) -> float:
         """Bound on the error of |x_i - x_j|² / ε_ij in products, as in `Kernel`."""
         return self.host.exponent_error
 
-    def _matmul(self, X: Any) -> Any:
-        import torch
-
-        flat = X.reshape(self.n, -1).to(self._factors[0].dtype)
-        Y = torch.empty(flat.shape, dtype=X.dtype, device=self.device)
-        side = TILE_SIDE if self.device.type == "cpu" else DEVICE_TILE_SIDE
-        buffer = torch.empty(min(self.n, side) ** 2, dtype=flat.dtype, device=self.device)
-        with full_precision(self.device):
-            for rows in row_tiles(self.n, side):
-                sums = torch.zeros(flat[rows].shape, dtype=torch.float64, device=self.device)
-                for columns in row_tiles(self.n, side):
-                    sums += self._tile(rows, columns, buffer) @ flat[columns]
-                Y[rows] = sums
-        return Y.reshape(X.shape)
-
     @cached_property
     def _factors(self) -> list[Any]:
         """Factors of the exponent, or points and scales where differences are taken."""
         K = self.host
-        pair: tuple[Any, Array] = (K.centred_points, K.scales)
+        pair = K.centred_points, K.scales
         if not K.takes_differences:
             pair = exponent_factors(*pair, K.arithmetic)
-        return [as_tensor(part, K.arithmetic, self.device) for part in pair]
+        return [as_tensor(values, K.arithmetic, self.device) for values in pair]
 
-    def _tile(self, rows: slice, columns: slice, buffer: Any) -> Any:
-        """Return a tile of K, in the buffer where the Gram form is taken."""
+    def _matmul(self, X: Any) -> Any:
         import torch
 
         left, right = self._factors
-        if self.host.takes_differences:
-            mode = "donot_use_mm_for_euclid_dist"
-            block = torch.cdist(left[rows], left[columns], compute_mode=mode).square_()
-            return block.div_(-right[rows, None]).div_(right[columns]).exp_()
-        left, right = left[rows], right[columns]
-        block = buffer[: len(left) * len(right)].view(len(left), len(right))
-        torch.mm(left, right.T, out=block)
-        return block.clamp_(max=0.0).exp2_()  # exponents that are sums of rounded terms
+        flat = X.reshape(self.n, -1).to(left.dtype)
+        Y = torch.empty(flat.shape, dtype=X.dtype, device=self.device)
+        side = TILE_SIDE if self.device.type == "cpu" else DEVICE_TILE_SIDE
+        buffer = torch.empty(min(self.n, side) ** 2, dtype=flat.dtype, device=self.device)
+        mode = "donot_use_mm_for_euclid_dist"
+        with full_precision(self.device):
+            for rows in row_tiles(self.n, side):
+                sums = torch.zeros(flat[rows].shape, dtype=torch.float64, device=self.device)
+                for columns in row_tiles(self.n, side):
+                    if self.host.takes_differences:
+                        tile = torch.cdist(left[rows], left[columns], compute_mode=mode).square_()
+                        tile.div_(-right[rows, None]).div_(right[columns]).exp_()
+                    else:
+                        x, y = left[rows], right[columns]
+                        tile = buffer[: len(x) * len(y)].view(len(x), len(y))
+                        torch.mm(x, y.T, out=tile)
+                        tile.clamp_(max=0.0).exp2_()  # sums of rounded terms may be above 0
+                    sums += tile @ flat[columns]
+                Y[rows] = sums
+        return Y.reshape(X.shape)
 
 
 def on_device(A: Operator, device: Any) -> Operator:
@@ -289,15 +282,6 @@ def on_device(A: Operator, device: Any) -> Operator:
     if isinstance(A, Kernel) and not sparse.issparse(A.points):
         return TorchKernel(A.points, A.epsilon, A.dtype, device)
     return A
-
-
-def _torch(name: str) -> Any:
-    """Return the library torch, or say how to install it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(f'{name} needs torch; pip install "heatsketch[torch]"') from error
-    return torch
 
 
 def as_tensor(values: Any, dtype: Any, device: Any) -> Any:

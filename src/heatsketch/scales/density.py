@@ -10,7 +10,7 @@ import numpy as np
 from heatsketch._checks import check_number, check_points
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.operators import Kernel
+from heatsketch.operators.kernel import Kernel
 from heatsketch.scales.bandwidth import rule_epsilon
 
 _LARGEST_LOG = math.log(np.finfo(float).max)

@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._typing import Array
-from heatsketch.operators.operator import Deflated, Operator, Sparse
-from heatsketch.operators.products import scale_both_sides
+from heatsketch.operators.operator import Deflated, Operator, Sparse, scale_both_sides
 
 _MIN_POINTS_PER_COLUMN = 3  # of the coarse graph, for each column of a block
 _MAX_AGGREGATES_TOUCHED = 12  # by the neighbours of a point, on average

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.operators import Dense
+from heatsketch.operators.operator import Dense
 from heatsketch.spectral.eigenpairs import fix_signs
 
 _MAX_DENSE_POINTS = 1500  # up to which LAPACK takes no longer than iterating

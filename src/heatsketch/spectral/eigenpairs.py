@@ -13,9 +13,8 @@ from heatsketch._checks import check_number
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._tensors import on_host, to_device
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import on_vertices
-from heatsketch.operators.operator import Operator, Sparse
-from heatsketch.operators.products import is_large
+from heatsketch.operators.graph import on_vertices
+from heatsketch.operators.operator import Operator, Sparse, is_large
 from heatsketch.spectral.aggregation import coarser
 from heatsketch.spectral.block_iteration import in_the_range, ritz_pairs, subspace_iteration
 from heatsketch.spectral.dense import (

@@ -12,9 +12,12 @@ from heatsketch._random import random_block
 from heatsketch._tensors import on_host
 from heatsketch._tiles import row_tiles, single_threaded_blas
 from heatsketch._typing import Array, Rng
-from heatsketch.operators.components import between_components, components_of_matrix
-from heatsketch.operators.operator import Operator
-from heatsketch.operators.order import inverse_permutation
+from heatsketch.operators.operator import (
+    Operator,
+    between_components,
+    components_of_matrix,
+    inverse_permutation,
+)
 from heatsketch.spectral.dense import DENSE_LIMIT
 from heatsketch.spectral.eigenpairs import Spectrum, eigh, fix_signs
 

@@ -11,7 +11,7 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import check_ids, numbers_at, numbers_of, random_block
 from heatsketch._tensors import on_host, to_device
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import on_vertices
+from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.spectral.apply import apply, on_scale, too_large
 from heatsketch.spectral.eigenpairs import leading_vector

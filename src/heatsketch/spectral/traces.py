@@ -18,7 +18,7 @@ from heatsketch._checks import check_level, check_number
 from heatsketch._random import random_block
 from heatsketch._tiles import sum_over_tiles
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import on_vertices
+from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Interval, Operator, spectrum_ends
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, bounds_of, on_scale, tolerance_of
 from heatsketch.spectral.chebyshev import chebyshev_coefficients, check_degree, recurrence

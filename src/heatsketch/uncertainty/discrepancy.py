@@ -12,7 +12,7 @@ import numpy as np
 from heatsketch._checks import check_choice, check_level, check_number
 from heatsketch._random import numbers_at, numbers_of, random_block, seed_entropy
 from heatsketch._typing import Array, Rng
-from heatsketch.operators import on_vertices
+from heatsketch.operators.graph import on_vertices
 from heatsketch.spectral.apply import on_scale, too_large
 from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks, without_leading

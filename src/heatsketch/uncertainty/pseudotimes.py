@@ -13,8 +13,7 @@ from heatsketch._typing import Array, Rng
 from heatsketch.markov.components import within_component
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.rows import DiffusionRows
-from heatsketch.operators import Deflated
-from heatsketch.operators.operator import spectrum_ends
+from heatsketch.operators.operator import Deflated, spectrum_ends
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
 from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.filters import GreensFilter

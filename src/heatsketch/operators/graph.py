@@ -1,0 +1,308 @@
+"""Matrices and graphs of other libraries as operators: the one door through which they come in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+
+from heatsketch._checks import check_number, read_array, refuse_masked
+from heatsketch._tensors import is_tensor, on_host
+from heatsketch._typing import Array
+from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse
+from heatsketch.operators.torch import TorchDense, TorchSparse
+
+_GRAPH_LIBRARIES = ("networkx", "igraph", "torch_geometric")
+_SYMMETRY_TOLERANCE = 1e-10
+
+
+def as_operator(A: Any, name: str = "A") -> Operator:
+    """Return `A` itself if it is an operator, else wrap a matrix, a graph or a `LinearOperator`.
+
+    Raises
+    ------
+    ValueError
+        Not square, not symmetric (beyond 1e-10 of the largest entry), not finite, or empty.
+    """
+    if isinstance(A, Operator):
+        return A
+    if isinstance(A, LinearOperator):
+        return LinearMap(A)
+    graph = as_graph(A, name)
+    matrix = on_host(A) if graph is None else graph.matrix
+    refuse_masked(matrix, name)
+    is_sparse = sparse.issparse(matrix)
+    matrix = matrix if is_sparse else read_array(matrix, name)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise ValueError(f"{name} has shape {matrix.shape}; pass a square matrix (n, n), n >= 1.")
+    matrix = matrix.astype(np.float64) if matrix.dtype.kind in "iub" else matrix
+    if matrix.dtype.kind != "f":
+        raise ValueError(f"{name} has dtype {matrix.dtype}; pass real numbers.")
+    if not np.isfinite(matrix.data if is_sparse else matrix).all():
+        raise ValueError(f"{name} contains NaN or infinity; drop or impute these points.")
+    error = float(abs(matrix - matrix.T).max())
+    tolerance = max(_SYMMETRY_TOLERANCE, 8 * float(np.finfo(matrix.dtype).eps))
+    if error > tolerance * float(abs(matrix).max()):
+        raise ValueError(
+            f"{name} is not symmetric (largest |{name} - {name}ᵀ| is {error:.2g}); pass "
+            f"({name} + {name}.T) / 2 if that is what you mean."
+        )
+    if is_tensor(A):
+        return TorchSparse(A) if is_sparse else TorchDense(A)
+    return Sparse(matrix) if is_sparse else Dense(matrix)
+
+
+def on_vertices(A: Any, name: str = "A") -> tuple[Operator, Array]:
+    """Return `A` as an operator on vertices, and the vertex of each input point (points,).
+
+    A diffusion has vertices of its own. A large sparse matrix is renumbered, so that near points
+    have near numbers; other points are vertices in the order given.
+    """
+    if hasattr(A, "vertex"):
+        return A.operator, A.vertex
+    operator = as_operator(A, name)
+    return (operator, np.arange(operator.n)) if operator is A else operator.near_order()
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A weighted graph: the symmetric matrix of its weights, and the names of its nodes.
+
+    Attributes
+    ----------
+    matrix : CSR matrix (n, n)
+        Non-negative weights. A self-loop counts once.
+    names : array (n,) or None
+        The node of each row; None: they are numbered.
+    """
+
+    matrix: sparse.csr_matrix
+    names: Array | None = None
+
+    def __repr__(self) -> str:
+        """Describe the graph without its arrays."""
+        return f"Graph({self.matrix.shape[0]} nodes, {self.n_edges} edges)"
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, self-loops included."""
+        return int(self.matrix.nnz + np.count_nonzero(self.matrix.diagonal())) // 2
+
+
+def graph(
+    given: Any, *, weight: Any = "weight", names: Any = None, n_nodes: int | None = None
+) -> Graph:
+    """Read a graph of any library as a matrix of weights, with the names of its nodes.
+
+    Weights of parallel edges are added. A directed graph becomes undirected: an edge has the larger
+    weight of its two directions.
+
+    Parameters
+    ----------
+    given : graph of networkx or igraph, SciPy sparse matrix, array or `torch_geometric` data
+        An array or tensor of integers (2, m) holds edges, from the nodes in the first row to those
+        in the second (an `edge_index`), each edge once or in both directions; one of (2, 2) only
+        with `n_nodes` or weights. Any other array is a matrix of weights (n, n).
+    weight : str, array (m,) or None, default "weight"
+        The attribute of the edges that holds their weights, 1 where there is none; or the weights
+        of edges (2, m). None: all weights are 1.
+    names : sequence of n names, optional
+        By default those that the graph has: nodes of networkx, `vs["name"]` of igraph.
+    n_nodes : int, optional
+        Nodes of an edge list; by default as many as it mentions.
+
+    Returns
+    -------
+    Graph
+        `.matrix` (n, n) and `.names`. Everything that takes an affinity takes it; there a node
+        without edges stays where it is (with a self-loop of the mean degree).
+
+    Raises
+    ------
+    TypeError
+        Not a graph, or weights beside a graph that has its own.
+    ValueError
+        A weight that is not a number, negative, NaN or infinite; a matrix that is not square;
+        edges between nodes that do not exist; an attribute that no edge has.
+
+    Notes
+    -----
+    Cost: that of reading the edges, once. No library is imported that the graph is not of.
+
+    Examples
+    --------
+    >>> import numpy as np, heatsketch as hs
+    >>> hs.graph(np.array([[0, 1, 1], [1, 2, 2]])).matrix.toarray()
+    array([[0., 1., 0.],
+           [1., 0., 2.],
+           [0., 2., 0.]])
+    """
+    if isinstance(given, Graph):
+        matrix, own = given.matrix, given.names
+    else:
+        directed, own = _matrix_and_names(given, weight, n_nodes, names)
+        matrix = sparse.csr_matrix(directed.maximum(directed.T))
+    return Graph(matrix, own if names is None else _as_names(names, matrix.shape[0]))
+
+
+def is_graph(given: Any) -> bool:
+    """Say whether something is a `Graph`, or a graph of another library."""
+    return isinstance(given, Graph) or _library(given) in _GRAPH_LIBRARIES
+
+
+def as_graph(given: Any, name: str = "A") -> Graph | None:
+    """Return a graph of another library, or a `Graph`, for use in place of a matrix; else None.
+
+    Directed graphs are refused there, as matrices that are not symmetric are.
+    """
+    if isinstance(given, Graph) or not is_graph(given):  # a tensor or an array is a matrix
+        return given if isinstance(given, Graph) else None
+    matrix, names = _matrix_and_names(given, "weight")
+    if abs(matrix - matrix.T).max() > _SYMMETRY_TOLERANCE * matrix.max():
+        raise ValueError(
+            f"{name} is a directed graph; pass heatsketch.graph({name}), which takes the larger "
+            "weight of both directions."
+        )
+    return Graph(matrix, names)
+
+
+def _library(given: Any) -> str:
+    """Return the library of graphs that a class of the object belongs to, "torch", or ""."""
+    roots = (base.__module__.partition(".")[0] for base in type(given).__mro__)
+    return next((root for root in roots if root in (*_GRAPH_LIBRARIES, "torch")), "")
+
+
+def _matrix_and_names(
+    given: Any, weight: Any, n_nodes: int | None = None, names: Any = None
+) -> tuple[sparse.csr_matrix, Array | None]:
+    """Return the weights (n, n), perhaps of a directed graph, and the names that the nodes have.
+
+    Where they have none, a message about an edge calls them by `names`.
+    """
+    library, listed = _library(given), not (weight is None or isinstance(weight, str))
+    if library in _GRAPH_LIBRARIES and listed:
+        raise TypeError(
+            f"weight is of type {type(weight).__name__}, but the graph has weights of its own; "
+            "pass the name of their attribute, or None."
+        )
+    own: Any = None
+    matrix: Any
+    if library == "networkx":
+        import networkx as nx
+
+        own = list(given.nodes)
+        attribute = _known(weight, bool(nx.get_edge_attributes(given, weight)))
+        if own:
+            matrix = nx.to_scipy_sparse_array(given, weight=attribute, dtype=float)
+        else:
+            matrix = np.empty((0, 0))
+    elif library == "igraph":
+        attribute = _known(weight, weight in given.es.attributes())
+        matrix = given.get_adjacency_sparse(attribute)
+        own = given.vs["name"] if "name" in given.vs.attributes() else None
+    elif library == "torch_geometric":
+        attributes = ("edge_weight", "edge_attr") if weight == "weight" else (weight,)
+        values = [getattr(given, str(name), None) for name in attributes]
+        values = [_array(w).ravel() for w in values if w is not None]
+        _known(weight, bool(values))
+        weights = values[0] if values else None
+        matrix = _adjacency(_array(given.edge_index), weights, int(given.num_nodes))
+    else:
+        matrix = _array(given) if library == "torch" else given
+        refuse_masked(matrix, "The graph")
+        matrix = matrix if sparse.issparse(matrix) else read_array(matrix, "The graph")
+        # Two nodes may have a matrix (2, 2), too.
+        integers = matrix.dtype.kind in "iu" and matrix.shape != (2, 2)
+        pairs = not sparse.issparse(matrix) and matrix.ndim == 2 and len(matrix) == 2
+        if pairs and (integers or listed or n_nodes is not None):
+            ends, n = _checked_ends(matrix, n_nodes)
+            matrix = _adjacency(ends, _array(weight) if listed else None, n)
+        elif weight is None:
+            matrix = sparse.csr_matrix(matrix) != 0
+    own = None if own is None else _as_names(own, matrix.shape[0])
+    return _checked_matrix(matrix, names if own is None else own), own
+
+
+def _known(weight: str | None, exists: bool) -> str | None:
+    """Return the name of an attribute of edges, None if all weights are 1; or raise."""
+    if weight not in (None, "weight") and not exists:
+        raise ValueError(f"No edge has an attribute {weight!r}; pass weight=None for weights of 1.")
+    return weight if exists else None
+
+
+def _array(values: Any) -> Array:
+    """Return an array or a tensor of torch on any device as an array."""
+    if _library(values) == "torch":
+        values = values.detach().cpu().numpy()
+    return np.asarray(values)
+
+
+def _adjacency(ends: Array, weights: Any, n: int) -> sparse.csr_matrix:
+    """Add up directed edges with these ends (2, m)."""
+    w = np.ones(ends.shape[1]) if weights is None else read_array(weights, "weight", dtype=float)
+    if w.shape != ends.shape[1:]:
+        raise ValueError(
+            f"There are {ends.shape[1]} edges but weights of shape {w.shape}; pass one for each, "
+            "(m,)."
+        )
+    return sparse.coo_matrix((w, tuple(ends.astype(np.int64))), shape=(n, n)).tocsr()
+
+
+def _checked_ends(ends: Array, n_nodes: int | None) -> tuple[Array, int]:
+    """Return the ends of edges (2, m) as integers, and the number of nodes."""
+    n = None if n_nodes is None else check_number(n_nodes, "n_nodes", low=1, integer=True)
+    if ends.size == 0:
+        return ends, int(n or 0)
+    if ends.dtype.kind not in "iu":
+        raise ValueError(
+            f"Edges have dtype {ends.dtype} and shape {ends.shape}; pass integers (2, m)."
+        )
+    largest = int(ends.max())
+    n = largest + 1 if n is None else int(n)
+    if ends.min() < 0 or largest >= n:
+        raise ValueError(
+            f"Edges mention nodes {ends.min()} to {largest}, but there are {n} nodes; "
+            f"pass n_nodes >= {largest + 1}, and numbers from 0."
+        )
+    return ends, n
+
+
+def _checked_matrix(given: Any, names: Any) -> sparse.csr_matrix:
+    """Return weights as CSR of float64 without stored zeros, or raise with the names of nodes."""
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        raise ValueError(
+            f"The graph has shape {given.shape} and dtype {given.dtype}; pass a matrix (n, n), "
+            "edges as integers (2, m), or a graph of networkx or igraph."
+        )
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"The graph has dtype {given.dtype}; pass a matrix of real numbers.")
+    if given.shape[0] == 0:
+        raise ValueError("The graph has no nodes; pass one with at least 2.")
+    matrix = sparse.csr_matrix(given, dtype=float, copy=True)
+    matrix.sum_duplicates()
+    bad = np.flatnonzero(~(np.isfinite(matrix.data) & (matrix.data >= 0)))
+    if len(bad):
+        edges, names = matrix.tocoo(), range(matrix.shape[0]) if names is None else list(names)
+        i, j = edges.row[bad[0]], edges.col[bad[0]]
+        raise ValueError(
+            f"The weight of edge ({names[i]!r}, {names[j]!r}) is {matrix.data[bad[0]]:.3g}; pass "
+            "finite, non-negative weights, e.g. exp(-distance**2 / epsilon), or leave these edges "
+            "out."
+        )
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _as_names(names: Any, n: int) -> Array:
+    """Return n names, which may be tuples, as an array of objects, or of integers if they are."""
+    items = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    if len(items) != n:
+        raise ValueError(f"names has {len(items)} entries for {n} nodes; pass one for each.")
+    if all(type(item) is int for item in items):
+        return np.array(items)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
