@@ -175,7 +175,7 @@ def test_no_division_by_nothing():
     with pytest.warns(hs.ScaleWarning, match="same affinities"):
         model = LaplacianEigenmap(2, n_neighbors=2, weights="binary").fit(triangle)
     assert_array_equal(model.embedding_, 0.0)
-    with pytest.raises(ValueError, match="by which the rule for new points divides"):
+    with pytest.raises(ValueError, match="the rule for new points divides by λ"):
         model.transform(triangle + 0.1)
 
 

@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular, svd
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.utils import ClassifierTags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from heatsketch._checks import check_number, refuse_masked
 from heatsketch._tiles import filled, single_threaded_blas
@@ -44,16 +44,15 @@ class Discriminant(Embedding):
         """
         gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
         X = self._read(X, reset=True)
-        self.classes_, labels = self._read_labels(y, X)
+        labels = self._read_labels(y, X)
         units = StandardScaler().fit(X.astype(float))
         self.mean_, self._scale = units.mean_, units.scale_  # arrays, which model files hold
-        scale = self._scale
-        sizes = np.abs(X).max(axis=0).astype(float)
-        rounding = float(np.finfo(X.dtype).eps) * sizes / scale  # of the entries of Z
+        # Of the entries of Z.
+        rounding = float(np.finfo(X.dtype).eps) * np.abs(X).max(axis=0).astype(float) / self._scale
         with single_threaded_blas():  # the same bits for any number of threads
-            W, J = _directions((X - self.mean_) / scale, labels, gamma, rounding)
+            W, J = _directions((X - self.mean_) / self._scale, labels, gamma, rounding)
         self._W = self._choose(W, J, np.bincount(labels))
-        self.components_ = (self._W / scale[:, None]).T
+        self.components_ = (self._W / self._scale[:, None]).T
         self.diagnostics_ = {"classes": len(self.classes_), "discriminants": len(J)}
         self.embedding_ = self._score(X)
         return self
@@ -74,26 +73,19 @@ class Discriminant(Embedding):
 
         return filled(scores, (len(X), self._W.shape[1])).astype(X.dtype)
 
-    def _read_labels(self, y: Any, X: Array) -> tuple[Array, Array]:
-        """Return the classes, sorted, and the class index of each point (n,), or raise."""
-        name = type(self).__name__
+    def _read_labels(self, y: Any, X: Array) -> Array:
+        """Set the classes, sorted, and return the class index of each point (n,), or raise."""
         if y is None:
-            raise ValueError(
-                f"{name} requires y to be passed, but the target y is None; pass labels (n,)."
-            )
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
         refuse_masked(y, "y")
-        y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
-        try:
-            check_classification_targets(y)
-            classes, labels = np.unique(y, return_inverse=True)
-        except TypeError as error:
-            raise ValueError(
-                "y has missing labels, or labels of several types; pass labels (n,) of one type."
-            ) from error
-        if len(classes) < 2:
-            raise ValueError(f"y has one class, {classes[0]!r}; pass at least two classes.")
-        return classes, labels
+        encoder = LabelEncoder().fit(y)
+        check_classification_targets(y)
+        self.classes_ = encoder.classes_
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class, {self.classes_[0]!r}; pass at least two classes.")
+        return encoder.transform(y)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
@@ -285,22 +277,21 @@ def _directions(Z: Array, labels: Array, gamma: float, rounding: Array) -> tuple
     P = Z @ axes  # (n, r)
     counts = np.bincount(labels)
     means = sparse.csr_matrix((1 / counts[labels], (labels, np.arange(n)))) @ P
-    P -= means[labels]
-    within = np.vstack([np.sqrt(1 - gamma) * P, np.sqrt(gamma * n) * np.eye(P.shape[1])])
+    within = np.sqrt(1 - gamma) * (P - means[labels])
+    within = np.vstack([within, np.sqrt(gamma * n) * np.eye(P.shape[1])])
     between = np.sqrt(counts)[:, None] * means
     R = np.linalg.qr(np.vstack([within, between]), mode="r")
     _, s, right = svd(solve_triangular(R, between.T, trans="T").T, full_matrices=False)
     C = solve_triangular(R, right.T)  # (r, r or c): |within C|² + |between C|² = 1
     zero = limit(axes @ C) + _ROUNDING_MARGIN * _EPS * np.sqrt(n)
-    separate = s > zero
-    if not separate.any():
+    C, s, zero = C[:, s > zero], s[s > zero], zero[s > zero]
+    if not len(s):
         raise ValueError(
             "The means of the classes coincide, so no direction separates them; pass features in "
             "which they differ."
         )
-    C = C[:, separate]
     width = np.linalg.norm(within @ C, axis=0)
-    flat = np.count_nonzero(width <= zero[separate])
+    flat = np.count_nonzero(width <= zero)
     if flat:
         raise ValueError(
             f"S_w is singular: in {flat} direction(s) the classes differ and no class varies, so "
@@ -308,4 +299,4 @@ def _directions(Z: Array, labels: Array, gamma: float, rounding: Array) -> tuple
             "class?); pass shrinkage=0.01 or more."
         )
     signs = np.where((means[-1] - means[0]) @ C < 0, -1.0, 1.0)
-    return axes @ (C * (signs * np.sqrt(n) / width)), (s[separate] / width) ** 2
+    return axes @ (C * (signs * np.sqrt(n) / width)), (s / width) ** 2

@@ -19,7 +19,6 @@ from heatsketch.operators.operator import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
-WEIGHTS = ("heat", "binary")
 _EDGES = "edges"
 _LEAST_SHARE = 0.2  # of a squared length that is usual at a point, which its ε is not below
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
@@ -86,8 +85,7 @@ class LaplacianEigenmap(Embedding):
     Raises
     ------
     ValueError
-        Invalid parameters or points; most points have no neighbour; in `transform`, coordinates
-        with |λ| < 0.001.
+        Invalid parameters or points; in `transform`, coordinates with |λ| < 0.001.
 
     Warns
     -----
@@ -154,17 +152,11 @@ class LaplacianEigenmap(Embedding):
         ValueError, TypeError
             Bad points or parameters; the class says which.
         """
-        check_choice(self.weights, "weights", WEIGHTS)
+        check_choice(self.weights, "weights", ("heat", "binary"))
         check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_points(X, reset=True)
         graph, self._found = self._graph_of(X)
         found, graph = self._found, off_diagonal(graph)
-        alone = int(np.sum(np.diff(graph.indptr) == 0))
-        if alone > max(1, found.n // 2):
-            raise ValueError(
-                f"radius={self.radius:.4g} leaves {alone} of {found.n} points without a neighbour; "
-                "pass a larger radius."
-            )
         self._usual = _median_lengths(graph)
         epsilon = self._set_epsilons(graph)
         self._usual[self._usual == 0] = found.radius or np.inf
@@ -220,8 +212,7 @@ class LaplacianEigenmap(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; bad points.
         """
-        points = self._read_points(X, reset=False)
-        return self._novelty(points)
+        return self._novelty(self._read_points(X, reset=False))
 
     def _set_epsilons(self, graph: sparse.csr_matrix) -> float:
         """Set the least ε of the edges of each vertex, squared; return the least."""
@@ -254,16 +245,14 @@ class LaplacianEigenmap(Embedding):
         """Return distances from new points to neighbours, and pairs (row, equal vertex)."""
         found = self._found
         distances, x, points = found.rows(X), X.astype(np.float64, copy=False), found.points
-        rows = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
-        columns = distances.indices
-        equal = pair_distances(x, points, rows, columns) == 0
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(distances.indptr))
+        equal = pair_distances(x, points, rows, distances.indices) == 0
+        rows, columns = rows[equal], distances.indices[equal]
         if self._reach is not None:  # points that have x among their own neighbours
-            j, i, _ = NeighborIndex(x).pairs_within(points, self._reach * (1 + 1e-9))
-            d = pair_distances(x, points, i, j)
-            inside = d <= self._reach[j]
-            entries = (positive(d[inside]), (i[inside], j[inside]))
-            distances = distances.maximum(sparse.csr_matrix(entries, shape=distances.shape))
-        return sparse.csr_matrix(distances), rows[equal], columns[equal]
+            j, i, d = NeighborIndex(x).pairs_within(points, self._reach)
+            entries = sparse.csr_matrix((positive(d), (i, j)), shape=distances.shape)
+            distances = sparse.csr_matrix(distances.maximum(entries))
+        return distances, rows, columns
 
     def _warn_of_far(self, distances: sparse.csr_matrix, known: Array) -> None:
         """Warn of new points with less affinity than 1e-6 at the scale of their neighbours."""
@@ -302,19 +291,14 @@ def _median_lengths(graph: sparse.csr_matrix) -> Array:
 
 def _check_extension(lam: Array) -> None:
     """Raise where the rule for new points divides by a λ near 0, warn where λ is small."""
-    tiny = np.flatnonzero(np.abs(lam) < _MIN_LAMBDA)
-    if len(tiny):
-        raise ValueError(
-            f"Coordinate(s) {name_rows(tiny)} have λ = 1 - μ of {lam[tiny[0]]:.1e}, by which the "
-            f"rule for new points divides; pass n_components <= {max(1, tiny[0])}, or a smaller "
-            "epsilon."
-        )
     small = np.flatnonzero(lam < _RELIABLE_LAMBDA)
-    if len(small):
-        warnings.warn(
-            f"Coordinate(s) {name_rows(small)} have λ = 1 - μ down to {lam[-1]:.2g}; the rule for "
-            "new points divides by λ, which amplifies noise; pass "
-            f"n_components={max(1, small[0])}, or a smaller epsilon.",
-            ScaleWarning,
-            stacklevel=3,
-        )
+    if not len(small):
+        return
+    message = (
+        f"Coordinate(s) {name_rows(small)} have λ = 1 - μ down to {lam[small].min():.2g}; the rule "
+        "for new points divides by λ, which amplifies noise; pass "
+        f"n_components={max(1, small[0])}, or a smaller epsilon."
+    )
+    if np.abs(lam).min() < _MIN_LAMBDA:
+        raise ValueError(message)
+    warnings.warn(message, ScaleWarning, stacklevel=3)

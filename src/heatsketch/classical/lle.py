@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import orth, svd
+from scipy.linalg import orth, qr, svd
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
@@ -13,15 +13,14 @@ from heatsketch._checks import DisconnectedWarning, check_number, name_rows
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import for_each_tile, single_threaded_blas
 from heatsketch._typing import Array, Points
-from heatsketch.classical._base import Embedding
+from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.neighborhoods import off_diagonal
 from heatsketch.spectral.eigenpairs import fix_signs
 
-_TILE_COORDINATES = 2**20  # of neighbours that are gathered at a time: 8 MB
+_TILE_POINTS = 64  # whose neighbours are gathered at a time
 _EPS = float(np.finfo(float).eps)
 _MAX_DENSE_POINTS = 500  # up to which LAPACK takes no longer than iterating
 _FLAT = _EPS**0.5  # directions of neighbours shorter by this are rounding
-_PINS = 8  # points of a closed component that fix the multiple of its null vector
 
 
 class LocallyLinearEmbedding(Embedding):
@@ -143,17 +142,12 @@ class LocallyLinearEmbedding(Embedding):
         ValueError, TypeError
             Bad points or parameters; the class says which.
         """
-        k = check_number(self.n_components, "n_components", low=1, integer=True)
         reg = check_number(self.reg, "reg", low=0)
         tol = check_number(self.tol, "tol", low=0)
         X = self._read_points(X, reset=True)
         graph, found = self._graph_of(X)
         self._neighborhoods, graph = found, off_diagonal(graph)
-        n = found.n
-        if k >= n:
-            raise ValueError(
-                f"n_components={k} but X has {n} distinct points; pass n_components <= {n - 1}."
-            )
+        k = check_fewer_components(self.n_components, found.n)
         if graph.nnz == 0:
             raise ValueError(f"No two points are within radius={self.radius}; pass a larger one.")
         W = reconstruction_weights(found.points, found.points, graph, reg)
@@ -172,7 +166,7 @@ class LocallyLinearEmbedding(Embedding):
         with single_threaded_blas():  # the same bits for any number of threads
             self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, tol, self.random_state)
         residuals = L.T @ (L @ vectors) - vectors * self.eigenvalues_
-        self._Y = vectors * np.sqrt(n)
+        self._Y = vectors * np.sqrt(found.n)
         self.embedding_ = found.spread(self._Y).astype(X.dtype)
         self.reconstruction_error_ = float(self.eigenvalues_.sum())
         self.diagnostics_ = found.counts(graph) | {
@@ -207,9 +201,6 @@ def reconstruction_weights(
     distance zero share all the weight. The share `reg` of trace(C) is added to the diagonal of C
     where its smallest eigenvalue is less.
     """
-    width = points.shape[1]
-    if sparse.issparse(points):
-        width = min(width, 4 * (1 + points.nnz // points.shape[0]))
     counts = np.diff(graph.indptr)
     weights = np.empty(graph.nnz)
     for count in np.unique(counts[counts > 0]):
@@ -223,7 +214,7 @@ def reconstruction_weights(
                 Z = Z[:, np.unique(Z.indices)].toarray()
             weights[entries[tile]] = _solve(Z.reshape(*columns.shape, -1), reg)
 
-        for_each_tile(work, len(rows), max(1, _TILE_COORDINATES // (int(count) * width)))
+        for_each_tile(work, len(rows), _TILE_POINTS)
     return sparse.csr_matrix((weights, graph.indices, graph.indptr), shape=graph.shape)
 
 
@@ -253,12 +244,8 @@ def closed_components(W: sparse.csr_matrix) -> list[Array]:
     """
     count, label = connected_components(W, connection="strong")
     i, j = W.nonzero()
-    closed = np.ones(count, bool)
-    closed[label[i[label[i] != label[j]]]] = False
-    points = np.flatnonzero(closed[label])
-    points = points[np.argsort(label[points], kind="stable")]
-    components = np.split(points, np.flatnonzero(np.diff(label[points])) + 1)
-    return sorted(components, key=len, reverse=True)
+    closed = np.setdiff1d(np.arange(count), label[i[label[i] != label[j]]])
+    return sorted((np.flatnonzero(label == number) for number in closed), key=len, reverse=True)
 
 
 def lowest_eigenpairs(
@@ -266,59 +253,50 @@ def lowest_eigenpairs(
 ) -> tuple[Array, Array]:
     """Return the k smallest eigenvalues of M = LᵀL, ascending, with vectors (n, k) of mean 0.
 
-    `closed` are the closed components of I - L, of which some points border L. Values are Ritz
-    values of L, not of M, so that those far below the rounding of M are small, too.
+    `closed` are the closed components of I - L. Values are Ritz values of L, not of M, so that
+    those far below the rounding of M are small, too.
     """
     n = L.shape[0]
     if n <= max(_MAX_DENSE_POINTS, 2 * k + 2):
         V = svd(L.toarray())[2][::-1][: k + 1].T
     else:
-        pins = [points[:: -(-len(points) // _PINS)] for points in closed]
-        starts = np.cumsum([0, *map(len, pins)])
-        entries = (np.ones(starts[-1]), np.concatenate(pins), starts)
-        border = sparse.csc_matrix(entries, (n, len(pins)))
+        pins = np.array([points[0] for points in closed])
         start = np.random.default_rng(seed_entropy(random_state)).standard_normal(n)
         shifted = L + _EPS * sparse.eye_array(n)  # a value of 0 would end the factorisation
-        V = _lowest_vectors(shifted, border, border, k + 1, tol, start)
+        V = _lowest_vectors(shifted, pins, pins, k + 1, tol, start)
     U = svd(V - V.mean(axis=0), full_matrices=False)[0][:, :k]  # without the constant vector
     _, sigma, R = svd(L @ U, full_matrices=False)
     return sigma[::-1] ** 2, fix_signs(U @ R[::-1].T)
 
 
 def _lowest_vectors(
-    L: sparse.csr_matrix,
-    left: sparse.csc_matrix,
-    right: sparse.csc_matrix,
-    k: int,
-    tol: float,
-    start: Array,
+    L: sparse.csr_matrix, left: Array, right: Array, k: int, tol: float, start: Array
 ) -> Array:
     """Return orthonormal vectors (n, k) that span those of the smallest singular values of L.
 
-    The factors of L have a fraction of the entries of those of M. L has as many null vectors as the
-    borders have columns, with which it is regular. M⁺ is applied by two solutions, without the null
-    vectors V of L and U of Lᵀ. Where further values are 0 to rounding, all starts again with null
-    vectors as the borders.
+    The factors of L have a fraction of the entries of those of M. L has as many null vectors as
+    there are pins; with an entry of 1 added at each pair of pins (left, right) it is regular, and
+    solves L x = y for every y that is orthogonal to the null vectors of Lᵀ. M⁺ is applied by two
+    solutions, without the null vectors V of L and U of Lᵀ. Where further values are 0 to rounding,
+    all starts again with pins where these vectors are largest.
     """
-    n, count = left.shape
+    n, count = L.shape[0], len(left)
+    pinned = L + sparse.csr_matrix((np.ones(count), (left, right)), (n, n))
     factors = splu(
-        sparse.csc_matrix(sparse.block_array([[L, left], [right.T, None]])),
+        sparse.csc_matrix(pinned),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.01,
         options={"SymmetricMode": True},
     )
-
-    def solve(X: Array, trans: str = "N") -> Array:
-        return factors.solve(np.pad(X, ((0, count), (0, 0))), trans)[:n]
-
-    ends = np.eye(n + count, min(count, k), -n)
-    U, V = (orth(factors.solve(ends, trans)[:n]) for trans in "TN")
+    units = sparse.eye_array(n, format="csc")
+    U = orth(factors.solve(units[:, right[:k]].toarray(), "T"))
+    V = orth(factors.solve(units[:, left[:k]].toarray()))
     if V.shape[1] == k:
         return V
 
     def inverse(x: Array) -> Array:
-        y = solve(x.reshape(n, 1), "T")
-        z = solve(y - U @ (U.T @ y))
+        y = factors.solve(x, "T")
+        z = factors.solve(y - U @ (U.T @ y))
         return z - V @ (V.T @ z)
 
     operator = LinearOperator((n, n), matvec=inverse, dtype=float)
@@ -326,5 +304,6 @@ def _lowest_vectors(
     null = theta > max(1 / _EPS, _EPS**0.5 * theta.max())
     if not null.any():
         return np.hstack([V, Y])
-    left = sparse.csc_matrix(np.hstack([U, orth(solve(Y[:, null], "T"))]))
-    return _lowest_vectors(L, left, sparse.csc_matrix(np.hstack([V, Y[:, null]])), k, tol, start)
+    null_vectors = np.hstack([U, orth(factors.solve(Y[:, null], "T"))]), np.hstack([V, Y[:, null]])
+    left, right = (qr(N.T, mode="r", pivoting=True)[1][: N.shape[1]] for N in null_vectors)
+    return _lowest_vectors(L, left, right, k, tol, start)

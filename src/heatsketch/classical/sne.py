@@ -600,7 +600,7 @@ def _gaussian_forces(Y: Array) -> tuple[Array, Array]:
         push[rows] += Y[rows] - sums[:, :-1] / Z
         return push
 
-    return sum_over_tiles(work, len(Y), _FORCE_TILE), logs
+    return sum_over_tiles(work, n, _FORCE_TILE), logs
 
 
 def descend(
