@@ -1,5 +1,6 @@
 """Progress: bars within `progress()`, from two seconds on, and nothing elsewhere."""
 
+import contextlib
 import io
 import itertools
 import logging
@@ -15,8 +16,8 @@ import numpy as np
 import pytest
 
 import heatsketch as hs
-from heatsketch import _progress
-from heatsketch._progress import Stage, in_words, report, track
+from heatsketch import _progress, _tiles
+from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile
 from heatsketch.cli import printing
 
@@ -33,13 +34,13 @@ def at_once(monkeypatch):
 # How it is shown
 
 
-def test_a_stage_shows_how_far_how_fast_and_how_long(at_once):
+def test_a_bar_shows_how_far_how_fast_and_how_long(at_once):
     stream = io.StringIO()
     with hs.progress(stream):
         for _ in track(range(3), "loop", 3, "steps"):
             time.sleep(0.01)
-        with Stage("search", None, "points") as stage:
-            stage.update(100)
+        with track(None, "search", None, "points") as bar:
+            bar.update(100)
     shown = re.split(r"[\r\n]+", stream.getvalue())
     assert any(re.match(r"loop:  67%.* 2/3 \[00:00<00:00, .* steps/s\]", line) for line in shown)
     assert any(re.match(r"search: 100 points \[00:00, .* points/s\]", line) for line in shown)
@@ -48,7 +49,7 @@ def test_a_stage_shows_how_far_how_fast_and_how_long(at_once):
 def test_tiles_are_counted_by_rows(at_once):
     stream = io.StringIO()
     with hs.progress(stream):
-        for_each_tile(lambda rows: None, 10_000, 100, Stage("tiles", 10_000, "rows"))
+        for_each_tile(lambda rows: None, 10_000, 100, track(None, "tiles", 10_000, "rows"))
     counts = [int(n) for n in re.findall(r"(\d+)/10000", stream.getvalue())]
     assert counts[-1] == 10_000
     assert counts == sorted(counts)
@@ -57,7 +58,7 @@ def test_tiles_are_counted_by_rows(at_once):
 def test_nothing_is_shown_unless_it_is_asked_for(at_once, capsys):
     hs.diffusion(np.random.default_rng(0).standard_normal((300, 3)))
     for _ in track(range(3), "loop", 3, "steps"):
-        report("loop", "one more")
+        LOGGER.info("one more")
     assert capsys.readouterr() == ("", "")
 
 
@@ -66,7 +67,7 @@ def test_short_runs_show_nothing():
     with hs.progress(stream):
         LOGGER.info("one")
         for _ in track(range(3), "loop", 3, "steps"):
-            report("loop", "two")
+            LOGGER.info("two")
     assert stream.getvalue() == ""
 
 
@@ -77,7 +78,7 @@ def test_messages_are_shown_every_two_seconds_at_most(monkeypatch):
     with hs.progress(stream):
         for second in (1, 2, 3, 5):
             now[0] = float(second)
-            report("eigenpairs", "%d done", second)
+            LOGGER.info("eigenpairs: %d done", second)
     assert stream.getvalue().splitlines() == [
         "[  2.0 s] eigenpairs: 2 done",
         "[  5.0 s] eigenpairs: 5 done",
@@ -92,14 +93,6 @@ def test_a_warning_begins_on_a_line_of_its_own(capsys):
             warnings.warn("careful", stacklevel=2)
     lines = re.split(r"[\r\n]", capsys.readouterr().err)
     assert "heatsketch: warning: careful" in lines
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.4, "0 s"), (89.4, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h")],
-)
-def test_durations_in_words(seconds, words):
-    assert in_words(seconds) == words
 
 
 @pytest.mark.parametrize("quiet", [False, True])
@@ -137,11 +130,9 @@ def test_the_long_loops_show_bars():
 # Interrupts
 
 
-def test_an_error_ends_the_work_of_all_threads():
-    """What other threads would still do is at most a tile each, not their whole share."""
-    pytest.importorskip("threadpoolctl")
-    from heatsketch import _tiles
-
+def test_an_error_ends_the_work_of_all_threads(monkeypatch):
+    """What other threads would still do is at most a tile each, not their whole group."""
+    monkeypatch.setattr(_tiles, "single_threaded_blas", lambda: contextlib.nullcontext(2))
     done, count = itertools.count(), 10_000
 
     def work(rows):
@@ -151,13 +142,12 @@ def test_an_error_ends_the_work_of_all_threads():
         time.sleep(0.001)
 
     with pytest.raises(KeyboardInterrupt):
-        for _ in _tiles._in_threads(work, [slice(i, i + 1) for i in range(count)], 2):
-            pass
+        for_each_tile(work, count, 1)
     time.sleep(0.05)
     reached = next(done)
     time.sleep(0.05)
     assert next(done) == reached + 1
-    assert reached < count / 32  # a share
+    assert reached < count / 32  # a group
 
 
 SHOWING_ALL = """

@@ -11,11 +11,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO, TypeVar
+from typing import Any, TextIO
 
 from tqdm import tqdm
-
-T = TypeVar("T")
 
 _logger = logging.getLogger("heatsketch")
 _DELAY = 2.0  # seconds before anything is shown, and between messages
@@ -23,45 +21,25 @@ _SECONDS, _SECONDS_IN_A_FILE = 0.5, 30.0  # between updates of a bar, which a fi
 _streams: list[TextIO] = []  # of the `progress()` blocks that are open
 
 
-class Stage(tqdm):
-    """A long step: a bar with speed and time left, from two seconds on, within `progress()`.
+def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) -> tqdm:
+    """Return a bar of the items, from two seconds on, within `progress()`; it yields them.
 
-    `total` and `unit` say how much there is of what, in the plural; None: that is not known.
+    `total` and `unit` say how much there is of what, in the plural; None: that is not known. The
+    steps of a bar without items are counted by its `update`.
     """
-
-    def __init__(self, name: str, total: int | None, unit: str) -> None:
-        stream = _streams[-1] if _streams else sys.stderr
-        rare = not (stream.isatty() or "ipykernel" in sys.modules)
-        super().__init__(
-            desc=name,
-            total=total,
-            unit=f" {unit}",
-            file=stream,
-            disable=not _streams,
-            delay=_DELAY,
-            mininterval=_SECONDS_IN_A_FILE if rare else _SECONDS,
-            dynamic_ncols=True,
-        )
-
-
-def track(items: Iterable[T], name: str, total: int | None, unit: str) -> Iterator[T]:
-    """Yield the items, and count them as a `Stage`."""
-    with Stage(name, total, unit) as stage:
-        for item in items:
-            yield item
-            stage.update()
-
-
-def report(stage: str, message: str, *values: object) -> None:
-    """Log how far a stage is that cannot be counted."""
-    _logger.info("%s: " + message, stage, *values)
-
-
-def in_words(seconds: float) -> str:
-    """Return a duration: "42 s", "3 min" or "2.5 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    stream = _streams[-1] if _streams else sys.stderr
+    rare = not (stream.isatty() or "ipykernel" in sys.modules)
+    return tqdm(
+        items,
+        desc=name,
+        total=total,
+        unit=f" {unit}",
+        file=stream,
+        disable=not _streams,
+        delay=_DELAY,
+        mininterval=_SECONDS_IN_A_FILE if rare else _SECONDS,
+        dynamic_ncols=True,
+    )
 
 
 @contextmanager

@@ -8,19 +8,19 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
+from tqdm import tqdm
 
-from heatsketch._progress import Stage
 from heatsketch._typing import Array
 
 ROW_TILE = 1024  # rows of one unit of work: fixed, so that results do not depend on threads
-_SHARES_PER_THREAD = 16  # of the tiles: few, because each costs some microseconds
+_GROUPS_PER_THREAD = 16  # of tiles: few, because each costs some microseconds
 
 
 def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
@@ -29,25 +29,39 @@ def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
 
 
 def for_each_tile(
-    work: Callable[[slice], None],
-    n: int,
-    tile: int = ROW_TILE,
-    stage: Stage | None = None,
+    work: Callable[[slice], None], n: int, tile: int = ROW_TILE, bar: tqdm | None = None
 ) -> None:
     """Call `work(rows)` on every row tile, in parallel; each call writes its own rows only.
 
     Tiles are fixed and BLAS runs on one thread inside them, so the result is bitwise the same for
     any number of threads. An error or an interrupt ends the work of all threads after their tile.
-    `stage` is told the rows that are done.
+    `bar` counts the rows that are done.
     """
     tiles = list(row_tiles(n, tile))
-    with single_threaded_blas() as n_threads:
+    stopped = threading.Event()
+    with single_threaded_blas() as n_threads, nullcontext() if bar is None else bar:
         alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
-        done = _in_turn(work, tiles) if alone else _in_threads(work, tiles, n_threads)
-        with closing(done), stage or nullcontext():
-            for count in done:
-                if stage is not None:
-                    stage.update(count)
+
+        def run(group: list[slice]) -> int:
+            outside = getattr(_inside, "tile", False)
+            _inside.tile = outside or not alone
+            try:
+                for rows in group:
+                    if stopped.is_set():  # nobody waits for the result
+                        break
+                    work(rows)
+            finally:
+                _inside.tile = outside
+            return group[-1].stop - group[0].start
+
+        size = 1 if alone else -(-len(tiles) // (_GROUPS_PER_THREAD * n_threads))
+        groups = [tiles[i : i + size] for i in range(0, len(tiles), size)]
+        try:
+            for count in map(run, groups) if alone else _pool(n_threads).map(run, groups):
+                if bar is not None:
+                    bar.update(count)
+        finally:
+            stopped.set()
 
 
 def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
@@ -74,38 +88,6 @@ def in_one_thread() -> Iterator[None]:
             yield
     finally:
         _inside.tile = outside
-
-
-def _in_turn(work: Callable[[slice], None], tiles: list[slice]) -> Generator[int, None, None]:
-    """Work on the tiles, and yield the number of rows of each when it is done."""
-    for rows in tiles:
-        work(rows)
-        yield rows.stop - rows.start
-
-
-def _in_threads(
-    work: Callable[[slice], None], tiles: list[slice], n_threads: int
-) -> Generator[int, None, None]:
-    """Work on shares of the tiles in parallel, and yield the rows of each share when it is done."""
-    size = -(-len(tiles) // (_SHARES_PER_THREAD * n_threads))
-    stopped = threading.Event()
-
-    def run(tiles: list[slice]) -> int:
-        _inside.tile = True
-        try:
-            for rows in tiles:
-                if stopped.is_set():  # nobody waits for the result
-                    break
-                work(rows)
-        finally:
-            _inside.tile = False
-        return tiles[-1].stop - tiles[0].start
-
-    shares = [tiles[i : i + size] for i in range(0, len(tiles), size)]
-    try:
-        yield from _pool(n_threads).map(run, shares)
-    finally:
-        stopped.set()
 
 
 @functools.cache

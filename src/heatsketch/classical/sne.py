@@ -18,9 +18,9 @@ from heatsketch._checks import (
     check_choice,
     check_finite,
     check_number,
+    logger,
     name_rows,
 )
-from heatsketch._progress import report
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
 from heatsketch._typing import Array
@@ -638,7 +638,7 @@ def descend(
                 if finite and step % _CHECK_INTERVAL and step < steps:
                     continue
                 reached = _cost(E, Y) if finite else np.inf
-            report("descent", "step %d of the phase: cost %.4f", step, reached)
+            logger.info("descent: step %d of the phase: cost %.4f", step, reached)
             if reached <= lowest + _ALLOWED_RISE * len(Y):
                 lowest, best, lowered = reached, Y, True
             else:

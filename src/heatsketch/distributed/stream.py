@@ -20,7 +20,7 @@ from sklearn.utils import get_tags
 
 from heatsketch import _checks
 from heatsketch._checks import check_number, features_named, logger, said_of_rows
-from heatsketch._progress import Stage
+from heatsketch._progress import track
 from heatsketch._tiles import in_one_thread
 from heatsketch._version import __version__
 from heatsketch.distributed.run import Run, about, assemble, check_output
@@ -425,7 +425,7 @@ def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> Non
         job = path, output, run.suffix, mapping.how, rows, secrets.token_hex(8)
         mapped = _by_workers(job, missing, cluster)
     total = sum(min(n, (number + 1) * rows) - number * rows for number in missing)
-    with Stage("mapping", total, "points") as progress:
+    with track(None, "mapping", total, "points") as progress:
         for number, found in mapped:
             run.warn(found)
             progress.update(min(n, (number + 1) * rows) - number * rows)

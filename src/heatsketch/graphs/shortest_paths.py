@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from heatsketch._progress import Stage
+from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 
@@ -42,7 +42,7 @@ def shortest_paths(graph: sparse.csr_matrix, sources: Array) -> Array:
             lower(graph.indptr, graph.indices, graph.data, first[s], d)
             lengths[s, order] = d
 
-    for_each_tile(work, len(sources), 1, Stage("shortest paths", len(sources), "starts"))
+    for_each_tile(work, len(sources), 1, track(None, "shortest paths", len(sources), "starts"))
     return lengths
 
 

@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 
-from heatsketch._progress import Stage
+from heatsketch._progress import track
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import LogDistortion, Loss, stress
 from heatsketch.isometry.pairs import random_pairs
@@ -105,7 +105,7 @@ class PairObjective:
     ) -> None:
         self.Z, self.variances = Z, Z.T @ Z / len(Z)  # (R, R), the scatter of the coordinates
         self.history: list[dict[str, Any]] = []
-        self._stage = Stage("learning the map", None, "steps")
+        self._stage = track(None, "learning the map", None, "steps")
         self._inverse_squares = 1 / distances**2
         self.differences = None if pairs is None else _differences(len(Z), *pairs, distances)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.mixture import GaussianMixture
 
-from heatsketch._progress import report
+from heatsketch._checks import logger
 from heatsketch._typing import Array
 
 _COMPONENT_COUNTS = range(1, 11)  # among which the Bayesian information criterion chooses
@@ -24,7 +24,7 @@ def best_mixture(X: Array, seed: int) -> tuple[Any, list[float]]:
         fitted, bic = fit_mixture(X, count, seed)
         mixtures.append(fitted)
         criteria.append(bic)
-        report("mixture", "criterion %.6g with %d components", bic, count)
+        logger.info("mixture: criterion %.6g with %d components", bic, count)
         best = int(np.argmin(criteria))
         if count - 1 - best >= _WORSE_COUNTS:
             break

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial import cKDTree
 
-from heatsketch._progress import Stage
+from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.operators.kernel import centre_of, centred, squared_norms
@@ -81,7 +81,7 @@ class ExactSearch:
             rows = tile if order is None else order[tile]
             distances[rows], indices[rows] = nearest(x[rows], k)
 
-        for_each_tile(work, m, self._tile, Stage("nearest neighbours", m, "points"))
+        for_each_tile(work, m, self._tile, track(None, "nearest neighbours", m, "points"))
         return Neighbors(distances, indices)
 
     def pairs_within(self, x: Points, radii: Array) -> tuple[Array, Array, Array]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heatsketch._checks import logger
-from heatsketch._progress import Stage
+from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
@@ -103,7 +103,9 @@ class InvertedLists:
             rows = order[positions]
             distances[rows], indices[rows] = self._nearest(x[rows], cells[rows], probes)
 
-        for_each_tile(work, len(x), _TILE_QUERIES, Stage("nearest neighbours", len(x), "points"))
+        for_each_tile(
+            work, len(x), _TILE_QUERIES, track(None, "nearest neighbours", len(x), "points")
+        )
         return Neighbors(distances, indices)
 
     def recall_at(self, k: int) -> Recall:
@@ -148,7 +150,7 @@ class InvertedLists:
             framed = self._in_frame(x[rows])
             cells[rows] = kernels.nearest_cell(framed, *self._centroids, _COARSE_N_PROBE)
 
-        stage = Stage("cells of the points", len(x), "points")
+        stage = track(None, "cells of the points", len(x), "points")
         for_each_tile(work, len(x), _TILE_QUERIES, stage)
         return cells
 

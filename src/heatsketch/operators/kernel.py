@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from heatsketch._checks import check_new_points, check_number, check_points, real_array
-from heatsketch._progress import Stage
+from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.operators.operator import Interval, Operator, Scaled, components_of_rows
@@ -222,7 +222,7 @@ class Kernel(Operator):
                 sums += np.dot(tile, block[columns], out=product)
             Y[rows] = sums
 
-        for_each_tile(work, self.n, _TILE, Stage("product with the kernel", self.n, "rows"))
+        for_each_tile(work, self.n, _TILE, track(None, "product with the kernel", self.n, "rows"))
         return Y.reshape(X.shape)
 
     def diagonal(self) -> Array:

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.linalg import eigh as dense_eigh
 from scipy.linalg import qr
 
-from heatsketch._progress import report, track
+from heatsketch._checks import logger
+from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.operator import LANCZOS_STEPS, Operator, spectrum_ends
@@ -61,7 +62,7 @@ def subspace_iteration(
         ritz, left = _rayleigh_ritz(X, image), k - len(values)
         bound = limit(np.append(values, ritz))
         residuals = _residuals(X[:, :left], image[:, :left], ritz[:left])
-        report("eigenpairs", "residual %.1e after %d products", residuals.max(), products)
+        logger.info("eigenpairs: residual %.1e after %d products", residuals.max(), products)
         done = bool(residuals.max() <= bound)
         if done or products >= max_products:
             return np.append(values, ritz), np.hstack([locked, X]), done
