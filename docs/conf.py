@@ -1,6 +1,6 @@
 """The documentation site: pages in Markdown, a gallery of examples, a reference from docstrings.
 
-CONTRIBUTING.md has the command that builds it. Nothing is fetched.
+CONTRIBUTING.md has the command that builds it, and fetches nothing. Browsers fetch MathJax.
 """
 
 import sys
@@ -19,14 +19,16 @@ release = version = heatsketch.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "commands",
     "plain_docstrings",
 ]
 nitpicky = True
 default_role = "code"
-exclude_patterns = ["_build", "_ext", "gallery/**/*.ipynb", "gallery/**/*.py"]
+exclude_patterns = ["_build", "_ext", "gallery/**/*.ipynb", "gallery/**/*.py", "pictures.py"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
@@ -35,7 +37,7 @@ html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
@@ -47,16 +49,11 @@ numpydoc_class_members_toctree = False
 linkcheck_timeout = 20
 
 
-def picture_argument(gallery_conf, script_vars):
-    """Return the argument that tells a script of the gallery where its picture goes."""
-    return [PICTURE]
-
-
 def scrape_picture(block, block_vars, gallery_conf, **kwargs):
-    """Take the picture that a script has written: the library has no current figure."""
+    """Take the picture that a script has written under its own name."""
     from sphinx_gallery.scrapers import figure_rst
 
-    written = Path(block_vars["src_file"]).parent / PICTURE
+    written = Path(block_vars["src_file"]).with_suffix(".png")
     if not written.exists():
         return ""
     target = Path(next(block_vars["image_path_iterator"]))
@@ -65,12 +62,10 @@ def scrape_picture(block, block_vars, gallery_conf, **kwargs):
     return figure_rst([str(target)], gallery_conf["src_dir"])
 
 
-PICTURE = "picture-of-the-gallery.png"
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$" if find_spec("scanpy") else r"/(?!cells)\w+\.py$",
-    "reset_argv": picture_argument,
     "image_scrapers": (scrape_picture,),
     "min_reported_time": 1e9,
     "download_all_examples": False,

@@ -8,11 +8,13 @@ Every falsified value is in the range of its feature; only together with the oth
 
 import numpy as np
 from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
 import heatsketch as hs
+from heatsketch import plot
 
 data = load_wine()
 X = StandardScaler().fit_transform(data.data)  # (178, 13)
@@ -35,3 +37,13 @@ print(f"a falsified wine has a higher score than a genuine one with probability 
 print(f"for {blamed.sum()} of 12 the steepest slope is that of the falsified measurement")
 assert area > 0.85
 assert blamed.sum() >= 10
+
+Y = PCA(2).fit_transform(falsified)
+figure = plot.new_figure(6.0, 4.5)
+ax = figure.subplots()
+drawn = ax.scatter(*Y.T, c=score, s=14, cmap="viridis")
+ax.scatter(*Y[planted].T, s=90, facecolors="none", edgecolors="black", label="falsified")
+figure.colorbar(drawn, label="anomaly score")
+ax.set(xlabel="principal component 1", ylabel="principal component 2")
+ax.legend(frameon=False)
+plot.save(figure, "anomalies.png")

@@ -3,7 +3,7 @@
 
 Embed the 700 blood cells that ship inside scanpy, and name each by its neighbours.
 
-Run `python cells.py [picture.png]`; needs scanpy.
+Needs scanpy.
 """
 
 import sys
@@ -27,11 +27,10 @@ named = {
     key: hs.metrics.knn_accuracy(np.asarray(adata.obsm[key], dtype=float), kind, 10)
     for key in ("X_pca", "X_heat_sketch", "X_heat", "X_heat_graph", "X_umap")
 }
-print("named by their neighbours:", ", ".join(f"{key} {share:.1%}" for key, share in named.items()))
+print("named by their neighbours:", ", ".join(f"{key} {part:.1%}" for key, part in named.items()))
 print(f"X_heat at time {adata.uns['heat']['time']}: {adata.uns['heat']['distortion']['words']}")
 assert named["X_heat_sketch"] >= named["X_pca"]
 assert named["X_heat"] >= named["X_umap"] - 0.02
 
-if len(sys.argv) > 1:
-    figure = sc.pl.embedding(adata, "heat", color="bulk_labels", show=False, return_fig=True)
-    figure.savefig(sys.argv[1], dpi=80, bbox_inches="tight")
+figure = sc.pl.embedding(adata, "heat", color="bulk_labels", show=False, return_fig=True)
+figure.savefig("cells.png", dpi=80, bbox_inches="tight")

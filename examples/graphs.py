@@ -3,11 +3,10 @@
 
 Draw three graphs that ship with networkx, beside its spectral layout, and find two factions.
 
-Run `python graphs.py [picture.png]`; needs networkx.
+Needs networkx.
 """
 
-import sys
-
+import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 
@@ -39,23 +38,17 @@ side = hs.DiffusionMap(1, alpha=0, **AS_GRAPH).fit_transform(G)[:, 0] > 0
 club = np.array([G.nodes[node]["club"] == "Mr. Hi" for node in G])
 assert max(np.sum(side == club), np.sum(side != club)) >= 33  # of 34
 
-path = sys.argv[1] if len(sys.argv) > 1 else None
-if path is not None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(2, 3, figsize=(9, 6))
-    women = GRAPHS["women and events"].nodes(data="bipartite")
-    many = [degree > 10 for _, degree in GRAPHS["Les Misérables"].degree]
-    colours = [club, many, [kind for _, kind in women]]
-    for column, (name, both) in enumerate(layouts.items()):
-        for row, (method, Y) in enumerate(both.items()):
-            panel, place = panels[row, column], dict(zip(GRAPHS[name], Y, strict=True))
-            nx.draw_networkx_edges(GRAPHS[name], place, ax=panel, width=0.3, edge_color="0.7")
-            panel.scatter(*Y.T, c=colours[column], cmap="coolwarm", s=14, zorder=3)
-            panel.set(title=f"{name}, {method}", xticks=[], yticks=[])
-            panel.title.set_fontsize(8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=80)
+figure, panels = plt.subplots(2, 3, figsize=(9, 6))
+women = GRAPHS["women and events"].nodes(data="bipartite")
+many = [degree > 10 for _, degree in GRAPHS["Les Misérables"].degree]
+colours = [club, many, [kind for _, kind in women]]
+for column, (name, both) in enumerate(layouts.items()):
+    for row, (method, Y) in enumerate(both.items()):
+        panel, place = panels[row, column], dict(zip(GRAPHS[name], Y, strict=True))
+        nx.draw_networkx_edges(GRAPHS[name], place, ax=panel, width=0.3, edge_color="0.7")
+        panel.scatter(*Y.T, c=colours[column], cmap="coolwarm", s=14, zorder=3)
+        panel.set(title=f"{name}, {method}", xticks=[], yticks=[])
+        panel.title.set_fontsize(8)
+figure.tight_layout()
+figure.savefig("graphs.png", dpi=80)
+plt.close(figure)

@@ -3,13 +3,10 @@
 
 How many coordinates of a diffusion map? As many as explain nine tenths of its variance.
 
-λ^2t of an eigenvector, divided by the sum over all of them, is the share of the squared diffusion
-distances that it holds. It depends on the time: at small times digits take hundreds of coordinates,
-later a few. The eigengap, with its uncertainty, is another answer.
-Run: python examples/how_many_coordinates.py [FILE.png]
+λ^2t of an eigenvector, divided by the sum over all of them, is the fraction of the squared
+diffusion distances that it holds. It depends on the time: at small times digits take hundreds of
+coordinates, later a few. The eigengap, with its uncertainty, is another answer.
 """
-
-import sys
 
 import heatsketch as hs
 
@@ -24,5 +21,4 @@ print(f"largest gap after {gap.n_components}: {gap.gap:.4f}, certain: {gap.certa
 assert needed[16] > needed[64] > needed[256] >= 1
 assert found.cumulative[needed[64] - 1] >= 0.9 > found.cumulative[needed[64] - 2]
 
-if len(sys.argv) > 1:
-    hs.plot.explained_variance(found, path=sys.argv[1], share=0.9)
+hs.plot.explained_variance(found, path="how_many_coordinates.png", share=0.9)

@@ -3,15 +3,13 @@
 
 Find the slow motion of a molecule, and its two states, in a simulation that nobody has labelled.
 
-Run: python examples/molecule.py [FILE.png]
 """
-
-import sys
 
 import numpy as np
 from scipy.stats import spearmanr
 
 import heatsketch as hs
+from heatsketch import plot
 
 # %%
 # A short chain of atoms, simplified: one angle s moves in a potential with two wells,
@@ -36,7 +34,8 @@ X = curve @ atoms.T + 0.03 * rng.normal(size=(2000, 24))
 # %%
 # The first coordinate of a diffusion map is the slowest motion of a walk between near frames: the
 # passage of the barrier. It orders the frames as the hidden angle does, and its sign is the well.
-# With `alpha=0.5` the walk has the law of Langevin dynamics that stay in the density of the frames.
+# With `alpha=0.5` the walk is that of Langevin dynamics whose stationary density is that of the
+# frames.
 
 model = hs.DiffusionMap(2, affinity="dense", epsilon="ksum", alpha=0.5, time=1).fit(X)
 first = model.embedding_[:, 0]
@@ -53,7 +52,4 @@ assert right > 0.99
 # The second coordinate is a function of the first, as cos 2x is of cos x: it says nothing new. What
 # is drawn is a bent line with two dense ends.
 
-if len(sys.argv) > 1:
-    from heatsketch import plot
-
-    plot.scatter(model.embedding_, slow, title="two wells and the way between", path=sys.argv[1])
+plot.scatter(model.embedding_, slow, title="two wells and the way between", path="molecule.png")

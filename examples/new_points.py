@@ -15,6 +15,7 @@ from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA
 
 import heatsketch as hs
+from heatsketch import plot
 
 X, label = hs.datasets.digits()
 X = PCA(10, random_state=0).fit_transform(X)  # (1797, 10)
@@ -38,3 +39,10 @@ print(
 )
 assert (off <= allowed + 1e-12 * typical).all()
 assert off.max() < 0.05 * typical
+
+figure = plot.new_figure(5.0, 4.5)
+ax = figure.subplots()
+ax.plot(exact[::100], pdist(Y)[::100], ".", markersize=2)
+ax.axline((0, 0), slope=1, color="0.6", zorder=0)
+ax.set(xlabel="distance in closed form", ylabel="distance of the coordinates", aspect="equal")
+plot.save(figure, "new_points.png")

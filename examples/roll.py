@@ -6,10 +6,7 @@ Embed a rolled-up strip, 144.5 long and 6 wide, by four methods, and see what ea
 Isomap unrolls it. The first coordinate of a diffusion map is the slowest vibration of a strip with
 free ends, cos(πs/L) of the arc length s. PCA sees a spiral.
 `print(result)` shows the table of all measures.
-Run: python examples/roll.py [FILE.png]
 """
-
-import sys
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -28,5 +25,4 @@ print(f"diffusion map and cos(πs/L): correlation {likeness:.4f}")
 assert order["isomap"] > 0.999 > 0.9 > order["pca"]
 assert likeness > 0.99
 
-if len(sys.argv) > 1:
-    result.plot(sys.argv[1])
+result.plot("roll.png")

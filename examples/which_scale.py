@@ -6,10 +6,7 @@ Which diffusion time? How many directions are left at each, and what dimension d
 A torus of 3,000 random points: at small times there are as many directions as points, at large
 ones two circles, then nothing. In between the heat trace falls like t^(-d/2) with d = 2, and a
 picture shows where `time="auto"` settles. The time it chose, passed back, gives the same embedding.
-Run: python examples/which_scale.py [FILE.png]
 """
-
-import sys
 
 import numpy as np
 
@@ -26,5 +23,4 @@ print(f"time {model.time_:g}: {model.explained_diffusion_variance().describe()}"
 assert np.abs(trace.dimension - 2).max() < 0.4
 assert np.allclose(again.embedding_, model.embedding_)
 
-if len(sys.argv) > 1:
-    hs.plot.scales(model, path=sys.argv[1])
+hs.plot.scales(model, path="which_scale.png")
