@@ -1,14 +1,11 @@
-"""Put the results of the benchmarks into docs/benchmarks.md, and draw them.
+"""Draw the results of the benchmarks: docs/images/benchmarks-*.png, from docs/benchmarks/*.csv.
 
 Run: python benchmarks/report.py
 
-Reads docs/benchmarks/*.csv and writes, for each, a table between the lines `<!-- table: NAME -->`
-and `<!-- end -->` of docs/benchmarks.md, below what its .txt says about versions and the machine;
-and docs/images/benchmarks-*.png of what there is to draw.
+`python docs/tables.py` puts their numbers into the pages.
 """
 
 import csv
-import re
 
 import _harness as harness
 import matplotlib
@@ -16,10 +13,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-PAGE = harness.DOCS.with_suffix(".md")
 IMAGES = harness.DOCS.parent / "images"
 OURS = "heatsketch"
-BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def read(name):
@@ -29,16 +24,6 @@ def read(name):
         return []
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-def table(name):
-    """Return the Markdown of a benchmark: where and with what it was run, then its rows."""
-    rows = read(name)
-    if not rows:
-        return "Not run yet.\n"
-    machine = harness.DOCS / f"{name}.txt"
-    described = machine.read_text().strip() + "\n\n" if machine.exists() else ""
-    return described + harness.markdown(rows) + "\n"
 
 
 def grouped(rows, key):
@@ -116,8 +101,6 @@ def draw_ratios():
 
 
 def main():
-    page = PAGE.read_text()
-    PAGE.write_text(BLOCK.sub(lambda m: m[1] + "\n" + table(m[2]) + "\n" + m[3], page))
     IMAGES.mkdir(exist_ok=True)
     for draw in (draw_neighbors, draw_growth, draw_ratios):
         draw()

@@ -4,17 +4,20 @@ import ast
 import builtins
 import importlib
 import re
+import runpy
 import shlex
 import types
 from pathlib import Path
 
 import pytest
 
+import english
 from heatsketch.cli.arguments import parser_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("explanation/*.md")])
+FOLDERS = ("howto", "explanation", "tutorials")
+PAGES = sorted([*DOCS.glob("*.md"), *(page for f in FOLDERS for page in DOCS.glob(f"{f}/*.md"))])
 # Code that readers see, and what it needs or promises, in comments that they do not.
 CODE = re.compile(r"^(?:```|<!-- )python\n(.*?)^(?:```|-->)$", re.DOTALL | re.MULTILINE)
 WITH_CODE = [page for page in PAGES if CODE.search(page.read_text("utf-8"))]
@@ -49,6 +52,8 @@ def anchors_of(page):
 
 def source_of(target):
     """Return the file that a page of the site is made from: the gallery from examples."""
+    if target == DOCS / "reference" / "commands.rst":
+        return DOCS / "_ext" / "commands.py"
     if target.parent == DOCS / "gallery":
         name = "GALLERY_HEADER.rst" if target.stem == "index" else f"{target.stem}.py"
         return ROOT / "examples" / name
@@ -81,6 +86,8 @@ def test_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, cap
         if missing.name not in PEERS:
             raise
         pytest.skip(f"{missing.name} is not installed")
+    shown = re.findall(r"images/tutorials/([\w-]+\.png)", page.read_text("utf-8"))
+    assert [name for name in shown if not (tmp_path / name).exists()] == []
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
@@ -115,7 +122,7 @@ def test_links_of_a_page_lead_somewhere(page):
 def test_every_page_is_in_the_table_of_contents():
     listed = re.findall(r"^([\w/-]+)$", (DOCS / "index.md").read_text("utf-8"), re.MULTILINE)
     pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"}
-    assert pages == set(listed) - {"gallery/index", "reference"}
+    assert pages == set(listed) - {"gallery/index", "reference", "reference/commands"}
 
 
 def test_the_tour_passes_every_folder_by_names_that_are_there():
@@ -137,3 +144,23 @@ def test_every_public_name_is_in_the_reference_once():
     listed = re.findall(r"^   (heatsketch\.[\w.]+)$", page, re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == public_names()
+
+
+def test_tables_are_those_of_the_files():
+    filled = runpy.run_path(DOCS / "tables.py")["filled"]
+    texts = {page: page.read_text("utf-8") for page in PAGES}
+    assert [page.name for page, text in texts.items() if filled(text) != text] == []
+
+
+def test_every_measurement_is_named_by_the_page_of_benchmarks():
+    page = (DOCS / "benchmarks.md").read_text("utf-8")
+    files = [path.stem for path in (DOCS / "benchmarks").glob("*.csv")]
+    assert [name for name in files if not re.search(rf"\b{name}\b", page)] == []
+
+
+def test_pages_are_few_words_in_short_sentences():
+    texts = [page.read_text("utf-8") for page in english.pages()]
+    _, mean, long, _ = english.measure([s for text in texts for s in english.prose_of_page(text)])
+    assert sum(len(text.split()) for text in texts) <= 30_000
+    assert mean <= english.MEAN
+    assert long == []
