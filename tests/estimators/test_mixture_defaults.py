@@ -1,6 +1,5 @@
 """MixtureDiffusion() as it is: small models of any data, whatever the units, and densities of x."""
 
-import re
 import warnings
 
 import numpy as np
@@ -159,17 +158,13 @@ def test_new_points_of_the_same_law_are_not_new(m):
 # What cannot be small, and shapes
 
 
-def test_what_cannot_be_small_is_said_once_without_numbers():
+def test_what_cannot_be_small_is_said_once():
     X = np.random.default_rng(0).standard_t(1, size=(900, 8))
     with pytest.warns(ConvergenceWarning) as found:
         hs.MixtureDiffusion(mixture=2, random_state=0).fit(X)
     said = [str(w.message) for w in found if issubclass(w.category, ConvergenceWarning)]
     assert len(said) == 1
     assert "far from all others" in said[0]
-    assert not re.search(r"\d", said[0])
-    with pytest.warns(ConvergenceWarning, match=r"with tolerance=0\.02, max_features=7;") as found:
-        hs.MixtureDiffusion(mixture=2, tolerance=0.02, max_features=7, random_state=0).fit(X)
-    assert len([w for w in found if issubclass(w.category, ConvergenceWarning)]) == 1
 
 
 def test_wide_and_flat_data_are_embedded():

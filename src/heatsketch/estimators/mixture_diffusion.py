@@ -2,7 +2,6 @@
 
 import time as clock
 import warnings
-from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -36,8 +35,7 @@ _SMALLEST_SINGLE_DISTANCE = 1e-25  # typical distance from which on float32 has 
 _FIT_ROWS = 20_000  # points that a mixture is fitted to
 _FOLDS = 5  # in which training points are left out
 _POINTS_PER_COMPONENT = 10  # from which on parts of the points are enough to fit the mixture
-_QUANTILES = 500  # of the densities of training points that are kept
-_ROUNDING = 1e-9  # of a tolerance
+_QUANTILES = 500  # of the densities of training points that are stored
 
 
 class MixtureDiffusion(Embedder):
@@ -164,19 +162,25 @@ class MixtureDiffusion(Embedder):
         ScaleWarning
             Of more than ten features one decides which components are the leading ones.
         """
-        self._check_parameters()
+        check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
+        check_number(self.tolerance, "tolerance", low=0, open_low=True)
+        self._fit_time = check_number(self.time, "time", low=1, integer=True)
+        check_number(self.max_features, "max_features", low=1, integer=True)
+        if isinstance(self.epsilon, str):
+            check_choice(self.epsilon, "epsilon", ("auto", *RULES))
+        else:
+            check_number(self.epsilon, "epsilon", low=0, open_low=True)
         X = read_points(self, X, reset=True)
         points = X.astype(np.float64, copy=False)
-        rng = np.random.default_rng(seed_entropy(self.random_state))
         started = clock.perf_counter()
+        rng = np.random.default_rng(seed_entropy(self.random_state))
         seeds = rng.integers(2**31, size=3).tolist()
         self.diagnostics_: dict[str, Any] = {}
-        self._fit_time = int(self.time)
         self._fit_mixture(points, seeds[0])
-        self._left_out = _densities_left_out(self, _some(points, seeds[1]), seeds[1])
+        self._left_out = self._densities_left_out(_sample(points, seeds[1]), seeds[1])
         fitted = clock.perf_counter()
         z = self._coordinates(points)
-        self._choose_coordinates(z, seeds[2])
+        self._fit_map(z, seeds[2])
         self.embedding_ = self._rows_of(z, X.dtype)
         self.stationary_ = self.kernel_.stationary(z)
         self.diagnostics_ |= {
@@ -185,130 +189,120 @@ class MixtureDiffusion(Embedder):
         }
         return self
 
-    def _check_parameters(self) -> None:
-        check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
-        check_number(self.tolerance, "tolerance", low=0, open_low=True)
-        check_number(self.time, "time", low=1, integer=True)
-        check_number(self.max_features, "max_features", low=1, integer=True)
-        if isinstance(self.epsilon, str):
-            check_choice(self.epsilon, "epsilon", ("auto", *RULES))
-        else:
-            check_number(self.epsilon, "epsilon", low=0, open_low=True)
-
     def _fit_mixture(self, X: Array, seed: int) -> None:
         """Set the mixture of points (n, m), its coordinates, its ε and its kernel."""
-        sample, self.whitening_ = _some(X, seed), None
-        own = hasattr(self.mixture, "fit") or hasattr(self.mixture, "means_")
-        if self.epsilon == "auto" and not own:
+        sample, self.whitening_ = _sample(X, seed), None
+        if self.epsilon == "auto" and not hasattr(self.mixture, "fit"):
             self.whitening_ = Whitening.of(sample, seed)
             if X.shape[1] > self.whitening_.n_directions:
                 warn_of_scales(X, getattr(self, "feature_names_in_", None))
-        z = self._coordinates(X)
+        z, sample = self._coordinates(X), self._coordinates(sample)
+        self.epsilon_: Any = self.epsilon
         if isinstance(self.epsilon, str):
             rule = "median" if self.epsilon == "auto" else self.epsilon
             self.epsilon_ = rule_epsilon(z, rule) / 2
+        if hasattr(self.mixture, "means_"):
+            self.mixture_ = self.mixture
+        elif hasattr(self.mixture, "fit"):
+            self.mixture_ = clone(self.mixture).fit(sample)
+        elif self.mixture is None:
+            self.mixture_, bic = best_mixture(sample, seed)
+            shift = 0.0 if self.whitening_ is None else 2 * len(sample) * self.whitening_.log_volume
+            self.diagnostics_["bic"] = [value - shift for value in bic]  # in units of the data
         else:
-            self.epsilon_ = float(self.epsilon)
-        self.mixture_ = self._fitted_mixture(self._coordinates(sample), seed)
+            count = check_number(self.mixture, "mixture", low=1, high=len(sample), integer=True)
+            self.mixture_, _ = fit_mixture(sample, count, seed)
         if self.whitening_ is not None:
             kernel = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_)
             unit = _typical_distance(kernel, z, seed) ** (2 / z.shape[1])  # d² is a density
             self.whitening_ = self.whitening_.scaled(unit)
             self.mixture_ = rescaled(self.mixture_, np.full(z.shape[1], unit))
             self.epsilon_ *= unit**2
-        self._set_kernel(z.shape[1])
-
-    def _fitted_mixture(self, sample: Array, seed: int) -> Any:
-        if hasattr(self.mixture, "means_"):
-            return self.mixture
-        if self.mixture is None:
-            best, bic = best_mixture(sample, seed)
-            shift = 0.0 if self.whitening_ is None else 2 * len(sample) * self.whitening_.log_volume
-            self.diagnostics_["bic"] = [value - shift for value in bic]  # in units of the data
-            return best
-        if hasattr(self.mixture, "fit"):
-            return clone(self.mixture).fit(sample)
-        count = check_number(self.mixture, "mixture", low=1, high=len(sample), integer=True)
-        return fit_mixture(sample, count, seed)[0]
-
-    def _set_kernel(self, m: int) -> None:
-        self.kernel_ = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_)
-        if self.kernel_.n_features != m:
+        time = self._fit_time if len(self.mixture_.weights_) == 1 else 1
+        self.kernel_ = MixtureKernel.from_sklearn(self.mixture_, self.epsilon_, time=time)
+        if self.kernel_.n_features != z.shape[1]:
             raise ValueError(
-                f"mixture has {self.kernel_.n_features} features but X has {m}; pass a mixture "
-                "fitted to the same features."
-            )
-        if self.kernel_.n_components == 1 and self.time > 1:
-            self.kernel_ = MixtureKernel.from_sklearn(
-                self.mixture_, self.epsilon_, time=int(self.time)
+                f"mixture has {self.kernel_.n_features} features but X has {z.shape[1]}; pass a "
+                "mixture fitted to the same features."
             )
         self.diagnostics_["mixture_components"] = self.kernel_.n_components
 
-    def _choose_coordinates(self, X: Array, seed: int) -> None:
+    def _fit_map(self, X: Array, seed: int) -> None:
+        """Set the coordinates of points (n, q), after all steps, and the errors of distances."""
         typical = _typical_distance(self.kernel_, X, seed)
-        tolerance = self.tolerance * typical
-        steps = not self._is_first_step
+        tolerance, steps = self.tolerance * typical, not self._is_first_step
         points = np.vstack([X, draw(self.kernel_, _STATIONARY_POINTS, seed)]) if steps else X
-        features = _fitted_map(self.kernel_, tolerance, points, self.max_features)
-        self.features_ = features
-        if features.error_bound > (1 + _ROUNDING) * tolerance:
-            _warn_of_errors(self)
+        self.features_ = features = self._map_of(points, tolerance)
         if features.n_features == 0:
             raise ValueError(
                 f"tolerance={self.tolerance:g} needs no coordinates, as all distances are below "
                 "it; pass a smaller tolerance."
             )
-        self.step_matrix_ = np.eye(features.n_features)
+        if features.error_bound > (1 + 1e-9) * tolerance:
+            warnings.warn(
+                "Distances are not as exact as was asked for: diagnostics_['distance_error'] is "
+                "their error, beside diagnostics_['typical_distance']. Too many points are far "
+                "from all others for a small model, or the tolerance is below the digits of "
+                "float64; pass a larger epsilon, tolerance or max_features, or drop outliers.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        error, time_error = features.error_bound, 0.0
+        matrix, y = np.eye(features.n_features), features.transform(X)
+        if steps:
+            T = Steps.of(features, seed)
+            later = T.after(y, self._fit_time)
+            _, _, axes = np.linalg.svd(later - later.mean(axis=0), full_matrices=True)
+            matrix = T.after(matrix, self._fit_time) @ axes.T
+            time_error, d = T.error(y, self._fit_time), pdist(later[:_SCALE_POINTS])
+            typical, error = float(np.sqrt(np.mean(np.square(d)))), float(d.max())
+            coarse = self._map_of(points, _COARSE_TOLERANCE_RATIO * features.error_bound)
+            if coarse.n_features:
+                z = coarse.transform(X[:_SCALE_POINTS])
+                d -= pdist(Steps.of(coarse, seed).after(z, self._fit_time))
+                error = float(np.abs(d).max())
+        k = matrix.shape[1] if self.n_components == "auto" else int(self.n_components)
+        if k > matrix.shape[1]:
+            raise ValueError(
+                f"n_components={k} but tolerance={self.tolerance:g} needs only {matrix.shape[1]} "
+                "coordinates; pass a smaller tolerance, or fewer n_components."
+            )
+        self.step_matrix_ = np.ascontiguousarray(matrix[:, :k])  # strides change bits
+        if k < matrix.shape[1]:
+            left = np.linalg.norm(y @ matrix[:, k:], axis=1).max()
+            error = error + 2 * left if steps else 2 * self._missing(X).max()
         self.diagnostics_ |= {
             "typical_distance": typical,
             "n_features": features.n_features,
-            "time_error": 0.0,
+            "time_error": time_error,
+            "distance_error": float(error),
         }
-        if steps:
-            error = self._take_steps(X, points, seed)
-        dropped = None if self.n_components == "auto" else self._keep(int(self.n_components))
-        if self._is_first_step:
-            error = features.error_bound
-            if self.step_matrix_.shape[1] < features.n_features:
-                error = 2 * float(self._missing(X).max())
-        elif dropped is not None:
-            left = features.transform(X) @ dropped
-            error += 2 * float(np.sqrt(np.square(left).sum(axis=1)).max())
-        self.diagnostics_["distance_error"] = error
 
-    def _take_steps(self, X: Array, points: Array, seed: int) -> float:
-        """Step the coordinates to `time`; return an estimate of the error of their distances."""
-        t = int(self.time)
-        steps = Steps.of(self.features_, seed)
-        y = self.features_.transform(X)
-        later = steps.after(y, t)
-        _, _, axes = np.linalg.svd(later - later.mean(axis=0), full_matrices=True)
-        self.step_matrix_ = steps.after(np.eye(y.shape[1]), t) @ axes.T
-        d = pdist(later[:_SCALE_POINTS])
-        self.diagnostics_["time_error"] = steps.error(y, t)
-        self.diagnostics_["typical_distance"] = float(np.sqrt(np.mean(np.square(d))))
-        coarse = _fitted_map(
-            self.kernel_,
-            _COARSE_TOLERANCE_RATIO * self.features_.error_bound,
-            points,
-            self.max_features,
-        )
-        if coarse.n_features == 0:
-            return float(d.max())
-        other = Steps.of(coarse, seed).after(coarse.transform(X[:_SCALE_POINTS]), t)
-        return float(np.abs(pdist(other) - d).max())
+    def _map_of(self, points: Array, tolerance: float) -> CholeskyMap:
+        """Return the map of points (n, q), without a warning where the tolerance is not reached."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            features = CholeskyMap(int(self.max_features))
+            return features.fit(self.kernel_, tolerance=tolerance, points=points)
 
-    def _keep(self, k: int) -> Array:
-        """Keep the first k columns of the step matrix, and return the others."""
-        most = self.step_matrix_.shape[1]
-        if k > most:
-            raise ValueError(
-                f"n_components={k} but tolerance={self.tolerance:g} needs only {most} coordinates; "
-                "pass a smaller tolerance, or fewer n_components."
-            )
-        kept, dropped = self.step_matrix_[:, :k], self.step_matrix_[:, k:]
-        self.step_matrix_ = np.ascontiguousarray(kept)  # as after a file: strides change bits
-        return dropped
+    def _densities_left_out(self, x: Array, seed: int) -> LeaveOneOutScores:
+        """Return log ν at training points (n, m), each without its fifth of them."""
+        if (
+            hasattr(self.mixture, "means_")
+            or len(x) < _POINTS_PER_COMPONENT * self.kernel_.n_components
+        ):
+            scores = self._log_density(x, self.kernel_, self.whitening_)
+        else:
+            z, scores = self._coordinates(x), np.empty(len(x))
+            fold_of = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
+            for fold in range(_FOLDS):
+                out = fold_of == fold
+                mixture = refitted(self.mixture_, z[~out])
+                kernel = MixtureKernel.from_sklearn(mixture, self.epsilon_)
+                # Principal components leave less out of the points that they come from.
+                rest = None if self.whitening_ is None else Whitening.of(x[~out], seed)
+                scores[out] = self._log_density(x[out], kernel, rest)
+        return LeaveOneOutScores.of(scores).thinned(_QUANTILES)
 
     def transform(self, X: Any) -> Array:
         """Embed points, new or old: (n, m) -> (n, k), each independently of the others.
@@ -327,8 +321,7 @@ class MixtureDiffusion(Embedder):
             return lazily_mapped(self, X)
         read = read_points(self, X, reset=False)
         points = read.astype(np.float64, copy=False)
-        if self._left_out is not None:
-            self._left_out.warn(_log_density(points, self.kernel_, self.whitening_))
+        self._left_out.warn(self._log_density(points, self.kernel_, self.whitening_))
         return returned_for(self._rows_of(self._coordinates(points), read.dtype), X)
 
     def novelty(self, X: Any) -> Array:
@@ -342,16 +335,10 @@ class MixtureDiffusion(Embedder):
 
         Raises
         ------
-        NotFittedError, ValueError
-            Before `fit`; bad points; a file of an earlier version, without the densities of
-            training points.
+        NotFittedError, ValueError, TypeError
+            Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
-        if self._left_out is None:
-            raise ValueError(
-                "The file of this model has no densities of training points, as it was written by "
-                "an earlier version; fit and save the model again."
-            )
         return self._left_out.fraction(self.score_samples(X))
 
     def distance_error(self, X: Any) -> Array:
@@ -386,8 +373,15 @@ class MixtureDiffusion(Embedder):
             Before `fit`; points that are not a finite table of the features of the fit.
         """
         check_is_fitted(self)
-        X = read_points(self, X, reset=False)
-        return _log_density(X.astype(np.float64, copy=False), self.kernel_, self.whitening_)
+        X = read_points(self, X, reset=False).astype(np.float64, copy=False)
+        return self._log_density(X, self.kernel_, self.whitening_)
+
+    def _log_density(self, X: Array, kernel: MixtureKernel, rest: Whitening | None) -> Array:
+        """Return log ν at points (n, m), in units of the data; `rest` has what is left out."""
+        inside = kernel.log_stationary(self._coordinates(X))
+        if self.whitening_ is None or rest is None:
+            return inside
+        return inside + self.whitening_.log_volume + rest.log_rest(X)
 
     def _coordinates(self, X: Array) -> Array:
         """Return points (n, m) in the coordinates of the kernel."""
@@ -396,15 +390,12 @@ class MixtureDiffusion(Embedder):
     @property
     def _is_first_step(self) -> bool:
         """Whether the coordinates are those of the map, without further steps."""
-        return bool(self._fit_time == 1 or self.kernel_.n_components == 1)
+        return bool(self.kernel_.time == self._fit_time)
 
     def _rows_of(self, X: Array, dtype: Any) -> Array:
+        typical = self.diagnostics_["typical_distance"]
         # In many dimensions densities may be too small or too large for float32.
-        if (
-            not _SMALLEST_SINGLE_DISTANCE
-            < self.diagnostics_["typical_distance"]
-            < 1 / _SMALLEST_SINGLE_DISTANCE
-        ):
+        if not _SMALLEST_SINGLE_DISTANCE < typical < 1 / _SMALLEST_SINGLE_DISTANCE:
             dtype = np.float64
         return (self.features_.transform(X) @ self.step_matrix_).astype(dtype, copy=False)
 
@@ -421,10 +412,9 @@ class MixtureDiffusion(Embedder):
         return self.step_matrix_.shape[1]
 
 
-def _some(X: Array, seed: int) -> Array:
+def _sample(X: Array, seed: int) -> Array:
     """Return as many of the points as a mixture is fitted to, in their order."""
-    rows = np.random.default_rng(seed).permutation(len(X))[:_FIT_ROWS]
-    return X[np.sort(rows)]
+    return X[np.sort(np.random.default_rng(seed).permutation(len(X))[:_FIT_ROWS])]
 
 
 def _typical_distance(kernel: MixtureKernel, X: Array, seed: int) -> float:
@@ -438,63 +428,3 @@ def _typical_distance(kernel: MixtureKernel, X: Array, seed: int) -> float:
             "differ, or a smaller epsilon."
         )
     return typical
-
-
-def _fitted_map(
-    kernel: MixtureKernel, tolerance: float, points: Array, max_features: int
-) -> CholeskyMap:
-    """Return the map of points (n, m), without a warning where the tolerance is not reached."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return CholeskyMap(int(max_features)).fit(kernel, tolerance=tolerance, points=points)
-
-
-def _log_density(X: Array, kernel: MixtureKernel, whitening: Whitening | None) -> Array:
-    """Return log ν at points (n, m), in units of the data, of a kernel in whitened coordinates."""
-    if whitening is None:
-        return kernel.log_stationary(X)
-    inside = kernel.log_stationary(whitening(X)) + whitening.log_volume
-    return inside + whitening.log_rest(X)
-
-
-def _densities_left_out(model: Any, x: Array, seed: int) -> LeaveOneOutScores:
-    """Return log ν of a model at training points (n, m), each without its fifth of them."""
-    kernel, white = model.kernel_, model.whitening_
-    if hasattr(model.mixture, "means_") or len(x) < _POINTS_PER_COMPONENT * kernel.n_components:
-        return LeaveOneOutScores.of(_log_density(x, kernel, white)).thinned(_QUANTILES)
-    z = x if white is None else white(x)
-    found = np.empty(len(x))
-    fold_of = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
-    for fold in range(_FOLDS):
-        left, kept = fold_of == fold, fold_of != fold
-        mixture = refitted(model.mixture_, z[kept])
-        of_fold = MixtureKernel.from_sklearn(mixture, model.epsilon_)
-        found[left] = of_fold.log_stationary(z[left])
-        if white is not None:
-            # Principal components leave less out of the points that they come from.
-            rest = Whitening.of(x[kept], seed).log_rest(x[left])
-            found[left] += rest + white.log_volume
-    return LeaveOneOutScores.of(found).thinned(_QUANTILES)
-
-
-def _warn_of_errors(model: Any) -> None:
-    """Say that the map is not as exact as asked, with no numbers but those that the user gave."""
-    defaults = {name: p.default for name, p in signature(type(model)).parameters.items()}
-    names = ("epsilon", "tolerance", "max_features")
-    given = [f"{n}={getattr(model, n)}" for n in names if getattr(model, n) != defaults[n]]
-    asked = f" with {', '.join(given)}" if given else ""
-    if model.features_.n_features < model.max_features:
-        why = f"Distances do not have so many digits in float64 as are asked for{asked}"
-        do = "Pass a larger tolerance."
-    else:
-        why = (
-            "Too many points are far from all others for a small model to keep all distances"
-            f"{asked}"
-        )
-        do = "Pass a larger epsilon, tolerance or max_features, or drop outliers."
-    warnings.warn(
-        f"{why}; diagnostics_['distance_error'] is the error of distances beside "
-        f"diagnostics_['typical_distance']. {do}",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
