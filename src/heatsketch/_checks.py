@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_array, validate_data
 
 from heatsketch._random import data_hash
@@ -77,17 +78,16 @@ def check_number(
     want += "".join(f", or {rule!r}" for rule in rules)
     if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; pass {want}.")
-    try:
-        value, size = (int(value) if integer else float(value)), float(value)
-    except OverflowError:
-        raise ValueError(f"{name} is an integer beyond float64; pass {want}.") from None
-    if not np.isfinite(size):
+    size = math.inf
+    with suppress(OverflowError):  # of an integer beyond float64
+        size = float(value)
+    if not math.isfinite(size):
         raise ValueError(f"{name}={value!r} is not finite; pass {want}.")
-    too_low = low is not None and (value < low or (open_low and value == low))
-    too_high = high is not None and (value > high or (open_high and value == high))
+    too_low = low is not None and (size < low or (open_low and size == low))
+    too_high = high is not None and (size > high or (open_high and size == high))
     if too_low or too_high:
         raise ValueError(f"{name}={value!r} is out of range; pass {want}.")
-    return value
+    return int(value) if integer else size
 
 
 def check_in_range(indices: Any, name: str, n: int) -> None:
@@ -275,18 +275,17 @@ def as_floats(X: Any, name: str) -> Any:
             f"{name} is an AnnData; pass it to a function of heatsketch.anndata, such as "
             f"heat_embedding({name}), or its points, such as {name}.obsm['X_pca']."
         )
-    refuse_masked(X, name)
     X = on_host(X)
     X = sparse.csr_matrix(X) if sparse.issparse(X) else read_array(X, name)
-    if X.dtype.kind == "c":
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
-    dtype = np.float32 if X.dtype.kind == "f" and X.dtype.itemsize <= 4 else np.float64
+    if is_text(values):
+        raise ValueError(f"{name} holds text or dates (dtype {X.dtype}); pass numbers.")
+    warn_of_rounding(values, name)
+    dtype = np.float32 if values.dtype.kind == "f" and values.dtype.itemsize <= 4 else np.float64
     if not sparse.issparse(X):
-        if is_text(X):
-            raise ValueError(f"{name} holds text or dates (dtype {X.dtype}); pass numbers.")
-        warn_of_rounding(X, name)
         return read_array(X, name, dtype=dtype)
-    warn_of_rounding(X.data, name)
     X = X.astype(dtype, copy=False)
     if not X.has_canonical_format:
         X = X.copy()
@@ -303,7 +302,8 @@ def real_array(X: Any, name: str) -> Array:
 
 
 def read_array(X: Any, name: str, **form: Any) -> Array:
-    """Return np.asarray(X), or raise in words of our own."""
+    """Return np.asarray(X), or raise in words of our own; masked entries are refused."""
+    refuse_masked(X, name)
     try:
         return np.asarray(X, **form)
     except (TypeError, ValueError, OverflowError) as error:
@@ -333,7 +333,13 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
     The mean squared distance of two rows is twice the sum of the variances of the columns. Without
     `names` those of `features_named` are used.
     """
-    variances = _variances(X)
+    if sparse.issparse(X):
+        variances = mean_variance_axis(X, 0)[1]
+    else:  # an offset costs no digits
+        tiles = (X[rows] - X[0].astype(np.float64) for rows in row_tiles(len(X)))
+        sums = [(tile.sum(axis=0), np.square(tile).sum(axis=0)) for tile in tiles]
+        mean, square = np.sum(sums, axis=0) / len(X)
+        variances = square - mean**2
     top, total = int(variances.argmax()), float(variances.sum())
     if (variances > 0).sum() > 1 and variances[top] >= _DOMINANT * total:
         names = feature_names.get() if names is None else names
@@ -347,20 +353,6 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
             ScaleWarning,
             stacklevel=4,
         )
-
-
-def _variances(X: Any) -> Array:
-    """Return the variances (d,) of columns."""
-    if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-        squares = np.asarray(X.astype(np.float64).power(2).mean(axis=0)).ravel()
-        return np.maximum(squares - mean**2, 0)
-    total, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows in row_tiles(len(X)):
-        tile = X[rows] - X[0].astype(np.float64)  # an offset costs no digits
-        total += tile.sum(axis=0)
-        squares += np.square(tile).sum(axis=0)
-    return np.maximum(squares / len(X) - (total / len(X)) ** 2, 0)
 
 
 def _check_columns(X: Any) -> None:

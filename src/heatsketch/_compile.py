@@ -10,25 +10,20 @@ from numba import njit
 # Sums may be computed in any order, which vector instructions need; infinities are kept. Division
 # follows NumPy: a check of every divisor would prevent vector instructions. Loops release the lock
 # of the interpreter, for the tiles of `_tiles.for_each_tile`.
-_OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
-}
+_ANY_ORDER = frozenset({"reassoc", "contract", "nsz", "arcp"})
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(
+    function: Callable[..., Any], fastmath: frozenset[str] = _ANY_ORDER
+) -> Callable[..., Any]:
     """Compile a function at its first call; cache the result on disk if a folder is writable."""
-    return _compile(function, _OPTIONS)
-
-
-def compiled_as_written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile likewise, but keep the order of operations, for algorithms that use rounding."""
-    return _compile(function, {**_OPTIONS, "fastmath": {"contract"}})
-
-
-def _compile(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package nor the home folder can be written to
         return njit(**options)(function)
+
+
+def compiled_as_written(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile likewise, but keep the order of operations, for algorithms that use rounding."""
+    return compiled(function, frozenset({"contract"}))

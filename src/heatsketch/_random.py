@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
 
-from heatsketch._tiles import filled, for_each_tile, row_tiles
+from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array, Points, Rng
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
@@ -27,15 +27,15 @@ def random_block(n: int, k: int, kind: str, rng: Rng, numbers: Array | None = No
     if numbers is not None:
         shape = (len(numbers), k)
         return filled(lambda rows: _numbered_rows(entropy, numbers[rows], k, kind), shape)
-    return filled(lambda rows: _random_tile(entropy, rows, k, kind), (n, k), RANDOM_TILE)
 
+    def draw(rows: slice) -> Array:
+        seed = np.random.SeedSequence(entropy, spawn_key=(rows.start // RANDOM_TILE,))
+        generator, shape = np.random.default_rng(seed), (rows.stop - rows.start, k)
+        if kind == "gaussian":
+            return generator.standard_normal(shape)
+        return 2.0 * generator.integers(0, 2, size=shape, dtype=np.int8) - 1.0
 
-def _random_tile(entropy: list[int], rows: slice, k: int, kind: str) -> Array:
-    seed = np.random.SeedSequence(entropy, spawn_key=(rows.start // RANDOM_TILE,))
-    generator, n = np.random.default_rng(seed), rows.stop - rows.start
-    if kind == "gaussian":
-        return generator.standard_normal((n, k))
-    return 2.0 * generator.integers(0, 2, size=(n, k), dtype=np.int8) - 1.0
+    return filled(draw, (n, k), RANDOM_TILE)
 
 
 def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Array:
@@ -78,8 +78,7 @@ def data_hash(values: Any) -> str:
     if sparse.issparse(values):
         arrays = [values.data, values.indices.astype(np.int64), values.indptr.astype(np.int64)]
     for array in arrays:
-        for rows in row_tiles(len(array)):
-            digest.update(np.ascontiguousarray(array[rows]).data)
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
@@ -105,29 +104,23 @@ def content_keys(X: Points, columns: bool = True) -> Array:
     Two of a million different rows have the same hash with a probability of 5e-8.
     """
     n, d = X.shape
+    values = X.data if sparse.issparse(X) else X
+    largest = max(np.max(values, initial=0.0), -np.min(values, initial=0.0))
+    exponent = int(np.frexp(float(largest))[1])
     odd = mixed_bits(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
-    keys = np.zeros(n, np.uint64)
-    exponent = exponent_of(X)
+    if not columns:
+        odd = np.ones_like(odd)
 
     def mixed(values: Array) -> Array:
         scaled = np.ldexp(values.astype(np.float64), -exponent, order="C")
         return mixed_bits((scaled + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
 
     if sparse.issparse(X):
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        bits = mixed(X.data)
-        bits = bits * odd[X.indices] if columns else bits
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(bits, dtype=np.uint64)])
-        keys = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
-    else:
-
-        def work(rows: slice) -> None:
-            bits = mixed(X[rows])
-            keys[rows] = (bits * odd if columns else bits).sum(axis=1, dtype=np.uint64)
-
-        for_each_tile(work, n)
+        sums = np.append(np.uint64(0), np.cumsum(mixed(X.data) * odd[X.indices], dtype=np.uint64))
+        return mixed_bits(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+    keys = np.empty(n, np.uint64)
+    for rows in row_tiles(n):
+        keys[rows] = (mixed(X[rows]) * odd).sum(axis=1, dtype=np.uint64)
     return mixed_bits(keys)
 
 
@@ -165,8 +158,8 @@ def mixed_bits(bits: Array) -> Array:
 def check_ids(ids: Any, n: int) -> Array:
     """Return the ids of n points as an array (n,) of integers, str or bytes, or raise."""
     values = np.asarray(ids)
-    if values.dtype.kind == "O":
-        values = _of_one_kind(values)
+    if values.dtype.kind == "O" and len({type(value) for value in values.flat}) == 1:
+        values = np.asarray(values.tolist())  # such as a column of a table
     if values.dtype.kind not in "iuUS":
         raise TypeError(
             f"ids are of dtype {values.dtype}; pass integers, strings or bytes, one for each point."
@@ -181,14 +174,6 @@ def check_ids(ids: Any, n: int) -> Array:
             f"ids name {values[first].item()!r} twice, in rows {first} and {second}; pass a "
             "different id for each point."
         )
-    return values
-
-
-def _of_one_kind(values: Array) -> Array:
-    """Return an array of objects, such as a column of a table, with the type of its entries."""
-    for kinds, dtype in (((int, np.integer), np.int64), (str, np.str_), (bytes, np.bytes_)):
-        if all(isinstance(v, kinds) and not isinstance(v, bool) for v in values.flat):
-            return values.astype(dtype)
     return values
 
 
@@ -210,12 +195,3 @@ def numbers_at(numbers: Array, vertex: Array, n_vertices: int) -> Array:
     least = np.full(n_vertices, np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(least, vertex, numbers)
     return least
-
-
-def exponent_of(X: Points, centre: Array | float = 0.0) -> int:
-    """Return e with 2^(e-1) <= m < 2^e for the largest modulus m of X - centre; 0 if it is 0."""
-    if sparse.issparse(X):
-        sizes = [float(np.max(np.abs(X.data), initial=0.0))]
-    else:
-        sizes = [float(np.abs(X[rows] - centre).max()) for rows in row_tiles(len(X))]
-    return int(np.frexp(max(sizes, default=0.0))[1])

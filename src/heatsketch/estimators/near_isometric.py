@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_choice, check_number, read_points
-from heatsketch._random import content_order, exponent_of, seed_entropy
+from heatsketch._random import content_order, seed_entropy
 from heatsketch._tensors import returned_for
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
@@ -160,8 +160,8 @@ class NearIsometricProjection(Embedder):
     def _fit(self, X: Array, order: Array) -> Self:
         """Learn the map of the rows of X from its first ones in `order`."""
         started = time.perf_counter()
-        centre = centre_of(X)
-        points = np.ldexp(centred(X, centre), -exponent_of(X, centre))  # (n, r), at most 1
+        points = centred(X, centre_of(X))  # (n, r)
+        points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])  # at most 1
         rng = np.random.default_rng(seed_entropy(self.random_state))
         rows = order[: MAX_ROWS[self.objective]]
         rows = rows[np.unique(first_equal(points[rows]))]

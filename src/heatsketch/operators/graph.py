@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import check_number, read_array, refuse_masked
+from heatsketch._checks import check_number, read_array
 from heatsketch._tensors import is_tensor, on_host
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Dense, LinearMap, Operator, Sparse
@@ -33,7 +33,6 @@ def as_operator(A: Any, name: str = "A") -> Operator:
         return LinearMap(A)
     graph = as_graph(A, name)
     matrix = on_host(A) if graph is None else graph.matrix
-    refuse_masked(matrix, name)
     is_sparse = sparse.issparse(matrix)
     matrix = matrix if is_sparse else read_array(matrix, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
@@ -212,7 +211,6 @@ def _matrix_and_names(
         matrix = _adjacency(_array(given.edge_index), weights, int(given.num_nodes))
     else:
         matrix = _array(given) if library == "torch" else given
-        refuse_masked(matrix, "The graph")
         matrix = matrix if sparse.issparse(matrix) else read_array(matrix, "The graph")
         # Two nodes may have a matrix (2, 2), too.
         integers = matrix.dtype.kind in "iu" and matrix.shape != (2, 2)
