@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import heatsketch as hs
-from heatsketch.cli import tables
+from heatsketch.cli import outputs
 
 pytest.importorskip("pyarrow")
 
@@ -49,7 +49,7 @@ def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, me
 
 @pytest.mark.usefixtures("no_computing")
 def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
-    monkeypatch.setitem(tables.WRITERS, ".h5ad", "no_such_module")
+    monkeypatch.setitem(outputs.WRITERS, ".h5ad", "no_such_module")
     said = run("embed", clouds, "-o", tmp_path / "out.h5ad", code=1)
     assert 'pip install "heatsketch[io]"' in said.err
 

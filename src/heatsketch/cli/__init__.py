@@ -1,15 +1,16 @@
 """The command line: embed a file, show it in a page, compare methods, score an embedding, …
 
-`arguments` declares what all verbs take; each verb is a module with a function `run`. They share
-`fitting` (from a file to a fitted estimator), `tables` (reading and writing) and `printing`. Only
-the verb that is asked for is imported, and only after the files that it names were found: --help
-and a mistyped name wait for nothing.
+`arguments` has the table of options; each verb is a module with a function `run`. They share
+`inputs` (from a file to a fitted estimator) and `outputs` (what is written and printed). Only the
+verb that is asked for is imported, and only after the files that it names were found: --help and a
+mistyped name wait for nothing.
 """
 
 import contextvars
 import importlib
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args, unknown = COMMON.parse_known_args(rest, args)
         if unknown:
             args.refuse(unknown)
-        args.words = argv
+        args.words, args.start = argv, time.monotonic()
         return _run(args)
     except SystemExit as stop:  # argparse ends --help, --version and wrong usage this way
         return stop.code if isinstance(stop.code, int) else 2
@@ -75,8 +76,7 @@ def _with_names(argv: Sequence[str]) -> list[str]:
     """Join options that take a name to a name that begins with "-": --from -s3 to --from=-s3."""
     joined: list[str] = []
     for word in argv:
-        is_name = word.startswith("-") and not word.startswith("--") and word != "-"
-        if is_name and joined and joined[-1] in NAMING:
+        if joined and joined[-1] in NAMING and word[:1] == "-" and word[1:2] not in ("", "-"):
             joined[-1] += f"={word}"
         else:
             joined.append(word)
@@ -94,8 +94,11 @@ def _run(args: Any) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        if _is_interrupt(error):
-            raise KeyboardInterrupt from None
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):  # compiled loops make it of an interrupt
+            cause = cause.__cause__ or cause.__context__
+        if isinstance(cause, KeyboardInterrupt):
+            raise cause from None
         if args.debug:
             traceback.print_exc()
         say(f"error: {describe(error)}")
@@ -106,16 +109,7 @@ def _run(args: Any) -> int:
 def _check_inputs(args: Any) -> None:
     """Raise for a file that does not exist, before libraries are imported."""
     for name in ("input", "other", "embedding", "picture", "beside", "model", "pairs_file"):
-        path = Path(getattr(args, name, None) or "-")
-        if str(path) == "-" or path.exists() or not path.suffix:  # a built-in set has no suffix
-            continue
-        beside = [str(path.parent / one.name) for one in path.parent.glob("*")]
-        hint = did_you_mean(str(path), beside)
-        raise FileNotFoundError(f"{path} does not exist{hint}")
-
-
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Say if an error began as an interrupt: compiled loops make errors of the system of it."""
-    while isinstance(error, SystemError):
-        error = error.__cause__ or error.__context__
-    return isinstance(error, KeyboardInterrupt)
+        path = Path(getattr(args, name) or "-")
+        if path.suffix and not path.exists():  # a built-in set has no suffix
+            beside = [str(path.parent / one.name) for one in path.parent.glob("*")]
+            raise FileNotFoundError(f"{path} does not exist{did_you_mean(str(path), beside)}")

@@ -9,16 +9,16 @@ from scipy import sparse
 import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch._typing import Array
-from heatsketch.cli.fitting import check_methods, parameters, warn_of_units
-from heatsketch.cli.printing import logger, print_lines
-from heatsketch.cli.tables import (
-    ROW_SUFFIXES,
-    check_files,
+from heatsketch.cli.inputs import (
+    check_methods,
     ids_of,
-    read_input,
+    parameters,
+    read_points,
     reading,
-    write_rows,
+    warn_of_units,
 )
+from heatsketch.cli.outputs import ROW_SUFFIXES, check_files, write_rows
+from heatsketch.cli.printing import logger, print_summary
 from heatsketch.comparison.methods import defaults
 from heatsketch.comparison.result import FILES
 from heatsketch.comparison.run import DEFAULT_METHODS
@@ -27,9 +27,10 @@ from heatsketch.uncertainty import sample_discrepancy
 
 COLUMNS = ("id", "discrepancy", "low", "high")
 SAMPLE_COLUMNS = ("file", "id", "discrepancy")
-FEATURE_OPTIONS = ("features", "exclude", "standardize")
-_Compared = tuple[dict[str, str], list[Any], tuple[Any, Array, str]]
 _NOT_OF_DIFFUSION = ("time", "n_components", "filter", "kind", "tolerance")
+
+# What is printed, the rows of the table, the points of the picture, and the discrepancy
+_Compared = tuple[dict[str, str], list[Any], Array, Any]
 
 
 def run(args: Namespace) -> None:
@@ -42,55 +43,55 @@ def _compare_methods(args: Namespace) -> None:
     names = args.methods or list(DEFAULT_METHODS)
     check_methods(args, names, "all")
     options = parameters(args, defaults(hs.compare), "compare")
-    if args.output is None:
+    folder = args.output
+    if folder is None:
         args.usage_error("the following arguments are required: -o/--output DIR")
     plot.check_picture(None)
-    if args.output.exists() and not args.output.is_dir():
-        raise NotADirectoryError(f"{args.output} is a file; name a folder.")
-    existing = [name for name in FILES if (args.output / name).exists()]
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file; name a folder.")
+    existing = [name for name in FILES if (folder / name).exists()]
     if existing and not args.force:
         raise FileExistsError(
-            f"{args.output} already has {', '.join(existing)}; pass --force to replace them, or "
-            "choose another folder."
+            f"{folder} already has {', '.join(existing)}; pass --force to replace them, or choose "
+            "another folder."
         )
-    table = read_input(args)
+    table = read_points(args)
     warn_of_units({}, table)
     label = None if table.label is None else table.extra[table.label]
     methods = "all" if "all" in names else names
     result = hs.compare(table.values, methods, label, seeds=args.seeds, **options)
-    result.write(args.output, whole=args.whole)
-    print(result)
-    print()
+    result.write(folder, whole=args.whole)
+    print(result, end="\n\n")
     if not result.embeddings:
-        raise ValueError(f"no method computed an embedding; {args.output / FILES[0]} says why.")
-    written = [name for name in FILES if (args.output / name).exists()]
-    print_lines({"written": f"{args.output}: {', '.join(written)}"})
+        raise ValueError(f"no method computed an embedding; {folder / FILES[0]} says why.")
+    written = ", ".join(name for name in FILES if (folder / name).exists())
+    print_summary(args, {}, written=f"{folder}: {written}")
 
 
 def _compare_data(args: Namespace) -> None:
     """Compare the files; print the discrepancy, write that of each point, draw it."""
-    known = defaults(hs.HeatSketch)
-    options = parameters(args, known, "heat-sketch", time=8, n_components=256)
+    options = parameters(args, defaults(hs.HeatSketch), "heat-sketch", time=8, n_components=256)
     check_files(args, *ROW_SUFFIXES)
-    first = read_input(args)
+    first = read_points(args)
     second = _read_other(args, first)
     ids = [ids_of(args, table) for table in (first, second)]
     common = set(ids[0] or ()) & set(ids[1] or ())
+    diffusion = {name: x for name, x in options.items() if name not in _NOT_OF_DIFFUSION}
     compare = _same_points if args.same_rows or len(common) > 1 else _samples
-    lines, rows, (points, values, title) = compare(args, [first, second], ids, options)
+    lines, rows, points, found = compare(args, [first, second], ids, options, diffusion)
     if args.output is not None:
-        write_rows(args.output, rows, force=args.force)
+        write_rows(args, rows)
     if args.plot is not None:
         logger.info("embedding the points for the picture")
-        Y = hs.HeatEmbedding(2, **_of_diffusion(options)).fit_transform(points)
-        plot.scatter(Y, values, title=title, path=args.plot, whole=args.whole)
-    written = ", ".join(str(path) for path in (args.output, args.plot) if path)
-    print_lines(lines | ({"written": written} if written else {}))
+        Y = hs.HeatEmbedding(2, **diffusion).fit_transform(points)
+        values = np.hstack(found.per_point)
+        plot.scatter(Y, values, title=found.describe(), path=args.plot, whole=args.whole)
+    print_summary(args, lines)
 
 
 def _read_other(args: Namespace, first: io.Table) -> io.Table:
     """Read OTHER in the units of INPUT: in units of its own a shift of all points would vanish."""
-    second = read_input(Namespace(**vars(args) | {"input": args.other}))
+    second = read_points(Namespace(**vars(args) | {"input": args.other}))
     if first.columns != second.columns:
         raise ValueError(
             f"{first.source} and {second.source} have different features; name those of both with "
@@ -98,25 +99,23 @@ def _read_other(args: Namespace, first: io.Table) -> io.Table:
         )
     if not args.standardize and args.missing != "median":
         return second
-    options = reading(args)
-    how = {name: options[name] for name in options if name not in FEATURE_OPTIONS}
+    how = reading(args)
+    for name in ("features", "exclude", "standardize"):
+        how.pop(name, None)
     return read_like(args.other, first.learned, **how)
 
 
-def _of_diffusion(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that lead from points to a diffusion, and the seed."""
-    return {name: value for name, value in options.items() if name not in _NOT_OF_DIFFUSION}
-
-
 def _same_points(
-    args: Namespace, tables: list[io.Table], ids: list[Any], options: dict[str, Any]
+    args: Namespace,
+    tables: list[io.Table],
+    ids: list[Any],
+    options: dict[str, Any],
+    diffusion: dict[str, Any],
 ) -> _Compared:
-    """Compare files of the same points: lines to print, rows of the table, and the picture."""
+    """Compare files of the same points."""
     names = [None, None] if args.same_rows else ids
     models = [
-        hs.HeatSketch(1, 1, **_of_diffusion(options) | {"random_state": 0}).fit(
-            table.values, ids=own
-        )
+        hs.HeatSketch(1, 1, **diffusion | {"random_state": 0}).fit(table.values, ids=own)
         for table, own in zip(tables, names, strict=True)
     ]
     found = hs.diffusion_discrepancy(
@@ -127,28 +126,32 @@ def _same_points(
         rng=options["random_state"],
     )
     value, low, high = found.interval(args.level)
-    points = f"{len(found.per_point):,} points of both"
-    shown, at = ids[0] or range(tables[0].values.shape[0]), list(range(len(found.per_point)))
+    shown = np.array(ids[0] or range(tables[0].values.shape[0]), dtype=object)
+    points, at = f"{len(found.per_point):,} points of both", np.arange(len(shown))
     if found.ids is not None:
-        left = [len(own) - len(found.ids) for own in ids]
-        points += f", by their ids; {left[0]:,} and {left[1]:,} only in one"
-        row = {name: place for place, name in enumerate(shown)}
-        at = [row[name] for name in found.ids.tolist()]
+        lost = [len(own) - len(found.ids) for own in ids]
+        points += f", by their ids; {lost[0]:,} and {lost[1]:,} only in one"
+        row_of = {name: row for row, name in enumerate(shown)}
+        at = np.array([row_of[name] for name in found.ids.tolist()])
     lines = {
         "points": points,
         "discrepancy": f"{value:.4g} ({100 * args.level:g} %: {low:.4g} to {high:.4g})",
         "relative": f"{100 * value / found.size:.3g} % of the size of the operators",
-        "most at": ", ".join(str(shown[at[i]]) for i in np.argsort(-found.per_point)[:5]),
+        "most at": ", ".join(map(str, shown[at[np.argsort(-found.per_point)[:5]]])),
     }
     ends = np.transpose(found.point_interval(args.level))
-    rows = [(shown[i], *(f"{x:.6g}" for x in row)) for i, row in zip(at, ends, strict=True)]
-    return lines, [COLUMNS, *rows], (tables[0].values[at], found.per_point, found.describe())
+    rows = [(i, *(f"{x:.6g}" for x in row)) for i, row in zip(shown[at], ends, strict=True)]
+    return lines, [COLUMNS, *rows], tables[0].values[at], found
 
 
 def _samples(
-    args: Namespace, tables: list[io.Table], ids: list[Any], options: dict[str, Any]
+    args: Namespace,
+    tables: list[io.Table],
+    ids: list[Any],
+    options: dict[str, Any],
+    diffusion: dict[str, Any],
 ) -> _Compared:
-    """Compare samples of different points: lines to print, rows of the table, and the picture."""
+    """Compare samples of different points."""
     if "filter" in options or "precomputed" in options.values():
         args.usage_error(
             "--filter, and what is precomputed, need the same points: ids in both files, or "
@@ -156,8 +159,9 @@ def _samples(
         )
     X, Y = (table.values for table in tables)
     sizes = {name: options[name] for name in ("time", "n_components")}
-    how = _of_diffusion(options)
-    found = sample_discrepancy(X, Y, rng=how.pop("random_state"), **sizes, **how)
+    seed, how = options["random_state"], diffusion | sizes
+    how.pop("random_state")
+    found = sample_discrepancy(X, Y, rng=seed, **how)
     value, low, high = found.interval(args.level)
     n, m = map(len, found.per_point)
     lines = {
@@ -170,5 +174,4 @@ def _samples(
     for table, own, values in zip(tables, ids, found.per_point, strict=True):
         names = own or range(len(values))
         rows += [(table.source, i, f"{x:.6g}") for i, x in zip(names, values, strict=True)]
-    points = (sparse.vstack if sparse.issparse(X) else np.vstack)([X, Y])
-    return lines, rows, (points, np.concatenate(found.per_point), found.describe())
+    return lines, rows, (sparse.vstack if sparse.issparse(X) else np.vstack)([X, Y]), found

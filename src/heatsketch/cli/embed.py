@@ -1,7 +1,5 @@
 """heatsketch embed: embed a file of points."""
 
-import sys
-import time
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch import __version__, io, plot
+from heatsketch import io, plot
 from heatsketch.cli import streams
-from heatsketch.cli.fitting import Fitted, estimator_of, fit, size_of
-from heatsketch.cli.printing import logger, print_lines
-from heatsketch.cli.tables import check_files, key_of_method, read_input, reading, rows_of
+from heatsketch.cli.inputs import Fitted, estimator_of, fit, read_points, reading, rows_of, size_of
+from heatsketch.cli.outputs import check_files, key_of_method, write_coordinates
+from heatsketch.cli.printing import logger, print_summary
 from heatsketch.comparison.methods import ESTIMATORS
 from heatsketch.io.files import listed, suffix_of
 from heatsketch.io.formats import STDOUT, check_key
-from heatsketch.io.metadata import write_metadata
 from heatsketch.io.models import write_model
 from heatsketch.io.refine import reading_record
 from heatsketch.io.table import default_names
@@ -35,28 +32,23 @@ def run(args: Namespace) -> None:
     estimator = estimator_of(args, args.method)
     args.output_key = args.output_key or key_of_method(args.method)
     _check(args)
-    start = time.monotonic()
     if streams.takes(args, estimator):
-        lines = streams.run(args, estimator)
-    else:
-        check_key(args.output, args.input, args.output_key, force=args.force)
-        table = read_input(args)
-        columns = (CONFIDENCE,) * args.intervals + PSEUDOTIME * (args.pseudotime is not None)
-        lost = [name for name in columns if name in table.extra]
-        if lost and not (args.in_place and args.force):
-            raise ValueError(
-                f"{args.input} has a column {lost[0]!r}, which this run adds; give it another "
-                "name, or replace it by --in-place --force."
-            )
-        root = None if args.pseudotime is None else rows_of(args, table, [args.pseudotime])[0]
-        fitted = fit(args, estimator, table)
-        table, added = _with_columns(args, fitted, root)
-        _write(args, fitted._replace(table=table))
-        lines = described(args, fitted) | added
-    lines["seconds"] = f"{time.monotonic() - start:.1f}"
-    files = (args.output, args.plot, args.save_model, args.metadata)
-    lines["written"] = ", ".join(str(path) for path in files if path)
-    print_lines(lines, sys.stderr if str(args.output) == STDOUT else sys.stdout)
+        print_summary(args, streams.run(args, estimator), timed=True)
+        return
+    check_key(args.output, args.input, args.output_key, force=args.force)
+    table = read_points(args)
+    root = None if args.pseudotime is None else rows_of(args, table, [args.pseudotime])[0]
+    added = (CONFIDENCE,) * args.intervals + PSEUDOTIME * (root is not None)
+    twice = [name for name in added if name in table.extra]
+    if twice and not (args.in_place and args.force):
+        raise ValueError(
+            f"{args.input} has a column {twice[0]!r}, which this run adds; give it another "
+            "name, or replace it by --in-place --force."
+        )
+    fitted = fit(args, estimator, table)
+    columns, lines = _columns(args, estimator, root)
+    _write(args, fitted._replace(table=replace(table, extra=table.extra | columns)))
+    print_summary(args, described(args, fitted) | lines, timed=True)
 
 
 def _check(args: Namespace) -> None:
@@ -65,67 +57,49 @@ def _check(args: Namespace) -> None:
         if args.output is not None:
             args.usage_error("--in-place writes to INPUT; leave out --output")
         args.output = Path(args.input)
-    if args.output is None:
-        args.usage_error(
-            "the following arguments are required: -o/--output, or --in-place for an .h5ad file"
-        )
     if args.intervals and (args.method != "heat-sketch" or args.in_place):
         args.usage_error("--intervals belongs to heat-sketch, with -o FILE; leave it out")
     if args.pseudotime is not None:
         able = [name for name, make in ESTIMATORS.items() if hasattr(make, "pseudotime")]
         if args.method not in able:
             args.usage_error(f"--pseudotime belongs to {', '.join(able)}; leave it out")
-        if args.output.suffix == ".npy":
+        if suffix_of(args.output or "") == ".npy":
             args.usage_error(
                 "--pseudotime adds columns; write them with -o to a file other than .npy"
             )
-    check_files(args, *io.SUFFIXES, STDOUT)
+    check_files(args, *io.SUFFIXES, STDOUT, required=", or --in-place for an .h5ad file")
 
 
-def _with_columns(args: Namespace, fitted: Fitted, root: Any) -> tuple[io.Table, dict[str, str]]:
-    """Add the columns that are asked for, and return a line of the summary about each."""
-    table, added, lines = fitted.table, {}, {}
+def _columns(args: Namespace, estimator: Any, root: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the columns that are asked for, and a line of the summary about each."""
+    columns, lines = {}, {}
     if args.intervals:
         logger.info("how certain neighbours are")
-        found = added[CONFIDENCE] = fitted.estimator.neighbor_confidence_
+        found = columns[CONFIDENCE] = estimator.neighbor_confidence_
         low = np.quantile(found, 0.1)
         lines["neighbours"] = (
             f"{found.mean():.1%} certain, for a tenth of the points less than {low:.1%}"
         )
     if root is not None:
         logger.info("pseudotime")
-        found = fitted.estimator.pseudotime(root)
-        added |= zip(PSEUDOTIME, found, strict=True)
+        found = estimator.pseudotime(root)
+        columns |= zip(PSEUDOTIME, found, strict=True)
         reached = np.isfinite(found.value)
         width = (found.high - found.low)[reached] / 2
         words = f"known to ± {np.median(width):.1g}, at worst ± {width.max():.1g}"
-        lost = np.count_nonzero(~reached)
-        lines["pseudotime"] = (words if width.any() else "exact for these points") + (
-            f"; {lost} point(s) in other components" if lost else ""
-        )
-    return replace(table, extra=table.extra | added), lines
+        lines["pseudotime"] = words if width.any() else "exact for these points"
+        if lost := np.count_nonzero(~reached):
+            lines["pseudotime"] += f"; {lost} point(s) in other components"
+    return columns, lines
 
 
 def _write(args: Namespace, fitted: Fitted) -> None:
     """Write the embedding, and what else is asked for: metadata, model, picture."""
     table, estimator, Y = fitted
-    names = tuple(str(name) for name in estimator.get_feature_names_out())
-    logger.info("writing %s", args.output)
     given = estimator.get_params(deep=False)
-    made = {
-        "version": __version__,
-        "method": args.method,
-        "parameters": given,
-        "time": getattr(estimator, "time_", given.get("time")),
-        "dtype": str(Y.dtype),
-        "data": io.data_hash(table.values),
-        "columns": names,
-        "reading": reading(args),
-    }
-    how = {"key": args.output_key, "in_place": args.in_place, "force": args.force}
-    io.write_table(args.output, Y, names, table, metadata=made, **how)
-    if args.metadata is not None:
-        write_metadata(args.metadata, made, force=args.force)
+    time = getattr(estimator, "time_", given.get("time"))
+    made = {"method": args.method, "parameters": given, "time": time, "reading": reading(args)}
+    names = write_coordinates(args, table, estimator, Y, **made)
     if args.save_model is not None:
         logger.info("writing %s", args.save_model)
         how = reading_record(table, suffix_of(table.source), reading(args))
@@ -135,16 +109,16 @@ def _write(args: Namespace, fitted: Fitted) -> None:
         colour = CONFIDENCE if args.intervals else table.label
         colour = colour if args.pseudotime is None else PSEUDOTIME[0]
         labels = None if colour is None else table.extra[colour]
-        values = given | ({"time": made["time"]} if "time" in given else {})
-        said = [
+        values = given | ({"time": time} if "time" in given else {})
+        words = [
             f"{name} {values[name]}" for name in TITLE_PARAMETERS if values.get(name) is not None
         ]
-        title = f"{Path(table.source).name}: {', '.join([args.method, *said])}"
+        title = f"{Path(table.source).name}: {', '.join([args.method, *words])}"
         plot.scatter(Y, labels, title=title, names=names, path=args.plot, whole=args.whole)
 
 
-def described(args: Namespace, fitted: Fitted, share: Any = None) -> dict[str, str]:
-    """Return what is printed of an embedding; `share` as in `summary`."""
+def described(args: Namespace, fitted: Fitted, explained: Any = None) -> dict[str, str]:
+    """Return what is printed of an embedding; `explained` as in `summary`."""
     table, estimator, Y = fitted
     # The first features are named, so that an id or label among them is noticed.
     has_names = args.graph is None and table.columns != default_names(table.values)
@@ -154,7 +128,7 @@ def described(args: Namespace, fitted: Fitted, share: Any = None) -> dict[str, s
         "input": f"{table.source}: {size_of(args, table)}{named}{aside}",
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "method": f"{args.method}, {parameters(estimator)}",
-        **summary(estimator, share),
+        **summary(estimator, explained),
     }
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     known = np.empty(0, int) if groups is None else np.flatnonzero(groups[0] >= 0)

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
 
-from heatsketch.cli.fitting import check_methods
+from heatsketch.cli.inputs import check_methods
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 
 _WIDTH = 100

@@ -4,13 +4,15 @@ import json
 import logging
 import re
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, TextIO
+from typing import Any
 
 logger = logging.getLogger("heatsketch")
 
+OUTPUTS = ("output", "table", "plot", "save_model", "metadata")  # options that name a file
 _EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
 
 
@@ -64,8 +66,21 @@ def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
         yield warned
 
 
-def print_lines(lines: dict[str, str], stream: TextIO | None = None) -> None:
-    """Print names and texts in two columns, to stdout by default."""
+def print_summary(
+    args: Any,
+    lines: dict[str, str],
+    *,
+    timed: bool = False,
+    written: str = "",
+    to_stderr: bool = False,
+) -> None:
+    """Print names and texts in two columns, then the seconds and the files that were written."""
+    stream = sys.stderr if to_stderr or str(args.output) == "-" else sys.stdout
+    if timed:
+        lines = lines | {"seconds": f"{time.monotonic() - args.start:.1f}"}
+    written = written or ", ".join(str(path) for name in OUTPUTS if (path := getattr(args, name)))
+    if written:
+        lines = lines | {"written": written}
     for name, text in lines.items():
         print(f"{name:<12} {text}", file=stream)
 

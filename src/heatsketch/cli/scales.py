@@ -6,22 +6,21 @@ from typing import Any
 import numpy as np
 
 from heatsketch import plot
-from heatsketch.cli.fitting import estimator_of, fit, is_precomputed
-from heatsketch.cli.printing import print_json, print_lines
-from heatsketch.cli.tables import check_files
+from heatsketch.cli.inputs import estimator_of, fit, is_precomputed
+from heatsketch.cli.outputs import check_files
+from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.plot.curves import check_curve
 from heatsketch.reports.summary import dimension_lines
-from heatsketch.scales.bandwidth import Ksum, ksum
+from heatsketch.scales.bandwidth import ksum
 from heatsketch.scales.dimension import intrinsic_dimension
-from heatsketch.spectral.traces import HeatTrace, heat_trace
+from heatsketch.spectral.traces import heat_trace
 
 
 def run(args: Namespace) -> None:
     """Run the Ksum test, choose a time as `embed --time auto` does, print what these say."""
     check_files(args)
     n_rows = args.parameters.pop("n_rows", None)  # of the Ksum test
-    estimator = estimator_of(args, "heat-embedding")
-    table, embedding, _ = fit(args, estimator)
+    table, embedding, _ = fit(args, estimator_of(args, "heat-embedding"))
     curve = check_curve(embedding)
     seed, metric = embedding.random_state, embedding.metric
     trace = heat_trace(embedding.diffusion_, curve.times, rng=seed)
@@ -34,10 +33,10 @@ def run(args: Namespace) -> None:
     has_test = not isinstance(test, str)
     if args.plot is not None:
         figure = plot.new_figure(6.4, 9.6 if has_test else 6.4)
-        above, below, *rest = figure.subplots(2 + has_test, 1)
-        plot.scales(embedding, trace, ax=[above, below])
+        axes = figure.subplots(2 + has_test, 1)
+        plot.scales(embedding, trace, ax=axes[:2])
         if has_test:
-            plot.ksum_curve(test, ax=rest[0])
+            plot.ksum_curve(test, ax=axes[2])
         plot.save(figure, args.plot)
     if args.json:
         print_json(_facts(curve, trace, explained, test, nearest))
@@ -46,12 +45,23 @@ def run(args: Namespace) -> None:
         "time": f"{curve.time:g}, of which {embedding.n_components} coordinates hold "
         f"{explained.describe()}",
         "wanted": f"at most {curve.wanted:g} directions",
-        **dimension_lines(test, nearest),
     }
-    print_lines(lines if args.plot is None else {**lines, "written": str(args.plot)})
-    _print_times(curve, trace)
-    if has_test:
-        _print_slopes(test)
+    print_summary(args, lines | dimension_lines(test, nearest))
+    low, high = trace.effective_rank_interval
+    print(f"\n{'time':>12}  directions   effective rank                spectral dimension")
+    for j, time in enumerate(curve.times):
+        rank, dimension = f"{trace.effective_rank[j]:.4g}", f"{trace.dimension[j]:.3g}"
+        if not trace.exact:
+            rank += f" ({low[j]:.4g} to {high[j]:.4g})"
+            dimension += f" ± {trace.dimension_error[j]:.2g}"
+        mark = "  <- chosen" if time == curve.time else ""
+        print(f"{time:12g}  {curve.directions[j]:10.4g}   {rank:28}  {dimension}{mark}")
+    if has_test:  # every other slope around the largest
+        print(f"\n{'epsilon':>12}  slope")
+        best = int(np.argmax(test.slopes))
+        for j in range(max(best - 8, best % 2), min(best + 9, len(test.slopes)), 2):
+            mark = "  <- largest" if j == best else ""
+            print(f"{test.epsilons[j]:12.5g}  {test.slopes[j]:5.3f}{mark}")
 
 
 def _or_why(measure: Any, X: Any, **options: Any) -> Any:
@@ -62,46 +72,21 @@ def _or_why(measure: Any, X: Any, **options: Any) -> Any:
         return str(error)
 
 
-def _facts(curve: Any, trace: HeatTrace, explained: Any, test: Any, nearest: Any) -> dict[str, Any]:
-    facts = {
+def _facts(curve: Any, trace: Any, explained: Any, test: Any, nearest: Any) -> dict[str, Any]:
+    names = ("effective_rank", "effective_rank_interval", "dimension", "dimension_error")
+    known = {} if isinstance(nearest, str) else nearest._asdict()
+    known |= {"n_neighbors": nearest.n_neighbors[-1]} if known else {}
+    return {
         "time": curve.time,
         "times": curve.times,
         "directions": curve.directions,
         "heat_trace": trace.values,
         "heat_trace_interval": [trace.low, trace.high],
-        "effective_rank": trace.effective_rank,
-        "effective_rank_interval": list(trace.effective_rank_interval),
-        "dimension": trace.dimension,
-        "dimension_error": trace.dimension_error,
+        **{name: getattr(trace, name) for name in names},
         "explained": explained.cumulative[-1],
         "explained_interval": [explained.cumulative_low[-1], explained.cumulative_high[-1]],
         "ksum": None if isinstance(test, str) else test._asdict(),
-        "nearest_neighbors": None,
+        "nearest_neighbors": {name: known[name] for name in ("dimension", "error", "n_neighbors")}
+        if known
+        else None,
     }
-    if not isinstance(nearest, str):
-        known = nearest._asdict() | {"n_neighbors": nearest.n_neighbors[-1]}
-        names = ("dimension", "error", "n_neighbors")
-        facts["nearest_neighbors"] = {name: known[name] for name in names}
-    return facts
-
-
-def _print_times(curve: Any, trace: HeatTrace) -> None:
-    """Print the directions, the effective rank and the spectral dimension at each time."""
-    low, high = trace.effective_rank_interval
-    print(f"\n{'time':>12}  directions   effective rank                spectral dimension")
-    for j, t in enumerate(curve.times):
-        between = "" if trace.exact else f" ({low[j]:.4g} to {high[j]:.4g})"
-        rank = f"{trace.effective_rank[j]:.4g}{between}"
-        error = "" if trace.exact else f" ± {trace.dimension_error[j]:.2g}"
-        mark = "  <- chosen" if t == curve.time else ""
-        dimension = f"{trace.dimension[j]:.3g}{error}"
-        print(f"{t:12g}  {curve.directions[j]:10.4g}   {rank:28}  {dimension}{mark}")
-
-
-def _print_slopes(test: Ksum) -> None:
-    """Print every other slope of the Ksum test around the largest."""
-    print(f"\n{'epsilon':>12}  slope")
-    best = int(np.argmax(test.slopes))
-    for j in range(max(best - 8, best % 2), min(best + 9, len(test.slopes)), 2):
-        mark = "  <- largest" if j == best else ""
-        print(f"{test.epsilons[j]:12.5g}  {test.slopes[j]:5.3f}{mark}")

@@ -4,14 +4,18 @@ import warnings
 from argparse import Namespace
 from typing import Any
 
-import numpy as np
-
 import heatsketch as hs
 from heatsketch import io
-from heatsketch._typing import Array
-from heatsketch.cli.fitting import graph_options, parameters, warn_of_units
-from heatsketch.cli.printing import print_json, print_lines
-from heatsketch.cli.tables import names_of, read_input
+from heatsketch.cli.inputs import (
+    coordinates,
+    graph_options,
+    names_of,
+    parameters,
+    read_points,
+    reading,
+    warn_of_units,
+)
+from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.comparison.methods import checked_time, chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
 from heatsketch.reports.summary import distortion_lines, kept
@@ -21,27 +25,38 @@ _OF_THE_DISTANCE = (
     *("filter", "metric", "affinity", "epsilon", "n_neighbors", "normalization", "alpha", "cut"),
     *("tol", "max_iter"),
 )
-_IN_JSON = ("log_L", "expansion", "contraction", "quantiles", "within", "worst_factor")
+_IN_JSON = (
+    *("log_L", "expansion", "contraction", "quantiles", "within", "worst_factor"),
+    *("worst_pairs", "looked_at"),
+)
 
 
 def run(args: Namespace) -> None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
     parameters(args, (*_OF_THE_DISTANCE, "time", "random_state"), "the distance")
-    made = None if args.metadata is None else read_metadata(args.metadata)
+    made = None if args.made is None else read_metadata(args.made)
     embedding = io.formats.read_embedding(args.embedding, args.embedding_key, made)
-    model = embedding.metadata.get("model")  # that has mapped the points, if one has
+    metadata = embedding.metadata
+    model = metadata.get("model")  # that has mapped the points, if one has
     model = model if isinstance(model, dict) else {}
-    how = embedding.metadata.get("reading") or model.get("reading")
-    table = read_input(args, how)
-    F = _coordinates(args, table, embedding)
-    _warn_of_other_points(args, embedding.metadata, model, table)
-    made = embedding.metadata if "parameters" in embedding.metadata else model
-    recorded = graph_options(args, how) | _recorded(made)
+    how = metadata.get("reading") or model.get("reading")
+    table = read_points(args, how)
+    F = coordinates(args, table, embedding)
+    _warn_of_other_points(args, metadata, model, table)
+    made = metadata if "parameters" in metadata else model
+    recorded = graph_options(reading(args, how)) | _recorded(made)
     given = dict(args.parameters)
     seed = given.pop("random_state", 0)
-    _warn_of_other_distances(args, recorded, given)
-    options = recorded | given
-    filter, asked = options.get("filter", "accumulated"), options.get("time", "auto")
+    other = {name: x for name, x in given.items() if recorded.get(name, x) != x}
+    if other:
+        words = [f"{name} {x} instead of {recorded[name]}" for name, x in other.items()]
+        warnings.warn(
+            f"{args.embedding} was made with other parameters: {', '.join(words)}. What "
+            "follows is about distances that it was not made to keep.",
+            stacklevel=2,
+        )
+    options = {"filter": "accumulated", "time": "auto"} | recorded | given
+    filter, asked = options["filter"], options["time"]
     if asked == 0 and "time" not in given:
         raise ValueError(
             f"{args.embedding} was made at time 0, before any diffusion, when all points are "
@@ -61,7 +76,7 @@ def run(args: Namespace) -> None:
     whence = "chosen as heat-embedding does" if asked == "auto" else whence
     all_pairs = result.looked_at == "all pairs"
     if args.json:
-        facts = {name: getattr(result, name) for name in (*_IN_JSON, "worst_pairs", "looked_at")}
+        facts = {name: getattr(result, name) for name in _IN_JSON}
         facts |= {"time": time, "time_from": whence, "filter": filter, "distances": kept(result)}
         facts |= {"pairs": result.n_pairs, "all_pairs": all_pairs, "random_state": seed}
         print_json(facts)
@@ -71,21 +86,7 @@ def run(args: Namespace) -> None:
     if all_pairs:
         pairs = f"{result.n_pairs:,} pairs among all {len(points):,} points"
     lines = {"time": f"{time:g} ({whence})", "pairs": pairs}
-    print_lines(lines | distortion_lines(result, points))
-
-
-def _coordinates(args: Namespace, table: io.Table, embedding: io.Table) -> Array:
-    """Return the coordinates (n, k): the columns of the file that are not columns of the input."""
-    columns = [j for j, name in enumerate(embedding.columns) if name not in table.extra]
-    F, n = embedding.values[:, columns], table.values.shape[0]
-    if F.shape[0] != n:
-        raise ValueError(
-            f"{args.embedding} has {F.shape[0]:,} rows but {args.input} has {n:,}; pass the "
-            "embedding of these points."
-        )
-    F = F.toarray() if hasattr(F, "toarray") else np.asarray(F)
-    single = embedding.metadata.get("dtype") == "float32"  # which text says shorter
-    return F.astype(np.float32) if single else F
+    print_summary(args, lines | distortion_lines(result, points))
 
 
 def _recorded(made: dict[str, Any]) -> dict[str, Any]:
@@ -106,34 +107,21 @@ def _recorded(made: dict[str, Any]) -> dict[str, Any]:
     return known | {"time": time}
 
 
-def _warn_of_other_distances(
-    args: Namespace, recorded: dict[str, Any], given: dict[str, Any]
-) -> None:
-    differing = [
-        f"{name} {value} instead of {recorded[name]}"
-        for name, value in given.items()
-        if recorded.get(name, value) != value
-    ]
-    if differing:
-        warnings.warn(
-            f"{args.embedding} was made with other parameters: {', '.join(differing)}. What "
-            "follows is about distances that it was not made to keep.",
-            stacklevel=2,
-        )
-
-
 def _warn_of_other_points(
     args: Namespace, metadata: dict[str, Any], model: dict[str, Any], table: io.Table
 ) -> None:
     """Warn if the embedding is one of other points, or a model has mapped it that knew others."""
-    data, said = io.data_hash(table.values), []
+    data = io.data_hash(table.values)
     if metadata.get("data", data) != data:
-        said.append(f"was not made from the numbers in {args.input}; pass the same points.")
-    if model.get("data", data) != data:
-        said.append(
-            f"was mapped by a model of {model.get('n', 0):,} points (others, or a sample), and "
-            "keeps the distances of walks among these; what follows compares with walks among the "
-            f"{table.values.shape[0]:,} points of {args.input}."
+        warnings.warn(
+            f"{args.embedding} was not made from the numbers in {args.input}; pass the same "
+            "points.",
+            stacklevel=2,
         )
-    for words in said:
-        warnings.warn(f"{args.embedding} {words}", stacklevel=2)
+    if model.get("data", data) != data:
+        warnings.warn(
+            f"{args.embedding} was mapped by a model of {model.get('n', 0):,} points (others, or a "
+            "sample), and keeps the distances of walks among these; what follows compares with "
+            f"walks among the {table.values.shape[0]:,} points of {args.input}.",
+            stacklevel=2,
+        )

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch import distributed
-from heatsketch.cli.fitting import is_precomputed
-from heatsketch.cli.tables import reading
+from heatsketch.cli.inputs import is_precomputed, reading
 from heatsketch.distributed.stream import size
-from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
 from heatsketch.io.metadata import write_metadata
@@ -24,7 +22,11 @@ _LEAST_SAMPLE = 20_000  # if memory holds fewer, it is too little, and that is s
 def takes(args: Namespace, estimator: Any) -> bool:
     """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
     path = Path(args.input)
-    asked = [name for name in ("resume", "cluster", "fit_points") if getattr(args, name)]
+    asked = [
+        name
+        for name in ("resume", "cluster", "fit_points")
+        if getattr(args, name) not in (None, False)
+    ]
     is_folder = bool(parts_of(path))
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
     if not able or args.graph is not None or is_precomputed(estimator.get_params(deep=False)):
@@ -36,21 +38,18 @@ def takes(args: Namespace, estimator: Any) -> bool:
         return False
     if is_folder or args.resume or args.cluster:
         return True
-    if args.fit_points:
-        return _opened(args).n > args.fit_points
+    how = Reading(**{"missing": "error"} | reading(args))
+    if args.fit_points is not None:
+        return open_blocks(path, how).n > args.fit_points
     files = path.rglob("*") if path.is_dir() else [path]
     few = sum(file.stat().st_size for file in files) < _READ_WHOLE_BYTES
     if few or args.method not in _SAMPLED:
         return False
     try:
-        points = _opened(args)
+        points = open_blocks(path, how)
         return _LEAST_SAMPLE <= size(points, estimator) < points.n
     except (ValueError, ImportError):
         return False  # it is read whole, which has messages of its own
-
-
-def _opened(args: Namespace) -> Blocks:
-    return open_blocks(Path(args.input), Reading(**{"missing": "error"} | reading(args)))
 
 
 def run(args: Namespace, estimator: Any) -> dict[str, str]:

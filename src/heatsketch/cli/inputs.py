@@ -1,0 +1,254 @@
+"""From a file to points, and to an estimator that is fitted to them: one way for all verbs."""
+
+import warnings
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Collection, Iterable
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from heatsketch import io, plot
+from heatsketch._checks import feature_names, warn_of_scales
+from heatsketch._typing import Array
+from heatsketch._words import did_you_mean
+from heatsketch.cli.arguments import FORMAT
+from heatsketch.cli.printing import logger
+from heatsketch.comparison.methods import ESTIMATORS, needs_labels
+from heatsketch.io.files import suffix_of
+from heatsketch.io.formats import read_like
+from heatsketch.io.models import Stored
+from heatsketch.io.refine import Learned
+from heatsketch.io.table import is_id
+from heatsketch.operators.graph import Graph
+
+_OPTIONS = ("label", "ids", "features", "exclude", "missing", "standardize", "graph")
+
+
+class Fitted(NamedTuple):
+    """A table of points, an estimator that was fitted to them, and their coordinates (n, k)."""
+
+    table: io.Table
+    estimator: Any
+    embedding: Array
+
+
+# Reading points, and rows that have been mapped
+
+
+def reading(args: Namespace, recorded: Any = None) -> dict[str, Any]:
+    """Return the options of reading that were given, and those recorded for the rest."""
+    known = recorded if isinstance(recorded, dict) else {}
+    known = {name: known[name] for name in (*_OPTIONS, *FORMAT) if name in known}
+    given = {name: getattr(args, name) for name in _OPTIONS}
+    return known | {name: value for name, value in given.items() if value is not None} | args.read
+
+
+def read_points(args: Namespace, recorded: Any = None) -> io.Table:
+    """Read INPUT, points or a graph, as given and else as recorded in the file of an embedding."""
+    logger.info("reading %s", args.input)
+    options = reading(args, recorded)
+    if "graph" not in options:
+        table = io.read_table(args.input, **{"missing": "error"} | options)
+        _warn_of_edges(table)
+        return table
+    entry = options.pop("graph")
+    if isinstance(entry, str):
+        if suffix_of(args.input) != ".h5ad":
+            args.usage_error(f"--graph {entry} names an entry of obsp in .h5ad; pass --graph alone")
+        options["key"] = entry
+    for name in ("features", "missing"):
+        if name in options:
+            args.usage_error(f"--{name} is for points, but INPUT is a graph; leave it out")
+    return io.read_graph(args.input, **options)
+
+
+def _warn_of_edges(table: io.Table) -> None:
+    """Warn of a table that is an edge list: two columns of the same names, and one of numbers."""
+    named = {name: set(x.tolist()) for name, x in table.extra.items() if x.dtype.kind in "OU"}
+    if table.values.shape[1] != 1 or len(named) != 2:
+        return
+    (tail, tails), (head, heads) = named.items()
+    if 2 * len(tails & heads) >= min(len(tails), len(heads)):
+        warnings.warn(
+            f"{table.source} looks like the edges of a graph, for {tail!r} and {head!r} hold the "
+            "same names; its rows are taken as points with one feature. Pass --graph to embed the "
+            "nodes.",
+            stacklevel=2,
+        )
+
+
+def read_for_model(args: Namespace, stored: Stored) -> io.Table:
+    """Read points for a model: the columns, medians, means and scales are those of its fit.
+
+    Options of the format count for files of the same suffix; those that are given count before
+    those of the fit. A model that was not fitted to a file finds its features by their names, if it
+    has any, and has no medians to fill gaps.
+    """
+    logger.info("reading %s", args.input)
+    known, options = stored.reading, {"missing": "error"}
+    learned = Learned(tuple(map(str, getattr(stored.model, "feature_names_in_", ()))))
+    if known:
+        names = ("missing", *FORMAT) if suffix_of(args.input) == known["suffix"] else ("missing",)
+        recorded = known["options"]
+        options |= {name: recorded[name] for name in names if name in recorded}
+        learned = Learned(tuple(known["columns"]), known["medians"], known["mean"], known["scale"])
+    return read_like(args.input, learned, **options | reading(args))
+
+
+def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
+    """Return coordinates (n, k) of the points: by their ids if both files have them, else by rows.
+
+    Columns that the table of the points passes through are none.
+    """
+    columns = [j for j, name in enumerate(mapped.columns) if name not in table.extra]
+    Y = mapped.values[:, columns]
+    Y = Y.toarray() if hasattr(Y, "toarray") else np.asarray(Y)
+    if mapped.metadata.get("dtype") == "float32":  # which text says shorter
+        Y = Y.astype(np.float32)
+    ids, theirs = ids_of(args, table), ids_of(args, mapped)
+    if ids is None or theirs is None or ids == theirs:
+        if len(Y) != table.values.shape[0]:
+            raise ValueError(
+                f"{mapped.source} has {len(Y):,} rows but {args.input} has "
+                f"{table.values.shape[0]:,}; pass a file of the same rows, or a column of ids in "
+                "both files."
+            )
+        return Y
+    row_of = {name: row for row, name in enumerate(theirs)}
+    if len(row_of) < len(theirs):
+        raise ValueError(f"{mapped.source} has an id in several rows; pass one for each point.")
+    if missing := [name for name in ids if name not in row_of]:
+        raise ValueError(f"{mapped.source} has no row for the id {missing[0]!r}; pass all points.")
+    return Y[[row_of[name] for name in ids]]
+
+
+# The ids of points
+
+
+def id_columns(args: Namespace, table: io.Table) -> dict[str, Array]:
+    """Return the columns of ids: those given, else those called so."""
+    names = args.ids or filter(is_id, table.extra)
+    return {name: table.extra[name] for name in names if name in table.extra}
+
+
+def ids_of(args: Namespace, table: io.Table) -> list[str] | None:
+    """Return the ids of the points, by the first column of ids; None without one."""
+    for column in id_columns(args, table).values():
+        return [str(name).strip() for name in column.tolist()]
+    return None
+
+
+def names_of(args: Namespace, table: io.Table) -> list[str]:
+    """Return the ids of the points, or the numbers of their rows."""
+    return ids_of(args, table) or [str(row) for row in range(table.values.shape[0])]
+
+
+def rows_of(args: Namespace, table: io.Table, wanted: Iterable[str]) -> Array:
+    """Return the rows of ids, or raise for one that is missing or not unique."""
+    names = names_of(args, table)
+    row_of, counts = {name: row for row, name in enumerate(names)}, Counter(names)
+    wanted = [name.strip() for name in wanted]
+    for name in wanted:
+        if counts[name] > 1:
+            raise ValueError(f"{args.input} has several points {name!r}; name a column with --id.")
+        if not counts[name]:
+            for column, values in table.extra.items():
+                if name in map(str, values.tolist()):
+                    raise ValueError(f"{name!r} is not an id; name its column with --id {column}.")
+            hint = did_you_mean(name, names)
+            raise ValueError(f"{args.input} has no point {name!r}; pass one of its ids{hint}")
+    return np.array([row_of[name] for name in wanted])
+
+
+def size_of(args: Namespace, table: io.Table) -> str:
+    """Say how many points or nodes a table has."""
+    n, d = table.values.shape
+    if args.graph is None:
+        return f"{n:,} points, {d:,} features"
+    return f"{n:,} nodes, {Graph(table.values).n_edges:,} edges"
+
+
+# Parameters and fits
+
+
+def check_methods(args: Namespace, names: Iterable[str], *more: str) -> None:
+    """End with a usage error for a name that is neither that of a method nor one of `more`."""
+    for name in names:
+        if name not in (*ESTIMATORS, *more):
+            known, hint = ", ".join([*ESTIMATORS, *more]), did_you_mean(name, ESTIMATORS, end="")
+            args.usage_error(f"there is no method {name!r}; choose from {known}{hint}")
+
+
+def estimator_of(args: Namespace, method: str, **defaults: Any) -> Any:
+    """Return an estimator with the parameters that were given, checked by their names."""
+    check_methods(args, [method])
+    make = ESTIMATORS[method]
+    return make(**parameters(args, signature(make).parameters, method, **defaults))
+
+
+def parameters(
+    args: Namespace, known: Collection[str], name: str, **defaults: Any
+) -> dict[str, Any]:
+    """Return the parameters that were given, those of a graph, and a seed.
+
+    Ends with a usage error for one that is not among the `known`.
+    """
+    for parameter in args.parameters:
+        if parameter not in known:
+            made = ESTIMATORS.items()
+            owners = [method for method, make in made if parameter in signature(make).parameters]
+            hint = f"; it belongs to {', '.join(owners)}" if owners else ""
+            hint = hint or did_you_mean(parameter, known, end="")
+            args.usage_error(f"{name} has no parameter {parameter!r}{hint}")
+    seed = {"random_state": 0} if "random_state" in known else {}
+    options = seed | defaults | graph_options(reading(args)) | args.parameters
+    if args.graph is not None and "affinity" not in known:
+        args.usage_error(f"--graph: {name} is about points; choose a diffusion method")
+    if args.graph is not None and options["affinity"] != "precomputed":
+        args.usage_error("--affinity is about points, but INPUT is a graph; leave it out")
+    if args.standardize and is_precomputed(options):
+        args.usage_error("--standardize scales features, but INPUT is precomputed; leave it out")
+    return options
+
+
+def graph_options(how: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that INPUT sets where it is read as a graph."""
+    return {"filter": "heat", "affinity": "precomputed"} if "graph" in how else {}
+
+
+def is_precomputed(options: dict[str, Any]) -> bool:
+    """Say whether INPUT holds affinities or distances."""
+    return "precomputed" in (options.get("affinity"), options.get("metric"))
+
+
+def warn_of_units(options: dict[str, Any], table: io.Table) -> None:
+    """Warn if one column decides all distances; the rest of the verb has the names of columns.
+
+    That is also of methods that warn of nothing; what these say again is printed once.
+    """
+    feature_names.set(table.columns)
+    if not is_precomputed(options) and options.get("metric", "euclidean") == "euclidean":
+        warn_of_scales(table.values)
+
+
+def fit(args: Namespace, estimator: Any, table: io.Table | None = None) -> Fitted:
+    """Fit an estimator to INPUT, which is read unless it is passed.
+
+    Methods that need labels are fitted to the labelled rows, and map the others, too.
+    """
+    table = read_points(args) if table is None else table
+    if not needs_labels(estimator):
+        warn_of_units(estimator.get_params(deep=False), table)
+        X = table.values if args.graph is None else Graph(table.values)
+        return Fitted(table, estimator, np.asarray(estimator.fit_transform(X)))
+    groups = None if table.label is None else plot.categories(table.extra[table.label])
+    if groups is None:
+        raise ValueError(
+            f"{type(estimator).__name__} is fitted to classes, but {table.source} has none; name "
+            "the column that holds them with --label."
+        )
+    known = groups[0] >= 0
+    estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])
+    return Fitted(table, estimator, np.asarray(estimator.transform(table.values)))
