@@ -207,8 +207,8 @@ BAD = {
         lambda: CholeskyMap().fit(KERNEL, tolerance=0.0),
         "tolerance=.*pass a number > 0",
     ),
-    "no epsilon": (lambda: CholeskyMap().fit(GaussianMixture(2)), "epsilon is missing; call fit"),
-    "two epsilons": (lambda: CholeskyMap().fit(KERNEL, 2.0), "leave it out"),
+    "no epsilon": (lambda: CholeskyMap().fit(GaussianMixture(2)), "epsilon=None; pass the epsilon"),
+    "two epsilons": (lambda: CholeskyMap().fit(KERNEL, 2.0), "has its own"),
     "not fitted": (lambda: CholeskyMap().fit(GaussianMixture(2), 1.0), "pass a fitted"),
     "before fit": (lambda: CholeskyMap().transform(cloud(2)), "not fitted; call fit first"),
 }

@@ -87,8 +87,6 @@ def test_from_sklearn_is_the_mixture_with_noise(model: type, kind: str) -> None:
 ONE = ([1.0], [[0.0, 0.0]], [np.eye(2)])
 TWO = ([0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], [np.eye(2), np.eye(2)])
 WIDE = MixtureKernel(*ONE, 1.0)
-NARROW = MixtureKernel([1.0], [[0.0, 0.0]], [1e-200 * np.eye(2)], 1e-200)
-HUGE = np.full((1, 2), 1e59)
 
 
 def scaled(m: int, unit: float) -> MixtureKernel:
@@ -99,26 +97,28 @@ BAD = {
     "epsilon 0": (lambda: MixtureKernel(*ONE, 0.0), "epsilon=.*pass a number > 0"),
     "time 0": (lambda: MixtureKernel(*ONE, 1.0, time=0), "time=0.*pass an integer >= 1"),
     "time of several": (lambda: MixtureKernel(*TWO, 1.0, time=2), "MixtureDiffusion"),
-    "weights short": (lambda: MixtureKernel([1.0], *TWO[1:], 1.0), r"pass shape \(2,\)"),
+    "weights short": (lambda: MixtureKernel([1.0], *TWO[1:], 1.0), r"weights of shape \(1,\)"),
     "weights sum": (lambda: MixtureKernel([0.5, 0.6], *TWO[1:], 1.0), "sum to 1"),
     "weights < 0": (lambda: MixtureKernel([1.5, -0.5], *TWO[1:], 1.0), "numbers >= 0"),
     "shape": (lambda: MixtureKernel(*TWO[:2], np.ones(3), 1.0), r"\(2, 2, 2\) \(full\)"),
     "shape of kind": (
         lambda: MixtureKernel(*TWO[:2], [np.eye(2)], 1.0, covariance_type="diag"),
-        r"pass \(2, 2\) \(diag\)",
+        r"\(2, 2\) \(diag\)",
     ),
-    "kind": (lambda: MixtureKernel(*ONE, 1.0, covariance_type="round"), "pass one of"),
+    "kind": (lambda: MixtureKernel(*ONE, 1.0, covariance_type="round"), "covariance_type='round'"),
     "eigenvalue": (
         lambda: MixtureKernel(*ONE[:2], [[[1.0, 2.0], [2.0, 1.0]]], 1.0),
-        "negative eigenvalue -1.*semidefinite",
+        "covariance 0 is not .*semidefinite",
     ),
-    "skew": (lambda: MixtureKernel(*ONE[:2], [[[1.0, 0.5], [0.0, 1.0]]], 1.0), "not symmetric"),
+    "skew": (
+        lambda: MixtureKernel(*ONE[:2], [[[1.0, 0.5], [0.0, 1.0]]], 1.0),
+        "not a finite symmetric",
+    ),
     "covariance NaN": (lambda: MixtureKernel([1.0], [[0.0]], [np.nan], 1.0), "finite"),
     "tiny units": (lambda: scaled(50, 1e-10), "rescale the data"),
     "huge units": (lambda: scaled(50, 1e10), "rescale the data"),
     "not fitted": (lambda: MixtureKernel.from_sklearn(GaussianMixture(2), 1.0), "pass a fitted"),
     "columns": (lambda: WIDE.stationary([[0.0]]), "1 columns.*2 features.*pass points"),
-    "x beyond": (lambda: NARROW.stationary(HUGE), "beyond float64; drop"),
     "rows of z": (
         lambda: WIDE.squared_distance(np.zeros((2, 2)), np.zeros((3, 2)), pairwise=False),
         "2 rows and z has 3; pass as many rows",

@@ -121,7 +121,6 @@ class CholeskyMap:
     @property
     def n_features(self) -> int:
         """Number of coordinates."""
-        self._check_fitted()
         return self._rotation.shape[1]
 
     def transform(self, x: Any) -> Array:
@@ -150,12 +149,9 @@ class CholeskyMap:
         """
         return self._residual(self._checked(x))
 
-    def _check_fitted(self) -> None:
+    def _checked(self, x: Any) -> Array:
         if "_rotation" not in self.__dict__:
             raise NotFittedError("This CholeskyMap is not fitted; call fit first.")
-
-    def _checked(self, x: Any) -> Array:
-        self._check_fitted()
         return self.kernel.components.checked(x)
 
     def _by_tiles(self, work: Callable[[Array], Array], x: Array) -> Array:
@@ -264,12 +260,11 @@ def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:
 
 
 def _as_kernel(mixture: Any, epsilon: float | None) -> MixtureKernel:
-    if not isinstance(mixture, MixtureKernel):
-        if epsilon is None:
-            raise ValueError("epsilon is missing; call fit(mixture, epsilon, ...).")
-        return MixtureKernel.from_sklearn(mixture, epsilon)
-    if epsilon is not None and epsilon != mixture.epsilon:
+    if isinstance(mixture, MixtureKernel) and epsilon in (None, mixture.epsilon):
+        return mixture
+    if isinstance(mixture, MixtureKernel) or epsilon is None:
         raise ValueError(
-            f"epsilon={epsilon} differs from epsilon={mixture.epsilon} of the kernel; leave it out."
+            f"epsilon={epsilon}; pass the epsilon of the kernel of a mixture, and none for a "
+            "MixtureKernel, which has its own."
         )
-    return mixture
+    return MixtureKernel.from_sklearn(mixture, epsilon)

@@ -7,13 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from heatsketch._checks import check_points, name_rows, real_array
-from heatsketch._tiles import filled, row_tiles
+from heatsketch._checks import check_points, real_array
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture.overlaps import Mixtures, Overlaps, RightSide
 
 CHUNK_NUMBERS = 2**21  # of a chunk of row-by-row work: 16 MB
-_MAX_COORDINATE = 2.0**480  # in local units, so that sums of squares do not overflow
 _LARGEST_LOG_DENSITY = 690.0  # float64 holds densities of this size and of its inverse
 
 
@@ -161,14 +160,6 @@ class Components:
             raise ValueError(
                 f"{name} has {x.shape[1]} columns, but the mixture has {self.n_features} features; "
                 "pass points with the same features."
-            )
-        with np.errstate(over="ignore"):
-            sizes = [np.abs(self.local(x[rows])).max(axis=1) for rows in row_tiles(len(x))]
-        far = np.flatnonzero(~(np.concatenate(sizes) < _MAX_COORDINATE))
-        if len(far):
-            raise ValueError(
-                f"Rows {name_rows(far)} of {name} are so far from the mixture that their squares "
-                "are beyond float64; drop them."
             )
         return x
 

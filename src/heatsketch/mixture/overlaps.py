@@ -118,7 +118,7 @@ class Overlaps:
                 block = self._block(j, i, x, z.means[i])
                 block *= weights[:, None]
                 block *= z.weights[i]
-                _add(total, rows, columns, block)
+                total[np.ix_(rows, columns)] += block
 
     def _block(self, j: int, i: int, x: Array, z: Array) -> Array:
         """Return g(x; z, D_j + E_i) in units of the highest peak, (n, n')."""
@@ -188,15 +188,6 @@ class Overlaps:
         total += 2 * np.einsum("nji,nj,ni->n", turned, dw, w)
         total += np.einsum("nji,nj,ni->n", moved, w, w)
         return np.maximum(np.exp(self.log_peaks[0, 0]) * total, 0.0)
-
-
-def _add(total: Array, rows: Array, columns: Array, block: Array) -> None:
-    if len(rows) == total.shape[0] and len(columns) == total.shape[1]:
-        total += block
-    elif len(columns) == total.shape[1]:
-        total[rows] += block
-    else:
-        total[rows[:, None], columns] += block
 
 
 def _squared(v: Array) -> Array:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
 
-from heatsketch._checks import check_new_points, check_number, check_points, real_array
-from heatsketch._tiles import row_tiles
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 
 MAX_DIRECTIONS = 10  # chosen by experiment: docs/mixture.md
@@ -47,32 +45,21 @@ class Whitening:
 
         Raises
         ------
-        ValueError, TypeError
-            Points that are not a finite table (n, m); all points are equal, or their differences
-            are beyond float64; a seed that is not an integer >= 0.
+        ValueError
+            All points are equal.
         """
-        X = check_points(real_array(X, "X"))
-        seed = check_number(seed, "seed", low=0, high=2**32 - 1, integer=True)
         n, m = X.shape
+        if not np.ptp(X, axis=0).any():
+            raise ValueError(f"All {n:,} points are equal; pass distinct points.")
         centre = X.mean(axis=0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            unit = float(np.abs(X - centre).max())
-        if not 0 < unit < np.inf:
-            raise ValueError(
-                f"All {n:,} points are equal; pass distinct points."
-                if unit == 0
-                else "Differences of the points are beyond float64; rescale the data."
-            )
-        Z = (X - centre) / unit  # whose squares are neither too large nor too small
         # From centred points, as scikit-learn's products lose the digits of an offset.
-        pca = PCA(min(MAX_DIRECTIONS, n, m), random_state=seed).fit(Z)
-        spread = np.sqrt(pca.explained_variance_)
-        kept = spread > spread[0] * max(n, m) * np.finfo(float).eps
-        spread = spread[kept]
-        total = float(Z.var(axis=0, ddof=1).sum())
-        rest = (total - float(np.square(spread).sum())) / max(1, m - len(spread))
+        pca = PCA(min(MAX_DIRECTIONS, n, m), random_state=seed).fit(X - centre)
+        lengths = np.sqrt(pca.explained_variance_)
+        kept = lengths > lengths[0] * max(n, m) * np.finfo(float).eps
+        lengths, total = lengths[kept], float(X.var(axis=0, ddof=1).sum())
+        rest = (total - float(np.square(lengths).sum())) / max(1, m - len(lengths))
         rest = max(rest, _LEAST_SHARE * total / m)
-        return cls(centre, pca.components_[kept].T, spread * unit, float(np.sqrt(rest)) * unit)
+        return cls(centre, pca.components_[kept].T, lengths, float(np.sqrt(rest)))
 
     @property
     def n_directions(self) -> int:
@@ -80,19 +67,12 @@ class Whitening:
         return len(self.lengths)
 
     def scaled(self, factor: float) -> Whitening:
-        """Return the map to coordinates that are larger by a factor.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A factor that is not a positive number.
-        """
-        factor = check_number(factor, "factor", low=0, open_low=True)
+        """Return the map to coordinates that are larger by a factor."""
         return replace(self, lengths=self.lengths / factor)
 
     def __call__(self, X: Array) -> Array:
         """Map points (n, m) to (n, q)."""
-        return (self._checked(X) - self.centre) @ self.axes / self.lengths
+        return (X - self.centre) @ self.axes / self.lengths
 
     @property
     def log_volume(self) -> float:
@@ -100,24 +80,15 @@ class Whitening:
         return -float(np.log(self.lengths).sum())
 
     def log_rest(self, X: Array) -> Array:
-        """Return the logarithm of the normal density of what the map leaves out of points, (n,).
-
-        Raises
-        ------
-        ValueError, TypeError
-            Points that are not a finite table (n, m) of the features of the map.
-        """
-        X = self._checked(X)
+        """Return the logarithm of the normal density of what the map leaves out of points, (n,)."""
         n_rest = X.shape[1] - self.n_directions
-        if n_rest == 0:
-            return np.zeros(len(X))
-        squares = np.empty(len(X))
-        for rows in row_tiles(len(X)):
+
+        def squares(rows: slice) -> Array:
             x = X[rows] - self.centre
             left = (x - (x @ self.axes) @ self.axes.T) / self.rest_deviation
-            squares[rows] = np.square(left).sum(axis=1)
-        return -0.5 * squares - n_rest * (np.log(2 * np.pi) / 2 + np.log(self.rest_deviation))
+            return np.square(left).sum(axis=1)
 
-    def _checked(self, X: Any) -> Array:
-        points: Array = check_new_points(X, self.centre[None], "the map")
-        return points
+        if n_rest == 0:
+            return np.zeros(len(X))
+        volume = n_rest * (np.log(2 * np.pi) / 2 + np.log(self.rest_deviation))
+        return -0.5 * filled(squares, (len(X),)) - volume
