@@ -99,18 +99,10 @@ def test_points_that_the_candidates_miss_are_certified_too(
     assert error.max() <= features.error_bound + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("most", "tolerance", "reason"),
-    [
-        (3, 1e-3, "max_features=3.*Pass a larger max_features"),
-        (1000, 1e-9, "float64.*Pass a larger tolerance"),
-    ],
-)
-def test_tolerance_out_of_reach_is_told_and_the_bound_holds(
-    most: int, tolerance: float, reason: str
-) -> None:
+@pytest.mark.parametrize(("most", "tolerance"), [(3, 1e-3), (1000, 1e-9)])
+def test_tolerance_out_of_reach_is_told_and_the_bound_holds(most: int, tolerance: float) -> None:
     kernel, x = mixture(2, 0.5), cloud(2)
-    with pytest.warns(ConvergenceWarning, match=f"tolerance={tolerance:.3g} is not .*{reason}"):
+    with pytest.warns(ConvergenceWarning, match=f"tolerance={tolerance:.3g} is not .* larger"):
         features = CholeskyMap(most).fit(kernel, tolerance=tolerance, points=x)
     assert features.n_features <= most
     assert features.error_bound > tolerance

@@ -400,12 +400,9 @@ class MixtureDiffusion(Embedder):
         return (self.features_.transform(X) @ self.step_matrix_).astype(dtype, copy=False)
 
     def _missing(self, X: Array) -> Array:
-        left = self.features_.residual(X)
-        if self.step_matrix_.shape[1] == self.features_.n_features:
-            return left
         y = self.features_.transform(X)
         dropped = y - (y @ self.step_matrix_) @ self.step_matrix_.T
-        return np.sqrt(left**2 + np.square(dropped).sum(axis=1))
+        return np.sqrt(self.features_.residual(X) ** 2 + np.square(dropped).sum(axis=1))
 
     @property
     def _n_features_out(self) -> int:

@@ -183,14 +183,11 @@ class CholeskyMap:
         self.error_bound = float(2 * np.sqrt(left * unit))
         self.domain = f"the {len(x):,} points of the fit"
         if left > limit:
-            if len(self.pivots) == self.max_features:
-                reason = f"max_features={self.max_features} coordinates"
-                do = "Pass a larger max_features, epsilon or tolerance."
-            else:
-                reason, do = "the digits of float64", "Pass a larger tolerance."
             warnings.warn(
-                f"tolerance={tolerance:.3g} is not reached with {reason}: distances have errors of "
-                f"up to {self.error_bound:.3g}. {do}",
+                f"tolerance={tolerance:.3g} is not reached with {len(self.pivots)} of max_features="
+                f"{self.max_features} coordinates: distances have errors of up to "
+                f"{self.error_bound:.3g}. Pass a larger tolerance, or a larger max_features or "
+                "epsilon where all are used.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
