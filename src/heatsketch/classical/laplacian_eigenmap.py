@@ -15,6 +15,7 @@ from heatsketch.graphs.neighborhoods import off_diagonal, positive, symmetric
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.markov.novelty import KnnNovelty
 from heatsketch.neighbors import NeighborIndex, pair_distances
+from heatsketch.neighbors.exact import ExactSearch
 from heatsketch.operators.operator import Sparse
 from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
@@ -249,7 +250,7 @@ class LaplacianEigenmap(Embedding):
         equal = pair_distances(x, points, rows, distances.indices) == 0
         rows, columns = rows[equal], distances.indices[equal]
         if self._reach is not None:  # points that have x among their own neighbours
-            j, i, d = NeighborIndex(x).pairs_within(points, self._reach)
+            j, i, d = ExactSearch(x).pairs_within(points, self._reach)
             entries = sparse.csr_matrix((positive(d), (i, j)), shape=distances.shape)
             distances = sparse.csr_matrix(distances.maximum(entries))
         return distances, rows, columns

@@ -1,16 +1,15 @@
 """Nearest neighbours of points: by a tree, by blocks of all distances, or by inverted lists.
 
-`index` has `NeighborIndex`, which chooses the search; `exact` finds all neighbours;
-`inverted_lists` is the approximate search, whose recall is measured, `centroids` finds its cells
-and `kernels` has its compiled loops; `search` accepts the searches, metrics and graphs that the
-caller passes; `metric` maps points so that Euclidean distances are those of another metric.
+`index` has `NeighborIndex`, which chooses the search, and accepts the searches, metrics and graphs
+that the caller passes; `exact` finds all neighbours; `inverted_lists` is the approximate search,
+whose recall is measured, `centroids` finds its cells and `kernels` has its compiled loops; `metric`
+maps points so that Euclidean distances are those of another metric.
 """
 
 from heatsketch._random import distinct_rows
 from heatsketch.neighbors.exact import Neighbors, Recall, all_distances, pair_distances
-from heatsketch.neighbors.index import NeighborIndex, Search
+from heatsketch.neighbors.index import NeighborIndex, OrderedSearch, Search, ordered_search
 from heatsketch.neighbors.metric import COORDINATES, METRICS, Distances, Metric, in_metric
-from heatsketch.neighbors.search import OrderedSearch, ordered_search
 
 __all__ = [
     "COORDINATES",

@@ -1,19 +1,36 @@
-"""An index of points: chooses how neighbours are searched, and keeps those that are shared."""
+"""Searches for neighbours: an index of points, all distances in any metric, a given graph.
+
+Each finds the nearest points, or those within a radius, of its own points and of others.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
 
-from heatsketch._checks import as_floats, check_new_points, check_number, check_points
+from heatsketch._checks import check_new_points, check_number, check_points
+from heatsketch._random import content_order, distinct_rows
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
 from heatsketch.neighbors import exact
-from heatsketch.neighbors.exact import ExactSearch, Neighbors, Recall
-from heatsketch.neighbors.metric import in_metric
+from heatsketch.neighbors.exact import (
+    ExactSearch,
+    Neighbors,
+    Recall,
+    pair_distances,
+    smallest_of_rows,
+)
+from heatsketch.neighbors.metric import Distances, in_metric
+from heatsketch.operators.operator import inverse_permutation
+
+_BLOCK_ENTRIES = 2**22  # distances computed at a time: 32 MB
 
 
 class Search(ABC):
@@ -30,21 +47,56 @@ class Search(ABC):
         """Return measures of the quality of a search for k neighbours."""
         return {}
 
-    @abstractmethod
     def of_points(self, k: int) -> Neighbors:
-        """Return the k nearest points of every point, itself first: (n, k)."""
+        """Return the k nearest points of every point, including itself: (n, k).
 
-    @abstractmethod
-    def query(self, x: Points, k: int) -> Neighbors:
-        """Return the k nearest points of each row of x, (m, k)."""
+        Raises
+        ------
+        ValueError, TypeError
+            k is not a number of neighbours, or is more than the number of points.
+        """
+        return self._nearest(k)
 
-    @abstractmethod
+    def query(self, x: Any, k: int) -> Neighbors:
+        """Return the k nearest points of each row of x (m, d).
+
+        Raises
+        ------
+        ValueError, TypeError
+            k is not a number of neighbours, or is more than the number of points; points that are
+            not a finite table of the features of the search, or that its metric has no direction
+            for.
+        """
+        return self._nearest(k, x)
+
     def points_within(self, radius: float) -> sparse.csr_matrix:
-        """Return the distances up to `radius` between the points, CSR (n, n), zeros stored."""
+        """Return the distances up to `radius` between the points, CSR (n, n), zeros stored.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A radius that is not a finite number >= 0.
+        """
+        return self._within(radius)
+
+    def within(self, x: Any, radius: float) -> sparse.csr_matrix:
+        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Points that are not a finite table of the features of the search, or that its metric has
+            no direction for; a radius that is not a finite number >= 0.
+        """
+        return self._within(radius, x)
 
     @abstractmethod
-    def within(self, x: Points, radius: float) -> sparse.csr_matrix:
-        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored."""
+    def _nearest(self, k: int, x: Any = None) -> Neighbors:
+        """Return the k nearest points of rows x, by default of the points, themselves first."""
+
+    @abstractmethod
+    def _within(self, radius: float, x: Any = None) -> sparse.csr_matrix:
+        """Return the distances up to `radius` from rows x, by default from the points."""
 
 
 class NeighborIndex(Search):
@@ -144,77 +196,14 @@ class NeighborIndex(Search):
         recall = self.recall_at(k)
         return {"recall": recall.value, "recall_error": recall.error}
 
-    def of_points(self, k: int) -> Neighbors:
-        """Return the k nearest points of every point of the index, including itself: (n, k).
-
-        Raises
-        ------
-        ValueError, TypeError
-            k is not a number of neighbours, or is more than the number of points.
-        """
-        if self._searched(k) > self._n_kept:
-            return self._search.nearest(k)
-        return Neighbors(*(values[:, :k].copy() for values in self._nearest))
-
-    def query(self, x: Any, k: int) -> Neighbors:
-        """Return the k nearest points of each row of x (m, d).
-
-        Raises
-        ------
-        ValueError, TypeError
-            k is not a number of neighbours, or is more than the number of points; points that are
-            not a finite table of the features of the index, or that the metric has no direction
-            for.
-        """
-        nearest = self._search.nearest(self._searched(k), self._checked(x))
-        return Neighbors(*(values[:, :k] for values in nearest))
-
-    def points_within(self, radius: float) -> sparse.csr_matrix:
-        """Return the distances up to `radius` between the points, CSR (n, n), zeros stored.
-
-        Raises
-        ------
-        ValueError, TypeError
-            A radius that is not a finite number >= 0.
-        """
-        return self._within(self.points, radius)
-
-    def within(self, x: Any, radius: float) -> sparse.csr_matrix:
-        """Return the distances up to `radius` from each row of x, CSR (m, n), zeros stored.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Points that are not a finite table of the features of the index, or that the metric has
-            no direction for; a radius that is not a finite number >= 0.
-        """
-        return self._within(self._checked(x), radius)
-
-    def pairs_within(self, x: Any, radii: Array) -> tuple[Array, Array, Array]:
-        """Return (i, j, distance) of row i of x and the points j up to radii[i] from it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Points that are not a finite table of the features of the index; radii that are not a
-            number >= 0 for each of them.
-        """
-        x, radii = self._checked(x), as_floats(radii, "radii")
-        if radii.shape != x.shape[:1] or not (radii >= 0).all():
-            raise ValueError(
-                f"radii has shape {radii.shape} and x has {x.shape[0]} rows; pass one number >= 0 "
-                "for each row."
-            )
-        return self._exact.pairs_within(x, radii)
-
     def part(self, rows: Array) -> NeighborIndex:
         """Return the index of some rows in this order; the last one is kept for the next to ask."""
-        points = self.points[rows]
-        if self._part is None or not (
-            np.array_equal(self._part[0], rows) and are_equal(self._part[1].points, points)
-        ):
-            index = NeighborIndex(points, recall=self.recall, n_neighbors=max(0, self._n_kept - 1))
-            self._part = rows, index
+        if self._part is None or not np.array_equal(self._part[0], rows):
+            n_neighbors = max(0, self._n_kept - 1)
+            self._part = (
+                rows,
+                NeighborIndex(self.points[rows], recall=self.recall, n_neighbors=n_neighbors),
+            )
         return self._part[1]
 
     def _searched(self, k: int) -> int:
@@ -226,13 +215,24 @@ class NeighborIndex(Search):
     def _checked(self, x: Any) -> Points:
         return in_metric(check_new_points(x, self.points, "the index", "x"), self.metric)
 
-    def _within(self, x: Points, radius: Any) -> sparse.csr_matrix:
+    def _nearest(self, k: int, x: Any = None) -> Neighbors:
+        count = self._searched(k)
+        if x is not None:
+            found = self._search.nearest(count, self._checked(x))
+        elif count > self._n_kept:
+            return self._search.nearest(count)
+        else:
+            found = self._stored
+        return Neighbors(*(values[:, :k].copy() for values in found))
+
+    def _within(self, radius: float, x: Any = None) -> sparse.csr_matrix:
+        x = self.points if x is None else self._checked(x)
         radius = check_number(radius, "radius", low=0)
         i, j, d = self._exact.pairs_within(x, np.full(x.shape[0], float(radius)))
         return sparse.csr_matrix((d, (i, j)), shape=(x.shape[0], self.n))
 
     @cached_property
-    def _nearest(self) -> Neighbors:
+    def _stored(self) -> Neighbors:
         return self._search.nearest(self._n_kept)
 
     @cached_property
@@ -246,6 +246,180 @@ class NeighborIndex(Search):
         from heatsketch.neighbors.inverted_lists import InvertedLists  # compiled loops
 
         return InvertedLists(self.points, self.recall)
+
+
+class DistanceSearch(Search):
+    """An exact search among points by all distances in any metric, ties by lowest index.
+
+    Cost: n distances for each row.
+    """
+
+    def __init__(self, points: Points, distances: Distances) -> None:
+        self.points, self.n, self._distances = points, points.shape[0], distances
+
+    def _blocks(self, x: Any, itself: float) -> Iterator[Array]:
+        """Yield distances of some rows of x to all points; `itself` is that of a point to itself.
+
+        It is so by definition, whatever a callable says.
+        """
+        rows_of = self.points if x is None else self._distances.points(x)
+        for rows in row_tiles(rows_of.shape[0], max(1, _BLOCK_ENTRIES // self.n)):
+            D = self._distances(rows_of[rows], self.points)
+            if x is None:
+                D[np.arange(len(D)), np.arange(rows.start, rows.stop)] = itself
+            yield D
+
+    def _nearest(self, k: int, x: Any = None) -> Neighbors:
+        found = []
+        for D in self._blocks(x, -1.0):
+            i, j = np.nonzero(np.partition(D, k - 1, axis=1)[:, k - 1, None] >= D)
+            found.append(smallest_of_rows(i, j, D[i, j], k))
+        distances, indices = (np.concatenate(side) for side in zip(*found, strict=True))
+        return Neighbors(np.maximum(distances, 0.0), indices)
+
+    def _within(self, radius: float, x: Any = None) -> sparse.csr_matrix:
+        blocks = []
+        for D in self._blocks(x, 0.0):
+            i, j = np.nonzero(radius >= D)
+            blocks.append(sparse.csr_matrix((D[i, j], (i, j)), shape=D.shape))
+        return sparse.vstack(blocks, format="csr")
+
+
+class GraphSearch(Search):
+    """A search in a graph of distances between points, and in those of a transformer to new ones.
+
+    Parameters
+    ----------
+    points : array or CSR matrix (n, d)
+    graph : CSR (n, n)
+        Distances, at least those of the neighbours.
+    transformer : optional
+        Fitted to the points; returns the graph of distances from new points, CSR (m, n).
+    """
+
+    def __init__(self, points: Points, graph: sparse.csr_matrix, transformer: Any = None) -> None:
+        self.points, self.n = points, points.shape[0]
+        self._graph, self._transformer = graph, transformer
+        if graph.nnz and (graph.data == 1).all():
+            entries = graph.tocoo()
+            step = max(1, graph.nnz // 100)
+            distances = pair_distances(points, points, entries.row[::step], entries.col[::step])
+            if not np.allclose(distances, 1, rtol=1e-3):
+                raise ValueError(
+                    "neighbors holds only ones, which mark neighbours but are not their distances; "
+                    "pass distances (mode='distance')."
+                )
+
+    def _entries(self, x: Any) -> tuple[int, Array, Array, Array]:
+        """Return the number of rows, and the stored entries (i, j, distance), row by row."""
+        graph = self._graph
+        if x is not None:
+            if self._transformer is None:
+                raise ValueError(
+                    "neighbors is a graph of the training points and has no distances to new "
+                    "points; pass a KNeighborsTransformer instead."
+                )
+            with config_context(transform_output="default"):  # a table cannot be sparse
+                graph = sparse.csr_matrix(self._transformer.transform(x))
+        if graph.nnz and not (np.isfinite(graph.data).all() and graph.data.min() >= 0):
+            raise ValueError("neighbors holds negative or non-finite numbers; pass distances.")
+        rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+        return graph.shape[0], rows, graph.indices.astype(np.int64), graph.data.astype(float)
+
+    def _nearest(self, k: int, x: Any = None) -> Neighbors:
+        m, i, j, d = self._entries(x)
+        if x is None:
+            own, others = np.arange(m), i != j
+            i, j = np.append(own, i[others]), np.append(own, j[others])
+            d = np.append(np.full(m, -1.0), d[others])  # the point itself sorts first
+        counts = np.bincount(i, minlength=m)
+        if counts.min() < k:
+            itself = int(x is None)
+            raise ValueError(
+                f"neighbors has only {counts.min() - itself} neighbours for row {counts.argmin()}, "
+                f"but {k - itself} are needed; pass a smaller n_neighbors, or more neighbours."
+            )
+        distances, indices = smallest_of_rows(i, j, d, k)
+        return Neighbors(np.maximum(distances, 0.0), indices)
+
+    def _within(self, radius: float, x: Any = None) -> sparse.csr_matrix:
+        m, i, j, d = self._entries(x)
+        inside = d <= radius
+        return sparse.csr_matrix((d[inside], (i[inside], j[inside])), shape=(m, self.n))
+
+
+class OrderedSearch(NamedTuple):
+    """A search among points in an order that depends on them alone, not on that of the rows."""
+
+    search: Search
+    rows: Array  # (n,), the first row of X that is each point
+    place: Array  # (points,), the number among these points of each row of X
+
+
+def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> OrderedSearch:
+    """Return the search that `neighbors` specifies among the points X in order of their content.
+
+    Ties between neighbours, samples and whatever else is chosen by position then depend on the
+    points alone.
+
+    Parameters
+    ----------
+    neighbors : None, NeighborIndex, Distances, transformer or CSR matrix (n, n)
+        None: a new NeighborIndex. Distances: a search of all pairs in their metric. A transformer
+        (scikit-learn's KNeighborsTransformer, or any with `fit_transform` and `transform` that
+        return sparse graphs of distances) is cloned and fitted to the points. A matrix holds
+        distances between rows of X, at least those of the neighbours.
+    X : array or CSR matrix (n, d)
+        As `in_metric` returns them; so are the points that a transformer gets.
+    join : bool, default True
+        Whether equal points become one; those of a given graph never do.
+    """
+    if isinstance(neighbors, NeighborIndex) and not are_equal(neighbors.points, X):
+        raise ValueError(
+            f"neighbors is an index of {neighbors.n} points but X has {X.shape[0]}, or they are "
+            "other points, or in another metric; pass NeighborIndex(X) with the same metric."
+        )
+    join = join and not sparse.issparse(neighbors)
+    if isinstance(neighbors, Distances) and neighbors.precomputed:
+        same = X.argmin(axis=1) if join else np.arange(X.shape[0])  # copies are at distance 0
+        first = np.unique(same)
+        rows = first[content_order(X[first], columns=False)]
+        place = inverse_permutation(rows, X.shape[0])[same]
+    elif join:
+        rows, place = distinct_rows(X)
+    else:
+        rows = content_order(X)
+        place = inverse_permutation(rows)
+    if join and len(rows) < 2 <= X.shape[0]:
+        raise ValueError(
+            "All distances are zero: every row of X is the same point; pass distinct points."
+        )
+    points: Points = X[rows]
+    search: Search
+    if isinstance(neighbors, NeighborIndex):
+        search = neighbors.part(rows)
+    elif neighbors is None:
+        search = NeighborIndex(points)
+    elif isinstance(neighbors, Distances):
+        search = DistanceSearch(points, neighbors)
+    elif sparse.issparse(neighbors):
+        if neighbors.shape != (X.shape[0], X.shape[0]):
+            raise ValueError(
+                f"neighbors has shape {neighbors.shape} but X has {X.shape[0]} points; pass the "
+                f"distances between these points, shape ({X.shape[0]}, {X.shape[0]})."
+            )
+        search = GraphSearch(points, sparse.csr_matrix(neighbors)[rows][:, rows])
+    elif hasattr(neighbors, "fit_transform") and hasattr(neighbors, "transform"):
+        transformer = clone(neighbors)
+        with config_context(transform_output="default"):
+            graph = transformer.fit_transform(points)
+        search = GraphSearch(points, sparse.csr_matrix(graph), transformer)
+    else:
+        raise TypeError(
+            f"neighbors is of type {type(neighbors).__name__}; pass a NeighborIndex, a "
+            "KNeighborsTransformer or a sparse matrix of distances (n, n)."
+        )
+    return OrderedSearch(search, rows, place)
 
 
 def are_equal(a: Points, b: Points) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
+from sklearn.utils.extmath import row_norms
 
 from heatsketch._checks import check_choice, name_rows
-from heatsketch._tiles import for_each_tile, row_tiles
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
-from heatsketch.operators.kernel import squared_norms
 
 COORDINATES = ("euclidean", "cosine", "correlation")  # metrics of points in a space
 METRICS = (*COORDINATES, "manhattan", "hamming", "jaccard")
@@ -75,15 +75,12 @@ class Distances:
     def _check_copies(self, D: Array) -> None:
         """Raise if points at distance 0 from each other have other distances to the rest."""
         same = D.argmin(axis=1)
-        for rows in row_tiles(len(D)):
-            own = np.arange(rows.start, min(rows.stop, len(D)))
-            apart = np.abs(D[own] - D[same[own]]).max(axis=1) > 1e-6 * D.max()
-            if apart.any():
-                i = int(own[apart.argmax()])
-                raise ValueError(
-                    f"X holds a distance of 0 between points {same[i]} and {i}, but other "
-                    "distances of theirs differ; pass distances that are 0 for equal points only."
-                )
+        apart = [float(np.abs(D[rows] - D[same[rows]]).max()) for rows in row_tiles(len(D))]
+        if max(apart) > 1e-6 * D.max():
+            raise ValueError(
+                "X holds a distance of 0 between points whose other distances differ; pass "
+                "distances that are 0 for equal points only."
+            )
 
 
 def check_distances(D: Array) -> None:
@@ -97,15 +94,12 @@ def check_distances(D: Array) -> None:
     rounding = 1e-6 * float(D.max())
     if np.diagonal(D).max() > rounding:
         raise ValueError("X is not zero on its diagonal; pass distances, not affinities.")
-    for rows in row_tiles(len(D)):
-        difference = np.abs(D[rows] - D[:, rows].T)
-        i, j = np.unravel_index(difference.argmax(), difference.shape)
-        if difference[i, j] > rounding:
-            i += rows.start
-            raise ValueError(
-                f"X is not symmetric: {D[i, j]:.6g} at ({i}, {j}), {D[j, i]:.6g} at ({j}, {i}); "
-                "pass (X + X.T) / 2 if the difference is only rounding."
-            )
+    error = max(float(np.abs(D[rows] - D[:, rows].T).max()) for rows in row_tiles(len(D)))
+    if error > rounding:
+        raise ValueError(
+            f"X is not symmetric (|X - X.T| is up to {error:.3g}); pass (X + X.T) / 2 if the "
+            "difference is only rounding."
+        )
 
 
 def check_non_negative(D: Array) -> None:
@@ -136,7 +130,7 @@ def in_metric(X: Points, metric: Metric) -> Points:
 
     Notes
     -----
-    Cost: some ten operations for each coordinate; a copy of X.
+    Cost: some ten operations for each coordinate; a copy of X in float64.
 
     Examples
     --------
@@ -153,50 +147,31 @@ def in_metric(X: Points, metric: Metric) -> Points:
         )
     if metric == "euclidean":
         return X
-    if sparse.issparse(X):
-        return _sparse_directions(X, metric)
-    directions = np.empty(X.shape, X.dtype)
-    lost = np.zeros(len(X), bool)  # rows that have no direction
-
-    def work(rows: slice) -> None:
-        # C order, because sums in Fortran order round differently.
-        x = np.array(X[rows], dtype=np.float64, order="C")
-        lost[rows] = ~x.any(axis=1) if metric == "cosine" else (x == x[:, :1]).all(axis=1)
-        if metric == "correlation":
-            x -= x.mean(axis=1, keepdims=True)
-            x -= x.mean(axis=1, keepdims=True)  # what rounding left of a large mean
-        norms = np.sqrt(squared_norms(x))
-        lost[rows] |= norms == 0
-        norms[lost[rows]] = 1.0
-        directions[rows] = x / norms[:, None]
-
-    for_each_tile(work, len(X))
-    _refuse_lost(lost, metric)
-    return directions
-
-
-def _sparse_directions(X: sparse.csr_matrix, metric: Any) -> sparse.csr_matrix:
-    if metric == "correlation":
+    if metric == "correlation" and sparse.issparse(X):
         raise ValueError(
             "metric='correlation' but X is sparse, and rows less their means are not; pass "
             "X.toarray() if the memory suffices, or metric='cosine', which hardly differs where "
             "most entries are zero."
         )
-    data, rows = X.data.astype(np.float64), np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    norms = np.sqrt(np.bincount(rows, data**2, minlength=X.shape[0]))
-    _refuse_lost(norms == 0, metric)
-    scaled = (data / norms[rows]).astype(X.dtype)
-    return sparse.csr_matrix((scaled, X.indices, X.indptr), shape=X.shape)
-
-
-def _refuse_lost(lost: Array, metric: Any) -> None:
-    """Raise if there are rows without a direction."""
-    rows = np.flatnonzero(lost)
-    if len(rows):
+    # C order, because sums in Fortran order round differently.
+    x = X.astype(np.float64) if sparse.issparse(X) else np.array(X, np.float64, order="C")
+    if metric == "correlation":
+        constant = (x == x[:, :1]).all(axis=1)
+        for _ in range(2):  # the second time what rounding left of a large mean
+            x -= x.mean(axis=1, keepdims=True)
+        x[constant] = 0.0
+    norms = row_norms(x)
+    lost = np.flatnonzero(norms == 0)
+    if len(lost):
         zero = metric == "cosine"
-        held = "only zeros" if zero else "equal numbers"
         raise ValueError(
-            f"metric={metric!r} but row(s) {name_rows(rows)} of X hold {held}, which have no "
+            f"metric={metric!r} but row(s) {name_rows(lost)} of X hold "
+            f"{'only zeros' if zero else 'equal numbers'}, which have no "
             f"{'direction' if zero else 'correlation'} with others; leave out these rows, or pass "
             "metric='euclidean'."
         )
+    if sparse.issparse(x):
+        x.data /= np.repeat(norms, np.diff(x.indptr))
+    else:
+        x /= norms[:, None]
+    return x.astype(X.dtype, copy=False)
