@@ -22,8 +22,7 @@ from heatsketch.cli.report import about_points
 from heatsketch.comparison.methods import defaults
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.plot.labels import categories
-from heatsketch.reports.audits import COLUMNS, audit_facts
-from heatsketch.reports.truth import truth
+from heatsketch.reports.facts import AUDITED, collect
 from heatsketch.reports.writer import SUFFIXES, Report
 
 
@@ -41,12 +40,12 @@ def run(args: Namespace) -> None:
     logger.info("comparing %s points with their picture", f"{len(Y):,}")
     found = hs.audit(table.values, Y, labels=labels, **options)
     X = None if is_precomputed(options) else in_units_of_source(table)
-    facts = audit_facts(found, X, **about_points(args, table, args.picture))
-    Report(facts | truth(facts, found, beside=beside)).save(args.output, force=args.force)
+    facts = collect(found, X, beside=beside, **about_points(args, table, args.picture))
+    Report(facts).save(args.output, force=args.force)
     if args.table is not None:
-        columns = [*(getattr(found, name) for name in COLUMNS), found.dubious]
+        columns = [*(getattr(found, name) for name in AUDITED), found.dubious]
         rows = zip(names_of(args, table), *(values.tolist() for values in columns), strict=True)
-        io.files.write_rows(args.table, [("id", *COLUMNS, "dubious"), *rows], force=args.force)
+        io.files.write_rows(args.table, [("id", *AUDITED, "dubious"), *rows], force=args.force)
     print_summary(args, facts["lines"], timed=True)
 
 

@@ -18,7 +18,6 @@ from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
 from heatsketch.reports.frames import time_of
 from heatsketch.reports.summary import explained
-from heatsketch.reports.truth import truth
 from heatsketch.reports.writer import SUFFIXES, Report
 from heatsketch.spectral.cache import caching
 
@@ -43,7 +42,7 @@ def run(args: Namespace) -> None:
         **about_points(args, table, args.method),
     )
     logger.info("writing %s", args.output)
-    Report(facts | truth(facts, estimator)).save(args.output, force=args.force)
+    Report(facts).save(args.output, force=args.force)
     size = f"{args.output.stat().st_size / 1e6:.1f} MB"
     print_summary(args, lines, timed=True, written=f"{args.output} ({size})")
 

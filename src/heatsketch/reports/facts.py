@@ -14,15 +14,26 @@ import sklearn
 from heatsketch import __version__
 from heatsketch._checks import logger
 from heatsketch._typing import Array
+from heatsketch.comparison.audit import Audit
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.plot.scatter import ORDER_SEED, principal_axes, principal_name
 from heatsketch.reports.columns import column, feature_columns, label_columns, packed, texts
 from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times, time_of
 from heatsketch.reports.summary import explained, kept, parameters, summary
+from heatsketch.reports.truth import (
+    beside_facts,
+    flat_picture,
+    gap_facts,
+    group_facts,
+    image_facts,
+    sketch_facts,
+    sketch_of,
+)
 from heatsketch.scales.bandwidth import ksum
 from heatsketch.spectral.traces import heat_trace
 
 MOST_POINTS = 20_000  # of more points a random sample is shown
+AUDITED = ("trust", "neighbors_kept", "false_neighbors", "order_kept")
 CONFIDENCE, COMPONENT = "neighbor_confidence", "component"
 _TRACE_TIMES = 2.0 ** np.arange(11)
 
@@ -36,64 +47,119 @@ def collect(
     ids: Mapping[str, Any] | None = None,
     features: Sequence[str] | None = None,
     in_units: Any = None,
-    times: Sequence[Any] | None = None,
     title: str = "",
-    lines: Mapping[str, str] | None = None,
-    share: Any = None,
     command: str = "",
+    beside: Any = None,
+    images: tuple[int, int] | None = None,
+    **of_estimator: Any,
 ) -> dict[str, Any]:
-    """Return the facts of a report on a fitted estimator: a tree of text, numbers and `packed`.
+    """Return the facts of a page on a fitted estimator or an `Audit`: text, numbers and `packed`.
 
     The parameters are those of `report`, with `labels` and `ids` as mappings of names to columns;
     `features` are names of the columns of X, `in_units` is X in the units that are shown, if these
-    are others; `lines` stand in place of `summary`, and `share` is the result of `explained`.
+    are others; those of an estimator are in `_of_estimator`.
     """
-    if np.size(time_of(est)) > 1:
+    audited = isinstance(est, Audit)
+    if not audited and np.size(time_of(est)) > 1:
         raise ValueError(
             f"est has the coordinates of {np.size(time_of(est))} times side by side; fit it with "
             "one time, the report moves through others."
         )
-    Y, diffusion = est.embedding_, getattr(est, "diffusion_", None)
-    if diffusion is not None and diffusion.diagnostics["is_constant"]:
-        diffusion = None
-    distortion = _distortion_of(est, diffusion)
-    if share is None and diffusion is not None:
-        share = explained(est)
-    if lines is None:
-        lines = _lines(est, distortion, share)
+    Y = est.picture if audited else est.embedding_
+    distortion = est.distortion if audited else _distortion_of(est)
     shown = shown_points(len(Y), distortion)
-    of_points = feature_columns(
-        X if in_units is None else in_units, _names(est, X, features), shown
-    )
-    return {
-        "title": title or type(est).__name__,
+    if audited:
+        facts = _of_audit(est, shown)
+    else:
+        facts = _of_estimator(est, X, shown, distortion, **of_estimator)
+    values = X if in_units is None else in_units
+    own, given = facts.pop("own columns"), label_columns(labels, colors, shown)
+    return facts | {
+        "title": title or facts["title"],
         "n_points": len(Y),
         "n_coordinates": Y.shape[1],
         "shown": None if len(shown) == len(Y) else packed(shown, "i4"),
-        "lines": dict(lines),
-        "axes": _axis_names(est),
-        "frames": _frame_facts(est, times, shown),
-        "ids": {str(name): texts(values, shown) for name, values in (ids or {}).items()},
+        "ids": {str(name): texts(column, shown) for name, column in (ids or {}).items()},
         "columns": [
-            *label_columns(labels, colors, shown),
-            *_own_columns(est, diffusion, shown),
-            *of_points,
+            *(own + given if audited else given + own),
+            *feature_columns(values, _names(est, X, features), shown),
         ],
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
+        "versions": versions(),
+        "command": command or facts["command"],
+        "sketch": sketch_facts(sketch_of(est), shown),
+        "beside": beside_facts(beside, shown, len(Y)),
+        "images": image_facts(X, images, shown),
+    }
+
+
+def _of_estimator(
+    est: Any,
+    X: Any,
+    shown: Array,
+    distortion: Distortion | None,
+    *,
+    times: Sequence[Any] | None = None,
+    lines: Mapping[str, str] | None = None,
+    share: Any = None,
+) -> dict[str, Any]:
+    """Return what only an estimator has.
+
+    `lines` stand in place of `summary`, and `share` is the result of `explained`.
+    """
+    diffusion = _diffusion_of(est)
+    if share is None and diffusion is not None:
+        share = explained(est)
+    return {
+        "title": type(est).__name__,
+        "lines": dict(lines or _lines(est, distortion, share)),
+        "axes": _axis_names(est),
+        "frames": _frame_facts(est, times, shown),
+        "own columns": _own_columns(est, diffusion, shown),
         "ksum": _ksum_facts(est, X),
         "scales": None if diffusion is None else _scale_facts(est, diffusion),
         "explained": None if diffusion is None else _explained_facts(share),
         "parameters": {name: repr(value) for name, value in est.get_params(deep=False).items()},
-        "versions": versions(),
-        "command": command or f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
+        "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
     }
 
 
-def _distortion_of(est: Any, diffusion: Any) -> Distortion | None:
+def _of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
+    """Return what only an audit has; its points are coloured by trust at first."""
+    own = [column(name.replace("_", " "), getattr(audit, name), shown) for name in AUDITED]
+    names = "trust", "neighbours", "groups"
+    return {
+        "title": "Audit of a picture",
+        "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
+        "axes": [
+            f"coordinate {k + 1}" for k in range(min(audit.picture.shape[1], MOST_DIMENSIONS))
+        ],
+        "frames": {
+            "times": [None],
+            "positions": packed(flat_picture(audit.picture)[None, shown], "f4"),
+            "sizes": [1.0],
+            "chosen": 0,
+        },
+        "own columns": [*own, column("dubious", audit.dubious.astype(str), shown)],
+        "parameters": {key: repr(value) for key, value in audit.model.get_params().items()},
+        "command": "heatsketch.audit(X, Y)",
+        "gaps": gap_facts(audit),
+        "groups": group_facts(audit, shown),
+    }
+
+
+def _diffusion_of(est: Any) -> Any:
+    """Return the diffusion of an estimator; None where it has none, or points do not differ."""
+    diffusion = getattr(est, "diffusion_", None)
+    return None if diffusion is None or diffusion.diagnostics["is_constant"] else diffusion
+
+
+def _distortion_of(est: Any) -> Distortion | None:
     """Return how an estimator keeps its diffusion distances; None where it has none."""
     if hasattr(est, "distortion_"):
         known: Distortion | None = est.distortion_
         return known
+    diffusion = _diffusion_of(est)
     if diffusion is None or (time_of(est) < 1 and est.filter == "power"):
         return None
     logger.info("how distances are kept")

@@ -14,7 +14,7 @@ from heatsketch.estimators import HeatSketch
 from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.neighbors import NeighborIndex
-from heatsketch.reports.columns import packed, unpacked
+from heatsketch.reports.columns import packed
 from heatsketch.reports.frames import time_of
 from heatsketch.uncertainty.intervals import mean_root, ratio_bounds
 
@@ -24,24 +24,6 @@ _COLUMNS, _MOST_POINTS = 64, 5_000  # of a sketch; half of them for more points
 _NEIGHBORS = 6  # by which paths go
 _LEVEL = 0.95
 _IMAGE_BYTES = 1_000_000
-
-
-def truth(
-    facts: Mapping[str, Any],
-    est: Any,
-    X: Any = None,
-    *,
-    beside: Any = None,
-    images: tuple[int, int] | None = None,
-) -> dict[str, Any]:
-    """Return a sketch, another picture and images of the points that the facts show."""
-    n = facts["n_points"]
-    shown = np.arange(n) if facts["shown"] is None else unpacked(facts["shown"])
-    return {
-        "sketch": sketch_facts(sketch_of(est), shown),
-        "beside": beside_facts(beside, shown, n),
-        "images": image_facts(X, images, shown),
-    }
 
 
 def sketch_of(est: Any, seed: int = 0) -> Sketch | None:

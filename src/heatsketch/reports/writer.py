@@ -20,9 +20,7 @@ from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
-from heatsketch.reports.audits import audit_facts
 from heatsketch.reports.facts import collect
-from heatsketch.reports.truth import truth
 from heatsketch.spectral.cache import caching
 
 SUFFIXES = (".html", ".htm")
@@ -160,12 +158,17 @@ def report(
         raise ValueError(
             f"X has {np.shape(X)[0]} rows but est was fitted to {n}; pass the same points."
         )
-    columns, names = _columns_of(labels, "label", n), _columns_of(ids, "id", n)
-    if audited:
-        facts = audit_facts(est, X, labels=columns, colors=colors, ids=names, title=title)
-    else:
-        facts = collect(est, X, labels=columns, colors=colors, ids=names, times=times, title=title)
-    facts |= truth(facts, est, X, beside=beside, images=images)
+    facts = collect(
+        est,
+        X,
+        labels=_columns_of(labels, "label", n),
+        colors=colors,
+        ids=_columns_of(ids, "id", n),
+        times=times,
+        title=title,
+        beside=beside,
+        images=images,
+    )
     found = Report(facts)
     if path is not None:
         found.save(path)
