@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 import heatsketch as hs
-from heatsketch.markov.reweighted import reweighted, times_columns
+from heatsketch.markov.diffusion import reweighted, times_columns
 
 
 def distance(Y):

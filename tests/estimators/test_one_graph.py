@@ -18,13 +18,13 @@ FOLDS = 3
 @pytest.fixture
 def built(monkeypatch):
     """Count the graphs that are built."""
-    count, build = [], module.affinity_of
+    count, build = [], module.knn_affinity
 
     def counted(*args, **kwargs):
         count.append(1)
         return build(*args, **kwargs)
 
-    monkeypatch.setattr(module, "affinity_of", counted)
+    monkeypatch.setattr(module, "knn_affinity", counted)
     return count
 
 

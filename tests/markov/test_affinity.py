@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from heatsketch import Dense, Kernel, ScaleWarning, Sparse, gaussian_affinity
+from heatsketch import Dense, Kernel, ScaleWarning, Sparse, diffusion, gaussian_affinity
 from heatsketch.markov import affinity
 from heatsketch.markov.affinity import dense_affinity, knn_affinity, radius_affinity
 from heatsketch.scales.bandwidth import rule_epsilon
@@ -243,7 +243,7 @@ def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeyp
 )
 def test_radius_refuses_what_it_cannot_do(epsilon, cut, match):
     with pytest.raises(ValueError, match=match):
-        affinity.affinity_of(cloud(40, 3), "euclidean", "radius", epsilon, 5, None, cut)
+        diffusion(cloud(40, 3), affinity="radius", epsilon=epsilon, cut=cut)
 
 
 # Nearest neighbours

@@ -8,8 +8,8 @@ from scipy.stats import chi2
 
 import heatsketch as hs
 from heatsketch.markov import coordinates as module
-from heatsketch.markov.components import within_component
 from heatsketch.markov.coordinates import Coordinates
+from heatsketch.markov.diffusion import within_component
 from heatsketch.spectral.filters import make_filter
 from problems.clouds import cloud
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import heatsketch as hs
-from heatsketch.markov.reweighted import reweighted, times_columns
+from heatsketch.markov.diffusion import reweighted, times_columns
 from problems.clouds import cloud
 
 OPTIONS = {"affinity": "dense", "epsilon": 1.5}

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from heatsketch import Dense, DisconnectedWarning, Kernel, LowRank, Sparse, gaussian_affinity
-from heatsketch.markov.certificates import check_connectivity
+from heatsketch.markov.diffusion import connectivity
 from heatsketch.operators.operator import NEGLIGIBLE
 
 
@@ -100,7 +100,7 @@ def test_kernel_with_local_scales():
 def test_an_operator_without_entries_cannot_tell():
     K = LowRank(np.ones((4, 1)))
     assert K.components() is None
-    assert check_connectivity(K, K @ np.ones(4), np.arange(4)) == {"isolated": 0}
+    assert connectivity(K, K @ np.ones(4), np.arange(4)) == {"isolated": 0}
 
 
 def test_isolated_points_have_affinity_to_nobody_else():
@@ -109,14 +109,14 @@ def test_isolated_points_have_affinity_to_nobody_else():
     (i, j) = np.flatnonzero((K > 0.1).sum(axis=1) == 1)
     for operator in (Dense(K), Kernel(X, 1.0), Sparse(sparse.csr_matrix(K * (K > 1e-3)))):
         with pytest.warns(DisconnectedWarning, match=rf"\b{i}, {j}\b"):
-            found = check_connectivity(operator, operator @ np.ones(28), np.arange(28))
+            found = connectivity(operator, operator @ np.ones(28), np.arange(28))
         assert found["isolated"] == 2
 
 
 def test_the_size_of_the_diagonal_does_not_matter():
     K = np.array([[7.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 2.0, 5.0]])
     with pytest.warns(DisconnectedWarning):
-        assert check_connectivity(Dense(K), K.sum(axis=1), np.arange(len(K)))["isolated"] == 1
+        assert connectivity(Dense(K), K.sum(axis=1), np.arange(len(K)))["isolated"] == 1
 
 
 def test_links_too_faint_to_carry_anything_do_not_connect():

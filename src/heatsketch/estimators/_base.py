@@ -34,10 +34,14 @@ from heatsketch._tensors import is_tensor, returned_for
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
-from heatsketch.markov.affinity import AFFINITIES
-from heatsketch.markov.diffusion import NORMALIZATIONS, Diffusion
-from heatsketch.markov.precomputed import as_matrix
-from heatsketch.markov.reweighted import reweighted, times_columns
+from heatsketch.markov.affinity import as_matrix
+from heatsketch.markov.diffusion import (
+    AFFINITIES,
+    NORMALIZATIONS,
+    Diffusion,
+    reweighted,
+    times_columns,
+)
 from heatsketch.operators.graph import Graph, as_graph, is_graph
 from heatsketch.operators.operator import Deflated, Operator, multiply
 from heatsketch.operators.torch import on_device

@@ -22,8 +22,7 @@ from heatsketch.isometry.learn import (
     oriented,
     typical_ratio,
 )
-from heatsketch.markov.components import component_labels, deflate_components
-from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.diffusion import Diffusion, component_labels, deflate_components
 from heatsketch.markov.rows import N_LEADING
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.distances import ComponentCoordinates

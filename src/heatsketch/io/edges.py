@@ -19,7 +19,7 @@ from heatsketch.io.parquet import read_columns
 from heatsketch.io.reading import Reading
 from heatsketch.io.table import Table, default_names, objects, refuse_key, require
 from heatsketch.io.text import STDIN, SUFFIXES, read_cells
-from heatsketch.markov.precomputed import as_matrix
+from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import Graph, graph
 
 NODE = "id"  # the column of the names

@@ -1,44 +1,79 @@
-"""Gaussian affinities of points, by name, and that of a mixture."""
+"""Affinities of points, and the rules by which new points get theirs."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import check_choice, check_number, check_points, logger, require
-from heatsketch._random import content_order, distinct_rows
-from heatsketch._tensors import returned_for
-from heatsketch._tiles import row_tiles
+from heatsketch._checks import check_points, logger, name_rows, require
+from heatsketch._random import content_order
+from heatsketch._tensors import is_tensor, returned_for
+from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
-from heatsketch.graphs.neighborhoods import feasible_neighbors, neighborhood_graph
-from heatsketch.markov.new_points import (
-    Affinity,
-    DenseRows,
-    MixtureRows,
-    NeighborRows,
-    PointRows,
-    check_scales,
-    local_scales,
-    scales_by_search,
+from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points, warn_of_far_points
+from heatsketch.graphs.neighborhoods import (
+    Neighborhoods,
+    feasible_neighbors,
+    neighborhood_graph,
 )
-from heatsketch.markov.novelty import KnnNovelty
-from heatsketch.markov.variable import variable_affinity
+from heatsketch.markov.novelty import KnnNovelty, LeaveOneOutScores
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.cholesky import affinity_factor
-from heatsketch.neighbors import Distances, NeighborIndex, in_metric
-from heatsketch.neighbors.metric import Metric
+from heatsketch.neighbors import Distances, NeighborIndex, in_metric, ordered_search
+from heatsketch.operators.graph import as_graph, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel
-from heatsketch.operators.operator import Dense, LowRank, Sparse, inverse_permutation
-from heatsketch.operators.torch import on_device
-from heatsketch.scales.bandwidth import RULES, WIDE_CUT, rule_epsilon, scale_order
+from heatsketch.operators.operator import (
+    Dense,
+    LinearMap,
+    LowRank,
+    Operator,
+    Sparse,
+    inverse_permutation,
+)
+from heatsketch.scales.bandwidth import WIDE_CUT, rule_epsilon, scale_order
 
-AFFINITIES = ("knn", "dense", "radius", "variable")
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
 MOST_POINTS = 2**18  # of a dense kernel: a product takes minutes, and a fit a dozen of them
 _RADIUS_BYTES_PER_ENTRY = 70  # at the peak
+_MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
+_MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
+
+
+@dataclass(frozen=True, eq=False)
+class Affinity:
+    """An affinity K of points, with the rule for new points.
+
+    Attributes
+    ----------
+    operator : Operator
+        K, on the vertices.
+    rows : callable
+        New points (m, d) -> K(x, x_j), array or CSR (m, n).
+    vertex : array (points,)
+        The vertex of each input point.
+    by_content : array (n,) or None
+        The vertices in an order that looks random and depends on the data alone, if it is known.
+    directed_step : CSR (n, n) or None
+        The `rows` of the vertices, where they differ from K: a neighbour graph is symmetrised,
+        rows of new points cannot be.
+    epsilon : float or array (n,)
+        Bandwidth in squared data units, or the local scales s with ε_ij = s_i s_j in data units.
+    diagnostics : dict
+    """
+
+    operator: Operator
+    rows: Callable[[Any], Any]
+    vertex: Array
+    by_content: Array | None = None
+    directed_step: sparse.csr_matrix | None = None
+    epsilon: float | Array = np.nan
+    diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
 def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "euclidean") -> Array:
@@ -81,66 +116,10 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     require(
         2 * 8.0 * n * n, f"All affinities of {n:,} points", "pass an operator, heatsketch.Kernel."
     )
-    kernel = Kernel(points, resolve_epsilon(points, epsilon), np.dtype(np.float64))
-    K: Array = returned_for(_stored(kernel), X)
+    K: Array = returned_for(
+        _stored(Kernel(points, _bandwidth(points, epsilon), np.dtype(float))), X
+    )
     return K
-
-
-def affinity_of(
-    X: Any,
-    metric: Metric,
-    affinity: str,
-    epsilon: float | str,
-    n_neighbors: int,
-    neighbors: Any,
-    cut: float,
-    device: Any = None,
-) -> Affinity:
-    """Build the affinity that `Diffusion.from_points` describes, with products on a device.
-
-    X is as `in_metric` returns it, or, in a metric without coordinates, as `Distances.points` does.
-    """
-    check_choice(affinity, "affinity", AFFINITIES)
-    check_number(cut, "cut", low=0, open_low=True)
-    check_number(n_neighbors, "n_neighbors", low=1, integer=True)
-    if isinstance(epsilon, str):
-        check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
-    else:
-        check_number(epsilon, "epsilon", low=0, open_low=True)
-    if affinity == "radius" and epsilon == "self-tuning":
-        raise ValueError(
-            "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or "
-            "'ksum', or affinity='knn'."
-        )
-    started = time.perf_counter()
-    distances = Distances.of(metric)
-    if distances is not None:
-        if neighbors is not None:
-            raise ValueError(
-                f"metric={metric!r} and neighbors are both given; pass one of them, such as a "
-                "KNeighborsTransformer with this metric."
-            )
-        neighbors = distances
-    if affinity == "knn":
-        built = knn_affinity(X, epsilon, n_neighbors, neighbors)
-    elif affinity == "variable":
-        built = variable_affinity(X, epsilon, n_neighbors, neighbors)
-    elif affinity == "dense" and distances is None:
-        built = dense_affinity(X, epsilon, n_neighbors)
-    else:
-        widest = cut if affinity == "radius" else None
-        built = radius_affinity(X, epsilon, widest, distances, n_neighbors)
-    operator = built.operator if device is None else on_device(built.operator, device)
-    built.diagnostics["affinity_seconds"] = time.perf_counter() - started
-    near = KnnNovelty(X, n_neighbors, getattr(built.rows, "neighborhoods", None), metric)
-    return replace(built, operator=operator, rows=PointRows(built.rows, near))
-
-
-def resolve_epsilon(X: Any, epsilon: float | str, distances: Distances | None = None) -> float:
-    """Return the ε of a named rule, or the given number, checked."""
-    if isinstance(epsilon, str):
-        return rule_epsilon(X, epsilon, distances=distances)
-    return check_number(epsilon, "epsilon", low=0, open_low=True)
 
 
 def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
@@ -153,14 +132,11 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     k = int(near.n_neighbors)  # type: ignore[arg-type]
     if epsilon == "self-tuning":
-        order = scale_order(k)
-        scales = check_scales(local_scales(graph, order), near.inputs)
-        rows = NeighborRows(near, scales, order)
-        bandwidth: float | Array = scales
+        scales = local_scales(graph, scale_order(k), near.inputs)
     else:
         distances = neighbors if isinstance(neighbors, Distances) else None
-        bandwidth = resolve_epsilon(near.search.points, epsilon, distances)
-        rows = NeighborRows(near, bandwidth)
+        scales = _bandwidth(near.search.points, epsilon, distances)
+    rows = NeighborRows(near, scales, scale_order(k))
     directed = rows.weights(graph, out=graph.data)
     return Affinity(
         Sparse(directed.maximum(directed.T)),
@@ -168,38 +144,28 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         near.vertex,
         near.by_content,
         directed_step=directed,
-        epsilon=bandwidth,
+        epsilon=scales,
         diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - near.n, **near.recall},
     )
 
 
-def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
+def dense_affinity(X: Any, epsilon: Any, n_neighbors: int) -> Affinity:
     """Build the full Gaussian affinity, stored for up to 4,096 points, else computed in blocks."""
     if X.shape[0] > MOST_POINTS:
         raise ValueError(
             f"affinity='dense' of {X.shape[0]:,} points takes hours; pass affinity='knn', fewer "
             "points, or the operator itself (heatsketch.Kernel) as a precomputed affinity."
         )
-    order, double = content_order(X), np.dtype(np.float64)
+    order, scales, index, k = content_order(X), epsilon, None, 0
     X = X[order]
     if epsilon == "self-tuning":
-        first = distinct_rows(X)[0]
-        if len(first) < 2:
-            raise ValueError(
-                "All distances are zero: every row of X is the same point; pass distinct points, "
-                "or affinity='dense' with a number as epsilon."
-            )
-        k = scale_order(feasible_neighbors(n_neighbors, len(first)))
-        index = NeighborIndex(X[first])
-        kernel = Kernel(X, scales_by_search(index, X, k), double)
-        rows = DenseRows(kernel, index, k)
-    else:
-        kernel = Kernel(X, resolve_epsilon(X, epsilon), double)
-        rows = DenseRows(kernel)
-    stored = kernel.n <= STORED_POINTS
+        index = ordered_search(None, X).search
+        k = scale_order(feasible_neighbors(n_neighbors, index.n))
+        scales = _checked_scales(index.query(X, k + 1).distances[:, -1])
+    kernel = Kernel(X, _bandwidth(X, scales), np.dtype(float))
     return Affinity(
-        Dense(_stored(kernel), kernel.spectrum) if stored else kernel,
-        rows,
+        kernel if kernel.n > STORED_POINTS else Dense(_stored(kernel), kernel.spectrum),
+        DenseRows(kernel, index, k),
         inverse_permutation(order),
         np.arange(kernel.n),
         epsilon=kernel.epsilon,
@@ -207,19 +173,9 @@ def dense_affinity(X: Any, epsilon: float | str, n_neighbors: int) -> Affinity:
     )
 
 
-def _stored(kernel: Kernel) -> Array:
-    K = np.empty((kernel.n, kernel.n))
-    for rows in row_tiles(kernel.n):
-        K[rows] = kernel.matrix_rows(rows)
-    K = np.triu(K, 1)  # half of it, so that rounding cannot break the symmetry
-    K += K.T
-    np.fill_diagonal(K, 1.0)
-    return K
-
-
 def radius_affinity(
     X: Any,
-    epsilon: float | str,
+    epsilon: Any,
     cut: float | None = WIDE_CUT,
     distances: Distances | None = None,
     n_neighbors: int = 0,
@@ -229,14 +185,10 @@ def radius_affinity(
     Of all points only in a metric without coordinates, `distances`; there "self-tuning" takes
     `n_neighbors`. Equal points do not share a vertex.
     """
-    n = X.shape[0]
-    search: Any = distances or NeighborIndex(X)
-    bandwidth: Any = None
-    radius = float(np.finfo(float).max)
-    if epsilon != "self-tuning":
-        bandwidth = resolve_epsilon(X, epsilon, distances)
-        radius = radius if cut is None else cut * np.sqrt(bandwidth / 2)
-    if distances is not None:
+    n, search = X.shape[0], distances or NeighborIndex(X)
+    scales = epsilon if epsilon == "self-tuning" else _bandwidth(X, epsilon, distances)
+    radius = float(np.finfo(float).max) if cut is None else cut * np.sqrt(scales / 2)
+    if isinstance(search, Distances):
         require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
     else:
         sample = X[:: max(1, n // 100)]
@@ -245,20 +197,19 @@ def radius_affinity(
         instead = "pass a smaller epsilon, or affinity='knn'."
         require(_RADIUS_BYTES_PER_ENTRY * mean * n, what, instead)
     graph, near = neighborhood_graph(X, radius=radius, neighbors=search, merge=False)
-    if epsilon != "self-tuning":
-        rows = NeighborRows(near, bandwidth)
-    else:
+    order = None
+    if epsilon == "self-tuning":
         order = scale_order(feasible_neighbors(n_neighbors, n))
-        bandwidth = check_scales(local_scales(graph, order), near.inputs)
-        rows = NeighborRows(near, bandwidth, order)
+        scales = local_scales(graph, order, near.inputs)
+    rows = NeighborRows(near, scales, order)
     K = rows.weights(graph, out=graph.data)
     K = K if distances is None else K.maximum(K.T)
     return Affinity(
-        Sparse(K) if cut is not None or n > STORED_POINTS else Dense(K.toarray()),
+        Dense(K.toarray()) if cut is None and n <= STORED_POINTS else Sparse(K),
         rows,
         near.vertex,
         near.by_content,
-        epsilon=bandwidth,
+        epsilon=scales,
         diagnostics={} if cut is None else {"mean_neighbors": K.nnz / n - 1},
     )
 
@@ -280,3 +231,282 @@ def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affini
         epsilon=kernel.epsilon,
         diagnostics={"rank": operator.factor.shape[1]},
     )
+
+
+# Affinities that are precomputed
+
+
+def as_matrix(K: Any) -> Any:
+    """Return K, or the matrix of a graph; a SciPy `LinearOperator` as an operator.
+
+    A node of a graph that has no edges stays where it is: it gets a self-loop of the mean degree.
+    (An empty row of a matrix may be a mistake, and is refused where it is divided by.)
+    """
+    if isinstance(K, LinearOperator):
+        return LinearMap(K)
+    graph = as_graph(K, "K")
+    if graph is None:
+        return K
+    degrees = np.asarray(graph.matrix.sum(axis=1)).ravel()
+    alone = degrees == 0
+    if not alone.any():
+        return graph.matrix
+    loops = np.where(alone, 1.0 if alone.all() else degrees[~alone].mean(), 0.0)
+    return sparse.csr_matrix(graph.matrix + sparse.diags(loops))
+
+
+def as_affinity(K: Any) -> Operator:
+    """Return an operator for the affinity K in float64, or say why K is not one."""
+    K = as_matrix(K)
+    if not isinstance(K, Operator):
+        if is_tensor(K):
+            K = K.double()
+        elif hasattr(K, "dtype") and K.dtype.kind == "f":
+            K = K.astype(np.float64, copy=False)
+        K = as_operator(K, "K")
+    matrix = K.matrix
+    if matrix is not None and not K.is_non_negative():
+        raise ValueError(
+            f"Negative values in data: the affinity goes down to {matrix.min():.3g}; pass "
+            "non-negative weights, e.g. exp(-distance**2 / epsilon)."
+        )
+    return K
+
+
+# What they share
+
+
+def _bandwidth(X: Any, epsilon: Any, distances: Distances | None = None) -> Any:
+    """Return ε, or that of a rule that `epsilon` names."""
+    if not isinstance(epsilon, str):
+        return epsilon
+    return rule_epsilon(X, epsilon, distances=distances)
+
+
+def _stored(kernel: Kernel) -> Array:
+    K = np.empty((kernel.n, kernel.n))
+    for rows in row_tiles(kernel.n):
+        K[rows] = kernel.matrix_rows(rows)
+    K = np.triu(K, 1)  # half of it, so that rounding cannot break the symmetry
+    K += K.T
+    np.fill_diagonal(K, 1.0)
+    return K
+
+
+def local_scales(
+    distances: sparse.csr_matrix, order: int | None, points: Array | None = None
+) -> Array:
+    """Return the scales (m,) of rows with the distances to as many neighbours each, CSR (m, n).
+
+    The distance number `order`, that of a point to itself being number 0; None: √(2 mean of d²)
+    over all but this one. `points` (m,) are the numbers of the rows in messages.
+    """
+    near = distances.data.reshape(distances.shape[0], -1)
+    if order is not None:
+        return _checked_scales(np.partition(near, order, axis=1)[:, order], points)
+    return _checked_scales(np.sqrt(2 * np.mean(np.sort(near, axis=1)[:, 1:] ** 2, axis=1)), points)
+
+
+def _checked_scales(scales: Array, points: Array | None = None) -> Array:
+    """Return local scales (n,), or raise if one is zero."""
+    bad = np.flatnonzero(scales == 0)
+    if len(bad):
+        raise ValueError(
+            f"Around point(s) {name_rows(bad if points is None else np.sort(points[bad]))} "
+            "distances are too small for float64 relative to the size of X; leave out points that "
+            "are very far away."
+        )
+    return scales
+
+
+# The rules for new points
+
+
+@dataclass(frozen=True, eq=False)
+class PointRows:
+    """Affinities of new points in the metric of the data, and their novelty."""
+
+    rows: Callable[[Any], Any]
+    near: KnnNovelty
+
+    @property
+    def width(self) -> int:
+        """Columns of the new points."""
+        return int(self.near.points.shape[1])
+
+    def __call__(self, X: Any) -> Any:
+        """Return affinities of new points (m, n), array or CSR."""
+        metric = self.near.metric
+        return self.rows(X if Distances.of(metric) else in_metric(X, metric))
+
+    def novelty(self, X: Any) -> Array:
+        """Return the novelty (m,), by the nearest training points."""
+        return self.near(X)
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborRows:
+    """Affinities of points to their neighbours, those of new points included."""
+
+    neighborhoods: Neighborhoods
+    scales: float | Array  # ε in squared data units, or local scales (n,)
+    order: int | None = None  # of the local scales, see `local_scales`
+    weight: Array | None = None  # (n,), a factor of the affinities to each vertex
+
+    def __call__(self, X: Any) -> sparse.csr_matrix:
+        """Return affinities of new points, CSR (m, n)."""
+        k, scales = self.neighborhoods.n_neighbors, np.asarray(self.scales)
+        distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
+        K = self.weights(distances, local_scales(distances, self.order) if scales.ndim else None)
+        starts = distances.indptr[:-1]
+        relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))
+        faint = np.minimum.reduceat(relative, starts) > np.sqrt(-np.log(HARDLY_ANY))
+        far = np.asarray(K.sum(axis=1)).ravel() < _MIN_ROW_SUM
+        # The search has warned of points beyond the radius, which have one entry.
+        beyond = distances.data[starts] > (self.neighborhoods.radius or np.inf)
+        _warn_of_rows_beyond(far & ~beyond, faint & ~beyond)
+        rows = np.flatnonzero(far)
+        if len(rows):  # the nearest point is the only neighbour
+            lists = [slice(*distances.indptr[i : i + 2]) for i in rows]
+            nearest = [distances.indices[own][distances.data[own].argmin()] for own in lists]
+            entries = (np.ones(len(rows)), (rows, nearest))
+            K = sparse.csr_matrix(K + sparse.csr_matrix(entries, shape=K.shape))
+        if self.weight is not None:
+            K.data *= self.weight[K.indices]
+        return K
+
+    def weights(
+        self, distances: sparse.csr_matrix, own: Array | None = None, out: Array | None = None
+    ) -> sparse.csr_matrix:
+        """Return the affinities at these distances (m, n), without those that underflow.
+
+        `own` (m,) are the local scales of the rows, by default those of the vertices; `out` (nnz,)
+        may be the distances, which are lost then.
+        """
+        weights, scales = np.empty(distances.nnz) if out is None else out, np.asarray(self.scales)
+        own = scales if own is None else own
+
+        def work(tile: slice) -> None:
+            entries = slice(distances.indptr[tile.start], distances.indptr[tile.stop])
+            d = distances.data[entries]
+            if scales.ndim:
+                row = np.repeat(own[tile], np.diff(distances.indptr[tile.start : tile.stop + 1]))
+                weights[entries] = np.exp(-(d / row) * (d / scales[distances.indices[entries]]))
+            else:
+                weights[entries] = np.exp(-(d**2) / scales)
+
+        for_each_tile(work, distances.shape[0])
+        csr = (weights, distances.indices, distances.indptr)
+        K = sparse.csr_matrix(csr, shape=distances.shape)
+        if not weights.all():
+            K = K.copy()  # keeps the pattern of `distances`
+            K.eliminate_zeros()
+        return K
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """Affinities of new points to all points by a Gaussian kernel."""
+
+    kernel: Kernel
+    index: Any = None  # a search among the distinct points, for local scales
+    order: int = 0  # the neighbour whose distance is the scale
+
+    def __call__(self, X: Any) -> Array:
+        """Return affinities of new points (m, n)."""
+        scales = None
+        if self.index is not None:
+            scales = _checked_scales(self.index.query(X, self.order + 1).distances[:, -1])
+        rows = self.kernel.rows(X, scales)
+        with np.errstate(divide="ignore"):  # of log 0
+            if scales is None:
+                relative = np.log(rows.max(axis=1))
+            else:  # at the scale of the training points
+                relative = (np.log(rows) / np.asarray(self.kernel.epsilon)).max(axis=1) * scales
+        far = rows.sum(axis=1) < _MIN_ROW_SUM
+        _warn_of_rows_beyond(far, relative < np.log(HARDLY_ANY))
+        if far.any():  # the nearest point is the only neighbour
+            rows[far] = 0.0
+            rows[far, self.kernel.nearest(X[far])] = 1.0
+        return rows
+
+
+def _warn_of_rows_beyond(far: Array, faint: Array) -> None:
+    """Warn of new points whose affinities underflow, and of others with hardly any."""
+    warn_of_faint_points(np.flatnonzero(faint & ~far))
+    if far.any():
+        warn_of_far_points(np.flatnonzero(far))
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureRows:
+    """Affinities of new points by the kernel of a mixture."""
+
+    kernel: MixtureKernel
+    points: Array
+    log_unit: float
+
+    @property
+    def width(self) -> int:
+        """Columns of the new points."""
+        return int(self.points.shape[1])
+
+    def __call__(self, X: Any) -> Array:
+        """Return affinities of new points (m, n)."""
+        self._scores.warn(self.kernel.log_stationary(X))
+        log_k = self.kernel.log_kernel(X, self.points) - self.log_unit
+        # Rows of far points would underflow; normalisation cancels a factor of a row.
+        log_k -= np.minimum(log_k.max(axis=1, keepdims=True) + _MAX_NEGATIVE_LOG, 0.0)
+        return np.exp(log_k)
+
+    def novelty(self, X: Any) -> Array:
+        """Return the novelty (m,), by the stationary density: the integral of the affinities."""
+        return self._scores.fraction(self.kernel.log_stationary(X))
+
+    @cached_property
+    def _scores(self) -> LeaveOneOutScores:
+        return LeaveOneOutScores.of(self.kernel.log_stationary(self.points))
+
+
+@dataclass(frozen=True, eq=False)
+class PrecomputedRows:
+    """Affinities of new points to the input points, computed by the caller."""
+
+    points: Array  # (n,), the input point at each vertex
+    scores: LeaveOneOutScores
+
+    @classmethod
+    def of(cls, K: Operator, vertex: Array) -> Self:
+        """Prepare rows for the affinity K with these vertices of input points (n,)."""
+        diagonal = K.diagonal()
+        others = K @ np.ones(K.n, K.dtype) - (0.0 if diagonal is None else diagonal)
+        return cls(inverse_permutation(vertex), LeaveOneOutScores.of(_logarithm(others)))
+
+    @property
+    def width(self) -> int:
+        """Columns of the affinities of new points."""
+        return len(self.points)
+
+    def __call__(self, rows: Any) -> Any:
+        """Return the affinities to the vertices, checked."""
+        sums = np.asarray(rows.sum(axis=1)).ravel()
+        least = rows.min(axis=1)
+        least = np.asarray(least.todense() if sparse.issparse(least) else least).ravel()
+        bad = np.flatnonzero((least < 0) | ~(sums > 0) | np.isinf(sums))
+        if len(bad):
+            raise ValueError(
+                "Affinities of new points must be non-negative with positive, finite row sums (bad "
+                f"rows: {name_rows(bad)}); leave these points out."
+            )
+        self.scores.warn(_logarithm(sums))
+        return rows[:, self.points]
+
+    def novelty(self, rows: Any) -> Array:
+        """Return the novelty of points (m,) with these affinities (m, n), by their sums."""
+        return self.scores.fraction(_logarithm(np.asarray(rows.sum(axis=1)).ravel()))
+
+
+def _logarithm(sums: Array) -> Array:
+    """Return the logarithm; -∞ where there is nothing, or only rounding."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(sums, 0.0))

@@ -3,42 +3,70 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from heatsketch._checks import (
+    CertificateError,
+    DisconnectedWarning,
+    ScaleWarning,
     check_choice,
     check_number,
     check_points,
+    name_rows,
     real_array,
     rows_from,
     warn_of_scales,
 )
-from heatsketch._random import content_order
+from heatsketch._random import content_order, random_block
 from heatsketch._tensors import device_of
 from heatsketch._tiles import ROW_TILE, row_tiles
 from heatsketch._typing import Array
-from heatsketch.markov.affinity import affinity_of, mixture_affinity
-from heatsketch.markov.certificates import certify, check_connectivity, warn_of_distances
-from heatsketch.markov.new_points import Affinity
+from heatsketch.markov.affinity import (
+    Affinity,
+    PointRows,
+    PrecomputedRows,
+    as_affinity,
+    dense_affinity,
+    knn_affinity,
+    mixture_affinity,
+    radius_affinity,
+)
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
-from heatsketch.markov.precomputed import PrecomputedRows, as_affinity
+from heatsketch.markov.novelty import KnnNovelty
 from heatsketch.markov.rows import DiffusionRows
+from heatsketch.markov.variable import variable_affinity
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import Distances, in_metric
 from heatsketch.neighbors.metric import Metric
 from heatsketch.operators.graph import as_graph
 from heatsketch.operators.graph import graph as read_graph
-from heatsketch.operators.operator import Deflated, Operator, is_large, multiply, real_block
-from heatsketch.scales.bandwidth import WIDE_CUT
+from heatsketch.operators.operator import (
+    Deflated,
+    Operator,
+    Scaled,
+    between_components,
+    is_large,
+    multiply,
+    real_block,
+    scale_both_sides,
+)
+from heatsketch.operators.torch import on_device
+from heatsketch.scales.bandwidth import RULES, WIDE_CUT
+from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import make_filter
 
+AFFINITIES = ("knn", "dense", "radius", "variable")
 NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
 _SPARSE_TILE = 2**16  # new points whose sparse rows are computed at a time
 _DENSE_ENTRIES = 2**24  # of rows computed at a time: 128 MB
+_MAX_MEASURE_ERROR = 1e-6  # largest error of A √π = √π that rounding can explain
+_MAX_ENTRIES = 2**25  # between components: as much as some blocks of columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +195,42 @@ class Diffusion:
         True
         """
         check_choice(normalization, "normalization", NORMALIZATIONS)
-        device, X, distances = device_of(X), check_points(X), Distances.of(metric)
+        check_choice(affinity, "affinity", AFFINITIES)
+        check_number(cut, "cut", low=0, open_low=True)
+        if isinstance(epsilon, str):
+            check_choice(epsilon, "epsilon", ("self-tuning", *RULES))
+        else:
+            check_number(epsilon, "epsilon", low=0, open_low=True)
+        if affinity == "radius" and epsilon == "self-tuning":
+            raise ValueError(
+                "epsilon='self-tuning' gives affinity='radius' no common radius; pass a number or "
+                "'ksum', or affinity='knn'."
+            )
+        distances = Distances.of(metric)
+        if distances is not None and neighbors is not None:
+            raise ValueError(
+                f"metric={metric!r} and neighbors are both given; pass one of them, such as a "
+                "KNeighborsTransformer with this metric."
+            )
+        started, device, X = time.perf_counter(), device_of(X), check_points(X)
         if distances is not None:
             X = distances.points(X, training=True)
         else:
             X = in_metric(X, metric)
             warn_of_scales(X)
-        built = affinity_of(X, metric, affinity, epsilon, n_neighbors, neighbors, cut, device)
+        if affinity == "knn":
+            built = knn_affinity(X, epsilon, n_neighbors, neighbors or distances)
+        elif affinity == "variable":
+            built = variable_affinity(X, epsilon, n_neighbors, neighbors or distances)
+        elif affinity == "dense" and distances is None:
+            built = dense_affinity(X, epsilon, n_neighbors)
+        else:
+            widest = cut if affinity == "radius" else None
+            built = radius_affinity(X, epsilon, widest, distances, n_neighbors)
+        near = KnnNovelty(X, n_neighbors, getattr(built.rows, "neighborhoods", None), metric)
+        operator = built.operator if device is None else on_device(built.operator, device)
+        built.diagnostics["affinity_seconds"] = time.perf_counter() - started
+        built = replace(built, operator=operator, rows=PointRows(built.rows, near))
         # Small problems are computed in float64, and steps that wait: 1 - λ has few digits there.
         single = is_large(X.shape[0]) and affinity != "variable"
         dtype = X.dtype if single else np.dtype(np.float64)
@@ -217,7 +274,7 @@ class Diffusion:
         vertex = np.arange(operator.n)
         if operator is not K:  # an operator keeps its numbering
             operator, vertex = operator.near_order()
-        warn_of_distances(operator)
+        _warn_of_distances(operator)
         built = Affinity(operator, PrecomputedRows.of(operator, vertex), vertex)
         names = None if named is None else named.names
         return cls._normalized(built, normalization, alpha, tol, max_iter, names=names)
@@ -255,13 +312,8 @@ class Diffusion:
         >>> hs.Diffusion.from_graph(path).measure
         array([0.25, 0.5 , 0.25])
         """
-        return cls.from_affinity(
-            read_graph(graph),
-            normalization=normalization,
-            alpha=alpha,
-            tol=tol,
-            max_iter=max_iter,
-        )
+        options: dict[str, Any] = {"normalization": normalization, "alpha": alpha}
+        return cls.from_affinity(read_graph(graph), tol=tol, max_iter=max_iter, **options)
 
     @classmethod
     def from_mixture(
@@ -328,11 +380,9 @@ class Diffusion:
             scaling = bistochastic_scaling(K, tol, max_iter, points)
         else:
             scaling = markov_scaling(K, alpha if normalization == "markov" else 1.0, points)
-        A = scaling.of(K, dtype)
-        step = built.directed_step
-        diagnostics = built.diagnostics | check_connectivity(K, scaling.row_sums, points)
-        diagnostics |= scaling.diagnostics
-        diagnostics |= certify(K, A, scaling)
+        A, step = scaling.of(K, dtype), built.directed_step
+        diagnostics = built.diagnostics | connectivity(K, scaling.row_sums, points)
+        diagnostics |= scaling.diagnostics | certify(K, A, scaling)
         kernel: Any = getattr(A, "A", None)
         if A.dtype == np.float32 and hasattr(kernel, "exponent_error"):
             diagnostics["exponent_error"] = kernel.exponent_error
@@ -439,8 +489,7 @@ class Diffusion:
         first = self.directed_step if X is None else self.kernel_rows(X, self.operator.dtype)
         weight = root if first is None else np.asarray(first @ root, dtype=float)
         weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
-        reduced = f.reduced()
-        g = f.minus_constant() if first is None else reduced
+        g = f.minus_constant() if first is None else f.reduced()
         vertex = self.vertex if X is None else np.arange(len(weight))
         return DiffusionRows(A, g, weight, vertex, first)
 
@@ -455,9 +504,7 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        points = self._checked(X)
-        rows = self.affinity_rows(points)
-        return self.scaling.rows(rows, dtype)  # type: ignore[union-attr]
+        return self._rows_of(self._checked(X), dtype)
 
     def novelty(self, X: Any) -> Array:
         """Return the fraction of training points, left out, that are less new than each point (m,).
@@ -467,8 +514,7 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        points = self._checked(X)
-        return np.asarray(self.affinity_rows.novelty(points))
+        return np.asarray(self.affinity_rows.novelty(self._checked(X)))
 
     def _checked(self, X: Any) -> Any:
         """Return new points, checked, or raise if there is no rule for them."""
@@ -476,13 +522,16 @@ class Diffusion:
             raise ValueError(
                 "This diffusion has no rule for new points; build it from points or an affinity."
             )
-        X, width = check_points(X, min_rows=1), self.affinity_rows.width
+        X, width = check_points(X, min_rows=0), self.affinity_rows.width
         if X.shape[1] != width:
             raise ValueError(
                 f"X has {X.shape[1]} columns, but the diffusion was built with {width}; pass "
                 "new points with the same features (or affinities to all points)."
             )
         return X
+
+    def _rows_of(self, X: Any, dtype: Any) -> Any:
+        return self.scaling.rows(self.affinity_rows(X), dtype)  # type: ignore[union-attr]
 
     def last_step(self, H: Array, X: Any = None) -> Array:
         """Apply the `kernel_rows` of the data, or of new points X (m, d), to H (n, k).
@@ -497,14 +546,194 @@ class Diffusion:
         if X is None:
             step = self.directed_step
             return self.operator @ H if step is None else multiply(step, H)
-        if self.affinity_rows is None or len(getattr(X, "shape", ())) != 2:
-            X = self._checked(X)
-        tile = max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
+        X, is_sparse = self._checked(X), self.operator.sparse_matrix() is not None
+        tile = _SPARSE_TILE if is_sparse else max(1, min(ROW_TILE, _DENSE_ENTRIES // self.n))
         Y = np.empty((X.shape[0], *H.shape[1:]), H.dtype)
-        for rows in row_tiles(X.shape[0], _SPARSE_TILE if self.affinity_rows.is_sparse else tile):
+        for rows in row_tiles(X.shape[0], tile):
             with rows_from(rows.start):
-                Y[rows] = multiply(self.kernel_rows(X[rows], H.dtype), H)
+                Y[rows] = multiply(self._rows_of(X[rows], H.dtype), H)
         return Y
 
 
 diffusion = Diffusion.from_points
+
+
+# What is checked of a diffusion before anyone uses it, and what is warned of
+
+
+def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
+    """Count components and isolated points; warn of several, raise where most points are alone.
+
+    `points` (n,): the input point at each vertex, for messages.
+    """
+    own, alone = K.diagonal(), np.empty(0, dtype=int)
+    if own is not None:  # points whose affinity to all others together is negligible
+        alone = np.flatnonzero(row_sums - own <= 1e-12 * row_sums)
+    if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
+        raise ValueError(
+            f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
+            "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."
+        )
+    labels, found = K.components(), {"isolated": len(alone)}
+    if labels is None:
+        return found
+    matrix = K.sparse_matrix()
+    if matrix is not None:
+        # Where there are no self-loops, every step may go from one half to the other. Two copies of
+        # the vertices, joined from copy to copy, have two components for each bipartite one.
+        without_loops = np.bincount(labels, weights=matrix.diagonal() > 0) == 0
+        some = without_loops[labels]
+        if some.any():
+            matrix = matrix[some][:, some]
+            copies = sparse.bmat([[None, matrix], [matrix, None]], format="csr")
+            count = connected_components(copies, directed=False)[0] - without_loops.sum()
+            found |= {"bipartite": int(count)} if count else {}
+    sizes = np.sort(np.bincount(labels))[::-1]
+    if len(sizes) > 1:
+        warnings.warn(
+            f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}): nothing "
+            "diffuses between them, and the distance between components says only that they are "
+            "apart. More neighbours (or edges), or a larger epsilon (heatsketch.connecting_epsilon "
+            "computes one), would connect them"
+            + (f"; points {name_rows(np.sort(points[alone]))} stand alone." if len(alone) else "."),
+            DisconnectedWarning,
+            stacklevel=5,
+        )
+    return {"components": len(sizes)} | found
+
+
+def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
+    """Measure how well A √π = √π holds; raise if it is off, or if A has eigenvalues beyond 1.
+
+    Non-negative entries of K and A √π = √π are enough; where entries are not known, the largest
+    eigenvalue is computed. Warn where A has nothing but √π.
+    """
+    root = np.sqrt(scaling.measure)
+    if not K.is_non_negative():
+        honest = Scaled(K, scaling.s)  # without the claim that is in question
+        top = float(eigh(Deflated(honest, root), 1, tol=1e-4, rng=0).values[0])
+        if top > 1 + 1e-6:
+            raise CertificateError(
+                f"The normalised operator has an eigenvalue {top:.4g} beyond 1, so the affinity "
+                "has negative entries and its powers would grow; pass a non-negative affinity, or "
+                "a low-rank factor that approximates one better."
+            )
+    probe = random_block(A.n, 1, "gaussian", 0)[:, 0]
+    probe -= root * (root @ probe)
+    image, other = (A @ np.column_stack([root, probe])).T
+    error = float(np.max(np.abs(image - root) / root))
+    rounding = 50 * float(np.finfo(A.dtype).eps)
+    allowed = max(
+        _MAX_MEASURE_ERROR, rounding, 2 * scaling.diagnostics.get("scaling_residual", 0.0)
+    )
+    if not error <= allowed:
+        raise CertificateError(
+            f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
+            "changes between products or has entries beyond float64."
+        )
+    rest = np.linalg.norm(other - root * (root @ other))
+    is_constant = bool(rest <= rounding * np.linalg.norm(probe))
+    if is_constant and A.n > 1:
+        warnings.warn(
+            "All points have the same affinities, to rounding: the embedding carries no "
+            "information, and is zero. Pass a smaller epsilon, or points that differ.",
+            ScaleWarning,
+            stacklevel=5,
+        )
+    return {"row_sum_error": error, "is_constant": is_constant}
+
+
+def _warn_of_distances(operator: Operator) -> None:
+    """Warn when a matrix of distances seems to have been passed as an affinity."""
+    K = operator.matrix
+    if K is None or operator.n < 3:
+        return
+    nonzero = K.nnz if sparse.issparse(K) else np.count_nonzero(K)
+    if (K.diagonal() != 0).any() or nonzero < operator.n * (operator.n - 1):
+        return
+    K = K.toarray() if sparse.issparse(K) else K
+    i, j = np.unravel_index(K.argmax(), K.shape)
+    # The triangle inequality, also for squared distances. Of affinities, the largest breaks it.
+    if K[i, j] <= 2 * (K[i] + K[j]).min():
+        warnings.warn(
+            "K is zero on its diagonal and positive everywhere else: it looks like distances, not "
+            "affinities; pass exp(-K**2 / epsilon).",
+            stacklevel=3,
+        )
+
+
+# Points that count more or less often
+
+
+def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
+    """Return the diffusion of the same affinity whose points have weights w (n,), and `columns`.
+
+    Sums over points become weighted: with q = K w, v_i = q_i^-α Σ_j K_ij q_j^-α w_j,
+
+        A_ij = √w_i K_ij √w_j / (q_i^α q_j^α √v_i √v_j),   π_i ∝ w_i v_i,
+
+    which whole weights would give to points that occur so often. A new diffusion is a scaling of
+    the old one. Its rows for new points are those of the old one times `columns`, up to a factor of
+    each row, which the Markov form takes out. Cost: two products by a vector.
+    """
+    A, scaling = diffusion.operator, diffusion.scaling
+    if diffusion.normalization != "markov":
+        raise ValueError(
+            f"The diffusion has normalization={diffusion.normalization!r}, whose distances depend "
+            "on the number of points; pass one with normalization='markov'."
+        )
+    if scaling is None or "median_holding_time" in diffusion.diagnostics:
+        raise ValueError(
+            "The points of this diffusion cannot be weighed: its affinity is not one of pairs "
+            "alone; pass one of affinity 'knn', 'dense', 'radius' or 'precomputed'."
+        )
+    unscaled = 1 / scaling.s  # K = diag(1/s) A diag(1/s)
+    q = unscaled * (A @ (unscaled * weights).astype(A.dtype)).astype(float)
+    c = unscaled * weights * q**-scaling.alpha
+    v = c * (A @ c.astype(A.dtype)).astype(float)
+    columns, measure = c / np.sqrt(v), v / v.sum()
+    operator = A.scaled(columns, (min(A.spectrum[0], 0.0), 1.0), np.sqrt(measure), A.dtype)
+    step = diffusion.directed_step
+    step = None if step is None else times_columns(step, columns)
+    changed: dict[str, Any] = {"operator": operator, "measure": measure, "directed_step": step}
+    return replace(diffusion, affinity_rows=None, scaling=None, **changed), columns
+
+
+def times_columns(rows: Any, columns: Array) -> Any:
+    """Return rows diag(columns) of an array or a CSR matrix (m, n), in its precision."""
+    if sparse.issparse(rows):
+        return scale_both_sides(rows.tocsr(), np.ones(rows.shape[0]), columns, rows.dtype)
+    return rows * columns.astype(rows.dtype)
+
+
+# Components
+
+
+def component_labels(diffusion: Diffusion) -> Array | None:
+    """Return the component of each vertex (n,), or None where only the whole is looked at.
+
+    That is where there is one component, or more than can be taken out (all are up to 2,048 points,
+    335 of 100,000 points); and in the symmetric form, where a component is not a point at large
+    times.
+    """
+    count = diffusion.diagnostics.get("components", 1)
+    if count == 1 or diffusion.normalization == "symmetric" or count * diffusion.n > _MAX_ENTRIES:
+        return None
+    return diffusion.operator.components()
+
+
+def deflate_components(diffusion: Diffusion, labels: Array) -> Deflated:
+    """Return A without the directions that are multiples of √π on each component.
+
+    Distances within a component are the same without them, in the Markov and the bistochastic form.
+    """
+    A = diffusion.deflated()
+    between = between_components(np.sqrt(diffusion.measure), labels, A.n)
+    between /= np.linalg.norm(between, axis=0)
+    return A.deflated(between)
+
+
+def within_component(diffusion: Diffusion, vertices: Array) -> Deflated:
+    """Return A between the vertices of one component, without its trivial direction √π."""
+    root = np.sqrt(diffusion.measure[vertices])
+    return Deflated(diffusion.operator.restricted(vertices), root / np.linalg.norm(root))

@@ -20,7 +20,7 @@ from heatsketch._checks import (
 from heatsketch._progress import track
 from heatsketch._tensors import is_tensor, on_host
 from heatsketch._typing import Array
-from heatsketch.markov.precomputed import as_affinity, as_matrix
+from heatsketch.markov.affinity import as_affinity, as_matrix
 from heatsketch.operators.operator import Operator, multiply, scale_both_sides
 from heatsketch.operators.torch import as_csr_tensor, as_tensor
 

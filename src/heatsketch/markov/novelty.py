@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp
 
-from heatsketch._checks import ScaleWarning
 from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
-from heatsketch.graphs.neighborhoods import Neighborhoods, neighborhood_graph
-from heatsketch.neighbors import Distances, in_metric
+from heatsketch.graphs.neighborhoods import Neighborhoods
+from heatsketch.neighbors import Distances, Search, in_metric, ordered_search
 from heatsketch.neighbors.metric import Metric
-from heatsketch.operators.operator import inverse_permutation
 from heatsketch.scales.bandwidth import scale_order
 
 _HARDLY_ANY = float(np.log(HARDLY_ANY))
@@ -78,61 +75,41 @@ class KnnNovelty:
     def __call__(self, X: Points) -> Array:
         """Return the novelty of new points (m,)."""
         X = X if Distances.of(self.metric) else in_metric(X, self.metric)
-        distances, vertices = self._near(X, self._k)
-        scales = self._scales(vertices)[0]
-        return self._scores.fraction(_log_affinity(distances, scales))
+        distances, nearest = self._near[0].query(X, self._k)
+        return self._scores.fraction(_log_affinity(distances, self._scales(nearest)[0]))
 
     @cached_property
-    def _near_points(self) -> Neighborhoods:
+    def _near(self) -> tuple[Search, Array]:
+        """A search among the distinct points, by content, and how often each of them occurs."""
         if self.found is not None and self.found.n_neighbors is not None:
-            return self.found
-        k = min(self.n_neighbors, self.points.shape[0] - 1)
-        neighbors = Distances.of(self.metric)
-        with warnings.catch_warnings():  # of ties, which do not change the distances
-            warnings.simplefilter("ignore", ScaleWarning)
-            return neighborhood_graph(self.points, n_neighbors=k, neighbors=neighbors)[1]
+            return self.found.search, np.bincount(self.found.vertex)[self.found.by_content]
+        search, _, place = ordered_search(Distances.of(self.metric), self.points)
+        return search, np.bincount(place)
 
     @property
     def _k(self) -> int:
-        return int(self._near_points.n_neighbors)  # type: ignore[arg-type]
+        return min(self.n_neighbors, self._near[0].n - 1)
 
     @cached_property
     def _scores(self) -> LeaveOneOutScores:
-        near, n = self._near_points, self.points.shape[0]
-        rank, copies = inverse_permutation(near.by_content), np.bincount(near.vertex)
-        points = near.by_content[np.sort(rank[near.vertex])]  # by content, copies included
-        vertices = points[np.linspace(0, n - 1, min(n, _MOST_LEFT_OUT)).astype(int)]
-        # Nearest first. Where a copy stays, nothing but the number of points changes.
-        distances, others = self._near(near.points_of(vertices), self._k + 1)
+        """Of up to 2,048 training points. Where a copy stays, nothing but their number changes."""
+        search, copies = self._near
+        by_content = np.repeat(np.arange(len(copies)), copies)
+        count = min(len(by_content), _MOST_LEFT_OUT)
+        points = by_content[np.linspace(0, len(by_content) - 1, count).astype(int)]
+        distances, others = search.query(search.points[points], self._k + 1)
         scales, without = self._scales(others)
         copied = _log_affinity(distances[:, :-1], scales[:, :-1])
         scales = np.where(distances <= scales, without, scales)
         alone = _log_affinity(distances[:, 1:], scales[:, 1:])
-        return LeaveOneOutScores.of(np.where(copies[vertices] > 1, copied, alone))
+        return LeaveOneOutScores.of(np.where(copies[points] > 1, copied, alone))
 
-    def _near(self, X: Points, k: int) -> tuple[Array, Array]:
-        """Return distances and vertices of the k nearest points of each row, nearest first."""
-        rows = self._near_points.rows(X, k)
-        distances, vertices = (a.reshape(X.shape[0], k) for a in (rows.data, rows.indices))
-        order = np.argsort(distances, axis=1, kind="stable")
-        take = np.take_along_axis
-        return take(distances, order, axis=1), take(vertices, order, axis=1)
-
-    def _scales(self, vertices: Array) -> tuple[Array, Array]:
-        """Return the scales of vertices, and those without a point that is nearer."""
-        k, known = self._k, self._known
-        wanted = np.unique(vertices)
-        wanted = wanted[np.isnan(known[0, wanted])]
-        if len(wanted):
-            distances, _ = self._near(self._near_points.points_of(wanted), k + 1)
-            order = scale_order(k)
-            known[:, wanted] = distances[:, order], distances[:, min(order + 1, k)]
-        return known[0, vertices], known[1, vertices]
-
-    @cached_property
-    def _known(self) -> Array:
-        """The scales (2, n) as far as they have been computed; others are NaN."""
-        return np.full((2, self._near_points.n), np.nan)
+    def _scales(self, points: Array) -> Array:
+        """Return the scales of training points, and those without a point that is nearer."""
+        search, order = self._near[0], scale_order(self._k)
+        wanted, place = np.unique(points, return_inverse=True)
+        distances, _ = search.query(search.points[wanted], self._k + 1)
+        return distances.T[[order, min(order + 1, self._k)]][:, place.reshape(points.shape)]
 
 
 def _log_affinity(distances: Array, scales: Array) -> Array:

@@ -9,17 +9,16 @@ import numpy as np
 from scipy import sparse
 
 from heatsketch._checks import ScaleWarning, logger
-from heatsketch._tiles import for_each_tile
 from heatsketch._typing import Array
 from heatsketch.graphs.neighborhoods import neighborhood_graph
-from heatsketch.markov.new_points import Affinity, NeighborRows, check_scales, local_scales
+from heatsketch.markov.affinity import Affinity, NeighborRows, local_scales
 from heatsketch.neighbors import Distances
 from heatsketch.operators.operator import Sparse
 from heatsketch.scales.dimension import graph_dimension
 
-_MOST_WAITING = 1000.0  # steps that the median point waits for its first move
+_MAX_HOLDING_TIME = 1000.0  # steps that the median point waits for its first move
 _SAMPLING_ERROR = 1.25  # of an estimate of the dimension: uniform points may exceed their features
-_MOST_LOG_DENSITY = 250.0  # of a density relative to the typical one: products of two are held
+_MOST_LOG_DENSITY = 250.0  # of a density relative to the typical one: products of two are finite
 
 
 def variable_affinity(
@@ -47,19 +46,44 @@ def variable_affinity(
 
     `neighbors` is the search to use (see `ordered_search`). Cost: that of the neighbour graph.
     """
-    _check_arguments(X.shape[0], epsilon, n_neighbors)
+    if epsilon != "self-tuning":
+        raise ValueError(
+            f"epsilon={epsilon!r} but affinity='variable' finds the bandwidth at each point; pass "
+            "epsilon='self-tuning', or affinity='radius' for one bandwidth."
+        )
     logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
     graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
-    _check_arguments(near.n, epsilon, n_neighbors)
-    scales = check_scales(local_scales(graph, None), near.inputs)
+    k = int(near.n_neighbors)  # type: ignore[arg-type]
+    if k < 2:
+        raise ValueError(
+            f"Points have {k} neighbour(s), but affinity='variable' estimates the dimension from "
+            "the distances to two or more; pass n_neighbors >= 2 and at least 3 distinct points, "
+            "or affinity='knn'."
+        )
+    scales = local_scales(graph, None, near.inputs)
     coordinates = not isinstance(neighbors, Distances)  # without, features are no bound
     dimension = _dimension(graph, X.shape[1] if coordinates else np.inf)
     directed = NeighborRows(near, scales).weights(graph, out=graph.data)
     K = sparse.csr_matrix(directed.maximum(directed.T))
-    mass, energy = _moments(K, scales)
-    density = _density(mass, scales, dimension)
+    row, column = np.repeat(np.arange(near.n), np.diff(K.indptr)), K.indices
+
+    def row_sums(entries: Array) -> Array:
+        return np.add.reduceat(entries, K.indptr[:-1])
+
+    log_density = np.log(row_sums(K.data)) - dimension * np.log(scales / np.median(scales))
+    log_density -= np.median(log_density)
+    density = np.exp(np.clip(log_density, -_MOST_LOG_DENSITY, _MOST_LOG_DENSITY))
+    # K is all that is left of the distances.
+    energy = row_sums(-K.data * np.log(K.data) * (scales[row] * scales[column]))
     weight = np.sqrt(density / np.where(energy > 0, energy, scales**2))  # 0 without any neighbour
-    holding_time = _equalize(K, weight, density)
+    K.data *= weight[row] * weight[column] * (row != column)
+    speed = row_sums(K.data) / density
+    median = float(np.median(speed))
+    fastest = min(float(speed.max()), _MAX_HOLDING_TIME * median)
+    c = 1 / max(fastest, np.finfo(float).tiny)
+    slow = np.maximum(1.0, c * speed)
+    K.data *= c / np.maximum(slow[row], slow[column])
+    K.data[row == column] = np.maximum(density - row_sums(K.data), 0.0)
     directed.data *= weight[directed.indices]
     return Affinity(
         Sparse(K),
@@ -69,28 +93,13 @@ def variable_affinity(
         directed_step=directed,
         epsilon=scales,
         diagnostics={
-            "n_neighbors": int(near.n_neighbors),  # type: ignore[arg-type]
+            "n_neighbors": k,
             "duplicates": X.shape[0] - near.n,
             "dimension": dimension,
-            "median_holding_time": holding_time,
+            "median_holding_time": 1 / (c * median) if median > 0 else np.inf,
             **near.recall,
         },
     )
-
-
-def _check_arguments(n: int, epsilon: float | str, n_neighbors: int) -> None:
-    if epsilon != "self-tuning":
-        raise ValueError(
-            f"epsilon={epsilon!r} but affinity='variable' finds the bandwidth at each point; pass "
-            "epsilon='self-tuning', or affinity='radius' for one bandwidth."
-        )
-    k = min(n_neighbors, n - 1)
-    if k < 2:
-        raise ValueError(
-            f"Points have {k} neighbour(s), but affinity='variable' estimates the dimension from "
-            "the distances to two or more; pass n_neighbors >= 2 and at least 3 distinct points, "
-            "or affinity='knn'."
-        )
 
 
 def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
@@ -107,64 +116,3 @@ def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
         stacklevel=7,
     )
     return float(n_features)
-
-
-def _moments(K: sparse.csr_matrix, scales: Array) -> tuple[Array, Array]:
-    """Return Σ_j K_ij and Σ_j K_ij |x_i - x_j|², (n,) each; K has a diagonal of ones."""
-    mass, energy = np.empty(K.shape[0]), np.empty(K.shape[0])
-
-    def work(rows: slice) -> None:
-        starts, entries, row = _entries(K, rows)
-        weights = K.data[entries]
-        mass[rows] = np.add.reduceat(weights, starts)
-        # K is all that is left of the distances
-        weights = -weights * np.log(weights) * (scales[row] * scales[K.indices[entries]])
-        energy[rows] = np.add.reduceat(weights, starts)
-
-    for_each_tile(work, K.shape[0])
-    return mass, np.maximum(energy, 0.0)
-
-
-def _density(mass: Array, scales: Array, dimension: float) -> Array:
-    """Return mass / s^d relative to the typical one."""
-    log_density = np.log(mass) - dimension * np.log(scales / np.median(scales))
-    log_density -= np.median(log_density)
-    return np.exp(np.clip(log_density, -_MOST_LOG_DENSITY, _MOST_LOG_DENSITY))
-
-
-def _equalize(K: sparse.csr_matrix, weight: Array, density: Array) -> float:
-    """Replace K_ij by c K_ij w_i w_j, and the diagonal so that the row sums are the density.
-
-    Return the number of steps that the median point waits for its first move.
-    """
-    n = K.shape[0]
-    moving = np.empty(n)
-    slow = np.ones(n)
-
-    def weigh(rows: slice) -> None:
-        starts, entries, row = _entries(K, rows)
-        column = K.indices[entries]
-        K.data[entries] *= weight[row] * weight[column] * (row != column)
-        moving[rows] = np.add.reduceat(K.data[entries], starts)
-
-    def shorten(rows: slice) -> None:
-        starts, entries, row = _entries(K, rows)
-        column = K.indices[entries]
-        K.data[entries] *= c / np.maximum(slow[row], slow[column])
-        moving[rows] = np.add.reduceat(K.data[entries], starts)
-        K.data[entries][row == column] = np.maximum(density[rows] - moving[rows], 0.0)
-
-    for_each_tile(weigh, n)
-    speed = moving / density
-    median = float(np.median(speed))
-    c = 1 / max(min(float(speed.max()), _MOST_WAITING * median), np.finfo(float).tiny)
-    slow = np.maximum(1.0, c * speed)
-    for_each_tile(shorten, n)
-    return 1 / (c * median) if median > 0 else np.inf
-
-
-def _entries(K: sparse.csr_matrix, rows: slice) -> tuple[Array, slice, Array]:
-    """Return where rows start among the entries of a tile, the entries, and the row of each."""
-    bounds = K.indptr[rows.start : rows.stop + 1]
-    row = np.repeat(np.arange(rows.start, rows.start + len(bounds) - 1), np.diff(bounds))
-    return bounds[:-1] - bounds[0], slice(bounds[0], bounds[-1]), row

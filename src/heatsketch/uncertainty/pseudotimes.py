@@ -10,8 +10,7 @@ import numpy as np
 
 from heatsketch._checks import check_in_range, check_level
 from heatsketch._typing import Array, Rng
-from heatsketch.markov.components import within_component
-from heatsketch.markov.diffusion import Diffusion
+from heatsketch.markov.diffusion import Diffusion, within_component
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.operators.operator import Deflated, spectrum_ends
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
