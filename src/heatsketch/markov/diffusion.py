@@ -212,6 +212,7 @@ class Diffusion:
                 f"metric={metric!r} and neighbors are both given; pass one of them, such as a "
                 "KNeighborsTransformer with this metric."
             )
+        search = neighbors if distances is None else distances
         started, device, X = time.perf_counter(), device_of(X), check_points(X)
         if distances is not None:
             X = distances.points(X, training=True)
@@ -219,9 +220,9 @@ class Diffusion:
             X = in_metric(X, metric)
             warn_of_scales(X)
         if affinity == "knn":
-            built = knn_affinity(X, epsilon, n_neighbors, neighbors or distances)
+            built = knn_affinity(X, epsilon, n_neighbors, search)
         elif affinity == "variable":
-            built = variable_affinity(X, epsilon, n_neighbors, neighbors or distances)
+            built = variable_affinity(X, epsilon, n_neighbors, search)
         elif affinity == "dense" and distances is None:
             built = dense_affinity(X, epsilon, n_neighbors)
         else:
@@ -489,7 +490,8 @@ class Diffusion:
         first = self.directed_step if X is None else self.kernel_rows(X, self.operator.dtype)
         weight = root if first is None else np.asarray(first @ root, dtype=float)
         weight = 1 / weight if self.normalization == "markov" else np.ones_like(weight)
-        g = f.minus_constant() if first is None else f.reduced()
+        g = f.reduced()  # refuses the time 0
+        g = f.minus_constant() if first is None else g
         vertex = self.vertex if X is None else np.arange(len(weight))
         return DiffusionRows(A, g, weight, vertex, first)
 
@@ -514,7 +516,8 @@ class Diffusion:
         ValueError, TypeError
             New points of another form, or for which there is no rule.
         """
-        return np.asarray(self.affinity_rows.novelty(self._checked(X)))
+        X = self._checked(X)
+        return np.asarray(self.affinity_rows.novelty(X))
 
     def _checked(self, X: Any) -> Any:
         """Return new points, checked, or raise if there is no rule for them."""
