@@ -161,7 +161,7 @@ def test_points_that_coincide_have_coordinates_zero(k, iterated, monkeypatch):
 
 def test_coordinates_of_another_number_or_none_are_refused(X):
     model = PCA(2).fit(X)
-    with pytest.raises(ValueError, match=r"Z has 3 columns but there are 2 components; pass \(m"):
+    with pytest.raises(ValueError, match="size 2 is different from 3"):
         model.inverse_transform(np.ones((5, 3)))
     with pytest.raises(ValueError, match="Input Z contains NaN"):
         model.inverse_transform(np.full((5, 2), np.nan))

@@ -5,7 +5,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
+from scipy import ndimage, sparse
 
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
 from heatsketch._typing import Array, Points
@@ -158,7 +158,9 @@ class LaplacianEigenmap(Embedding):
         X = self._read_points(X, reset=True)
         graph, self._found = self._graph_of(X)
         found, graph = self._found, off_diagonal(graph)
-        self._usual = _median_lengths(graph)
+        rows, counts = _rows_of(graph)
+        self._usual = np.zeros(found.n)  # the median of the lengths of the edges from each vertex
+        self._usual[counts > 0] = ndimage.median(graph.data, rows, np.flatnonzero(counts))
         epsilon = self._set_epsilons(graph)
         self._usual[self._usual == 0] = found.radius or np.inf
         K = symmetric(graph)
@@ -246,7 +248,7 @@ class LaplacianEigenmap(Embedding):
         """Return distances from new points to neighbours, and pairs (row, equal vertex)."""
         found = self._found
         distances, x, points = found.rows(X), X.astype(np.float64, copy=False), found.points
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(distances.indptr))
+        rows, _ = _rows_of(distances)
         equal = pair_distances(x, points, rows, distances.indices) == 0
         rows, columns = rows[equal], distances.indices[equal]
         if self._reach is not None:  # points that have x among their own neighbours
@@ -266,28 +268,21 @@ class LaplacianEigenmap(Embedding):
 
     def _walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""
-        starts, counts = distances.indptr[:-1], np.diff(distances.indptr)
-        nearest = distances.indices[_by_length(distances)[starts]]
-        d = self._relative(distances, nearest)
-        least = np.repeat(np.minimum.reduceat(d, starts), counts)
+        rows, counts = _rows_of(distances)
+        places = ndimage.minimum_position(distances.data, rows, np.arange(len(counts)))
+        d = self._relative(distances, distances.indices[np.ravel(places)])
+        least = np.minimum.reduceat(d, distances.indptr[:-1])[rows]
         # A common factor of a row cancels; here the largest weight is 1.
         with np.errstate(over="ignore"):
             weights = np.exp(-(d - least) * (d + least))
-        weights /= np.repeat(np.add.reduceat(weights, starts), counts)
+        weights /= np.bincount(rows, weights)[rows]
         return sparse.csr_matrix((weights, distances.indices, distances.indptr), distances.shape)
 
 
-def _by_length(graph: sparse.csr_matrix) -> Array:
-    """Return the order of the stored entries in which those of each row ascend."""
+def _rows_of(graph: sparse.csr_matrix) -> tuple[Array, Array]:
+    """Return the row of each stored entry, and the number of entries of each row."""
     counts = np.diff(graph.indptr)
-    return np.lexsort((graph.data, np.repeat(np.arange(len(counts)), counts)))
-
-
-def _median_lengths(graph: sparse.csr_matrix) -> Array:
-    """Return the median of the stored lengths of each row (n,), 0 where there are none."""
-    counts, lengths = np.diff(graph.indptr), np.append(graph.data[_by_length(graph)], 0.0)
-    low, high = graph.indptr[:-1] + (counts - 1) // 2, graph.indptr[:-1] + counts // 2
-    return np.where(counts > 0, (lengths[low] + lengths[high]) / 2, 0.0)
+    return np.repeat(np.arange(len(counts)), counts), counts
 
 
 def _check_extension(lam: Array) -> None:

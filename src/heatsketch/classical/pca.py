@@ -9,7 +9,7 @@ from scipy.sparse.linalg import ArpackError
 from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import as_floats, check_number, check_points
+from heatsketch._checks import check_number, check_points
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, single_threaded_blas
 from heatsketch._typing import Array
@@ -144,12 +144,7 @@ class PCA(Embedding):
             components.
         """
         check_is_fitted(self)
-        Z = check_points(as_floats(Z, "Z"), "Z", min_rows=1)
-        if Z.shape[1] != len(self.components_):
-            raise ValueError(
-                f"Z has {Z.shape[1]} columns but there are {len(self.components_)} components; "
-                f"pass (m, {len(self.components_)})."
-            )
+        Z = check_points(Z, "Z", min_rows=1)
         points = Z @ self.components_ + self._mean + self._shift
         return points.astype(Z.dtype)
 

@@ -52,6 +52,8 @@ class NeighborEmbedding(Embedding):
 
     n_components: int
     perplexity: float
+    early_exaggeration: float
+    learning_rate: float | str
     init: Any
     neighbors: Any
     random_state: Any
@@ -83,12 +85,14 @@ class NeighborEmbedding(Embedding):
         if perplexity >= n - 1:
             remedy = f"pass perplexity < {n - 1}" if n > 3 else "pass more points"
             raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
+        check_number(self.early_exaggeration, "early_exaggeration", low=1)
+        check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
         self._check_options()
         Y = self._initial_places(X, k).astype(X.dtype)
         near, self.diagnostics_ = self._neighbors_of_points(X, perplexity)
         p, self.sigmas_ = conditional(near.distances, perplexity)
         P = _as_graph(p, near.indices)
-        P.eliminate_zeros()
+        P.eliminate_zeros()  # the smallest numbers have underflowed
         P.sort_indices()
         self.embedding_ = np.ascontiguousarray(self._descend(X, near, P, Y), dtype=X.dtype)
         self.diagnostics_ |= {
@@ -269,9 +273,7 @@ class SNE(NeighborEmbedding):
                 f"early_iter={early} but n_iter={n_iter}, so that the descent would end in its "
                 f"early phase; pass early_iter < {n_iter}, or a larger n_iter."
             )
-        check_number(self.early_exaggeration, "early_exaggeration", low=1)
         check_number(self.early_compression, "early_compression", low=0)
-        check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
 
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
         phases = [  # steps, exaggeration, compression, momentum
@@ -418,8 +420,6 @@ class TSNE(NeighborEmbedding):
 
     def _check_options(self) -> None:
         check_number(self.n_iter, "n_iter", low=_EARLY_STEPS, integer=True)
-        check_number(self.early_exaggeration, "early_exaggeration", low=1)
-        check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
         method = check_choice(self.method, "method", ("auto", "exact", "barnes-hut", "fft"))
         if method == "auto":
             method = "barnes-hut" if self.n_components <= 3 else "exact"
@@ -436,7 +436,7 @@ class TSNE(NeighborEmbedding):
         self._method = method
 
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
-        self.affinities_ = joint(P)
+        self.affinities_ = sparse.csr_matrix(P + P.T) / (2 * len(Y))
         if self._method == "fft":
             return self._by_opentsne(Y.astype(float))
         metric = "precomputed"
@@ -540,13 +540,6 @@ def _as_graph(values: Array, indices: Array) -> sparse.csr_matrix:
     n, width = values.shape
     starts = np.arange(0, n * width + 1, width)
     return sparse.csr_matrix((values.ravel(), indices.ravel(), starts), shape=(n, n))
-
-
-def joint(graph: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Return p_ij = (p_{i|j} + p_{j|i}) / 2n, (15), CSR (n, n): symmetric, of sum 1."""
-    P = sparse.csr_matrix(graph + graph.T) / (2 * graph.shape[0])
-    P.eliminate_zeros()  # the smallest numbers may have underflowed
-    return P
 
 
 def _nearest(D: Array, count: int) -> Neighbors:
