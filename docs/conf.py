@@ -14,6 +14,7 @@ import heatsketch  # noqa: E402
 
 project = "heatsketch"
 author = "The heatsketch developers"
+copyright = "The heatsketch developers"
 release = version = heatsketch.__version__
 
 extensions = [
@@ -28,6 +29,7 @@ extensions = [
 ]
 nitpicky = True
 default_role = "code"
+smartquotes_action = "qe"  # "--version" keeps its two hyphens
 exclude_patterns = ["_build", "_ext", "gallery/**/*.ipynb", "gallery/**/*.py", "pictures.py"]
 templates_path = ["_templates"]
 

@@ -1,8 +1,8 @@
-"""Draw the pictures of the tutorials: run the code of each page, and keep what it draws.
+"""Draw the pictures of the pages: run the code of each page, and keep what it draws.
 
-Run: python docs/pictures.py [first cells molecules]
+Run: python docs/pictures.py [first sketch density ...]
 
-A page shows images/tutorials/NAME.png where its code writes NAME.png; tests/test_docs.py checks it.
+A page shows images/pages/NAME.png where its code writes NAME.png; tests/test_docs.py checks it.
 """
 
 import os
@@ -13,21 +13,20 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 CODE = re.compile(r"^(?:```|<!-- )python\n(.*?)^(?:```|-->)$", re.DOTALL | re.MULTILINE)
-SHOWN = re.compile(r"images/tutorials/([\w-]+\.png)")
+SHOWN = re.compile(r"images/pages/([\w-]+\.png)")
 
 
 def main(names):
-    """Run the pages of these names, or all of them."""
-    pages = [
-        page for page in sorted(DOCS.glob("tutorials/*.md")) if page.stem in names or not names
-    ]
-    for page in pages:
+    """Run the pages of these names, or all that show such a picture."""
+    for page in sorted(DOCS.glob("**/*.md")):
         text = page.read_text(encoding="utf-8")
+        if (page.stem not in names) if names else not SHOWN.search(text):
+            continue
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             exec("\n".join(CODE.findall(text)), {})
             for name in SHOWN.findall(text):
-                (DOCS / "images" / "tutorials" / name).write_bytes(Path(name).read_bytes())
+                (DOCS / "images" / "pages" / name).write_bytes(Path(name).read_bytes())
             os.chdir(DOCS)
 
 

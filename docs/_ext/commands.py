@@ -18,7 +18,9 @@ def write(page):
 
     parser = parser_of()
     (verbs,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    text = ["Command line", "=" * 12, "", parser.epilog or "", "", *options(parser, "heatsketch")]
+    text = ["Command line", "=" * 12, "", "::", "", *indented(parser.format_usage()), ""]
+    text += [f"- `heatsketch {a.dest}`_: {a.help}" for a in verbs._choices_actions]
+    text += ["", escaped(parser.epilog or ""), "", *options(parser)]
     for verb, command in verbs.choices.items():
         text += [
             "",
@@ -28,12 +30,12 @@ def write(page):
             command.description or "",
             "",
         ]
-        text += ["::", "", *indented(command.format_usage()), "", *options(command, verb)]
+        text += ["::", "", *indented(command.format_usage()), "", *options(command)]
     page.parent.mkdir(exist_ok=True)
     page.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-def options(parser, name):
+def options(parser):
     """Return a definition list of the options of a parser, group by group."""
     text = []
     for group in parser._action_groups:
