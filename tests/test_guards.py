@@ -7,7 +7,6 @@ import pytest
 
 import heatsketch as hs
 from heatsketch.cli import main
-from heatsketch.estimators._base import check_mass
 from heatsketch.mixture import cholesky
 from problems.clouds import cloud
 
@@ -21,15 +20,6 @@ def test_a_folder_that_is_not_writable_is_named_before_the_work_begins(
     said = capsys.readouterr()
     assert "is not writable; choose another folder" in said.err
     assert "points" not in said.out
-
-
-def test_columns_that_carry_mass_are_named():
-    measure = np.array([0.1, 0.2, 0.3, 0.4])
-    root = np.sqrt(measure)
-    orthogonal = np.array([root[1], -root[0], 0, 0])
-    check_mass(np.stack([orthogonal, 1e-200 * orthogonal], axis=1), measure)
-    with pytest.raises(hs.CertificateError, match=r"Mass is not conserved: .* in columns 1"):
-        check_mass(np.stack([orthogonal, root], axis=1), measure)
 
 
 def test_an_affinity_of_too_high_a_rank_is_refused(monkeypatch):

@@ -134,17 +134,6 @@ def test_an_embedding_of_as_many_dimensions_holds_everything():
     assert model.explained_diffusion_variance().cumulative[-1] > 0.99
 
 
-def test_an_embedding_knows_the_eigenvalues_of_its_last_fit():
-    model = hs.HeatEmbedding(2, 8, random_state=0)
-    model.fit(cloud(150, 3, seed=1))
-    X = cloud(120, 3, seed=2)
-    found = model.fit(X).explained_diffusion_variance()
-    del model._all_eigenvalues
-    again = model.explained_diffusion_variance()
-    assert_allclose(found.cumulative, again.cumulative, rtol=1e-9)
-    assert_allclose(found.total, again.total, rtol=1e-9)
-
-
 def test_fewer_probes_make_the_interval_wider():
     model = hs.DiffusionMap(2, 8).fit(cloud(2100, 2, seed=1))
     few, many = (model.explained_diffusion_variance(n_probes=k) for k in (4, 64))

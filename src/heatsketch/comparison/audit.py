@@ -307,7 +307,7 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
     """Return a sketch whose distances are the true ones."""
     if isinstance(X, HeatSketch):
         check_is_fitted(X)
-        if X.embedding_.shape[1] != X._columns_wanted():
+        if len(X._fit_times) > 1:
             raise ValueError("X is a HeatSketch of several times; fit one with a single time.")
         return X
     options = {"filter": "accumulated", "random_state": random_state} | parameters

@@ -1,14 +1,13 @@
 """The estimators of the library by name, the data that they can embed, and at which time."""
 
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from sklearn.utils import get_tags
 
 from heatsketch import classical, estimators
-from heatsketch._checks import ConvergenceWarning
+from heatsketch.estimators.time_choice import choose_time
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.spectral.filters import FILTERS
 
@@ -78,7 +77,7 @@ def checked_time(time: Any, filter: str = "power") -> Any:
 def chosen_time(
     diffusion: Diffusion, time: Any = "auto", *, n_components: int = 2, filter: str = "power"
 ) -> Any:
-    """Return the time given, or for "auto" the one that `HeatEmbedding` chooses (seed 0).
+    """Return the time given, or for "auto" the one that `HeatEmbedding` chooses.
 
     Examples
     --------
@@ -92,13 +91,5 @@ def chosen_time(
     """
     if time != "auto":
         return time
-    model = estimators.HeatEmbedding(
-        min(n_components, max(1, diffusion.n - 1)),
-        filter=filter,
-        affinity="precomputed",
-        normalization=diffusion.normalization,
-        random_state=0,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of its own coordinates
-        return model.fit(diffusion).time_
+    k = min(n_components, max(1, diffusion.n - 1))
+    return choose_time(diffusion, k, filter=filter).time

@@ -26,12 +26,10 @@ from heatsketch._checks import (
     check_number,
     features_named,
     logger,
-    name_rows,
     read_points,
 )
 from heatsketch._random import check_ids, numbers_at, numbers_of, seed_entropy
 from heatsketch._tensors import is_tensor, returned_for
-from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.markov.affinity import as_matrix
@@ -50,8 +48,6 @@ from heatsketch.spectral.filters import FILTERS, make_filter, of_one_time, times
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
-
-_MASS_ROUNDING = 1e-8  # fraction of √π in a column that rounding explains
 
 Scaled = tuple[Array, float]  # a block divided by e^s, and s, which is 0 but for extreme times
 
@@ -133,7 +129,6 @@ class DiffusionEstimator(Embedder):
     _points: Any = None  # after an update: those that are there now, and not those of the fit
     ids_: Array | None = None  # of the points, where `fit` was given them
     cut = WIDE_CUT  # of a truncated kernel; a parameter of some subclasses
-    _not_stored = ("_explained_ratio",)  # in files: it is computed when it is asked for
 
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
@@ -174,7 +169,6 @@ class DiffusionEstimator(Embedder):
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_, self._fit_filter = diffusion, self.filter
         self.diagnostics_ = dict(diffusion.diagnostics)
-        self.__dict__.pop("_explained_ratio", None)  # of an earlier fit
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
             warnings.warn(
                 f"{diffusion.diagnostics['bipartite']} component(s) of the graph are bipartite: a "
@@ -197,7 +191,6 @@ class DiffusionEstimator(Embedder):
         H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
         if diffusion.diagnostics["is_constant"]:  # only rounding is left
             H[:] = 0
-        check_mass(H, diffusion.measure)
         self._H = np.column_stack([H, np.sqrt(diffusion.measure, dtype=H.dtype)])
         self._fit_times = times_of(getattr(self, "time_", self.time))
         self.epsilon_ = diffusion.expand(diffusion.epsilon)
@@ -319,32 +312,30 @@ class DiffusionEstimator(Embedder):
         Notes
         -----
         Cost: t products with k columns, or √(70 t) for large t; and all eigenvalues of up to 2,048
-        points (which a `HeatEmbedding` knows); beyond, twice as many products with `n_probes`
-        columns. Nothing of it is computed by `fit`.
+        points; beyond, twice as many products with `n_probes`
+        columns. Nothing of it is computed by `fit`, or kept.
         """
         self._current_diffusion()
-        level = check_level(level)
         times = self._fit_times
         index = check_number(index, "index", low=0, high=len(times) - 1, integer=True)
         width = self.embedding_.shape[1] // len(times)
         A, labels = self._compared()
-        H = self._H[:, index * width : (index + 1) * width]
-        f = make_filter(self._fit_filter, times[index]).minus_constant()
-        given: dict[str, Any] = {"values": getattr(self, "eigenvalues_", None), "labels": labels}
-        given["everything"] = getattr(self, "_all_eigenvalues", None)
-        given["n_probes"] = check_number(n_probes, "n_probes", low=2, integer=True)
-        return explained_variance(A, f, A @ H, level, **given)
+        return explained_variance(
+            A,
+            make_filter(self._fit_filter, times[index]).minus_constant(),
+            A @ self._H[:, index * width : (index + 1) * width],
+            check_level(level),
+            values=getattr(self, "eigenvalues_", None),
+            labels=labels,
+            n_probes=check_number(n_probes, "n_probes", low=2, integer=True),
+        )
 
     @property
     def explained_diffusion_variance_ratio_(self) -> Array:
         """Share of the diffusion variance that each coordinate adds, (k,) or (k · times,)."""
         check_is_fitted(self)
-        known: Array | None = self.__dict__.get("_explained_ratio")
-        if known is None:
-            count = range(len(self._fit_times))
-            found = [self.explained_diffusion_variance(index=i).ratio for i in count]
-            self._explained_ratio = known = np.concatenate(found)
-        return known
+        count = range(len(self._fit_times))
+        return np.concatenate([self.explained_diffusion_variance(index=i).ratio for i in count])
 
     def _compared(self) -> tuple[Deflated, Array | None]:
         """Return A without what distances do not see, and components mapped by themselves."""
@@ -380,10 +371,9 @@ class DiffusionEstimator(Embedder):
 
         Raises
         ------
-        NotFittedError, ValueError
-            Before `fit`; points of several components, or none; an index or a time out of range.
-        TypeError
-            `root` holds something else.
+        NotFittedError, ValueError, TypeError
+            Before `fit`; a root that is no point, or in several components; a time or a level out
+            of range.
 
         Notes
         -----
@@ -403,11 +393,14 @@ class DiffusionEstimator(Embedder):
         >>> float(late.value[0]), float(late.value[99]), bool((np.diff(late.value) > 0).all())
         (0.0, 1.0, True)
         """
-        diffusion = self._current_diffusion()
-        seed = np.random.default_rng(seed_entropy(self.random_state))
-        given: dict[str, Any] = {"level": level, "rng": seed}
-        given["filter"] = of_one_time(self._fit_filter)
-        return pseudotime(diffusion, root, time, **given)
+        return pseudotime(
+            self._current_diffusion(),
+            root,
+            time,
+            filter=of_one_time(self._fit_filter),
+            level=level,
+            rng=np.random.default_rng(seed_entropy(self.random_state)),
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return names of columns: the class and a number, as "diffusionmap0", "diffusionmap1".
@@ -436,20 +429,31 @@ class DiffusionEstimator(Embedder):
 
         See `data_interval`. The search for the neighbours of X is done once.
         """
-        diffusion = self._current_diffusion()
+        diffusion, times = self._current_diffusion(), self._fit_times
+        seed = self.random_state
+        if not isinstance(seed, numbers.Integral):
+            if hasattr(self, "_independent_columns"):
+                raise TypeError(
+                    f"random_state={seed!r} does not give every resample the same random matrix; "
+                    "fit with an integer."
+                )
+            seed = 0
         X = read_points(self, X, reset=False, accept_sparse="csr")
         rows = diffusion.kernel_rows(X, self._H.dtype)
-        times = self._fit_times
-        fixed: dict[str, Any] = {"affinity": "precomputed", "neighbors": None}
-        fixed |= {"normalization": diffusion.normalization, "filter": self._fit_filter}
-        fixed |= {"metric": "euclidean", "time": times if len(times) > 1 else times[0]}
-        fixed["n_components"] = self._n_features_out // len(times)
-        if not isinstance(self.random_state, numbers.Integral):  # of all models the same
-            fixed["random_state"] = 0
+        copy = clone(self).set_params(
+            affinity="precomputed",
+            neighbors=None,
+            normalization=diffusion.normalization,
+            filter=self._fit_filter,
+            metric="euclidean",
+            time=times if len(times) > 1 else times[0],
+            n_components=self._n_features_out // len(times),
+            random_state=seed,
+        )
 
         def embed(weights: Array) -> Array:
             weighed, columns = reweighted(diffusion, weights)
-            model = clone(self).set_params(**fixed).fit(weighed, ids=self.ids_)
+            model = copy.fit(weighed, ids=self.ids_)
             return model._rows_of(multiply(times_columns(rows, columns), model._H), X.dtype)
 
         return embed
@@ -461,58 +465,42 @@ class DiffusionEstimator(Embedder):
         return numbers_at(numbers_of(self.ids_), diffusion.vertex, diffusion.n)
 
     def _read(self, X: Any) -> tuple[Any, Diffusion]:
-        """Return the points or affinities (n, d), or else a diffusion, and their diffusion."""
-        is_operator = isinstance(X, Operator | LinearOperator)
-        if (is_operator or is_graph(X)) and self.affinity != "precomputed":
-            raise ValueError(
-                f"X is of type {type(X).__name__} but the estimator has affinity="
-                f"{self.affinity!r}; pass affinity='precomputed'."
-            )
-        given = X = self._diffuse(X) if is_operator else X
+        """Return the points, affinities or the diffusion itself, and the diffusion."""
+        if isinstance(X, Operator | LinearOperator | Diffusion) or is_graph(X):
+            fits = X.normalization if isinstance(X, Diffusion) else self.normalization
+            if self.affinity != "precomputed" or self.normalization != fits:
+                raise ValueError(
+                    f"X is of type {type(X).__name__} but the estimator has affinity="
+                    f"{self.affinity!r} and normalization={self.normalization!r}; pass "
+                    f"affinity='precomputed' and normalization={fits!r}."
+                )
+        if isinstance(X, Operator | LinearOperator):
+            X = self._diffuse(X)
         if isinstance(X, Diffusion):
-            return X, self._given(X)
+            self._data_hash = None  # of an earlier fit
+            self.n_features_in_ = getattr(X.affinity_rows, "width", X.n)
+            self.__dict__.pop("feature_names_in_", None)
+            return X, X
         graph = as_graph(X, "X")
-        X = X if graph is None else as_matrix(graph)
-        X = read_points(self, X, reset=True, accept_sparse="csr")
-        points = X if graph is None else Graph(X, graph.names)
-        return X, self._diffuse(given if is_tensor(given) else points)
-
-    def _given(self, diffusion: Diffusion) -> Diffusion:
-        """Use a diffusion in place of points, if it matches the parameters."""
-        if self.affinity != "precomputed" or self.normalization != diffusion.normalization:
-            raise ValueError(
-                f"X is a Diffusion with normalization={diffusion.normalization!r} but the "
-                f"estimator has affinity={self.affinity!r} and "
-                f"normalization={self.normalization!r}; pass "
-                f"affinity='precomputed' and normalization={diffusion.normalization!r}."
-            )
-        self._data_hash = None  # of an earlier fit
-        self.n_features_in_ = getattr(diffusion.affinity_rows, "width", diffusion.n)
-        self.__dict__.pop("feature_names_in_", None)
-        return diffusion
+        table = X if graph is None else as_matrix(graph)
+        table = read_points(self, table, reset=True, accept_sparse="csr")
+        points = table if graph is None else Graph(table, graph.names)
+        return table, self._diffuse(X if is_tensor(X) else points)
 
     def _diffuse(self, X: Any) -> Diffusion:
-        names = ("normalization", "alpha", "tol", "max_iter")
-        common: dict[str, Any] = {name: getattr(self, name) for name in names}
-        if self.affinity == "precomputed":
-            if self.metric != "euclidean":
-                raise ValueError(
-                    f"metric={self.metric!r} but affinity='precomputed', so that X holds no "
-                    "points; pass points, or leave out metric."
-                )
-            return Diffusion.from_affinity(X, **common)
-        build = check_memory(self.memory).cache(_diffusion_of)
-        with features_named(getattr(self, "feature_names_in_", None)):
-            diffusion: Diffusion = build(
-                X,
-                metric=self.metric,
-                affinity=self.affinity,
-                epsilon=self.epsilon,
-                n_neighbors=self.n_neighbors,
-                neighbors=self.neighbors,
-                cut=self.cut,
-                **common,
+        names = ["normalization", "alpha", "tol", "max_iter"]
+        if self.affinity != "precomputed":
+            names += ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
+        elif self.metric != "euclidean":
+            raise ValueError(
+                f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
+                "pass points, or leave out metric."
             )
+        options = {name: getattr(self, name) for name in names}
+        if self.affinity == "precomputed":
+            return Diffusion.from_affinity(X, **options)
+        with features_named(getattr(self, "feature_names_in_", None)):
+            diffusion: Diffusion = check_memory(self.memory).cache(_diffusion_of)(X, **options)
         return diffusion
 
     def _placed(self, X: Any) -> Array:
@@ -533,24 +521,6 @@ class DiffusionEstimator(Embedder):
         tags.input_tags.pairwise = "precomputed" in (self.affinity, self.metric)
         tags.input_tags.positive_only = tags.input_tags.pairwise
         return tags
-
-
-def check_mass(H: Array, measure: Array) -> None:
-    """Raise unless every column of H is orthogonal to √π: diffusion keeps the mass."""
-    peaks = np.abs(H).max(axis=0).astype(float)
-    peaks = np.maximum(peaks, np.finfo(float).tiny)  # squares must not underflow
-    mass, size = np.zeros(H.shape[1]), np.zeros(H.shape[1])
-    for tile in row_tiles(len(H)):
-        block = H[tile] / peaks
-        mass += np.sqrt(measure[tile]) @ block
-        size += np.einsum("ij,ij->j", block, block)
-    mass, size = np.abs(mass), np.sqrt(size)
-    leaked = np.flatnonzero(mass > max(_MASS_ROUNDING, 100 * np.finfo(H.dtype).eps) * size)
-    if len(leaked):
-        raise CertificateError(
-            f"Mass is not conserved: it changed by {mass.max():.1e} of {size.max():.1e} in columns "
-            f"{name_rows(leaked)}."
-        )
 
 
 def _diffusion_of(X: Any, **options: Any) -> Diffusion:

@@ -26,7 +26,12 @@ def lazily_mapped(estimator: Any, X: Any) -> Any:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(estimator)
-    _, d = _shape_of(X)
+    if np.isnan(X.shape).any():
+        raise ValueError(
+            f"X is a Dask array of the shape {X.shape}, which is not known yet; call "
+            "compute_chunk_sizes() on it first."
+        )
+    d = X.shape[1]
     if d != estimator.n_features_in_:
         raise ValueError(
             f"X has {d} features, but {type(estimator).__name__} is expecting "
@@ -55,17 +60,6 @@ def _mapped(block: Any, model: Any = None, width: int = 0, block_info: Any = Non
         start = block_info[0]["array-location"][0][0]
         error.add_note(f"(in a chunk of a Dask array, of which rows count from {start:,} on)")
         raise
-
-
-def _shape_of(X: Any) -> tuple[int, int]:
-    """Return the shape of an array, or raise if it is not known before it is computed."""
-    n, d = X.shape
-    if n != n or d != d:  # NaN
-        raise ValueError(
-            f"X is a Dask array of the shape {X.shape}, which is not known yet; call "
-            "compute_chunk_sizes() on it first."
-        )
-    return int(n), int(d)
 
 
 def precision_of(X: Any) -> np.dtype:

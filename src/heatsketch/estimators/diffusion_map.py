@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_number
@@ -24,8 +24,8 @@ from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 _TIME_RULES = ("auto", "gap")
 _MOST_EXPLAINING = 1024  # eigenpairs that a share of the variance may take, of many points
 _SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
-_MAX_DECAY_TIME = 2.0**50
-_LEAST_GAP = 1e-300  # of a filter at two eigenvalues, whose logarithm is taken
+_LOG_TIMES = (-10.0, 40.0)  # between which a time is chosen
+_TINY = 1e-300  # of what a logarithm is taken of
 MOST_AUTO_COMPONENTS = 64  # eigenvalues that n_components="auto" computes
 
 
@@ -139,48 +139,49 @@ random_state, memory
         self.memory = memory
 
     def _check_parameters(self, times: list[Any]) -> None:
-        rule = self._time_rule(times)
-        chooses = self.n_components == "auto" or self._is_share
-        if rule is not None and (len(times) > 1 or chooses):
-            raise ValueError(
-                f"time={rule!r} chooses one time for a given number of components; pass a number "
-                "for n_components (or for time)."
+        rules = [t for t in times if isinstance(t, str)]
+        if rules and rules[0] not in _TIME_RULES:
+            raise TypeError(
+                f"time={rules[0]!r} is of type str; pass a number >= 0, or a rule: "
+                f"{' or '.join(map(repr, _TIME_RULES))}."
             )
-        if rule == "auto" or self.n_components == "auto":
+        if rules and (len(times) > 1 or self.n_components == "auto" or self._is_fraction):
+            raise ValueError(
+                f"time={rules[0]!r} chooses one time for a given number of components; pass a "
+                "number for n_components (or for time)."
+            )
+        if "auto" in (*rules, self.n_components):
             check_number(self.delta, "delta", low=0, high=1, open_low=True, open_high=True)
-        if not self._is_share:
+        if not self._is_fraction:
             check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
         check_number(self.cut, "cut", low=0, open_low=True)
-        if rule is None:
-            for t in times:
-                self._filter.check_time(t)
+        for t in times if not rules else ():
+            self._filter.check_time(t)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
-        rule = self._time_rule(times)
-        spectrum = (
-            self._explaining(diffusion, times)
-            if self._is_share
-            else self._eigenpairs(diffusion, rule is not None)
-        )
-        lam = spectrum.values
-        times = times if rule is None else [self._chosen_time(rule, lam)]
+        if self._is_fraction:
+            spectrum = self._explaining(diffusion, min(times))
+        else:
+            spectrum = self._eigenpairs(diffusion, times)
+        lam, k = spectrum.values, len(spectrum.values)
+        if isinstance(times[0], str):
+            times, k = [self._chosen_time(times[0], lam)], k - 1
+        elif self.n_components == "auto":
+            k = self._auto_components(lam, min(times))
         self.time_ = times if len(times) > 1 else times[0]
-        k: Any = len(lam) if self._is_share else self.n_components
-        k = self._auto_components(lam, times) if k == "auto" else k
-        root = np.sqrt(diffusion.measure) if self.normalization == "markov" else np.ones(1)
-        self.eigenvalues_ = lam[:k]
-        self.eigenvectors_ = diffusion.expand(spectrum.vectors[:, :k] / root[:, None])
-        self.residuals_ = spectrum.residuals[:k]
+        V, root = spectrum.vectors[:, :k], np.sqrt(diffusion.measure)[:, None]
+        self.eigenvalues_, self.residuals_ = lam[:k], spectrum.residuals[:k]
+        self.eigenvectors_ = diffusion.expand(V / root if self.normalization == "markov" else V)
         blocks = []
         for t in times:
             relative, log_scale = _step_weights(self.filter, t, lam[:k])
             weights, log_scale = in_range(relative, log_scale, diffusion.operator.dtype)
-            blocks.append((spectrum.vectors[:, :k] * weights, log_scale))
+            blocks.append((V * weights, log_scale))
         return blocks
 
     @property
-    def _is_share(self) -> bool:
-        """Whether n_components is a share of the variance."""
+    def _is_fraction(self) -> bool:
+        """Whether n_components is a fraction of the variance."""
         return isinstance(self.n_components, float | np.floating) and 0 < self.n_components < 1
 
     def eigengap(self) -> Eigengap:
@@ -205,59 +206,51 @@ random_state, memory
         check_is_fitted(self)
         return largest_gap(self.eigenvalues_, self.residuals_)
 
-    def _explaining(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
-        """Return the eigenpairs that explain the wanted share, or a warning and some."""
-        A, share = diffusion.deflated(), float(self.n_components)
-        f = make_filter(self.filter, min(times)).minus_constant()
+    def _explaining(self, diffusion: Diffusion, time: Any) -> Spectrum:
+        """Return the eigenpairs that explain the wanted fraction, or a warning and some."""
+        A, wanted_fraction = diffusion.deflated(), float(self.n_components)
+        f = make_filter(self.filter, time).minus_constant()
         most = diffusion.n - 1
-        wanted = most if diffusion.n <= SPECTRAL_LIMIT else MOST_AUTO_COMPONENTS
+        count = most if diffusion.n <= SPECTRAL_LIMIT else MOST_AUTO_COMPONENTS
         while True:
-            found = slowest_eigenpairs(A, wanted, tol=self.tol, rng=self.random_state)
+            found = slowest_eigenpairs(A, count, tol=self.tol, rng=self.random_state)
             known = explained_variance(A, f, found.vectors, values=found.values)
-            enough = np.flatnonzero(known.cumulative >= share)
-            if len(enough) or wanted == most:
-                return _leading(found, enough[0] + 1 if len(enough) else wanted)
+            enough = np.flatnonzero(known.cumulative >= wanted_fraction)
+            if len(enough) or count == most:
+                k = enough[0] + 1 if len(enough) else count
+                return Spectrum(found.values[:k], found.vectors[:, :k], found.residuals[:k])
             # Those that follow hold no more than the last one, as long as they are positive.
-            missing = (share - known.cumulative[-1]) / max(known.ratio[-1], 1e-300)
-            if wanted + missing > min(most, _MOST_EXPLAINING):
+            missing = (wanted_fraction - known.cumulative[-1]) / max(known.ratio[-1], 1e-300)
+            if count + missing > min(most, _MOST_EXPLAINING):
                 warnings.warn(
-                    f"n_components={share:g} of the diffusion variance at time={min(times)} takes "
-                    f"more than {_MOST_EXPLAINING} coordinates; {wanted} are kept, which explain "
-                    f"{known.cumulative[-1]:.3f}. Pass a larger time, or a number.",
+                    f"n_components={wanted_fraction:g} of the diffusion variance at time={time} "
+                    f"takes more than {_MOST_EXPLAINING} coordinates; {count} are kept, which "
+                    f"explain {known.cumulative[-1]:.3f}. Pass a larger time, or a number.",
                     stacklevel=5,
                 )
                 return found
-            wanted = min(max(2 * wanted, wanted + math.ceil(missing)), most, _MOST_EXPLAINING)
+            count = min(max(2 * count, count + math.ceil(missing)), most, _MOST_EXPLAINING)
 
-    def _time_rule(self, times: list[Any]) -> str | None:
-        rules = [t for t in times if isinstance(t, str)]
-        if rules and rules[0] not in _TIME_RULES:
-            raise TypeError(
-                f"time={rules[0]!r} is of type str; pass a number >= 0, or a rule: "
-                f"{' or '.join(map(repr, _TIME_RULES))}."
-            )
-        return rules[0] if rules else None
-
-    def _eigenpairs(self, diffusion: Diffusion, following: bool) -> Spectrum:
+    def _eigenpairs(self, diffusion: Diffusion, times: list[Any]) -> Spectrum:
+        """Return the eigenpairs to keep, and the one after them if the time depends on it."""
         if self.n_components == "auto":
-            wanted = min(MOST_AUTO_COMPONENTS, diffusion.n - 1)
+            count = min(MOST_AUTO_COMPONENTS, diffusion.n - 1)
         else:
-            wanted = int(self.n_components) + following  # with the first one that is not kept
-            if following and wanted == diffusion.n:
+            count = int(self.n_components) + isinstance(times[0], str)
+            if isinstance(times[0], str) and count == diffusion.n:
                 raise ValueError(
                     f"time={self.time!r} needs the eigenvalue after the last one kept, but "
-                    f"{diffusion.n} distinct points have {wanted - 1}; pass "
-                    f"n_components <= {wanted - 2}, or a time."
+                    f"{count} distinct points have {count - 1}; pass n_components <= {count - 2}, "
+                    "or a time."
                 )
-        A = diffusion.deflated()
-        return slowest_eigenpairs(A, wanted, tol=self.tol, rng=self.random_state)
+        return slowest_eigenpairs(diffusion.deflated(), count, tol=self.tol, rng=self.random_state)
 
     def _chosen_time(self, rule: str, lam: Array) -> float:
-        leading = lam[0] if rule == "auto" else lam[-2]
-        ends = np.array([leading, lam[-1]])
+        """Return the time at which λ_{k+1} is negligible, or the gap before it is largest."""
+        number = 1 if rule == "auto" else len(lam) - 1
+        ends = lam[[number - 1, -1]]
         first, following = map(float, np.abs(ends) if self._filter.of_powers else ends)
         if not following < first - 1e-12 * abs(first):
-            number = 1 if rule == "auto" else len(lam) - 1
             raise ValueError(
                 f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "
                 f"{first:.6g} (are the data disconnected?); pass a time, or another n_components."
@@ -271,17 +264,16 @@ random_state, memory
             )
         return _gap_time(self.filter, first, following)
 
-    def _auto_components(self, lam: Array, times: list[Any]) -> int:
-        time = min(self._filter.check_time(t) for t in times)
+    def _auto_components(self, lam: Array, time: Any) -> int:
         counts = np.flatnonzero(_relative_weights(self.filter, time, lam) > self.delta)
-        kept = 1 + int(np.max(counts, initial=0))
-        if kept == MOST_AUTO_COMPONENTS:
+        k = 1 + int(np.max(counts, initial=0))
+        if k == MOST_AUTO_COMPONENTS:
             warnings.warn(
-                f"All {kept} computed eigenvalues count at delta={self.delta} and time={time}; "
+                f"All {k} computed eigenvalues count at delta={self.delta} and time={time}; "
                 "pass a larger time or delta, or n_components.",
                 stacklevel=5,
             )
-        return kept
+        return k
 
 
 def _step_weights(filter: str, time: Any, lam: Array) -> tuple[Array, float]:
@@ -319,22 +311,19 @@ def _decay_time(filter: str, first: float, last: float, delta: float) -> float:
     """Return the smallest time at which f(last) <= δ f(first), whole where times count steps."""
     ends = np.array([first, last])
 
-    def is_late(time: float) -> bool:
-        return bool(_relative_weights(filter, time, ends)[1] <= delta)
+    def log_excess(log_time: float) -> float:
+        ratio = _relative_weights(filter, math.exp(log_time), ends)[1]
+        return math.log(max(ratio, _TINY) / delta)
 
-    high = 1.0
-    while not is_late(high):
-        high *= 2
-        if high > _MAX_DECAY_TIME:
-            raise ValueError(
-                f"time='auto' finds no time at which f falls to {delta:g} of its largest; "
-                "pass a time, or a larger delta."
-            )
-    low = high / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_late(middle) else (middle, high)
-    return math.ceil(high) if FILTERS[filter].of_powers else high
+    steps = FILTERS[filter].of_powers
+    low = 0.0 if steps else _LOG_TIMES[0]
+    if log_excess(_LOG_TIMES[1]) > 0:
+        raise ValueError(
+            f"time='auto' finds no time at which f falls to {delta:g} of its largest; pass a time, "
+            "or a larger delta."
+        )
+    time = math.exp(low if log_excess(low) <= 0 else brentq(log_excess, low, _LOG_TIMES[1]))
+    return math.ceil(time * (1 - 1e-12)) if steps else time
 
 
 def _gap_time(filter: str, first: float, last: float) -> float:
@@ -342,16 +331,11 @@ def _gap_time(filter: str, first: float, last: float) -> float:
 
     def log_gap(time: float) -> float:
         (above, below), log_scale = make_filter(filter, time).scaled(np.array([first, last]))
-        return log_scale + math.log(max(above - below, _LEAST_GAP))
+        return log_scale + math.log(max(above - below, _TINY))
 
-    best = minimize_scalar(lambda log: -log_gap(math.exp(log)), bounds=(-10, 40), method="bounded")
+    best = minimize_scalar(lambda log: -log_gap(math.exp(log)), bounds=_LOG_TIMES, method="bounded")
     time = math.exp(best.x)
     if not FILTERS[filter].of_powers:
         return time
     whole = max(1, math.floor(time))
     return max(whole, whole + 1, key=log_gap)
-
-
-def _leading(spectrum: Spectrum, k: int) -> Spectrum:
-    """Return the first k eigenpairs."""
-    return Spectrum(spectrum.values[:k], spectrum.vectors[:, :k], spectrum.residuals[:k])

@@ -173,9 +173,9 @@ random_state, memory
         check_number(self.n_components, "n_components", low=1, integer=True)
         if len(times) > 1:
             raise ValueError(f"time={self.time!r} has {len(times)} times; pass one, or 'auto'.")
-        if not _is_auto(times):
-            if isinstance(times[0], str):
-                check_number(times[0], "time", low=1, rules=("auto",))
+        if isinstance(times[0], str):
+            check_number(times[0], "time", low=1, rules=("auto",))
+        else:
             self._filter.check_time(times[0], whole=True)
         check_number(self.n_sketch, "n_sketch", low=1, high=MOST_COLUMNS, integer=True)
         check_choice(self.objective, "objective", OBJECTIVES)
@@ -184,31 +184,28 @@ random_state, memory
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
         """Return H (n, k), whose rows after the last step are the embedding."""
-        k, limit = self.n_components, diffusion.n - 1
-        if k > limit:
+        k = self.n_components
+        if k >= diffusion.n:
             raise ValueError(
                 f"n_components={k} needs at least {k + 1} distinct points, got {diffusion.n}; pass "
-                f"n_components <= {limit}."
+                f"n_components <= {diffusion.n - 1}."
             )
-        self.time_: Any = 1 if _is_auto(times) else times[0]
+        self.time_: Any = 1 if times[0] == "auto" else times[0]
         self.time_curve_: TimeCurve | None = None
         self.distortion_: Distortion | None = None
         self.quality_: PictureQuality | None = None
-        self._all_eigenvalues: Array | None = None
         H, Y = np.zeros((diffusion.n, k)), np.zeros((diffusion.n, k))
         known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * k))
         components = known.components
         if max(float(np.abs(one.values).max(initial=0.0)) for one in known.each) < _ROUNDING:
             return [(self._side_by_side(H, Y, components, diffusion)[0], 0.0)]
-        if _is_auto(times):
+        if times[0] == "auto":
             self.time_curve_ = time_curve(known.each[0], self.filter, k)
             self.time_ = self.time_curve_.time
         f = make_filter(self.filter, self.time_).reduced()
         F, log_scale, error = known.under(
             f, self.n_sketch, numbers=self._numbers(diffusion), exact=self.objective == "worst"
         )
-        if all(len(one.others.values) == 0 for one in known.each):
-            self._all_eigenvalues = np.concatenate([one.values for one in known.each])
         wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
         stepped = self._rows_of(diffusion.last_step(wide), F.dtype)  # distances to keep
         maps, held_out = self._maps(diffusion, components, stepped)
@@ -218,7 +215,17 @@ random_state, memory
         H, rest = in_range(H, log_scale, F.dtype)
         unit = math.exp(log_scale - rest)
         Y, S = (diffusion.expand(rows * unit) for rows in (Y, stepped))
-        self._judge(Y, (S, error), rest, held_out, diffusion, X)
+        found = diffusion_distortion(
+            Y,
+            diffusion,
+            self.time_,
+            filter=self.filter,
+            coordinates=(S, error),
+            log_scale=rest,
+        )
+        self.distortion_ = found._replace(held_out_log_L=held_out)
+        if self.affinity != "precomputed" and self.metric in COORDINATES:
+            self.quality_ = picture_quality(in_metric(X, self.metric), Y, diffusion, found)
         return [(H, rest)]
 
     def _maps(
@@ -266,36 +273,9 @@ random_state, memory
                 Y[vertices] += shift
         return H, Y
 
-    def _judge(
-        self,
-        Y: Array,
-        coordinates: tuple[Array, float],
-        log_scale: float,
-        held_out: float,
-        diffusion: Diffusion,
-        X: Any,
-    ) -> None:
-        """Compare the embedding Y of the points with their diffusion distances, and with X."""
-        found = diffusion_distortion(
-            Y,
-            diffusion,
-            self.time_,
-            filter=self.filter,
-            coordinates=coordinates,
-            log_scale=log_scale,
-        )
-        self.distortion_ = found._replace(held_out_log_L=held_out)
-        if self.affinity != "precomputed" and self.metric in COORDINATES:
-            points = in_metric(X, self.metric)
-            self.quality_ = picture_quality(points, Y, diffusion, found)
-
     def _compared(self) -> tuple[Deflated, Array | None]:
         """Return A without what distances do not see, and components mapped by themselves."""
         labels = component_labels(self.diffusion_)
         if labels is None:
             return super()._compared()
         return deflate_components(self.diffusion_, labels), labels
-
-
-def _is_auto(times: list[Any]) -> bool:
-    return isinstance(times[0], str) and times[0] == "auto"

@@ -1,15 +1,13 @@
 """The heat sketch: Gaussian process embedding."""
 
 import numbers
-from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import check_choice, check_number, read_points
+from heatsketch._checks import check_choice, check_in_range, check_number, read_points
 from heatsketch._random import check_ids, random_block
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, Scaled
@@ -99,7 +97,7 @@ class HeatSketch(DiffusionEstimator):
         Operator, stationary measure and rows for new points.
     neighbor_confidence_ : array (n,)
         How often the same `n_neighbors` nearest points come out of columns drawn again, 0 to 1: a
-        colour for pictures. Computed when first asked for, see `uncertainty.neighbor_confidence`.
+        colour for pictures. Computed when asked for, see `uncertainty.neighbor_confidence`.
     epsilon_ : float or array
         Bandwidth used, or local scales.
     diagnostics_ : dict
@@ -174,7 +172,6 @@ class HeatSketch(DiffusionEstimator):
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
         self._points, self._fit_kind, self._fit_metric = None, self.kind, self.metric
-        self.__dict__.pop("neighbor_confidence_", None)  # of an earlier fit
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).reduced() for t in times]
         n, k, numbers = len(diffusion.vertex), self._columns_wanted(), self._numbers(diffusion)
@@ -232,7 +229,12 @@ class HeatSketch(DiffusionEstimator):
         True
         """
         check_is_fitted(self)
-        F = self.embedding_[:, self._independent_columns()[self._position_of(time)]]
+        times = self._fit_times
+        if time is None and len(times) == 1:
+            time = times[0]
+        if not isinstance(time, numbers.Real) or time not in times:
+            raise ValueError(f"time={time!r} is not one of the times {times}; pass one of them.")
+        F = self.embedding_[:, self._independent_columns()[times.index(time)]]
         return distance_interval(
             F, i, j, level=level, simultaneous=simultaneous, scale=scale, kind=self._fit_kind
         )
@@ -271,27 +273,38 @@ class HeatSketch(DiffusionEstimator):
         >>> model.refresh().embedding_.shape
         (58, 8)
         """
-        points, ids_there = self._present()
+        points, all_ids = self._present()
         Y = self.embedding_
         if removed is not None:
-            stays = np.ones(len(Y), bool)
-            stays[_checked_rows(removed, len(Y))] = False
-            if stays.sum() < 2:
-                raise ValueError(
-                    f"removed has {np.sum(~stays)} of {len(Y)} points; leave at least two."
+            rows = np.atleast_1d(np.asarray(removed))
+            if rows.size and rows.dtype.kind not in "iu":
+                raise TypeError(
+                    f"removed is of dtype {rows.dtype}; pass rows of embedding_, integers."
                 )
-            points, ids_there, Y = points[stays], ids_there[stays], Y[stays]
+            check_in_range(rows, "removed", len(Y))
+            kept = np.setdiff1d(np.arange(len(Y)), rows)
+            if len(kept) < 2:
+                raise ValueError(f"removed leaves {len(kept)} points; leave at least two.")
+            points, all_ids, Y = points[kept], all_ids[kept], Y[kept]
         if added is not None:
             X = read_points(self, added, reset=False, accept_sparse="csr")
-            ids_there = _joined_ids(ids_there, ids, X.shape[0])
-            stack = sparse.vstack if sparse.issparse(points) else np.vstack
-            X_in_metric = in_metric(X, self._fit_metric)
-            if sparse.issparse(X_in_metric) and not sparse.issparse(points):
-                X_in_metric = X_in_metric.toarray()
-            points = stack([points, X_in_metric]).astype(points.dtype)
+            if ids is None:
+                raise ValueError("ids are missing; pass ids of the added points, as to fit.")
+            new_ids = check_ids(ids, X.shape[0])
+            if (new_ids.dtype.kind in "iu") != (all_ids.dtype.kind in "iu"):
+                raise TypeError(
+                    f"ids of the added points are of dtype {new_ids.dtype} but those of the fit of "
+                    f"{all_ids.dtype}; pass ids of one kind."
+                )
+            all_ids = check_ids(np.concatenate([all_ids, new_ids]), len(Y) + X.shape[0])
+            new = in_metric(X, self._fit_metric)
+            if sparse.issparse(points):
+                points = sparse.vstack([points, new]).astype(points.dtype)
+            else:
+                new = new.toarray() if sparse.issparse(new) else new
+                points = np.vstack([points, new]).astype(points.dtype)
             Y = np.vstack([Y, self._placed(X).astype(Y.dtype)])
-        self._points, self.embedding_, self.ids_ = points, Y, ids_there
-        self.__dict__.pop("neighbor_confidence_", None)
+        self._points, self.embedding_, self.ids_ = points, Y, all_ids
         return self
 
     def refresh(self) -> Self:
@@ -330,7 +343,7 @@ class HeatSketch(DiffusionEstimator):
             )
         return (near.points if self._points is None else self._points), self.ids_
 
-    @cached_property
+    @property
     def neighbor_confidence_(self) -> Array:
         """How often the same nearest points come out of columns drawn again (n,)."""
         check_is_fitted(self)
@@ -345,54 +358,3 @@ class HeatSketch(DiffusionEstimator):
         """Return the columns of each time (T, k): those of one time are independent."""
         check_is_fitted(self)
         return np.arange(self._n_features_out).reshape(len(self._fit_times), -1)
-
-    def _under_weights(self, X: Any) -> Callable[[Array], Array]:
-        """Return what embeds points X (m, d) when the vertices have weights (n,), G the same."""
-        if not isinstance(self.random_state, numbers.Integral):
-            raise TypeError(
-                f"random_state={self.random_state!r} does not give every resample the same random "
-                "matrix; fit with an integer."
-            )
-        return super()._under_weights(X)
-
-    def _position_of(self, time: Any) -> int:
-        """Return which of the times this is."""
-        check_is_fitted(self)
-        times = self._fit_times
-        if time is None and len(times) == 1:
-            return 0
-        if not isinstance(time, numbers.Real) or time not in times:
-            raise ValueError(f"time={time!r} is not one of the times {times}; pass one of them.")
-        return times.index(time)
-
-
-def _joined_ids(there: Array, new: Any, count: int) -> Array:
-    """Return the ids of the points there and of `count` new ones, or raise."""
-    if new is None:
-        raise ValueError("ids are missing; pass ids of the added points, as fit was given them.")
-    new = check_ids(new, count)
-    if (new.dtype.kind in "iu") != (there.dtype.kind in "iu"):
-        raise TypeError(
-            f"ids of the added points are of dtype {new.dtype} but those of the fit of "
-            f"{there.dtype}; pass ids of one kind."
-        )
-    known = np.flatnonzero(np.isin(new, there))
-    if len(known):
-        raise ValueError(
-            f"ids name {new[known[0]].item()!r}, which is there already; remove it first, or pass "
-            "another id."
-        )
-    return np.concatenate([there, new])
-
-
-def _checked_rows(removed: Any, count: int) -> Array:
-    """Return indices of rows that are there, or raise."""
-    rows = np.atleast_1d(np.asarray(removed))
-    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise TypeError(
-            f"removed is of dtype {rows.dtype} and shape {rows.shape}; pass rows of embedding_, "
-            "integers."
-        )
-    for row in (rows.min(initial=0), rows.max(initial=0)):
-        check_number(row, "removed", low=0, high=count - 1, integer=True)
-    return rows.astype(np.int64)

@@ -421,7 +421,6 @@ def explained_variance(
     *,
     values: Array | None = None,
     labels: Array | None = None,
-    everything: Array | None = None,
     n_probes: int = N_PROBES,
 ) -> ExplainedVariance:
     """Return the shares of tr f(A)² in the span of the first columns of Y, and in that of all.
@@ -441,8 +440,6 @@ def explained_variance(
         The eigenvalues, where the columns of Y are eigenvectors.
     labels : array (n,), optional
         Components of A, of which each has coordinates of its own.
-    everything : array (n - r,), optional
-        All eigenvalues of A but those of its r directions, where they are known.
     n_probes : int
         Number of random columns.
     """
@@ -461,8 +458,7 @@ def explained_variance(
         tol = None if A.n <= SPECTRAL_LIMIT else _SERIES
         held = np.square(apply([f], A, Q, tol)[0]).sum(axis=0)
     if A.n <= SPECTRAL_LIMIT:
-        lam = all_eigenvalues(A) if everything is None else everything
-        rest = max(float(square(lam).sum() - held.sum()), 0.0)
+        rest = max(float(square(all_eigenvalues(A)).sum() - held.sum()), 0.0)
         return _shares(held, (rest, rest, rest), level, True)
 
     def without(X: Array) -> Array:

@@ -182,19 +182,25 @@ CSR matrix
     """
     k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
     f = make_filter(check_choice(filter, "filter", tuple(FILTERS)), time)
-    groups = [_replicates(group, name) for group, name in ((a, "a"), (b, "b"))]
-    measured, split = [one for group in groups for one in group], len(groups[0])
-    ids, rows = _matched(measured)
-    points = np.unique(numbers_of(np.concatenate(ids)))
+    measured: list[Any] = []
+    ids: list[Array | None] = []
+    n_first = 0
+    for group, name in ((a, "a"), (b, "b")):
+        n_first = len(measured)
+        for one in group if isinstance(group, list | tuple) else [group]:
+            matrix, own_ids = _matrix_of(one, name)
+            measured.append(matrix)
+            ids.append(own_ids)
+    numbered, rows = _matched(ids, [len(on_vertices(matrix)[1]) for matrix in measured])
+    points = np.unique(numbers_of(np.concatenate(numbered)))
     exact, seed = k >= len(points), np.random.SeedSequence(seed_entropy(rng))
     sketches = [
         sketch_of(matrix, f, own, k, seed, points if exact else None, deflate)[at]
-        for (matrix, _), own, at in zip(measured, ids, rows, strict=True)
+        for matrix, own, at in zip(measured, numbered, rows, strict=True)
     ]
-    Y, Z = (np.mean(part, axis=0) for part in (sketches[:split], sketches[split:]))
-    named = measured[0][1] is not None
-    p = _p_value(sketches, split, rng) if len(sketches) > 2 else None
-    return summary(Y, Z, ids[0][rows[0]] if named else None, p, exact)
+    Y, Z = (np.mean(group, axis=0) for group in (sketches[:n_first], sketches[n_first:]))
+    p = _p_value(sketches, n_first, rng) if len(sketches) > 2 else None
+    return summary(Y, Z, None if ids[0] is None else ids[0][rows[0]], p, exact)
 
 
 def summary(
@@ -212,24 +218,21 @@ def summary(
     return Discrepancy(math.sqrt(total), error, per_point, size, ids, p, k, square, exact)
 
 
-def _drawn(numbers: Array, k: int, rng: Rng, points: Array | None) -> Array:
-    """Return rows of G by the numbers of vertices: N(0, 1), or √N times unit vectors of all points.
-
-    `points` are the numbers of all points, sorted, where the result is exact.
-    """
-    if points is None:
-        return random_block(len(numbers), k, "gaussian", rng, numbers=numbers)
-    G = np.zeros((len(numbers), len(points)))
-    G[np.arange(len(numbers)), np.searchsorted(points, numbers)] = math.sqrt(len(points))
-    return G
-
-
 def sketch_of(
     matrix: Any, f: Filter, ids: Array, k: int, rng: Rng, points: Array | None, deflate: bool
 ) -> Array:
-    """Return f(A) G / √k of the input points, perhaps without the trivial direction of A."""
+    """Return f(A) G / √k of the input points, perhaps without the trivial direction of A.
+
+    Rows of G are drawn by the ids. With the numbers of all N points, sorted, the result is exact:
+    rows of G are √N times unit vectors.
+    """
     A, vertex = on_vertices(matrix)
-    G = _drawn(numbers_at(numbers_of(ids), vertex, A.n), k, rng, points)
+    numbers = numbers_at(numbers_of(ids), vertex, A.n)
+    if points is None:
+        G = random_block(A.n, k, "gaussian", rng, numbers=numbers)
+    else:
+        G = np.zeros((A.n, len(points)))
+        G[np.arange(A.n), np.searchsorted(points, numbers)] = math.sqrt(len(points))
     A = without_leading(A) if deflate else A
     size = on_scale(f, A)[1]
     if size:
@@ -238,68 +241,56 @@ def sketch_of(
     return np.asarray(block[vertex], dtype=float)
 
 
-def _replicates(given: Any, name: str) -> list[tuple[Any, Array | None]]:
-    """Return the matrix and the ids of each replicate."""
-    several = isinstance(given, list | tuple) and len(given) > 0 and not np.isscalar(given[0])
-    several = several and getattr(given[0], "ndim", 2) == 2 and not isinstance(given[0], list)
-    return [_matrix_of(one, name) for one in (given if several else [given])]
-
-
 def _matrix_of(one: Any, name: str) -> tuple[Any, Array | None]:
-    if not hasattr(one, "fit"):
-        shape = np.shape(one) if isinstance(one, np.ndarray | list) else getattr(one, "shape", ())
-        if len(shape) == 2 and shape[0] != shape[1]:
-            raise ValueError(
-                f"{name} has shape {shape}, which is that of points, not of a matrix (n, n); pass "
-                f"heatsketch.diffusion({name}), or compare samples of different points by "
-                "uncertainty.sample_discrepancy."
-            )
-        return one, None
-    if not hasattr(one, "diffusion_"):
+    """Return the diffusion or matrix, and the ids of its points."""
+    if hasattr(one, "diffusion_"):
+        return one._current_diffusion(), one.ids_
+    if hasattr(one, "fit"):
         raise TypeError(
             f"{name} is a {type(one).__name__} without a diffusion_; pass a fitted HeatSketch, "
             "HeatEmbedding or DiffusionMap, a Diffusion or a matrix."
         )
-    return one._current_diffusion(), one.ids_
+    shape: tuple[int, ...] = getattr(one, "shape", ())
+    if len(shape) == 2 and shape[0] != shape[1]:
+        raise ValueError(
+            f"{name} has shape {shape}, which is that of points, not of a matrix (n, n); pass "
+            f"heatsketch.diffusion({name}), or compare samples of different points by "
+            "uncertainty.sample_discrepancy."
+        )
+    return one, None
 
 
-def _matched(measured: Sequence[tuple[Any, Array | None]]) -> tuple[list[Array], list[Array]]:
-    """Return the ids of each, and the rows of the common points in each."""
-    sizes = [len(on_vertices(matrix)[1]) for matrix, _ in measured]
-    named = [ids is not None for _, ids in measured]
-    if any(named) != all(named):
+def _matched(ids: Sequence[Array | None], sizes: list[int]) -> tuple[list[Array], list[Array]]:
+    """Return the ids of each, by default numbers, and the rows of the common points in each."""
+    numbered = [np.arange(n) if own is None else own for own, n in zip(ids, sizes, strict=True)]
+    if len({own is None for own in ids}) > 1:
         raise ValueError(
             "Some of the diffusions have ids and others have none; fit all estimators with ids, "
             "or none."
         )
-    if not any(named) and len(set(sizes)) > 1:
+    if ids[0] is None and len(set(sizes)) > 1:
         raise ValueError(
             f"The diffusions have {' and '.join(map(str, sorted(set(sizes))))} points; pass those "
             "of the same points, fit estimators with ids, or use uncertainty.sample_discrepancy."
         )
-    ids = [
-        np.arange(n) if own is None else own for n, (_, own) in zip(sizes, measured, strict=True)
-    ]
-    if len({own.dtype.kind in "iu" for own in ids}) > 1:
+    if len({own.dtype.kind in "iu" for own in numbered}) > 1:
         raise TypeError("Some ids are integers and others are text; pass ids of one kind.")
-    common = ids[0][np.all([np.isin(ids[0], own) for own in ids[1:]], axis=0)]
+    common = numbered[0][np.all([np.isin(numbered[0], own) for own in numbered], axis=0)]
     if len(common) < 2:
         raise ValueError(
             f"The diffusions have {len(common)} ids in common; pass those of the same points, or "
             "use uncertainty.sample_discrepancy."
         )
-    rows = []
-    for own in ids:
-        order = np.argsort(own)
-        rows.append(order[np.searchsorted(own, common, sorter=order)])
-    return ids, rows
+    orders = [np.argsort(own) for own in numbered]
+    return numbered, [
+        order[np.searchsorted(own, common, sorter=order)]
+        for own, order in zip(numbered, orders, strict=True)
+    ]
 
 
-def _p_value(sketches: Sequence[Array], split: int, rng: Rng) -> float:
+def _p_value(sketches: Sequence[Array], n_first: int, rng: Rng) -> float:
     """Return the p-value of replicates, by rows with the inner products of their sketches."""
     stacked = np.array([Y.ravel() for Y in sketches])
     values, vectors = np.linalg.eigh(stacked @ stacked.T)
-    rows = vectors * np.sqrt(np.maximum(values, 0.0))
-    return labelling_p_value(
-        rows, split, _MOST_LABELLINGS, np.random.SeedSequence(seed_entropy(rng))
-    )
+    rows, seed = vectors * np.sqrt(np.maximum(values, 0.0)), seed_entropy(rng)
+    return labelling_p_value(rows, n_first, _MOST_LABELLINGS, np.random.SeedSequence(seed))

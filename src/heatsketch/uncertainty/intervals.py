@@ -7,6 +7,7 @@ is a mean of k independent, non-negative terms of mean 1 whose variance is at mo
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,6 @@ from heatsketch._checks import (
     check_number,
     check_points,
 )
-from heatsketch._typing import Array
 from heatsketch.neighbors import pair_distances
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS
 
@@ -106,49 +106,28 @@ def distance_interval(
     True
     """
     F = np.asarray(check_points(F, "F"))
+    n, k = F.shape
     level, scale = check_level(level), check_choice(scale, "scale", SCALES)
     check_choice(kind, "kind", KINDS)
-    i = _indices(i, "i", len(F))
-    if j is None:
-        i, j = i[..., None], np.arange(len(F))
-    i, j = np.broadcast_arrays(i, _indices(j, "j", len(F)))
+    all_points = j is None
+    i, j = np.asarray(i), np.arange(n) if j is None else np.asarray(j)
+    for name, indices in (("i", i), ("j", j)):
+        if indices.dtype.kind not in "iu":
+            raise TypeError(f"{name} is of dtype {indices.dtype}; pass indices of points.")
+        check_in_range(indices, name, n)
+    i, j = np.broadcast_arrays(i[..., None] if all_points else i, j)
     d = pair_distances(F, F, i.ravel(), j.ravel()).reshape(i.shape)
-    n_pairs = _different_pairs(i, j, len(F)) if simultaneous else 1
-    tail = (1 - level) / (2 * n_pairs)
-    least, most = ratio_bounds(F.shape[1], tail, kind, several=simultaneous)
-    far = np.where(i == j, 0.0, np.inf) if least == 0 else d / np.sqrt(least)
-    near = d / np.sqrt(most)
-    found = Interval(_unbiased(d, F.shape[1], scale), _on(scale, near), _on(scale, far))
-    return found if i.ndim else Interval(*map(float, found))
-
-
-def _indices(values: Any, name: str, n: int) -> Array:
-    """Return indices of n points as an array, or raise."""
-    values = np.asarray(values)
-    if values.dtype.kind not in "iu":
-        raise TypeError(f"{name} is of dtype {values.dtype}; pass indices of points, integers.")
-    check_in_range(values, name, n)
-    return values
-
-
-def _different_pairs(i: Array, j: Array, n: int) -> int:
-    """Count the different pairs of two points, at least 1; (i, j) and (j, i) are one."""
-    i, j = i.ravel().astype(np.int64), j.ravel().astype(np.int64)
-    low, high = np.minimum(i, j), np.maximum(i, j)
-    return max(1, len(np.unique((low * n + high)[low < high])))
-
-
-def _unbiased(d: Array, k: int, scale: str) -> Array:
-    if scale == "distance":
-        return d / mean_root(k)
-    return d**2 if scale == "squared" else _on("log", d) - mean_log(k) / 2
-
-
-def _on(scale: str, d: Array) -> Array:
-    if scale == "log":
-        with np.errstate(divide="ignore"):
-            return np.log(d)
-    return d**2 if scale == "squared" else d
+    tail = (1 - level) / 2
+    if simultaneous:
+        low, high = np.sort([i.ravel(), j.ravel()], axis=0).astype(np.int64)
+        tail /= max(1, len(np.unique((low * n + high)[low < high])))
+    least, most = ratio_bounds(k, tail, kind, several=simultaneous)
+    far = np.where(i == j, 0.0, np.inf) if least == 0 else d / math.sqrt(least)
+    unbiased = {"distance": mean_root(k), "squared": 1.0, "log": math.exp(mean_log(k) / 2)}
+    on_scale: Any = {"distance": np.asarray, "squared": np.square, "log": np.log}[scale]
+    with np.errstate(divide="ignore"):
+        ends = [on_scale(x) for x in (d / unbiased[scale], d / math.sqrt(most), far)]
+    return Interval(*ends) if i.ndim else Interval(*map(float, ends))
 
 
 def ratio_bounds(k: int, tail: float, kind: str, *, several: bool = False) -> tuple[float, float]:
@@ -242,16 +221,10 @@ def columns_for(
         low, high = ratio_bounds(k, tail, kind, several=n_pairs > 1)
         return low >= (1 - e) ** 2 and high <= (1 + e) ** 2
 
-    most = 1
-    while not is_enough(most):
-        if most > MOST_COLUMNS:
-            raise ValueError(
-                f"A relative error of {e:g} takes more than {MOST_COLUMNS:,} columns; pass a "
-                "larger one, or compute the distances with diffusion_distance, exactly."
-            )
-        most *= 2
-    least = most // 2  # not enough, or 0
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if is_enough(middle) else (middle, most)
-    return most
+    k = 1 + bisect_left(range(1, MOST_COLUMNS + 1), True, key=is_enough)
+    if k > MOST_COLUMNS:
+        raise ValueError(
+            f"A relative error of {e:g} takes more than {MOST_COLUMNS:,} columns; pass a larger "
+            "one, or compute the distances with diffusion_distance, exactly."
+        )
+    return k

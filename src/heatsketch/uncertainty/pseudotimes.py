@@ -38,20 +38,17 @@ def pseudotime(
     """Compute the pseudotime from a root; see `HeatSketch.pseudotime`, which is this."""
     level = check_level(level)
     rows, roots, points = rows_of_component(diffusion, root, time, filter)
-    distance = Interval(*np.zeros((3, len(points))))
+    distances = np.zeros((3, len(points)))
     if rows.operator.n > 1 and not diffusion.diagnostics["is_constant"]:
         summed = SummedRows.of(rows, roots, rng)
-        distance = summed.distances(level)
+        distances = np.array(summed.distances(level))
         if summed.rest is not None:
-            # The law of a sketched distance is that of its ratio to a unit only if this is known.
-            tips = summed.farthest_points(distance.value)
-            exact = summed.exact_distances(tips)
-            for ends in distance:
-                ends[tips] = exact
-                np.minimum(ends, exact.max(), out=ends)
-    unit = float(distance.value.max(initial=0.0)) or 1.0
+            # Intervals of a ratio to the largest distance hold only if that one is exact.
+            tips = summed.farthest_points(distances[0])
+            distances[:, tips] = exact = summed.exact_distances(tips)
+            distances = np.minimum(distances, exact.max())
     late = np.full((3, len(diffusion.vertex)), np.inf)
-    late[:, points] = np.array(distance) / unit
+    late[:, points] = distances / (distances[0].max() or 1.0)
     return Interval(*late)
 
 
@@ -61,7 +58,15 @@ def rows_of_component(
     """Return the rows of Σ_(s >= time) M A^(s-1) of one component, the roots in it, its points."""
     rows = diffusion.rows(time, filter=filter)
     rows = replace(rows, filter=GreensFilter(rows.filter))
-    roots = _indices(root, rows.n_points)
+    roots, n = np.atleast_1d(np.asarray(root)), rows.n_points
+    if roots.dtype.kind == "b" and roots.shape == (n,):
+        roots = np.flatnonzero(roots)
+    if roots.ndim > 1 or roots.dtype.kind not in "iu" or not roots.size:
+        raise ValueError(
+            f"root is of dtype {roots.dtype} and shape {roots.shape}; pass the index of a point, "
+            f"indices (r,), or a mask ({n},) of at least one point."
+        )
+    check_in_range(roots, "root", n)
     labels = diffusion.operator.components()
     if labels is None or not labels.any():
         return rows, roots, np.arange(rows.n_points)
@@ -90,11 +95,11 @@ class SummedRows:
     Attributes
     ----------
     known : array (points, k)
-        Their part in the slowest eigenvectors.
+        Their coordinates by the slowest eigenvectors.
     sketch : array (points, 32)
-        Of the part in the others; (points, 0) if there are none.
+        A sketch of the others; (points, 0) if there are none.
     rest : DiffusionRows or None
-        That part itself, divided by `unit`.
+        The rows without the slowest eigenvectors, divided by `unit`.
     roots : array (r,)
     unit : float
     """
@@ -113,8 +118,8 @@ class SummedRows:
         if A.n <= SPECTRAL_LIMIT:
             values, vectors = all_eigenpairs(A)
         else:
-            found = slowest_eigenpairs(A, min(N_PAIRS, A.n - 1), rng=0)
-            values, vectors = found.values, np.asarray(found.vectors, A.dtype)
+            slowest = slowest_eigenpairs(A, min(N_PAIRS, A.n - 1), rng=0)
+            values, vectors = slowest.values, np.asarray(slowest.vectors, A.dtype)
             last = float(values[-1])
             ends = min(spectrum_ends(A)[0][0], 0.0), last + _MARGIN * (1 - last)
             rest = replace(rows, operator=Deflated(A.undeflated, A.deflated(vectors).V, ends))
@@ -122,25 +127,23 @@ class SummedRows:
             sketch = rest.sketch(_COLUMNS, rng, _TOLERANCE).astype(float) * unit
         weighted = vectors * rows.weights(values).astype(vectors.dtype)
         known = rows.stepped(weighted)[rows.vertex].astype(float)
-        known -= known[roots].mean(axis=0)
-        sketch -= sketch[roots].mean(axis=0)
+        known, sketch = (Y - Y[roots].mean(axis=0) for Y in (known, sketch))
         return cls(known, sketch, rest, roots, unit)
 
     def distances(self, level: float) -> Interval:
         """Return the distances (points,) from the mean at the root, with their intervals."""
-        known, drawn = (np.einsum("ij,ij->i", Y, Y) for Y in (self.known, self.sketch))
+        known, drawn = (np.square(Y).sum(axis=1) for Y in (self.known, self.sketch))
         least, most = ratio_bounds(_COLUMNS, (1 - level) / 2, "gaussian")
-        return Interval(*(np.sqrt(known + drawn * factor) for factor in (1.0, 1 / most, 1 / least)))
+        return Interval(*(np.sqrt(known + drawn / ratio) for ratio in (1.0, most, least)))
 
     def farthest_points(self, distances: Array) -> Array:
         """Return points that may be the farthest: the farthest of different places."""
-        left = distances.copy()
+        farther, near = distances.copy(), _SAME_PLACE * distances.max()
         tips: list[int] = []
-        near = _SAME_PLACE * left.max()
         Y = np.hstack([self.known, self.sketch])
-        while len(tips) < _TIPS and left.max() > 0:
-            tips.append(int(left.argmax()))
-            left[np.linalg.norm(Y - Y[tips[-1]], axis=1) <= near] = 0.0
+        while len(tips) < _TIPS and farther.max() > 0:
+            tips.append(int(farther.argmax()))
+            farther[np.linalg.norm(Y - Y[tips[-1]], axis=1) <= near] = 0.0
         return np.array(tips, dtype=np.int64)
 
     def exact_distances(self, points: Array) -> Array:
@@ -152,25 +155,5 @@ class SummedRows:
         rows, roots = self.rest.vertex[points], self.rest.vertex[self.roots]
         units = self.rest.unit_columns(rows).toarray()
         units -= np.asarray(self.rest.unit_columns(roots).mean(axis=1))
-        left = self.rest.transposed(units, _TOLERANCE).astype(float) * self.unit
-        return np.hypot(np.linalg.norm(self.known[points], axis=1), np.linalg.norm(left, axis=0))
-
-
-def _indices(root: Any, n: int) -> Array:
-    """Return the points of a root: an index, indices, or a mask (n,); or raise."""
-    points = np.atleast_1d(np.asarray(root))
-    if points.dtype.kind == "b" and points.shape == (n,):
-        points = np.flatnonzero(points)
-    if points.size == 0:
-        raise ValueError("root has no points; pass the index of a point, indices, or a mask.")
-    if points.ndim > 1 or points.dtype.kind == "b":
-        raise ValueError(
-            f"root has shape {points.shape} but there are {n} points; pass the index of a point, "
-            f"indices (r,), or a mask ({n},)."
-        )
-    if points.dtype.kind not in "iu":
-        raise TypeError(
-            f"root is of dtype {points.dtype}; pass the index of a point, indices, or a mask."
-        )
-    check_in_range(points, "root", n)
-    return points
+        others = self.rest.transposed(units, _TOLERANCE).astype(float) * self.unit
+        return np.hypot(np.linalg.norm(self.known[points], axis=1), np.linalg.norm(others, axis=0))

@@ -286,10 +286,8 @@ def columns_of(est: Any) -> tuple[Array, Array]:
         return est.embedding_, est._independent_columns()
     if hasattr(est, "fit"):
         raise TypeError(
-            f"{type(est).__name__} has no independent random columns: its coordinates come from "
-            "eigenvectors, or from a map that is learned from all columns together. Pass a "
-            "HeatSketch; one of the same diffusion is HeatSketch(time=..., affinity='precomputed')"
-            ".fit(est.diffusion_)."
+            f"{type(est).__name__} has no independent random columns; pass a HeatSketch, such as "
+            "HeatSketch(time=..., affinity='precomputed').fit(est.diffusion_)."
         )
     F = np.asarray(check_points(est, "est"))
     return F, np.arange(F.shape[1])[None]
