@@ -22,7 +22,7 @@ from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
-from heatsketch.neighbors import NeighborIndex
+from heatsketch.metrics.neighborhoods import nearest_others
 from heatsketch.operators.graph import is_graph
 from heatsketch.uncertainty.intervals import Interval
 
@@ -95,8 +95,9 @@ class Contrast(NamedTuple):
         )
 
 
+@dataclass(eq=False, repr=False)
 class Audit:
-    """What `audit` found of a picture of n points; see there.
+    """What `audit` finds of a picture of n points; see there.
 
     Attributes
     ----------
@@ -121,8 +122,6 @@ class Audit:
         The comparison of two gaps in which the picture misleads most; None if it misleads in none.
     model : HeatSketch
         The sketch of the true distances.
-    sketch : array (n, k)
-        Its rows, whose Euclidean distances estimate the diffusion distances.
     picture : array (n, c)
         The picture.
     """
@@ -137,14 +136,12 @@ class Audit:
     gaps: list[Gap]
     contrast: Contrast | None
     model: HeatSketch
-    sketch: Array
     picture: Array
 
-    def __init__(self, model: HeatSketch, picture: Array, **found: Any) -> None:
-        self.model, self.picture = model, picture
-        self.sketch = model.embedding_
-        for name, value in found.items():
-            setattr(self, name, value)
+    @property
+    def sketch(self) -> Array:
+        """Rows whose Euclidean distances estimate the diffusion distances."""
+        return self.model.embedding_
 
     def distance(self, i: Any, j: Any = None, *, level: float = 0.95) -> Interval:
         """Return diffusion distances of points with intervals, as `HeatSketch.distance` does.
@@ -272,34 +269,35 @@ def audit(
     array([0, 1, 2])
     """
     model = _sketch_of(X, n_components, time, random_state, parameters)
-    F, Y = model.embedding_, _checked_picture(Y, len(model.embedding_))
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    F, Y = model.embedding_, check_array(Y, dtype=np.float64, input_name="Y")
     n = len(F)
+    if len(Y) != n:
+        raise ValueError(f"Y has {len(Y)} rows but X has {n} points; pass a row for each point.")
+    Y = Y - Y.mean(axis=0)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     k = min(n_neighbors, max(2, n // 50))
     count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
     evidence = _Evidence.of(F, Y, k, rng.choice(n, count, replace=False))
     seen = evidence.at(np.arange(n))
     trust, weights, typical = evidence.believed(seen)
-    null = np.concatenate(
-        [
-            evidence.trust(evidence.at(rng.permutation(n)), weights, typical)
-            for _ in range(-(-_LEAST_NULL // n))
-        ]
-    )
+    null = [
+        evidence.trust(evidence.at(rng.permutation(n)), weights, typical)
+        for _ in range(-(-_LEAST_NULL // n))
+    ]
     torn, merged = evidence.groups(F, Y)
-    gaps, contrast = ([], None) if labels is None else _gaps(F, Y, _checked_labels(labels, n))
+    gaps, contrast = ([], None) if labels is None else _gaps(F, Y, labels)
     return Audit(
-        model,
-        Y,
         neighbors_kept=seen.kept.mean(axis=1),
         false_neighbors=1 - seen.true.mean(axis=1),
         order_kept=evidence.order(seen.ranks, np.ones(count)),
         trust=trust,
-        dubious=~_discovered(trust, null),
+        dubious=~_discovered(trust, np.concatenate(null)),
         torn=torn,
         merged=merged,
         gaps=gaps,
         contrast=contrast,
+        model=model,
+        picture=Y,
     )
 
 
@@ -323,20 +321,6 @@ def _sketch_of(X: Any, k: int, time: Any, random_state: Any, parameters: Any) ->
     elif is_graph(X):
         options["affinity"] = "precomputed"
     return HeatSketch(k, time, **options).fit(X)
-
-
-def _checked_labels(labels: Any, n: int) -> Array:
-    labels = np.asarray(labels)
-    if labels.shape != (n,):
-        raise ValueError(f"labels have shape {labels.shape} but Y has {n} rows; pass ({n},).")
-    return labels
-
-
-def _checked_picture(Y: Any, n: int) -> Array:
-    Y = check_array(Y, dtype=np.float64, ensure_all_finite=True, input_name="Y")
-    if len(Y) != n:
-        raise ValueError(f"Y has {len(Y)} rows but X has {n} points; pass a row for each point.")
-    return Y - Y.mean(axis=0)
 
 
 class _Places(NamedTuple):
@@ -370,8 +354,8 @@ class _Evidence:
         some = E.ravel()[:: max(1, E.size // 1_000_000)]
         edges = np.quantile(some, np.linspace(0, 1, _BINS + 1)[1:-1])
         return cls(
-            _nearest(F, 2 * k),
-            _nearest(Y, 2 * k),
+            nearest_others(F, 2 * k),
+            nearest_others(Y, 2 * k),
             landmarks,
             D,
             E,
@@ -419,8 +403,13 @@ class _Evidence:
 
     def trust(self, seen: _Places, weights: Array, typical: Array) -> Array:
         """Return the trust (n,) of points at places, by weights of all points."""
-        near_kept = _weighted_mean(seen.kept, weights[self.true_near[:, : seen.kept.shape[1]]])
-        near_true = _weighted_mean(seen.true, weights[seen.near])
+        near_kept, near_true = (
+            (values * weights[near]).sum(axis=1) / weights[near].sum(axis=1)
+            for values, near in (
+                (seen.kept, self.true_near[:, : seen.kept.shape[1]]),
+                (seen.true, seen.near),
+            )
+        )
         w = weights[self.landmarks]
         errors = np.abs(self.logs - typical[seen.bins])
         errors[self.true_distances == 0] = 0.0
@@ -453,24 +442,12 @@ class _Evidence:
         return found[0], found[1]
 
 
-def _nearest(P: Array, count: int) -> Array:
-    """Return the nearest other points (n, count), nearest first."""
-    near = NeighborIndex(P).of_points(count + 1).indices
-    own = near == np.arange(len(P))[:, None]
-    own[~own.any(axis=1), -1] = True  # more than `count` equal points came first
-    return near[~own].reshape(len(P), count)
-
-
 def _contained(some: Array, others: Array) -> Array:
     """Say of each entry of rows (n, k) whether the same row of others (n, m) has it."""
     found = np.empty(some.shape, bool)
     for tile in row_tiles(len(some)):
         found[tile] = (some[tile, :, None] == others[tile, None, :]).any(axis=2)
     return found
-
-
-def _weighted_mean(values: Array, weights: Array) -> Array:
-    return (values * weights).sum(axis=1) / weights.sum(axis=1)
 
 
 def _connected(near: Array, flagged: Array) -> list[Array]:
@@ -491,8 +468,13 @@ def _discovered(trust: Array, null: Array) -> Array:
     return stats.false_discovery_control(p) <= FALSE_DISCOVERIES
 
 
-def _gaps(F: Array, Y: Array, labels: Array) -> tuple[list[Gap], Contrast | None]:
+def _gaps(F: Array, Y: Array, labels: Any) -> tuple[list[Gap], Contrast | None]:
     """Compare the distances between labels, truly and in the picture."""
+    labels = np.asarray(labels)
+    if labels.shape != (len(Y),):
+        raise ValueError(
+            f"labels have shape {labels.shape} but Y has {len(Y)} rows; pass ({len(Y)},)."
+        )
     names = sorted(set(labels.tolist()), key=str)
     names = [name for name in names if not is_missing(name)]
     if not 2 <= len(names) <= _MOST_LABELS:
