@@ -263,8 +263,8 @@ def test_at_time_zero_the_coordinates_are_the_eigenvectors(affinity, normalizati
     assert_allclose(model.transform(X), model.embedding_, atol=1e-12)
 
 
-@pytest.mark.parametrize("time", [0.25, 0.75])
-def test_times_below_one_lie_between(time):
+@pytest.mark.parametrize("time", [0.25, 0.75, 2.5])
+def test_real_times_are_real_powers(time):
     X = cloud(60, 2, seed=4)
     model = hs.DiffusionMap(3, time, **DENSE).fit(X)
     assert_allclose(model.embedding_, model.eigenvectors_ * model.eigenvalues_**time, atol=1e-6)

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -169,7 +169,7 @@ def test_other_numbers_are_read_as_double(make, dtype):
 
 @every_affinity
 @every_estimator
-def test_memory_layout_does_not_matter(make, affinity, X, tmp_path):
+def test_memory_layout_does_not_matter_and_input_is_left_alone(make, affinity, X, tmp_path):
     expected = make(**affinity).fit(X)
     transformed = expected.transform(X)
     read_only = X.copy()
@@ -186,15 +186,6 @@ def test_memory_layout_does_not_matter(make, affinity, X, tmp_path):
         model = make(**affinity).fit(same)
         assert_array_equal(model.embedding_, expected.embedding_)
         assert_array_equal(model.transform(same), transformed)
-
-
-@every_affinity
-@every_estimator
-def test_input_is_left_alone(make, affinity, X, X_new):
-    before, before_new = X.copy(), X_new.copy()
-    make(**affinity).fit(X).transform(X_new)
-    assert_array_equal(X, before)
-    assert_array_equal(X_new, before_new)
 
 
 # Rows, old and new
@@ -269,15 +260,23 @@ def test_new_point_on_a_circle_lands_at_its_angle(normalization):
 
 
 @every_affinity
-def test_midpoint_of_neighbours_lands_between_them_in_the_sketch(affinity):
+@pytest.mark.parametrize(
+    ("model", "near"),
+    [
+        (hs.HeatSketch(200, random_state=0), 1.0),
+        # Half of it each on a line; a little more on the arc, much more beyond the ends.
+        (hs.HeatEmbedding(2, 8, filter="power", random_state=0), 0.75),
+    ],
+)
+def test_the_midpoint_of_neighbours_lands_between_them(affinity, model, near):
     X, angle = hs.datasets.circle(60, equispaced=True)
-    model = hs.HeatSketch(200, random_state=0, **affinity | {"epsilon": 0.1}).fit(X)
+    model = clone(model).set_params(**affinity | {"epsilon": 0.1}).fit(X)
     middle = angle + np.pi / 60
     new = model.transform(np.c_[np.cos(middle), np.sin(middle)])
     left, right = model.embedding_, np.roll(model.embedding_, -1, axis=0)
     apart = np.linalg.norm(left - right, axis=1)
-    assert (np.linalg.norm(new - left, axis=1) < apart).all()
-    assert (np.linalg.norm(new - right, axis=1) < apart).all()
+    assert (np.linalg.norm(new - left, axis=1) < near * apart).all()
+    assert (np.linalg.norm(new - right, axis=1) < near * apart).all()
 
 
 # Random states
@@ -337,13 +336,6 @@ def test_row_order_permutes_a_diffusion_map(affinity, X):
 # The defaults are good for something
 
 
-def neighbour_accuracy(F, label):
-    """Share of points whose label most of their 10 nearest others have."""
-    neighbours = NearestNeighbors(n_neighbors=10).fit(F).kneighbors(return_distance=False)
-    votes = (label[neighbours][:, :, None] == np.unique(label)).sum(axis=1)
-    return np.mean(np.unique(label)[votes.argmax(axis=1)] == label)
-
-
 def test_default_diffusion_map_unrolls_the_swiss_roll():
     X, flat = hs.datasets.swiss_roll(2000, rng=0)
     F = hs.DiffusionMap(random_state=0).fit_transform(X)
@@ -355,4 +347,4 @@ def test_default_diffusion_map_unrolls_the_swiss_roll():
 def test_default_sketch_of_digits_is_no_worse_than_the_pixels(seed):
     X, label = hs.datasets.digits()
     Y = hs.HeatSketch(random_state=seed).fit_transform(X)
-    assert neighbour_accuracy(Y, label) >= 0.982
+    assert hs.metrics.knn_accuracy(Y, label) >= 0.982

@@ -12,6 +12,7 @@ from heatsketch._checks import ScaleWarning
 from heatsketch.estimators import heat_embedding
 from heatsketch.markov import coordinates
 from problems.clouds import cloud
+from problems.estimators import every_normalization
 from problems.spectra import cycle_graph
 
 AFFINITIES = {
@@ -19,10 +20,7 @@ AFFINITIES = {
     "dense": {"affinity": "dense", "epsilon": 1.0},
     "radius": {"affinity": "radius", "epsilon": 1.0},
 }
-NORMALIZATIONS = ("symmetric", "bistochastic", "markov")
-
 every_affinity = pytest.mark.parametrize("affinity", AFFINITIES.values(), ids=AFFINITIES)
-every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
 every_filter = pytest.mark.parametrize("filter", ["power", "heat"])
 
 
@@ -152,22 +150,6 @@ def test_stretched_torus_is_embedded_far_better_than_by_map_or_sketch(seed):
     assert hs.distortion(model.embedding_, D).log_L < 0.5 * min(others)
 
 
-# New points
-
-
-@every_affinity
-def test_midpoints_on_a_circle_land_between_their_neighbours(affinity):
-    X, angle = hs.datasets.circle(60, equispaced=True)
-    model = make(time=8, **affinity | {"epsilon": 0.1}).fit(X)
-    middle = angle + np.pi / 60
-    new = model.transform(np.c_[np.cos(middle), np.sin(middle)])
-    left, right = model.embedding_, np.roll(model.embedding_, -1, axis=0)
-    apart = np.linalg.norm(left - right, axis=1)
-    # Half of it each on a straight line; a little more on the arc, much more beyond the ends.
-    assert (np.linalg.norm(new - left, axis=1) < 0.75 * apart).all()
-    assert (np.linalg.norm(new - right, axis=1) < 0.75 * apart).all()
-
-
 # What it says of its distances
 
 
@@ -295,21 +277,6 @@ def test_points_with_the_same_affinities_are_all_zero(time):
     assert model.distortion_ is model.quality_ is model.time_curve_ is None
 
 
-@every_affinity
-@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
-def test_two_components_stand_apart(affinity):
-    X = np.vstack([cloud(20, 3, seed=1), cloud(15, 3, seed=2) + 1000])
-    for time in (8, "auto", 10**6):
-        with pytest.warns(hs.DisconnectedWarning, match="2 components"):
-            Y = make(2, time, **affinity).fit_transform(X)
-        assert np.isfinite(Y).all()
-        radii = [
-            np.linalg.norm(part - part.mean(axis=0), axis=1).max() for part in (Y[:20], Y[20:])
-        ]
-        apart = np.linalg.norm(Y[:20].mean(axis=0) - Y[20:].mean(axis=0))
-        assert apart > 1.001 * sum(radii)
-
-
 def test_times_beyond_the_range_of_numbers_keep_the_scale_apart():
     X = cloud(30, 3, seed=1)
     with pytest.warns(ScaleWarning, match="log_scale"):
@@ -321,28 +288,3 @@ def test_times_beyond_the_range_of_numbers_keep_the_scale_apart():
     size = 10**7 * np.log(slowest.eigenvalues_[0]) + np.log(np.abs(slowest.eigenvectors_).max())
     log_size = np.log(np.abs(model.embedding_).max()) + model.diagnostics_["log_scale"]
     assert log_size == pytest.approx(size, abs=1e-6)
-
-
-# Errors: got and want
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"time": [2, 8]}, ValueError, r"time=\[2, 8\] has 2 times; pass one, or 'auto'"),
-        ({"time": ["auto", 3]}, ValueError, "has 2 times"),
-        ({"time": "long"}, TypeError, "time='long'.*a number >= 1"),
-        ({"time": 1.5}, ValueError, "time=1.5 is not whole.*filter='heat'"),
-        ({"factor": 1}, ValueError, "factor=1.0.*> 1"),
-        ({"factor": np.inf}, ValueError, "factor=inf is not finite"),
-        ({"factor": None}, TypeError, "factor=None.*a number"),
-        ({"n_sketch": 0}, ValueError, "n_sketch=0 .*integer >= 1"),
-        ({"n_sketch": 64.0}, TypeError, "n_sketch=64.0.*an integer"),
-        ({"objective": "best"}, ValueError, "objective='best'"),
-        ({"n_init": 0}, ValueError, "n_init=0"),
-        ({"n_components": 40}, ValueError, "n_components=40.*n_components <= 39"),
-    ],
-)
-def test_bad_parameters_are_named(changes, error, message):
-    with pytest.raises(error, match=message):
-        hs.HeatEmbedding(**changes).fit(cloud(40, 3, seed=1))

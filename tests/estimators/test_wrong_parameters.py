@@ -54,6 +54,17 @@ BAD_ESTIMATORS = [
     (hs.DiffusionMap("auto", "auto"), ValueError, "time='auto'", "n_components"),
     (hs.DiffusionMap("auto", "long"), TypeError, "time='long'", "a number >= 0"),
     (hs.DiffusionMap(2, ["auto", 3]), ValueError, "time='auto'", "one time"),
+    (hs.HeatEmbedding(time=[2, 8]), ValueError, "has 2 times", "pass one, or 'auto'"),
+    (hs.HeatEmbedding(time=["auto", 3]), ValueError, "has 2 times", "'auto'"),
+    (hs.HeatEmbedding(time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
+    (hs.HeatEmbedding(factor=1), ValueError, "factor=1.0", "> 1"),
+    (hs.HeatEmbedding(factor=np.inf), ValueError, "factor=inf is not finite", ""),
+    (hs.HeatEmbedding(factor=None), TypeError, "factor=None", "a number"),
+    (hs.HeatEmbedding(n_sketch=0), ValueError, "n_sketch=0", "integer >= 1"),
+    (hs.HeatEmbedding(n_sketch=64.0), TypeError, "n_sketch=64.0", "an integer"),
+    (hs.HeatEmbedding(objective="best"), ValueError, "objective='best'", ""),
+    (hs.HeatEmbedding(n_init=0), ValueError, "n_init=0", ""),
+    (hs.HeatEmbedding(60), ValueError, "n_components=60", "n_components <= 59"),
 ]
 
 
