@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import heatsketch as hs
 from heatsketch.neighbors import NeighborIndex, kernels
-from heatsketch.neighbors.centroids import train_centroids
+from heatsketch.neighbors.inverted_lists import train_centroids
 from problems.clouds import cloud
 
 K, N, D = 12, 2500, 16
@@ -150,7 +150,8 @@ def test_points_that_are_not_candidates_are_beyond_the_bound(width, spread):
     share, cells = kernels.rounding(width), np.tile(np.arange(3, dtype=np.int32), (30, 1))
     squares = (1 - share) * (residuals**2).sum(axis=1)
     rows = np.column_stack([-2 * residuals, squares]).astype(np.float32)
-    positions, bounds = kernels.candidates(x, own, cells, starts, rows, means, share, 20)
+    lists = starts, rows, means, share
+    positions, bounds = kernels.candidates(x, own, cells, lists, 20)
     true = cdist(x, points, "sqeuclidean")
     others = np.ones(true.shape, bool)
     np.put_along_axis(others, np.where(positions < 0, positions[:, :1], positions), False, axis=1)

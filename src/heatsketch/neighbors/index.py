@@ -181,7 +181,7 @@ class NeighborIndex(Search):
             k is not a number of neighbours, or is more than the number of points.
         """
         k = self._searched(k)
-        return self._search.recall_at(k) if self.approximate else Recall(1.0, 0.0)
+        return self._search.probes_for(k).recall if self.approximate else Recall(1.0, 0.0)
 
     def diagnostics(self, k: int) -> dict[str, float]:
         """Return the recall of k neighbours and its standard error, if search is approximate.

@@ -9,11 +9,14 @@ contain the required fraction of them.
 
 Far points must not cost the others their digits: the unit is the median distance from the centre,
 not the largest, and neither centroids nor centres of cells follow points much farther than most.
+k-means minimises squares: one point as far away as all others together takes a centroid from them,
+or moves one to where no point is. Such points get centroids of their own.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +26,12 @@ from heatsketch._progress import track
 from heatsketch._tiles import for_each_tile, row_tiles
 from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
-from heatsketch.neighbors.centroids import near_most, squares_less_own, train_centroids
 from heatsketch.neighbors.exact import Neighbors, Recall
 from heatsketch.operators.kernel import centre_of, squared_norms
 from heatsketch.operators.operator import index_type
 
+_FAR_SHELL = 32.0  # times the median distance from the centre: beyond, squares have other sizes
+_K_MEANS_ITERATIONS = 6
 _POINTS_PER_CELL = 200  # on average
 _TRAINING_PER_CENTROID = 32  # points
 _COARSE_N_PROBE = 3  # coarse cells searched for the nearest fine centroid
@@ -103,14 +107,9 @@ class InvertedLists:
             rows = order[positions]
             distances[rows], indices[rows] = self._nearest(x[rows], cells[rows], probes)
 
-        for_each_tile(
-            work, len(x), _TILE_QUERIES, track(None, "nearest neighbours", len(x), "points")
-        )
+        bar = track(None, "nearest neighbours", len(x), "points")
+        for_each_tile(work, len(x), _TILE_QUERIES, bar)
         return Neighbors(distances, indices)
-
-    def recall_at(self, k: int) -> Recall:
-        """Return the measured fraction of the k neighbours that is found."""
-        return self.probes_for(k).recall
 
     def probes_for(self, k: int) -> Probes:
         """Return the cells that contain enough of the k neighbours, calibrated once."""
@@ -134,7 +133,7 @@ class InvertedLists:
                 if positions.start == positions.stop:
                     continue
                 members = self._in_frame(self._points[self.order[positions]])
-                near = near_most(squared_norms(members - means[c]))
+                near = _near_most(squared_norms(members - means[c]))
                 means[c] = members.mean(axis=0) if near.all() else members[near].mean(axis=0)
                 members -= means[c]
                 self._rows[positions, :width] = -2.0 * members
@@ -191,8 +190,8 @@ class InvertedLists:
 
         No other point of these cells is nearer than the last by more than the tolerance.
         """
-        cells = self._starts, self._rows, self._means, self._rounding
-        positions, bounds = kernels.candidates(framed, own, chosen, *cells, k + _EXTRA_CANDIDATES)
+        lists = self._starts, self._rows, self._means, self._rounding
+        positions, bounds = kernels.candidates(framed, own, chosen, lists, k + _EXTRA_CANDIDATES)
         found = kernels.sort_exactly(x, self._points, positions, self.order, k)
         squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
         doubtful = np.flatnonzero(~(squares <= np.maximum(bounds, 0.0)))
@@ -206,7 +205,7 @@ class InvertedLists:
         """Choose how many cells are searched, from the cells of the neighbours of a sample."""
         x, own = self._points[self._sample], self._cells[self._sample]
         distances, indices = self._exact(x, own, k)
-        squares = squares_less_own(self._in_frame(x), self._means)
+        squares = _squares_less_own(self._in_frame(x), self._means)
         squares[np.arange(len(x)), own] = -np.inf
         ranks = np.argsort(np.argsort(squares, axis=1), axis=1)  # of the cells, by distance
         ranks = np.take_along_axis(ranks, self._cells[indices], axis=1)
@@ -240,6 +239,73 @@ class InvertedLists:
     def _nearest_cells(self, count: int) -> Array:
         near = np.empty((len(self._means), count), np.int32)
         for rows in row_tiles(len(self._means), 256):
-            squares = squares_less_own(self._means[rows], self._means)
+            squares = _squares_less_own(self._means[rows], self._means)
             near[rows] = np.argpartition(squares, count - 1, axis=1)[:, :count]
         return near
+
+
+class Centroids(NamedTuple):
+    """Centres of cells in two levels: those of coarse cell c are fine[starts[c] : starts[c+1]]."""
+
+    coarse: Array  # (c, d)
+    starts: Array  # (c + 1,)
+    fine: Array  # (cells, d)
+
+
+def train_centroids(sample: Array, n_cells: int, rng: np.random.Generator) -> Centroids:
+    """Return about n_cells centroids for points of which these are a sample (m, d)."""
+    coarse, fine = [], []
+    for x in _shells(sample):
+        n_own = n_cells * len(x) / len(sample)
+        centroids = _k_means(x, max(1, math.isqrt(round(n_own))), rng)
+        owner = _nearest(x, centroids)
+        for c in range(len(centroids)):
+            members = x[owner == c]
+            count = max(1, round(n_cells * len(members) / len(sample)))
+            fine.append(_k_means(members, count, rng) if len(members) else centroids[[c]])
+        coarse.append(centroids)
+    starts = np.concatenate([[0], np.cumsum([len(centroids) for centroids in fine])])
+    return Centroids(np.concatenate(coarse), starts, np.concatenate(fine))
+
+
+def _near_most(squares: Array) -> Array:
+    """Return which points (m,) are not much farther than most, from squared distances (m,)."""
+    middle = len(squares) // 2
+    return squares <= _FAR_SHELL**2 * np.partition(squares, middle)[middle]
+
+
+def _shells(x: Array) -> Iterator[Array]:
+    """Split points (m, d) into those near their median, those near the median of the rest, ..."""
+    while len(x):
+        near = _near_most(squared_norms(x - np.median(x, axis=0)))  # at least half of them
+        yield x[near]
+        x = x[~near]
+
+
+def _k_means(x: Array, count: int, rng: np.random.Generator) -> Array:
+    centroids = x[rng.choice(len(x), min(count, len(x)), replace=False)]
+    for _ in range(_K_MEANS_ITERATIONS):
+        owner = _nearest(x, centroids)
+        sizes = np.bincount(owner, minlength=len(centroids))
+        order, used = np.argsort(owner, kind="stable"), sizes > 0
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        centroids[used] = np.add.reduceat(x[order], starts[used], axis=0) / sizes[used, None]
+        centroids[~used] = x[rng.choice(len(x), np.count_nonzero(~used))]
+    return centroids
+
+
+def _nearest(x: Array, centroids: Array) -> Array:
+    owner = np.empty(len(x), np.int64)
+    centre = np.median(centroids, axis=0)  # squares of a common offset would cost digits
+    x, centroids = x - centre, centroids - centre
+
+    def work(rows: slice) -> None:
+        owner[rows] = _squares_less_own(x[rows], centroids).argmin(axis=1)
+
+    for_each_tile(work, len(x))
+    return owner
+
+
+def _squares_less_own(x: Array, y: Array) -> Array:
+    """Return |x_i - y_j|² - |x_i|² (m, n) by the Gram form, exact enough to rank cells."""
+    return squared_norms(y) - 2.0 * (x @ y.T)

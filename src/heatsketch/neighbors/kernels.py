@@ -17,6 +17,7 @@ _BLOCK_POINTS = 1024  # points of a cell compared at a time
 _LANES = 32  # distances compared with the limit at a time
 _KEEP_SLACK = 8  # points that may be kept beyond `keep`
 _MIN_BUFFER_POINTS = 256  # candidates of a query before only the nearest are kept
+_Nearest = tuple[Array, Array, Array, Array]  # squares, positions, and their counts and limits
 _FIRST_CELLS = 4  # searched first: the limits they give exclude most points of the others
 
 
@@ -71,27 +72,22 @@ def rounding(width: int) -> float:
 
 @compiled
 def candidates(
-    x: Array,
-    own: Array,
-    cells: Array,
-    starts: Array,
-    rows: Array,
-    centroids: Array,
-    rounding: float,
-    keep: int,
+    x: Array, own: Array, cells: Array, lists: tuple[Array, Array, Array, float], keep: int
 ) -> tuple[Array, Array]:
     """Return at least the `keep` points nearest each query among those of its cells, (m, keep + 8).
 
-    `own` are the cells of the queries. Points are positions in `rows`, in any order, followed by
-    -1. Distances are float32: ask for a few more points than needed, and compare these exactly. The
-    squared distances of the other points of these cells are at least the second result (m,).
+    `own` are the cells of the queries; `lists` are starts, rows, centroids, and the relative error
+    of a square. Points are positions in the rows, in any order, followed by -1. Distances are
+    float32: ask for a few more points than needed, and compare these exactly. The squared distances
+    of the other points of these cells are at least the second result (m,).
     """
+    starts, rows, centroids, rounding = lists
     m, width = x.shape
     most = cells.shape[1]
     buffer = max(_MIN_BUFFER_POINTS, 3 * (keep + _KEEP_SLACK))
     distances, found = np.empty((m, buffer), np.float32), np.empty((m, buffer), np.int32)
     counts, limits = np.zeros(m, np.int64), np.full(m, np.inf, np.float32)
-    members, first = np.empty(m * most, np.int64), np.empty(len(starts), np.int64)
+    nearest = distances, found, counts, limits
     offsets = (x - centroids[own]).astype(np.float32)
     shifted = np.empty(m * (width + 1), np.float32)
     squares, step = np.empty(m, np.float32), np.empty(width, np.float32)
@@ -102,28 +98,41 @@ def candidates(
         low, high = stages[stage], min(stages[stage + 1], most)
         if low >= high:
             continue
-        _group(cells[:, low:high], members, first)
+        members, first = _group(cells[:, low:high], len(starts) - 1)
         for c in range(len(starts) - 1):
             queries = members[first[c] : first[c + 1]]
             g = len(queries)
             if g == 0:
                 continue
             q = shifted[: g * (width + 1)].reshape(g, width + 1)
-            _less_centroid(offsets, own, queries, centroids, c, step, q, squares)
-            squares[:g] *= kept
+            # Query - centroid of c: its offset from its own one, and the step between the two,
+            # each accurate in float32.
+            last = -1
+            for r in range(g):
+                i = queries[r]
+                if own[i] != last:
+                    last = own[i]
+                    for t in range(width):
+                        step[t] = np.float32(centroids[last, t] - centroids[c, t])
+                total = np.float32(0.0)
+                for t in range(width):
+                    q[r, t] = offsets[i, t] + step[t]
+                    total += q[r, t] * q[r, t]
+                q[r, width] = 1.0
+                squares[r] = total * kept
             for start in range(starts[c], starts[c + 1], _BLOCK_POINTS):
                 stop = min(start + _BLOCK_POINTS, starts[c + 1])
                 S = products[: g * (stop - start)].reshape(g, stop - start)
                 np.dot(q, rows[start:stop].T, S)
-                _collect(S, start, queries, squares, keep, distances, found, counts, limits)
+                _collect(S, start, queries, squares, keep, nearest)
         for i in range(m):
-            _shrink(i, keep, distances, found, counts, limits)
-    nearest, bounds = np.full((m, keep + _KEEP_SLACK), -1, np.int32), np.empty(m)
+            _shrink(i, keep, nearest)
+    positions, bounds = np.full((m, keep + _KEEP_SLACK), -1, np.int32), np.empty(m)
     for i in range(m):
-        nearest[i, : counts[i]] = found[i, : counts[i]]
+        positions[i, : counts[i]] = found[i, : counts[i]]
         # Less what the rounding of the query's own offset may add.
         bounds[i] = limits[i] - rounding * np.sum(offsets[i].astype(np.float64) ** 2)
-    return nearest, bounds
+    return positions, bounds
 
 
 @compiled
@@ -213,70 +222,27 @@ def _smallest_first(d: Array, ids: Array, count: int, k: int) -> None:
 
 
 @compiled
-def _group(cells: Array, members: Array, first: Array) -> None:
+def _group(cells: Array, n_cells: int) -> tuple[Array, Array]:
     """Sort the queries by cell: those that search cell c are members[first[c] : first[c + 1]]."""
-    m, count = cells.shape
-    first[:] = 0
-    for i in range(m):
-        for j in range(count):
-            first[cells[i, j] + 1] += 1
-    for c in range(len(first) - 1):
-        first[c + 1] += first[c]
-    for i in range(m):
-        for j in range(count):
-            c = cells[i, j]
-            members[first[c]] = i
-            first[c] += 1
-    for c in range(len(first) - 1, 0, -1):
-        first[c] = first[c - 1]
-    first[0] = 0
-
-
-@compiled
-def _less_centroid(
-    offsets: Array,
-    own: Array,
-    queries: Array,
-    centroids: Array,
-    c: int,
-    step: Array,
-    q: Array,
-    squares: Array,
-) -> None:
-    """Write to q (query - centroid of cell c, 1) for each query, and to `squares` the lengths².
-
-    It is the sum of the offset from the own centroid and the step between the centroids, each
-    accurate in float32.
-    """
-    width, last = centroids.shape[1], -1
-    for r in range(len(queries)):
-        i = queries[r]
-        if own[i] != last:
-            last = own[i]
-            for t in range(width):
-                step[t] = np.float32(centroids[last, t] - centroids[c, t])
-        for t in range(width):
-            q[r, t] = offsets[i, t] + step[t]
-        total = np.float32(0.0)
-        for t in range(width):
-            total += q[r, t] * q[r, t]
-        q[r, width] = 1.0
-        squares[r] = total
+    first = np.zeros(n_cells + 1, np.int64)
+    for i in range(len(cells)):
+        for c in cells[i]:
+            first[c + 1] += 1
+    first = np.cumsum(first)
+    members, free = np.empty(cells.size, np.int64), first.copy()
+    for i in range(len(cells)):
+        for c in cells[i]:
+            members[free[c]] = i
+            free[c] += 1
+    return members, first
 
 
 @compiled
 def _collect(
-    S: Array,
-    start: int,
-    queries: Array,
-    squares: Array,
-    keep: int,
-    distances: Array,
-    found: Array,
-    counts: Array,
-    limits: Array,
+    S: Array, start: int, queries: Array, squares: Array, keep: int, nearest: _Nearest
 ) -> None:
     """Add the points nearer than the limit of their query; most blocks of 32 contain none."""
+    distances, found, counts, limits = nearest
     total = S.shape[1]
     whole = total - total % _LANES
     for r in range(len(queries)):
@@ -292,7 +258,7 @@ def _collect(
                     continue
             if count + _LANES >= distances.shape[1]:
                 counts[i] = count
-                _shrink(i, keep, distances, found, counts, limits)
+                _shrink(i, keep, nearest)
                 limit, count = limits[i] - own, counts[i]
             for t in range(p, stop):  # no branch: it would be unpredictable
                 distances[i, count], found[i, count] = S[r, t] + own, start + t
@@ -301,13 +267,12 @@ def _collect(
 
 
 @compiled
-def _shrink(
-    i: int, keep: int, distances: Array, found: Array, counts: Array, limits: Array
-) -> None:
+def _shrink(i: int, keep: int, nearest: _Nearest) -> None:
     """Keep the `keep` nearest points of query i, or up to 8 more, and lower its limit.
 
     The limit is found by bisection, in which counting needs no branches.
     """
+    distances, found, counts, limits = nearest
     count = counts[i]
     if count <= keep + _KEEP_SLACK:
         return

@@ -154,7 +154,7 @@ def in_metric(X: Points, metric: Metric) -> Points:
             "most entries are zero."
         )
     # C order, because sums in Fortran order round differently.
-    x = X.astype(np.float64) if sparse.issparse(X) else np.array(X, np.float64, order="C")
+    x: Any = X.astype(np.float64) if sparse.issparse(X) else np.array(X, np.float64, order="C")
     if metric == "correlation":
         constant = (x == x[:, :1]).all(axis=1)
         for _ in range(2):  # the second time what rounding left of a large mean
