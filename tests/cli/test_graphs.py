@@ -240,7 +240,7 @@ def test_columns_by_name_are_left_out(tmp_path):
 def test_edges_that_are_taken_as_points_are_warned_of(tmp_path, run):
     csv(tmp_path / "edges.csv")
     said = run("embed", tmp_path / "edges.csv", "-o", tmp_path / "o.csv").err
-    assert "looks like the edges of a graph, for 'source' and 'target' hold" in said
+    assert "looks like the edges of a graph from 'source' to 'target'" in said
     assert "--graph" in said
     people = [(f"p{i}", f"town {i % 7}", float(i)) for i in range(40)]
     csv(tmp_path / "people.csv", header="name,town,age", edges=people)

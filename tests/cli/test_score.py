@@ -136,7 +136,7 @@ def test_score_without_a_recorded_time_takes_that_of_heat_embedding(points, tmp_
 def test_score_notices_other_points_and_several_times(points, circle, tmp_path, run):
     out = tmp_path / "map.npz"
     run("embed", points, "-o", out, "--method", "heat-sketch", "--time", "2,4")
-    assert "coordinates of 2 times side by side" in run("score", points, out, code=1).err
+    assert "coordinates of 2 times" in run("score", points, out, code=1).err
     run("embed", points, "-o", out, "--time", 2, "--force")
     np.save(tmp_path / "other.npy", cloud(90, 3, seed=2))
     said = run("score", tmp_path / "other.npy", out)

@@ -46,30 +46,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):  # λ in a pipe of Windows becomes ? (as in stderr)
         sys.stdout.reconfigure(errors="replace")
     try:
-        if {"--version", "--verbose"} <= set(argv):
-            from heatsketch._version import show_versions
-
-            show_versions()
-            return 0
-        parser = parser_of()
-        if not argv:
-            parser.print_help(sys.stderr)
-            return 2
-        args, rest = parser.parse_known_args(_with_names(argv))
-        args, unknown = COMMON.parse_known_args(rest, args)
-        if unknown:
-            args.refuse(unknown)
-        args.words, args.start = argv, time.monotonic()
-        return _run(args)
+        return _run(argv)
     except SystemExit as stop:  # argparse ends --help, --version and wrong usage this way
         return stop.code if isinstance(stop.code, int) else 2
-    except KeyboardInterrupt:
-        print("heatsketch: interrupted; no file was left half-written", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         # The reader of stdout is gone; the interpreter must not fail again at its last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except (Exception, KeyboardInterrupt) as error:
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):  # compiled loops make it of an interrupt
+            cause = cause.__cause__ or cause.__context__
+        if isinstance(cause, KeyboardInterrupt):
+            say("interrupted; no file was left half-written")
+            return 130
+        if "--debug" in argv:
+            traceback.print_exc()
+        say(f"error: {describe(error)}")
+        return 1
+
+
+def _run(argv: list[str]) -> int:
+    """Run the verb that is asked for, or print help."""
+    if {"--version", "--verbose"} <= set(argv):
+        from heatsketch._version import show_versions
+
+        show_versions()
+        return 0
+    parser = parser_of()
+    if not argv:
+        parser.print_help(sys.stderr)
+        return 2
+    args, rest = parser.parse_known_args(_with_names(argv))
+    args, unknown = COMMON.parse_known_args(rest, args)
+    if unknown:
+        args.refuse(unknown)
+    args.words, args.start = argv, time.monotonic()
+    _check_inputs(args)
+    verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
+    with report_to_stderr(quiet=args.quiet) as args.warned:
+        contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
+    sys.stdout.flush()
+    return 0
 
 
 def _with_names(argv: Sequence[str]) -> list[str]:
@@ -81,29 +99,6 @@ def _with_names(argv: Sequence[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
-
-
-def _run(args: Any) -> int:
-    """Run a verb and return its exit code; report its errors."""
-    try:
-        _check_inputs(args)
-        verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
-        with report_to_stderr(quiet=args.quiet) as args.warned:
-            contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        cause: BaseException | None = error
-        while isinstance(cause, SystemError):  # compiled loops make it of an interrupt
-            cause = cause.__cause__ or cause.__context__
-        if isinstance(cause, KeyboardInterrupt):
-            raise cause from None
-        if args.debug:
-            traceback.print_exc()
-        say(f"error: {describe(error)}")
-        return 1
-    return 0
 
 
 def _check_inputs(args: Any) -> None:

@@ -64,8 +64,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_FITTING, "input", "INPUT", _POINTS),
         ("transform", "input", "INPUT", _POINTS, {"nargs": "?"}),
         ("score", "embedding", "EMBEDDING", "file of coordinates, with the rows of INPUT"),
-        ("audit", "picture", "PICTURE", "file of coordinates with the rows or ids of INPUT; or an "
-         "entry of obsm of INPUT, such as X_umap"),
+        ("audit", "picture", "PICTURE", "file with the rows or ids of INPUT, or entry of its obsm"),
         ("compare", "other", "OTHER", "file compared with INPUT, read alike", {"nargs": "?"}),
         ("methods", "method", "METHOD", "whose parameters are listed", {"nargs": "?"}),
         ("embed transform", "-o --output", "FILE", "for coordinates; - is .csv on standard output"),
@@ -76,44 +75,35 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
          f"{DEFAULT_METHOD})", {"default": DEFAULT_METHOD}),
         ("embed compare scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
-        ("embed compare", "--whole", None, "show far points at their places in pictures, however "
-         "small the others are"),
+        ("embed compare", "--whole", None, "show far points at their places in pictures"),
         ("embed", "--save-model", "FILE", "keep the fitted model, for transform and hs.load_model"),
         ("embed", "--in-place", None, "add the embedding to INPUT, which is .h5ad"),
         ("embed transform", "--output-key", "NAME", "name in .h5ad (default X_heat, X_pca, ...)"),
-        ("embed", "--intervals", None, "add a column: fraction of neighbours that are certain "
-         "(heat-sketch)"),
-        ("embed", "--pseudotime", "ID", "add columns of pseudotime with error bars, from 0 at this "
-         "root (id, or number of a row)"),
+        ("embed", "--intervals", None, "add a column: fraction of certain neighbours (sketches)"),
+        ("embed", "--pseudotime", "ID", "add pseudotime with error bars from this root, id or row"),
         ("embed", "--fit-points", "N", "fit a sample of N points and map all others by blocks, as "
          "files larger than memory: .npy, .parquet, .csv, .h5ad, .zarr, folders of parts"),
         ("embed", "--resume", None, "go on with a run by blocks that was killed (OUTPUT.partial)"),
         ("embed", "--cluster", "CLUSTER", "map blocks by workers of Dask: local:N on this machine, "
          "or a scheduler (tcp://HOST:PORT) whose workers share the folders of INPUT and OUTPUT"),
         ("transform", "--info", None, "print what MODEL is, without INPUT"),
-        ("embed transform", "--metadata", "FILE", "how the output was made, for score; .npz, "
-         ".parquet and .h5ad hold it"),
-        ("score", "--metadata", "FILE", "FILE of embed --metadata, for text and .npy",
-         {"dest": "made"}),
+        ("embed transform", "--metadata", "FILE", "how the output was made, for score"),
+        ("score", "--metadata", "FILE", "FILE of embed --metadata", {"dest": "made"}),
         ("score", "--embedding-key", "KEY", "array of EMBEDDING to read (.npz, .h5ad)"),
         ("score", "--pairs", "N", "random pairs (default: all of 2,048 points)"),
         ("score scales", "--json", None, "print the result as JSON"),
         ("report", "--times", "T[,T...]", "times of the slider (default: some about the chosen)"),
-        ("report audit", "--genes", "NAME[,NAME...]", "genes of an .h5ad to colour by, or how many "
-         "of the most variable (default 20)"),
+        ("report audit", "--genes", "NAME[,NAME...]", "genes to colour by, or how many (20)"),
         ("audit", "--table", "FILE", "a row for each point: trust, neighbours, order, dubious"),
         ("audit", "--beside", "PICTURE", "another picture, which stands beside the first"),
         ("compare", "--methods", "NAME[,NAME...]", "some methods, or all"),
         ("compare", "--seeds", "N", "runs with different seeds (default 2)", {"default": 2}),
         ("compare", "--same-rows", None, "OTHER holds the same points in the same order; else they "
          "are matched by ids, and without common ids compared as samples of different points"),
-        ("distances", "--from", "ID", "point (id, or number of the row) whose distances to all "
-         "points are wanted", {"dest": "origin"}),
-        ("distances", "--pairs", "FILE", "text with a pair in each line: two ids, or numbers of "
-         "rows from 0 without ids", {"dest": "pairs_file"}),
+        ("distances", "--from", "ID", "point, id or row, to measure from", {"dest": "origin"}),
+        ("distances", "--pairs", "FILE", "text, two ids in each line", {"dest": "pairs_file"}),
         ("distances", "--model", "FILE", "diffusion and time of a model that was fitted to INPUT"),
-        ("compare distances", "--level", "P", "probability of the intervals (default 0.95)",
-         {"default": 0.95}),
+        ("compare distances", "--level", "P", "probability of the intervals (default 0.95)"),
         ("distances", "--simultaneous", None, "let all intervals hold at once, not each by itself"),
     ],
     "reading INPUT": [
@@ -126,12 +116,9 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_READING, "--read", "NAME=VALUE", _listed(FORMAT)),
     ],
     "points in INPUT": [
-        (_FITTING, "--features", "NAME[,NAME...]", "columns that are features (default: all "
-         "numeric ones)", {"action": "extend"}),
-        (_FITTING, "--exclude", "NAME[,NAME...]", "columns that are not features, but passed "
-         "through", {"action": "extend"}),
-        (_FITTING, "--standardize", None, "give every column mean 0 and variance 1",
-         {"default": None}),
+        (_FITTING, "--features", "NAME[,NAME...]", "feature columns", {"action": "extend"}),
+        (_FITTING, "--exclude", "NAME[,NAME...]", "columns to pass through", {"action": "extend"}),
+        (_FITTING, "--standardize", None, "give every column mean 0 and variance 1"),
         (_FITTING, "--graph", "NAME", "INPUT holds a graph: an edge list (two columns of names, "
          "perhaps one of weights), a matrix (.mtx, .npz), or in .h5ad the entry NAME of obsp "
          "(default connectivities); --filter is then heat", {"nargs": "?", "const": True}),
@@ -221,7 +208,7 @@ _KINDS: dict[str | None, dict[str, Any]] = {  # by what stands for the value
     "PATH": {"type": Path},
     "MODEL": {"type": Path},
     "N": {"type": int},
-    "P": {"type": float},
+    "P": {"type": float, "default": 0.95},
     "T[,T...]": {"type": value},
     "NAME[,NAME...]": {"type": _names},
     "NAME=VALUE": {"action": _Assignment, "default": {}},

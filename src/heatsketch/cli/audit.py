@@ -8,14 +8,7 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io
 from heatsketch._typing import Array
-from heatsketch.cli.inputs import (
-    coordinates,
-    is_precomputed,
-    names_of,
-    parameters,
-    read_points,
-    warn_of_units,
-)
+from heatsketch.cli import inputs
 from heatsketch.cli.outputs import check_files
 from heatsketch.cli.printing import logger, print_summary
 from heatsketch.cli.report import about_points
@@ -30,27 +23,28 @@ def run(args: Namespace) -> None:
     """Compare the picture with the true distances, write the page, print the summary."""
     check_files(args, *SUFFIXES, required="")
     given = {"n_components": 64, "filter": "accumulated"}
-    options = parameters(args, defaults(hs.HeatSketch), "heat-sketch", **given)
-    table = read_points(args)
-    warn_of_units(options, table)
+    options = inputs.parameters(args, defaults(hs.HeatSketch), "heat-sketch", **given)
+    table = inputs.read_points(args)
+    inputs.warn_of_units(options, table)
     Y = _picture(args, table, args.picture)
     beside = None if args.beside is None else {args.beside: _picture(args, table, args.beside)}
     groups = None if table.label is None else categories(table.extra[table.label])
     labels = None if groups is None else np.array([*groups[1], None], dtype=object)[groups[0]]
     logger.info("comparing %s points with their picture", f"{len(Y):,}")
     found = hs.audit(table.values, Y, labels=labels, **options)
-    X = None if is_precomputed(options) else in_units_of_source(table)
+    X = None if inputs.is_precomputed(options) else in_units_of_source(table)
     facts = collect(found, X, beside=beside, **about_points(args, table, args.picture))
     Report(facts).save(args.output, force=args.force)
     if args.table is not None:
-        columns = [*(getattr(found, name) for name in AUDITED), found.dubious]
-        rows = zip(names_of(args, table), *(values.tolist() for values in columns), strict=True)
-        io.files.write_rows(args.table, [("id", *AUDITED, "dubious"), *rows], force=args.force)
-    print_summary(args, facts["lines"], timed=True)
+        header = ("id", *AUDITED, "dubious")
+        columns = [getattr(found, name).tolist() for name in header[1:]]
+        rows = zip(inputs.names_of(args, table), *columns, strict=True)
+        io.files.write_rows(args.table, [header, *rows], force=args.force)
+    print_summary(args, facts["lines"])
 
 
 def _picture(args: Namespace, table: io.Table, name: str) -> Array:
     """Read a picture (n, c), a file or an entry of obsm of INPUT, in the order of the points."""
     in_input = Path(table.source).suffix in (".h5ad", ".zarr") and not Path(name).exists()
     picture = io.formats.read_embedding(*((args.input, name) if in_input else (name,)))
-    return np.asarray(coordinates(args, table, picture), dtype=float)
+    return np.asarray(inputs.coordinates(args, table, picture), dtype=float)

@@ -9,14 +9,7 @@ from scipy import sparse
 import heatsketch as hs
 from heatsketch import io, plot
 from heatsketch._typing import Array
-from heatsketch.cli.inputs import (
-    check_methods,
-    ids_of,
-    parameters,
-    read_points,
-    reading,
-    warn_of_units,
-)
+from heatsketch.cli import inputs
 from heatsketch.cli.outputs import ROW_SUFFIXES, check_files, write_rows
 from heatsketch.cli.printing import logger, print_summary
 from heatsketch.comparison.methods import defaults
@@ -27,10 +20,8 @@ from heatsketch.uncertainty import sample_discrepancy
 
 COLUMNS = ("id", "discrepancy", "low", "high")
 SAMPLE_COLUMNS = ("file", "id", "discrepancy")
-_NOT_OF_DIFFUSION = ("time", "n_components", "filter", "kind", "tolerance")
-
-# What is printed, the rows of the table, the points of the picture, and the discrepancy
-_Compared = tuple[dict[str, str], list[Any], Array, Any]
+_NOT_OF_DIFFUSION = ("time", "n_components", "filter", "kind", "tolerance", "random_state")
+_Told = tuple[dict[str, str], list[Any], Array]  # lines, rows of the table, points of the picture
 
 
 def run(args: Namespace) -> None:
@@ -41,22 +32,19 @@ def run(args: Namespace) -> None:
 def _compare_methods(args: Namespace) -> None:
     """Compare the methods, write table, picture and embeddings, print the table."""
     names = args.methods or list(DEFAULT_METHODS)
-    check_methods(args, names, "all")
-    options = parameters(args, defaults(hs.compare), "compare")
+    inputs.check_methods(args, names, "all")
+    options = inputs.parameters(args, defaults(hs.compare), "compare")
     folder = args.output
     if folder is None:
         args.usage_error("the following arguments are required: -o/--output DIR")
     plot.check_picture(None)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; name a folder.")
-    existing = [name for name in FILES if (folder / name).exists()]
+    existing = ", ".join(name for name in FILES if (folder / name).exists())
     if existing and not args.force:
-        raise FileExistsError(
-            f"{folder} already has {', '.join(existing)}; pass --force to replace them, or choose "
-            "another folder."
-        )
-    table = read_points(args)
-    warn_of_units({}, table)
+        raise FileExistsError(f"{folder} already has {existing}; pass --force to replace them.")
+    table = inputs.read_points(args)
+    inputs.warn_of_units({}, table)
     label = None if table.label is None else table.extra[table.label]
     methods = "all" if "all" in names else names
     result = hs.compare(table.values, methods, label, seeds=args.seeds, **options)
@@ -70,28 +58,45 @@ def _compare_methods(args: Namespace) -> None:
 
 def _compare_data(args: Namespace) -> None:
     """Compare the files; print the discrepancy, write that of each point, draw it."""
-    options = parameters(args, defaults(hs.HeatSketch), "heat-sketch", time=8, n_components=256)
+    sizes = {"time": 8, "n_components": 256}
+    options = inputs.parameters(args, defaults(hs.HeatSketch), "heat-sketch", **sizes)
     check_files(args, *ROW_SUFFIXES)
-    first = read_points(args)
-    second = _read_other(args, first)
-    ids = [ids_of(args, table) for table in (first, second)]
-    common = set(ids[0] or ()) & set(ids[1] or ())
+    first = inputs.read_points(args)
+    tables = [first, _read_other(args, first)]
+    ids = [inputs.ids_of(args, table) for table in tables]
+    seed, how = options["random_state"], {name: options[name] for name in sizes}
     diffusion = {name: x for name, x in options.items() if name not in _NOT_OF_DIFFUSION}
-    compare = _same_points if args.same_rows or len(common) > 1 else _samples
-    lines, rows, points, found = compare(args, [first, second], ids, options, diffusion)
+    if args.same_rows or len(set(ids[0] or ()) & set(ids[1] or ())) > 1:
+        names = [None, None] if args.same_rows else ids
+        models = [
+            hs.HeatSketch(1, 1, random_state=0, **diffusion).fit(table.values, ids=own)
+            for table, own in zip(tables, names, strict=True)
+        ]
+        how["filter"] = options.get("filter", "power")
+        found: Any = hs.diffusion_discrepancy(*models, rng=seed, **how)
+        lines, rows, points = _of_same_points(args, tables, ids, found)
+    else:
+        if "filter" in options or "precomputed" in options.values():
+            args.usage_error(
+                "--filter, and what is precomputed, need the same points: ids in both files, or "
+                "--same-rows"
+            )
+        X, Y = (table.values for table in tables)
+        found = sample_discrepancy(X, Y, rng=seed, **how, **diffusion)
+        lines, rows, points = _of_samples(args, tables, ids, found)
     if args.output is not None:
         write_rows(args, rows)
     if args.plot is not None:
         logger.info("embedding the points for the picture")
-        Y = hs.HeatEmbedding(2, **diffusion).fit_transform(points)
-        values = np.hstack(found.per_point)
-        plot.scatter(Y, values, title=found.describe(), path=args.plot, whole=args.whole)
+        Y = hs.HeatEmbedding(2, random_state=seed, **diffusion).fit_transform(points)
+        values, title = np.hstack(found.per_point), found.describe()
+        plot.scatter(Y, values, title=title, path=args.plot, whole=args.whole)
     print_summary(args, lines)
 
 
 def _read_other(args: Namespace, first: io.Table) -> io.Table:
     """Read OTHER in the units of INPUT: in units of its own a shift of all points would vanish."""
-    second = read_points(Namespace(**vars(args) | {"input": args.other}))
+    second = inputs.read_points(Namespace(**vars(args) | {"input": args.other}))
     if first.columns != second.columns:
         raise ValueError(
             f"{first.source} and {second.source} have different features; name those of both with "
@@ -99,69 +104,32 @@ def _read_other(args: Namespace, first: io.Table) -> io.Table:
         )
     if not args.standardize and args.missing != "median":
         return second
-    how = reading(args)
-    for name in ("features", "exclude", "standardize"):
-        how.pop(name, None)
-    return read_like(args.other, first.learned, **how)
+    how = inputs.reading(args)
+    known = ("features", "exclude", "standardize")
+    return read_like(args.other, first.learned, **{k: v for k, v in how.items() if k not in known})
 
 
-def _same_points(
-    args: Namespace,
-    tables: list[io.Table],
-    ids: list[Any],
-    options: dict[str, Any],
-    diffusion: dict[str, Any],
-) -> _Compared:
-    """Compare files of the same points."""
-    names = [None, None] if args.same_rows else ids
-    models = [
-        hs.HeatSketch(1, 1, **diffusion | {"random_state": 0}).fit(table.values, ids=own)
-        for table, own in zip(tables, names, strict=True)
-    ]
-    found = hs.diffusion_discrepancy(
-        *models,
-        time=options["time"],
-        filter=options.get("filter", "power"),
-        n_components=options["n_components"],
-        rng=options["random_state"],
-    )
-    value, low, high = found.interval(args.level)
+def _of_same_points(args: Namespace, tables: list[io.Table], ids: list[Any], found: Any) -> _Told:
     shown = np.array(ids[0] or range(tables[0].values.shape[0]), dtype=object)
-    points, at = f"{len(found.per_point):,} points of both", np.arange(len(shown))
+    points, rows = f"{len(found.per_point):,} points of both", np.arange(len(shown))
     if found.ids is not None:
         lost = [len(own) - len(found.ids) for own in ids]
         points += f", by their ids; {lost[0]:,} and {lost[1]:,} only in one"
         row_of = {name: row for row, name in enumerate(shown)}
-        at = np.array([row_of[name] for name in found.ids.tolist()])
+        rows = np.array([row_of[name] for name in found.ids.tolist()])
+    value, low, high = found.interval(args.level)
     lines = {
         "points": points,
         "discrepancy": f"{value:.4g} ({100 * args.level:g} %: {low:.4g} to {high:.4g})",
         "relative": f"{100 * value / found.size:.3g} % of the size of the operators",
-        "most at": ", ".join(map(str, shown[at[np.argsort(-found.per_point)[:5]]])),
+        "most at": ", ".join(map(str, shown[rows[np.argsort(-found.per_point)[:5]]])),
     }
     ends = np.transpose(found.point_interval(args.level))
-    rows = [(i, *(f"{x:.6g}" for x in row)) for i, row in zip(shown[at], ends, strict=True)]
-    return lines, [COLUMNS, *rows], tables[0].values[at], found
+    cells = [(i, *(f"{x:.6g}" for x in row)) for i, row in zip(shown[rows], ends, strict=True)]
+    return lines, [COLUMNS, *cells], tables[0].values[rows]
 
 
-def _samples(
-    args: Namespace,
-    tables: list[io.Table],
-    ids: list[Any],
-    options: dict[str, Any],
-    diffusion: dict[str, Any],
-) -> _Compared:
-    """Compare samples of different points."""
-    if "filter" in options or "precomputed" in options.values():
-        args.usage_error(
-            "--filter, and what is precomputed, need the same points: ids in both files, or "
-            "--same-rows"
-        )
-    X, Y = (table.values for table in tables)
-    sizes = {name: options[name] for name in ("time", "n_components")}
-    seed, how = options["random_state"], diffusion | sizes
-    how.pop("random_state")
-    found = sample_discrepancy(X, Y, rng=seed, **how)
+def _of_samples(args: Namespace, tables: list[io.Table], ids: list[Any], found: Any) -> _Told:
     value, low, high = found.interval(args.level)
     n, m = map(len, found.per_point)
     lines = {
@@ -174,4 +142,5 @@ def _samples(
     for table, own, values in zip(tables, ids, found.per_point, strict=True):
         names = own or range(len(values))
         rows += [(table.source, i, f"{x:.6g}") for i, x in zip(names, values, strict=True)]
-    return lines, rows, (sparse.vstack if sparse.issparse(X) else np.vstack)([X, Y]), found
+    X, Y = (table.values for table in tables)
+    return lines, rows, (sparse.vstack if sparse.issparse(X) else np.vstack)([X, Y])

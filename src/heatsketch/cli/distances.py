@@ -8,15 +8,7 @@ import numpy as np
 import heatsketch as hs
 from heatsketch import io
 from heatsketch._typing import Array
-from heatsketch.cli.inputs import (
-    Fitted,
-    estimator_of,
-    fit,
-    names_of,
-    read_for_model,
-    rows_of,
-    size_of,
-)
+from heatsketch.cli import inputs
 from heatsketch.cli.outputs import ROW_SUFFIXES, check_files, write_rows
 from heatsketch.cli.printing import print_summary
 from heatsketch.io.models import read_model
@@ -32,86 +24,77 @@ def run(args: Namespace) -> None:
         args.usage_error("pass one of --from ID and --pairs FILE")
     check_files(args, *ROW_SUFFIXES)
     (table, sketch, Y), whose = _of_model(args) if args.model else _of_points(args)
-    names = names_of(args, table)
+    names = inputs.names_of(args, table)
     i, j = _pairs(args, table)
     labels = sketch.diffusion_.operator.components()
     labels = None if labels is None else sketch.diffusion_.expand(labels)
-    apart = np.zeros(len(i), dtype=bool) if labels is None else labels[i] != labels[j]
-    found, pairs = np.full((3, len(i)), np.nan), (i[~apart], j[~apart])
-    exact, level = len(names) <= EXACT_UP_TO, args.level
-    if exact and not apart.all():
-        found[:, ~apart] = hs.diffusion_distance(
-            sketch.diffusion_, sketch.time, filter=sketch.filter, pairs=pairs
-        )
-    elif not apart.all():
-        found[:, ~apart] = sketch.distance(*pairs, level=level, simultaneous=args.simultaneous)
+    joined = np.ones(len(i), dtype=bool) if labels is None else labels[i] == labels[j]
+    found, pairs = np.full((3, len(i)), np.nan), (i[joined], j[joined])
+    if len(names) <= EXACT_UP_TO:
+        known = sketch.diffusion_, sketch.time
+        found[:, joined] = hs.diffusion_distance(*known, filter=sketch.filter, pairs=pairs)
+        how, more = "exact", {}
+    else:
+        given = {"level": args.level, "simultaneous": args.simultaneous}
+        found[:, joined] = sketch.distance(*pairs, **given)
+        how = f"by a sketch of {Y.shape[1]} columns"
+        together = "all of them at once" if args.simultaneous else "each by itself"
+        more = {"low, high": f"hold the distance with probability {args.level:g}, {together}"}
+    if apart := np.count_nonzero(~joined):
+        more["left out"] = f"{apart:,} pair(s) in two components, between which nothing diffuses"
     if args.origin is not None:  # sorted, and nothing of other components
-        order = np.argsort(found[0], kind="stable")[: np.count_nonzero(~apart)]
+        order = np.argsort(found[0], kind="stable")[: len(pairs[0])]
         i, j, found = i[order], j[order], found[:, order]
     cells = [["" if np.isnan(x) else f"{x:.6g}" for x in row] for row in found.T]
     rows = [(names[a], names[b], *row) for a, b, row in zip(i, j, cells, strict=True)]
     write_rows(args, [COLUMNS, *rows])
-    if args.output is None and args.quiet:
-        return
-    how = "exact" if exact else f"by a sketch of {Y.shape[1]} columns"
     lines = {
-        "input": f"{table.source}: {size_of(args, table)}",
+        "input": f"{table.source}: {inputs.size_of(args, table)}",
         "distances": f"at diffusion time {sketch.time:g} ({whose}), {how}",
     }
-    if not exact:
-        together = "all of them at once" if args.simultaneous else "each by itself"
-        lines["low, high"] = f"hold the distance with probability {level:g}, {together}"
-    if lost := np.count_nonzero(apart):
-        lines["left out"] = f"{lost:,} pair(s) in two components, between which nothing diffuses"
-    print_summary(args, lines | summary(sketch), to_stderr=args.output is None)
+    if args.output is not None or not args.quiet:
+        print_summary(args, lines | more | summary(sketch), to_stderr=args.output is None)
 
 
-def _of_points(args: Namespace) -> tuple[Fitted, str]:
+def _of_points(args: Namespace) -> tuple[inputs.Fitted, str]:
     """Fit a sketch to INPUT."""
-    sketch = estimator_of(args, "heat-sketch", n_components="auto")
+    sketch = inputs.estimator_of(args, "heat-sketch", n_components="auto")
     if np.size(sketch.time) > 1:
         args.usage_error("--time names several times; distances are those of one")
     whose = "as given" if "time" in args.parameters else "the default; --time sets another"
-    return fit(args, sketch), whose
+    return inputs.fit(args, sketch), whose
 
 
-def _of_model(args: Namespace) -> tuple[Fitted, str]:
+def _of_model(args: Namespace) -> tuple[inputs.Fitted, str]:
     """Sketch the diffusion of a model that was fitted to INPUT, at the time of the model."""
     if args.parameters:
-        args.usage_error(
-            f"{next(iter(args.parameters))} is that of --model; leave it out, or leave out --model"
-        )
+        args.usage_error(f"{next(iter(args.parameters))} is that of --model; leave one of them out")
     stored = read_model(args.model)
-    model, table = stored.model, read_for_model(args, stored)
-    diffusion = getattr(model, "diffusion_", None)
+    model, table = stored.model, inputs.read_for_model(args, stored)
+    diffusion, kind = getattr(model, "diffusion_", None), type(model).__name__
     time: Any = getattr(model, "time_", getattr(model, "time", None))
     if diffusion is None or np.size(time) != 1:
-        raise ValueError(
-            f"{args.model} holds a {type(model).__name__} without a diffusion on its points, or of "
-            "several times; leave out --model."
-        )
+        raise ValueError(f"{args.model} ({kind}) has no diffusion of one time; leave out --model.")
     if stored.facts.get("data") not in (None, io.data_hash(table.values)):
         raise ValueError(f"{args.model} was not fitted to the points of {args.input}; pass these.")
     options = {"filter": model.filter, "normalization": diffusion.normalization}
     time = np.ravel(time)[0].item()
     sketch = hs.HeatSketch("auto", time, affinity="precomputed", random_state=0, **options)
-    return Fitted(table, sketch, sketch.fit_transform(diffusion)), f"that of {args.model}"
+    return inputs.Fitted(table, sketch, sketch.fit_transform(diffusion)), f"that of {args.model}"
 
 
 def _pairs(args: Namespace, table: io.Table) -> tuple[Array, Array]:
     """Return the rows of the pairs asked for."""
     if args.origin is not None:
         n = table.values.shape[0]
-        return np.repeat(rows_of(args, table, [args.origin]), n), np.arange(n)
+        return np.repeat(inputs.rows_of(args, table, [args.origin]), n), np.arange(n)
     text = args.pairs_file.read_text(encoding="utf-8-sig")
     lines = [line for line in text.splitlines() if line.strip()] or [""]
     separator = next((c for c in "\t,;" if c in lines[0]), None)
     cells = [[cell.strip(" \"'") for cell in line.split(separator)] for line in lines]
     for number, row in enumerate(cells, start=1):
         if len(row) != 2:
-            raise ValueError(
-                f"{args.pairs_file}, line {number}, does not hold a pair; write two ids in each "
-                "line, with a comma, a tab or a space between."
-            )
-    ends = rows_of(args, table, [name for row in cells for name in row])
+            where = f"{args.pairs_file}, line {number},"
+            raise ValueError(f"{where} does not hold a pair; write two ids with a comma between.")
+    ends = inputs.rows_of(args, table, [name for row in cells for name in row])
     return ends[::2], ends[1::2]

@@ -33,7 +33,7 @@ def run(args: Namespace) -> None:
     args.output_key = args.output_key or key_of_method(args.method)
     _check(args)
     if streams.takes(args, estimator):
-        print_summary(args, streams.run(args, estimator), timed=True)
+        print_summary(args, streams.run(args, estimator))
         return
     check_key(args.output, args.input, args.output_key, force=args.force)
     table = read_points(args)
@@ -42,13 +42,12 @@ def run(args: Namespace) -> None:
     twice = [name for name in added if name in table.extra]
     if twice and not (args.in_place and args.force):
         raise ValueError(
-            f"{args.input} has a column {twice[0]!r}, which this run adds; give it another "
-            "name, or replace it by --in-place --force."
+            f"{args.input} has a column {twice[0]!r}, which this run adds; give it another name."
         )
     fitted = fit(args, estimator, table)
     columns, lines = _columns(args, estimator, root)
     _write(args, fitted._replace(table=replace(table, extra=table.extra | columns)))
-    print_summary(args, described(args, fitted) | lines, timed=True)
+    print_summary(args, described(args, fitted) | lines)
 
 
 def _check(args: Namespace) -> None:
@@ -64,9 +63,7 @@ def _check(args: Namespace) -> None:
         if args.method not in able:
             args.usage_error(f"--pseudotime belongs to {', '.join(able)}; leave it out")
         if suffix_of(args.output or "") == ".npy":
-            args.usage_error(
-                "--pseudotime adds columns; write them with -o to a file other than .npy"
-            )
+            args.usage_error("--pseudotime adds columns; write them to a file other than .npy")
     check_files(args, *io.SUFFIXES, STDOUT, required=", or --in-place for an .h5ad file")
 
 
@@ -77,9 +74,8 @@ def _columns(args: Namespace, estimator: Any, root: Any) -> tuple[dict[str, Any]
         logger.info("how certain neighbours are")
         found = columns[CONFIDENCE] = estimator.neighbor_confidence_
         low = np.quantile(found, 0.1)
-        lines["neighbours"] = (
-            f"{found.mean():.1%} certain, for a tenth of the points less than {low:.1%}"
-        )
+        worst = f"for a tenth of the points less than {low:.1%}"
+        lines["neighbours"] = f"{found.mean():.1%} certain, {worst}"
     if root is not None:
         logger.info("pseudotime")
         found = estimator.pseudotime(root)

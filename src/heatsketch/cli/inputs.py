@@ -41,8 +41,8 @@ def reading(args: Namespace, recorded: Any = None) -> dict[str, Any]:
     """Return the options of reading that were given, and those recorded for the rest."""
     known = recorded if isinstance(recorded, dict) else {}
     known = {name: known[name] for name in (*_OPTIONS, *FORMAT) if name in known}
-    given = {name: getattr(args, name) for name in _OPTIONS}
-    return known | {name: value for name, value in given.items() if value is not None} | args.read
+    given = {name: x for name in _OPTIONS if (x := getattr(args, name)) not in (None, False)}
+    return known | given | args.read
 
 
 def read_points(args: Namespace, recorded: Any = None) -> io.Table:
@@ -71,12 +71,8 @@ def _warn_of_edges(table: io.Table) -> None:
         return
     (tail, tails), (head, heads) = named.items()
     if 2 * len(tails & heads) >= min(len(tails), len(heads)):
-        warnings.warn(
-            f"{table.source} looks like the edges of a graph, for {tail!r} and {head!r} hold the "
-            "same names; its rows are taken as points with one feature. Pass --graph to embed the "
-            "nodes.",
-            stacklevel=2,
-        )
+        text = f"{table.source} looks like the edges of a graph from {tail!r} to {head!r}"
+        warnings.warn(f"{text}; pass --graph to embed its nodes, not its rows.", stacklevel=2)
 
 
 def read_for_model(args: Namespace, stored: Stored) -> io.Table:
@@ -110,11 +106,8 @@ def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
     ids, theirs = ids_of(args, table), ids_of(args, mapped)
     if ids is None or theirs is None or ids == theirs:
         if len(Y) != table.values.shape[0]:
-            raise ValueError(
-                f"{mapped.source} has {len(Y):,} rows but {args.input} has "
-                f"{table.values.shape[0]:,}; pass a file of the same rows, or a column of ids in "
-                "both files."
-            )
+            n, rows = table.values.shape[0], f"{mapped.source} has {len(Y):,} rows"
+            raise ValueError(f"{rows} but {args.input} has {n:,}; pass the same rows, or ids.")
         return Y
     row_of = {name: row for row, name in enumerate(theirs)}
     if len(row_of) < len(theirs):
@@ -246,8 +239,7 @@ def fit(args: Namespace, estimator: Any, table: io.Table | None = None) -> Fitte
     groups = None if table.label is None else plot.categories(table.extra[table.label])
     if groups is None:
         raise ValueError(
-            f"{type(estimator).__name__} is fitted to classes, but {table.source} has none; name "
-            "the column that holds them with --label."
+            f"{type(estimator).__name__} is fitted to classes; name their column with --label."
         )
     known = groups[0] >= 0
     estimator.fit(table.values[known], np.asarray(groups[1])[groups[0][known]])

@@ -13,6 +13,7 @@ from typing import Any
 logger = logging.getLogger("heatsketch")
 
 OUTPUTS = ("output", "table", "plot", "save_model", "metadata")  # options that name a file
+TIMED = ("embed", "transform", "report", "audit")
 _EXPECTED_ERRORS = (ValueError, OSError, ImportError, ArithmeticError)
 
 
@@ -27,7 +28,7 @@ def _in_options(text: str) -> str:
     return re.sub(r"\b(with|by|pass) \w+ \((--[^)]+)\)", r"\1 \2", text)
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     """Return an error in one line, with its type if that is unexpected."""
     text = " ".join(" ".join([str(error), *getattr(error, "__notes__", [])]).split())
     if isinstance(error, MemoryError):
@@ -67,16 +68,11 @@ def report_to_stderr(*, quiet: bool) -> Iterator[list[str]]:
 
 
 def print_summary(
-    args: Any,
-    lines: dict[str, str],
-    *,
-    timed: bool = False,
-    written: str = "",
-    to_stderr: bool = False,
+    args: Any, lines: dict[str, str], written: str = "", *, to_stderr: bool = False
 ) -> None:
     """Print names and texts in two columns, then the seconds and the files that were written."""
     stream = sys.stderr if to_stderr or str(args.output) == "-" else sys.stdout
-    if timed:
+    if args.verb in TIMED and not args.info:
         lines = lines | {"seconds": f"{time.monotonic() - args.start:.1f}"}
     written = written or ", ".join(str(path) for name in OUTPUTS if (path := getattr(args, name)))
     if written:

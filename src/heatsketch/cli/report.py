@@ -44,7 +44,7 @@ def run(args: Namespace) -> None:
     logger.info("writing %s", args.output)
     Report(facts).save(args.output, force=args.force)
     size = f"{args.output.stat().st_size / 1e6:.1f} MB"
-    print_summary(args, lines, timed=True, written=f"{args.output} ({size})")
+    print_summary(args, lines, written=f"{args.output} ({size})")
 
 
 def about_points(args: Namespace, table: io.Table, shown: str) -> dict[str, Any]:

@@ -6,15 +6,7 @@ from typing import Any
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch.cli.inputs import (
-    coordinates,
-    graph_options,
-    names_of,
-    parameters,
-    read_points,
-    reading,
-    warn_of_units,
-)
+from heatsketch.cli import inputs
 from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.comparison.methods import checked_time, chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
@@ -33,37 +25,32 @@ _IN_JSON = (
 
 def run(args: Namespace) -> None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
-    parameters(args, (*_OF_THE_DISTANCE, "time", "random_state"), "the distance")
+    inputs.parameters(args, (*_OF_THE_DISTANCE, "time", "random_state"), "the distance")
     made = None if args.made is None else read_metadata(args.made)
     embedding = io.formats.read_embedding(args.embedding, args.embedding_key, made)
     metadata = embedding.metadata
     model = metadata.get("model")  # that has mapped the points, if one has
     model = model if isinstance(model, dict) else {}
     how = metadata.get("reading") or model.get("reading")
-    table = read_points(args, how)
-    F = coordinates(args, table, embedding)
+    table = inputs.read_points(args, how)
+    F = inputs.coordinates(args, table, embedding)
     _warn_of_other_points(args, metadata, model, table)
     made = metadata if "parameters" in metadata else model
-    recorded = graph_options(reading(args, how)) | _recorded(made)
+    recorded = inputs.graph_options(inputs.reading(args, how)) | _recorded(made)
     given = dict(args.parameters)
     seed = given.pop("random_state", 0)
     other = {name: x for name, x in given.items() if recorded.get(name, x) != x}
     if other:
-        words = [f"{name} {x} instead of {recorded[name]}" for name, x in other.items()]
-        warnings.warn(
-            f"{args.embedding} was made with other parameters: {', '.join(words)}. What "
-            "follows is about distances that it was not made to keep.",
-            stacklevel=2,
-        )
+        words = ", ".join(f"{name} {x} instead of {recorded[name]}" for name, x in other.items())
+        warnings.warn(f"{args.embedding} was made for other distances: {words}.", stacklevel=2)
     options = {"filter": "accumulated", "time": "auto"} | recorded | given
     filter, asked = options["filter"], options["time"]
     if asked == 0 and "time" not in given:
         raise ValueError(
-            f"{args.embedding} was made at time 0, before any diffusion, when all points are "
-            "equally far whatever the data; pass --time with that of the distances to compare with."
+            f"{args.embedding} was made at time 0, when all points are equally far; pass --time."
         )
     time = checked_time(asked, filter)
-    warn_of_units(options, table)
+    inputs.warn_of_units(options, table)
     precomputed = options.get("affinity") == "precomputed"
     make: Any = hs.Diffusion.from_affinity if precomputed else hs.Diffusion.from_points
     known = {name: options[name] for name in defaults(make) if name in options}
@@ -81,7 +68,7 @@ def run(args: Namespace) -> None:
         facts |= {"pairs": result.n_pairs, "all_pairs": all_pairs, "random_state": seed}
         print_json(facts)
         return
-    points = names_of(args, table)
+    points = inputs.names_of(args, table)
     pairs = f"{result.looked_at} (seed {seed})"
     if all_pairs:
         pairs = f"{result.n_pairs:,} pairs among all {len(points):,} points"
@@ -99,10 +86,7 @@ def _recorded(made: dict[str, Any]) -> dict[str, Any]:
         return {}
     time = made.get("time", parameters.get("time"))
     if isinstance(time, list):
-        raise ValueError(
-            f"The embedding has the coordinates of {len(time)} times side by side; embed the "
-            "points at one time."
-        )
+        raise ValueError(f"The embedding has coordinates of {len(time)} times; embed at one time.")
     known = {name: parameters[name] for name in _OF_THE_DISTANCE if name in parameters}
     return known | {"time": time}
 
@@ -111,17 +95,11 @@ def _warn_of_other_points(
     args: Namespace, metadata: dict[str, Any], model: dict[str, Any], table: io.Table
 ) -> None:
     """Warn if the embedding is one of other points, or a model has mapped it that knew others."""
-    data = io.data_hash(table.values)
+    data, n = io.data_hash(table.values), table.values.shape[0]
     if metadata.get("data", data) != data:
-        warnings.warn(
-            f"{args.embedding} was not made from the numbers in {args.input}; pass the same "
-            "points.",
-            stacklevel=2,
-        )
+        text = f"{args.embedding} was not made from the numbers in {args.input}; pass these."
+        warnings.warn(text, stacklevel=2)
     if model.get("data", data) != data:
-        warnings.warn(
-            f"{args.embedding} was mapped by a model of {model.get('n', 0):,} points (others, or a "
-            "sample), and keeps the distances of walks among these; what follows compares with "
-            f"walks among the {table.values.shape[0]:,} points of {args.input}.",
-            stacklevel=2,
-        )
+        by = f"a model of {model.get('n', 0):,} points (others, or a sample)"
+        text = f"was mapped by {by}, and keeps distances of walks among these, not among the {n:,}"
+        warnings.warn(f"{args.embedding} {text} points of {args.input}.", stacklevel=2)

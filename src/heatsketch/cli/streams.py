@@ -55,10 +55,8 @@ def takes(args: Namespace, estimator: Any) -> bool:
 def run(args: Namespace, estimator: Any) -> dict[str, str]:
     """Embed by blocks; return the lines of the summary."""
     if given := [name for name in _WHOLE_ONLY if getattr(args, name) not in (None, False)]:
-        args.usage_error(
-            f"--{given[0].replace('_', '-')} needs all points at once, but they are read by "
-            "blocks; leave it out, or pass fewer points"
-        )
+        option = given[0].replace("_", "-")
+        args.usage_error(f"--{option} needs all points at once, but they are read by blocks")
     done = distributed.embed(
         args.input,
         args.output,

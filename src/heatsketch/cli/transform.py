@@ -30,10 +30,7 @@ def run(args: Namespace) -> None:
     stored = read_model(args.model)
     model, kind = stored.model, type(stored.model)
     if not hasattr(model, "transform"):
-        raise ValueError(
-            f"{args.model} holds a {kind.__name__}, which has no rule for new points; pass the "
-            "model of another method."
-        )
+        raise ValueError(f"{args.model} ({kind.__name__}) has no rule for new points.")
     methods = {make: name for name, make in ESTIMATORS.items()}
     args.output_key = args.output_key or key_of_method(methods.get(kind, kind.__name__.lower()))
     check_key(args.output, args.input, args.output_key, force=args.force)
@@ -48,7 +45,7 @@ def run(args: Namespace) -> None:
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "model": f"{args.model}: {kind.__name__}, {Y.shape[1]} coordinates",
     }
-    print_summary(args, lines, timed=True)
+    print_summary(args, lines)
 
 
 def _info(args: Namespace) -> dict[str, str]:
