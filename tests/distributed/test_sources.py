@@ -13,7 +13,7 @@ from heatsketch.distributed.sample import points_that_fit
 from heatsketch.io import anndata_files
 from heatsketch.io.blocks import joined
 from heatsketch.io.formats import open_blocks
-from heatsketch.io.reading import Reading
+from heatsketch.io.table import Reading
 
 N, D = 700, 40
 SKETCH = hs.HeatSketch(3, random_state=0)

@@ -13,7 +13,7 @@ from heatsketch.distributed import embed, fit, stream
 from heatsketch.distributed.run import Run, assemble
 from heatsketch.distributed.sample import Sample, half_discrepancy
 from heatsketch.io.formats import open_blocks
-from heatsketch.io.reading import Reading
+from heatsketch.io.table import Reading
 from problems.clusters import OPTIONS, ROWS, SAMPLE, SKETCH, D, N, points
 
 X = points()

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from heatsketch import io
 from heatsketch.io.formats import open_blocks
-from heatsketch.io.reading import Reading
+from heatsketch.io.table import Reading
 
 anndata = pytest.importorskip("anndata")
 h5py = pytest.importorskip("h5py")

@@ -10,7 +10,7 @@ from heatsketch import io
 from heatsketch.io import parquet, text
 from heatsketch.io.blocks import joined
 from heatsketch.io.formats import open_blocks
-from heatsketch.io.reading import Reading
+from heatsketch.io.table import Reading
 from problems.messy_tables import saved
 from problems.messy_tables import text as messy
 

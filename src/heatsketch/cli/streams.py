@@ -10,7 +10,7 @@ from heatsketch.distributed.stream import size
 from heatsketch.io.files import suffix_of
 from heatsketch.io.formats import BLOCK_FORMATS, open_blocks, parts_of
 from heatsketch.io.metadata import write_metadata
-from heatsketch.io.reading import Reading
+from heatsketch.io.table import Reading
 from heatsketch.reports.summary import parameters, summary
 
 _WHOLE_ONLY = ("plot", "in_place", "pseudotime", "intervals")  # look at all points at once

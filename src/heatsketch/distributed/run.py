@@ -17,7 +17,7 @@ from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import DRAFT, check_target, need, suffix_of, write_atomically
 from heatsketch.io.formats import check_key
 from heatsketch.io.metadata import encoded, plain
-from heatsketch.io.reading import Reading
+from heatsketch.io.table import Reading
 
 SUFFIXES = (".npy", ".parquet", ".h5ad", "")  # the last of a folder
 _NAMED = 5  # rows that a warning names

@@ -16,9 +16,8 @@ from heatsketch import _checks
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
 from heatsketch.io.blocks import Blocks, joined
-from heatsketch.io.reading import Reading
 from heatsketch.io.refine import Learned, note_of_gaps, refined, rows_with_gaps
-from heatsketch.io.table import Names, Table
+from heatsketch.io.table import Names, Reading, Table
 from heatsketch.spectral.filters import times_of
 
 HELD_OUT = 1000  # rows outside of the sample, on which two halves of it are compared

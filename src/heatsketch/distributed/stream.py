@@ -37,9 +37,8 @@ from heatsketch.io.blocks import Blocks
 from heatsketch.io.files import check_target, suffix_of, write_atomically
 from heatsketch.io.formats import DEFAULT_KEY, open_blocks
 from heatsketch.io.models import read_facts, read_model, write_model
-from heatsketch.io.reading import MISSING, Reading
 from heatsketch.io.refine import Learned, check_others, reading_record, refined
-from heatsketch.io.table import Table
+from heatsketch.io.table import MISSING, Reading, Table
 
 BLOCK_ROWS = 2**16
 

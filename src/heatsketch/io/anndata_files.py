@@ -19,9 +19,9 @@ from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
 from heatsketch.io.files import blame, listed, need
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.reading import Reading
 from heatsketch.io.table import (
     Names,
+    Reading,
     Table,
     as_csr,
     as_float,

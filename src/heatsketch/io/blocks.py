@@ -36,15 +36,15 @@ class Blocks:
         waiting: list[Table] = []
         count = 0
         for table in self.read(start):
-            n, at = table.values.shape[0], 0
-            while at < n:
-                stop = min(n, at + rows - count)
-                waiting.append(_rows(table, at, stop))
-                count, at = count + stop - at, stop
-                if count == rows:
-                    yield joined(waiting)
-                    waiting, count = [], 0
-        if waiting:
+            waiting.append(table)
+            count += table.values.shape[0]
+            if count >= rows:
+                whole, at = joined(waiting), 0
+                while count - at >= rows:
+                    yield _rows(whole, at, at + rows)
+                    at += rows
+                waiting, count = [_rows(whole, at, count)], count - at
+        if count:
             yield joined(waiting)
 
 
@@ -59,14 +59,20 @@ def of_array(X: Any, name: str = "X") -> Blocks:
             values = values if sparse.issparse(values) else as_float(np.asarray(values), name)
             yield Table(values, columns, {}, None, name)
 
-    return Blocks(n, columns, float_type(X.dtype), name, lambda: _stamp_of_array(X), tables)
+    def stamp() -> dict[str, Any]:
+        ends = [X[row : row + 1] for row in (0, (n - 1) // 2, n - 1)]  # no other slice is read
+        ends = [end.toarray() if sparse.issparse(end) else np.asarray(end) for end in ends]
+        digest = hashlib.sha256(b"".join(end.tobytes() for end in ends)).hexdigest()
+        return {"shape": [int(n), int(d)], "dtype": str(X.dtype), "sha256": digest}
+
+    return Blocks(n, columns, float_type(X.dtype), name, stamp, tables)
 
 
 def of_parts(parts: list[Blocks], folder: Path) -> Blocks:
     """Return the points of several sources, one after the other."""
     first = parts[0]
-    for part in parts[1:]:
-        if part.columns != first.columns or part.dtype != first.dtype:
+    for part in parts:
+        if (part.columns, part.dtype) != (first.columns, first.dtype):
             raise ValueError(
                 f"{part.source} has {len(part.columns)} features of {part.dtype} but "
                 f"{first.source} has {len(first.columns)} of {first.dtype}, or others by name; "
@@ -98,14 +104,6 @@ def stamp(path: Path) -> dict[str, Any]:
     return {"files": len(files), "sha256": hashlib.sha256(repr(facts).encode()).hexdigest()}
 
 
-def _stamp_of_array(X: Any) -> dict[str, Any]:
-    last = X.shape[0] - 1
-    ends = [X[row : row + 1] for row in (0, last // 2, last)]  # no other slice is read
-    rows = [end.toarray() if sparse.issparse(end) else np.asarray(end) for end in ends]
-    digest = hashlib.sha256(b"".join(row.tobytes() for row in rows)).hexdigest()
-    return {"shape": [int(size) for size in X.shape], "dtype": str(X.dtype), "sha256": digest}
-
-
 def _rows(table: Table, start: int, stop: int) -> Table:
     extra = {name: column[start:stop] for name, column in table.extra.items()}
     return replace(table, values=table.values[start:stop], extra=extra)
@@ -117,6 +115,5 @@ def joined(tables: list[Table]) -> Table:
         return tables[0]
     extra = {name: np.concatenate([t.extra[name] for t in tables]) for name in tables[0].extra}
     values = [table.values for table in tables]
-    if sparse.issparse(values[0]):
-        return replace(tables[0], values=sparse.vstack(values, format="csr"), extra=extra)
-    return replace(tables[0], values=np.concatenate(values), extra=extra)
+    whole = sparse.vstack(values, "csr") if sparse.issparse(values[0]) else np.concatenate(values)
+    return replace(tables[0], values=whole, extra=extra)

@@ -1,15 +1,13 @@
-"""Columns of tables: what is a number, by one definition, and what becomes of each column.
+"""Columns of tables: what a number is, by one definition, and what becomes of each column.
 
 Text, sheets and Parquet files become Arrow tables; `table_of` makes points of these.
 """
 
-import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,57 +17,104 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks, stamp
 from heatsketch.io.files import listed
-from heatsketch.io.reading import Reading
 from heatsketch.io.table import (
-    EXACT,
     Names,
+    Reading,
     Table,
     choose_label,
     is_id,
     is_label,
-    merged_integer,
     named_extra,
     objects,
+    refuse_merged,
     refuse_repeated,
     require,
 )
 
-# A missing number, as spreadsheets, R, Python and pandas write it. These patterns are also those of
-# Arrow, which knows no more than RE2.
-MISSING = (
-    r"^(|[nN][aA]|#?[nN]/[aA]|#NA|#N/A N/A|[-+]?[nN][aA][nN]|[nN][uU][lL][lL]|None|<NA>|NaT|"
-    r"-?1[.]#(IND|QNAN))$"
-)
-NUMBER = r"^[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity))$"
-_INTEGER = r"^\s*[+-]?[0-9]+\s*$"
-_NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
-# Numbers in another notation: decimal commas, groups of three digits, a currency, per cent, a
-# typographic minus. Dates and versions, which have several groups of other lengths, are not.
+# What a cell is, where points mark decimals. Missing numbers are written as spreadsheets, R, Python
+# and pandas do. Notation: decimal commas, groups of three digits, a currency, per cent, a
+# typographic minus; dates and versions, which have several groups of other lengths, are text.
+_MISSING = r"|na|#?n/a|#na|#n/a n/a|[-+]?nan|null|none|<na>|nat|-?1[.,]#(?:ind|qnan)"
 _SPACE = "['’_ \u00a0\u2009\u202f]"
-_GROUPS = f"[0-9]{{1,3}}(([.][0-9]{{3}})+|(,[0-9]{{3}})+|({_SPACE}[0-9]{{3}})+)"
-_BODY = f"(({_GROUPS}|[0-9]+)([.,][0-9]*)?|[.,][0-9]+)"
-_OTHER_NOTATION = f"^[(]?[-+−–]? ?[$€£¥]? ?{_BODY}([eE][-+−]?[0-9]+)?{_SPACE}?[%‰$€£¥]?[)]?$"
-_WITH_UNIT = f"^[-+−–]?{_BODY} [A-Za-zµμ°Ω%/²³]{{1,8}}$"
-
-_NOT_A_NUMBER = (
-    "the column looks numeric but this is not a number. Correct it; or count such cells as "
-    "missing with missing='drop' or 'median' (--missing drop or median); or, if this is not a "
-    "feature, name it with exclude, ids or label (--exclude, --id, --label)"
+_GROUPS = f"[0-9]{{1,3}}(?:(?:[.][0-9]{{3}})+|(?:,[0-9]{{3}})+|(?:{_SPACE}[0-9]{{3}})+)"
+_BODY = f"(?:(?:{_GROUPS}|[0-9]+)(?:[.,][0-9]*)?|[.,][0-9]+)"
+_CELL = re.compile(
+    f"(?P<missing>{_MISSING})|"
+    r"(?P<number>[-+]?(?:(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:e[-+]?[0-9]+)?|inf|infinity))|"
+    "(?P<boolean>true|false)|"
+    f"(?P<notation>[(]?[-+−–]? ?[$€£¥]? ?{_BODY}(?:e[-+−]?[0-9]+)?{_SPACE}?[%‰$€£¥]?[)]?)|"
+    f"(?P<measured>[-+−–]?{_BODY} [a-zµμ°Ω%/²³]{{1,8}})",
+    re.IGNORECASE,
 )
+_PERHAPS_NUMBER = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # what all of these but gaps begin with
+_NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
+_BOOLEANS = {"true": 1.0, "false": 0.0}
 
 Place = Callable[[int], str]  # from the number of a row to words that say where it is
 
 
-def is_number(cell: str, decimal: str = ".") -> bool:
-    """Say whether a cell is a number with this decimal mark."""
+def kind_of(cell: str, decimal: str = ".") -> str:
+    """Return missing, number, boolean, notation (a number in another one), measured or text."""
     if decimal == ",":
-        cell = cell.replace(".", "x").replace(",", ".")
-    return re.match(NUMBER, cell) is not None
+        cell = cell.translate(str.maketrans(".,", ",."))
+    found = _CELL.fullmatch(cell.strip())
+    return str(found.lastgroup) if found else "text"
 
 
-def is_missing(cell: str) -> bool:
-    """Say whether a cell stands for a missing number."""
-    return re.match(MISSING, cell) is not None
+def number_of(cell: str) -> float:
+    """Return the value of a cell that is a number or a boolean."""
+    word = cell.strip().lower()
+    return _BOOLEANS[word] if word in _BOOLEANS else float(word.replace(",", "."))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a column of text that holds more than numbers and gaps."""
+
+    words: list[str]  # the different cells
+    kinds: Array  # of words
+    codes: Array  # (n,) the word of each cell
+
+    def complaint(self, bad: Array, name: str, place: Place, remedy: str = "") -> ValueError:
+        """Return the error about the first cell that holds a bad word."""
+        rows = np.flatnonzero(bad[self.codes]).tolist()
+        cell = self.words[self.codes[rows[0]]]
+        if not remedy:
+            remedy = "write numbers without signs for thousands, currencies, per cent and units"
+            if cell.count(",") == 1 and "." not in cell and cell[-1].isdigit():
+                remedy = "if commas mark decimals, pass decimal=',' (--read decimal=,)"
+            remedy += "; if this is not a feature, name it with exclude (--exclude)"
+        where = place(rows[0]) + (f" ({len(rows)} such cells)" if len(rows) > 1 else "")
+        return ValueError(f"column {name!r} holds {cell[:80]!r} in {where}; {remedy}.")
+
+
+def classified(column: Any, decimal: str) -> tuple[Array, Cells | None]:
+    """Return text as numbers (n,), NaN for gaps, and the cells if some are anything else.
+
+    Words true and false count as 1 and 0 if there are no others.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = column
+    if decimal == ",":
+        plain = pc.replace_substring(pc.replace_substring(column, ".", "x"), ",", ".")
+    is_gap = pc.equal(plain, "")
+    for _ in range(2):  # Arrow reads most of what is a number, and is faster
+        with suppress(pa.ArrowInvalid):
+            found = pc.if_else(is_gap, None, plain).cast("float64").to_numpy(zero_copy_only=False)
+            if not np.isnan(found).all():
+                return found, None
+        plain = pc.utf8_trim_whitespace(plain)
+        is_gap = pc.match_substring_regex(plain, f"(?i)^({_MISSING})$")
+    encoded = pc.utf8_trim_whitespace(column.fill_null("")).dictionary_encode()
+    words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    kinds = np.array([kind_of(word, decimal) for word in words], "U8")
+    other = {*kinds.tolist()} - {"missing"}
+    kept = "boolean" if other == {"boolean"} else "number"
+    pairs = zip(words, kinds, strict=True)
+    values = np.array([number_of(word) if kind == kept else np.nan for word, kind in pairs])
+    return values[codes], None if other == {kept} else Cells(words, kinds, codes)
 
 
 def table_of(
@@ -78,7 +123,6 @@ def table_of(
     path: Path,
     place: Place,
     *,
-    index: Names = (),
     is_text: bool = False,
     metadata: dict[str, Any] | None = None,
 ) -> Table:
@@ -92,222 +136,119 @@ def table_of(
     ValueError
         If there is no feature, or a column looks numeric and is not; the message names the place.
     """
-    values, chosen, notes = features(table, how, path, place, index=index)
-    extra = others(table, chosen, how, path, is_text=is_text)
-    label = choose_label(extra, (*how.ids, *how.exclude, *index))
+    values, chosen, notes = _features(table, how, path, place)
+    extra = _others(table, chosen, how, path, is_text=is_text)
+    label = choose_label(extra, (*how.ids, *how.exclude))
     found = Table(values, chosen, extra, label, str(path), metadata or {}, notes)
     warn_of_ids_and_labels(found, how)
     return found
 
 
-def features(
-    table: Any, how: Reading, path: Path, place: Place, *, index: Names = ()
-) -> tuple[Array, Names, Names]:
+def _features(table: Any, how: Reading, path: Path, place: Place) -> tuple[Array, Names, Names]:
     """Return the features (n, d), their names, and notes on cells that count as missing."""
-    import pyarrow as pa
-
     names = table.column_names
     refuse_repeated(names, path)
     require(how.features + how.exclude, names, path)
-    passed = {*how.others, *index}
-    tried = how.features or [
-        name for name in names if name not in passed and not is_id(name) and not is_label(name)
-    ]
     columns, notes = {}, []
-    for name in tried:
+    for name in how.features or [name for name in names if not _is_passed(name, how)]:
         try:
-            column, note = _feature(table[name].combine_chunks(), name, how, place)
+            found, note = _feature(table[name].combine_chunks(), name, how, place)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-        if column is not None:
-            columns[name] = column
+        if found is not None:
+            columns[name] = found
             notes += [note] if note else []
-    if not columns and not table.num_rows:
-        raise ValueError(f"{path} has no rows below its header; pass a table with some.")
     if not columns:
         raise ValueError(
             f"{path} has no numeric column to use as a feature; its columns are {listed(names)}."
+            if table.num_rows
+            else f"{path} has no rows below its header; pass a table with some."
         )
-    single = all(column.type == pa.float32() for column in columns.values())
-    kind = pa.float32() if single else pa.float64()
-    values = np.empty((table.num_rows, len(columns)), kind.to_pandas_dtype())
-    for j, column in enumerate(columns.values()):
-        values[:, j] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
-    return values, tuple(columns), tuple(notes)
+    return np.stack([*columns.values()], axis=1), tuple(columns), tuple(notes)
 
 
-def others(
+def _is_passed(name: str, how: Reading) -> bool:
+    """Say whether a column is no feature by its name alone."""
+    return name in how.others or is_id(name) or is_label(name)
+
+
+def _others(
     table: Any, chosen: Names, how: Reading, path: Path, *, is_text: bool = False
 ) -> dict[str, Array]:
     """Return the columns that are not features: numbers if they are, else objects."""
     extra = {}
     for name in [name for name in table.column_names if name not in set(chosen)]:
-        if is_text:
-            as_written = name in how.ids or is_id(name)
-            extra[name] = _from_text(table[name].combine_chunks(), how.decimal, as_written)
+        if is_text:  # a column that could have been a feature holds something else
+            is_number = name not in how.ids and not is_id(name)
+            is_number = is_number and (bool(how.features) or _is_passed(name, how))
+            extra[name] = _from_text(table[name].combine_chunks(), how.decimal, is_number)
         else:  # in chunks, of which none is beyond what Arrow's text holds
             extra[name] = _typed(table[name], f"{name} in {path}")
     return extra
 
 
-def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Any, str]:
-    """Return a column of numbers and a note, or None in its place if it holds something else."""
-    import pyarrow as pa
-
-    kind, types = column.type, pa.types
-    if types.is_floating(kind) or types.is_boolean(kind):
-        return column, ""
-    if types.is_integer(kind) or types.is_decimal(kind):
-        _refuse_merged(column.cast(pa.float64(), safe=False), column, name, place)
-        return column, ""
-    if types.is_string(kind) or types.is_large_string(kind):
-        found, text, is_numeric = _classified(column, how.decimal)
-        if found is None:
-            return _mostly_numbers(text, is_numeric, name, how, place)
-        _refuse_merged(found, column, name, place)
-        return found, ""
-    if name in how.features:
-        what = "nothing" if types.is_null(kind) else f"values of type {kind}"
-        raise ValueError(f"column {name!r} holds {what}; name features that are numbers.")
-    return None, ""
-
-
-def numbers(column: Any, decimal: str) -> Any:
-    """Return text as float64 with nulls for gaps; None unless all cells but gaps are numbers.
-
-    Words true and false count as 1 and 0 if there are no others.
-    """
-    return _classified(column, decimal)[0]
-
-
-def _classified(column: Any, decimal: str) -> tuple[Any, Any, Any]:
-    """Return `numbers`, and if it is None the cells with null for gaps and which are numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if decimal == ".":  # Arrow reads a part of `NUMBER`, and of words for gaps NaN alone
-        with suppress(pa.ArrowInvalid):
-            found = pc.if_else(pc.equal(column, ""), None, column).cast(pa.float64())
-            if not math.isnan(pc.sum(found).as_py() or 0) and found.null_count < len(found):
-                return found, None, None
-    text = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    text = pc.if_else(pc.match_substring_regex(text, MISSING), None, text)
-    plain = text if decimal == "." else pc.replace_substring(text, ",", ".")
-    is_numeric = pc.match_substring_regex(plain, NUMBER)
-    if decimal == ",":
-        is_numeric = pc.and_not(is_numeric, pc.match_substring(text, "."))
-    words = pc.utf8_lower(pc.drop_null(text))
-    if not len(words):
-        return None, text, is_numeric
-    if pc.all(is_numeric).as_py():
-        return _as_float(text, decimal), text, is_numeric
-    if pc.all(pc.is_in(words, pa.array(["true", "false"]))).as_py():
-        return pc.equal(pc.utf8_lower(text), "true").cast(pa.float64()), text, is_numeric
-    return None, text, is_numeric
-
-
-def _as_float(text: Any, decimal: str) -> Any:
-    """Return cells that are numbers or null as float64; Arrow before 15 reads no plus."""
-    import pyarrow.compute as pc
-
-    return pc.replace_substring_regex(pc.replace_substring(text, decimal, "."), r"^\+", "").cast(
-        "float64"
-    )
-
-
-def _mostly_numbers(
-    text: Any, is_numeric: Any, name: str, how: Reading, place: Place
-) -> tuple[Any, str]:
-    """Return a text column with other cells as missing, and a note; None if the column is text.
+def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
+    """Return a column of numbers and a note, or None in its place if it holds something else.
 
     A column in which at least half of the cells, or of the different cells, are numbers must hold
-    nothing else but gaps. A column that is asked for must, too.
-
-    Raises
-    ------
-    ValueError
-        If it holds other cells, unless they count as missing; numbers in other notation never do.
+    nothing else but gaps. A column that is asked for must, too. Other cells are an error, unless
+    they count as missing; numbers in another notation never do.
     """
-    import pyarrow.compute as pc
-
-    if not how.strict:
-        return None, ""
-    if name in how.features and text.null_count == len(text):
-        raise ValueError(f"column {name!r} holds nothing; name features that are numbers.")
-    other = pc.match_substring_regex(text, _OTHER_NOTATION)
-    if name not in how.features and not _are_half(pc.or_(is_numeric, other), text):
-        measured = pc.match_substring_regex(text, _WITH_UNIT)
-        units = pc.unique(pc.replace_substring_regex(pc.drop_null(text), "^.* ", ""))
-        if len(units) == 1 and pc.all(measured).as_py():
-            raise _complaint(text, measured, name, place, _about_notation(text, measured, how))
-        return None, ""
-    bad = pc.and_(pc.invert(is_numeric), pc.is_valid(text))
-    other = pc.and_(bad, other)
-    if pc.any(other).as_py():
-        raise _complaint(text, other, name, place, _about_notation(text, other, how))
-    if not how.fills_gaps:
-        raise _complaint(text, bad, name, place, _NOT_A_NUMBER)
-    found = _as_float(pc.if_else(is_numeric, text, None), how.decimal)
-    _refuse_merged(found, text, name, place)
-    cells = pc.unique(pc.filter(text, bad)).to_pylist()
-    shown = ", ".join(map(repr, cells[:3])) + (", …" if len(cells) > 3 else "")
-    return found, f"{pc.sum(bad).as_py()} cells of {name!r} count as missing: {shown}"
-
-
-def _are_half(chosen: Any, text: Any) -> bool:
-    """Say whether the chosen cells are at least half of the cells, or of the different ones."""
-    import pyarrow.compute as pc
-
-    some, filled = pc.filter(text, chosen), pc.drop_null(text)
-    if not len(some):
-        return False
-    return 2 * len(some) >= len(filled) or 2 * len(pc.unique(some)) >= len(pc.unique(filled))
-
-
-def _refuse_merged(found: Any, column: Any, name: str, place: Place) -> None:
-    """Raise for an integer so large that float64 cannot tell it from the next one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ends = pc.min_max(found)
-    if max(-(ends["min"].as_py() or 0), ends["max"].as_py() or 0) < EXACT:
-        return
-    large = pc.greater_equal(pc.abs(found), EXACT)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        large = pc.and_(large, pc.match_substring_regex(column, _INTEGER))
-    row = pc.index(large, True).as_py()
-    if row >= 0:
-        raise ValueError(merged_integer(name, column[row].as_py(), f" in {place(row)}"))
-
-
-def _complaint(text: Any, bad: Any, name: str, place: Place, remedy: str) -> ValueError:
-    """Return the error about the first of the bad cells."""
-    import pyarrow.compute as pc
-
-    row, count = pc.index(bad, True).as_py(), pc.sum(bad).as_py()
-    more = f" ({count} such cells)" if count > 1 else ""
-    cell = text[row].as_py()[:80]
-    return ValueError(f"column {name!r} holds {cell!r} in {place(row)}{more}; {remedy}.")
-
-
-def _about_notation(text: Any, bad: Any, how: Reading) -> str:
-    import pyarrow.compute as pc
-
-    cell = text[pc.index(bad, True).as_py()].as_py()
-    if cell.count(",") == 1 and "." not in cell and how.decimal == "." and cell[-1].isdigit():
-        return (
-            "if commas mark decimals, pass decimal=',' (--read decimal=,); if they separate "
-            "thousands, "
-            "remove them; if this is not a feature, name it with exclude (--exclude)"
+    kind, types, asked = column.type, pa.types, name in how.features
+    if types.is_floating(kind) or types.is_boolean(kind):
+        kind = pa.float32() if kind == pa.float32() else pa.float64()
+        return column.cast(kind).to_numpy(zero_copy_only=False), ""
+    if types.is_integer(kind) or types.is_decimal(kind):
+        found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        refuse_merged(name, found, column, place)
+        return found, ""
+    if not (types.is_string(kind) or types.is_large_string(kind)):
+        if asked:
+            what = "nothing" if types.is_null(kind) else f"values of type {kind}"
+            raise ValueError(f"column {name!r} holds {what}; name features that are numbers.")
+        return None, ""
+    if not asked and not pc.any(pc.match_substring_regex(column, _PERHAPS_NUMBER)).as_py():
+        return None, ""
+    found, cells = classified(column, how.decimal)
+    if cells is None:
+        refuse_merged(name, found, column, place)
+        return found, ""
+    if not how.strict:
+        return None, ""
+    counts = np.bincount(cells.codes)
+    filled, foreign = cells.kinds != "missing", cells.kinds == "notation"
+    bad = filled & (cells.kinds != "number")
+    numeric = foreign | (cells.kinds == "number")
+    if asked and not filled.any():
+        raise ValueError(f"column {name!r} holds nothing; name features that are numbers.")
+    half = 2 * counts @ numeric >= counts @ filled or 2 * numeric.sum() >= filled.sum()
+    if not asked and not (half and numeric.any()):
+        units = {word.rpartition(" ")[2] for word in np.array(cells.words)[filled]}
+        if len(units) == 1 and (cells.kinds[filled] == "measured").all():
+            raise cells.complaint(filled, name, place)
+        return None, ""
+    if foreign.any():
+        raise cells.complaint(foreign, name, place)
+    if not how.fills_gaps:
+        raise cells.complaint(
+            bad,
+            name,
+            place,
+            "the column looks numeric but this is not a number. Correct it; or count such cells as "
+            "missing with missing='drop' or 'median' (--missing drop or median); or, if this is no "
+            "feature, name it with exclude, ids or label (--exclude, --id, --label)",
         )
-    return (
-        f"write numbers with {how.decimal!r} for decimals and without signs for thousands, "
-        "currencies, per cent or units, or pass exclude (--exclude) if this is not a feature"
-    )
+    refuse_merged(name, found, column, place)
+    words = [repr(cells.words[i]) for i in np.flatnonzero(bad)]
+    shown = ", ".join(words[:3]) + (", …" if len(words) > 3 else "")
+    return found, f"{counts[bad].sum()} cells of {name!r} count as missing: {shown}"
 
 
-def _from_text(column: Any, decimal: str, as_written: bool) -> Array:
-    """Return integers if they have the same text, else floats, or the text as written."""
+def _from_text(column: Any, decimal: str, is_number: bool) -> Array:
+    """Return integers if they have the same text, else floats if it may be, else text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -315,10 +256,11 @@ def _from_text(column: Any, decimal: str, as_written: bool) -> Array:
         integers = column.cast(pa.int64())
         if integers.cast(pa.string()).equals(column):
             return integers.to_numpy()  # type: ignore[no-any-return]
-    found = None if as_written else numbers(column, decimal)
-    if found is None or pc.any(pc.match_substring_regex(column, _NOT_ONLY_NUMBERS)).as_py():
-        return objects(column.to_pylist())
-    return found.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    if is_number and not pc.any(pc.match_substring_regex(column, _NOT_ONLY_NUMBERS)).as_py():
+        found, cells = classified(column, decimal)
+        if cells is None:
+            return found
+    return objects(column.to_pylist())
 
 
 def _typed(column: Any, what: str) -> Array:
@@ -347,32 +289,28 @@ def numbered(batches: Iterable[Any], at: int = 0) -> Iterator[tuple[int, Any]]:
         at += batch.num_rows
 
 
-def blocks_of(
-    batches: Batches, n: int, schema: Any, how: Reading, path: Path, *, index: Names = ()
-) -> Blocks:
+def blocks_of(batches: Batches, n: int, schema: Any, how: Reading, path: Path) -> Blocks:
     """Return points by Arrow batches; the first batch decides which columns are features."""
     import pyarrow as pa
 
     first = [batch for _, batch in islice(batches(0), 1)]
-    head = pa.Table.from_batches(first, schema)
-    values, chosen, _ = features(head, how, path, "row {}".format, index=index)
+    values, chosen, _ = _features(pa.Table.from_batches(first, schema), how, path, "row {}".format)
     warn_of_ids_and_labels(Table(values, chosen, {}, None, str(path)), how)
     known = replace(how, features=chosen, exclude=())
 
     def tables(start: int) -> Iterator[Table]:
         for at, batch in batches(start):
-            if at + batch.num_rows <= start:
-                continue
             skipped = max(0, start - at)
-            part, row = pa.Table.from_batches([batch.slice(skipped)]), at + skipped
-            values, _, _ = features(part, known, path, partial(_later_row, row))
-            yield Table(values, chosen, others(part, chosen, known, path), None, str(path))
+            if skipped < batch.num_rows:
+                rows = pa.Table.from_batches([batch.slice(skipped)])
+                values, _, _ = _features(rows, known, path, _after(at + skipped))
+                yield Table(values, chosen, _others(rows, chosen, known, path), None, str(path))
 
     return Blocks(n, chosen, values.dtype, str(path), lambda: stamp(path), tables)
 
 
-def _later_row(first: int, row: int) -> str:
-    return f"row {first + row}"
+def _after(first: int) -> Place:
+    return lambda row: f"row {first + row}"
 
 
 def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:

@@ -12,12 +12,11 @@ from scipy import sparse
 
 from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
-from heatsketch.io.columns import is_number, numbers
+from heatsketch.io.columns import classified, kind_of
 from heatsketch.io.files import blame, check_budget, listed, suffix_of
 from heatsketch.io.header import column_names
 from heatsketch.io.parquet import read_columns
-from heatsketch.io.reading import Reading
-from heatsketch.io.table import Table, default_names, objects, refuse_key, require
+from heatsketch.io.table import Reading, Table, default_names, objects, refuse_key, require
 from heatsketch.io.text import STDIN, SUFFIXES, read_cells
 from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import Graph, graph
@@ -198,8 +197,8 @@ def _is_header(
     names = first[:2]
     if nodes & set(names):
         return False
-    texts = [j for j, cell in enumerate(first) if not is_number(cell, how.decimal)]
-    above_numbers = any(is_number(row[j], how.decimal) for row in below for j in texts)
+    texts = [j for j, cell in enumerate(first) if kind_of(cell, how.decimal) != "number"]
+    above_numbers = any(kind_of(row[j], how.decimal) == "number" for row in below for j in texts)
     if above_numbers or any(name.lower() in _HEADERS for name in names):
         return True
     if not {0, 1} & set(texts):
@@ -215,17 +214,18 @@ def _weights(column: Any, decimal: str, path: Path) -> Array:
     import pyarrow as pa
 
     column = column.combine_chunks()
-    found = column
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        found = numbers(column.cast(pa.string()), decimal)
-        if found is None or found.null_count:
-            cells = list(map(str, column.to_pylist()))
-            row = next(i for i, cell in enumerate(cells) if not is_number(cell, decimal))
-            raise ValueError(
-                f"the weight of edge {row} of {path} is {cells[row]!r}, which is not a number; "
-                "pass two columns of names and one of weights, or exclude it (--exclude)."
-            )
-    return found.to_numpy(zero_copy_only=False).astype(float)  # type: ignore[no-any-return]
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return column.to_numpy(zero_copy_only=False).astype(float)  # type: ignore[no-any-return]
+    column = column.cast(pa.string())
+    found, cells = classified(column, decimal)
+    if cells is not None or np.isnan(found).any():
+        words = list(map(str, column.to_pylist()))
+        row = next(i for i, cell in enumerate(words) if kind_of(cell, decimal) != "number")
+        raise ValueError(
+            f"the weight of edge {row} of {path} is {words[row]!r}, which is not a number; "
+            "pass two columns of names and one of weights, or exclude it (--exclude)."
+        )
+    return found
 
 
 def read_matrix_market(path: Path) -> sparse.coo_matrix:

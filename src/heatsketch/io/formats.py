@@ -16,14 +16,13 @@ import numpy as np
 from heatsketch import datasets
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
-from heatsketch.io import anndata_files, numpy_files, parquet, text, xlsx
+from heatsketch.io import anndata_files, numpy_files, parquet, text
 from heatsketch.io.anndata_files import DEFAULT_KEY
 from heatsketch.io.blocks import Blocks, of_array, of_parts
 from heatsketch.io.files import blame, check_target, listed, suffix_of, write_atomically
 from heatsketch.io.metadata import encoded
-from heatsketch.io.reading import Reading
 from heatsketch.io.refine import Learned, check_others, refined
-from heatsketch.io.table import Table, as_float, default_names, refuse_key
+from heatsketch.io.table import Reading, Table, as_float, default_names, refuse_key
 from heatsketch.io.text import STDIN
 
 STDOUT = "-"
@@ -38,7 +37,7 @@ FORMATS: dict[str, Any] = {
     ".h5ad": anndata_files,
 }
 SUFFIXES = tuple(FORMATS)  # of files that are written, too
-READERS: dict[str, Any] = FORMATS | {".xlsx": xlsx, ".zarr": anndata_files}
+READERS: dict[str, Any] = FORMATS | {".xlsx": text, ".zarr": anndata_files}
 BLOCK_FORMATS = (".npy", ".parquet", ".h5ad", ".zarr", *text.SUFFIXES)
 PART_SUFFIXES = (".npy", ".parquet", ".csv")  # of the parts in a folder
 
@@ -196,7 +195,7 @@ def _read(source: str | Path, how: Reading) -> Table:
     if path.is_dir() and suffix_of(path) != ".zarr":
         raise IsADirectoryError(f"{path} is a folder; pass a file.")
     form = text if str(path) == STDIN else _format_of(path, READERS)
-    if form not in (text, xlsx):
+    if form is not text:
         how.refuse_text_options(path)
     with blame(path, UnicodeError, json.JSONDecodeError):
         table: Table = form.read(path, how)

@@ -14,19 +14,18 @@ from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
 from heatsketch.io.files import DAMAGE, blame, check_budget, suffix_of
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.reading import Reading
 from heatsketch.io.table import (
-    EXACT,
     Names,
+    Reading,
     Table,
     as_csr,
     as_float,
     choose_array,
     choose_label,
     default_names,
-    merged_integer,
     named_extra,
     refuse_key,
+    refuse_merged,
 )
 
 # NumPy's errors about files that are damaged, claim more than they hold, or hold pickles.
@@ -107,13 +106,12 @@ def _points_and_others(
     if extra:
         kept = [j for j, name in enumerate(names) if name not in extra]
         array, names = array[:, kept], tuple(names[j] for j in kept)
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
-        for name, low, high in zip(names, array.min(axis=0), array.max(axis=0), strict=True):
-            is_feature = name in how.features or not (how.features or name in how.exclude)
-            if is_feature and max(-int(low), int(high)) >= EXACT:
-                value = low if -int(low) >= EXACT else high
-                raise ValueError(f"{source}: {merged_integer(name, value)}")
-    return as_float(array, source), names, extra
+    floats = as_float(array, source)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        for j, name in enumerate(names):
+            if name in (how.features or set(names) - {*how.exclude}):
+                refuse_merged(name, floats[:, j], array[:, j], f"row {{}} of {source}".format)
+    return floats, names, extra
 
 
 def _read_archive(archive: Any, path: Path, how: Reading) -> Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
 from heatsketch.io.columns import arrow_table, blocks_of, numbered, table_of
 from heatsketch.io.files import blame, check_budget, need
 from heatsketch.io.metadata import KEY, decoded
-from heatsketch.io.reading import Reading
-from heatsketch.io.table import Names, Table, refuse_key
+from heatsketch.io.table import Names, Reading, Table, refuse_key
 
 
 def read(path: Path, how: Reading) -> Table:
@@ -21,8 +21,8 @@ def read(path: Path, how: Reading) -> Table:
     refuse_key(how.key, path)
     table = read_columns(path)
     note = (table.schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
-    index = _pandas_index(table.schema)
-    return table_of(table, how, path, "row {}".format, index=index, metadata=decoded(note))
+    how = _with_index(how, table.schema)
+    return table_of(table, how, path, "row {}".format, metadata=decoded(note))
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -42,7 +42,7 @@ def blocks(path: Path, how: Reading) -> Blocks:
             found = file.iter_batches(rows, row_groups=groups, use_threads=False)
             yield from numbered(found, int(ends[first - 1]) if first else 0)
 
-    return blocks_of(batches, facts.num_rows, schema, how, path, index=_pandas_index(schema))
+    return blocks_of(batches, facts.num_rows, schema, _with_index(how, schema), path)
 
 
 @contextmanager
@@ -68,10 +68,11 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     parquet.write_table(written.replace_schema_metadata({KEY: note} if note else None), draft)
 
 
-def _pandas_index(schema: Any) -> Names:
-    """Return the columns that pandas declared as the row index."""
+def _with_index(how: Reading, schema: Any) -> Reading:
+    """Return the options with the columns as ids that pandas declared as the row index."""
     declared = (schema.pandas_metadata or {}).get("index_columns", [])
-    return tuple(name for name in declared if isinstance(name, str) and name in schema.names)
+    known = [n for n in declared if n in schema.names and n not in how.features]
+    return replace(how, ids=(*how.ids, *known))
 
 
 def write_parts(draft: Path, parts: Sequence[Path], note: str) -> None:

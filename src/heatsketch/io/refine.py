@@ -8,10 +8,7 @@ from scipy import sparse
 
 from heatsketch._checks import check_finite, name_rows
 from heatsketch._typing import Array
-from heatsketch._words import did_you_mean
-from heatsketch.io.files import listed
-from heatsketch.io.reading import Reading
-from heatsketch.io.table import Names, Table, require
+from heatsketch.io.table import Names, Reading, Table, require
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,27 +40,27 @@ def refined(
     """
     table = _with_features(table, how)
     learned = replace(known or Learned(()), columns=table.columns)
-    if known is None and how.missing == "median":
+    if known is None and how.missing == "median" and not sparse.issparse(table.values):
         learned = replace(learned, medians=_medians(table))
     if how.missing != "keep":
-        table = _without_gaps(table, how.missing, learned.medians, first_row or 0)
+        table = _without_gaps(table, how, learned.medians, first_row or 0)
         if not table.values.shape[0] and first_row is None:
             raise ValueError(
                 f"every row of {table.source} has a gap; pass missing='median' (--missing median)."
             )
+    values = table.values
     if known is None and how.standardize:
         from sklearn.preprocessing import StandardScaler
 
-        scaler = StandardScaler(with_mean=not sparse.issparse(table.values)).fit(table.values)
+        scaler = StandardScaler(with_mean=not sparse.issparse(values)).fit(values)
         learned = replace(learned, mean=getattr(scaler, "mean_", None), scale=scaler.scale_)
     if learned.scale is not None:  # constant columns become 0; sparse ones are not centred
-        values = table.values
         if sparse.issparse(values):
             values = values.copy()
             values.data *= (1 / learned.scale)[values.indices]
         else:
-            centred = values if learned.mean is None else values - learned.mean
-            values = (centred / learned.scale).astype(values.dtype)
+            mean = 0 if learned.mean is None else learned.mean
+            values = ((values - mean) / learned.scale).astype(values.dtype)
         table = replace(table, values=values, notes=(*table.notes, "columns standardised"))
     return replace(table, learned=learned)
 
@@ -84,23 +81,15 @@ def reading_record(table: Table, suffix: str, options: dict[str, Any]) -> dict[s
 
 def check_others(table: Table, how: Reading) -> None:
     """Raise for an id or label that is not a column."""
-    for name in how.label + how.ids:
-        if name not in table.extra:
-            names = [*table.extra, *table.columns]
-            raise ValueError(
-                f"{table.source} has no id or label column {name!r}; choose from {listed(names)}"
-                f"{did_you_mean(name, names)}"
-            )
+    lost = [name for name in how.label + how.ids if name not in table.extra]
+    require(lost, [*table.extra, *table.columns], table.source, "id or label column")
 
 
 def _with_features(table: Table, how: Reading) -> Table:
     """Choose among the columns of an array; tables of named columns have chosen already."""
-    if how.features:
-        require(how.features, table.columns, table.source)
-        kept = how.features
-    else:
-        require(how.exclude, [*table.columns, *table.extra], table.source)
-        kept = tuple(name for name in table.columns if name not in how.exclude)
+    require(how.features, table.columns, table.source)
+    require(how.exclude, [*table.columns, *table.extra], table.source)
+    kept = how.features or tuple(name for name in table.columns if name not in how.exclude)
     if kept == table.columns:
         return table
     if not kept:
@@ -127,33 +116,42 @@ def note_of_gaps(missing: str, rows: Array, n: int, count: int | None = None) ->
     return f"gaps filled with medians in {count} of {n} rows: {where}"
 
 
-def _without_gaps(table: Table, missing: str, medians: Array | None, first_row: int) -> Table:
+def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: int) -> Table:
     """Leave out the rows with gaps, or put medians in their place, or raise for the first gap."""
-    whole = values = table.values
-    found = rows_with_gaps(values) if missing != "error" else np.zeros(values.shape[0], dtype=bool)
-    if found.any():  # infinities are refused
-        whole = values.copy()
-        numbers = whole.data if sparse.issparse(whole) else whole
+    values, source, extra = table.values, table.source, table.extra
+    gaps = rows_with_gaps(values) if how.fills_gaps else np.zeros(values.shape[0], dtype=bool)
+    finite = values
+    if gaps.any():  # infinities are refused
+        finite = values.copy()
+        numbers = finite.data if sparse.issparse(values) else finite
         numbers[np.isnan(numbers)] = 0
     remedy = "for gaps pass missing='drop' or 'median' (--missing drop or median), or exclude it "
-    remedy += "(--exclude)"
-    check_finite(whole, f"from {table.source}", table.columns, remedy, first_row)
-    if not found.any():
+    check_finite(finite, f"from {source}", table.columns, remedy + "(--exclude)", first_row)
+    if not gaps.any():
         return table
-    note = note_of_gaps(missing, np.flatnonzero(found), values.shape[0])
-    extra = table.extra
-    if missing == "drop":
-        kept = np.flatnonzero(~found)
-        values, extra = values[kept], {name: column[kept] for name, column in extra.items()}
+    if how.missing == "drop":
+        values, extra = values[~gaps], {name: column[~gaps] for name, column in extra.items()}
+    elif sparse.issparse(values):
+        raise ValueError(f"{source} is sparse and has gaps; pass missing='drop' (--missing drop).")
+    elif medians is None:
+        raise ValueError(
+            f"{source} has gaps, but the model has no medians to fill them; pass --missing drop, "
+            "or make it again with embed --missing median --save-model."
+        )
     else:
-        values = _with_medians(table, medians, first_row)
+        empty = first_row + np.flatnonzero(np.isnan(values).all(axis=1))
+        if len(empty):
+            raise ValueError(
+                f"row(s) {name_rows(empty)} of {source} hold no number, so that medians would make "
+                "points of nothing; delete them, or pass missing='drop' (--missing drop)."
+            )
+        values = np.where(np.isnan(values), medians, values).astype(values.dtype)
+    note = note_of_gaps(how.missing, np.flatnonzero(gaps), len(gaps))
     return replace(table, values=values, extra=extra, notes=(*table.notes, note))
 
 
-def _medians(table: Table) -> Array | None:
-    """Return the median of each column (d,); None for sparse tables."""
-    if sparse.issparse(table.values):
-        return None
+def _medians(table: Table) -> Array:
+    """Return the median of each column (d,)."""
     empty = np.flatnonzero(np.isnan(table.values).all(axis=0))
     if len(empty):
         raise ValueError(
@@ -161,23 +159,3 @@ def _medians(table: Table) -> Array | None:
             "is no median; exclude it (--exclude)."
         )
     return np.nanmedian(table.values, axis=0)  # type: ignore[no-any-return]
-
-
-def _with_medians(table: Table, medians: Array | None, first_row: int) -> Array:
-    if sparse.issparse(table.values):
-        raise ValueError(
-            f"{table.source} is sparse and has gaps; pass missing='drop' (--missing drop)."
-        )
-    if medians is None:
-        raise ValueError(
-            f"{table.source} has gaps, but the model was not fitted with medians to fill them; "
-            "pass --missing drop, or make it again with embed --missing median --save-model."
-        )
-    gaps = np.isnan(table.values)
-    lost = first_row + np.flatnonzero(gaps.all(axis=1))
-    if len(lost):
-        raise ValueError(
-            f"row(s) {name_rows(lost)} of {table.source} hold no number, so that medians would "
-            "make points of nothing; delete them, or pass missing='drop' (--missing drop)."
-        )
-    return np.where(gaps, medians, table.values).astype(table.values.dtype)

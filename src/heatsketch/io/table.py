@@ -1,13 +1,15 @@
-"""The table that all formats read and write, and the rules for its columns."""
+"""The table that all formats read and write, the options of reading, the rules for columns."""
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from heatsketch._checks import check_choice
 from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.io.files import check_budget, listed
@@ -21,7 +23,10 @@ Names = tuple[str, ...]
 ID_NAMES = ("id", "index", "_index", "", "__index_level_0__", "unnamed: 0", "rownames", "...1")
 LABEL_NAMES = ("label", "labels", "target", "class")
 
-EXACT = 2.0**53  # from here on, float64 merges integers
+MISSING = ("error", "drop", "median")  # what is done about missing numbers; "keep" leaves them NaN
+_TEXT_OPTIONS = ("sep", "decimal", "header")
+_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ","}
+_EXACT = 2.0**53  # from here on, float64 merges integers
 _MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
 
 
@@ -59,6 +64,75 @@ class Table:
     learned: Any = None
 
 
+@dataclass(frozen=True)
+class Reading:
+    """The options of `read_table`, checked; see there."""
+
+    label: Any = ()
+    ids: Any = ()
+    key: str | None = None
+    features: Any = ()
+    exclude: Any = ()
+    missing: str = "keep"
+    standardize: bool = False
+    sep: str | None = None
+    decimal: str = "."
+    header: bool | None = None
+    strict: bool = True  # whether a column that looks numeric and is not is an error, or text
+
+    def __post_init__(self) -> None:
+        """Raise for a value that no option has, and for a column with two purposes."""
+        for option in ("label", "ids", "features", "exclude"):
+            value = getattr(self, option)
+            names = (value,) if isinstance(value, str) or not np.iterable(value) else tuple(value)
+            if not all(isinstance(name, str) for name in names):
+                raise TypeError(f"{option}={value!r}; pass the name of a column, or several.")
+            object.__setattr__(self, option, names)
+        check_choice(self.missing, "missing", ("keep", *MISSING))
+        check_choice(self.decimal, "decimal", (".", ","))
+        for option, known in (("standardize", (True, False)), ("header", (True, False, None))):
+            if not any(getattr(self, option) is value for value in known):
+                raise TypeError(f"{option}={getattr(self, option)!r}; pass True or False.")
+        if self.sep is not None:
+            sep = _SEPARATORS.get(self.sep, self.sep)
+            if not isinstance(sep, str) or not re.fullmatch(r'[^"\r\n\x80-\U0010ffff]', sep):
+                raise ValueError(
+                    f"sep={self.sep!r} (--read sep={self.sep}) is not a separator; pass one "
+                    "character, 'tab' or 'space'."
+                )
+            object.__setattr__(self, "sep", sep)
+        for name in self.features:
+            if name in self.others:
+                raise ValueError(
+                    f"column {name!r} is named as a feature and as a label, an id or excluded; "
+                    "name it once."
+                )
+
+    @property
+    def others(self) -> Names:
+        """The columns that are said not to be features."""
+        return self.label + self.ids + self.exclude
+
+    @property
+    def fills_gaps(self) -> bool:
+        """Whether cells that hold no number count as missing."""
+        return self.missing in ("drop", "median")
+
+    def refuse_text_options(self, source: Any) -> None:
+        """Raise if there are options for text that the source, which is not text, cannot follow."""
+        for name, value in self.as_record().items():
+            if name in _TEXT_OPTIONS:
+                raise ValueError(
+                    f"{name}={value!r} (--{name}) is for tables in text, but {source} is not one; "
+                    "leave it out."
+                )
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the options that are not the default ones, for `Reading(**record)`."""
+        default = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != default[name]}
+
+
 def is_id(name: str) -> bool:
     """Say whether a column of this name is an id."""
     return name.strip().lower() in ID_NAMES
@@ -72,13 +146,10 @@ def is_label(name: str) -> bool:
 
 def choose_label(extra: dict[str, Array], ids: Names) -> str | None:
     """Return the first column with the name of a label, else of text with few distinct values."""
-    columns = {name: x for name, x in extra.items() if name not in ids and not is_id(name)}
-    few = [
-        name
-        for name, x in columns.items()
-        if x.dtype.kind in "OU" and len(set(x.tolist())) <= _MAX_TEXT_CATEGORIES
-    ]
-    return next((name for name in [*filter(is_label, columns), *few]), None)
+    names = [name for name in extra if name not in ids and not is_id(name)]
+    texts = [name for name in names if extra[name].dtype.kind in "OU"]
+    few = (name for name in texts if len(set(extra[name].tolist())) <= _MAX_TEXT_CATEGORIES)
+    return next(filter(is_label, names), None) or next(few, None)
 
 
 def default_names(values: Any) -> Names:
@@ -171,10 +242,12 @@ def as_csr(matrix: Any, path: Path) -> sparse.csr_matrix:
     return sparse.csr_matrix(matrix, dtype=float_type(matrix.dtype))
 
 
-def merged_integer(name: str, value: Any, where: str = "") -> str:
-    """Return the message about an integer beyond 2^53."""
-    return (
-        f"column {name!r} holds {value}{where}, an integer beyond 2^53, which float64 does not "
-        f"tell from the next one; an id? pass ids={name!r} (--id {name}); else leave it out with "
-        f"exclude={name!r} (--exclude {name}), or store it as floating-point numbers."
-    )
+def refuse_merged(name: str, numbers: Array, cells: Any, place: Callable[[int], str]) -> None:
+    """Raise for an integer among the cells that float64 (numbers) cannot tell from the next one."""
+    for row in np.flatnonzero(np.abs(numbers) >= _EXACT).tolist():
+        if re.fullmatch(r"\s*[-+]?[0-9]+\s*", str(cells[row])):
+            raise ValueError(
+                f"column {name!r} holds {cells[row]} in {place(row)}, which float64 does not tell "
+                f"from the next integer; an id? pass ids={name!r} (--id {name}), or exclude it "
+                f"(--exclude {name})."
+            )

@@ -1,9 +1,10 @@
-"""Tables in text: .csv, .tsv and .txt files, and .gz of them."""
+"""Tables whose cells are text: .csv, .tsv and .txt files, and .gz of them; sheets of .xlsx."""
 
 import csv
 import gzip
 import re
 import sys
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -17,10 +18,9 @@ from typing import IO, Any
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
 from heatsketch.io.columns import arrow_table, blocks_of, numbered, table_of
-from heatsketch.io.files import blame, check_budget, need
-from heatsketch.io.header import column_names, is_header
-from heatsketch.io.reading import Reading
-from heatsketch.io.table import Names, Table, refuse_key, refuse_repeated
+from heatsketch.io.files import DAMAGE, blame, check_budget, need, suffix_of
+from heatsketch.io.header import Rows, column_names, is_header
+from heatsketch.io.table import Names, Reading, Table, refuse_key, refuse_repeated, require
 
 STDIN = "-"
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
@@ -33,15 +33,26 @@ BLOCK_BYTES = 2**22  # that are read at a time
 _MARK, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")  # at the beginning of a file
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where the cells of a table in text are."""
+
+    sep: str
+    names: Names  # of all columns
+    skip: int  # lines before the first row of data
+
+
 def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
+    if suffix_of(path) == ".xlsx":
+        return _read_sheet(path, how)
     refuse_key(how.key, path)
-    layout, data = find_layout(_contents(path), path, how)
-    table = _parse(path, data, layout)
+    layout, data = _layout(_contents(path), path, how)
+    table = _cells(path, data, layout)
     unnamed = [name for name in table.column_names if re.fullmatch(r"|column \d+", name)]
-    is_empty = {name: not any(str(c).strip() for c in table[name].unique()) for name in unnamed}
     # Separators at the end of all lines make columns without a name and without data.
-    blank = [name for name in unnamed if is_empty[name] and table.num_rows]
+    words = {name: table[name].unique().to_pylist() for name in unnamed}
+    blank = [name for name in unnamed if words[name] and not any(map(str.strip, words[name]))]
 
     def place(row: int) -> str:
         return f"row {row} (line {_line_of(row, data, layout)} of the file)"
@@ -52,23 +63,21 @@ def read(path: Path, how: Reading) -> Table:
 def blocks(path: Path, how: Reading) -> Blocks:
     """Return the points by blocks of text; ids and labels stay text."""
     refuse_key(how.key, path)
-    pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
-    with blame(path, OSError, EOFError, zlib.error), _opened(path) as stream:
+    pa = need("pyarrow", path)
+    with _opened(path) as stream:
         head = _first_lines(stream)
-    is_utf16 = head[:2] in _UTF16
-    layout, unpadded = find_layout(head, path, how) if not is_utf16 else (None, b"")
+    layout, unpadded = (None, b"") if head[:2] in _UTF16 else _layout(head, path, how)
     if layout is None or unpadded is not head:
         raise ValueError(
             f"{path} is read whole, since it is UTF-16 or has blanks between or around cells; "
             "write it in UTF-8 with commas alone, or as .parquet."
         )
-    refuse_repeated(layout.names, path)
     block = max(BLOCK_BYTES, 16 * max(map(len, head.splitlines())))
 
     def batches(start: int, included: Names = layout.names) -> Iterator[tuple[int, Any]]:
         with (
             blame(path, pa.ArrowException, OSError, do=_UNEVEN),
-            pacsv.open_csv(str(path), **_options(layout, block, included)) as stream,
+            _streamed(path, str(path), layout, block, included) as stream,
         ):
             yield from numbered(stream)
 
@@ -80,8 +89,8 @@ def blocks(path: Path, how: Reading) -> Blocks:
 def read_cells(path: Path, how: Reading) -> Any:
     """Read all cells as text without blanks around it, into an Arrow table; also the first row."""
     refuse_key(how.key, path)
-    layout, data = find_layout(_contents(path), path, replace(how, header=False))
-    table = _parse(path, data, layout)
+    layout, data = _layout(_contents(path), path, replace(how, header=False))
+    table = _cells(path, data, layout)
     pc = need("pyarrow.compute", path)
     return table.from_arrays([pc.utf8_trim_whitespace(c) for c in table.columns], layout.names)
 
@@ -89,53 +98,42 @@ def read_cells(path: Path, how: Reading) -> Any:
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
     """Write ids and labels, then the coordinates."""
     pacsv = need("pyarrow.csv", draft)
-    suffixes = [suffix.lower() for suffix in draft.suffixes]
-    options = pacsv.WriteOptions(delimiter="," if ".csv" in suffixes[-2:] else "\t")
+    suffix = suffix_of(draft)
+    options = pacsv.WriteOptions(delimiter="," if suffix.startswith(".csv") else "\t")
     with draft.open("wb") as file:
         # Without name and date: equal content, equal bytes.
-        packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if suffixes[-1] == ".gz" else file
+        packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if suffix.endswith(".gz") else file
         with packed as stream:
             pacsv.write_csv(arrow_table(embedding, names, table), stream, options)
 
 
-# Where the cells are
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where the cells of a table in text are."""
-
-    sep: str
-    names: Names  # of all columns
-    skip: int  # lines before the first row of data
-
-
-def _options(layout: Layout, block: int, included: Names = ()) -> dict[str, Any]:
+def _streamed(path: Path, source: Any, layout: Layout, block: int, included: Names = ()) -> Any:
     """Return how Arrow reads the cells of all columns, or of some, as text."""
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-
-    names, types = layout.names, dict.fromkeys(layout.names, pa.string())
-    return {
-        "read_options": pacsv.ReadOptions(
+    pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
+    names = layout.names
+    refuse_repeated(names, path)
+    return pacsv.open_csv(
+        source,
+        pacsv.ReadOptions(
             column_names=names, skip_rows=layout.skip, use_threads=False, block_size=block
         ),
-        "parse_options": pacsv.ParseOptions(delimiter=layout.sep, newlines_in_values=True),
-        "convert_options": pacsv.ConvertOptions(column_types=types, include_columns=list(included)),
-    }
+        pacsv.ParseOptions(delimiter=layout.sep, newlines_in_values=True),
+        pacsv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), include_columns=list(included)
+        ),
+    )
 
 
-def _parse(path: Path, data: bytes, layout: Layout) -> Any:
+def _cells(path: Path, data: bytes, layout: Layout) -> Any:
     """Parse all cells as text, in one block."""
-    pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
-    refuse_repeated(layout.names, path)
+    pa = need("pyarrow", path)
     block = min(max(len(data) + 1, 2**20), 2**31 - 1)
     with blame(path, pa.ArrowException, OSError, do=_UNEVEN):
-        return pacsv.read_csv(pa.BufferReader(data), **_options(layout, block))
+        return _streamed(path, pa.BufferReader(data), layout, block).read_all()
 
 
-def _opened(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+def _opened(path: Path) -> Any:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def _contents(path: Path) -> bytes:
@@ -157,6 +155,9 @@ def _contents(path: Path) -> bytes:
     return data.decode("utf-16").encode() if data[:2] in _UTF16 else data.removeprefix(_MARK)
 
 
+# Where the cells are
+
+
 def _first_lines(stream: IO[bytes]) -> bytes:
     """Return the first lines: at least three, and as many as a sample has room for."""
     lines: list[bytes] = []
@@ -167,9 +168,15 @@ def _first_lines(stream: IO[bytes]) -> bytes:
     return b"".join(lines).removeprefix(_MARK)
 
 
-def find_layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
+def _layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
     """Find the layout of a table; return with it the data, without blanks that pad cells."""
-    sample, start, comment = _sample(data, path), 0, ""
+    try:
+        sample = _first_lines(BytesIO(data)).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} cannot be read: {error}; save it as UTF-8 (in Excel: CSV UTF-8)."
+        ) from None
+    sample, start, comment = sample.replace("\r\n", "\n").replace("\r", "\n"), 0, ""
     while sample.startswith("#"):
         comment, _, sample = sample.partition("\n")
         start += 1
@@ -179,8 +186,7 @@ def find_layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
         sample, start = sample[excel.end() :], start + 1
     sep = sep or _separator(sample, path)
     before_quotes = rb'%b[ \t]+"(?!")' % re.escape(sep.encode())
-    is_padded = sep != "\t" and b'"' in data and re.search(before_quotes, data) is not None
-    if sep == " " or is_padded:
+    if sep == " " or (sep != "\t" and b'"' in data and re.search(before_quotes, data)):
         with blame(path, csv.Error, do="shorten the cell"):
             data = _unpadded(data.decode(), sep).encode()
             sample, comment = _unpadded(sample, sep), _unpadded(comment, sep)
@@ -191,15 +197,20 @@ def find_layout(data: bytes, path: Path, how: Reading) -> tuple[Layout, bytes]:
     rows = [cells for _, cells in records]
     titles = next(csv.reader([comment.lstrip("# ")], delimiter=sep), [])
     titles = titles if 1 < len(titles) == len(rows[0]) else []
-    named = {*how.features, *how.others}
-    header = how.header
+    header, names = _names(rows, how, path, titles)
+    return Layout(sep, names, start + header * records[0][0]), data
+
+
+def _names(rows: Rows, how: Reading, path: Path, titles: list[str]) -> tuple[bool, Names]:
+    """Say whether the first row holds the names of the columns, and return these."""
+    named, header = {*how.features, *how.others}, how.header
     if header is None:
-        are_names = bool(named) and named <= set(rows[0])
-        header = are_names or is_header(rows, how.decimal, path, untitled=not titles)
+        header = bool(named) and named <= {*rows[0]}
+        header = header or is_header(rows, how.decimal, path, untitled=not titles)
     if header:
-        return Layout(sep, column_names(rows[0], rows[1:]), start + records[0][0]), data
-    names = column_names(titles, rows) if titles else tuple(f"x{j}" for j in range(len(rows[0])))
-    return Layout(sep, names, start), data
+        return True, column_names(rows[0], rows[1:])
+    names = column_names(titles, rows) if titles else [f"x{j}" for j in range(len(rows[0]))]
+    return False, tuple(names)
 
 
 def _line_of(row: int, data: bytes, layout: Layout) -> int:
@@ -213,39 +224,23 @@ def _line_of(row: int, data: bytes, layout: Layout) -> int:
     return layout.skip + reader.line_num
 
 
-def _sample(data: bytes, path: Path) -> str:
-    """Return the first lines as text, whatever ends them."""
-    try:
-        text = _first_lines(BytesIO(data)).decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} cannot be read: {error}; save it as UTF-8 (in Excel: CSV UTF-8)."
-        ) from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _separator(text: str, path: Path) -> str:
-    """Return the separator that gives all rows the same number of cells; the header may lack one.
+    """Return the separator that gives most rows the same number of cells; the header may lack one.
 
-    Of several the first counts: where semicolons agree, commas mark decimals. If none does so, the
-    one that does for most rows, so that the others are found when all are read.
+    Of several the first counts: where semicolons agree, commas mark decimals.
     """
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    tried = _SEPARATORS if suffix in ("csv", "tsv") else (*_SEPARATORS, " ")
-    widths = {}
-    for sep in tried:
+
+    def agreeing(sep: str) -> float:
         cut, mark = (_unpadded(text, sep), "\t") if sep == " " else (text, sep)
-        widths[sep] = [len(cells) for _, cells in _records(cut, mark)]
-    for missing in (0, 1):
-        for sep, found in widths.items():
-            if found and len(set(found[1:])) < 2 and found[0] + missing == found[-1] > 1:
-                return sep
-    agreeing = {
-        sep: max(Counter(w for w in found if w > 1).values(), default=0)
-        for sep, found in widths.items()
-    }
+        first, *below = [len(cells) for _, cells in _records(cut, mark)] or [0]
+        width, count = Counter(below or [first]).most_common(1)[0]
+        return (count + (first == width) + (first == width - 1) / 2) * (width > 1)
+
+    tried = _SEPARATORS if suffix in ("csv", "tsv") else (*_SEPARATORS, " ")
+    counts = {sep: agreeing(sep) for sep in tried}
     default = "\t" if suffix == "tsv" else ","
-    return max((default, *tried), key=lambda sep: agreeing[sep])
+    return max(tried, key=lambda sep: counts[sep]) if any(counts.values()) else default
 
 
 def _records(text: str, sep: str) -> list[tuple[int, list[str]]]:
@@ -271,3 +266,43 @@ def _unpadded(text: str, sep: str) -> str:
     for cells in csv.reader(lines, delimiter=sep, skipinitialspace=True):
         writer.writerow([cell.strip() for cell in cells])
     return out.getvalue()
+
+
+# Sheets
+
+
+def _read_sheet(path: Path, how: Reading) -> Table:
+    """Read the numeric columns of a sheet as features and keep the others."""
+    pa, openpyxl = need("pyarrow", path), need("openpyxl", path)
+    with blame(path, *DAMAGE, AttributeError, IndexError, SyntaxError, ValueError):
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            check_budget(size, path.stat().st_size, str(path))
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        titles = [sheet.title for sheet in book.worksheets]
+        require([how.key] if how.key is not None else [], titles, path, "sheet")
+        rows = [
+            [_as_text(cell, how.decimal) for cell in row]
+            for row in book[how.key or titles[0]].iter_rows(values_only=True)
+        ]
+        book.close()
+    filled = [i for i, row in enumerate(rows) if any(row)]
+    if not filled:
+        raise ValueError(f"{path} is empty; pass a table with at least one row.")
+    rows = rows[filled[0] : filled[-1] + 1]
+    width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell)
+    rows = [(row + [""] * width)[:width] for row in rows]
+    header, names = _names(rows, how, path, [])
+    columns = [pa.array([row[j] for row in rows[header:]], pa.string()) for j in range(width)]
+
+    def place(row: int) -> str:
+        return f"row {row} (line {row + 1 + header + filled[0]} of the sheet)"
+
+    return table_of(pa.table(columns, list(names)), how, path, place, is_text=True)
+
+
+def _as_text(cell: object, decimal: str) -> str:
+    """Return a cell as a text file would hold it."""
+    if cell is None:
+        return ""
+    return str(cell).replace(".", decimal) if isinstance(cell, float) else str(cell)
