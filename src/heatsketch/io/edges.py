@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from heatsketch._typing import Array
 from heatsketch.io import anndata_files, numpy_files
 from heatsketch.io.columns import classified, kind_of
 from heatsketch.io.files import blame, check_budget, listed, suffix_of
@@ -22,15 +21,13 @@ from heatsketch.markov.affinity import as_matrix
 from heatsketch.operators.graph import Graph, graph
 
 NODE = "id"  # the column of the names
-_CONNECTIVITIES = "connectivities"
 _HEADERS = (
     *("source", "target", "from", "to", "src", "dst", "head", "tail", "start", "end"),
     *("node1", "node2", "fromnodeid", "tonodeid", "from_node", "to_node", "parent", "child"),
 )
 _MATRIX_MARKET = re.compile(
-    r"%%MatrixMarket\s+matrix\s+coordinate\s+(real|integer|pattern|complex)\s+"
-    r"(general|symmetric|skew-symmetric|hermitian)\s*",
-    re.IGNORECASE,
+    r"%%matrixmarket\s+matrix\s+coordinate\s+(real|integer|pattern|complex)\s+"
+    r"(general|symmetric|skew-symmetric|hermitian)\s*"
 )
 
 
@@ -95,37 +92,40 @@ def read_graph(
         key=key, label=label, ids=ids, exclude=exclude, sep=sep, decimal=decimal, header=header
     )
     path, suffix = Path(source), suffix_of(source)
+    is_text = str(path) == STDIN or suffix in SUFFIXES
     if str(path) != STDIN and not path.is_file():
         raise FileNotFoundError(f"{path} is not a file; pass an edge list, or a matrix (n, n).")
-    is_text = str(path) == STDIN or suffix in SUFFIXES
     if not is_text:
         how.refuse_text_options(path)
-    table = None
+    if suffix not in (".h5ad", ".npz", ".npy"):
+        refuse_key(how.key, path)
+    table = Table(None, (), {}, None, str(path))
     with blame(path, ValueError, TypeError, do=""):
         if suffix == ".h5ad":
             table = _of_h5ad(path, how)
             found = graph(table.values)
         elif is_text or suffix == ".parquet":
-            refuse_key(how.key, path)
             found = _of_edges(_cells(path, how) if is_text else read_columns(path), how, path)
         else:
             found = graph(_matrix(path, how, suffix))
     matrix = as_matrix(found)
-    if table is None:
-        names = np.arange(matrix.shape[0]) if found.names is None else found.names
-        table = Table(matrix, (), {NODE: names}, None, str(path))
+    names = np.arange(matrix.shape[0]) if found.names is None else found.names
     loops = int((found.matrix.sum(axis=1) == 0).sum())
-    notes = (f"{loops} node(s) without edges stay where they are",) if loops else ()
-    return replace(table, values=matrix, columns=default_names(matrix), notes=notes, metadata={})
+    return replace(
+        table,
+        values=matrix,
+        columns=default_names(matrix),
+        extra=table.extra or {NODE: names},
+        notes=(f"{loops} node(s) without edges stay where they are",) if loops else (),
+        metadata={},
+    )
 
 
 def _of_h5ad(path: Path, how: Reading) -> Table:
     """Read an entry of obsp, and obs."""
-    name = (how.key or _CONNECTIVITIES).removeprefix("obsp/")
+    name = (how.key or "connectivities").removeprefix("obsp/")
     if name.endswith("distances"):
-        raise ValueError(
-            f"obsp/{name} of {path} holds distances, not weights; pass the connectivities."
-        )
+        raise ValueError(f"obsp/{name} of {path} holds distances, not weights.")
     table = anndata_files.read(path, replace(how, key=f"obsp/{name}"))
     require((*how.label, *how.ids), table.extra, path)
     return replace(table, label=how.label[0]) if how.label else table
@@ -133,14 +133,10 @@ def _of_h5ad(path: Path, how: Reading) -> Table:
 
 def _matrix(path: Path, how: Reading, suffix: str) -> Any:
     """Return the matrix (n, n) in a file."""
-    if suffix == ".mtx":
-        refuse_key(how.key, path)
-        matrix = read_matrix_market(path)
-    elif suffix in (".npz", ".npy"):
-        matrix = numpy_files.read(path, how).values
-    else:
+    if suffix not in (".mtx", ".npz", ".npy"):
         known = ".csv, .tsv, .txt (also with .gz), .parquet, .mtx, .npz, .npy, .h5ad"
         raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
+    matrix = read_matrix_market(path) if suffix == ".mtx" else numpy_files.read(path, how).values
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
             f"{path} holds a table {matrix.shape}; a graph is a matrix (n, n); leave out "
@@ -174,58 +170,46 @@ def _of_edges(table: Any, how: Reading, path: Path) -> Graph:
     lacks = np.isin(ends, [i for i, name in enumerate(names) if not name]).any(axis=0)
     if lacks.any():
         raise ValueError(f"edge {lacks.argmax()} of {path} lacks the name of a node; leave it out.")
-    weights = _weights(table[2], how.decimal, path) if table.num_columns == 3 else None
+    weights = None
+    if table.num_columns == 3:
+        cells = table[2].combine_chunks().cast(pa.string())
+        weights, others = classified(cells, how.decimal)
+        lacks = np.isnan(weights)
+        if others is not None or lacks.any():
+            row = lacks.argmax()
+            raise ValueError(
+                f"the weight of edge {row} of {path} is {cells[row].as_py()!r}, which is not a "
+                "number; pass two columns of names and one of weights, or exclude it (--exclude)."
+            )
     return graph(ends, weight=weights, names=names, n_nodes=len(names))
 
 
 def _cells(path: Path, how: Reading) -> Any:
     """Return the cells of a text, with the names of the columns if the first row holds these."""
     table = read_cells(path, how)
-    first, *below = (list(row.values()) for row in table.slice(0, 2).to_pylist())
-    if _is_header(table, first, below, how, path):
-        return table.rename_columns(column_names(first, [])).slice(1)
-    return table
+    first, *below = ([*row.values()] for row in table.slice(0, 2).to_pylist())
+    header = how.header
+    if header is None and len(first) > 1:
+        header = _is_header(table, first, *below, decimal=how.decimal, path=path)
+    return table.rename_columns(column_names(first, [])).slice(1) if header else table
 
 
 def _is_header(
-    table: Any, first: list[str], below: list[list[str]], how: Reading, path: Path
+    table: Any, first: list[str], second: Sequence[str] = (), *, decimal: str, path: Path
 ) -> bool:
     """Say whether the first row holds names of columns: no node's, and no numbers."""
-    if how.header is not None or len(first) < 2:
-        return bool(how.header)
-    nodes = {name for column in table.slice(1).columns[:2] for name in column.to_pylist()}
-    names = first[:2]
-    if nodes & set(names):
+    if any(name in table[j].to_pylist()[1:] for name in first[:2] for j in (0, 1)):
         return False
-    texts = [j for j, cell in enumerate(first) if kind_of(cell, how.decimal) != "number"]
-    above_numbers = any(kind_of(row[j], how.decimal) == "number" for row in below for j in texts)
-    if above_numbers or any(name.lower() in _HEADERS for name in names):
+    texts = [j for j, cell in enumerate(first) if kind_of(cell, decimal) != "number"]
+    above_numbers = second and any(kind_of(second[j], decimal) == "number" for j in texts)
+    if above_numbers or any(name.lower() in _HEADERS for name in first[:2]):
         return True
-    if not {0, 1} & set(texts):
+    if not {0, 1} & {*texts}:
         return False
     raise ValueError(
         f"the first row of {path} ({', '.join(first)}) may be a header or an edge; pass "
         "header=True (--read header=yes) or header=False (--read header=no)."
     )
-
-
-def _weights(column: Any, decimal: str, path: Path) -> Array:
-    """Return the weights (m,), or raise for the first that is not a number."""
-    import pyarrow as pa
-
-    column = column.combine_chunks()
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return column.to_numpy(zero_copy_only=False).astype(float)  # type: ignore[no-any-return]
-    column = column.cast(pa.string())
-    found, cells = classified(column, decimal)
-    if cells is not None or np.isnan(found).any():
-        words = list(map(str, column.to_pylist()))
-        row = next(i for i, cell in enumerate(words) if kind_of(cell, decimal) != "number")
-        raise ValueError(
-            f"the weight of edge {row} of {path} is {words[row]!r}, which is not a number; "
-            "pass two columns of names and one of weights, or exclude it (--exclude)."
-        )
-    return found
 
 
 def read_matrix_market(path: Path) -> sparse.coo_matrix:
@@ -234,10 +218,10 @@ def read_matrix_market(path: Path) -> sparse.coo_matrix:
     NumPy reads the numbers: SciPy's reader ends the process at a number that it cannot read.
     """
     with blame(path, ValueError, OverflowError, EOFError), path.open("rb") as stream:
-        found = _MATRIX_MARKET.fullmatch(stream.readline().decode("latin-1"))
+        found = _MATRIX_MARKET.fullmatch(stream.readline().decode("latin-1").lower())
         if not found:
             raise ValueError("its first line is not that of a Matrix Market file of coordinates")
-        field, symmetry = (word.lower() for word in found.groups())
+        field, symmetry = found.groups()
         if field == "complex":
             raise ValueError(f"{path} holds complex numbers; a graph has real weights.")
         size = next((line for line in stream if line.strip() and line[:1] != b"%"), b"")
@@ -249,12 +233,10 @@ def read_matrix_market(path: Path) -> sparse.coo_matrix:
         width = 2 if field == "pattern" else 3
         if table.shape != (entries, width) and table.size + entries:
             raise ValueError(f"it has {table.shape} numbers in place of ({entries}, {width})")
-        table = table.reshape(entries, width)
-    rows, columns = (table[:, :2] - 1).astype(np.int64).T
-    data = table[:, 2] if width == 3 else np.ones(entries)
-    if symmetry != "general":
-        apart = rows != columns
-        rows, columns = np.append(rows, columns[apart]), np.append(columns, rows[apart])
-        data = np.append(data, -data[apart] if symmetry == "skew-symmetric" else data[apart])
-    with blame(path, ValueError):  # an entry outside of the matrix
-        return sparse.coo_matrix((data, (rows, columns)), shape=(n, n_columns))
+        ends = (table[:, :2] - 1).astype(np.int64).reshape(-1, 2).T
+        data = table[:, 2] if table.shape[1] == 3 else np.ones(entries)
+        matrix = sparse.coo_matrix((data, ends), shape=(n, n_columns))
+        if symmetry == "general":
+            return matrix
+        sign = -1 if symmetry == "skew-symmetric" else 1
+        return sparse.coo_matrix(matrix + sign * (matrix - sparse.diags(matrix.diagonal())).T)
