@@ -3,11 +3,11 @@
 Groups of h5py and of zarr have the same methods, so that one code reads both.
 """
 
-import io
 import shutil
 import warnings
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,19 +57,16 @@ def read(path: Path, how: Reading) -> Table:
     """Read the array that `how.key` means; the columns of obs are the ids and labels."""
     with _opened(path) as store:
         place = _place(store, how.key, path)
-        values, names = _matrix(_read(store, place), place, path)
-        columns = names or _genes(store, place) or default_names(values)
-        table = Table(values, columns, {}, None, str(path))
-        frame = _obs(store, values.shape[0], path)
+        points = _points(store, place)
+        frame = _obs(store, points.shape[0], path)
+        table = _table(points[:], _columns(store, place, points), place, frame, path)
         if frame is None:
             return table
-        extra = _columns_of(frame)
         categories = [str(n) for n in frame if frame[n].dtype == "category" and n not in how.ids]
-        label = categories[0] if categories else choose_label(extra, how.ids)
+        label = categories[0] if categories else choose_label(table.extra, how.ids)
         note = f"uns/{KEY}/{place.removeprefix('obsm/')}"
         has_note = place.startswith("obsm/") and note in store
-        metadata = decoded(_read(store, note)) if has_note else {}
-        return Table(values, columns, extra, label, str(path), metadata)
+        return replace(table, label=label, metadata=decoded(_read(store, note)) if has_note else {})
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -79,11 +76,17 @@ def blocks(path: Path, how: Reading) -> Blocks:
     """
     with _opened(path) as store:
         place = _place(store, how.key, path)
-        points = _by_rows(store, place, path)
+        points = _points(store, place)
+        if getattr(points, "format", "csr") != "csr":
+            raise ValueError(
+                f"{place} in {path} is sparse and stored by columns (csc), so that no rows can be "
+                "read alone; store it by rows (X = X.tocsr(), with anndata), or choose another by "
+                "key (--read key=NAME)."
+            )
         n, d = points.shape
         frame = _obs(store, n, path)
-        first, names = _matrix(points[:0], place, path)
-        columns = names or _genes(store, place) or default_names(first)
+        columns = _columns(store, place, points)
+        first = _table(points[:0], columns, place, None, path).values
         stored = int(points.group["data"].shape[0]) if sparse.issparse(first) else None
         chunk = (getattr(points, "chunks", None) or (1,))[0]  # chunks are read whole
         step = max(1, rows_in(BLOCK_BYTES, d) // chunk) * int(chunk)
@@ -92,21 +95,30 @@ def blocks(path: Path, how: Reading) -> Blocks:
 
     def tables(start: int) -> Iterator[Table]:
         with _opened(path) as store:
-            points = _by_rows(store, place, path)
+            points = _points(store, place)
             while start < n:
                 rows = slice(start, min(n, (start // step + 1) * step))
-                values, _ = _matrix(points[rows], place, path)
-                extra = {} if frame is None else _columns_of(frame.iloc[rows])
-                yield Table(values, columns, extra, None, str(path))
+                obs = None if frame is None else frame.iloc[rows]
+                yield _table(points[rows], columns, place, obs, path)
                 start = rows.stop
 
     return Blocks(n, columns, first.dtype, str(path), partial(stamp, path), tables, stored)
 
 
+def _table(points: Any, columns: Names, place: str, obs: Any, path: Path) -> Table:
+    """Return points as floats or CSR, with the columns of obs."""
+    what = f"{place} in {path}" if place else str(path)
+    if sparse.issparse(points):
+        values = as_csr(points, path)
+    else:
+        values = as_float(np.asarray(getattr(points, "to_numpy", lambda: points)()), what)
+    return Table(values, columns, {} if obs is None else _columns_of(obs), None, str(path))
+
+
 @contextmanager
-def _opened(path: Path, mode: str = "r") -> Iterator[Any]:
+def _opened(path: Path) -> Iterator[Any]:
     """Open a group of h5py or zarr (or an array of zarr); errors name the file."""
-    anndata = need("anndata", path)
+    need("anndata", path)
     if path.suffix.lower() == ".zarr":
         for file in path.rglob("*"):
             if file.name in _ZARR_METADATA and b"pickle" in file.read_bytes():
@@ -114,25 +126,13 @@ def _opened(path: Path, mode: str = "r") -> Iterator[Any]:
         with blame(path, Exception):
             yield need("zarr", path).open(str(path), mode="r")
         return
-    h5py = need("h5py", path)
-    with blame(path, Exception), h5py.File(path, mode) as file:
-        if not _is_old(file):
-            yield file
-            return
-        with h5py.File(io.BytesIO(), "w") as converted:
-            anndata.io.write_elem(converted, "/", _read_old(path))
-            yield converted
-
-
-def _is_old(file: Any) -> bool:
-    """Say whether a file is in the format before anndata 0.7, which keeps frames as records."""
-    return any(hasattr(file.get(name), "shape") for name in ("obs", "obsm"))
-
-
-def _read_old(path: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # entries have other places now
-        return need("anndata", path).read_h5ad(path)
+    with blame(path, Exception), need("h5py", path).File(path) as file:
+        if any(hasattr(file.get(name), "shape") for name in ("obs", "obsm")):
+            raise ValueError(
+                f"{path} is in the format before anndata 0.7; bring it to the present one by "
+                "anndata.read_h5ad(path).write_h5ad(path)."
+            )
+        yield file
 
 
 def _place(store: Any, key: str | None, path: Path) -> str:
@@ -161,43 +161,28 @@ def _place(store: Any, key: str | None, path: Path) -> str:
 def _read(store: Any, place: str) -> Any:
     import anndata
 
-    return anndata.io.read_elem(store[place] if place else store)
+    return anndata.io.read_elem(store[place])
 
 
-def _matrix(values: Any, place: str, path: Path) -> tuple[Any, Names | None]:
-    """Return points as a float array or CSR, and the names of the columns of a frame."""
-    what = f"{place} in {path}" if place else str(path)
-    if sparse.issparse(values):
-        return as_csr(values, path), None
-    if hasattr(values, "columns"):
-        return as_float(values.to_numpy(), what), tuple(map(str, values.columns))
-    return as_float(np.asarray(values), what), None
-
-
-def _by_rows(store: Any, place: str, path: Path) -> Any:
-    """Return an array of which rows can be read: dense, a frame, or sparse and stored by rows."""
-    import anndata
-
+def _points(store: Any, place: str) -> Any:
+    """Return an array of which rows can be read: dense, a frame, or sparse."""
     node = store[place] if place else store
     if hasattr(node, "shape"):
         return node
-    if not str(node.attrs.get("encoding-type", "")).endswith("_matrix"):
-        return anndata.io.read_elem(node)
-    points = anndata.io.sparse_dataset(node)
-    if points.format != "csr":
-        raise ValueError(
-            f"{place} in {path} is sparse and stored by columns (csc), so that no rows can be "
-            "read alone; store it by rows (X = X.tocsr(), with anndata), or choose obsm/X_pca or "
-            "another by key (--read key=NAME)."
-        )
-    return points
+    if str(node.attrs.get("encoding-type", "")).endswith("_matrix"):
+        import anndata
+
+        return anndata.io.sparse_dataset(node)
+    return _read(store, place)
 
 
-def _genes(store: Any, place: str) -> Names | None:
-    """Return the names of the features, if they are those of var."""
-    if not place.startswith(("X", "layers/")) or "var" not in store:
-        return None
-    return tuple(map(str, _read(store, "var").index))
+def _columns(store: Any, place: str, points: Any) -> Names:
+    """Return the names of the columns of a frame, or of var, or x0, x1, …"""
+    if hasattr(points, "columns"):
+        return tuple(map(str, points.columns))
+    if place.startswith(("X", "layers/")) and "var" in store:
+        return tuple(map(str, _read(store, "var").index))
+    return default_names(points)
 
 
 def _obs(store: Any, n: int, path: Path) -> Any:
@@ -248,9 +233,10 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
     if source.suffix.lower() == ".h5ad" and source.is_file():
         write_copy(draft, embedding, source, key, note, table.extra)
         return
-    _as_anndata(table, draft).write_h5ad(draft)
-    with _opened(draft, "r+") as file:
-        _put(file, embedding, key, note)
+    data, name = _as_anndata(table, draft), _entry(key)
+    data.obsm[name] = embedding
+    data.uns[KEY] = {name: note} if note else {}
+    data.write_h5ad(draft)
 
 
 def write_copy(
@@ -262,14 +248,10 @@ def write_copy(
     extra: dict[str, Array] | None = None,
 ) -> None:
     """Write a copy of a .h5ad file with an entry of obsm, and new numbers as columns of obs."""
-    h5py, anndata = need("h5py", source), need("anndata", source)
+    write_elem = need("anndata.io", source).write_elem
     shutil.copyfile(source, draft)
-    with blame(source, Exception), h5py.File(draft, "r") as file:
-        is_old = _is_old(file)
-    if is_old:
-        _read_old(source).write_h5ad(draft)
-    with blame(source, Exception), h5py.File(draft, "r+") as file:
-        frame = anndata.io.read_elem(file["obs"])
+    with blame(source, Exception), need("h5py", source).File(draft, "r+") as file:
+        frame = _read(file, "obs")
         if len(frame) != len(embedding):
             raise ValueError(
                 f"{source} has {len(frame)} points but the embedding {len(embedding)} rows, since "
@@ -282,24 +264,16 @@ def write_copy(
             if name not in known or (column.dtype.kind == "f" and column.tolist() != known[name])
         }
         if new:
-            anndata.io.write_elem(file, "obs", frame.assign(**new))
-        _put(file, embedding, key, note)
-
-
-def _put(file: Any, embedding: Array, key: str, note: str) -> None:
-    """Write an entry of obsm, and write or remove what says how it was made."""
-    from anndata.io import write_elem
-
-    name = _entry(key)
-    for group in ("obsm", "uns", f"uns/{KEY}"):
-        if group not in file or hasattr(file[group], "shape"):
-            write_elem(file, group, {})
-    write_elem(file["obsm"], name, embedding)
-    notes = file[f"uns/{KEY}"]
-    if note:
-        write_elem(notes, name, note)
-    elif name in notes:
-        del notes[name]
+            write_elem(file, "obs", frame.assign(**new))
+        for group in ("obsm", "uns", f"uns/{KEY}"):
+            if group not in file or hasattr(file[group], "shape"):
+                write_elem(file, group, {})
+        name, notes = _entry(key), file[f"uns/{KEY}"]
+        write_elem(file["obsm"], name, embedding)
+        if note:
+            write_elem(notes, name, note)
+        elif name in notes:
+            del notes[name]
 
 
 def _entry(key: str) -> str:

@@ -328,33 +328,38 @@ def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:
 
 # Features that may be something else
 
-_LOOKED_AT = 2000  # rows
-_FEWEST_ROWS = 10  # in fewer, numbers follow each other by chance
-_FEW_VALUES = 20
+_LOOKED_AT, _FEWEST_ROWS, _FEW_VALUES = 2000, 10, 20
 _LIKE_ID = re.compile(r"[\W_](id|ID|Id)$|[a-z](ID|Id)$")  # patient_id, patientId
 _LIKE_LABEL = re.compile(
     r"(^|[\W_])(labels?|targets?|class|classes|outcomes?|clusters?|response|diagnosis|survived|"
     r"species)($|[\W_])",
     re.IGNORECASE,
 )
-_PERHAPS_LABEL = ("y", "group", "category", "type")  # if they hold few values; y may be a place
 
 
 def warn_of_ids_and_labels(table: Table, how: Reading) -> None:
-    """Warn of features that look like ids or labels, unless the features are asked for."""
+    """Warn of features that look like ids or labels, unless the features are asked for.
+
+    An id has such a name and no number twice, or counts the rows; a label has such a name, or holds
+    few whole numbers, where most columns do not: else such are the data (counts, answers, pixels).
+    """
     if how.features or not how.strict or len(table.values) < _FEWEST_ROWS:
         return
-    columns = dict(zip(table.columns, table.values.T, strict=True))
-    ids = [name for name, column in columns.items() if _looks_like_id(name, column)]
-    few = {name for name, column in columns.items() if _has_few_values(column)}
-    if 2 * len(few) > len(columns):  # such are the data: counts, answers, pixels
-        few = {name for name in few if name.lower() in _PERHAPS_LABEL}
-    labels = [name for name in columns if name in few or _LIKE_LABEL.search(name)]
-    found = {
-        ("ids", "ids (--id)"): ids,
-        ("labels", "label (--label)"): [name for name in labels if name not in ids],
-    }
-    for (kind, option), names in found.items():
+    ids, labels, few = [], [], []
+    for name, column in zip(table.columns, table.values.T, strict=True):
+        seen = column[:_LOOKED_AT]
+        seen = seen[~np.isnan(seen)]
+        steps, whole = np.diff(seen), (seen == np.floor(seen)).all()
+        counts = len(steps) and steps[0] != 0 and (steps == steps[0]).all()
+        unique = _LIKE_ID.search(name) and len(np.unique(column)) == len(column)
+        if whole and (counts or unique):
+            ids.append(name)
+        elif _LIKE_LABEL.search(name):
+            labels.append(name)
+        elif whole and 2 <= len(np.unique(seen)) <= min(_FEW_VALUES, len(seen) // 5):
+            few.append(name)
+    labels += few if 2 * len(few) <= len(table.columns) else []
+    for kind, option, names in (("ids", "ids (--id)", ids), ("labels", "label (--label)", labels)):
         if names:
             warnings.warn(
                 f"{table.source}: the features {listed(map(repr, names), 5)} may be {kind}; if "
@@ -362,21 +367,3 @@ def warn_of_ids_and_labels(table: Table, how: Reading) -> None:
                 "(--features).",
                 stacklevel=6,
             )
-
-
-def _looks_like_id(name: str, column: Array) -> bool:
-    """Say whether a column counts the rows, or has the name of an id and no number twice."""
-    steps = np.diff(column[:_LOOKED_AT])
-    counts = steps[0] != 0 and (steps == steps[0]).all()
-    if not (counts or _LIKE_ID.search(name)) or not (column == np.floor(column)).all():
-        return False
-    return bool(counts or len(np.unique(column)) == len(column))
-
-
-def _has_few_values(column: Array) -> bool:
-    """Say whether a column holds two or some more whole numbers, each many times."""
-    seen = column[:_LOOKED_AT]
-    seen = seen[~np.isnan(seen)]
-    values = np.unique(seen)
-    few = 2 <= len(values) <= min(_FEW_VALUES, len(seen) // 5)
-    return few and bool((values == np.floor(values)).all())

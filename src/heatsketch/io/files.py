@@ -24,6 +24,8 @@ REMEDY = "save it again, or give it the suffix of its format"
 
 DRAFT = ".heatsketch-"  # with which names of files begin that are not complete
 
+# How the system, HDF5 and NumPy say that there is no room to write.
+_NO_ROOM = re.compile(r"No space left|quota exceed|File too large|errno = 28|requested and \d+ wr")
 _FREE_BYTES = 2**30  # that every file may unpack to
 _MAX_UNPACKED_RATIO = 200  # of larger contents to the size of the file
 
@@ -69,8 +71,7 @@ def write_atomically(
     """
     target = Path(path).resolve()
     check_target(path, force=force)
-    ending = "".join(target.suffixes[-2:]) if suffix_of(target).endswith(".gz") else target.suffix
-    draft = target.with_name(f"{DRAFT}{secrets.token_hex(6)}{ending}")
+    draft = target.with_name(f"{DRAFT}{secrets.token_hex(6)}-{target.name[-40:]}")
     try:
         draft.touch(exist_ok=False)
         write(draft)
@@ -79,26 +80,13 @@ def write_atomically(
         draft.replace(target)
     except BaseException as error:
         draft.unlink(missing_ok=True)
-        full = _full(error)
-        if full is not None:
-            raise OSError(
-                full,
-                f"{path} could not be written ({os.strerror(full)}); make room on the disk, and "
-                "try again.",
-            ) from error
-        raise
+        if not _NO_ROOM.search(str(error)):
+            raise
+        number = getattr(error, "errno", None) or errno.ENOSPC
+        reason = f"{path} could not be written ({os.strerror(number)}); make room on the disk"
+        raise OSError(number, f"{reason}, and try again.") from error
     if os.name == "posix":
         _flush(target.parent, os.O_RDONLY)
-
-
-def _full(error: BaseException) -> int | None:
-    """Return the number of an error which says that there is no room to write; None of others."""
-    number, text = getattr(error, "errno", None), str(error)
-    if number is None and (of_hdf5 := re.search(r"errno = (\d+)", text)):
-        number = int(of_hdf5[1])
-    if number is None and re.match(r"\d+ requested and \d+ written", text):  # NumPy has none
-        number = errno.ENOSPC
-    return number if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else None
 
 
 def write_rows(path: Path, rows: Iterable[Sequence[Any]], *, force: bool = False) -> None:
@@ -167,13 +155,9 @@ def blame(path: Path, *errors: type[Exception], do: str = REMEDY) -> Iterator[No
     try:
         yield
     except errors as error:
-        if type(error) is ValueError and str(path) in str(error):
+        known = type(error) is ValueError and str(path) in str(error)
+        if known or isinstance(error, MemoryError) or _NO_ROOM.search(str(error)):
             raise
-        if isinstance(error, MemoryError):
-            raise
-        full = _full(error)
-        if full is not None:  # of the disk, where a file is changed
-            raise OSError(full, os.strerror(full)) from error
         reason = " ".join(str(error).split()) or type(error).__name__
         says = f"{reason.rstrip('. ')}; {do}." if do else reason
         raise ValueError(f"{path} cannot be read: {says}") from error

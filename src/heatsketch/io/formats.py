@@ -130,18 +130,7 @@ def read_table(
     >>> io.read_table("digits", features=["x10", "x11"], standardize=True).values.std(axis=0)
     array([1., 1.])
     """
-    how = Reading(
-        label=label,
-        ids=ids,
-        key=key,
-        features=features,
-        exclude=exclude,
-        missing=missing,
-        standardize=standardize,
-        sep=sep,
-        decimal=decimal,
-        header=header,
-    )
+    how = Reading(label, ids, key, features, exclude, missing, standardize, sep, decimal, header)
     return _refined(_read(source, how), how)
 
 

@@ -4,6 +4,8 @@ import math
 import tokenize
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in, stamp
 from heatsketch.io.files import DAMAGE, blame, check_budget, suffix_of
 from heatsketch.io.metadata import KEY, decoded
 from heatsketch.io.table import (
+    EXACT,
     Names,
     Reading,
     Table,
@@ -41,31 +44,24 @@ def read(path: Path, how: Reading) -> Table:
         with blame(path, *_DAMAGE), np.load(path, allow_pickle=False) as archive:
             return _read_archive(archive, path, how)
     refuse_key(how.key, path)
-    values, columns, extra = _points_and_others(_mapped(path), how, str(path))
+    table = _table(_mapped(path), how, path)
     # As a plain array, which estimators fit whole: of a map they may take a sample.
-    return Table(np.asarray(values), columns, extra, None, str(path))
+    return replace(table, values=np.asarray(table.values))
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
-    """Return the points of .npy by blocks, read rather than mapped: pages of a map are memory."""
+    """Return the points of .npy by blocks, copied from maps of their own: pages are memory."""
     refuse_key(how.key, path)
     whole = _mapped(path)
-    first, columns, _ = _points_and_others(whole[:0], how, str(path))
-    n, d = whole.shape
-    rows = rows_in(BLOCK_BYTES, d)
+    first = _table(whole[:0], how, path)
+    rows = rows_in(BLOCK_BYTES, whole.shape[1])
 
     def tables(start: int) -> Iterator[Table]:
-        for at in range(start, n, rows):
-            count = min(rows, n - at)
-            if whole.flags.c_contiguous:
-                offset = whole.offset + at * d * whole.itemsize
-                values = np.fromfile(path, whole.dtype, count * d, offset=offset).reshape(count, d)
-            else:
-                values = np.array(whole[at : at + count])
-            values, _, extra = _points_and_others(values, how, str(path))
-            yield Table(values, columns, extra, None, str(path))
+        for at in range(start, len(whole), rows):
+            yield _table(np.array(_mapped(path)[at : at + rows]), how, path)
 
-    return Blocks(n, columns, first.dtype, str(path), lambda: stamp(path), tables)
+    stamped = partial(stamp, path)
+    return Blocks(len(whole), first.columns, first.values.dtype, str(path), stamped, tables)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
@@ -95,23 +91,21 @@ def _mapped(path: Path) -> Any:
         return np.lib.format.open_memmap(path, mode="r")
 
 
-def _points_and_others(
-    array: Array, how: Reading, source: str, names: Names = ()
-) -> tuple[Array, Names, dict[str, Array]]:
-    """Return the features of an array (n, d), their names, and the columns of ids and labels."""
+def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names = ()) -> Table:
+    """Return the features of an array (n, d), less the columns of ids and labels."""
+    source = f"{what} in {path}" if what else str(path)
     as_float(array[:0] if array.ndim == 2 else array, source)
     names = names or default_names(array)
-    named = [name for name in how.label + how.ids if name in names]
-    extra = {name: np.array(array[:, names.index(name)]) for name in named}
+    extra = {n: np.array(array[:, names.index(n)]) for n in how.label + how.ids if n in names}
     if extra:
         kept = [j for j, name in enumerate(names) if name not in extra]
         array, names = array[:, kept], tuple(names[j] for j in kept)
-    floats = as_float(array, source)
-    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+    values = as_float(array, source)
+    if array.dtype in (np.int64, np.uint64) and np.abs(values).max(initial=0) >= EXACT:
         for j, name in enumerate(names):
-            if name in (how.features or set(names) - {*how.exclude}):
-                refuse_merged(name, floats[:, j], array[:, j], f"row {{}} of {source}".format)
-    return floats, names, extra
+            if name in (how.features or {*names} - {*how.exclude}):
+                refuse_merged(name, values[:, j], array[:, j], f"row {{}} of {source}".format)
+    return Table(values, names, extra, None, str(path))
 
 
 def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
@@ -125,18 +119,15 @@ def _read_archive(archive: Any, path: Path, how: Reading) -> Table:
         return Table(matrix, default_names(matrix), {}, None, str(path))
     chosen = choose_array(shapes, how.key, path)
     array = _item(archive, chosen)
-    columns: Names = ()
+    names: Names = ()
     if shapes.get("columns") == array.shape[1:2]:
-        columns = tuple(map(str, _item(archive, "columns").tolist()))
-    values, columns, extra = _points_and_others(array, how, f"{chosen} in {path}", columns)
-    extra |= {
-        name: _item(archive, name)
-        for name, shape in shapes.items()
-        if shape == values.shape[:1] and name not in (chosen, "columns")
-    }
-    note = _item(archive, KEY).tolist() if shapes.get(KEY) == () else ""
+        names = tuple(map(str, _item(archive, "columns").tolist()))
+    table = _table(array, how, path, chosen, names)
+    alike = [n for n in shapes if shapes[n] == array.shape[:1] and n not in (chosen, "columns")]
+    extra = table.extra | {name: _item(archive, name) for name in alike}
     label = choose_label(extra, how.ids) or ("y" if "y" in extra else None)
-    return Table(values, columns, extra, label, str(path), decoded(note))
+    note = _item(archive, KEY).tolist() if shapes.get(KEY) == () else ""
+    return replace(table, extra=extra, label=label, metadata=decoded(note))
 
 
 def _item(archive: Any, name: str) -> Array:

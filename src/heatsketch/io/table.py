@@ -26,7 +26,7 @@ LABEL_NAMES = ("label", "labels", "target", "class")
 MISSING = ("error", "drop", "median")  # what is done about missing numbers; "keep" leaves them NaN
 _TEXT_OPTIONS = ("sep", "decimal", "header")
 _SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "semicolon": ";", "comma": ","}
-_EXACT = 2.0**53  # from here on, float64 merges integers
+EXACT = 2.0**53  # from here on, float64 merges integers
 _MAX_TEXT_CATEGORIES = 50  # a text column with more distinct values is not used for colours
 
 
@@ -244,7 +244,7 @@ def as_csr(matrix: Any, path: Path) -> sparse.csr_matrix:
 
 def refuse_merged(name: str, numbers: Array, cells: Any, place: Callable[[int], str]) -> None:
     """Raise for an integer among the cells that float64 (numbers) cannot tell from the next one."""
-    for row in np.flatnonzero(np.abs(numbers) >= _EXACT).tolist():
+    for row in np.flatnonzero(np.abs(numbers) >= EXACT).tolist():
         if re.fullmatch(r"\s*[-+]?[0-9]+\s*", str(cells[row])):
             raise ValueError(
                 f"column {name!r} holds {cells[row]} in {place(row)}, which float64 does not tell "
