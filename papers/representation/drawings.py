@@ -9,7 +9,6 @@ import numpy as np
 from papers.output import COLOURS, figure_and_axes, save
 from papers.representation.stationary import StationaryPanels, StationaryRow
 from papers.representation.truncation import (
-    NU_MIN,
     SHOWN_EPSILON,
     SHOWN_ORDER,
     ErrorColumns,
@@ -79,32 +78,6 @@ def bounds(rows: Sequence[TruncationRow], path: Path) -> None:
     ax.set_ylabel("difference of distances (√density)")
     _name_colours(drawing, rows)
     save(drawing, "Example II: the worst error of a distance, and what bounds it", path)
-
-
-def printed(rows: Sequence[TruncationRow], path: Path) -> None:
-    """Draw the formulas as printed beside their correct form."""
-    drawing, axes = figure_and_axes(8.8, 4.0, (1, 2))
-    left, right = axes[0]
-    errors = {
-        "(6.3) as printed, |d² - d$_l$|²": (lambda row: row.printed, "-o"),
-        "|d - d$_l$|²": (lambda row: row.worst**2, "--"),
-    }
-    _curves(left, rows, errors)
-    left.set_title("largest δ of the pairs", fontsize=10)
-    left.set_ylabel("squared difference")
-    eta = {
-        f"(5.18) as printed, ν$_{{min}}$ = {NU_MIN:g}": (lambda row: row.printed_eta, "-"),
-        "without ν$_{min}$": (lambda row: row.paper_bound**2 / 4, "--"),
-    }
-    _curves(right, rows, eta)
-    right.set_title("bound η", fontsize=10)
-    right.set_ylabel("η (density)")
-    _name_colours(drawing, rows)
-    save(
-        drawing,
-        "Example II: the formulas as printed (solid), and as they have to be (dashed)",
-        path,
-    )
 
 
 def _heat_map(ax: Any, x: Sequence[int], rows: Sequence[TruncationRow], deltas: Any) -> Any:

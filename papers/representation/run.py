@@ -31,5 +31,4 @@ def run_example(name: str, folder: Path, seed: int = 0, **sizes: Any) -> Sequenc
     write_rows(folder / "mgc-2.csv", TruncationRow._fields, found)
     drawings.histograms(found, columns, folder / "mgc-2-histograms.png")
     drawings.bounds(found, folder / "mgc-2-bounds.png")
-    drawings.printed(found, folder / "mgc-2-printed.png")
     return found

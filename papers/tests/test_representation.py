@@ -26,7 +26,7 @@ SMALL = {
 }
 FILES = {
     "mgc-1": {"mgc-1.csv", "mgc-1.png"},
-    "mgc-2": {"mgc-2.csv", "mgc-2-histograms.png", "mgc-2-bounds.png", "mgc-2-printed.png"},
+    "mgc-2": {"mgc-2.csv", "mgc-2-histograms.png", "mgc-2-bounds.png"},
 }
 
 

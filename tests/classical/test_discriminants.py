@@ -78,16 +78,6 @@ def test_scores_have_covariance_one_within_classes_and_mean_zero():
     assert_allclose((X - found.mean_) @ found.components_.T, found.embedding_, atol=1e-10)
 
 
-def test_the_last_class_lies_above_the_first():
-    for seed in range(6):
-        X, y = clouds([10, 12, 14], 3, seed)
-        means = means_of(MultipleDiscriminant().fit_transform(X, y), y)
-        assert (means[-1] > means[0]).all()
-        two = y < 2
-        first, second = means_of(FisherDiscriminant().fit_transform(X[two], y[two]), y[two])
-        assert second > first
-
-
 def test_means_on_a_line_leave_one_direction():
     rng = np.random.default_rng(2)
     noise = rng.normal(size=(60, 3))
@@ -114,17 +104,6 @@ def test_scores_do_not_depend_on_the_coordinates_of_the_points(seed):
     assert_allclose(other.embedding_, plain.embedding_, atol=1e-7)
     shift = moved[0] - X[0] @ A
     assert_allclose(other.transform(X_new @ A + shift), plain.transform(X_new), atol=1e-6)
-
-
-@every_discriminant
-@pytest.mark.parametrize("scales", [[1e50] * 4, [1e-50] * 4, [1e30, 1e-30, 1.0, 1e9]])
-def test_units_of_the_features_do_not_matter(make, scales):
-    X, y = clouds([12, 15], 4)
-    plain, scaled = make().fit(X, y), make().fit(X * scales, y)
-    factor = scaled.embedding_[0, 0] / plain.embedding_[0, 0]  # 1, or what |w| = 1 makes of it
-    assert factor > 0
-    assert_allclose(scaled.embedding_ / factor, plain.embedding_, atol=1e-9)
-    assert make is FisherDiscriminant or abs(factor - 1) < 1e-9
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -169,36 +148,29 @@ def test_infinite_objective_is_an_error_that_names_the_way_out(make, kind):
 
 
 @every_discriminant
-def test_means_that_coincide_are_an_error(make):
-    X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
-    with pytest.raises(ValueError, match="means of the classes coincide"):
+@pytest.mark.parametrize(
+    ("X", "match"),
+    [
+        ([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]], "means of the classes coincide"),
+        (np.full((4, 2), 3.3), "do not differ beyond rounding"),
+    ],
+)
+def test_what_does_not_differ_is_an_error(make, X, match):
+    with pytest.raises(ValueError, match=match):
         make().fit(X, [0, 0, 1, 1])
 
 
-@every_discriminant
-def test_points_that_coincide_are_an_error(make):
-    with pytest.raises(ValueError, match="do not differ beyond rounding"):
-        make().fit(np.full((6, 2), 3.3), [0, 1] * 3)
-
-
-# Labels and parameters
+# Labels
 
 
 @every_discriminant
-def test_labels_may_be_of_any_type(make):
+def test_labels_may_be_text_or_categories(make):
     X, y = clouds([12, 15], 3)
     expected = make().fit_transform(X, y)
-    for labels in (
-        y.astype(bool),
-        y.astype(float),
-        y[:, None][:, 0].tolist(),
-        np.array(["a", "b"])[y],
-        np.array(["a", "b"], dtype=object)[y],
-        pd.Series(["a", "b"]).iloc[y].astype("category"),
-    ):
+    for labels in (np.array(["a", "b"])[y], pd.Series(["a", "b"]).iloc[y].astype("category")):
         found = make().fit(X, labels)
         assert_array_equal(found.embedding_, expected)
-        assert_array_equal(found.classes_, np.unique(np.asarray(labels)))
+        assert_array_equal(found.classes_, ["a", "b"])
 
 
 @every_discriminant

@@ -139,14 +139,6 @@ def test_new_points_follow_the_rule_of_the_rows(graph):
     assert_allclose(model.transform(new), want, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("weights", ["heat", "binary"])
-def test_the_rule_for_new_points_reproduces_training_points(weights):
-    """P R = R Λ: moved by a hair, a training point is new, and has the same row of the graph."""
-    X = blob()
-    model = LaplacianEigenmap(3, radius=1.5, weights=weights, epsilon=0.7).fit(X)
-    assert_allclose(model.transform(X + 1e-9), model.embedding_, atol=1e-7)
-
-
 @pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
 def test_far_points_are_where_their_neighbours_are():
     X = blob()

@@ -71,11 +71,6 @@ def graph_of(lists, n):
     return sparse.csr_matrix((np.ones(len(columns)), columns, starts), shape=(len(lists), n))
 
 
-def random_weights(X, n_neighbors=8, reg=1e-3):
-    graph = graph_of(neighbor_lists(X, n_neighbors=n_neighbors), len(X))
-    return reconstruction_weights(X, X, graph, reg)
-
-
 # Weights, (3)
 
 
@@ -143,12 +138,6 @@ def test_weights_do_not_see_rotations_shifts_and_scales(seed, exponent, d):
     assert_allclose(reconstruction_weights(moved, moved, graph, 1e-3).data, W.data, atol=1e-9)
     scaled = np.ldexp(X, exponent)
     assert_array_equal(reconstruction_weights(scaled, scaled, graph, 1e-3).data, W.data)
-
-
-def test_a_neighbour_at_distance_zero_has_all_the_weight():
-    X = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    W = reconstruction_weights(X[[0, 2]], X, graph_of([[0, 2, 3], [0, 2, 3]], 4), 1e-3)
-    assert_array_equal(W.toarray(), [[1, 0, 0, 0], [0, 0, 1, 0]])
 
 
 # Eigenvectors, (4)
@@ -250,16 +239,6 @@ def test_disconnected_data_warn_and_stay_finite(n, k):
     assert_allclose(Y[:n, 0], Y[0, 0], atol=1e-7)  # the stray point belongs to neither group
     assert_allclose(Y[n : 2 * n + 5, 0], Y[n, 0], atol=1e-7)
     assert abs(Y[0, 0] - Y[n, 0]) > 1
-
-
-def test_points_alone_within_the_radius_are_groups_of_their_own():
-    X = np.vstack([uniform(400, 2), [[9.0, 9.0], [-9.0, 9.0]]])
-    with pytest.warns(hs.DisconnectedWarning, match="3 components"):
-        model = lle(3, radius=0.4).fit(X)
-    assert np.isfinite(model.embedding_).all()
-    assert_allclose(model.embedding_[:400, :2] - model.embedding_[:1, :2], 0, atol=1e-7)
-    with pytest.raises(ValueError, match=r"No two points are within radius=0.001; pass a larger"):
-        lle(radius=1e-3).fit(uniform(20, 3))
 
 
 # Points old and new

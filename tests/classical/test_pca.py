@@ -74,14 +74,6 @@ def test_all_components_bring_the_points_back(name, request):
     assert_allclose(np.sum(left**2), np.sum(svd(X)[1][2:] ** 2), rtol=1e-12)  # Eckart and Young
 
 
-def test_a_matrix_of_many_tiles_is_one_matrix():
-    X = np.random.default_rng(3).normal(size=(2600, 60)) + 40
-    scores, sigma, _ = svd(X)
-    model = PCA(4).fit(X)
-    assert_allclose(model.singular_values_, sigma[:4], rtol=1e-12)
-    assert_allclose(up_to_signs(model.embedding_, scores[:, :4]), scores[:, :4], atol=1e-8)
-
-
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("scale", [1.0, 2.0**60])
 def test_iteration_finds_what_factoring_does(X, wide, form, scale, monkeypatch):
@@ -157,11 +149,3 @@ def test_points_that_coincide_have_coordinates_zero(k, iterated, monkeypatch):
     assert_array_equal(model.embedding_, 0)
     assert_array_equal(model.explained_variance_ratio_, 0)
     assert_allclose(model.components_ @ model.components_.T, np.eye(k), atol=1e-14)
-
-
-def test_coordinates_of_another_number_or_none_are_refused(X):
-    model = PCA(2).fit(X)
-    with pytest.raises(ValueError, match="size 2 is different from 3"):
-        model.inverse_transform(np.ones((5, 3)))
-    with pytest.raises(ValueError, match="Input Z contains NaN"):
-        model.inverse_transform(np.full((5, 2), np.nan))

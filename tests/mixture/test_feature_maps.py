@@ -70,18 +70,6 @@ def test_residual_is_what_the_pivots_miss() -> None:
     assert want.max() > 0.05  # outside the points
 
 
-@pytest.mark.parametrize("m", [2, 5])
-def test_residual_completes_the_distance_from_the_origin(m: int) -> None:
-    kernel = mixture(m, 0.5)
-    features = CholeskyMap().fit(kernel, tolerance=0.1, points=cloud(m))
-    x = cloud(m, 50, seed=9, size=3.0)
-    d2 = kernel.squared_distance(x, features.origin)[:, 0]
-    y, o = features.transform(x), features.transform(features.origin)
-    missing = d2 - np.square(y - o).sum(axis=1)
-    np.testing.assert_allclose(features.residual(x) ** 2, missing, atol=1e-12 * d2.max())
-    np.testing.assert_allclose(features.residual(features.pivots), 0, atol=1e-6)
-
-
 def test_points_that_the_candidates_miss_are_certified_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -142,11 +130,6 @@ def test_coordinates_of_a_point_do_not_depend_on_the_others() -> None:
     alone = np.vstack([features.transform(x[[i]]) for i in some])
     np.testing.assert_allclose(alone, y[some], atol=1e-10 * np.abs(y).max())
     np.testing.assert_allclose(features.transform(x[::-1]), y[::-1], atol=1e-10 * np.abs(y).max())
-
-
-def test_fit_is_the_same_again() -> None:
-    x = cloud(2, 20, seed=12)
-    np.testing.assert_array_equal(fitted().transform(x), fitted().transform(x))
 
 
 def test_memory_of_transform_is_that_of_its_output() -> None:

@@ -33,21 +33,6 @@ SHORT = {
 }
 
 
-def full_of(kind: str, n: int = 3, m: int = 3) -> np.ndarray:
-    if kind == "tied":
-        return np.repeat(SHORT[kind][None], n, axis=0)
-    return np.array([row * np.eye(m) for row in SHORT[kind]])
-
-
-@pytest.mark.parametrize("kind", list(SHORT))
-def test_short_forms_of_covariances_are_their_full_ones(kind: str) -> None:
-    x = cloud()
-    short = MixtureKernel(WEIGHTS, MEANS, SHORT[kind], EPSILON, covariance_type=kind)
-    full = MixtureKernel(WEIGHTS, MEANS, full_of(kind), EPSILON)
-    np.testing.assert_array_equal(short.covariances, full.covariances)
-    agree(short.squared_distance(x, x), full.squared_distance(x, x), 1e-14)
-
-
 def test_form_is_told_by_the_shape_where_it_can_be() -> None:
     with pytest.raises(ValueError, match="covariance_type"):
         MixtureKernel(WEIGHTS, MEANS, SHORT["tied"], EPSILON)

@@ -143,22 +143,6 @@ class Exact:
         return self._inner(p, p) + self._inner(r, r) - 2 * self._inner(p, r)
 
 
-@pytest.mark.parametrize("m", [1, 2, 5])
-def test_distances_have_ten_digits_at_any_separation_and_epsilon(m: int) -> None:
-    x = np.full(m, 0.3)
-    towards = np.random.default_rng(m).standard_normal(m)
-    towards /= np.linalg.norm(towards)
-    z = np.array([x + s * towards for s in (1.0, 1e-2, 1e-6, 1e-10)])
-    for epsilon in 2.0 ** np.array([-20, -10, -3, 0, 3, 10, 20]):
-        kernel = MixtureKernel([0.4, 0.6], means_of(m, 2), covariances_of(m, 2), epsilon)
-        with mpmath.workdps(60):
-            exact = Exact(kernel)
-            want = np.array([float(exact.squared_distance(x, point)) for point in z])
-        np.testing.assert_allclose(kernel.squared_distance(x[None], z)[0], want, rtol=1e-10)
-        rows = kernel.squared_distance(z, np.repeat(x[None], len(z), axis=0), pairwise=False)
-        np.testing.assert_allclose(rows, want, rtol=1e-10)
-
-
 @pytest.mark.parametrize("mean", [14.0, 15.0, 16.0])
 def test_what_hardly_counts_does_not_cost_digits(mean: float) -> None:
     # p hardly moves with the first component, and far with the second, of weight 1e-7 and less.
@@ -195,25 +179,6 @@ def test_distances_have_eight_digits_whatever_the_mixture(seed: int) -> None:
 
 
 # Symmetry, order, and what a metric is
-
-
-def test_kernel_is_symmetric_and_positive_semidefinite() -> None:
-    kernel, x = example(3), cloud(3, 60)
-    k = kernel.kernel(x, x)
-    np.testing.assert_allclose(k, k.T, rtol=1e-13)
-    assert np.linalg.eigvalsh(k)[0] >= -1e-14 * k.max()
-    assert (k > 0).all()
-
-
-@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1e3])
-def test_distance_is_a_metric(epsilon: float) -> None:
-    kernel, x = example(2, epsilon), cloud(2, 40)
-    d = np.sqrt(kernel.squared_distance(x, x))
-    np.testing.assert_allclose(d, d.T, rtol=1e-10)
-    np.testing.assert_array_equal(np.diag(d), 0)
-    assert (d[~np.eye(len(x), dtype=bool)] > 0).all()
-    through = (d[:, :, None] + d[None]).min(axis=1)
-    assert (d <= through * (1 + 1e-10)).all()
 
 
 def test_responsibilities_sum_to_one_and_are_bayes() -> None:
@@ -335,18 +300,6 @@ def test_one_component_is_an_autoregression(time: int, epsilon: float) -> None:
         rtol=1e-9,
         atol=0,
     )
-
-
-def test_steps_of_one_component_compose() -> None:
-    r, cell = grid_of(1)
-    steps = {
-        t: MixtureKernel([1.0], [[0.4]], [1.3], EPSILON, time=t).transition_density(r, r)
-        for t in (1, 2, 3, 5)
-    }
-    inside = np.abs(r[:, 0]) < 4
-    for t, s in [(1, 1), (1, 2), (2, 3)]:
-        product = cell * steps[t] @ steps[s]
-        agree(product[np.ix_(inside, inside)], steps[t + s][np.ix_(inside, inside)], 1e-12)
 
 
 # Far from the data

@@ -215,7 +215,8 @@ class LaplacianEigenmap(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; bad points.
         """
-        return self._novelty(self._read_points(X, reset=False))
+        points = self._read_points(X, reset=False)
+        return self._novelty(points)
 
     def _set_epsilons(self, graph: sparse.csr_matrix) -> float:
         """Set the least ε of the edges of each vertex, squared; return the least."""
