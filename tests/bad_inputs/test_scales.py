@@ -76,27 +76,10 @@ SCALES = [
     ),
 ]
 OTHERS = [  # which the page does not list
-    Case("integers beyond 2^53", lambda: sketch(LARGE), ("up to 9.0e+15", "2^53"), hs.ScaleWarning),
     Case(
         "sparse points with a large offset, dense kernel",
         lambda: hs.gaussian_affinity(sparse.csr_matrix(X + 1e8), epsilon=4.0),
         ("exponent of sparse points", "X.toarray()"),
-    ),
-    Case(
-        "all points the same, epsilon by a rule",
-        lambda: hs.diffusion(HEAP, epsilon="median"),
-        ("distances are zero", "pass distinct points"),
-    ),
-    Case(
-        "n_neighbors >= n: all others",
-        lambda: sketch(X[:8]),
-        ("n_neighbors=15 but X has 8 distinct points; using n_neighbors=7",),
-        UserWarning,
-    ),
-    Case(
-        "`DiffusionMap` with n_components >= n",
-        lambda: hs.DiffusionMap(60).fit(X),
-        ("n_components=60", "61 distinct", "got 60", "<= 59"),
     ),
     Case(
         "alpha 1000",
