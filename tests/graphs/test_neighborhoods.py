@@ -166,13 +166,6 @@ def test_what_no_graph_can_have_is_refused(parameters, message):
         neighborhood_graph(np.ones((9, 2)), n_neighbors=3)
 
 
-def test_more_neighbours_than_points_are_all_of_them():
-    with pytest.warns(UserWarning, match="n_neighbors=90 but X has 90 distinct points; using n_n"):
-        graph, found = graph_of(X, n_neighbors=90)
-    assert found.n_neighbors == 89
-    assert graph.nnz == 90 * 89
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -263,12 +256,6 @@ def test_paths_are_those_of_scipy_and_of_all_intermediate_vertices(seed, n, edge
     assert_allclose(lengths, floyd_warshall(graph, directed=False), rtol=1e-13)
 
 
-def test_paths_from_some_vertices_are_rows_of_all():
-    graph = symmetric(graph_of(X, n_neighbors=6)[0])
-    rows = np.array([7, 3, 80, 3])
-    assert_array_equal(shortest_paths(graph, rows), shortest_paths(graph, np.arange(90))[rows])
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_paths_are_the_same_for_any_number_of_threads_and_blocks(threads):
     graph = symmetric(graph_of(X, n_neighbors=6)[0])
@@ -277,12 +264,6 @@ def test_paths_are_the_same_for_any_number_of_threads_and_blocks(threads):
         assert_array_equal(shortest_paths(graph, np.arange(90)), expected)
         for sources in np.split(np.arange(90), range(17, 90, 17)):
             assert_array_equal(shortest_paths(graph, sources), expected[sources])
-
-
-def test_vertices_without_a_path_are_infinitely_far():
-    graph = sparse.block_diag([random_graph(9, 60, np.random.default_rng(1))] * 2, format="csr")
-    lengths = shortest_paths(graph, np.array([0]))
-    assert_array_equal(np.isfinite(lengths[0]), np.arange(18) < 9)
 
 
 @given(st.integers(0, 10**6), st.integers(2, 30))
@@ -309,16 +290,6 @@ def test_vertices_at_distance_zero_are_chosen_once():
 
 
 # Searches that are shared
-
-
-@pytest.mark.parametrize("dim", [3, 20], ids=["tree", "blocks"])
-@pytest.mark.parametrize("k", [1, 5, 8])
-def test_lists_shared_are_lists_searched_anew(dim, k):
-    points = np.random.default_rng(dim).normal(size=(200, dim))
-    points[50:60] = points[:10]  # ties, and points of equal coordinates
-    shared, alone = NeighborIndex(points, n_neighbors=8), NeighborIndex(points)
-    for mine, fresh in zip(shared.of_points(k + 1), alone.of_points(k + 1), strict=True):
-        assert_array_equal(mine, fresh)
 
 
 @pytest.mark.parametrize("lists", [False, True], ids=["exact", "approximate"])

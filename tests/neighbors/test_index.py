@@ -63,14 +63,6 @@ def test_the_transformer_that_was_passed_is_left_unfitted():
     assert not hasattr(transformer, "n_samples_fit_")
 
 
-def test_scaling_points_and_transformer_alike_changes_nothing():
-    moved = np.ldexp(X, 150)
-    given = {"n_neighbors": 8, "neighbors": KNeighborsTransformer(n_neighbors=8)}
-    one = hs.Diffusion.from_points(X, **given)
-    other = hs.Diffusion.from_points(moved, **given)
-    assert abs(one.directed_step - other.directed_step).max() < 1e-14
-
-
 def test_duplicates_share_a_vertex_of_a_transformers_graph():
     twice = np.repeat(X, 2, axis=0)
     d = hs.Diffusion.from_points(

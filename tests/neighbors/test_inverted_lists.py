@@ -78,13 +78,6 @@ def test_a_recall_belongs_to_its_number_of_neighbours(X):
 
 
 @sets
-def test_recall_one_is_exact(X):
-    index = NeighborIndex(X, recall=1)
-    assert not index.approximate
-    assert share_found(index.query(X, K), X, X).min() == 1.0
-
-
-@sets
 def test_each_row_depends_on_itself_alone(X):
     index = NeighborIndex(X)
     of_all = index.query(X, K)
