@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "commands",
     "plain_docstrings",
@@ -42,6 +43,7 @@ html_css_files = ["tables.css"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 
+copybutton_prompt_text = ">>> "
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say types, with shapes
 numpydoc_show_class_members = False  # the template of classes lists them
@@ -67,6 +69,8 @@ def scrape_picture(block, block_vars, gallery_conf, **kwargs):
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "gallery",
+    "backreferences_dir": "gallery/used",  # what a class is used by, for its page
+    "doc_module": ("heatsketch",),
     "filename_pattern": r"\.py$" if find_spec("scanpy") else r"/(?!cells)\w+\.py$",
     "image_scrapers": (scrape_picture,),
     "min_reported_time": 1e9,

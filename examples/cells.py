@@ -34,3 +34,4 @@ assert named["X_heat"] >= named["X_umap"] - 0.02
 
 figure = sc.pl.embedding(adata, "heat", color="bulk_labels", show=False, return_fig=True)
 figure.savefig("cells.png", dpi=80, bbox_inches="tight")
+# sphinx_gallery_thumbnail_path = "images/pages/cells-heat.png"

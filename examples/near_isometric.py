@@ -28,7 +28,7 @@ for ax, method in zip(figure.subplots(1, 3, sharey=True), methods, strict=True):
     name = type(method).__name__
     log_L[name] = found.log_L
     print(f"{name:14} log L = {found.log_L:.2f}: {found.describe()}")
-    ax.loglog(D[::50], pdist(Y)[::50] / np.median(pdist(Y) / D), ".", markersize=2)
+    ax.semilogy(D[::50], pdist(Y)[::50] / np.median(pdist(Y) / D), ".", markersize=2)
     ax.set(title=name, xlabel="diffusion distance")
 
 assert log_L["HeatEmbedding"] < 0.5 * min(log_L["DiffusionMap"], log_L["HeatSketch"])

@@ -34,6 +34,6 @@ for k in (6, 7):
 figure = plot.new_figure(8.0, 3.6)
 maps = {"diffusion map, 7 coordinates": by_map, "heat sketch, 7 columns": by_sketch}
 for ax, (name, Y) in zip(figure.subplots(1, 2), maps.items(), strict=True):
-    ax.loglog(D[::50], pdist(Y)[::50], ".", markersize=2)
+    ax.semilogy(D[::50], pdist(Y)[::50], ".", markersize=2)
     ax.set(title=name, xlabel="diffusion distance", ylabel="distance of coordinates")
 plot.save(figure, "torus.png")
