@@ -210,7 +210,7 @@ class MultipleDiscriminant(Discriminant):
     eigenvalues_ : array (k,)
         λ = J(w), descending.
     explained_ratio_ : array (k,)
-        λ as a share of the sum of all nonzero λ.
+        Fraction of the sum of all nonzero λ.
     classes_ : array (c,)
     diagnostics_ : dict
         `classes`, the number c; `discriminants`, the rank of S_b.

@@ -21,7 +21,7 @@ from heatsketch.scales.bandwidth import RULES, rule_epsilon
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 
 _EDGES = "edges"
-_LEAST_SHARE = 0.2  # of a squared length that is usual at a point, which its ε is not below
+_LEAST_FRACTION = 0.2  # of a squared length that is usual at a point, which its ε is not below
 _MIN_LAMBDA, _RELIABLE_LAMBDA = 1e-3, 0.1  # to embed new points at all, and without a warning
 
 
@@ -156,17 +156,17 @@ class LaplacianEigenmap(Embedding):
         check_choice(self.weights, "weights", ("heat", "binary"))
         check_number(self.n_components, "n_components", low=1, integer=True)
         X = self._read_points(X, reset=True)
-        graph, self._found = self._graph_of(X)
-        found, graph = self._found, off_diagonal(graph)
+        graph, self._neighborhoods = self._graph_of(X)
+        vertices, graph = self._neighborhoods, off_diagonal(graph)
         rows, counts = _rows_of(graph)
-        self._usual = np.zeros(found.n)  # the median of the lengths of the edges from each vertex
+        self._usual = np.zeros(vertices.n)  # the median length of the edges from each vertex
         self._usual[counts > 0] = ndimage.median(graph.data, rows, np.flatnonzero(counts))
         epsilon = self._set_epsilons(graph)
-        self._usual[self._usual == 0] = found.radius or np.inf
+        self._usual[self._usual == 0] = vertices.radius or np.inf
         K = symmetric(graph)
-        K.data = np.exp(-(self._relative(K, np.arange(found.n)) ** 2))
+        K.data = np.exp(-(self._relative(K, np.arange(vertices.n)) ** 2))
         K.eliminate_zeros()
-        A = Sparse(K + sparse.identity(found.n, format="csr"))
+        A = Sparse(K + sparse.identity(vertices.n, format="csr"))
         diffusion = Diffusion.from_affinity(A, alpha=0.0)
         top = slowest_eigenpairs(
             diffusion.deflated(), self.n_components, tol=self.tol, rng=self.random_state
@@ -177,12 +177,12 @@ class LaplacianEigenmap(Embedding):
         self._reach = None  # distance (n,) to the farthest neighbour, if new points use it
         if self.radius is None and isinstance(self.neighbors, NeighborIndex | None):
             self._reach = graph.max(axis=1).toarray().ravel()
-        self._novelty = KnnNovelty(X, int(self.n_neighbors), found)
+        self._novelty = KnnNovelty(X, int(self.n_neighbors), vertices)
         self.eigenvalues_ = np.maximum(1.0 - top.values, 0.0)
         self.residuals_ = top.residuals
         self.epsilon_ = float(epsilon)
-        self.embedding_ = found.spread(self._R).astype(X.dtype, copy=False)
-        self.diagnostics_ = found.counts(graph) | diffusion.diagnostics
+        self.embedding_ = vertices.spread(self._R).astype(X.dtype, copy=False)
+        self.diagnostics_ = vertices.counts(graph) | diffusion.diagnostics
         return self
 
     def transform(self, X: Any) -> Array:
@@ -220,14 +220,14 @@ class LaplacianEigenmap(Embedding):
 
     def _set_epsilons(self, graph: sparse.csr_matrix) -> float:
         """Set the least ε of the edges of each vertex, squared; return the least."""
-        epsilon, found = self.epsilon, self._found
+        epsilon, vertices = self.epsilon, self._neighborhoods
         if self.weights == "binary":
             least = math.inf
         elif not isinstance(epsilon, str):
             check_number(epsilon, "epsilon", low=0, open_low=True)
             least = float(epsilon)
         elif check_choice(epsilon, "epsilon", (_EDGES, *RULES)) != _EDGES:
-            least = rule_epsilon(found.points, epsilon)
+            least = rule_epsilon(vertices.points, epsilon)
         else:
             least = float(np.median(graph.data)) ** 2 if graph.nnz else math.inf
             if least == 0:
@@ -235,9 +235,9 @@ class LaplacianEigenmap(Embedding):
                     "epsilon='edges' but most edges have length zero; pass a number, "
                     "weights='binary', or distinct points."
                 )
-            self._epsilons = np.maximum(_LEAST_SHARE * self._usual**2, least)
+            self._epsilons = np.maximum(_LEAST_FRACTION * self._usual**2, least)
             return least
-        self._epsilons = np.full(found.n, least)
+        self._epsilons = np.full(vertices.n, least)
         return least
 
     def _relative(self, distances: sparse.csr_matrix, vertices: Array) -> Array:
@@ -247,8 +247,8 @@ class LaplacianEigenmap(Embedding):
 
     def _near(self, X: Points) -> tuple[sparse.csr_matrix, Array, Array]:
         """Return distances from new points to neighbours, and pairs (row, equal vertex)."""
-        found = self._found
-        distances, x, points = found.rows(X), X.astype(np.float64, copy=False), found.points
+        distances, points = self._neighborhoods.rows(X), self._neighborhoods.points
+        x = X.astype(np.float64, copy=False)
         rows, _ = _rows_of(distances)
         equal = pair_distances(x, points, rows, distances.indices) == 0
         rows, columns = rows[equal], distances.indices[equal]
@@ -262,9 +262,9 @@ class LaplacianEigenmap(Embedding):
         """Warn of new points with less affinity than 1e-6 at the scale of their neighbours."""
         ratios = distances.data / self._usual[distances.indices]
         far = np.minimum.reduceat(ratios, distances.indptr[:-1]) > math.sqrt(-math.log(HARDLY_ANY))
-        if self._found.radius is not None:  # the search has warned of points without any
+        if self._neighborhoods.radius is not None:  # the search has warned of points without any
             nearest = np.minimum.reduceat(distances.data, distances.indptr[:-1])
-            far &= nearest <= self._found.radius
+            far &= nearest <= self._neighborhoods.radius
         warn_of_faint_points(np.flatnonzero(far & ~known))
 
     def _walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:

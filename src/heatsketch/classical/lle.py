@@ -54,10 +54,10 @@ class LocallyLinearEmbedding(Embedding):
     radius : float > 0, optional
         ε, in the units of X: all other points within ε are neighbours, whatever their number.
     reg : float >= 0, default 1e-3
-        Share of trace(C) that is added to the diagonal of C where the smallest eigenvalue of C is
-        less than this: everywhere if k exceeds the number of features, as in the notes, and where
-        neighbours lie in a plane of fewer dimensions. 0: among all weights that reconstruct the
-        point equally well, those with the smallest sum of squares.
+        Fraction of trace(C) that is added to the diagonal of C where the smallest eigenvalue of C
+        is less than this: everywhere if k exceeds the number of features, as in the notes, and
+        where neighbours lie in a plane of fewer dimensions. 0: among all weights that reconstruct
+        the point equally well, those with the smallest sum of squares.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
         Search, or graph, that supplies the neighbours (see `HeatSketch`); by
         default a search that suits the data.
@@ -145,12 +145,12 @@ class LocallyLinearEmbedding(Embedding):
         reg = check_number(self.reg, "reg", low=0)
         tol = check_number(self.tol, "tol", low=0)
         X = self._read_points(X, reset=True)
-        graph, found = self._graph_of(X)
-        self._neighborhoods, graph = found, off_diagonal(graph)
-        k = check_fewer_components(self.n_components, found.n)
+        graph, vertices = self._graph_of(X)
+        self._neighborhoods, graph = vertices, off_diagonal(graph)
+        k = check_fewer_components(self.n_components, vertices.n)
         if graph.nnz == 0:
             raise ValueError(f"No two points are within radius={self.radius}; pass a larger one.")
-        W = reconstruction_weights(found.points, found.points, graph, reg)
+        W = reconstruction_weights(vertices.points, vertices.points, graph, reg)
         # Points without neighbours have an empty row.
         L = sparse.csr_matrix(sparse.diags_array((np.diff(W.indptr) > 0).astype(float)) - W)
         closed = closed_components(W)
@@ -166,10 +166,10 @@ class LocallyLinearEmbedding(Embedding):
         with single_threaded_blas():  # the same bits for any number of threads
             self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, tol, self.random_state)
         residuals = L.T @ (L @ vectors) - vectors * self.eigenvalues_
-        self._Y = vectors * np.sqrt(found.n)
-        self.embedding_ = found.spread(self._Y).astype(X.dtype)
+        self._Y = vectors * np.sqrt(vertices.n)
+        self.embedding_ = vertices.spread(self._Y).astype(X.dtype)
         self.reconstruction_error_ = float(self.eigenvalues_.sum())
-        self.diagnostics_ = found.counts(graph) | {
+        self.diagnostics_ = vertices.counts(graph) | {
             "groups": count,
             "residual": float(np.linalg.norm(residuals, axis=0).max()),
             "largest_weight": float(np.abs(W.data).max()),
@@ -185,9 +185,9 @@ class LocallyLinearEmbedding(Embedding):
             Before `fit`; points that are not a finite table of the features of the fit.
         """
         X = self._read_points(X, reset=False)
-        found = self._neighborhoods
+        vertices = self._neighborhoods
         x = X.astype(np.float64, copy=False)
-        W = reconstruction_weights(x, found.points, found.rows(X), self.reg)
+        W = reconstruction_weights(x, vertices.points, vertices.rows(X), self.reg)
         return np.asarray(W @ self._Y).astype(X.dtype)
 
 
@@ -198,7 +198,7 @@ def reconstruction_weights(
 
     For x (m, d) and points (n, d), both dense or CSR. The stored entries of `graph` (m, n) are the
     neighbours, any number in a row; an empty row stays empty, all others sum to 1. Neighbours at
-    distance zero share all the weight. The share `reg` of trace(C) is added to the diagonal of C
+    distance zero share all the weight. The fraction `reg` of trace(C) is added to the diagonal of C
     where its smallest eigenvalue is less.
     """
     counts = np.diff(graph.indptr)

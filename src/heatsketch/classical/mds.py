@@ -108,7 +108,7 @@ class ClassicalMDS(ProjectiveScaling):
     eigenvalues_ : array (k,)
         λ_m, descending, in squared units of the distances.
     diagnostics_ : dict
-        `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a share of
+        `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a fraction of
         Σ|λ| over all: 0 for points. For distances between more than 1,000 points both describe a
         sample of `spectrum_points` <= 1,000 points, evenly spaced in the order of the rows.
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -305,7 +305,7 @@ class MetricMDS(Embedding):
     max_iter : int, default 300
         Iterations of SMACOF at most.
     tol : float > 0, default 1e-6
-        It ends when the stress falls by less than this share of Σ |y_i - y_j|².
+        It ends when the stress falls by less than this fraction of Σ |y_i - y_j|².
 
     Attributes
     ----------
@@ -447,7 +447,7 @@ def _own_stress(D: Array, Y: Array, Z: Array) -> tuple[Array, Array]:
 
 
 def _negative_eigenvalues(squares: Array) -> dict[str, Any]:
-    """Return the number and share of negative eigenvalues of B, of a sample of many points."""
+    """Return the number and fraction of negative eigenvalues of B, of a sample of many points."""
     step = -(-len(squares) // _SPECTRUM_POINTS)
     sample = squares[::step, ::step]
     values = eigvalsh(KernelCenterer().fit_transform(-0.5 * sample))

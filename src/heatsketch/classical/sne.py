@@ -16,8 +16,8 @@ from heatsketch._checks import (
     ConvergenceWarning,
     ScaleWarning,
     check_choice,
-    check_finite,
     check_number,
+    check_points,
     logger,
     name_rows,
 )
@@ -131,14 +131,10 @@ class NeighborEmbedding(Embedding):
         """
         n = X.shape[0]
         if not isinstance(self.init, str):
-            given = np.asarray(self.init, dtype=np.float64)
-            if given.shape != (n, k):
-                raise ValueError(
-                    f"init has shape {given.shape}, but X has {n} points and n_components={k}; "
-                    f"pass ({n}, {k})."
-                )
-            check_finite(given, "init")
-            return given
+            places = check_points(self.init, "init")
+            if places.shape != (n, k):
+                raise ValueError(f"init has shape {places.shape}; pass ({n}, {k}).")
+            return places.astype(float)
         seed = seed_entropy(self.random_state)
         places = np.random.default_rng(seed).normal(scale=_INITIAL_DEVIATION, size=(n, k))
         if check_choice(self.init, "init", ("pca", "random")) == "random":
@@ -405,8 +401,8 @@ class TSNE(NeighborEmbedding):
         if self._precomputed:
             near = _nearest(np.asarray(X, dtype=float), self._count)
         else:
-            found = self._search.query(X, self._count)
-            near = Neighbors(found.distances, self._rows[found.indices])
+            ordered = self._search.query(X, self._count)
+            near = Neighbors(ordered.distances, self._rows[ordered.indices])
         p, _ = conditional(near.distances, float(self.perplexity))
         Y = np.asarray(self.embedding_, dtype=float)
 

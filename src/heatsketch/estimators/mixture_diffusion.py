@@ -69,7 +69,7 @@ class MixtureDiffusion(Embedder):
         `sklearn.base.clone`, and so every search over parameters, forgets a fit: pass
         ``FrozenEstimator(fitted)`` there.
     tolerance : float, default 0.1
-        Largest error of a distance, as a share of the root mean square distance.
+        Largest error of a distance, as a fraction of the root mean square distance.
     time : int >= 1, default 1
         Steps of the diffusion. Later times are in closed form for one component; for several they
         are computed by one fixed matrix, from quadrature for up to 3 features and from samples for
@@ -327,11 +327,11 @@ class MixtureDiffusion(Embedder):
     def novelty(self, X: Any) -> Array:
         """Say of points (n, m) how new they are next to the training points: (n,), from 0 to 1.
 
-        It is the share of the training points that are less new, by the density that
+        It is the fraction of the training points that are less new, by the density that
         `score_samples` returns: 0.5 for the usual point, above 0.99 for one in a hundred points of
-        the same law, and 1 outside. Each training point is left out: its density is that of the
-        mixture after steps of the fit without a fifth of the points. (A mixture that was fitted
-        before is used as it is.)
+        the same distribution, and 1 outside. Each training point is left out: its density is that
+        of the mixture after steps of the fit without a fifth of the points. (A mixture that was
+        fitted before is used as it is.)
 
         Raises
         ------

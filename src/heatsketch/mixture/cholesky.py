@@ -54,7 +54,7 @@ def affinity_factor(
 ) -> Array:
     """Return F (n, r) with F Fᵀ = e^-log_unit k_ε(x_i, x_j) for points (n, m), by pivoted Cholesky.
 
-    F Fᵀ lacks at most the share `tol` of any k(x, x): relative, so that far points keep their
+    F Fᵀ lacks at most the fraction `tol` of any k(x, x): relative, so that far points keep their
     digits. `log_unit` is subtracted from log k, for affinities beyond float64. Raises ValueError
     where more than 4,096 columns are needed. Cost: n r kernel values and n r² operations.
     """

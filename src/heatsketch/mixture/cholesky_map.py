@@ -21,7 +21,7 @@ MAX_FIRST_CANDIDATES = 4000  # points among which the first pivots are chosen
 _ADDED_CANDIDATES = 200  # other points added at a time, if the pivots do not suffice for them
 _DRAWN_POINTS = 2000  # in place of points that are not given
 _TILE_POINTS = 1024
-_ROUNDING_SHARE = 1e-11  # of the largest squared distance; smaller residuals are rounding
+_ROUNDING_FRACTION = 1e-11  # of the largest squared distance; smaller residuals are rounding
 
 
 class CholeskyMap:
@@ -126,7 +126,7 @@ class CholeskyMap:
     def transform(self, x: Any) -> Array:
         """Map points (n, m) to their coordinates (n, n_features).
 
-        Each row depends on its point alone. The first coordinates have the largest share of the
+        Each row depends on its point alone. The first coordinates have the largest fraction of the
         distances between the points of the fit.
 
         Raises
@@ -201,7 +201,7 @@ class CholeskyMap:
             d2 = self._distances_to(anchors.take(pivots), anchors)
             return (from_origin[:, None] + from_origin[pivots] - d2) / 2
 
-        limit = max(limit, _ROUNDING_SHARE * from_origin.max())
+        limit = max(limit, _ROUNDING_FRACTION * from_origin.max())
         most = min(self.max_features, len(x))
         L, pivots, missing = pivoted_cholesky(inner_products, from_origin, limit, most)
         self._missing = float(missing.max())
@@ -239,9 +239,9 @@ class CholeskyMap:
 
     def _residual(self, x: Array) -> Array:
         """Return the residuals (n,), from |p_x - p_o|² and the coordinates."""
-        found = self._by_tiles(self._projections, x)
-        left = found[:, 0] - np.square(found[:, 1:]).sum(axis=1)
-        return np.sqrt(np.maximum(left, 0.0) * self.kernel.components.density_unit)
+        projections = self._by_tiles(self._projections, x)
+        squares = projections[:, 0] - np.square(projections[:, 1:]).sum(axis=1)
+        return np.sqrt(np.maximum(squares, 0.0) * self.kernel.components.density_unit)
 
 
 def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:

@@ -54,11 +54,11 @@ def to_stationary(c: Components, x: Array) -> Array:
 
 def norms(c: Components, p: Mixtures) -> Array:
     """Return |p|² row by row, (n,)."""
-    found = np.empty(len(p.weights))
+    squares = np.empty(len(p.weights))
     chunk = max(1, CHUNK_NUMBERS // (4 * c.n_components * c.n_features))
-    for rows in row_tiles(len(found), chunk):
-        found[rows] = c.overlaps.norms(p.take(rows))
-    return found
+    for rows in row_tiles(len(squares), chunk):
+        squares[rows] = c.overlaps.norms(p.take(rows))
+    return squares
 
 
 def row_chunk(c: Components) -> int:

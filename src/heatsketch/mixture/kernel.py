@@ -240,7 +240,7 @@ class MixtureKernel:
         ----------
         x : array (n, m)
         tol : float, default 1e-10
-            Largest share of any k(x, x) that F Fᵀ lacks.
+            Largest fraction of any k(x, x) that F Fᵀ lacks.
 
         Raises
         ------

@@ -116,7 +116,7 @@ def _sample(features: CholeskyMap, starts: Array, rng: np.random.Generator) -> t
 
 
 def _matrix(
-    features: CholeskyMap, starts: Array, nodes: Array, share: float, sampled: bool
+    features: CholeskyMap, starts: Array, nodes: Array, fraction: float, sampled: bool
 ) -> Array:
     """Solve Y T = E: rows of Y are pivots minus the origin, of E their means after a step."""
     means = np.zeros((len(starts), features.n_features))
@@ -124,6 +124,6 @@ def _matrix(
         densities = features.kernel.transition_density(starts, nodes[tile])
         if sampled:
             densities /= densities.mean(axis=0)
-        means += share * densities @ features.transform(nodes[tile])
+        means += fraction * densities @ features.transform(nodes[tile])
     y = features.transform(starts)
     return np.linalg.solve(y[1:] - y[0], means[1:] - means[0])

@@ -11,7 +11,7 @@ from heatsketch._tiles import filled
 from heatsketch._typing import Array
 
 MAX_DIRECTIONS = 10  # chosen by experiment: docs/mixture.md
-_LEAST_SHARE = 1e-6  # of the mean variance: of directions in which the points do not vary
+_LEAST_FRACTION = 1e-6  # of the mean variance: of directions in which the points do not vary
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Whitening:
         kept = lengths > lengths[0] * max(n, m) * np.finfo(float).eps
         lengths, total = lengths[kept], float(X.var(axis=0, ddof=1).sum())
         rest = (total - float(np.square(lengths).sum())) / max(1, m - len(lengths))
-        rest = max(rest, _LEAST_SHARE * total / m)
+        rest = max(rest, _LEAST_FRACTION * total / m)
         return cls(centre, pca.components_[kept].T, lengths, float(np.sqrt(rest)))
 
     @property
