@@ -284,7 +284,6 @@ class LandmarkIsomap(PathScaling):
 
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         vertex = self._neighborhoods.vertex
-        vertex = np.arange(n) if vertex is None else vertex
         if isinstance(self.landmarks, str):
             check_choice(self.landmarks, "landmarks", ("maxmin",))
             count = check_number(self.n_landmarks, "n_landmarks", low=1, integer=True)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from heatsketch._checks import DisconnectedWarning, name_rows
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array, Points
-from heatsketch.neighbors.index import NeighborIndex
+from heatsketch.neighbors import Distances, NeighborIndex
 
 _SMALL_COMPONENT_FACTOR = 16  # a component of s of n points is small if s² <= 16 n
 _NEIGHBORS_AT_A_TIME = 2**22
@@ -75,24 +75,32 @@ def links_of_pairs(
     return i, j, d
 
 
-def links_of_points(points: Points, labels: Array) -> tuple[Array, Array, Array]:
+def links_of_points(
+    points: Points, labels: Array, distances: Distances | None = None
+) -> tuple[Array, Array, Array]:
     """Return the links of all pairs of components, or, if these are too many, of a spanning tree.
 
-    Points (n, d) are an array or CSR matrix.
+    Points (n, d) are an array or CSR matrix, compared by Euclidean distances or those given.
     """
-    if too_many_pairs(labels):
+    count = int(labels.max()) + 1
+    many = count**2 > _PAIRS_PER_POINT * len(labels)  # more than the graph has edges
+    if distances is None and many:
         return shortest_links(points, labels)
 
     def nearest(members: Array, others: Array) -> tuple[Array, Array]:
-        found = NeighborIndex(points[members], recall=1).query(points[others], 1)
-        return found.indices[:, 0], found.distances[:, 0]
+        if distances is None:
+            found = NeighborIndex(points[members], recall=1).query(points[others], 1)
+            return found.indices[:, 0], found.distances[:, 0]
+        D = distances(points[others], points[members])
+        return D.argmin(axis=1), D.min(axis=1)
 
-    return links_of_pairs(labels, nearest)
-
-
-def too_many_pairs(labels: Array) -> bool:
-    """Say whether links between every two components (n,) would outnumber the edges of a graph."""
-    return bool(int(labels.max() + 1) ** 2 > _PAIRS_PER_POINT * len(labels))
+    i, j, d = links_of_pairs(labels, nearest)
+    if many:
+        ends = labels[i], labels[j]
+        tree = minimum_spanning_tree(sparse.csr_matrix((d, ends), shape=(count, count)))
+        kept = np.asarray(tree[ends]).ravel() > 0
+        i, j, d = i[kept], j[kept], d[kept]
+    return i, j, d
 
 
 def shortest_links(points: Points, labels: Array) -> tuple[Array, Array, Array]:

@@ -86,7 +86,10 @@ class Neighborhoods:
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning."""
-        return joined(symmetric(graph), lambda labels: links_of_points(self.points, labels))
+        distances = self.search.distances
+        return joined(
+            symmetric(graph), lambda labels: links_of_points(self.points, labels, distances)
+        )
 
     def points_of(self, vertices: Array) -> Points:
         """Return some vertices (m, d)."""

@@ -38,6 +38,7 @@ class Search(ABC):
 
     points: Points
     n: int  # of points
+    distances: Distances | None = None  # of a metric without coordinates
 
     def order(self) -> Array | None:
         """An order (n,) that puts neighbours close together, if the search has one."""
@@ -255,16 +256,18 @@ class DistanceSearch(Search):
     """
 
     def __init__(self, points: Points, distances: Distances) -> None:
-        self.points, self.n, self._distances = points, points.shape[0], distances
+        self.points, self.n, self.distances = points, points.shape[0], distances
 
     def _blocks(self, x: Any, itself: float) -> Iterator[Array]:
         """Yield distances of some rows of x to all points; `itself` is that of a point to itself.
 
         It is so by definition, whatever a callable says.
         """
-        rows_of = self.points if x is None else self._distances.points(x)
+        distances = self.distances
+        assert distances is not None
+        rows_of = self.points if x is None else distances.points(x)
         for rows in row_tiles(rows_of.shape[0], max(1, _BLOCK_ENTRIES // self.n)):
-            D = self._distances(rows_of[rows], self.points)
+            D = distances(rows_of[rows], self.points)
             if x is None:
                 D[np.arange(len(D)), np.arange(rows.start, rows.stop)] = itself
             yield D
