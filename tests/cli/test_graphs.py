@@ -73,18 +73,12 @@ def ordered(table, names):
     return table.values.toarray()[np.ix_(order, order)]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_an_edge_list_is_the_graph_with_its_names(name, tmp_path):
-    FILES[name](tmp_path / name)
+@pytest.mark.parametrize("name", [*FILES, *MATRICES])
+def test_a_file_is_the_graph_with_its_names(name, tmp_path):
+    (FILES | MATRICES)[name](tmp_path / name)
     table = io.read_graph(tmp_path / name)
-    np.testing.assert_array_equal(ordered(table, MATRIX.names.tolist()), MATRIX.matrix.toarray())
-
-
-@pytest.mark.parametrize("name", MATRICES)
-def test_a_matrix_is_the_graph(name, tmp_path):
-    MATRICES[name](tmp_path / name)
-    table = io.read_graph(tmp_path / name)
-    np.testing.assert_array_equal(table.values.toarray(), MATRIX.matrix.toarray())
+    found = ordered(table, MATRIX.names.tolist()) if name in FILES else table.values.toarray()
+    np.testing.assert_array_equal(found, MATRIX.matrix.toarray())
 
 
 @pytest.mark.parametrize("output", ["out.csv", "out.npz", "out.parquet", "out.h5ad"])
@@ -133,65 +127,42 @@ def test_nodes_without_edges_and_components_are_named_in_what_is_said(tmp_path, 
     assert io.read_table(out).values.shape == (8, 2)
 
 
-def text(lines, name="e.csv"):
-    def write(folder):
-        (folder / name).write_text(lines)
-        return folder / name
-
-    return write
-
-
-def square_not(folder):
-    np.save(folder / "g.npy", np.ones((3, 4)))
-    return folder / "g.npy"
-
-
-def named_by_fractions(folder):
-    names = {"from": [0.5, 1.5], "to": [1.5, 2.5]}
-    pyarrow.parquet.write_table(pa.table(names), folder / "e.parquet")
-    return folder / "e.parquet"
-
-
 MTX = "%%MatrixMarket matrix coordinate real general\n"
+COMPLEX = "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1 1\n"
+REFUSED = [
+    ("e.csv", "a\nb\n", "has 1 column(s) (x0); an edge list has two of names"),
+    ("e.csv", "a,b,1,2020\nb,c,1,2021\n", "leave others out with --exclude"),
+    ("e.csv", "a,b,1\nb,c,two\n", "the weight of edge 1 of"),
+    ("e.csv", "a,b,1\nb,c,-2\n", "edge ('b', 'c') is -2; pass finite, non-negative weights"),
+    ("e.csv", "10,20,1\n20,30,-2\n", "edge ('20', '30') is -2"),
+    ("e.csv", "a,b,nan\nb,c,1\n", "is 'nan', which is not a number"),
+    ("e.csv", "b,a,1\nb,,1\n", "edge 1 of"),
+    ("e.csv", "b,a,+1\nb,c,\n", "the weight of edge 1 of"),
+    ("e.csv", "a,b\nc,d\n", "(a, b) may be a header or an edge; pass --read header=yes or"),
+    ("e.csv", "source,target\n", "has no edges"),
+    ("g.mtx", "", "cannot be read"),
+    ("g.mtx", f"{MTX}3 4 1\n1 2 5\n", "holds a table (3, 4); a graph is a matrix (n, n)"),
+    ("g.mtx", f"{MTX}3 3 1\n1 9 5\n", "exceeds matrix dimension"),
+    ("g.mtx", f"{MTX}3 3 2\n1 2 5\n", "in place of (2, 3)"),
+    ("g.mtx", f"{MTX}900000000000 900000000000 1\n1 2 5\n", "would unpack"),
+    ("g.mtx", f"{MTX}12 12 2\\n1 1 8.6\\0\\0\\0\\n1 2 9\\n", "cannot be read"),
+    ("g.mtx", f"{MTX}2 2 1\n1 2 -5\n", "is -5; pass finite, non-negative weights"),
+    ("g.mtx", COMPLEX, "holds complex numbers; a graph has real weights"),
+    ("g.npy", np.ones((3, 4)), "holds a table (3, 4); a graph is a matrix (n, n)"),
+    ("e.parquet", {"from": [0.5, 1.5], "to": [1.5, 2.5]}, "are named by floating-point numbers"),
+    ("g.gml", "x", "is not a file of a graph; choose from .csv"),
+]
 
 
-@pytest.mark.parametrize(
-    ("write", "message"),
-    [
-        (text("a\nb\n"), "has 1 column(s) (x0); an edge list has two of names"),
-        (text("a,b,1,2020\nb,c,1,2021\n"), "leave others out with --exclude"),
-        (text("a,b,1\nb,c,two\n"), "the weight of edge 1 of"),
-        (text("a,b,1\nb,c,-2\n"), "edge ('b', 'c') is -2; pass finite, non-negative weights"),
-        (text("10,20,1\n20,30,-2\n"), "edge ('20', '30') is -2"),
-        (text("a,b,nan\nb,c,1\n"), "is 'nan', which is not a number"),
-        (text("b,a,1\nb,,1\n"), "edge 1 of"),
-        (text("b,a,+1\nb,c,\n"), "the weight of edge 1 of"),
-        (
-            text("a,b\nc,d\n"),
-            "(a, b) may be a header or an edge; pass --read header=yes or --read header=no",
-        ),
-        (text("source,target\n"), "has no edges"),
-        (text("", "g.mtx"), "cannot be read"),
-        (text(f"{MTX}3 4 1\n1 2 5\n", "g.mtx"), "holds a table (3, 4); a graph is a matrix (n, n)"),
-        (text(f"{MTX}3 3 1\n1 9 5\n", "g.mtx"), "exceeds matrix dimension"),
-        (text(f"{MTX}3 3 2\n1 2 5\n", "g.mtx"), "in place of (2, 3)"),
-        (text(f"{MTX}900000000000 900000000000 1\n1 2 5\n", "g.mtx"), "would unpack"),
-        (text(f"{MTX}12 12 2\\n1 1 8.6\\0\\0\\0\\n1 2 9\\n", "g.mtx"), "cannot be read"),
-        (text(f"{MTX}2 2 1\n1 2 -5\n", "g.mtx"), "is -5; pass finite, non-negative weights"),
-        (
-            text("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 1 1\n", "g.mtx"),
-            "holds complex numbers; a graph has real weights",
-        ),
-        (square_not, "holds a table (3, 4); a graph is a matrix (n, n)"),
-        (
-            named_by_fractions,
-            "e.parquet are named by floating-point numbers; store integers or text",
-        ),
-        (text("x", "g.gml"), "is not a file of a graph; choose from .csv"),
-    ],
-)
-def test_what_is_refused(write, message, tmp_path, run):
-    path = write(tmp_path)
+@pytest.mark.parametrize(("name", "content", "message"), REFUSED)
+def test_what_is_refused(name, content, message, tmp_path, run):
+    path = tmp_path / name
+    if isinstance(content, str):
+        path.write_text(content)
+    elif isinstance(content, dict):
+        pyarrow.parquet.write_table(pa.table(content), path)
+    else:
+        np.save(path, content)
     assert message in run("embed", path, "--graph", "-o", tmp_path / "o.npz", code=1).err
     assert not (tmp_path / "o.npz").exists()
 
@@ -223,7 +194,8 @@ def test_options_that_do_not_go_with_a_graph(options, message, tmp_path, run):
     ],
 )
 def test_the_first_row_is_a_header_or_an_edge(lines, names, tmp_path):
-    path = text(lines)(tmp_path)
+    path = tmp_path / "e.csv"
+    path.write_text(lines)
     found = io.read_graph(path, decimal="," if ";" in lines else ".").extra["id"]
     assert found.tolist() == list(names)
 

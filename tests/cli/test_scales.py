@@ -18,6 +18,16 @@ def roll(tmp_path):
     return path
 
 
+def test_scales_measure_by_the_metric_that_is_given(roll, run):
+    X = read_table(roll).values
+    facts = json.loads(run("scales", roll, "--metric", "cosine", "--json").out)
+    assert facts["time"] == hs.HeatEmbedding(metric="cosine", random_state=0).fit(X).time_
+    assert facts["ksum"]["epsilon"] == pytest.approx(hs.ksum(X, metric="cosine").epsilon)
+    assert facts["ksum"]["epsilon"] != pytest.approx(hs.ksum(X).epsilon)
+    wanted = hs.intrinsic_dimension(X, metric="cosine").dimension
+    assert facts["nearest_neighbors"]["dimension"] == pytest.approx(wanted)
+
+
 def test_scales_print_and_draw_what_the_estimator_chose(roll, tmp_path, run):
     facts = json.loads(run("scales", roll, "--json").out)
     model = hs.HeatEmbedding(2, random_state=0).fit(read_table(roll).values)

@@ -18,12 +18,18 @@ def big(tmp_path):
 
 def test_a_sample_is_fitted_and_the_model_is_kept(big, tmp_path, run):
     out, model, again = tmp_path / "o.npy", tmp_path / "o.model", tmp_path / "again.npy"
-    given = (*SAMPLE, "--standardize", "--save-model", model, *METHOD)
+    X = np.load(big)
+    X[5, 1] = np.nan
+    np.save(big, X)
+    given = (*SAMPLE, "--standardize", "--missing", "drop", "--save-model", model, *METHOD)
     said = run("embed", big, "-o", out, *given).out
+    assert "1 of 900 rows left out" in said
+    assert "columns standardised by the sample" in said
     assert "900 points, 3 features, read by blocks" in said
     assert "400 of 900 points were fitted; distances of other points differ by" in said
     assert f"written      {out}, {model}" in said
     run("transform", model, big, "-o", again)
+    assert len(np.load(again)) == 899
     np.testing.assert_allclose(np.load(again), np.load(out), rtol=1e-5)
 
 
@@ -34,6 +40,7 @@ def test_blocks_parts_and_few_points_give_the_same_bytes(big, tmp_path, run):
     for one, other in (
         ((big, *SAMPLE), (tmp_path / "parts", *SAMPLE)),
         ((big,), (big, "--fit-points", "900")),  # few enough: as ever
+        ((big, "--resume"), (big,)),  # there is nothing to go on with
     ):
         for name, given in (("a.npy", one), ("b.npy", other)):
             run("embed", *given, "-o", tmp_path / name, *METHOD, "--force")
@@ -68,11 +75,6 @@ def test_what_blocks_cannot_do_is_said(source, given, code, words, big, tmp_path
     said = run("embed", source, "-o", "o.npy", *SAMPLE, *method, *given, code=code)
     assert words in said.err
     assert {path.name for path in tmp_path.iterdir()} == {"big.npy"}
-
-
-def test_resume_begins_where_there_is_nothing(big, tmp_path, run):
-    run("embed", big, "-o", tmp_path / "o.npy", "--resume", *METHOD)
-    assert np.load(tmp_path / "o.npy").shape == (900, 3)
 
 
 @pytest.mark.parametrize("given", [(), ("--read", "decimal=,", "--read", "sep=;")])

@@ -83,12 +83,6 @@ def test_orders_of_rows_and_columns_do_not_matter(trained, tmp_path, run):
     assert_array_equal(found["rows"], found["plain"][order])
 
 
-def test_the_points_of_the_fit_stay_where_they_are(trained, tmp_path, run):
-    _, table, model, out = trained
-    run("transform", model, table, "-o", tmp_path / "again.npz")
-    assert_array_equal(io.read_table(tmp_path / "again.npz").values, io.read_table(out).values)
-
-
 def test_what_does_not_fit_is_named(trained, tmp_path, run):
     X, _, model, _ = trained
     out, new = ("-o", tmp_path / "out.csv"), points(5, seed=2)
@@ -106,7 +100,7 @@ def test_what_does_not_fit_is_named(trained, tmp_path, run):
     gap.to_csv(tmp_path / "gap.csv", index=False)
     gaps = ("transform", plain, tmp_path / "gap.csv", *out)
     assert "--missing" in run(*gaps, code=1).err
-    assert "not fitted with medians" in run(*gaps, "--missing", "median", code=1).err
+    assert "has no medians" in run(*gaps, "--missing", "median", code=1).err
     assert "1 of 5 rows left out" in run(*gaps, "--missing", "drop").lines["changed"]
 
 
@@ -122,7 +116,7 @@ def test_a_model_from_python_has_no_medians(tmp_path, run, named):
     new.to_csv(tmp_path / "gap.csv", index=False)
     filled = ("-o", out, "--missing", "median")
     said = run("transform", model, tmp_path / "gap.csv", *filled, code=1).err
-    assert "not fitted with medians" in said
+    assert "has no medians" in said
     assert "--missing drop, or make it again with embed --missing median --save-model" in said
     assert not out.exists()
     run("transform", model, tmp_path / "whole.csv", *filled)
@@ -147,9 +141,6 @@ def test_a_model_is_not_written_over_anything(trained, tmp_path, run):
     ("method", "options"),
     [
         ("heat-sketch", ("--n-components", 8)),
-        ("diffusion-map", ("--affinity", "dense", "--epsilon", 2.0)),
-        ("mixture-diffusion", ("-p", "mixture=2")),
-        ("isomap", ()),
         ("fisher-discriminant", ("--label", "group")),
     ],
 )
@@ -202,6 +193,7 @@ def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(trained, tmp_
     _, table, model, out = trained
     again, made = tmp_path / "again.csv", ("--metadata", tmp_path / "made.json")
     run("transform", model, table, "-o", again, "-q", *made)
+    assert_array_equal(io.read_table(again).values[:, -2:], io.read_table(out).values)
     found, direct = (
         run("score", table, again, *made).lines,
         run("score", table, out).lines,

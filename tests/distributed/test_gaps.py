@@ -7,7 +7,6 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch.cli import main
 from heatsketch.distributed import embed, fit
 from heatsketch.distributed.sample import Sample
 
@@ -139,16 +138,6 @@ def test_columns_with_text_for_gaps_are_filled_like_a_whole_table(tmp_path):
     assert np.array_equal(table.values, done.estimator.transform(whole.values))
     assert np.array_equal(table.extra["row"], whole.extra["row"])
     assert np.array_equal(table.extra["row_in_source"] + 7, whole.extra["row"])
-
-
-def test_the_command_says_what_became_of_gaps(source, tmp_path, capsys):
-    command = ["embed", str(source), "-o", str(tmp_path / "o.npy"), "--fit-points", str(SAMPLE)]
-    command += ["--method", "heat-sketch", "--n-components", "3", "--missing", "drop"]
-    assert main([*command, "--standardize"]) == 0
-    said = capsys.readouterr().out
-    assert f"{len(GAPS)} of {N} rows left out" in said
-    assert "columns standardised by the sample" in said
-    assert len(np.load(tmp_path / "o.npy")) == N - len(GAPS)
 
 
 def test_far_points_are_warned_of_once_in_a_run(tmp_path, stop):
