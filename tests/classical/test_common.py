@@ -215,8 +215,8 @@ def test_memory_is_looked_at_before_it_is_taken(monkeypatch):
     monkeypatch.setattr("heatsketch._checks.available", lambda: 90_000.0)
     for model, instead in (
         (ClassicalMDS(metric="precomputed"), "use LandmarkMDS"),
-        (Isomap(n_neighbors=7), "pass LandmarkIsomap"),
-        (LandmarkIsomap(n_neighbors=7, n_landmarks=75), "pass fewer landmarks"),
+        (Isomap(n_neighbors=7), "pass LandmarkIsomap with fewer landmarks"),
+        (LandmarkIsomap(n_neighbors=7, n_landmarks=75), "pass LandmarkIsomap with fewer"),
     ):
         with pytest.raises(MemoryError, match=instead):
             model.fit(cdist(X, X) if model.metric == "precomputed" else X)

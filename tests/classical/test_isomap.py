@@ -54,25 +54,9 @@ def assert_equal_up_to_signs(Y, expected, rtol=1e-9):
 # The definition
 
 
-@MODES
-def test_isomap_is_classical_scaling_of_shortest_paths(mode):
-    Y = Isomap(4, **mode).fit_transform(X)
-    assert_equal_up_to_signs(Y, scaled(paths_of(X, **mode), 4)[0])
-
-
-@MODES
-def test_landmarks_place_all_points(mode):
-    model = LandmarkIsomap(3, n_landmarks=15, **mode).fit(X)
-    paths, chosen = paths_of(X, **mode), model.landmarks_
-    Y, values, means = scaled(paths[np.ix_(chosen, chosen)], 3)
-    expected = 0.5 * (means - paths[:, chosen] ** 2) @ Y / values
-    assert_equal_up_to_signs(model.embedding_, expected)
-    assert_allclose(model.embedding_[chosen].mean(axis=0), 0, atol=1e-10)
-
-
 @ESTIMATORS
 @MODES
-def test_new_points_go_to_their_neighbours_first(make, mode):
+def test_points_old_and_new_are_placed_by_shortest_paths(make, mode):
     model = make(3, **mode).fit(X)
     paths, chosen = paths_of(X, **mode), getattr(model, "landmarks_", np.arange(len(X)))
     Y, values, means = scaled(paths[np.ix_(chosen, chosen)], 3)
@@ -81,8 +65,10 @@ def test_new_points_go_to_their_neighbours_first(make, mode):
     first = np.where(reach >= D, D, np.inf)
     to_all = (first[:, :, None] + paths[None, :, chosen]).min(axis=1)
     expected = 0.5 * (means - to_all**2) @ Y / values
-    together = np.vstack([model.embedding_[chosen], model.transform(NEW)])  # one sign for both
-    assert_equal_up_to_signs(together, np.vstack([Y, expected]))
+    all_old = 0.5 * (means - paths[:, chosen] ** 2) @ Y / values
+    together = np.vstack([model.embedding_, model.transform(NEW)])  # one sign for both
+    assert_equal_up_to_signs(together, np.vstack([all_old, expected]))
+    assert_allclose(model.embedding_[chosen].mean(axis=0), 0, atol=1e-10)
 
 
 def test_all_points_as_landmarks_are_isomap():

@@ -130,18 +130,6 @@ def test_copies_are_neighbours_of_each_other_not_of_themselves():
 # Divergences and gradients
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_gradient_is_the_derivative_of_the_divergence(k):
-    P = random_graph(12)
-    Y = np.random.default_rng(3).normal(size=(12, k))
-    gradient, h = sne._gradient(sne.laplacian(P), Y), 1e-5
-    for place in np.ndindex(Y.shape):
-        step = np.zeros_like(Y)
-        step[place] = h
-        rise = divergence(P, Y + step) - divergence(P, Y - step)
-        assert abs(rise / (2 * h) - gradient[place]) < 1e-6 * np.abs(gradient).max()
-
-
 @pytest.mark.parametrize("n", [30, 600])
 @pytest.mark.parametrize("scale", [1e-4, 3.0, 100.0])  # at 100 every e^(-|y_i - y_j|²) is 0
 def test_sne_written_out(n, scale):

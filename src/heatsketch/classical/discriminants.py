@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from heatsketch._checks import check_number, refuse_masked
-from heatsketch._tiles import filled, single_threaded_blas
+from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 
@@ -68,10 +68,7 @@ class Discriminant(Embedding):
         return self._score(self._read(X, reset=False))
 
     def _score(self, X: Array) -> Array:
-        def scores(rows: slice) -> Array:
-            return ((X[rows] - self.mean_) / self._scale) @ self._W
-
-        return filled(scores, (len(X), self._W.shape[1])).astype(X.dtype)
+        return (((X - self.mean_) / self._scale) @ self._W).astype(X.dtype)
 
     def _read_labels(self, y: Any, X: Array) -> Array:
         """Set the classes, sorted, and return the class index of each point (n,), or raise."""

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from heatsketch._checks import check_choice, check_number, logger, require, warn_of_rows
-from heatsketch._tiles import filled
+from heatsketch._tiles import filled, row_tiles
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_fewer_components
 from heatsketch.graphs.given_distances import graph_of_distances
@@ -24,12 +24,16 @@ _TILE_ENTRIES = 2**20  # distances computed at a time: 8 MB
 class PathScaling(Embedding):
     """Abstract base: classical scaling of shortest paths in a neighbourhood graph."""
 
-    n_components: int
-    n_neighbors: int
-    radius: float | None
-    neighbors: Any
-    _instead: str  # what to pass where memory is too small
     _takes_sparse = True
+
+    def __init__(
+        self, n_components: int, n_neighbors: int, radius: float | None, neighbors: Any, metric: str
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.neighbors = neighbors
+        self.metric = metric
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Embed points (n, d), dense or sparse; or, "precomputed", distances or a graph (n, n).
@@ -52,7 +56,7 @@ class PathScaling(Embedding):
         k = check_fewer_components(self.n_components, count)
         logger.info("paths from %d of %d points, over %d edges", count, n, graph.nnz // 2)
         what = f"Paths between {count:,} and {n:,} points"
-        require(8.0 * count * (n + count), what, self._instead)
+        require(8.0 * count * (n + count), what, "pass LandmarkIsomap with fewer landmarks.")
         self._paths = shortest_paths(graph, landmarks)
         squares = self._paths[:, landmarks]
         self._scaling = classical_scaling(np.square(squares, out=squares), k)
@@ -189,8 +193,6 @@ class Isomap(PathScaling):
     True
     """
 
-    _instead = "pass LandmarkIsomap, which needs only the paths from the landmarks."
-
     def __init__(
         self,
         n_components: int = 2,
@@ -200,11 +202,7 @@ class Isomap(PathScaling):
         neighbors: Any = None,
         metric: str = "euclidean",
     ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.neighbors = neighbors
-        self.metric = metric
+        super().__init__(n_components, n_neighbors, radius, neighbors, metric)
 
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         return np.arange(graph.shape[0])
@@ -261,8 +259,6 @@ class LandmarkIsomap(PathScaling):
     True
     """
 
-    _instead = "pass fewer landmarks."
-
     def __init__(
         self,
         n_components: int = 2,
@@ -274,13 +270,9 @@ class LandmarkIsomap(PathScaling):
         neighbors: Any = None,
         metric: str = "euclidean",
     ) -> None:
-        self.n_components = n_components
+        super().__init__(n_components, n_neighbors, radius, neighbors, metric)
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.neighbors = neighbors
-        self.metric = metric
 
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         vertex = self._neighborhoods.vertex
@@ -297,16 +289,11 @@ class LandmarkIsomap(PathScaling):
 def _residual_variance(paths: Array, Y: Array, landmarks: Array) -> Array:
     """Return 1 - R² between paths (l, n) and distances in the first 1, …, k columns of Y (k,)."""
     n, k = Y.shape
-
-    def moments(rows: slice) -> Array:
-        g, sums = paths[rows], np.empty((rows.stop - rows.start, k, 5))
+    sums = np.zeros((k, 5))
+    for rows in row_tiles(len(paths), _TILE_ENTRIES // n + 1):
+        g = paths[rows].ravel()
         for m in range(k):
-            d = cdist(Y[landmarks[rows], : m + 1], Y[:, : m + 1])
-            for column, product in enumerate((g, d, g * g, d * d, g * d)):
-                sums[:, m, column] = product.sum(axis=1)
-        return sums
-
-    g, d, gg, dd, gd = (
-        filled(moments, (len(paths), k, 5), _TILE_ENTRIES // n + 1).sum(axis=0).T / paths.size
-    )
+            d = cdist(Y[landmarks[rows], : m + 1], Y[:, : m + 1]).ravel()
+            sums[m] += g.sum(), d.sum(), g @ g, d @ d, g @ d
+    g, d, gg, dd, gd = sums.T / paths.size
     return 1 - (gd - g * d) ** 2 / ((gg - g * g) * (dd - d * d))
