@@ -86,6 +86,8 @@ def test_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, cap
         if missing.name not in PEERS:
             raise
         pytest.skip(f"{missing.name} is not installed")
+    printed = "".join(re.findall(r"^```text\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.M))
+    assert set(printed.splitlines()) <= set(capsys.readouterr().out.splitlines())
     shown = re.findall(r"images/pages/([\w-]+\.png)", page.read_text("utf-8"))
     assert [name for name in shown if not (tmp_path / name).exists()] == []
 
