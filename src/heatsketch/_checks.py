@@ -200,13 +200,10 @@ def check_finite(
     values = X.data if sparse.issparse(X) else X
     if np.isfinite(np.min(values, initial=0.0)) and np.isfinite(np.max(values, initial=0.0)):
         return
-    if sparse.issparse(X):
-        entries = X.tocoo()
-        bad = ~np.isfinite(entries.data)
-        rows, cols, values = entries.row[bad], entries.col[bad], entries.data[bad]
-    else:
-        rows, cols = np.nonzero(~np.isfinite(X))
-        values = X[rows, cols]
+    bad = ~np.isfinite(values)
+    entries = X.tocoo() if sparse.issparse(X) else None
+    rows, cols = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
+    values = values[bad]
     what = "NaN" if np.isnan(values[0]) else "infinity"
     where = f"column {cols[0]}" if columns is None else f"column {columns[cols[0]]!r}"
     raise ValueError(
@@ -363,25 +360,21 @@ def _check_columns(X: Any) -> None:
         raise ValueError(
             f"X has several columns with the name {', '.join(repeated[:5])}; rename them."
         )
-    bad = [str(name) for name in names if not _is_numeric(X[name], str(name))]
+    bad = []
+    for name in names:
+        values = np.asarray(X[name])
+        try:
+            if is_text(values) or str(getattr(X[name], "dtype", "")) == "category":
+                raise TypeError("names, even 1 and 2")
+            values.astype(float)
+        except (TypeError, ValueError, OverflowError):
+            bad.append(str(name))
+        warn_of_rounding(values, f"Column {name!r}")
     if bad:
         raise ValueError(
             f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "
             "that are not NaN; drop, impute or encode them."
         )
-
-
-def _is_numeric(column: Any, name: str) -> bool:
-    values = np.asarray(column)
-    categories = str(getattr(column, "dtype", "")) == "category"  # names, even 1 and 2
-    if categories or is_text(values):
-        return False
-    warn_of_rounding(values, f"Column {name!r}")
-    try:
-        values.astype(float)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
 
 
 def require(size: float, what: str, instead: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
 
-from heatsketch._tiles import filled, row_tiles
+from heatsketch._tiles import filled, for_each_tile, row_tiles
 from heatsketch._typing import Array, Points, Rng
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
@@ -27,15 +27,18 @@ def random_block(n: int, k: int, kind: str, rng: Rng, numbers: Array | None = No
     if numbers is not None:
         shape = (len(numbers), k)
         return filled(lambda rows: _numbered_rows(entropy, numbers[rows], k, kind), shape)
+    G = np.empty((n, k))
 
-    def draw(rows: slice) -> Array:
+    def draw(rows: slice) -> None:
         seed = np.random.SeedSequence(entropy, spawn_key=(rows.start // RANDOM_TILE,))
-        generator, shape = np.random.default_rng(seed), (rows.stop - rows.start, k)
+        generator = np.random.default_rng(seed)
         if kind == "gaussian":
-            return generator.standard_normal(shape)
-        return 2.0 * generator.integers(0, 2, size=shape, dtype=np.int8) - 1.0
+            generator.standard_normal(out=G[rows])
+        else:
+            G[rows] = 2.0 * generator.integers(0, 2, size=G[rows].shape, dtype=np.int8) - 1.0
 
-    return filled(draw, (n, k), RANDOM_TILE)
+    for_each_tile(draw, n, RANDOM_TILE)
+    return G
 
 
 def _numbered_rows(entropy: list[int], numbers: Array, k: int, kind: str) -> Array:

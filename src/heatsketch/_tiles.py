@@ -29,39 +29,38 @@ def row_tiles(n: int, tile: int = ROW_TILE) -> Iterator[slice]:
 
 
 def for_each_tile(
-    work: Callable[[slice], None], n: int, tile: int = ROW_TILE, bar: tqdm | None = None
-) -> None:
-    """Call `work(rows)` on every row tile, in parallel; each call writes its own rows only.
+    work: Callable[[slice], Any], n: int, tile: int = ROW_TILE, bar: tqdm | None = None
+) -> list[Any]:
+    """Call `work(rows)` on every row tile, in parallel, and return the results in their order.
 
-    Tiles are fixed and BLAS runs on one thread inside them, so the result is bitwise the same for
-    any number of threads. An error or an interrupt ends the work of all threads after their tile.
-    `bar` counts the rows that are done.
+    Tiles are fixed and BLAS runs on one thread inside them, so results are bitwise the same for any
+    number of threads. An error or an interrupt ends the work of all threads after their tile. `bar`
+    counts the rows that are done.
     """
     tiles = list(row_tiles(n, tile))
     stopped = threading.Event()
     with single_threaded_blas() as n_threads, nullcontext() if bar is None else bar:
         alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
 
-        def run(group: list[slice]) -> int:
+        def run(group: list[slice]) -> list[Any]:
             outside = getattr(_inside, "tile", False)
             _inside.tile = outside or not alone
-            try:
-                for rows in group:
-                    if stopped.is_set():  # nobody waits for the result
-                        break
-                    work(rows)
+            try:  # if stopped, nobody waits for the results
+                return [work(rows) for rows in group if not stopped.is_set()]
             finally:
                 _inside.tile = outside
-            return group[-1].stop - group[0].start
 
         size = 1 if alone else -(-len(tiles) // (_GROUPS_PER_THREAD * n_threads))
         groups = [tiles[i : i + size] for i in range(0, len(tiles), size)]
+        results: list[Any] = []
         try:
-            for count in map(run, groups) if alone else _pool(n_threads).map(run, groups):
+            for found in map(run, groups) if alone else _pool(n_threads).map(run, groups):
+                results += found
                 if bar is not None:
-                    bar.update(count)
+                    bar.update(min(len(results) * tile, n) - bar.n)
         finally:
             stopped.set()
+    return results
 
 
 def filled(work: Callable[[slice], Array], shape: tuple[int, ...], tile: int = ROW_TILE) -> Array:
@@ -105,13 +104,7 @@ def sum_over_tiles(work: Callable[[slice], Array], n: int, tile: int = ROW_TILE)
 
     So the bits of the sum are the same for any number of threads.
     """
-    parts: list[Any] = [None] * -(-n // tile)
-
-    def keep(rows: slice) -> None:
-        parts[rows.start // tile] = work(rows)
-
-    for_each_tile(keep, n, tile)
-    return np.asarray(np.sum(parts, axis=0))
+    return np.asarray(np.sum(for_each_tile(work, n, tile), axis=0))
 
 
 @functools.cache

@@ -51,9 +51,9 @@ from heatsketch.operators.operator import (
     Operator,
     Scaled,
     between_components,
+    check_rows,
     is_large,
     multiply,
-    real_block,
     scale_both_sides,
 )
 from heatsketch.operators.torch import on_device
@@ -545,7 +545,8 @@ class Diffusion:
             New points of another form, or for which there is no rule; H is not a table of real
             numbers with one row for each vertex.
         """
-        H = real_block(H, self.n)
+        H = real_array(H, "H")
+        check_rows(H, self.n)
         if X is None:
             step = self.directed_step
             return self.operator @ H if step is None else multiply(step, H)

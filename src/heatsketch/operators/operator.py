@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from heatsketch._checks import real_array
 from heatsketch._random import random_block
-from heatsketch._tensors import is_tensor, on_host, to_device
+from heatsketch._tensors import is_tensor, to_device
 from heatsketch._tiles import (
     for_each_tile,
     single_threaded_blas,
@@ -83,8 +83,9 @@ class Operator:
         ValueError, TypeError
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
-        block: Array = real_block(on_host(X), self.n).astype(self.dtype, copy=False)
-        return block
+        block = real_array(X, "The block")
+        check_rows(block, self.n)
+        return block.astype(self.dtype, copy=False)
 
     # What an operator may know beyond its products. The answers here are right for any.
 
@@ -542,7 +543,7 @@ class Deflated(Composed):
         ValueError, TypeError
             Directions of another number of points, that are not orthonormal, or not numbers.
         """
-        return Deflated(self.A, np.column_stack([self.V, real_block(on_host(V), self.n)]))
+        return Deflated(self.A, np.column_stack([self.V, self.asarray(V)]))
 
     def project(self, X: Any, out: Any = None) -> Any:
         """Return (I - VVᵀ) X; X itself where nothing is deflated.
@@ -745,12 +746,10 @@ def _ritz_values(A: Operator, steps: int) -> Array:
     return eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
 
 
-def real_block(X: Any, n: int) -> Any:
-    """Return X as a block (n, k) or (n,) of float32 or float64, or raise; a tensor as it is."""
-    block = X if is_tensor(X) else real_array(X, "The block")
+def check_rows(block: Any, n: int) -> None:
+    """Raise unless an array or tensor is a block (n, k) or (n,)."""
     if block.ndim not in (1, 2) or block.shape[0] != n:
         raise ValueError(
             f"The block has shape {tuple(block.shape)} but the operator has {n} points; pass "
             f"({n}, k)."
         )
-    return block

@@ -22,7 +22,7 @@ from heatsketch.operators.operator import (
     Interval,
     Operator,
     Sparse,
-    real_block,
+    check_rows,
 )
 
 TILE_SIDE, DEVICE_TILE_SIDE = 1024, 4096  # rows and columns of a tile, on processors and beyond
@@ -36,9 +36,10 @@ class TorchOperator(Operator):
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block (n, k) or (n,) on the device: a tensor gives a tensor on it."""
-        block = real_block(X, self.n)
-        if is_tensor(block) and block.is_complex():
-            raise ValueError(f"The block has dtype {block.dtype}; pass real numbers.")
+        block = X if is_tensor(X) else self.asarray(X)
+        if is_tensor(X) and X.is_complex():
+            raise ValueError(f"The block has dtype {X.dtype}; pass real numbers.")
+        check_rows(block, self.n)
         Y = self._matmul(as_tensor(block, self.dtype, self.device))
         return Y if is_tensor(X) else on_host(Y)
 
