@@ -10,16 +10,12 @@ from scipy.linalg import eigh, subspace_angles
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
-from heatsketch.classical import lle as module
 from heatsketch.classical.lle import (
     LocallyLinearEmbedding,
     closed_components,
-    lowest_eigenpairs,
     reconstruction_weights,
 )
 from problems.clouds import even_circle
-
-iterated = pytest.mark.parametrize("most_dense", [0, 10_000])  # by factors, and by LAPACK
 
 
 def lle(k=2, **changes):
@@ -178,29 +174,6 @@ def test_recovers_a_plane_up_to_an_affine_map(n):
     assert model.eigenvalues_[1] < 1e-18 < 1e-9 < model.eigenvalues_[2]
     mu = eigh(alignment(weight_matrix(X, reg=1e-10, n_neighbors=10)), eigvals_only=True)
     assert_allclose(model.eigenvalues_[2], mu[3], rtol=1e-3)
-
-
-def lowest(L, k):
-    L = sparse.csr_matrix(L)
-    return lowest_eigenpairs(L, closed_components(sparse.eye_array(L.shape[0]) - L), k, 0.0, 0)
-
-
-@iterated
-def test_vectors_of_a_zero_that_no_group_explains(most_dense, monkeypatch):
-    """Second differences, extrapolated at the ends: 1 and x are null vectors, in exact numbers."""
-    monkeypatch.setattr(module, "_MAX_DENSE_POINTS", most_dense)
-    n = 100
-    W = np.zeros((n, n))
-    i = np.arange(1, n - 1)
-    W[i, i - 1] = W[i, i + 1] = 0.5
-    W[0, 1], W[0, 2], W[-1, -2], W[-1, -3] = 2, -1, 2, -1
-    L = np.eye(n) - W
-    sigma = np.linalg.svd(L)[1]
-    values, vectors = lowest(L, 2)
-    x = np.arange(n) - (n - 1) / 2
-    assert_allclose(np.abs(vectors[:, 0] @ x), np.linalg.norm(x), rtol=1e-9)
-    assert values[0] < 1e-20
-    assert_allclose(values[1], sigma[-3] ** 2, rtol=1e-6)
 
 
 # Components

@@ -1,5 +1,6 @@
-"""scikit-learn's checks of estimators."""
+"""scikit-learn's checks of estimators, and arrays whose columns have any sign."""
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -23,3 +24,8 @@ def _cases(estimators, options):
 def _as_slow(case):
     values, marks = getattr(case, "values", case), getattr(case, "marks", ())
     return pytest.param(*values, marks=[*marks, pytest.mark.slow])
+
+
+def up_to_signs(A, B):
+    """Return A with the signs of its columns turned to those of B."""
+    return A * np.sign(np.sum(A * B, axis=0))
