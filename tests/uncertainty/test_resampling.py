@@ -101,7 +101,7 @@ def test_maps_of_eigenvectors_have_no_columns_to_draw(make):
     [
         (lambda Y: np.nan, {}, "not finite"),
         (lambda Y: np.zeros(len(np.unique(Y[0]))), {}, "shape"),
-        (ratio, {"level": 2}, "level=2.0 is out of range"),
+        (ratio, {"level": 2}, "level=2 is out of range"),
         (ratio, {"n_resamples": 3}, "n_resamples=3 is out of range"),
     ],
 )

@@ -11,6 +11,7 @@ from heatsketch.cli.printing import print_json, print_summary
 from heatsketch.comparison.methods import checked_time, chosen_time, defaults
 from heatsketch.io.metadata import read_metadata
 from heatsketch.reports.summary import distortion_lines, kept
+from heatsketch.spectral.cache import caching
 
 # What the distances depend on; other parameters say how they are approximated.
 _OF_THE_DISTANCE = (
@@ -23,6 +24,7 @@ _IN_JSON = (
 )
 
 
+@caching()
 def run(args: Namespace) -> None:
     """Compare the distances of the embedding with the diffusion distances of the points."""
     inputs.parameters(args, (*_OF_THE_DISTANCE, "time", "random_state"), "the distance")

@@ -172,23 +172,24 @@ def _codes(labels: Any, n: int) -> Array | None:
 
 
 def _estimators(
-    methods: Any,
-    n: int,
-    codes: Array | None,
-    options: dict[str, Any],
+    methods: Any, n: int, codes: Array | None, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the estimators by name, made and checked before any of them is run."""
+    """Return the estimators by name, made and checked before any of them is run.
+
+    An estimator has the name of its class, numbered if there are several.
+    """
     n_classes = 0 if codes is None else int(codes.max()) + 1
     if isinstance(methods, str):
         methods = fitting(n, n_classes) if methods == "all" else [methods]
-    if not isinstance(methods, Mapping):
-        methods = _named([methods] if hasattr(methods, "fit_transform") else methods)
-    if not methods:
-        raise ValueError("methods is empty; pass names such as 'pca', or 'all'.")
-    made = {}
-    for name, method in methods.items():
+    if hasattr(methods, "fit_transform"):
+        methods = [methods]
+    named = methods.items() if isinstance(methods, Mapping) else ((None, one) for one in methods)
+    made: dict[str, Any] = {}
+    for name, method in named:
         if not isinstance(method, str):
-            made[str(name)] = clone(method)
+            kind = type(method).__name__
+            count = sum(known.partition("-")[0] == kind for known in made)
+            made[str(name or (f"{kind}-{count + 1}" if count else kind))] = clone(method)
             continue
         if method not in ESTIMATORS:
             raise ValueError(f"no method {method!r}; choose from {', '.join(ESTIMATORS)}.")
@@ -196,7 +197,9 @@ def _estimators(
         given = {option: value for option, value in options.items() if option in parameters}
         if method == "multiple-discriminant" and n_classes:
             given["n_components"] = min(given["n_components"], n_classes - 1)
-        made[str(name)] = ESTIMATORS[method](**given)
+        made[str(name or method)] = ESTIMATORS[method](**given)
+    if not made:
+        raise ValueError("methods is empty; pass names such as 'pca', or 'all'.")
     lacking = [name for name, e in made.items() if needs_labels(e) and n_classes < 2]
     if lacking:
         raise ValueError(
@@ -204,19 +207,6 @@ def _estimators(
             "labels, or leave out these methods."
         )
     return made
-
-
-def _named(methods: Iterable[Any]) -> dict[str, Any]:
-    """Return methods by name; an estimator has that of its class, numbered if there are several."""
-    named: dict[str, Any] = {}
-    for method in methods:
-        if isinstance(method, str):
-            named[method] = method
-            continue
-        kind = type(method).__name__
-        count = sum(type(other).__name__ == kind for other in named.values())
-        named[f"{kind}-{count + 1}" if count else kind] = method
-    return named
 
 
 def _shared_index(

@@ -164,7 +164,11 @@ class DiffusionEstimator(Embedder):
         CertificateError
             A result that fails its own check, such as one that is not finite.
         """
-        times = self._checked_times()
+        check_choice(self.filter, "filter", tuple(FILTERS))
+        check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
+        check_choice(self.normalization, "normalization", NORMALIZATIONS)
+        times = times_of(self.time)
+        self._check_parameters(times)
         X, diffusion = self._read(X)
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_, self._fit_filter = diffusion, self.filter
@@ -189,7 +193,7 @@ class DiffusionEstimator(Embedder):
                 stacklevel=3,
             )
         H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
-        if diffusion.diagnostics["is_constant"]:  # only rounding is left
+        if diffusion.diagnostics["is_constant"]:  # H is rounding alone
             H[:] = 0
         self._H = np.column_stack([H, np.sqrt(diffusion.measure, dtype=H.dtype)])
         self._fit_times = times_of(getattr(self, "time_", self.time))
@@ -205,15 +209,6 @@ class DiffusionEstimator(Embedder):
             operator = on_device(diffusion.operator, None)
             self.diffusion_ = replace(diffusion, operator=operator)
         return self
-
-    def _checked_times(self) -> list[Any]:
-        """Return the diffusion times, after a check of all options."""
-        check_choice(self.filter, "filter", tuple(FILTERS))
-        check_choice(self.affinity, "affinity", (*AFFINITIES, "precomputed"))
-        check_choice(self.normalization, "normalization", NORMALIZATIONS)
-        times = times_of(self.time)
-        self._check_parameters(times)
-        return times
 
     def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None) -> Array:
         """Fit on X, with the ids of the points, and return its embedding (n, k); see `fit`.
@@ -245,13 +240,14 @@ class DiffusionEstimator(Embedder):
         return returned_for(self._placed(points), X)
 
     def novelty(self, X: Any) -> Array:
-        """Say of points (m, d) how new they are next to the training points: (m,), from 0 to 1.
+        """Compute how new points (m, d) are next to the training points: (m,), from 0 to 1.
 
-        It is the share of the training points, each left out, that are less new: 0.5 for the usual
-        point, above 0.99 for one in a hundred points of the same law, and 1 outside. A point is
-        compared by its affinity to its `n_neighbors` nearest training points, at their own scale:
-        Σ_j exp(-|x - x_j|² / s_j²), with s_j the distance of x_j to its neighbour half as far down
-        the list. (Of a given affinity by the sum of its row, of a mixture by its density.)
+        The novelty is the fraction of training points with a lower novelty when they are left out.
+        Typical points get 0.5; 1 % of points from the same distribution exceed 0.99; points outside
+        the data get 1. Points are compared by their affinity to the `n_neighbors` nearest training
+        points, at the scale of these: Σ_j exp(-|x - x_j|² / s_j²), with s_j the distance of x_j to
+        its (n_neighbors // 2)-th neighbour. Precomputed affinities are compared by the sums of
+        their rows, points of a mixture by their density.
 
         Cost: searches for the neighbours of the points, and once for those of these neighbours; the
         first call leaves out up to 2,048 training points.
@@ -284,14 +280,14 @@ class DiffusionEstimator(Embedder):
     def explained_diffusion_variance(
         self, level: float = 0.95, *, index: int = 0, n_probes: int = N_PROBES
     ) -> ExplainedVariance:
-        """Say how much of the diffusion the coordinates hold, with intervals.
+        """Compute how much of the diffusion the coordinates explain, with intervals.
 
-        The share of tr f(A)², without the trivial direction, in the span of the first 1, 2, ..., k
-        coordinates: of eigenvectors Σ λ_m^2t / tr A^2t, as the explained variance of a PCA. With
-        the heat filter f is e^{-t(1-λ)} - e^{-t}. It is the operator A of `diffusion_`, before
-        the last step of a neighbour graph is made one-sided. A `HeatSketch` holds what its random
-        columns span, though its distances are right on average whatever that is; components side
-        by side count each by itself.
+        The fraction of tr f(A)², without the trivial direction, in the span of the first 1, 2, ...,
+        k coordinates: of eigenvectors Σ λ_m^2t / tr A^2t, as the explained variance of a PCA. With
+        the heat filter f is e^{-t(1-λ)} - e^{-t}. It is the operator A of `diffusion_`, before the
+        last step of a neighbour graph is made one-sided. A `HeatSketch` holds what its random
+        columns span, though its distances are right on average whatever that is; components side by
+        side count each by itself.
 
         Parameters
         ----------
@@ -332,7 +328,7 @@ class DiffusionEstimator(Embedder):
 
     @property
     def explained_diffusion_variance_ratio_(self) -> Array:
-        """Share of the diffusion variance that each coordinate adds, (k,) or (k · times,)."""
+        """Fraction of the diffusion variance that each coordinate adds, (k,) or (k · times,)."""
         check_is_fitted(self)
         count = range(len(self._fit_times))
         return np.concatenate([self.explained_diffusion_variance(index=i).ratio for i in count])
@@ -342,7 +338,7 @@ class DiffusionEstimator(Embedder):
         return self.diffusion_.deflated(), None
 
     def pseudotime(self, root: Any, *, time: Any = 8, level: float = 0.95) -> Interval:
-        """Say how late each point is, from 0 at a root to 1 at the farthest, with intervals.
+        """Compute how late each point is, from 0 at a root to 1 at the farthest, with intervals.
 
         The pseudotime of x is the distance between the root and x, of rows of Σ_s M A^(s-1) over
         all steps s from `time` on, which weighs a direction by λ^time / (1 - λ), divided by its
@@ -379,11 +375,11 @@ class DiffusionEstimator(Embedder):
         -----
         Up to 2,048 points from all eigenpairs: intervals are points. Beyond, 32 eigenpairs and a
         sketch of 32 Gaussian columns of the others, of which alone the interval speaks, by the
-        exact law of chi-square: low and high are those of `HeatSketch.distance` for this part. The
-        unit is exact: distances of 16 of the farthest points, of different places, are computed
-        without a sketch. It is not the error of the data, which `data_interval` is about. Cost:
-        these eigenpairs, and a series of some √(110 / (1 - λ)) products with 48 columns, λ the 33rd
-        eigenvalue.
+        exact chi-square distribution: low and high are those of `HeatSketch.distance` for this
+        part. The unit is exact: distances of 16 of the farthest points, of different places, are
+        computed without a sketch. It is not the error of the data, which `data_interval` is about.
+        Cost: these eigenpairs, and a series of some √(110 / (1 - λ)) products with 48 columns, λ
+        the 33rd eigenvalue.
 
         Examples
         --------
@@ -418,11 +414,6 @@ class DiffusionEstimator(Embedder):
             return super().get_feature_names_out(input_features)
         name, width = type(self).__name__.lower(), self._n_features_out // len(times)
         return np.asarray([f"{name}_t{t}_{i}" for t in times for i in range(width)], dtype=object)
-
-    @property
-    def _filter(self) -> Any:
-        """The class of the filter."""
-        return FILTERS[self.filter]
 
     def _under_weights(self, X: Any) -> Callable[[Array], Array]:
         """Return what embeds points X (m, d) when the vertices have weights (n,), G the same.

@@ -22,7 +22,7 @@ from heatsketch.spectral.shift_invert import slowest_eigenpairs
 from heatsketch.spectral.traces import Eigengap, explained_variance, largest_gap
 
 _TIME_RULES = ("auto", "gap")
-_MOST_EXPLAINING = 1024  # eigenpairs that a share of the variance may take, of many points
+_MOST_EXPLAINING = 1024  # eigenpairs that a fraction of the variance may take, of many points
 _SMALLEST_DIVISOR = 1e-6  # an eigenvalue; eigenvectors are accurate to some 1e-8
 _LOG_TIMES = (-10.0, 40.0)  # between which a time is chosen
 _TINY = 1e-300  # of what a logarithm is taken of
@@ -42,7 +42,7 @@ class DiffusionMap(DiffusionEstimator):
     Parameters
     ----------
     n_components : int, float in (0, 1) or "auto", default 2
-        Number k of coordinates; as a share, as many as explain it of the diffusion variance (at
+        Number k of coordinates; as a fraction, as many as explain it of the diffusion variance (at
         least one; beyond 2,048 points at most 1,024, with a warning); "auto": those with
         λ_m^t > δ λ_1^t, (26), but at most 64. t is the smallest of several times. With the heat
         filter, e^{-t(1-λ)} replaces λ^t.
@@ -56,7 +56,8 @@ class DiffusionMap(DiffusionEstimator):
     filter : "power", "heat" or "accumulated", default "power"
         λ^t, e^{-t(1-λ)} less e^{-t}, or squared distances added up from t on (see `Accumulated`).
     delta : float in (0, 1), default 0.2
-        Share δ below which a coordinate is negligible, for the two "auto".
+        Fraction δ of the largest weight, below which a coordinate is negligible, for the two
+        "auto".
     cut : float > 0, default 5
         For ``affinity="radius"`` (where `epsilon` is a number or a rule): pairs farther apart than
         cut √(ε/2) have no affinity. At 5 this changes 1 - λ by 5e-5 on a surface; at 3, the value
@@ -156,7 +157,7 @@ random_state, memory
             check_number(self.n_components, "n_components", low=1, integer=True, rules=("auto",))
         check_number(self.cut, "cut", low=0, open_low=True)
         for t in times if not rules else ():
-            self._filter.check_time(t)
+            FILTERS[self.filter].check_time(t)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
         if self._is_fraction:
@@ -249,7 +250,7 @@ random_state, memory
         """Return the time at which λ_{k+1} is negligible, or the gap before it is largest."""
         number = 1 if rule == "auto" else len(lam) - 1
         ends = lam[[number - 1, -1]]
-        first, following = map(float, np.abs(ends) if self._filter.of_powers else ends)
+        first, following = map(float, np.abs(ends) if FILTERS[self.filter].of_powers else ends)
         if not following < first - 1e-12 * abs(first):
             raise ValueError(
                 f"time={rule!r} finds no gap: the eigenvalues {number} and {len(lam)} are both "

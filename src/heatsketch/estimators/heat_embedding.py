@@ -30,7 +30,7 @@ from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric
 from heatsketch.operators.operator import Deflated
 from heatsketch.spectral.apply import in_range
-from heatsketch.spectral.filters import make_filter
+from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
 SIDE_BY_SIDE = "components side by side"
@@ -176,7 +176,7 @@ random_state, memory
         if isinstance(times[0], str):
             check_number(times[0], "time", low=1, rules=("auto",))
         else:
-            self._filter.check_time(times[0], whole=True)
+            FILTERS[self.filter].check_time(times[0], whole=True)
         check_number(self.n_sketch, "n_sketch", low=1, high=MOST_COLUMNS, integer=True)
         check_choice(self.objective, "objective", OBJECTIVES)
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))

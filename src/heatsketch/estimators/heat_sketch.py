@@ -14,7 +14,7 @@ from heatsketch.estimators._base import DiffusionEstimator, Scaled
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import in_metric
 from heatsketch.spectral.apply import on_scale
-from heatsketch.spectral.filters import make_filter
+from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
 from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
 from heatsketch.uncertainty.resampling import neighbor_confidence
@@ -69,7 +69,7 @@ class HeatSketch(DiffusionEstimator):
         2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
         the same after the mean of each row has been subtracted from it (dense X only). By
         scikit-learn, exact, with n² distances (some seconds for 10,000 points): "manhattan";
-        "hamming", the share of features that differ; "jaccard", of the sets of features that are
+        "hamming", the fraction of features that differ; "jaccard", of the sets of features that are
         not 0; a function of two rows (slow: some hundred points); or "precomputed": X holds
         distances (n, n), and `transform` takes those of new points to all of these, (m, n).
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
@@ -168,7 +168,7 @@ class HeatSketch(DiffusionEstimator):
         check_choice(self.kind, "kind", KINDS)
         self._columns_wanted()
         for t in times:
-            self._filter.check_time(t, whole=True)
+            FILTERS[self.filter].check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
         self._points, self._fit_kind, self._fit_metric = None, self.kind, self.metric
@@ -245,10 +245,10 @@ class HeatSketch(DiffusionEstimator):
         Added points (m, d) get the rows that `transform` gives them, after all others: of walks on
         the points of the fit, whose graph stays as it is. Removed ones, rows of `embedding_` before
         this update, lose theirs, but walks still pass through them. All other rows keep every bit,
-        so that points put in and taken out leave nothing behind. When a share s of the points has
-        been replaced by others of the same distribution, rows are about √s of their size away from
-        those of a new fit, which is `refresh`. What speaks of `diffusion_`, such as `pseudotime`,
-        asks for a `refresh` first.
+        so that points put in and taken out leave nothing behind. When a fraction s of the points
+        has been replaced by others of the same distribution, rows are about √s of their size away
+        from those of a new fit, which is `refresh`. What speaks of `diffusion_`, such as
+        `pseudotime`, asks for a `refresh` first.
 
         Parameters
         ----------

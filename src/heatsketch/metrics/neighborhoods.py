@@ -133,13 +133,13 @@ def continuity(
 
 
 def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
-    """Return the share of points whose nearest neighbours vote for the label of the point.
+    """Return the fraction of points whose nearest neighbours vote for the label of the point.
 
     No point votes for itself. Each of the k nearest labelled points has one vote; of labels with
     equally many votes, the one with the nearest voter wins.
 
     For embeddings of data with known classes: how well the classes can be read from the picture.
-    Compare it with the value for the data themselves, and with the share of the largest class,
+    Compare it with the value for the data themselves, and with the fraction of the largest class,
     which an embedding independent of the data reaches. Not for labels that are measurements.
 
     Parameters

@@ -172,7 +172,7 @@ def stability(embeddings: Sequence[Any], *, n_pairs: int = _STABILITY_PAIRS, rng
 
 
 def share_within(Y: Array, F: Array, factor: float) -> float:
-    """Return the share of all pairs whose ratio |y_i - y_j| / |f_i - f_j| is typical.
+    """Return the fraction of all pairs whose ratio |y_i - y_j| / |f_i - f_j| is typical.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Discrepancy:
     def interval(self, level: float = 0.95) -> Interval:
         """Return `value` with the ends of an interval that holds |f(A) - f(B)|.
 
-        By the chi-square law with as many degrees of freedom as fit mean and variance
+        By the chi-square distribution with as many degrees of freedom as fit mean and variance
         (Satterthwaite 1946), which are estimated on the low side: 95 % asked for held in 95-96 % of
         sketches of 8 to 256 columns, 90 % in 90-92 %.
 
@@ -99,11 +99,11 @@ class Discrepancy:
     def describe(self) -> str:
         """Describe the discrepancy in one line."""
         _, low, high = self.interval()
-        share = 100 * self.value / self.size if self.size else 0.0
+        percent = 100 * self.value / self.size if self.size else 0.0
         ends = "exactly" if self.exact else f"95 %: {low:.3g} to {high:.3g}"
         tested = "" if self.p_value is None else f"; p = {self.p_value:.3g}"
         return (
-            f"discrepancy {self.value:.3g} ({ends}), {share:.3g} % of the size of the operators, "
+            f"discrepancy {self.value:.3g} ({ends}), {percent:.3g} % of the size of the operators, "
             f"on {len(self.per_point):,} points{tested}"
         )
 
@@ -143,7 +143,7 @@ CSR matrix
     deflate : bool, default False
         Leave the trivial direction √π of both out, as embeddings do: how often walks are where, in
         the long run, then does not count. It is less local: a change of some weights changes the
-        share π of all points.
+        measure π of all points.
     rng : int, Generator or None
 
     Returns
@@ -162,10 +162,11 @@ CSR matrix
     -----
     Two graphs alone say how much they differ, not whether by more than measuring again would:
     random weights at the edges, signs or places of points are no picture of that, and there is no
-    p-value. With replicates there is one: if all measurements are of one law, independent, any
-    labelling of them is equally likely, and `p_value` is the share of the labellings, the given one
-    included, at which the means of the two groups differ by as much. With 4 and 4 it is at least
-    2/70. For samples of different points see `uncertainty.sample_discrepancy`.
+    p-value. With replicates there is one: if all measurements are independent draws of one
+    distribution, any labelling of them is equally likely, and `p_value` is the fraction of
+    labellings, the given one included, at which the means of the two groups differ by as much. With
+    4 and 4 it is at least 2/70. For samples of different points see
+    `uncertainty.sample_discrepancy`.
 
     Cost: products by A and by B with k columns, as many as `sketch` takes; memory eight blocks
     (n, k), and one for each replicate.

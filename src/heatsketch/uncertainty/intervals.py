@@ -1,4 +1,4 @@
-"""How far distances in a sketch are from the true ones: their laws, intervals, columns it takes.
+"""How far distances in a sketch are from the true ones: intervals, and numbers of columns.
 
 Everything follows from one ratio, d²/D²: the squared distance in the sketch over the true one. It
 is a mean of k independent, non-negative terms of mean 1 whose variance is at most 2.
@@ -90,7 +90,7 @@ def distance_interval(
     Exact: Gaussian columns, and E d² = D² for all kinds. "rademacher" (±1): the variance of d² is
     2(1 - κ)/k of D⁴, κ = Σu⁴/(Σu²)² >= 1/n, u the difference of two rows of f(A). κ cannot be had
     without u, which would give D too (`diffusion_distance`); and the k columns tell the fourth
-    moment to √(24/k) of 3 only. So the chi-square law is used, which has κ = 0: asymptotically, in
+    moment to √(24/k) of 3 only. So chi-square is used, which has κ = 0: asymptotically, in
     k, intervals hold with at least `level`; of columns of two to twelve equal entries they do from
     k = 16 on, by enumeration. Its far tails, that `simultaneous` needs, signs need not have: there
     Chernoff bounds hold, for any k. The unbiased D and log D are so up to κ/(4k) of D.
@@ -178,9 +178,9 @@ def columns_for(
     """Compute how many columns a sketch needs for a relative error of its distances.
 
     The least k with |d/D - 1| <= `relative_error` for all of `n_pairs` pairs at once, with a
-    probability of at least `level`; each side of each pair has an equal share of what is left.
-    For Gaussian columns by the chi-square law, exactly. k grows like log(n_pairs), and like
-    1 / relative_error²: half the error takes four times the columns.
+    probability of at least `level`; each side of each pair misses with the same probability.
+    For Gaussian columns by the chi-square distribution, exactly. k grows like log(n_pairs), and
+    like 1 / relative_error²: half the error takes four times the columns.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def columns_for(
         Pairs that are looked at together; of all pairs of n points n(n-1)/2.
     level : float, 0 < level < 1, default 0.95
     kind : "gaussian" or "rademacher", default "gaussian"
-        Entries of G, see `sketch`. Of "rademacher" with one pair the law is that of Gaussian
-        columns, else a bound that holds for any number of columns.
+        Entries of G, see `sketch`. With "rademacher" and one pair the distribution is that of
+        Gaussian columns, else a bound that holds for any number of columns.
 
     Returns
     -------

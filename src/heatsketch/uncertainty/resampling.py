@@ -24,7 +24,7 @@ _TILE_NUMBERS = 2**21  # of the differences of a tile of points
 
 
 class ResampledInterval(NamedTuple):
-    """What a statistic is, between which ends it is, and how often it comes out the same.
+    """A statistic, its interval, and the fraction of resamples that reproduce it exactly.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class ResampledInterval(NamedTuple):
     low, high : float or array, or None
         The ends of its interval; None of text.
     agreement : float or array
-        The share of the resamples in which it is exactly `value`: for labels, and other statistics
+        The fraction of resamples in which it is exactly `value`: for labels, and other statistics
         that are one thing or another.
     bias : float or array, or None
         Mean over the resamples less `value`. Resampling adds the error a second time, so that this
@@ -57,10 +57,10 @@ def sketch_interval(
 ) -> ResampledInterval:
     """Compute how far the error of a sketch moves anything that is computed from it.
 
-    The columns of a sketch are independent and of one law: a sketch of k columns drawn from them
-    with replacement relates to this one as this one does to the exact coordinates (the bootstrap).
-    No product by the operator is needed. It is the error of few columns alone, which more columns
-    make smaller: what other data would change says `data_interval`.
+    The columns of a sketch are independent and identically distributed: a sketch of k columns drawn
+    from them with replacement relates to this one as this one does to the exact coordinates (the
+    bootstrap). No product by the operator is needed. It is the error of few columns alone, which
+    more columns make smaller: what other data would change says `data_interval`.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def sketch_interval(
     -------
     ResampledInterval
         `value` ± t √((s² + bias²) k/(k - 1)), s the standard deviation and bias the mean deviation
-        over the resamples, t the quantile of Student's law with k - 1 degrees of freedom.
+        over the resamples, t the quantile of Student's distribution with k - 1 degrees of freedom.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def data_interval(
     n_resamples: int = 100,
     rng: Rng = None,
 ) -> ResampledInterval:
-    """Compute how far other data of the same law would move anything computed from an embedding.
+    """Compute how far other data of the same distribution would move a statistic of an embedding.
 
     Each resample gives every training point a random weight of mean 1 and variance 1 (exponential:
     the Bayesian bootstrap, Rubin 1981), as if it had been drawn more or less often, and embeds the
@@ -191,9 +191,9 @@ def neighbor_confidence(
     """Compute for each point how often the same neighbours come out of other columns.
 
     The columns of the sketch are drawn again with replacement, as in `sketch_interval`. The
-    confidence of a point is the share of these resamples in which one of its `n_neighbors` nearest
-    points is again among the nearest, on average over these neighbours: 1 where all are certain.
-    It speaks of the error of the sketch alone.
+    confidence of a point is the fraction of these resamples in which one of its `n_neighbors`
+    nearest points is again among the nearest, on average over these neighbours: 1 where all are
+    certain. It speaks of the error of the sketch alone.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class SampleDiscrepancy:
     scale : float
         Length ℓ of the field, in units of the data.
     p_value : float
-        Of the hypothesis that both samples are independent draws from one law.
+        Of the hypothesis that both samples are independent draws from one distribution.
     n_components : int
     """
 
@@ -98,8 +98,8 @@ def sample_discrepancy(
     applied to one random field g on the space of the data, with covariance exp(-|x - y|²/ℓ²)
     (random Fourier features, Rahimi and Recht 2007): P^t g(x) is the mean of g where walks from x
     are after t steps, and exists at every x, also of the other sample. E |P^t g(x) - Q^t g(x)|² is
-    the squared distance of the two laws of walks from x in the sense of this kernel (the maximum
-    mean discrepancy of Gretton et al. 2012): 0 for equal laws, 2 for laws that are far apart.
+    the squared distance of the two distributions of walks from x in the sense of this kernel (the
+    maximum mean discrepancy of Gretton et al. 2012): 0 for equal distributions, 2 for distant ones.
 
     Parameters
     ----------
@@ -128,15 +128,15 @@ def sample_discrepancy(
 
     Notes
     -----
-    Two samples of one law have a discrepancy, too, which falls as they grow: with one ε as n^-½, in
-    a neighbour graph slowly, because its steps become shorter and ℓ with them. The p-value tests
-    just that: if all points are independent and of one law, any labelling of the pooled points as
-    first and second sample is equally likely. Its statistic is the distance of the mean rows of the
-    two samples in a sketch of one graph on all points, which does not know the labels; `p_value` is
-    the share of the labellings, the given one included, with a larger or equal one. It is exact for
-    independent points (not for cells of few donors, or frames of one film), at any number of them.
-    It sees what walks of this time keep: where curves that differ are so near to each other that
-    they share neighbours, a smaller time, or more points, sees more.
+    Two samples of one distribution have a discrepancy, too, which falls as they grow: with one ε as
+    n^-½, in a neighbour graph slowly, because its steps become shorter and ℓ with them. The p-value
+    tests just that: if all points are independent and of one distribution, any labelling of the
+    pooled points as first and second sample is equally likely. Its statistic is the distance of the
+    mean rows of the two samples in a sketch of one graph on all points, which does not know the
+    labels; `p_value` is the fraction of labellings, the given one included, with a larger or equal
+    one. It is exact for independent points (not for cells of few donors, or frames of one film), at
+    any number of them. It sees what walks of this time keep: where curves that differ are so near
+    to each other that they share neighbours, a smaller time, or more points, sees more.
 
     Cost: three graphs, t products by each, and `n_permutations` sums of (n + m) k numbers.
 

@@ -1,10 +1,17 @@
-"""What estimators refuse, and in which words."""
+"""Parameters: what estimators refuse, in which words, and what set_params changes after a fit."""
+
+import datetime
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
+from heatsketch import classical
+from heatsketch.comparison.methods import ESTIMATORS, defaults
+from heatsketch.estimators import heat_embedding
+from heatsketch.markov import coordinates
+from problems.clouds import cloud
 from problems.estimators import affinity_of, every_affinity, every_estimator
 from problems.spectra import path_graph
 
@@ -50,14 +57,14 @@ BAD_ESTIMATORS = [
     (hs.DiffusionMap(59, time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
     (hs.DiffusionMap(time="auto", delta=0), ValueError, "delta=0", "> 0"),
     (hs.DiffusionMap("auto", delta=1.5), ValueError, "delta=1.5", "< 1"),
-    (hs.DiffusionMap("auto", delta=1), ValueError, "delta=1.0", "< 1"),
+    (hs.DiffusionMap("auto", delta=1), ValueError, "delta=1", "< 1"),
     (hs.DiffusionMap("auto", "auto"), ValueError, "time='auto'", "n_components"),
     (hs.DiffusionMap("auto", "long"), TypeError, "time='long'", "a number >= 0"),
     (hs.DiffusionMap(2, ["auto", 3]), ValueError, "time='auto'", "one time"),
     (hs.HeatEmbedding(time=[2, 8]), ValueError, "has 2 times", "pass one, or 'auto'"),
     (hs.HeatEmbedding(time=["auto", 3]), ValueError, "has 2 times", "'auto'"),
     (hs.HeatEmbedding(time=1.5), ValueError, "time=1.5 is not whole", "filter='heat'"),
-    (hs.HeatEmbedding(factor=1), ValueError, "factor=1.0", "> 1"),
+    (hs.HeatEmbedding(factor=1), ValueError, "factor=1", "> 1"),
     (hs.HeatEmbedding(factor=np.inf), ValueError, "factor=inf is not finite", ""),
     (hs.HeatEmbedding(factor=None), TypeError, "factor=None", "a number"),
     (hs.HeatEmbedding(n_sketch=0), ValueError, "n_sketch=0", "integer >= 1"),
@@ -124,3 +131,140 @@ def test_the_time_chosen_for_the_heat_filter_is_that_of_exponentials_not_of_modu
     lam = np.sort(np.linalg.eigvalsh(hs.Diffusion.from_graph(path).operator @ np.eye(8)))[::-1]
     assert lam[6] < 0
     np.testing.assert_allclose(np.exp(-model.time_ * (lam[1] - lam[6])), 0.2, rtol=1e-9)
+
+
+# Seeds, numbers, frames
+
+
+POINTS = np.random.default_rng(0).normal(size=(40, 4))
+LABELS = np.arange(40) % 2
+MAKERS = {**ESTIMATORS, "near-isometric": hs.NearIsometricProjection}
+SEEDED = [
+    *("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion", "landmark-mds"),
+    *("laplacian-eigenmap", "sne", "tsne", "near-isometric"),
+]
+BEYOND = 10**400  # a Python integer that float64 cannot hold
+
+
+@pytest.mark.parametrize("method", SEEDED)
+@pytest.mark.parametrize("seed", ["zero", 1.5, len, -1, [["a"]], {}, np.nan])
+def test_seeds_that_are_not_seeds(method, seed):
+    with pytest.raises((TypeError, ValueError), match=r"random_state=.*pass None, an integer >= 0"):
+        MAKERS[method](1, random_state=seed).fit(POINTS, LABELS)
+
+
+@pytest.mark.parametrize("make", [hs.DiffusionMap, classical.LaplacianEigenmap])
+@pytest.mark.parametrize("tol", ["a", None, len, [1], {}, np.array([1, 2]), -1, np.nan, BEYOND])
+def test_tolerances_that_are_not_numbers(make, tol):
+    with pytest.raises((TypeError, ValueError), match=r"^tol.*pass a number >= 0"):
+        make(2, tol=tol).fit(POINTS)
+
+
+NUMBERS = {"n_components", "time", "alpha", "tol", "n_neighbors", "max_iter", "delta", "tolerance"}
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [(m, name) for m, make in MAKERS.items() for name in sorted(NUMBERS & set(defaults(make)))],
+)
+def test_integers_beyond_float64(method, name):
+    message = name
+    try:  # a method may not need the parameter here
+        MAKERS[method](**{"n_components": 1, name: BEYOND}).fit(POINTS, LABELS)
+    except ValueError as error:
+        message = str(error)
+    assert name in message
+    assert len(message) < 500  # not all digits
+
+
+@pytest.mark.parametrize("make", [hs.NearIsometricProjection, hs.DiffusionMap, classical.PCA])
+def test_frames_with_columns_that_cannot_be_features(make):
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    pl = pytest.importorskip("polars")
+    frame = pd.DataFrame(POINTS, columns=list("abcd"))
+    twice = pa.Table.from_arrays([pa.array(POINTS[:, 0])] * 2, names=["a", "a"])
+    for repeated in (pd.DataFrame(POINTS, columns=list("abca")), twice):
+        with pytest.raises(ValueError, match="several columns with the name 'a'; rename them"):
+            make(2).fit(repeated)
+    for column in ([datetime.date(2020, 1, 1)] * 40, ["1.5"] * 40, [BEYOND] * 40):
+        with pytest.raises(ValueError, match=r"Column\(s\) 'd' are not numeric"):
+            make(2).fit(frame.assign(d=pd.Series(column, dtype=object)))
+        if column[0] != BEYOND:
+            with pytest.raises(ValueError, match=r"Column\(s\) 'd' are not numeric"):
+                make(2).fit(pl.from_pandas(frame).with_columns(d=pl.Series(column)))
+    np.testing.assert_array_equal(
+        make(2).fit_transform(pa.Table.from_pandas(frame)), make(2).fit_transform(frame)
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (hs.HeatEmbedding, "time"),
+        (hs.HeatEmbedding, "n_init"),
+        (hs.DiffusionMap, "time"),
+        (hs.DiffusionMap, "n_components"),
+        (hs.MixtureDiffusion, "n_components"),
+        (hs.NearIsometricProjection, "n_init"),
+        (classical.TSNE, "learning_rate"),
+    ],
+)
+def test_misspelt_rules_are_told_the_rule(make, name):
+    with pytest.raises(TypeError, match=f"^{name}='Auto' .* or.* 'auto'"):
+        make(**{name: "Auto"}).fit(POINTS)
+
+
+@pytest.mark.parametrize("n_components", [10, 30])
+def test_many_components_need_no_wider_sketch(n_components, monkeypatch):
+    for limit in ("SPECTRAL_LIMIT", "FEW_VERTICES"):  # so that the sketch is used
+        monkeypatch.setattr(coordinates, limit, 20)
+    monkeypatch.setattr(heat_embedding, "N_LEADING", 3)
+    Y = hs.HeatEmbedding(n_components, time=1, n_sketch=4, random_state=0).fit_transform(POINTS)
+    assert Y.shape == (40, n_components)
+
+
+# After a fit
+
+
+OLD, NEW = cloud(200, 3, seed=1), cloud(20, 3, seed=2)
+OTHERS = {
+    "normalization": "symmetric",
+    "filter": "heat",
+    "metric": "cosine",
+    "affinity": "dense",
+    "epsilon": 3.0,
+    "n_neighbors": 4,
+}
+
+
+@pytest.mark.parametrize("kind", [hs.HeatSketch, hs.DiffusionMap, hs.HeatEmbedding])
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_fitted_model_gives_what_it_gave(kind, name):
+    model = kind(2, time=4, random_state=0).fit(OLD)
+
+    def answers():
+        late, share = model.pseudotime(3), model.explained_diffusion_variance()
+        return [model.transform(NEW), model.novelty(NEW), late.value, share.ratio, model.embedding_]
+
+    before = answers()
+    model.set_params(**{name: OTHERS[name]})
+    for old, new in zip(before, answers(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_times_and_signs_are_those_of_the_fit():
+    model = hs.HeatSketch(16, time=[2, 4], kind="rademacher", random_state=0).fit(OLD)
+    before = model.distance(0, 1, time=4), model.get_feature_names_out().tolist()
+    model.set_params(time=8, kind="gaussian")
+    assert (model.distance(0, 1, time=4), model.get_feature_names_out().tolist()) == before
+
+
+def test_other_data_are_weighed_as_the_fit_was():
+    model = hs.HeatSketch(8, time=2, random_state=0).fit(OLD)
+
+    def interval():
+        return hs.data_interval(model, NEW, np.ptp, n_resamples=20, rng=0)
+
+    before = interval()
+    model.set_params(**OTHERS, time=5)
+    assert interval() == before
