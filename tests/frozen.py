@@ -14,6 +14,7 @@ import importlib.util
 import inspect
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -138,9 +139,13 @@ class Values:
             if value.dtype.kind in "fiub":
                 self.arrays[f"{kind}|{name}"] = value.astype(float)
 
-    def rows(self, name, make, kind="iterated"):
-        """Record inner products of rows: eigenvectors up to sign."""
-        self.of(name, lambda: gram(make()), kind)
+    def all(self, name, calls, kind="value"):
+        """Record what calls return, by their titles; "rows": inner products of rows, up to sign."""
+        for title, make in calls.items():
+            if kind == "rows":
+                self.of(f"{name}/{title}", lambda make=make: gram(make()), "iterated")
+            else:
+                self.of(f"{name}/{title}", make, kind)
 
 
 def gram(Y):
@@ -177,59 +182,47 @@ def of_points(values, name, X, labels, classical=True):
     dense = small.toarray() if sparse.issparse(small) else small
     groups = labels[np.sort(some[:300])]
 
-    def sketch(**options):
-        return hs.HeatSketch(16, random_state=0, **options)
+    def sketch(data, **options):
+        return partial(fitted, hs.HeatSketch(16, random_state=0, **options), data, new)
 
-    values.of(f"{name}/HeatSketch", lambda: fitted(sketch(), X, new))
-    values.of(f"{name}/HeatSketch heat", lambda: fitted(sketch(filter="heat", time=3.5), X, new))
-    values.of(f"{name}/HeatSketch 2, 300", lambda: fitted(sketch(time=[2, 300]), X, new))
-    values.of(f"{name}/HeatSketch signs", lambda: fitted(sketch(kind="rademacher"), X, new))
-    for affinity in ("dense", "variable"):
-        values.of(
-            f"{name}/HeatSketch {affinity}", lambda a=affinity: fitted(sketch(affinity=a), Z, new)
-        )
-    for normalization in ("symmetric", "bistochastic"):
-        values.of(
-            f"{name}/HeatSketch {normalization}",
-            lambda m=normalization: fitted(sketch(normalization=m), Z, new),
-        )
-    for epsilon in ("ksum", "median", "nearest"):
-        values.of(
-            f"{name}/HeatSketch dense {epsilon}",
-            lambda e=epsilon: fitted(sketch(affinity="dense", epsilon=e), Z, new),
-        )
-    values.of(
-        f"{name}/HeatSketch radius",
-        lambda: fitted(sketch(affinity="radius", epsilon="ksum"), Z, new),
-    )
-    for metric in ("cosine", "correlation"):
-        values.of(f"{name}/HeatSketch {metric}", lambda m=metric: fitted(sketch(metric=m), Z, new))
-    for options in ({}, {"filter": "heat", "time": 4.0}, {"alpha": 0.0, "affinity": "dense"}):
-        title = " ".join(map(str, options.values()))
-        values.rows(
-            f"{name}/DiffusionMap {title}",
-            lambda o=options: hs.DiffusionMap(4, random_state=0, **o).fit_transform(
-                X if not o else Z
-            ),
-        )
-    values.of(
-        f"{name}/HeatEmbedding",
-        lambda: quality(hs.HeatEmbedding(2, random_state=0), X, labels),
-        "map",
-    )
-    values.of(
-        f"{name}/NearIsometricProjection",
-        lambda: quality(
-            hs.NearIsometricProjection(3, random_state=0),
-            sketch().fit_transform(Z),
-            labels[np.sort(some)],
+    def diffusion_map(data, **options):
+        return partial(hs.DiffusionMap(4, random_state=0, **options).fit_transform, data)
+
+    calls = {
+        "HeatSketch": sketch(X),
+        "HeatSketch heat": sketch(X, filter="heat", time=3.5),
+        "HeatSketch 2, 300": sketch(X, time=[2, 300]),
+        "HeatSketch signs": sketch(X, kind="rademacher"),
+        "HeatSketch radius": sketch(Z, affinity="radius", epsilon="ksum"),
+        "ksum": lambda: hs.ksum(dense),
+        "connecting_epsilon": lambda: hs.connecting_epsilon(small),
+        "intrinsic_dimension": lambda: hs.intrinsic_dimension(Z),
+        "density": lambda: hs.density_estimate(dense, "median", 2.0),
+    }
+    choices = {
+        "affinity": ("dense", "variable"),
+        "normalization": ("symmetric", "bistochastic"),
+        "metric": ("cosine", "correlation"),
+    }
+    for option, values_of in choices.items():
+        calls |= {f"HeatSketch {value}": sketch(Z, **{option: value}) for value in values_of}
+    for rule in ("ksum", "median", "nearest"):
+        calls[f"HeatSketch dense {rule}"] = sketch(Z, affinity="dense", epsilon=rule)
+    values.all(name, calls)
+    maps = {
+        "DiffusionMap ": diffusion_map(X),
+        "DiffusionMap heat 4.0": diffusion_map(Z, filter="heat", time=4.0),
+        "DiffusionMap 0.0 dense": diffusion_map(Z, alpha=0.0, affinity="dense"),
+    }
+    values.all(name, maps, "rows")
+    near = hs.NearIsometricProjection(3, random_state=0)
+    learned = {
+        "HeatEmbedding": lambda: quality(hs.HeatEmbedding(2, random_state=0), X, labels),
+        "NearIsometricProjection": lambda: quality(
+            near, hs.HeatSketch(16, random_state=0).fit_transform(Z), labels[np.sort(some)]
         ),
-        "map",
-    )
-    values.of(f"{name}/ksum", lambda: hs.ksum(dense))
-    values.of(f"{name}/connecting_epsilon", lambda: hs.connecting_epsilon(small))
-    values.of(f"{name}/intrinsic_dimension", lambda: hs.intrinsic_dimension(Z))
-    values.of(f"{name}/density", lambda: hs.density_estimate(dense, "median", 2.0))
+    }
+    values.all(name, learned, "map")
     of_functions(values, name, small, dense)
     of_intervals(values, name, small, dense)
     if classical:
@@ -249,42 +242,31 @@ def of_functions(values, name, points, dense):
         found = hs.eigh(diffusion(), 6, rng=0)
         return {"values": found.values, "rows": gram(found.vectors)}
 
-    values.of(f"{name}/gaussian_affinity", kernel)
-    values.of(f"{name}/symmetric_normalize", lambda: hs.symmetric_normalize(kernel()))
-    values.of(f"{name}/bistochastic_normalize", lambda: hs.bistochastic_normalize(kernel()))
-    values.of(f"{name}/markov_normalize", lambda: hs.markov_normalize(kernel()))
-    values.of(f"{name}/diffusion.measure", lambda: diffusion().expand(diffusion().measure))
-    values.of(f"{name}/eigh", spectrum, "iterated")
-    for f in (hs.Power(0), hs.Power(3), hs.Power(500), hs.Heat(2.5), hs.Heat(700)):
-        values.of(f"{name}/sketch {f}", lambda f=f: hs.sketch(diffusion(), f, 8, rng=0))
-    values.of(
-        f"{name}/sketch bank",
-        lambda: np.hstack(hs.sketch(diffusion(), [hs.Power(2), hs.Power(8)], 4, rng=0)),
-    )
-    for filter, time in (("power", 8), ("heat", 5.0)):
-        values.of(
-            f"{name}/diffusion_distance {filter}",
-            lambda f=filter, t=time: hs.diffusion_distance(diffusion(), t, filter=f),
-        )
-    values.of(
-        f"{name}/distortion",
-        lambda: hs.distortion(
-            dense[:, :2] + 0.1 * dense[:, 2:4], hs.diffusion_distance(diffusion())
-        ),
-    )
-    values.of(
-        f"{name}/heat_trace",
-        lambda: hs.heat_trace(diffusion(), [1, 4, 16], rng=0),
-        "iterated",
-    )
-    for metric in ("trustworthiness", "continuity"):
-        values.of(f"{name}/{metric}", lambda m=metric: getattr(hs.metrics, m)(dense, dense[:, :3]))
-    values.of(
-        f"{name}/knn_accuracy", lambda: hs.metrics.knn_accuracy(dense, np.arange(len(dense)) % 3)
-    )
-    values.of(f"{name}/row_distortion", lambda: hs.metrics.row_distortion(dense[:, :4], dense))
-    values.of(f"{name}/share_within", lambda: hs.metrics.share_within(dense[:, :4], dense, 1.5))
-    values.of(f"{name}/stability", lambda: hs.metrics.stability([dense[:, :3], dense[:, 1:4]]))
+    noisy = dense[:, :2] + 0.1 * dense[:, 2:4]
+    parts = np.arange(len(dense)) % 3
+    bank = [hs.Power(2), hs.Power(8)]
+    filters = (hs.Power(0), hs.Power(3), hs.Power(500), hs.Heat(2.5), hs.Heat(700))
+    calls = {
+        "gaussian_affinity": kernel,
+        "symmetric_normalize": lambda: hs.symmetric_normalize(kernel()),
+        "bistochastic_normalize": lambda: hs.bistochastic_normalize(kernel()),
+        "markov_normalize": lambda: hs.markov_normalize(kernel()),
+        "diffusion.measure": lambda: diffusion().expand(diffusion().measure),
+        "sketch bank": lambda: np.hstack(hs.sketch(diffusion(), bank, 4, rng=0)),
+        "diffusion_distance power": lambda: hs.diffusion_distance(diffusion(), 8),
+        "diffusion_distance heat": lambda: hs.diffusion_distance(diffusion(), 5.0, filter="heat"),
+        "distortion": lambda: hs.distortion(noisy, hs.diffusion_distance(diffusion())),
+        "trustworthiness": lambda: hs.metrics.trustworthiness(dense, dense[:, :3]),
+        "continuity": lambda: hs.metrics.continuity(dense, dense[:, :3]),
+        "knn_accuracy": lambda: hs.metrics.knn_accuracy(dense, parts),
+        "row_distortion": lambda: hs.metrics.row_distortion(dense[:, :4], dense),
+        "share_within": lambda: hs.metrics.share_within(dense[:, :4], dense, 1.5),
+        "stability": lambda: hs.metrics.stability([dense[:, :3], dense[:, 1:4]]),
+    }
+    calls |= {f"sketch {f}": lambda f=f: hs.sketch(diffusion(), f, 8, rng=0) for f in filters}
+    values.all(name, calls)
+    trace = {"heat_trace": lambda: hs.heat_trace(diffusion(), [1, 4, 16], rng=0)}
+    values.all(name, {"eigh": spectrum} | trace, "iterated")
 
 
 def of_intervals(values, name, points, dense):
@@ -293,45 +275,32 @@ def of_intervals(values, name, points, dense):
     def model():
         return hs.HeatSketch(32, random_state=0).fit(points)
 
-    i = np.arange(20)
-    values.of(f"{name}/columns_for", lambda: hs.columns_for(0.1, 100))
-    values.of(
-        f"{name}/distance_interval",
-        lambda: hs.uncertainty.distance_interval(model().embedding_, i, i + 20),
-    )
-    values.of(
-        f"{name}/neighbor_confidence",
-        lambda: hs.uncertainty.neighbor_confidence(model(), n_resamples=20),
-    )
-    values.of(
-        f"{name}/sketch_interval",
-        lambda: hs.sketch_interval(
-            model(), lambda Y: np.linalg.norm(Y[0] - Y[1]), n_resamples=20, rng=0
+    def other():
+        return hs.diffusion(points, n_neighbors=20)
+
+    def apart(Y):
+        return np.linalg.norm(Y[0] - Y[1])
+
+    i, u = np.arange(20), hs.uncertainty
+    halves, few = (dense[::2], dense[1::2] + 0.1), {"n_resamples": 20}
+    sizes = {"n_components": 64, "n_permutations": 99, "rng": 0}
+    calls = {
+        "columns_for": lambda: hs.columns_for(0.1, 100),
+        "distance_interval": lambda: u.distance_interval(model().embedding_, i, i + 20),
+        "neighbor_confidence": lambda: u.neighbor_confidence(model(), **few),
+        "sketch_interval": lambda: hs.sketch_interval(model(), apart, rng=0, **few),
+        "data_interval": lambda: hs.data_interval(model(), points, _size, rng=0, **few),
+        "diffusion_discrepancy": lambda: hs.diffusion_discrepancy(
+            hs.diffusion(points), other(), rng=0
         ),
-    )
-    values.of(
-        f"{name}/data_interval",
-        lambda: hs.data_interval(
-            model(), points, lambda e, w=None: _size(e), n_resamples=20, rng=0
-        ),
-    )
-    values.of(
-        f"{name}/diffusion_discrepancy",
-        lambda: hs.diffusion_discrepancy(
-            hs.diffusion(points), hs.diffusion(points, n_neighbors=20), rng=0
-        ),
-    )
-    values.of(
-        f"{name}/sample_discrepancy",
-        lambda: hs.uncertainty.sample_discrepancy(
-            dense[::2], dense[1::2] + 0.1, n_components=64, n_permutations=99, rng=0
-        ),
-    )
-    values.of(f"{name}/pseudotime", lambda: model().pseudotime(3))
-    values.of(f"{name}/novelty", lambda: model().novelty(points[:20] * 1.2))
+        "sample_discrepancy": lambda: u.sample_discrepancy(*halves, **sizes),
+        "pseudotime": lambda: model().pseudotime(3),
+        "novelty": lambda: model().novelty(points[:20] * 1.2),
+    }
+    values.all(name, calls)
 
 
-def _size(embedded):
+def _size(embedded, weights=None):
     Y = getattr(embedded, "embedding_", embedded)
     return float(np.linalg.norm(np.asarray(Y)[0]))
 
@@ -340,110 +309,69 @@ def of_classical(values, name, X, labels):
     """Record the classical methods: inner products of rows, of descents the quality."""
     linear = ("PCA", "ClassicalMDS", "LandmarkMDS", "Isomap", "LandmarkIsomap", "LaplacianEigenmap")
     seed = {"LandmarkMDS": {"random_state": 0}, "LocallyLinearEmbedding": {"random_state": 0}}
-    for method in (*linear, "LocallyLinearEmbedding", "MetricMDS"):
-        values.rows(
-            f"{name}/classical.{method}",
-            lambda m=method: getattr(hs.classical, m)(2, **seed.get(m, {})).fit_transform(X),
-        )
+    classical = vars(hs.classical)
+    calls = {
+        f"classical.{m}": partial(classical[m](2, **seed.get(m, {})).fit_transform, X)
+        for m in (*linear, "LocallyLinearEmbedding", "MetricMDS")
+    }
     discriminants = {"FisherDiscriminant": labels == labels[0], "MultipleDiscriminant": labels}
-    for method, groups in discriminants.items():
-        values.rows(
-            f"{name}/classical.{method}",
-            lambda m=method, g=groups: (
-                getattr(hs.classical, m)(shrinkage=0.1).fit(X, g).transform(X)
-            ),
-        )
-    for method in ("SNE", "TSNE"):
-        values.of(
-            f"{name}/classical.{method}",
-            lambda m=method: quality(
-                getattr(hs.classical, m)(n_iter=300, random_state=0), X, labels
-            ),
-            "map",
-        )
+    calls |= {
+        f"classical.{m}": lambda m=m, g=g: classical[m](shrinkage=0.1).fit(X, g).transform(X)
+        for m, g in discriminants.items()
+    }
+    values.all(name, calls, "rows")
+    descents = {m: classical[m](n_iter=300, random_state=0) for m in ("SNE", "TSNE")}
+    calls = {f"classical.{m}": partial(quality, made, X, labels) for m, made in descents.items()}
+    values.all(name, calls, "map")
 
 
 def of_graph(values):
-    W = edges()
-
-    def sketch():
-        return hs.HeatSketch(16, affinity="precomputed", random_state=0).fit_transform(W)
-
-    values.of("graph/HeatSketch", sketch)
-    values.rows(
-        "graph/DiffusionMap",
-        lambda: hs.DiffusionMap(4, affinity="precomputed", random_state=0).fit_transform(W),
-    )
-    values.of(
-        "graph/heat_trace",
-        lambda: hs.heat_trace(hs.Diffusion.from_affinity(W), [2.0], rng=0),
-    )
-    values.of(
-        "graph/symmetric_normalize", lambda: hs.symmetric_normalize(W) @ np.eye(W.shape[0], 3)
-    )
-    values.of(
-        "graph/HeatEmbedding",
-        lambda: quality(
-            hs.HeatEmbedding(2, affinity="precomputed", random_state=0), W, np.arange(400) // 100
-        ),
-        "map",
-    )
+    W, given = edges(), {"affinity": "precomputed", "random_state": 0}
+    calls = {
+        "HeatSketch": lambda: hs.HeatSketch(16, **given).fit_transform(W),
+        "heat_trace": lambda: hs.heat_trace(hs.Diffusion.from_affinity(W), [2.0], rng=0),
+        "symmetric_normalize": lambda: hs.symmetric_normalize(W) @ np.eye(W.shape[0], 3),
+    }
+    values.all("graph", calls)
+    rows = {"DiffusionMap": lambda: hs.DiffusionMap(4, **given).fit_transform(W)}
+    values.all("graph", rows, "rows")
+    blocks = np.arange(400) // 100
+    learned = {"HeatEmbedding": lambda: quality(hs.HeatEmbedding(2, **given), W, blocks)}
+    values.all("graph", learned, "map")
 
 
 def of_mixture(values):
     X, _ = mixture()
     weights, means = [0.5, 0.3, 0.2], np.array([[0.0, 0, 0], [3, 0, 0], [0, 3, 1]])
     covariances = [np.diag([1, 0.36, 0.09])] * 3
-    values.of(
-        "mixture/MixtureDiffusion",
-        lambda: gram(hs.MixtureDiffusion(4, epsilon=0.5, random_state=0).fit_transform(X)),
-        "iterated",
-    )
-
+    model = hs.MixtureDiffusion(4, epsilon=0.5, random_state=0)
+    values.all("mixture", {"MixtureDiffusion": lambda: model.fit_transform(X)}, "rows")
+    kernel = hs.MixtureKernel(weights, means, covariances, 0.5)
     names = ("kernel", "transition_density", "squared_distance", "stationary", "anomaly_score")
     for name in names:
         points = (X[:30],) if name in ("stationary", "anomaly_score") else (X[:30], X[30:60])
-        values.of(
-            f"mixture/MixtureKernel.{name}",
-            lambda m=name, p=points: getattr(hs.MixtureKernel(weights, means, covariances, 0.5), m)(
-                *p
-            ),
-        )
+        values.of(f"mixture/MixtureKernel.{name}", partial(getattr(kernel, name), *points))
 
 
 def measure(parts, large):
     values = Values(parts)
-    sets = {
-        "digits": digits,
-        "roll": roll,
-        "clusters": clusters,
-        "words": text,
-        "integers": integers,
-    }
-    sets |= {"mixture": mixture, "cells": cells}
+    sets = {"digits": digits, "roll": roll, "clusters": clusters, "words": text}
+    sets |= {"integers": integers, "mixture": mixture, "cells": cells}
     for name, make in sets.items():
-        if (
-            any(part.split("/")[0].startswith(name) or name.startswith(part) for part in parts)
-            or not parts
-        ):
-            found = make()
-            if found is not None:
-                of_points(values, name, *found, classical=name in ("digits", "clusters"))
+        asked = [part for part in parts if part.split("/")[0].startswith(name)]
+        asked += [part for part in parts if name.startswith(part)]
+        found = make() if asked or not parts else None
+        if found is not None:
+            of_points(values, name, *found, classical=name in ("digits", "clusters"))
     of_graph(values)
     of_mixture(values)
     if large:
-        X, labels = roll(50_000)
-        values.of(
-            "large/HeatSketch", lambda: hs.HeatSketch(16, random_state=0).fit_transform(X)[::50]
-        )
-        values.rows(
-            "large/DiffusionMap", lambda: hs.DiffusionMap(8, random_state=0).fit_transform(X)
-        )
-        values.of(
-            "large/HeatEmbedding",
-            lambda: quality(hs.HeatEmbedding(2, random_state=0), X, labels),
-            "map",
-        )
+        (X, labels), seed = roll(50_000), {"random_state": 0}
+        values.of("large/HeatSketch", lambda: hs.HeatSketch(16, **seed).fit_transform(X)[::50])
+        rows = {"DiffusionMap": lambda: hs.DiffusionMap(8, **seed).fit_transform(X)}
+        values.all("large", rows, "rows")
+        learned = partial(quality, hs.HeatEmbedding(2, **seed), X, labels)
+        values.of("large/HeatEmbedding", learned, "map")
     return values
 
 

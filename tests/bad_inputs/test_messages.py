@@ -21,6 +21,7 @@ from heatsketch import io
 from heatsketch.classical import LaplacianEigenmap
 from heatsketch.cli import main
 from heatsketch.distributed import embed
+from heatsketch.mixture import cholesky
 from heatsketch.neighbors import NeighborIndex
 from problems.spectra import path_graph
 
@@ -95,6 +96,16 @@ OTHER_ERRORS: dict[str, type[Exception]] = {  # than a ValueError
 def test_calls(words: str) -> None:
     with refused(OTHER_ERRORS.get(words, ValueError), words):
         CALLS[words]()
+
+
+def test_an_affinity_of_too_high_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points far apart next to epsilon: the affinity is the identity, of full rank."""
+    monkeypatch.setattr(cholesky, "_MAX_RANK", 8)
+    kernel = hs.MixtureKernel([1.0], [[0.0]], [25.0], epsilon=1e-3)
+    points = np.linspace(-5, 5, 9)[:, None]
+    assert kernel.low_rank(points[:8]).factor.shape == (8, 8)
+    with refused(ValueError, "has a rank over 8; pass a larger epsilon or tol"):
+        kernel.low_rank(points)
 
 
 # Files: each is given an empty folder.

@@ -2,10 +2,10 @@
 
 import inspect
 import re
-import runpy
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import heatsketch as hs
@@ -101,9 +101,19 @@ def test_options_of_all_commands_stand_anywhere(circle, tmp_path, run):
     run("--force", "embed", circle, "-q", *out)
 
 
-def test_the_package_runs_as_a_module_with_a_version(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["heatsketch", "--version"])
-    with pytest.raises(SystemExit) as stop:
-        runpy.run_module("heatsketch", run_name="__main__")
-    assert stop.value.code == 0
-    assert capsys.readouterr().out.strip() == f"heatsketch {hs.__version__}"
+def test_versions_say_what_results_depend_on(run, capsys):
+    hs.show_versions()
+    expected = capsys.readouterr().out
+    lines = dict(line.split(maxsplit=1) for line in expected.splitlines())
+    assert lines["heatsketch"] == hs.__version__
+    assert lines["numpy"] == np.__version__
+    assert sys.executable in lines["python"]
+    assert lines["threads"].isdecimal()
+    assert run("--version", "--verbose").out == expected
+    assert run("--version").out == f"heatsketch {hs.__version__}\n"
+
+
+def test_the_package_runs_as_a_module_and_finds_versions_where_nothing_is_imported():
+    command = [sys.executable, "-m", "heatsketch", "--version", "--verbose"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert re.search(r"^BLAS .*\d", done.stdout, re.MULTILINE)

@@ -48,6 +48,13 @@ def test_places_that_cannot_be_written_stop_the_run(clouds, tmp_path, output, me
 
 
 @pytest.mark.usefixtures("no_computing")
+def test_a_folder_that_is_not_writable_stops_the_run(clouds, tmp_path, monkeypatch, run):
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    said = run("embed", clouds, "-o", tmp_path / "o.npy", code=1)
+    assert "is not writable; choose another folder" in said.err
+
+
+@pytest.mark.usefixtures("no_computing")
 def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
     monkeypatch.setitem(outputs.WRITERS, ".h5ad", "no_such_module")
     said = run("embed", clouds, "-o", tmp_path / "out.h5ad", code=1)
