@@ -43,8 +43,9 @@ def prose_of_page(text):
 def prose_of_docstring(text):
     """Return the sentences of a numpydoc docstring: no examples, no names of parameters."""
     text = re.sub(r"(?s)\nExamples\n-+\n.*?(?=\n\n[A-Z]\w+\n-+\n|\Z)", "\n", text)
-    text = re.sub(r"(?m)^.*\n-{3,}$", "", re.sub(r"(?m)^\S+( : .*)?$\n(?=    )", "\n", text))
-    return sentences(re.sub(r"``?[^`]*``?", "X", inspect.cleandoc(text)))
+    text = re.sub(r"(?m)^.*\n-{3,}$", "", text)
+    text = re.sub(r"(?m)^\S.*\n(?=    )", "\n", text)  # what has an indented text below it
+    return sentences(re.sub(r"``?[^`]*``?", "X", text))
 
 
 def sentences(text):
