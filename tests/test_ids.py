@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import heatsketch as hs
-from heatsketch.markov.coordinates import Coordinates
+from heatsketch.markov.rows import Coordinates
 from problems.clouds import cloud
 
 

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 import heatsketch as hs
 from heatsketch._checks import ScaleWarning
 from heatsketch.estimators import heat_embedding
-from heatsketch.markov import coordinates
+from heatsketch.markov import rows as coordinates
 from problems.clouds import cloud
 from problems.estimators import every_normalization
 from problems.spectra import cycle_graph

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 
 import heatsketch as hs
 from heatsketch.estimators.time_choice import DIRECTIONS_PER_DIMENSION, choose_time, time_curve
-from heatsketch.markov.coordinates import Coordinates
+from heatsketch.markov.rows import Coordinates
 from heatsketch.spectral.density import SpectralDensity
 from problems.clouds import cloud
 

@@ -7,9 +7,9 @@ from scipy.spatial.distance import pdist
 from scipy.stats import chi2
 
 import heatsketch as hs
-from heatsketch.markov import coordinates as module
-from heatsketch.markov.coordinates import Coordinates
+from heatsketch.markov import rows as module
 from heatsketch.markov.diffusion import within_component
+from heatsketch.markov.rows import Coordinates
 from heatsketch.spectral.filters import make_filter
 from problems.clouds import cloud
 

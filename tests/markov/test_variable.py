@@ -14,7 +14,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import heatsketch as hs
 from heatsketch import Diffusion
-from heatsketch.markov.variable import variable_affinity
+from heatsketch.markov.affinity import variable_affinity
 from problems.clouds import cloud
 from problems.matrices import of_points
 from problems.uneven import CONTRAST, misfit, uneven_circle, uneven_sphere, uneven_torus

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 import heatsketch as hs
 from heatsketch import cli
-from heatsketch.markov import coordinates as coordinates_module
+from heatsketch.markov import rows as coordinates_module
 from heatsketch.metrics import diffusion_distortion
 from heatsketch.reports import facts as facts_module
 from heatsketch.reports import frames as frames_module

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from heatsketch._typing import Array
-from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import Diffusion
-from heatsketch.markov.rows import N_LEADING
+from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics.distances import ComponentCoordinates
 from heatsketch.spectral.filters import make_filter, of_one_time
 

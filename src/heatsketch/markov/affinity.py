@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,10 +12,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import check_points, logger, name_rows, require
+from heatsketch._checks import ScaleWarning, check_points, logger, name_rows, require
 from heatsketch._random import content_order
 from heatsketch._tensors import is_tensor, returned_for
-from heatsketch._tiles import for_each_tile, row_tiles
+from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points, warn_of_far_points
 from heatsketch.graphs.neighborhoods import (
@@ -37,10 +38,14 @@ from heatsketch.operators.operator import (
     inverse_permutation,
 )
 from heatsketch.scales.bandwidth import WIDE_CUT, rule_epsilon, scale_order
+from heatsketch.scales.dimension import graph_dimension
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
 MOST_POINTS = 2**18  # of a dense kernel: a product takes minutes, and a fit a dozen of them
 _RADIUS_BYTES_PER_ENTRY = 70  # at the peak
+_MAX_HOLDING_TIME = 1000.0  # steps that the median point waits for its first move
+_SAMPLING_ERROR = 1.25  # of an estimate of the dimension: uniform points may exceed their features
+_MOST_LOG_DENSITY = 250.0  # of a density relative to the typical one: products of two are finite
 _MIN_ROW_SUM = 1e-290  # smaller ones are inexact from underflow, their inverse powers overflow
 _MAX_NEGATIVE_LOG = 500.0  # rows whose largest affinity is below e^-500 are rescaled
 
@@ -132,7 +137,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
     k = int(near.n_neighbors)  # type: ignore[arg-type]
     if epsilon == "self-tuning":
-        scales = local_scales(graph, scale_order(k), near.inputs)
+        scales = local_scales(graph.data.reshape(near.n, -1), scale_order(k), near.inputs)
     else:
         distances = neighbors if isinstance(neighbors, Distances) else None
         scales = _bandwidth(near.search.points, epsilon, distances)
@@ -149,6 +154,102 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
     )
 
 
+def variable_affinity(
+    X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None
+) -> Affinity:
+    """Build the affinity of a neighbour graph on which all points move at the same speed.
+
+    A kernel of variable bandwidth, K_ij = exp(-|x_i - x_j|²/(s_i s_j)) with s² twice the mean
+    square of the distances to the k neighbours, moves a point by about s, less where points are
+    dense. Berry and Harlim (2016) divide its generator by s². Here the square of the way is
+    measured, e_i = Σ_j K_ij |x_i - x_j|², and the density too, q_i = Σ_j K_ij / s_i^d with the
+    intrinsic dimension d. Off the diagonal the affinity is
+
+        c K_ij √(q_i q_j / (e_i e_j)),
+
+    whose Dirichlet form is that of the density squared, whatever the points are like; on the
+    diagonal is what brings the row sums to q: the share of the time that a point waits. So the
+    normalisation with α has the limit that it has for a fixed bandwidth (Coifman and Lafon 2006):
+    with α = 1 the Laplace-Beltrami operator.
+
+    c is as large as it can be, so that somewhere nobody waits; but the median point does not wait
+    more than 1,000 steps: steps in places still denser are shortened.
+
+    The dimension is at most the number of features: ties between distances give any number.
+
+    `neighbors` is the search to use (see `ordered_search`). Cost: that of the neighbour graph.
+    """
+    if epsilon != "self-tuning":
+        raise ValueError(
+            f"epsilon={epsilon!r} but affinity='variable' finds the bandwidth at each point; pass "
+            "epsilon='self-tuning', or affinity='radius' for one bandwidth."
+        )
+    logger.info("graph of the nearest neighbours of %s points", f"{X.shape[0]:,}")
+    graph, near = neighborhood_graph(X, n_neighbors=n_neighbors, neighbors=neighbors)
+    k = int(near.n_neighbors)  # type: ignore[arg-type]
+    if k < 2:
+        raise ValueError(
+            f"Points have {k} neighbour(s), but affinity='variable' estimates the dimension from "
+            "the distances to two or more; pass n_neighbors >= 2 and at least 3 distinct points, "
+            "or affinity='knn'."
+        )
+    scales = local_scales(graph.data.reshape(near.n, -1), None, near.inputs)
+    coordinates = not isinstance(neighbors, Distances)  # without, features are no bound
+    dimension = _dimension(graph, X.shape[1] if coordinates else np.inf)
+    directed = NeighborRows(near, scales).weights(graph, out=graph.data)
+    K = sparse.csr_matrix(directed.maximum(directed.T))
+    row, column = np.repeat(np.arange(near.n), np.diff(K.indptr)), K.indices
+
+    def row_sums(entries: Array) -> Array:
+        return np.add.reduceat(entries, K.indptr[:-1])
+
+    log_density = np.log(row_sums(K.data)) - dimension * np.log(scales / np.median(scales))
+    log_density -= np.median(log_density)
+    density = np.exp(np.clip(log_density, -_MOST_LOG_DENSITY, _MOST_LOG_DENSITY))
+    # K is all that is left of the distances.
+    energy = row_sums(-K.data * np.log(K.data) * (scales[row] * scales[column]))
+    weight = np.sqrt(density / np.where(energy > 0, energy, scales**2))  # 0 without any neighbour
+    K.data *= weight[row] * weight[column] * (row != column)
+    speed = row_sums(K.data) / density
+    median = float(np.median(speed))
+    fastest = min(float(speed.max()), _MAX_HOLDING_TIME * median)
+    c = 1 / max(fastest, np.finfo(float).tiny)
+    slow = np.maximum(1.0, c * speed)
+    K.data *= c / np.maximum(slow[row], slow[column])
+    K.data[row == column] = np.maximum(density - row_sums(K.data), 0.0)
+    directed.data *= weight[directed.indices]
+    return Affinity(
+        Sparse(K),
+        NeighborRows(near, scales, weight=weight),
+        near.vertex,
+        near.by_content,
+        directed_step=directed,
+        epsilon=scales,
+        diagnostics={
+            "n_neighbors": k,
+            "duplicates": X.shape[0] - near.n,
+            "dimension": dimension,
+            "median_holding_time": 1 / (c * median) if median > 0 else np.inf,
+            **near.recall,
+        },
+    )
+
+
+def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
+    """Return the intrinsic dimension; no more than there are features, with a warning."""
+    dimension = graph_dimension(graph)
+    if dimension <= n_features * _SAMPLING_ERROR:
+        return dimension
+    message = (
+        f"affinity='variable' estimates the dimension {dimension:.3g} from the distances to "
+        f"neighbours but X has {n_features} features: the distances hardly differ, as with ties. "
+        f"{n_features} is used, and the density is rough; pass affinity='knn', or a larger "
+        "n_neighbors."
+    )
+    warnings.warn(message, ScaleWarning, stacklevel=6)
+    return float(n_features)
+
+
 def dense_affinity(X: Any, epsilon: Any, n_neighbors: int) -> Affinity:
     """Build the full Gaussian affinity, stored for up to 4,096 points, else computed in blocks."""
     if X.shape[0] > MOST_POINTS:
@@ -161,7 +262,7 @@ def dense_affinity(X: Any, epsilon: Any, n_neighbors: int) -> Affinity:
     if epsilon == "self-tuning":
         index = ordered_search(None, X).search
         k = scale_order(feasible_neighbors(n_neighbors, index.n))
-        scales = _checked_scales(index.query(X, k + 1).distances[:, -1])
+        scales = local_scales(index.query(X, k + 1).distances, k)
     kernel = Kernel(X, _bandwidth(X, scales), np.dtype(float))
     return Affinity(
         kernel if kernel.n > STORED_POINTS else Dense(_stored(kernel), kernel.spectrum),
@@ -200,7 +301,7 @@ def radius_affinity(
     order = None
     if epsilon == "self-tuning":
         order = scale_order(feasible_neighbors(n_neighbors, n))
-        scales = local_scales(graph, order, near.inputs)
+        scales = local_scales(graph.data.reshape(near.n, -1), order, near.inputs)
     rows = NeighborRows(near, scales, order)
     K = rows.weights(graph, out=graph.data)
     K = K if distances is None else K.maximum(K.T)
@@ -293,22 +394,16 @@ def _stored(kernel: Kernel) -> Array:
     return K
 
 
-def local_scales(
-    distances: sparse.csr_matrix, order: int | None, points: Array | None = None
-) -> Array:
-    """Return the scales (m,) of rows with the distances to as many neighbours each, CSR (m, n).
+def local_scales(distances: Array, order: int | None, points: Array | None = None) -> Array:
+    """Return the scales (m,) of rows of distances to neighbours (m, k); raise if one is 0.
 
     The distance number `order`, that of a point to itself being number 0; None: √(2 mean of d²)
-    over all but this one. `points` (m,) are the numbers of the rows in messages.
+    over all but this one. `points` (m,) are the numbers of the points in messages.
     """
-    near = distances.data.reshape(distances.shape[0], -1)
-    if order is not None:
-        return _checked_scales(np.partition(near, order, axis=1)[:, order], points)
-    return _checked_scales(np.sqrt(2 * np.mean(np.sort(near, axis=1)[:, 1:] ** 2, axis=1)), points)
-
-
-def _checked_scales(scales: Array, points: Array | None = None) -> Array:
-    """Return local scales (n,), or raise if one is zero."""
+    if order is None:
+        scales = np.sqrt(2 * np.mean(np.sort(distances, axis=1)[:, 1:] ** 2, axis=1))
+    else:
+        scales = np.partition(distances, order, axis=1)[:, order]
     bad = np.flatnonzero(scales == 0)
     if len(bad):
         raise ValueError(
@@ -316,7 +411,7 @@ def _checked_scales(scales: Array, points: Array | None = None) -> Array:
             "distances are too small for float64 relative to the size of X; leave out points that "
             "are very far away."
         )
-    return scales
+    return np.asarray(scales)
 
 
 # The rules for new points
@@ -357,8 +452,10 @@ class NeighborRows:
         """Return affinities of new points, CSR (m, n)."""
         k, scales = self.neighborhoods.n_neighbors, np.asarray(self.scales)
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
-        K = self.weights(distances, local_scales(distances, self.order) if scales.ndim else None)
-        starts = distances.indptr[:-1]
+        starts, own = distances.indptr[:-1], None
+        if scales.ndim:
+            own = local_scales(distances.data.reshape(len(starts), -1), self.order)
+        K = self.weights(distances, own)
         relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))
         faint = np.minimum.reduceat(relative, starts) > np.sqrt(-np.log(HARDLY_ANY))
         far = np.asarray(K.sum(axis=1)).ravel() < _MIN_ROW_SUM
@@ -367,8 +464,8 @@ class NeighborRows:
         _warn_of_rows_beyond(far & ~beyond, faint & ~beyond)
         rows = np.flatnonzero(far)
         if len(rows):  # the nearest point is the only neighbour
-            lists = [slice(*distances.indptr[i : i + 2]) for i in rows]
-            nearest = [distances.indices[own][distances.data[own].argmin()] for own in lists]
+            entries_of = [slice(*distances.indptr[i : i + 2]) for i in rows]
+            nearest = [distances.indices[own][distances.data[own].argmin()] for own in entries_of]
             entries = (np.ones(len(rows)), (rows, nearest))
             K = sparse.csr_matrix(K + sparse.csr_matrix(entries, shape=K.shape))
         if self.weight is not None:
@@ -383,22 +480,15 @@ class NeighborRows:
         `own` (m,) are the local scales of the rows, by default those of the vertices; `out` (nnz,)
         may be the distances, which are lost then.
         """
-        weights, scales = np.empty(distances.nnz) if out is None else out, np.asarray(self.scales)
-        own = scales if own is None else own
-
-        def work(tile: slice) -> None:
-            entries = slice(distances.indptr[tile.start], distances.indptr[tile.stop])
-            d = distances.data[entries]
-            if scales.ndim:
-                row = np.repeat(own[tile], np.diff(distances.indptr[tile.start : tile.stop + 1]))
-                weights[entries] = np.exp(-(d / row) * (d / scales[distances.indices[entries]]))
-            else:
-                weights[entries] = np.exp(-(d**2) / scales)
-
-        for_each_tile(work, distances.shape[0])
-        csr = (weights, distances.indices, distances.indptr)
+        d, scales = distances.data, np.asarray(self.scales)
+        if scales.ndim:
+            row = np.repeat(scales if own is None else own, np.diff(distances.indptr))
+            exponents = -(d / row) * (d / scales[distances.indices])
+        else:
+            exponents = -(d**2) / scales
+        csr = (np.exp(exponents, out=out), distances.indices, distances.indptr)
         K = sparse.csr_matrix(csr, shape=distances.shape)
-        if not weights.all():
+        if not K.data.all():
             K = K.copy()  # keeps the pattern of `distances`
             K.eliminate_zeros()
         return K
@@ -416,7 +506,7 @@ class DenseRows:
         """Return affinities of new points (m, n)."""
         scales = None
         if self.index is not None:
-            scales = _checked_scales(self.index.query(X, self.order + 1).distances[:, -1])
+            scales = local_scales(self.index.query(X, self.order + 1).distances, self.order)
         rows = self.kernel.rows(X, scales)
         with np.errstate(divide="ignore"):  # of log 0
             if scales is None:

@@ -36,11 +36,11 @@ from heatsketch.markov.affinity import (
     knn_affinity,
     mixture_affinity,
     radius_affinity,
+    variable_affinity,
 )
 from heatsketch.markov.normalization import Scaling, bistochastic_scaling, markov_scaling
 from heatsketch.markov.novelty import KnnNovelty
 from heatsketch.markov.rows import DiffusionRows
-from heatsketch.markov.variable import variable_affinity
 from heatsketch.mixture import MixtureKernel
 from heatsketch.neighbors import Distances, in_metric
 from heatsketch.neighbors.metric import Metric
@@ -570,9 +570,8 @@ def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
 
     `points` (n,): the input point at each vertex, for messages.
     """
-    own, alone = K.diagonal(), np.empty(0, dtype=int)
-    if own is not None:  # points whose affinity to all others together is negligible
-        alone = np.flatnonzero(row_sums - own <= 1e-12 * row_sums)
+    own = K.diagonal()  # points whose affinity to all others together is negligible are alone
+    alone = np.flatnonzero(row_sums - (-np.inf if own is None else own) <= 1e-12 * row_sums)
     if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
         raise ValueError(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
@@ -581,8 +580,8 @@ def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
     labels, found = K.components(), {"isolated": len(alone)}
     if labels is None:
         return found
-    matrix = K.sparse_matrix()
-    if matrix is not None:
+    matrix = K.matrix
+    if sparse.issparse(matrix):
         # Where there are no self-loops, every step may go from one half to the other. Two copies of
         # the vertices, joined from copy to copy, have two components for each bipartite one.
         without_loops = np.bincount(labels, weights=matrix.diagonal() > 0) == 0
@@ -594,15 +593,13 @@ def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
             found |= {"bipartite": int(count)} if count else {}
     sizes = np.sort(np.bincount(labels))[::-1]
     if len(sizes) > 1:
-        warnings.warn(
-            f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}): nothing "
-            "diffuses between them, and the distance between components says only that they are "
-            "apart. More neighbours (or edges), or a larger epsilon (heatsketch.connecting_epsilon "
-            "computes one), would connect them"
-            + (f"; points {name_rows(np.sort(points[alone]))} stand alone." if len(alone) else "."),
-            DisconnectedWarning,
-            stacklevel=5,
+        lone = f"; points {name_rows(np.sort(points[alone]))} stand alone" if len(alone) else ""
+        message = (
+            f"The affinity falls into {len(sizes)} components (sizes {name_rows(sizes)}), between "
+            "which nothing diffuses: distances say only that they are apart. More neighbours (or "
+            f"edges), or a larger epsilon (heatsketch.connecting_epsilon), connects them{lone}."
         )
+        warnings.warn(message, DisconnectedWarning, stacklevel=5)
     return {"components": len(sizes)} | found
 
 
@@ -627,9 +624,8 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
     image, other = (A @ np.column_stack([root, probe])).T
     error = float(np.max(np.abs(image - root) / root))
     rounding = 50 * float(np.finfo(A.dtype).eps)
-    allowed = max(
-        _MAX_MEASURE_ERROR, rounding, 2 * scaling.diagnostics.get("scaling_residual", 0.0)
-    )
+    residual = scaling.diagnostics.get("scaling_residual", 0.0)
+    allowed = max(_MAX_MEASURE_ERROR, rounding, 2 * residual)
     if not error <= allowed:
         raise CertificateError(
             f"A √π = √π is off by {error:.1e} where rounding explains {allowed:.0e}; the affinity "
@@ -638,12 +634,11 @@ def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:
     rest = np.linalg.norm(other - root * (root @ other))
     is_constant = bool(rest <= rounding * np.linalg.norm(probe))
     if is_constant and A.n > 1:
-        warnings.warn(
+        message = (
             "All points have the same affinities, to rounding: the embedding carries no "
-            "information, and is zero. Pass a smaller epsilon, or points that differ.",
-            ScaleWarning,
-            stacklevel=5,
+            "information, and is zero. Pass a smaller epsilon, or points that differ."
         )
+        warnings.warn(message, ScaleWarning, stacklevel=5)
     return {"row_sum_error": error, "is_constant": is_constant}
 
 
@@ -705,9 +700,7 @@ def reweighted(diffusion: Diffusion, weights: Array) -> tuple[Diffusion, Array]:
 
 def times_columns(rows: Any, columns: Array) -> Any:
     """Return rows diag(columns) of an array or a CSR matrix (m, n), in its precision."""
-    if sparse.issparse(rows):
-        return scale_both_sides(rows.tocsr(), np.ones(rows.shape[0]), columns, rows.dtype)
-    return rows * columns.astype(rows.dtype)
+    return scale_both_sides(rows, np.ones(rows.shape[0]), columns, rows.dtype)
 
 
 # Components

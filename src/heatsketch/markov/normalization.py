@@ -74,7 +74,7 @@ class Scaling:
                 own = np.asarray(K_rows.sum(axis=1)).ravel() ** (-self.alpha / 2)
                 own /= np.sqrt(multiply(K_rows, self.density_weight))
             own = np.minimum(own, _MAX_SCALE)  # a common factor, which the Markov form takes out
-        return _scale_both_sides(K_rows, own, self.s, dtype)
+        return scale_both_sides(K_rows, own, self.s, dtype)
 
 
 def symmetric_normalize(K: Any) -> Any:
@@ -355,19 +355,11 @@ def _rows_without_support(K: Operator) -> Array:
     return np.unique(shuffled.row[stray])
 
 
-def _scale_both_sides(rows: Any, left: Array, right: Array, dtype: Any = np.float64) -> Any:
-    if sparse.issparse(rows):
-        return scale_both_sides(rows.tocsr(), left, right, dtype)
-    with np.errstate(over="ignore"):
-        both = left[:, None] * right  # one product, so that a symmetric matrix stays symmetric
-    return np.multiply(rows, both, out=np.zeros(both.shape), where=rows != 0)  # not 0 · ∞
-
-
 def _like(K: Any, left: Array, right: Array) -> Any:
     """Return diag(left) K diag(right) in the form and precision of K."""
     matrix = on_host(K)
     matrix = sparse.csr_matrix(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
-    A = _scale_both_sides(matrix, left, right)
+    A = scale_both_sides(matrix, left, right)
     A = A.astype(np.float32) if matrix.dtype.kind == "f" and matrix.dtype.itemsize <= 4 else A
     if not is_tensor(K):
         return A

@@ -1,7 +1,8 @@
-"""The rows that a diffusion compares: their Euclidean distances are diffusion distances."""
+"""The rows that a diffusion compares, and coordinates with their Euclidean distances."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,20 +14,25 @@ from heatsketch._random import random_block
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import Deflated, multiply
-from heatsketch.spectral.apply import apply, on_scale, too_large
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, on_scale, too_large
 from heatsketch.spectral.cache import cached
+from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.density import SpectralDensity, spectral_density
 from heatsketch.spectral.eigenpairs import eigh
 from heatsketch.spectral.filters import Filter
 
-Eigenpairs = tuple[Array, Array]  # values (r,) and vectors (n, r)
-
+FEW_VERTICES = 512  # up to which all eigenpairs cost next to nothing
+COLUMNS_AT_A_TIME = 32
+_NEGLIGIBLE = 1e-2  # f of an eigenvalue next to the largest f: 1e-4 of a squared distance
+_ERROR = 2e-3  # of the last eigenvalue, relative to the first: twice its residual
+_SERIES = 1e-6  # error of a polynomial in A, next to that of the columns
 N_LEADING = 64  # eigenpairs: those that count at long times
 _TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less than what is sketched
 
 
 @cached
-def leading_pairs(A: Deflated, count: int) -> Eigenpairs:
-    """Return the leading eigenpairs, the same at every call."""
+def leading_pairs(A: Deflated, count: int) -> tuple[Array, Array]:
+    """Return the leading eigenvalues (r,) and eigenvectors (n, r), the same at every call."""
     found = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)
     return on_host(found.values), on_host(found.vectors).astype(A.dtype)
 
@@ -126,21 +132,6 @@ class DiffusionRows:
         G = random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k)
         return self.stepped(self._filtered(G, tol))[self.vertex]
 
-    def leading(self, pairs: Eigenpairs | None = None) -> tuple[Array, float]:
-        """Return coordinates of the points (points, k) by the leading eigenpairs of A, k = 64.
-
-        Their distances are those of the rows but for the other eigenvectors, whose largest weight,
-        as a share of the largest of all, is returned with them. `pairs` are the `leading_pairs`,
-        where they are known.
-        """
-        found, vectors = pairs or leading_pairs(self.operator, N_LEADING)
-        lowest = self.operator.ends[0][0]  # |g| of the others is largest at an end
-        weights = self.weights(np.append(found, lowest))
-        k = len(found)
-        left_out = float(np.abs(weights[k - 1 :]).max() / np.abs(weights).max())
-        values = self.stepped(vectors * weights[:k].astype(vectors.dtype))
-        return values[self.vertex], left_out
-
     def _filtered(self, X: Array, tol: float | None = None) -> Array:
         projected = self.operator.project(X)
         return self.operator.project(apply([self._scaled[0]], self.operator, projected, tol)[0])
@@ -149,3 +140,139 @@ class DiffusionRows:
         """Take the last step: diag(w) M H (n, k)."""
         values = H if self.first is None else multiply(self.first, H)
         return values * self.weight.astype(values.dtype)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The leading eigenpairs of A without its trivial direction, and the density of the others.
+
+    Rows of V f(Λ) have the diffusion distances of the filter f, where the other eigenvalues do not
+    count. Where they do, columns of f(A_⊥) G / √r stand beside, with A_⊥ = A without these pairs:
+    only this part of a squared distance has an error, of √(2/r) of it.
+    """
+
+    operator: Deflated
+    values: Array  # (K,), descending; by modulus if they are all
+    vectors: Array  # (n, K)
+    others: SpectralDensity
+
+    @classmethod
+    def of(cls, A: Deflated, count: int) -> Coordinates:
+        """Compute `count` leading pairs; all of up to 512 vertices."""
+        if A.n <= max(FEW_VERTICES, count + A.V.shape[1]):
+            return cls.complete(A)
+        values, vectors = leading_pairs(A, count)
+        return cls(A, values, vectors, spectral_density(A.deflated(vectors)))
+
+    @classmethod
+    def complete(cls, A: Deflated) -> Coordinates:
+        """Compute all pairs."""
+        values, vectors = all_eigenpairs(A)
+        order = np.argsort(-np.abs(values), kind="stable")
+        none = SpectralDensity(np.empty(0), np.empty(0))
+        return cls(A, values[order], vectors[:, order], none)
+
+    @property
+    def count(self) -> float:
+        """Number of eigenvalues."""
+        return len(self.values) + float(self.others.counts.sum())
+
+    def _squares(self, f: Filter) -> tuple[Array, Array]:
+        """Return f² of the eigenvalues whose pairs are known, and of the others."""
+        values = f.scaled(np.append(self.values, self.others.values))[0]
+        known, others = np.split(values**2, [len(self.values)])
+        return known, others
+
+    def directions(self, f: Filter) -> float:
+        """Return the effective number of directions under a filter: (Σ f²)² / Σ f⁴.
+
+        It is m if f² is the same for m eigenvalues and 0 for the others (the participation ratio).
+        """
+        known, others = self._squares(f)
+        counts = self.others.counts
+        total, squared = (float((known**p).sum() + counts @ others**p) for p in (1, 2))
+        return total**2 / squared if total > 0 else 1.0
+
+    def are_complete(self, f: Filter) -> bool:
+        """Say whether the eigenvalues whose pairs are not known are negligible under a filter."""
+        known, others = self._squares(f)
+        largest = others.max(initial=0.0)
+        return bool(largest <= _NEGLIGIBLE**2 * max(largest, known.max(initial=0.0)))
+
+    def error(self, f: Filter, n_sketch: int) -> float:
+        """Return the relative error of a mean squared distance by a sketch of so many columns.
+
+        That of the part which the others have in it, √(2/r): one standard deviation.
+        """
+        known, others = self._squares(f)
+        sketched = float(self.others.counts @ others)
+        total = float(known.sum()) + sketched
+        return sketched / total * np.sqrt(2 / n_sketch) if total > 0 else 0.0
+
+    def under(
+        self, f: Filter, n_sketch: int, seed: int, numbers: Array | None = None
+    ) -> tuple[Array, float]:
+        """Return the coordinates (n, r) under a filter, divided by e^s, and s.
+
+        The other eigenvalues are sketched by `n_sketch` columns if they count; `numbers` (n,) of
+        the vertices choose the rows of G.
+        """
+        return self.under_each([f], n_sketch, seed, numbers)[0]
+
+    def under_each(
+        self, filters: Sequence[Filter], n_sketch: int, seed: int, numbers: Array | None = None
+    ) -> list[tuple[Array, float]]:
+        """Return the same under several filters, by the products of one."""
+        K, found = len(self.values), []
+        for f in filters:
+            weights, log_scale = f.scaled(self.values)
+            width = K if self.are_complete(f) else K + n_sketch
+            F = np.empty((len(self.vectors), width), self.vectors.dtype)
+            F[:, :K] = self.vectors * weights.astype(F.dtype)
+            found.append((F, log_scale))
+        some = [i for i, (F, _) in enumerate(found) if F.shape[1] > K]
+        for start in range(0, n_sketch if some else 0, COLUMNS_AT_A_TIME):
+            width = min(COLUMNS_AT_A_TIME, n_sketch - start)
+            rng = np.random.default_rng([seed, start])
+            G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
+            sketches = self._rest_under([filters[i] for i in some], G / np.sqrt(n_sketch))
+            for i, (block, rest_scale) in zip(some, sketches, strict=True):
+                F, log_scale = found[i]
+                F[:, K + start : K + start + width] = block * np.exp(rest_scale - log_scale)
+        return found
+
+    def sketch(self, f: Filter, k: int, seed: int) -> tuple[Array, float]:
+        """Return f(A) G / √k (n, k) of a Gaussian G, divided by e^s, and s.
+
+        The other eigenvalues always take part: they are what near points differ by. Without the
+        leading ones, between which the polynomial need not tell, they take few products.
+        """
+        weights, log_scale = f.scaled(self.values)
+        G = random_block(self.operator.n, k, "gaussian", seed) / np.sqrt(k)
+        weighted = weights[:, None] * (self.vectors.T @ G)
+        F = self.vectors @ weighted.astype(self.vectors.dtype)
+        if len(self.others.values):
+            block, rest_scale = self._rest_under([f], G)[0]
+            F += (block * np.exp(rest_scale - log_scale)).astype(F.dtype)
+        return F, log_scale
+
+    def _rest_under(self, filters: Sequence[Filter], G: Array) -> list[tuple[Array, float]]:
+        """Return f(A_⊥) G under each filter, divided by e^s, and s."""
+        rest = self._rest
+        scaled, log_scales = zip(*(on_scale(f, rest) for f in filters), strict=True)
+        blocks = apply(scaled, rest, rest.project(G), _SERIES)
+        return list(zip(map(rest.project, blocks), log_scales, strict=True))
+
+    @cached_property
+    def _rest(self) -> Deflated:
+        """A_⊥; to find the ends of its spectrum anew would cost more than most filters."""
+        low = min(float(self.others.values.min()), 0.0)
+        high = max(float(self.values[-1]) + _ERROR * float(np.abs(self.values).max()), 0.0)
+        V = self.operator.deflated(self.vectors).V
+        return Deflated(self.operator.A, V, (low, high))
+
+    def all_known(self) -> Coordinates:
+        """Return all pairs if the matrix is small enough (2,048 vertices); else the same."""
+        if not len(self.others.values) or self.operator.n > SPECTRAL_LIMIT:
+            return self
+        return Coordinates.complete(self.operator)

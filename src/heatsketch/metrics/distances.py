@@ -12,14 +12,13 @@ from scipy.spatial.distance import squareform
 from heatsketch._checks import check_in_range
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
-from heatsketch.markov.coordinates import Coordinates
 from heatsketch.markov.diffusion import (
     Diffusion,
     component_labels,
     deflate_components,
     within_component,
 )
-from heatsketch.markov.rows import N_LEADING, DiffusionRows
+from heatsketch.markov.rows import N_LEADING, Coordinates, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated, Operator

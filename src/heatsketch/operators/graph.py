@@ -216,8 +216,7 @@ def _matrix_and_names(
         integers = matrix.dtype.kind in "iu" and matrix.shape != (2, 2)
         pairs = not sparse.issparse(matrix) and matrix.ndim == 2 and len(matrix) == 2
         if pairs and (integers or listed or n_nodes is not None):
-            ends, n = _checked_ends(matrix, n_nodes)
-            matrix = _adjacency(ends, _array(weight) if listed else None, n)
+            matrix = _adjacency(matrix, _array(weight) if listed else None, n_nodes)
         elif weight is None:
             matrix = sparse.csr_matrix(matrix) != 0
     own = None if own is None else _as_names(own, matrix.shape[0])
@@ -238,34 +237,28 @@ def _array(values: Any) -> Array:
     return np.asarray(values)
 
 
-def _adjacency(ends: Array, weights: Any, n: int) -> sparse.csr_matrix:
-    """Add up directed edges with these ends (2, m)."""
-    w = np.ones(ends.shape[1]) if weights is None else read_array(weights, "weight", dtype=float)
-    if w.shape != ends.shape[1:]:
-        raise ValueError(
-            f"There are {ends.shape[1]} edges but weights of shape {w.shape}; pass one for each, "
-            "(m,)."
-        )
-    return sparse.coo_matrix((w, tuple(ends.astype(np.int64))), shape=(n, n)).tocsr()
-
-
-def _checked_ends(ends: Array, n_nodes: int | None) -> tuple[Array, int]:
-    """Return the ends of edges (2, m) as integers, and the number of nodes."""
-    n = None if n_nodes is None else check_number(n_nodes, "n_nodes", low=1, integer=True)
-    if ends.size == 0:
-        return ends, int(n or 0)
-    if ends.dtype.kind not in "iu":
+def _adjacency(ends: Array, weights: Any, n_nodes: int | None) -> sparse.csr_matrix:
+    """Add up directed edges between these ends (2, m); n nodes, or those mentioned."""
+    if ends.size and ends.dtype.kind not in "iu":
         raise ValueError(
             f"Edges have dtype {ends.dtype} and shape {ends.shape}; pass integers (2, m)."
         )
-    largest = int(ends.max())
-    n = largest + 1 if n is None else int(n)
-    if ends.min() < 0 or largest >= n:
+    ends = ends.astype(np.int64)
+    w = np.ones(ends.shape[1]) if weights is None else read_array(weights, "weight", dtype=float)
+    if w.shape != ends.shape[1:]:
         raise ValueError(
-            f"Edges mention nodes {ends.min()} to {largest}, but there are {n} nodes; "
-            f"pass n_nodes >= {largest + 1}, and numbers from 0."
+            f"There are {len(ends.T)} edges but weights of shape {w.shape}; pass one for each."
         )
-    return ends, n
+    least, mentioned = int(ends.min(initial=0)), int(ends.max(initial=-1)) + 1
+    n = mentioned
+    if n_nodes is not None:
+        n = check_number(n_nodes, "n_nodes", low=1, integer=True)
+    if least < 0 or n < mentioned:
+        raise ValueError(
+            f"Edges mention nodes {least} to {mentioned - 1}, but there are {n} nodes; pass "
+            f"n_nodes >= {mentioned}, and numbers from 0."
+        )
+    return sparse.coo_matrix((w, tuple(ends)), shape=(n, n)).tocsr()
 
 
 def _checked_matrix(given: Any, names: Any) -> sparse.csr_matrix:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,6 @@ def exponent_factors(points: Array, s: Array, dtype: np.dtype) -> tuple[Array, A
     return left.astype(dtype, copy=False), right.astype(dtype, copy=False)
 
 
-@dataclass(eq=False)
 class Kernel(Operator):
     """The Gaussian kernel K_ij = exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j, made in tiles.
 
@@ -123,14 +121,11 @@ class Kernel(Operator):
            [0.3679, 1.    ]])
     """
 
-    points: Points
-    epsilon: float | Array
-    dtype: np.dtype = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        X = check_points(self.points, "points", min_rows=1)
+    def __init__(self, points: Points, epsilon: float | Array, dtype: Any = None) -> None:
+        self.points, self.epsilon = points, epsilon
+        X = check_points(points, "points", min_rows=1)
         self.n = X.shape[0]
-        self.dtype = np.dtype(X.dtype if self.dtype is None else self.dtype)
+        self.dtype = np.dtype(X.dtype if dtype is None else dtype)
         if self.dtype not in (np.float32, np.float64):
             raise ValueError(
                 f"dtype={self.dtype} is not a precision of products; pass float32 or float64."

@@ -8,7 +8,6 @@ bounds of a spectrum.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +17,7 @@ from scipy.linalg import eigvalsh_tridiagonal
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator
 
-from heatsketch._checks import real_array
+from heatsketch._checks import as_floats, real_array
 from heatsketch._random import random_block
 from heatsketch._tensors import is_tensor, to_device
 from heatsketch._tiles import (
@@ -170,18 +169,17 @@ class Operator:
 class _Stored(Operator):
     """Abstract base: a matrix (n, n) in memory, array or CSR."""
 
-    def _read(self, matrix: Any) -> None:
-        """Set the matrix and what follows from it; raise unless it is square."""
+    def __init__(self, matrix: Any, spectrum: Interval | None) -> None:
         shape = matrix.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"The matrix has shape {shape}; pass a square one (n, n).")
         self.matrix, self.n, self.dtype = matrix, int(shape[0]), matrix.dtype
-        if self.spectrum is None:
+        if spectrum is None:
             bound = float(np.max(np.asarray(abs(matrix).sum(axis=1)), initial=0.0))
-            self.spectrum = -bound, bound
+            spectrum = -bound, bound
+        self.spectrum = spectrum
 
 
-@dataclass(eq=False)
 class Dense(_Stored):
     """A stored symmetric matrix (n, n), float32 or float64.
 
@@ -203,11 +201,8 @@ class Dense(_Stored):
     (array([2., 2.]), (-1.0, 1.0))
     """
 
-    matrix: Array
-    spectrum: Interval = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        self._read(real_array(self.matrix, "The matrix"))
+    def __init__(self, matrix: Any, spectrum: Interval | None = None) -> None:
+        super().__init__(real_array(matrix, "The matrix"), spectrum)
 
     def _matmul(self, X: Array) -> Array:
         Y = np.empty_like(X)
@@ -219,7 +214,6 @@ class Dense(_Stored):
         return Y
 
 
-@dataclass(eq=False)
 class Sparse(_Stored):
     """A stored symmetric sparse matrix (n, n), in CSR form.
 
@@ -245,12 +239,11 @@ class Sparse(_Stored):
            [3.]])
     """
 
-    matrix: sparse.csr_matrix
-    spectrum: Interval = None  # type: ignore[assignment]
-    leading: Array | None = None
-
-    def __post_init__(self) -> None:
-        self._read(_real_csr(self.matrix))
+    def __init__(
+        self, matrix: Any, spectrum: Interval | None = None, leading: Array | None = None
+    ) -> None:
+        super().__init__(sparse.csr_matrix(as_floats(matrix, "The matrix")), spectrum)
+        self.leading = leading
 
     def _matmul(self, X: Array) -> Array:
         return multiply(self.matrix, X)
@@ -274,7 +267,6 @@ class Sparse(_Stored):
         return Sparse(permuted(self.matrix, order), self.spectrum), inverse_permutation(order)
 
 
-@dataclass(eq=False)
 class LowRank(Operator):
     """F Fᵀ for a stored factor F (n, r): positive semidefinite, never formed.
 
@@ -294,18 +286,13 @@ class LowRank(Operator):
     array([3., 6.])
     """
 
-    factor: Any
-    spectrum: Interval = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        is_sparse = sparse.issparse(self.factor)
-        factor = _real_csr(self.factor) if is_sparse else real_array(self.factor, "The factor")
+    def __init__(self, factor: Any, spectrum: Interval | None = None) -> None:
+        factor = as_floats(factor, "The factor")
         if factor.ndim != 2:
             raise ValueError(f"The factor has shape {factor.shape}; pass (n, r).")
         self.factor, self.n, self.dtype = factor, factor.shape[0], factor.dtype
-        if self.spectrum is None:
-            entries = factor.data if is_sparse else factor
-            self.spectrum = 0.0, float(np.sum(entries.astype(float) ** 2))
+        entries = factor.data if sparse.issparse(factor) else factor
+        self.spectrum = spectrum or (0.0, float(np.sum(entries.astype(float) ** 2)))
 
     def _matmul(self, X: Array) -> Array:
         return multiply(self.factor, multiply(self._transposed, X))
@@ -334,7 +321,6 @@ class LowRank(Operator):
         return np.unique(labels, return_inverse=True)[1]  # columns without rows are no component
 
 
-@dataclass(eq=False)
 class LinearMap(Operator):
     """A symmetric SciPy `LinearOperator` (n, n).
 
@@ -360,24 +346,17 @@ class LinearMap(Operator):
     array([2., 1.])
     """
 
-    products: LinearOperator
-    spectrum: Interval = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        shape, kind = self.products.shape, np.dtype(self.products.dtype or float).kind
+    def __init__(self, products: LinearOperator, spectrum: Interval | None = None) -> None:
+        self.products, shape, dtype = products, products.shape, products.dtype
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise ValueError(f"The LinearOperator has shape {shape}; pass a square one (n, n).")
-        if kind not in "fiub":
-            raise ValueError(
-                f"The LinearOperator has dtype {self.products.dtype}; pass one of real numbers."
-            )
+        if np.dtype(dtype or float).kind not in "fiub":
+            raise ValueError(f"The LinearOperator has dtype {dtype}; pass one of real numbers.")
         self.n = int(shape[0])
-        single = self.products.dtype == np.float32
-        self.dtype = np.dtype(np.float32 if single else np.float64)
+        self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
         self._check_symmetric()
-        if self.spectrum is None:
-            self.spectrum = (-np.inf, np.inf)
-            self.spectrum = spectrum_ends(self)[0]
+        self.spectrum = spectrum or (-np.inf, np.inf)
+        self.spectrum = spectrum or spectrum_ends(self)[0]
 
     def _matmul(self, X: Array) -> Array:
         return np.asarray(self.products @ X, dtype=self.dtype)
@@ -412,7 +391,6 @@ class Composed(Operator):
         return self.A.components()
 
 
-@dataclass(eq=False)
 class Scaled(Composed):
     """diag(s) A diag(s).
 
@@ -435,21 +413,21 @@ class Scaled(Composed):
            [2., 4.]])
     """
 
-    A: Operator
-    s: Array
-    spectrum: Interval = None  # type: ignore[assignment]
-    leading: Array | None = None
-
-    def __post_init__(self) -> None:
-        self.n, self.dtype = self.A.n, self.A.dtype
-        self.s = real_array(self.s, "s").astype(self.dtype, copy=False)
+    def __init__(
+        self,
+        A: Operator,
+        s: Array,
+        spectrum: Interval | None = None,
+        leading: Array | None = None,
+    ) -> None:
+        self.A, self.n, self.dtype, self.leading = A, A.n, A.dtype, leading
+        self.s = real_array(s, "s").astype(self.dtype, copy=False)
         if self.s.shape != (self.n,):
             raise ValueError(
                 f"s has shape {self.s.shape} but A has {self.n} points; pass ({self.n},)."
             )
-        if self.spectrum is None:
-            bound, (low, high) = float(np.max(np.abs(self.s))) ** 2, self.A.spectrum
-            self.spectrum = min(0.0, low * bound), max(0.0, high * bound)
+        bound, (low, high) = float(np.max(np.abs(self.s))) ** 2, A.spectrum
+        self.spectrum = spectrum or (min(0.0, low * bound), max(0.0, high * bound))
 
     def _matmul(self, X: Any) -> Any:
         s = self.s if X.ndim == 1 else self.s[:, None]
@@ -461,7 +439,6 @@ class Scaled(Composed):
         return None if of_A is None else of_A * self.s**2
 
 
-@dataclass(eq=False)
 class Affine(Composed):
     """scale * A + shift * I, e.g. the lazy walk (A + I) / 2 or the Laplacian I - A.
 
@@ -473,20 +450,15 @@ class Affine(Composed):
     (array([0.  , 0.75]), (0.0, 2.0))
     """
 
-    A: Operator
-    scale: float = 1.0
-    shift: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.n, self.dtype = self.A.n, self.A.dtype
-        ends = [self.scale * end + self.shift for end in self.A.spectrum]
-        self.spectrum = min(ends), max(ends)
+    def __init__(self, A: Operator, scale: float = 1.0, shift: float = 0.0) -> None:
+        self.A, self.n, self.dtype, self.scale, self.shift = A, A.n, A.dtype, scale, shift
+        low, high = sorted(float(scale * end + shift) for end in A.spectrum)
+        self.spectrum = low, high
 
     def _matmul(self, X: Any) -> Any:
         return float(self.scale) * (self.A @ X) + float(self.shift) * X
 
 
-@dataclass(eq=False)
 class Deflated(Composed):
     """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
 
@@ -506,13 +478,9 @@ class Deflated(Composed):
     True
     """
 
-    A: Operator
-    V: Array
-    spectrum: Interval = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        self.n, self.dtype = self.A.n, self.A.dtype
-        V = real_array(self.V, "V").astype(self.dtype, copy=False)
+    def __init__(self, A: Operator, V: Array, spectrum: Interval | None = None) -> None:
+        self.A, self.n, self.dtype = A, A.n, A.dtype
+        V = real_array(V, "V").astype(self.dtype, copy=False)
         self.V = V = V[:, None] if V.ndim == 1 else V
         if V.ndim != 2 or V.shape[0] != self.n:
             raise ValueError(
@@ -523,9 +491,8 @@ class Deflated(Composed):
             raise ValueError(
                 f"The columns of V are not orthonormal (error {error:.1e}); pass qr(V)[0]."
             )
-        if self.spectrum is None:
-            low, high = self.A.spectrum
-            self.spectrum = (min(low, 0.0), max(high, 0.0)) if V.shape[1] else (low, high)
+        low, high = A.spectrum
+        self.spectrum = spectrum or ((min(low, 0.0), max(high, 0.0)) if V.shape[1] else (low, high))
 
     def _matmul(self, X: Any) -> Any:
         return self.multiply_projected(self.project(X))
@@ -589,15 +556,6 @@ def is_large(n: int) -> bool:
     return n >= COMPILED_FROM
 
 
-def _real_csr(matrix: Any) -> sparse.csr_matrix:
-    """Return a matrix as CSR of float32 or float64, not copied where it is that, or raise."""
-    matrix = matrix if sparse.issparse(matrix) else real_array(matrix, "The matrix")
-    matrix = sparse.csr_matrix(matrix)
-    if matrix.dtype.kind not in "fiub":
-        raise ValueError(f"The matrix has dtype {matrix.dtype}; pass real numbers.")
-    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
-
-
 def multiply(matrix: Any, X: Array) -> Array:
     """Return matrix @ X, compiled for a large CSR matrix (m, n) and a block X (n, k)."""
     if X.ndim == 1 or not (sparse.issparse(matrix) and is_large(matrix.shape[1])):
@@ -615,10 +573,13 @@ def multiply(matrix: Any, X: Array) -> Array:
     return Y
 
 
-def scale_both_sides(
-    matrix: sparse.csr_matrix, left: Array, right: Array, dtype: Any = np.float64
-) -> sparse.csr_matrix:
-    """Return diag(left) matrix diag(right); the pattern is shared, not copied."""
+def scale_both_sides(matrix: Any, left: Array, right: Array, dtype: Any = np.float64) -> Any:
+    """Return diag(left) matrix diag(right), of an array or CSR matrix, whose pattern is shared."""
+    if not sparse.issparse(matrix):
+        with np.errstate(over="ignore"):
+            both = left[:, None] * right  # one product, so that a symmetric matrix stays symmetric
+        return np.multiply(matrix, both, out=np.zeros(both.shape), where=matrix != 0)  # not 0 · ∞
+    matrix = matrix.tocsr()
     scale = np.repeat(left, np.diff(matrix.indptr))
     scale *= right[matrix.indices]
     scale *= matrix.data

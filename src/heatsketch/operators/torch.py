@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -43,7 +43,7 @@ class TorchOperator(Operator):
         Y = self._matmul(as_tensor(block, self.dtype, self.device))
         return Y if is_tensor(X) else on_host(Y)
 
-    def _place(self, host: Operator, values: Any) -> None:
+    def __init__(self, host: Operator, device: Any, values: Any) -> None:
         """Take over what `host` knows; choose the device asked for, else that of `values`."""
         try:
             import torch
@@ -52,7 +52,7 @@ class TorchOperator(Operator):
             raise ImportError(f'{name} needs torch; pip install "heatsketch[torch]"') from error
         self.host, self.n, self.dtype, self.spectrum = host, host.n, host.dtype, host.spectrum
         self.matrix, self.leading = host.matrix, host.leading
-        device = values.device if self.device is None and is_tensor(values) else self.device
+        device = values.device if device is None and is_tensor(values) else device
         self.device = torch.device("cpu" if device is None else device)
         if self.device.type == "mps":
             raise ValueError("device='mps' has no float64, in which sums are taken; pass 'cpu'.")
@@ -86,7 +86,6 @@ class _TorchStored(TorchOperator):
             return self.tensor @ X.contiguous()
 
 
-@dataclass(eq=False)
 class TorchDense(_TorchStored):
     """A stored symmetric matrix (n, n) on a device of torch, float32 or float64.
 
@@ -116,18 +115,12 @@ class TorchDense(_TorchStored):
     tensor([2., 2.])
     """
 
-    matrix: Any
-    spectrum: Interval = None  # type: ignore[assignment]
-    device: Any = None
-
-    def __post_init__(self) -> None:
-        values = self.matrix
-        self._place(Dense(values, self.spectrum), values)
-        values = values if is_tensor(values) else self.matrix
+    def __init__(self, matrix: Any, spectrum: Interval | None = None, device: Any = None) -> None:
+        super().__init__(Dense(matrix, spectrum), device, matrix)
+        values = matrix if is_tensor(matrix) else self.matrix
         self.tensor = as_tensor(values, self.dtype, self.device)
 
 
-@dataclass(eq=False)
 class TorchSparse(_TorchStored):
     """A stored symmetric sparse matrix (n, n) on a device of torch, in CSR form.
 
@@ -160,18 +153,17 @@ class TorchSparse(_TorchStored):
             [3.]])
     """
 
-    matrix: Any
-    spectrum: Interval = None  # type: ignore[assignment]
-    leading: Array | None = None
-    device: Any = None
+    def __init__(
+        self,
+        matrix: Any,
+        spectrum: Interval | None = None,
+        leading: Array | None = None,
+        device: Any = None,
+    ) -> None:
+        super().__init__(Sparse(on_host(matrix), spectrum, on_host(leading)), device, matrix)
+        self.tensor = as_csr_tensor(self.matrix, self.device)
 
-    def __post_init__(self) -> None:
-        host = Sparse(on_host(self.matrix), self.spectrum, on_host(self.leading))
-        self._place(host, self.matrix)
-        self.tensor = as_csr_tensor(host.matrix, self.device)
 
-
-@dataclass(eq=False)
 class TorchKernel(TorchOperator):
     """The Gaussian kernel of `Kernel`, with products on a device of torch.
 
@@ -209,20 +201,15 @@ class TorchKernel(TorchOperator):
             [0.3679, 1.0000]])
     """
 
-    points: Any
-    epsilon: Any
-    dtype: np.dtype = None  # type: ignore[assignment]
-    device: Any = None
+    host: Kernel
 
-    def __post_init__(self) -> None:
-        points = on_host(self.points)
-        if sparse.issparse(points):
+    def __init__(self, points: Any, epsilon: Any, dtype: Any = None, device: Any = None) -> None:
+        if sparse.issparse(on_host(points)):
             raise ValueError(
                 "points are sparse, of which no tiles are made on a device; pass X.toarray(), or "
                 "use heatsketch.Kernel."
             )
-        self.host: Kernel = Kernel(points, on_host(self.epsilon), self.dtype)
-        self._place(self.host, self.points)
+        super().__init__(Kernel(on_host(points), on_host(epsilon), dtype), device, points)
 
     @property
     def exponent_error(self) -> float:
@@ -270,8 +257,9 @@ def on_device(A: Operator, device: Any) -> Operator:
     An operator that knows nothing of devices is returned as it is.
     """
     if isinstance(A, Composed):
-        inner = on_device(A.A, device)
-        return A if inner is A.A else replace(A, A=inner)  # type: ignore[type-var]
+        inner, moved = on_device(A.A, device), copy(A)
+        moved.A = inner
+        return A if inner is A.A else moved
     if isinstance(A, TorchOperator):
         A = A.host
     if device is None:

@@ -14,8 +14,7 @@ from sklearn.base import clone
 
 from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.markov.coordinates import Coordinates
-from heatsketch.markov.rows import N_LEADING
+from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics.distances import rows_within_components
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances

@@ -11,8 +11,7 @@ from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.estimators import HeatSketch
-from heatsketch.markov.coordinates import Coordinates
-from heatsketch.markov.rows import N_LEADING
+from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.neighbors import NeighborIndex
 from heatsketch.reports.columns import packed
 from heatsketch.reports.frames import time_of
