@@ -129,7 +129,7 @@ def test_product_is_that_of_the_matrix(case: Case, k: int | None) -> None:
     X = np.random.default_rng(6).standard_normal(N if k is None else (N, k))
     Y = case.operator @ X
     assert Y.shape == X.shape
-    assert Y.dtype == case.operator.dtype
+    assert Y.dtype == case.operator.dtype == (np.float32 if case.rounding > 1e-6 else np.float64)
     assert_close(Y, case.matrix @ X, case.rounding)
 
 
@@ -150,21 +150,6 @@ def test_interval_holds_every_eigenvalue(case: Case) -> None:
     slack = case.rounding * np.abs(eigenvalues).max()
     assert low <= eigenvalues[0] + slack
     assert high >= eigenvalues[-1] - slack
-
-
-def test_members(case: Case) -> None:
-    A = case.operator
-    assert isinstance(A, Operator)
-    assert as_operator(A) is A
-    assert A.n == N
-    assert A.dtype == (np.float32 if case.rounding > 1e-6 else np.float64)
-    block = A.asarray(np.ones((N, 2), dtype=int))
-    assert on_host(block).dtype == A.dtype
-    assert block.shape == (N, 2)
-    low, high = A.spectrum
-    assert isinstance(low, float)
-    assert isinstance(high, float)
-    assert low <= high
 
 
 @pytest.mark.parametrize("shape", [(N + 1, 2), (N - 1,), (2, N), (N, 2, 2)], ids=str)
@@ -288,22 +273,6 @@ def test_deflated_output_and_input_have_no_part_along_the_directions() -> None:
 
 
 # The kernel
-
-
-def test_huge_offsets_between_clusters_switch_to_explicit_differences() -> None:
-    cluster = np.random.default_rng(12).standard_normal((30, 3))
-    X = np.vstack([cluster - 1e6, cluster[::-1] + 1e6])
-    kernel = hs.Kernel(X, 1.0)
-    assert kernel.exponent_error > EXPONENT_BOUND
-    # X holds its coordinates to 1e-10; the reference takes differences of the same X.
-    matrix = kernel_matrix(X, 1.0)
-    np.testing.assert_allclose(
-        kernel.matrix_rows(slice(0, 60)), matrix, rtol=0, atol=EXPONENT_BOUND
-    )
-    np.testing.assert_array_equal(kernel.matrix_rows(slice(0, 60))[:30, 30:], 0.0)
-    # The Gram form would have failed this test: its error here is of order one.
-    gram = (X**2).sum(1)[:, None] + (X**2).sum(1) - 2 * X @ X.T
-    assert np.abs(np.exp(-np.maximum(gram, 0)) - matrix).max() > 1e-4
 
 
 @given(offset=st.floats(0, 1e5), epsilon=st.floats(0.05, 50.0))

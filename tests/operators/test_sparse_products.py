@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits
 import heatsketch as hs
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import (
-    inverse_permutation,
     multiply,
     permuted,
     scale_both_sides,
@@ -90,11 +89,6 @@ def test_permuting():
     np.testing.assert_array_equal(got.toarray(), matrix.toarray()[np.ix_(order, order)])
 
 
-def test_the_inverse_of_a_permutation():
-    order = RNG.permutation(N)
-    np.testing.assert_array_equal(inverse_permutation(order)[order], np.arange(N))
-
-
 @pytest.mark.parametrize("rows", [1, 10**9], ids=["large", "small"])
 def test_doors_give_rows_in_the_given_order(monkeypatch, rows):
     monkeypatch.setattr("heatsketch.operators.operator.COMPILED_FROM", rows)
@@ -115,13 +109,6 @@ def test_doors_give_rows_in_the_given_order(monkeypatch, rows):
 def test_the_vertices_of_a_shuffled_path_follow_the_path(compiled):
     inner = on_vertices(permuted(path_graph(N), RNG.permutation(N)))[0].matrix.tocoo()
     assert np.abs(inner.row - inner.col).max() == 1
-
-
-def test_operators_are_taken_as_they_are(compiled):
-    A = hs.Sparse(symmetric())
-    operator, vertex = on_vertices(A)
-    assert operator is A
-    np.testing.assert_array_equal(vertex, np.arange(N))
 
 
 @pytest.fixture
