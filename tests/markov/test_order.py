@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import kstest
 
@@ -104,7 +105,7 @@ def test_the_random_rows_of_points_without_ids_are_those_of_their_places():
     order, Z = shuffled(X)
     F = hs.sketch(hs.diffusion(X), hs.Power(4), G=G)
     W = hs.sketch(hs.diffusion(Z), hs.Power(4), G=G[order])
-    np.testing.assert_allclose(W, F[order], atol=1e-14)
+    assert_allclose(W, F[order], atol=1e-14)
     # Not by a number that the library gives to the points.
     assert not np.allclose(hs.sketch(hs.diffusion(Z), hs.Power(4), 4, rng=0), 0)
 
@@ -118,7 +119,7 @@ def test_a_sample_is_of_the_same_points_in_any_order():
             options["epsilon"] = "median"
         d, e = (hs.diffusion(points, **options) for points in (X, Z))
         some = [X[d.first_points[d.sample(20)]], Z[e.first_points[e.sample(20)]]]
-        np.testing.assert_array_equal(*some)
+        assert_array_equal(*some)
 
 
 def test_one_warning_where_most_neighbours_are_ties():

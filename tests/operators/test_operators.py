@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
@@ -94,7 +95,7 @@ CASES = {
 }
 
 
-if find_spec("torch"):  # else test_torch_operators says that it is missing
+if find_spec("torch"):  # else test_torch says that it is missing
     KERNEL_32 = hs.TorchKernel(POINTS.astype(np.float32), 0.8)
     CASES |= {
         "torch-dense": Case(hs.TorchDense(M), M),
@@ -118,7 +119,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 def assert_close(actual: np.ndarray, expected: np.ndarray, rounding: float) -> None:
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=rounding * np.abs(expected).max())
+    assert_allclose(actual, expected, rtol=0, atol=rounding * np.abs(expected).max())
 
 
 # The contract
@@ -166,7 +167,7 @@ def test_the_block_is_not_modified(case: Case) -> None:
     X.flags.writeable = False
     Y = case.operator @ X
     assert not np.shares_memory(X, Y)
-    np.testing.assert_array_equal(X, before)
+    assert_array_equal(X, before)
 
 
 def test_layout_of_the_block_does_not_matter(case: Case) -> None:
@@ -237,7 +238,7 @@ def test_a_linear_operator_is_used_by_its_products():
     assert isinstance(A, hs.LinearMap)
     assert len(calls) <= 42  # symmetry, and the interval
     found, expected = (hs.eigh(B, 3, rng=0).values for B in (A, M))
-    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+    assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
 
 
 def test_the_interval_of_a_linear_operator_is_not_much_wider_than_its_spectrum():
@@ -256,7 +257,7 @@ def test_a_low_rank_operator_knows_signs_and_components():
     labels = known.components()
     expected = connected_components(TABLE @ TABLE.T, directed=False)[1]
     same = labels[:, None] == labels
-    np.testing.assert_array_equal(same, expected[:, None] == expected)
+    assert_array_equal(same, expected[:, None] == expected)
     assert labels.max() + 1 == len(set(labels.tolist()))
     assert hs.LowRank(-TABLE).components() is None
 
@@ -269,7 +270,7 @@ def test_deflated_output_and_input_have_no_part_along_the_directions() -> None:
     X = np.random.default_rng(11).standard_normal((N, 3))
     assert np.abs(V.T @ (A @ X)).max() < 1e-13 * N
     assert np.abs(A @ V).max() < 1e-13 * N
-    np.testing.assert_allclose(A.project(X) + V @ (V.T @ X), X, atol=1e-14 * N)
+    assert_allclose(A.project(X) + V @ (V.T @ X), X, atol=1e-14 * N)
 
 
 # The kernel
@@ -290,8 +291,8 @@ def test_sparse_points_give_the_kernel_of_dense_ones(epsilon: float | np.ndarray
     X = sparse.random(N, 9, density=0.3, random_state=3, format="csr")
     X.data += 1.0
     rows = hs.Kernel(X, epsilon).matrix_rows(slice(0, N))
-    np.testing.assert_allclose(rows, kernel_matrix(X.toarray(), epsilon), atol=1e-13)
-    np.testing.assert_allclose(hs.Kernel(X, epsilon) @ EYE, rows, atol=1e-13)
+    assert_allclose(rows, kernel_matrix(X.toarray(), epsilon), atol=1e-13)
+    assert_allclose(hs.Kernel(X, epsilon) @ EYE, rows, atol=1e-13)
 
 
 def test_sparse_points_too_large_for_the_gram_form_are_refused() -> None:
@@ -303,20 +304,20 @@ def test_sparse_points_too_large_for_the_gram_form_are_refused() -> None:
 def test_rows_of_new_points_and_of_the_points_themselves(epsilon: float | np.ndarray) -> None:
     kernel = hs.Kernel(POINTS, epsilon)
     own = kernel.matrix_rows(slice(3, 20))
-    np.testing.assert_allclose(own, kernel_matrix(POINTS, epsilon)[3:20], rtol=1e-12)
+    assert_allclose(own, kernel_matrix(POINTS, epsilon)[3:20], rtol=1e-12)
     scales = None if np.ndim(epsilon) == 0 else LOCAL[3:20]
-    np.testing.assert_array_equal(kernel.rows(POINTS[3:20], scales), own)
+    assert_array_equal(kernel.rows(POINTS[3:20], scales), own)
     new = POINTS[:5] + 0.1
     new_scales = np.full(5, 0.7)
     expected_scale = 0.8 if scales is None else np.multiply.outer(new_scales, LOCAL)
     expected = np.exp(-cdist(new, POINTS, "sqeuclidean") / expected_scale)
     rows = kernel.rows(new, None if scales is None else new_scales)
-    np.testing.assert_allclose(rows, expected, rtol=1e-12)
+    assert_allclose(rows, expected, rtol=1e-12)
 
 
 def test_nearest_point() -> None:
     new = POINTS[::-1] + 1e-6
-    np.testing.assert_array_equal(hs.Kernel(POINTS, 0.8).nearest(new), np.arange(N)[::-1])
+    assert_array_equal(hs.Kernel(POINTS, 0.8).nearest(new), np.arange(N)[::-1])
 
 
 def test_a_sparse_operator_bounds_its_spectrum_by_row_sums_and_computes_in_floats():

@@ -22,7 +22,7 @@ from heatsketch._typing import Array, Points
 from heatsketch.graphs.far_points import warn_of_far_points
 from heatsketch.graphs.links import joined, links_of_points
 from heatsketch.neighbors import NeighborIndex, Neighbors, Search, ordered_search
-from heatsketch.operators.operator import index_type, inverse_permutation, is_large, permuted
+from heatsketch.operators.operator import inverse_permutation, is_large, permuted
 
 _MIN_DISTANCE = float(np.finfo(float).tiny)  # of equal points: sparse sums would drop a zero
 _MOST_TIED, _LOOKED_AT = 0.5, 512  # of the points, whose last neighbours are equally far
@@ -165,7 +165,7 @@ def neighborhood_graph(
     search, _, place = ordered_search(neighbors, X, join=merge)
     order = search.order() if is_large(search.n) else None
     if order is None:
-        order = np.arange(search.n, dtype=index_type(search.n))
+        order = np.arange(search.n, dtype=sparse.get_index_dtype(maxval=search.n))
     number = inverse_permutation(order)
     k, recall = None, {}
     if radius is None:
@@ -236,7 +236,7 @@ def _rows_of(nearest: Neighbors, order: Array, number: Array) -> sparse.csr_matr
     """
     m, width = nearest.indices.shape
     n = len(number)
-    distances, columns = np.empty((m, width)), np.empty((m, width), index_type(n))
+    distances, columns = np.empty((m, width)), np.empty((m, width), number.dtype)
 
     def work(rows: slice) -> None:
         lists = order[rows]

@@ -51,7 +51,6 @@ from heatsketch.operators.operator import (
     Operator,
     Scaled,
     between_components,
-    check_rows,
     is_large,
     multiply,
     scale_both_sides,
@@ -545,8 +544,7 @@ class Diffusion:
             New points of another form, or for which there is no rule; H is not a table of real
             numbers with one row for each vertex.
         """
-        H = real_array(H, "H")
-        check_rows(H, self.n)
+        H = self.operator.asarray(H)
         if X is None:
             step = self.directed_step
             return self.operator @ H if step is None else multiply(step, H)

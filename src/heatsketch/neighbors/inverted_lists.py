@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import get_index_dtype
 
 from heatsketch._checks import logger
 from heatsketch._progress import track
@@ -28,7 +29,6 @@ from heatsketch._typing import Array
 from heatsketch.neighbors import kernels
 from heatsketch.neighbors.exact import Neighbors, Recall
 from heatsketch.operators.kernel import centre_of, squared_norms
-from heatsketch.operators.operator import index_type
 
 _FAR_SHELL = 32.0  # times the median distance from the centre: beyond, squares have other sizes
 _K_MEANS_ITERATIONS = 6
@@ -122,7 +122,8 @@ class InvertedLists:
         self._cells = self._cells_of(self._points)
         counts = np.bincount(self._cells, minlength=len(self._centroids.fine))
         self._starts = np.concatenate([[0], np.cumsum(counts)])
-        self.order = np.argsort(self._cells, kind="stable").astype(index_type(len(self._points)))
+        index = get_index_dtype(maxval=len(self._points))
+        self.order = np.argsort(self._cells, kind="stable").astype(index)
         width = self._points.shape[1]
         self._rows = np.empty((len(self._points), width + 1), np.float32)
         means = self._centroids.fine.copy()

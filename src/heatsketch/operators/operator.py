@@ -83,7 +83,11 @@ class Operator:
             A block that is not of n rows, of more than two axes, or not of real numbers.
         """
         block = real_array(X, "The block")
-        check_rows(block, self.n)
+        if block.ndim not in (1, 2) or block.shape[0] != self.n:
+            raise ValueError(
+                f"The block has shape {block.shape} but the operator has {self.n} points; pass "
+                f"({self.n}, k)."
+            )
         return block.astype(self.dtype, copy=False)
 
     # What an operator may know beyond its products. The answers here are right for any.
@@ -392,7 +396,7 @@ class Composed(Operator):
 
 
 class Scaled(Composed):
-    """diag(s) A diag(s).
+    """diag(s) A diag(s). Cost of a product: that of A, and two passes over the block.
 
     Parameters
     ----------
@@ -442,6 +446,14 @@ class Scaled(Composed):
 class Affine(Composed):
     """scale * A + shift * I, e.g. the lazy walk (A + I) / 2 or the Laplacian I - A.
 
+    Cost of a product: that of A, and a pass over the block.
+
+    Parameters
+    ----------
+    A : Operator
+    scale : float, default 1
+    shift : float, default 0
+
     Examples
     --------
     >>> import numpy as np, heatsketch as hs
@@ -461,6 +473,8 @@ class Affine(Composed):
 
 class Deflated(Composed):
     """(I - VVᵀ) A (I - VVᵀ): A without the directions V, taken out at every product.
+
+    Cost of a product: that of A, and 8 n r k operations.
 
     Parameters
     ----------
@@ -599,14 +613,9 @@ def permuted(matrix: sparse.csr_matrix, order: Array) -> sparse.csr_matrix:
 def inverse_permutation(order: Array, n: int | None = None) -> Array:
     """Return p with p[order[i]] = i, 32-bit if it fits; (n,), of some of n numbers."""
     n = len(order) if n is None else n
-    inverse = np.empty(n, index_type(n))
+    inverse = np.empty(n, sparse.get_index_dtype(maxval=n))
     inverse[order] = np.arange(len(order))
     return inverse
-
-
-def index_type(n: int) -> type[np.signedinteger]:
-    """Return the smallest type in use that numbers n points."""
-    return np.int32 if n < 2**31 else np.int64
 
 
 # Components
@@ -705,12 +714,3 @@ def _ritz_values(A: Operator, steps: int) -> Array:
             break  # an invariant subspace
         v, previous = (following / beside[-1]).astype(A.dtype, copy=False), v
     return eigvalsh_tridiagonal(diagonal, beside[1 : len(diagonal)])
-
-
-def check_rows(block: Any, n: int) -> None:
-    """Raise unless an array or tensor is a block (n, k) or (n,)."""
-    if block.ndim not in (1, 2) or block.shape[0] != n:
-        raise ValueError(
-            f"The block has shape {tuple(block.shape)} but the operator has {n} points; pass "
-            f"({n}, k)."
-        )

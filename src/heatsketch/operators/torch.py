@@ -22,7 +22,6 @@ from heatsketch.operators.operator import (
     Interval,
     Operator,
     Sparse,
-    check_rows,
 )
 
 TILE_SIDE, DEVICE_TILE_SIDE = 1024, 4096  # rows and columns of a tile, on processors and beyond
@@ -36,10 +35,8 @@ class TorchOperator(Operator):
 
     def __matmul__(self, X: Any) -> Any:
         """Multiply a block (n, k) or (n,) on the device: a tensor gives a tensor on it."""
-        block = X if is_tensor(X) else self.asarray(X)
-        if is_tensor(X) and X.is_complex():
-            raise ValueError(f"The block has dtype {X.dtype}; pass real numbers.")
-        check_rows(block, self.n)
+        fits = is_tensor(X) and X.ndim in (1, 2) and len(X) == self.n and not X.is_complex()
+        block = X if fits else self.asarray(X)
         Y = self._matmul(as_tensor(block, self.dtype, self.device))
         return Y if is_tensor(X) else on_host(Y)
 

@@ -5,10 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import heatsketch as hs
+from heatsketch.operators import torch as on_torch
 from heatsketch.operators.graph import as_operator
 from heatsketch.operators.torch import TILE_SIDE, on_device
 from problems.clouds import cloud, even_circle
@@ -38,7 +40,7 @@ def in_csr(matrix):
 
 def assert_same(tensor, array, rounding=1e-12):
     assert isinstance(tensor, torch.Tensor)
-    np.testing.assert_allclose(tensor.numpy(), array, rtol=0, atol=rounding * np.abs(array).max())
+    assert_allclose(tensor.numpy(), array, rtol=0, atol=rounding * np.abs(array).max())
 
 
 def largest_made(work):
@@ -82,7 +84,7 @@ def test_operators_of_the_host_take_tensors_and_give_arrays():
     V = torch.ones(N, 2, dtype=torch.float64, requires_grad=True)
     found = hs.Dense(A) @ V
     assert isinstance(found, np.ndarray)
-    np.testing.assert_allclose(found, A @ np.ones((N, 2)), rtol=1e-13)
+    assert_allclose(found, A @ np.ones((N, 2)), rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -99,7 +101,7 @@ def test_the_precision_of_products_does_not_depend_on_what_is_allowed_elsewhere(
     torch.set_float32_matmul_precision("medium")
     try:
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            np.testing.assert_array_equal(kernel @ np.eye(N), expected)
+            assert_array_equal(kernel @ np.eye(N), expected)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
@@ -158,12 +160,6 @@ def test_a_bank_of_sketches_and_a_given_random_matrix():
             assert_same(one, expected, 1e-10)
 
 
-def test_a_sketch_in_single_precision():
-    found = hs.sketch(torch.from_numpy(A).float(), hs.Power(8), n_components=6, rng=0)
-    assert found.dtype == torch.float32
-    assert_same(found.double(), hs.sketch(A, hs.Power(8), n_components=6, rng=0), 2e-5)
-
-
 @every_operator
 def test_eigenpairs_are_tensors(make):
     found, expected = hs.eigh(make(), 5, rng=0), hs.eigh(A, 5, rng=0)
@@ -191,13 +187,13 @@ def test_eigenvalues_of_the_circle(dtype):
 
 def test_what_operators_of_tensors_say_of_themselves():
     for B in (hs.TorchKernel(torch.from_numpy(X), 0.8), hs.TorchDense(K), hs.TorchSparse(K)):
-        np.testing.assert_allclose(B.diagonal(), 1)
+        assert_allclose(B.diagonal(), 1)
         assert B.is_non_negative()
     for B in (
         hs.TorchSparse(sparse.block_diag([K, K]).tocsr()),
         hs.TorchDense(np.kron(np.eye(2), K)),
     ):
-        np.testing.assert_array_equal(B.components(), np.repeat([0, 1], N))
+        assert_array_equal(B.components(), np.repeat([0, 1], N))
     assert set(hs.TorchKernel(np.vstack([X, X + 1e3]), 0.8).components()) == {0, 1}
 
 
@@ -207,8 +203,8 @@ def test_they_are_normalised_and_certified(make, normalization):
     given = make() if make is not MADE["kernel"] else hs.TorchKernel(torch.from_numpy(X), 0.8)
     expected = A if make is not MADE["kernel"] else K
     d, own = (hs.Diffusion.from_affinity(B, normalization=normalization) for B in (given, expected))
-    np.testing.assert_allclose(d.measure, own.measure, rtol=1e-9)
-    np.testing.assert_allclose(d.operator @ np.eye(N), own.operator @ np.eye(N), atol=1e-8)
+    assert_allclose(d.measure, own.measure, rtol=1e-9)
+    assert_allclose(d.operator @ np.eye(N), own.operator @ np.eye(N), atol=1e-8)
     assert d.diagnostics["components"] == own.diagnostics["components"]
 
 
@@ -233,7 +229,7 @@ def test_operators_of_the_host_move_to_a_device():
     for B in operators.values():
         moved = on_device(B, "cpu")
         assert moved.device == torch.device("cpu")
-        np.testing.assert_allclose(moved @ V, B @ V, atol=1e-12)
+        assert_allclose(moved @ V, B @ V, atol=1e-12)
         assert moved.spectrum == B.spectrum
     stays = hs.Kernel(sparse.csr_matrix(X), 0.8)
     assert on_device(stays, "cpu") is stays
@@ -265,3 +261,54 @@ def test_the_examples_run(kind):
     example = doctest.DocTestParser().get_doctest(text, {}, kind.__name__, None, 0)
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+# Tensors on a device are not mixed with others: "meta", which has shapes alone, stands for one
+
+FAR = X + 1e7 * (np.arange(N) % 2)[:, None]  # differences are taken
+
+
+@pytest.fixture
+def one_device(monkeypatch):
+    """Refuse each operation with tensors of two devices, but for copies from one to the other."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class OneDevice(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            given = [*args, *(kwargs or {}).values()]
+            given += [x for part in given if isinstance(part, list | tuple) for x in part]
+            tensors = [x for x in given if isinstance(x, torch.Tensor) and x.ndim]
+            if "copy" not in str(function):
+                assert len({tensor.device for tensor in tensors}) <= 1, function
+            return function(*args, **(kwargs or {}))
+
+    monkeypatch.setattr(on_torch, "DEVICE_TILE_SIDE", 128)
+    with OneDevice():
+        yield
+
+
+@pytest.mark.usefixtures("one_device")
+def test_two_devices_are_seen():
+    with pytest.raises(AssertionError):
+        torch.ones(2, 2) @ torch.ones(2, 2, device="meta")
+
+
+@pytest.mark.usefixtures("one_device")
+@pytest.mark.parametrize("points", [X, X.astype(np.float32), FAR], ids=["f8", "f4", "far"])
+@pytest.mark.parametrize("epsilon", [1.0, np.full(N, 1.3)], ids=["one", "local"])
+@pytest.mark.usefixtures("one_device")
+def test_products_stay_on_the_device(points, epsilon):
+    K = hs.TorchKernel(points, epsilon, device="meta")
+    product = K @ torch.ones((N, 4))
+    assert (product.device.type, product.dtype) == ("meta", getattr(torch, K.dtype.name))
+    A = hs.Deflated(hs.Scaled(hs.Affine(K, 0.5, 0.5), np.ones(N)), np.ones(N) / np.sqrt(N))
+    assert A.device.type == "meta"
+
+
+@pytest.mark.usefixtures("one_device")
+def test_stored_matrices_stay_on_the_device():
+    dense = hs.TorchDense(np.eye(N), (0.0, 1.0), device="meta")
+    assert (dense @ torch.ones((N, 2))).device.type == "meta"
+    graph = hs.TorchSparse(np.eye(N), (0.0, 1.0), device="meta")
+    assert graph.tensor.device.type == "meta"
+    assert graph.scaled(np.ones(N), (0.0, 1.0), np.ones(N)).tensor.device.type == "meta"
