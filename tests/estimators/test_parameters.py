@@ -10,7 +10,7 @@ import heatsketch as hs
 from heatsketch import classical
 from heatsketch.comparison.methods import ESTIMATORS, defaults
 from heatsketch.estimators import heat_embedding
-from heatsketch.markov import coordinates
+from heatsketch.markov import rows as coordinates
 from problems.clouds import cloud
 from problems.estimators import affinity_of, every_affinity, every_estimator
 from problems.spectra import path_graph

@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 
 import heatsketch as hs
 from heatsketch import Diffusion, diffusion_distance, distortion
-from heatsketch.markov import coordinates
+from heatsketch.markov import rows as coordinates
 from heatsketch.metrics import diffusion_distortion, row_distortion, share_within
 from heatsketch.metrics import distortions as metrics
 from problems.clouds import cloud, even_circle
