@@ -84,7 +84,7 @@ CALLS: dict[str, Callable[[], Any]] = {  # by words of the message
     "same transition densities up to rounding": lambda: mixture_of(
         np.ones((20, 3)), mixture=1, epsilon=1.0
     ),
-    "tolerance=1e+09 needs no coordinates": lambda: mixture_of(X, tolerance=1e9),
+    "tolerance=1e+09 needs 0 coordinates": lambda: mixture_of(X, tolerance=1e9),
 }
 OTHER_ERRORS: dict[str, type[Exception]] = {  # than a ValueError
     "The embedding is not finite": hs.CertificateError,

@@ -236,12 +236,8 @@ def test_precomputed_distances_are_the_points(X, method):
     assert_allclose(D.sigmas_, points.sigmas_, rtol=1e-10)
     assert abs(D.affinities_ - points.affinities_).max() < 1e-12
     far = np.random.default_rng(1).normal(size=(1100, 2))  # the nearest only
-    given = method(metric="precomputed", perplexity=5.0)._neighbors_of_points(cdist(far, far), 5.0)[
-        0
-    ]
-    assert_array_equal(
-        given.indices, method(perplexity=5.0)._neighbors_of_points(far, 5.0)[0].indices
-    )
+    nearest, _ = method(metric="precomputed")._neighbors_of_points(cdist(far, far), 5.0)
+    assert_array_equal(nearest.indices, method()._neighbors_of_points(far, 5.0)[0].indices)
 
 
 def test_neighbors_of_the_caller():

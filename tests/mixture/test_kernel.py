@@ -414,5 +414,3 @@ def test_scores_grow_away_from_one_component() -> None:
     for kind in ("density", "distance"):
         assert (np.diff(kernel.anomaly_score(x, kind=kind)) > 0).all()
     np.testing.assert_array_equal(kernel.anomaly_score(x), -kernel.log_stationary(x))
-
-

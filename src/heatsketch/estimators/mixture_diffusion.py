@@ -9,13 +9,7 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._checks import (
-    ConvergenceWarning,
-    check_choice,
-    check_number,
-    read_points,
-    warn_of_scales,
-)
+from heatsketch._checks import ConvergenceWarning, check_number, read_points, warn_of_scales
 from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
 from heatsketch._typing import Array
@@ -166,10 +160,7 @@ class MixtureDiffusion(Embedder):
         check_number(self.tolerance, "tolerance", low=0, open_low=True)
         self._fit_time = check_number(self.time, "time", low=1, integer=True)
         check_number(self.max_features, "max_features", low=1, integer=True)
-        if isinstance(self.epsilon, str):
-            check_choice(self.epsilon, "epsilon", ("auto", *RULES))
-        else:
-            check_number(self.epsilon, "epsilon", low=0, open_low=True)
+        check_number(self.epsilon, "epsilon", low=0, open_low=True, rules=("auto", *RULES))
         X = read_points(self, X, reset=True)
         points = X.astype(np.float64, copy=False)
         started = clock.perf_counter()
@@ -233,10 +224,12 @@ class MixtureDiffusion(Embedder):
         tolerance, steps = self.tolerance * typical, not self._is_first_step
         points = np.vstack([X, draw(self.kernel_, _STATIONARY_POINTS, seed)]) if steps else X
         self.features_ = features = self._map_of(points, tolerance)
-        if features.n_features == 0:
+        needed = features.n_features
+        k = needed if self.n_components == "auto" else int(self.n_components)
+        if not 0 < k <= needed:
             raise ValueError(
-                f"tolerance={self.tolerance:g} needs no coordinates, as all distances are below "
-                "it; pass a smaller tolerance."
+                f"n_components={self.n_components} but tolerance={self.tolerance:g} needs {needed} "
+                "coordinates; pass a smaller tolerance, or fewer n_components."
             )
         if features.error_bound > (1 + 1e-9) * tolerance:
             warnings.warn(
@@ -248,7 +241,7 @@ class MixtureDiffusion(Embedder):
                 stacklevel=3,
             )
         error, time_error = features.error_bound, 0.0
-        matrix, y = np.eye(features.n_features), features.transform(X)
+        matrix, y = np.eye(needed), features.transform(X)
         if steps:
             T = Steps.of(features, seed)
             later = T.after(y, self._fit_time)
@@ -261,19 +254,13 @@ class MixtureDiffusion(Embedder):
                 z = coarse.transform(X[:_SCALE_POINTS])
                 d -= pdist(Steps.of(coarse, seed).after(z, self._fit_time))
                 error = float(np.abs(d).max())
-        k = matrix.shape[1] if self.n_components == "auto" else int(self.n_components)
-        if k > matrix.shape[1]:
-            raise ValueError(
-                f"n_components={k} but tolerance={self.tolerance:g} needs only {matrix.shape[1]} "
-                "coordinates; pass a smaller tolerance, or fewer n_components."
-            )
         self.step_matrix_ = np.ascontiguousarray(matrix[:, :k])  # strides change bits
-        if k < matrix.shape[1]:
+        if k < needed:
             left = np.linalg.norm(y @ matrix[:, k:], axis=1).max()
             error = error + 2 * left if steps else 2 * self._missing(X).max()
         self.diagnostics_ |= {
             "typical_distance": typical,
-            "n_features": features.n_features,
+            "n_features": needed,
             "time_error": time_error,
             "distance_error": float(error),
         }
@@ -287,13 +274,10 @@ class MixtureDiffusion(Embedder):
 
     def _densities_left_out(self, x: Array, seed: int) -> LeaveOneOutScores:
         """Return log ν at training points (n, m), each without its fifth of them."""
-        if (
-            hasattr(self.mixture, "means_")
-            or len(x) < _POINTS_PER_COMPONENT * self.kernel_.n_components
-        ):
-            scores = self._log_density(x, self.kernel_, self.whitening_)
-        else:
-            z, scores = self._coordinates(x), np.empty(len(x))
+        scores = self._log_density(x, self.kernel_, self.whitening_)
+        enough = len(x) >= _POINTS_PER_COMPONENT * self.kernel_.n_components
+        if enough and not hasattr(self.mixture, "means_"):
+            z = self._coordinates(x)
             fold_of = np.random.default_rng(seed).permutation(len(x)) % _FOLDS
             for fold in range(_FOLDS):
                 out = fold_of == fold
@@ -338,8 +322,8 @@ class MixtureDiffusion(Embedder):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
         """
-        check_is_fitted(self)
-        return self._left_out.fraction(self.score_samples(X))
+        scores = self.score_samples(X)
+        return self._left_out.fraction(scores)
 
     def distance_error(self, X: Any) -> Array:
         """Return the error of each point, (n,), in units of the distance.
