@@ -33,6 +33,12 @@ def client():
 def test_bytes_are_those_of_one_process(name, client, source, tmp_path):
     pytest.importorskip("pyarrow")
     one, two = tmp_path / f"one-{name}", tmp_path / f"two-{name}"
+    ids = [f"p{i}" for i in range(N)]
+    if name == "out.parquet":
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        source = tmp_path / "x.parquet"
+        columns = dict(zip("abcd", points().T, strict=True)) | {"id": ids}
+        parquet.write_table(pa.table(columns), source, row_group_size=130)
     done = [
         embed(source, out, SKETCH, cluster=c, **OPTIONS) for out, c in ((one, None), (two, client))
     ]
@@ -40,6 +46,8 @@ def test_bytes_are_those_of_one_process(name, client, source, tmp_path):
     files = [[out] if out.is_file() else sorted(out.iterdir()) for out in (one, two)]
     assert [f.read_bytes() for f in files[0]] == [f.read_bytes() for f in files[1]]
     assert not Run(two).folder.exists()
+    if name == "out.parquet":
+        assert io.read_table(two).extra["id"].tolist() == ids
 
 
 def test_the_command_takes_an_address(client, source, tmp_path, expected, capsys):
@@ -91,11 +99,3 @@ def test_a_dask_array_is_mapped_lazily_by_the_workers(client, tmp_path):
     with pytest.raises(ValueError, match=r"workers open a file; .*transform\(X\), which is lazy"):
         embed(array, tmp_path / "out.npy", SKETCH, cluster=client, **OPTIONS)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_ids_of_the_source_are_kept(client, tmp_path):
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    columns = dict(zip("abcd", points().T, strict=True)) | {"id": [f"p{i}" for i in range(N)]}
-    parquet.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=130)
-    embed(tmp_path / "x.parquet", tmp_path / "o.parquet", SKETCH, cluster=client, **OPTIONS)
-    assert io.read_table(tmp_path / "o.parquet").extra["id"].tolist() == columns["id"]

@@ -7,7 +7,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import io
-from heatsketch.distributed import embed, fit
+from heatsketch.distributed import embed
 from heatsketch.distributed.sample import Sample
 
 N, SAMPLE, ROWS = 900, 250, 64
@@ -41,41 +41,34 @@ def filled(X):
     return np.where(np.isnan(X), medians, X).astype(np.float32)
 
 
+@pytest.mark.parametrize("missing", ["median", "drop"])
 @pytest.mark.parametrize("name", ["o.npy", "o.parquet", "o"])
-def test_medians_are_those_of_the_sample(name, source, tmp_path):
+def test_gaps_are_filled_by_medians_of_the_sample_or_their_rows_dropped(
+    name, missing, source, tmp_path
+):
     pytest.importorskip("pyarrow")
-    done = embed(source, tmp_path / name, SKETCH, missing="median", **OPTIONS)
-    expected = fit(filled(X), SKETCH, fit_points=SAMPLE).transform(filled(X))
-    out = done.output
-    Y = np.concatenate([np.load(p) for p in sorted(out.iterdir())]) if out.is_dir() else None
-    assert np.array_equal(io.read_table(out).values if Y is None else Y, expected)
-    (note,) = done.notes
-    first = ", ".join(map(str, GAPS[:5]))
-    assert note == (
-        f"gaps filled with medians of the sample in {len(GAPS)} of {N} rows: {first} and "
-        f"{len(GAPS) - 5} more"
-    )
-
-
-@pytest.mark.parametrize("name", ["o.npy", "o.parquet", "o"])
-def test_rows_with_gaps_are_dropped_and_the_others_keep_their_order(name, source, tmp_path):
-    pytest.importorskip("pyarrow")
-    done = embed(source, tmp_path / name, SKETCH, missing="drop", **OPTIONS)
-    rows = np.setdiff1d(np.arange(N), GAPS)
-    fitted = np.setdiff1d(Sample.draw(N, SAMPLE, 0).rows, GAPS)
+    drops = missing == "drop"
+    values, sample = filled(X), Sample.draw(N, SAMPLE, 0).rows
+    rows = np.setdiff1d(np.arange(N), GAPS) if drops else np.arange(N)
+    fitted = np.setdiff1d(sample, GAPS) if drops else sample
+    done = embed(source, tmp_path / name, SKETCH, missing=missing, **OPTIONS)
     assert (done.n, done.fit_points) == (N, len(fitted))
-    expected = hs.HeatSketch(3, random_state=0).fit(X[fitted]).transform(X[rows])
-    if name == "o.parquet":
-        table = io.read_table(done.output, ids="row")
-        assert table.extra["row"].tolist() == rows.tolist()
-        Y = table.values
-    elif name == "o":
+    if done.output.is_dir():
         Y = np.concatenate([np.load(part) for part in sorted(done.output.iterdir())])
     else:
-        Y = np.load(done.output)
+        table = io.read_table(done.output, ids="row" if drops and name == "o.parquet" else ())
+        Y = table.values
+        assert table.extra.get("row", rows).tolist() == rows.tolist()
+    expected = hs.HeatSketch(3, random_state=0).fit(values[fitted]).transform(values[rows])
     assert Y.dtype == np.float32
     assert np.array_equal(Y, expected)
-    assert done.notes[0].startswith(f"{len(GAPS)} of {N} rows left out, for they have gaps: ")
+    (note,) = done.notes
+    words = {
+        "median": f"gaps filled with medians of the sample in {len(GAPS)} of {N} rows",
+        "drop": f"{len(GAPS)} of {N} rows left out, for they have gaps",
+    }
+    rows = f"{', '.join(map(str, GAPS[:5]))} and {len(GAPS) - 5} more"
+    assert note == f"{words[missing]}: {rows}"
 
 
 def test_the_discrepancy_with_dropped_rows_is_that_of_a_source_without_them(tmp_path):

@@ -122,17 +122,6 @@ def test_rows_do_not_depend_on_the_blocks(tmp_path, mapped):
         np.testing.assert_allclose(np.load(out), whole, rtol=1e-5, atol=1e-7)
 
 
-def test_the_sample_depends_on_the_number_of_rows_and_the_seed_alone(tmp_path):
-    models = [
-        embed(
-            as_npy(tmp_path), tmp_path / f"{rows}.npy", SKETCH, fit_points=SAMPLE, block_rows=rows
-        ).estimator
-        for rows in (77, 512)
-    ]
-    assert np.array_equal(models[0].embedding_, models[1].embedding_)
-    assert not np.array_equal(Sample.draw(N, 50, 0).rows, Sample.draw(N, 50, 1).rows)
-
-
 @pytest.mark.statistical
 def test_samples_are_uniform_and_so_are_their_halves():
     """Counts of 20 rows in 4,000 samples of 6: each within 5.5 standard deviations, 1e-6 in all."""
