@@ -314,7 +314,9 @@ def diffusion_distortion(
     F, compared = _as_embedding(F), rows_within_components(A, time, filter)
     n, labels = len(F), compared.labels
     if n != compared.rows.n_points:
-        raise ValueError(f"F has {n} rows but A has {compared.rows.n_points} points; pass equals.")
+        raise ValueError(
+            f"F has {n} rows but A has {compared.rows.n_points} points; pass a row for each point."
+        )
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
     unit = math.exp(compared.log_scale - log_scale)

@@ -90,10 +90,11 @@ def picture_quality(
     n = len(Y)
     judged = diffusion.sample(min(_JUDGED, max(30, _ENTRIES // n)))
     k = min(NEIGHBORS, (n - 1) // 2)
+    radii = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
     return PictureQuality(
         1.0 - float(losses(X, Y, k, judged).mean()) if k else 1.0,
         _geodesic_correlation(X, Y, diffusion),
-        _number_outside(Y),
+        int(np.count_nonzero(radii > _FAR * np.quantile(radii, _FRAME))),
         distortion.within[FACTOR],
     )
 
@@ -114,9 +115,3 @@ def _geodesic_correlation(X: Points, Y: Array, diffusion: Diffusion) -> float:
     if np.count_nonzero(reached) < 2:
         return math.nan
     return rank_correlation(geodesics[reached], embedded[reached])
-
-
-def _number_outside(Y: Array) -> int:
-    """Return how many points lie far outside the central ones."""
-    radii = np.linalg.norm(Y - np.median(Y, axis=0), axis=1)
-    return int(np.count_nonzero(radii > _FAR * np.quantile(radii, _FRAME)))

@@ -158,7 +158,9 @@ def sample_discrepancy(
     k = check_number(n_components, "n_components", low=2, high=MOST_COLUMNS, integer=True)
     count = check_number(n_permutations, "n_permutations", low=19, integer=True)
     first, second, pooled = _diffusions(X, Z, options)
-    scale = _scale_of(first, second) if scale is None else scale
+    if scale is None:  # the median length of a step: of local scales s, of one ε its root
+        lengths = [d.epsilon if np.ndim(d.epsilon) else np.sqrt(d.epsilon) for d in (first, second)]
+        scale = float(np.mean([np.median(s) for s in lengths]))
     scale = check_number(scale, "scale", low=0, open_low=True)
     draw = np.random.default_rng(seed_entropy(rng))
     fields = _fields([X, Z], options.get("metric", "euclidean"), scale, k, draw)
@@ -193,12 +195,6 @@ def _diffusions(X: Any, Z: Any, options: dict[str, Any]) -> tuple[Diffusion, Dif
     return build(X), build(Z), build(stack([X, Z]))
 
 
-def _scale_of(first: Diffusion, second: Diffusion) -> float:
-    """Return the median length of a step: of local scales s, of one ε its root."""
-    lengths = [d.epsilon if np.ndim(d.epsilon) else np.sqrt(d.epsilon) for d in (first, second)]
-    return float(np.mean([np.median(s) for s in lengths]))
-
-
 def _fields(
     samples: list[Any], metric: str, scale: float, k: int, draw: np.random.Generator
 ) -> list[Array]:
@@ -212,17 +208,10 @@ def _fields(
     return [math.sqrt(2) * np.cos(P @ frequencies + phases) for P in points]
 
 
-def _at_vertices(d: Diffusion, g: Array) -> Array:
-    """Return the field at the vertices: points at one vertex are equal."""
-    at = np.empty((d.n, g.shape[1]))
-    at[d.vertex] = g
-    return at
-
-
 def _walked(d: Diffusion, g: Array, steps: int, others: Any) -> tuple[Array, Array]:
     """Return P^t g at the points and at others; the last step is the one that new points take."""
     root = np.sqrt(d.measure)[:, None]
-    H = np.hstack([root * _at_vertices(d, g), root]).astype(d.operator.dtype)
+    H = np.hstack([root * g[d.first_points], root]).astype(d.operator.dtype)
     for _ in range(steps - 1):
         H = d.operator @ H
     at_own = d.expand(d.last_step(H))
@@ -235,8 +224,7 @@ def _walked(d: Diffusion, g: Array, steps: int, others: Any) -> tuple[Array, Arr
 
 def _step_correlation(d: Diffusion, g: Array) -> float:
     """Return Σ π_i E g(x_i) g(x_j) over steps i -> j to other points."""
-    at, root = _at_vertices(d, g), np.sqrt(d.measure)[:, None]
-    weighted = root * at
+    weighted = np.sqrt(d.measure)[:, None] * g[d.first_points]
     stays = d.operator.diagonal()
     stays = np.zeros(d.n) if stays is None else np.asarray(stays, dtype=float)
     squares = np.sum(weighted**2, axis=1)
