@@ -16,11 +16,11 @@ from scipy import sparse
 
 from heatsketch import __version__
 from heatsketch._checks import check_number
-from heatsketch._words import did_you_mean
 from heatsketch.comparison.audit import Audit
 from heatsketch.comparison.audit import audit as audit_picture
 from heatsketch.estimators import DiffusionMap, HeatEmbedding, HeatSketch
 from heatsketch.io.anndata_files import default_array
+from heatsketch.io.table import require
 from heatsketch.markov.affinity import knn_affinity
 from heatsketch.neighbors import NeighborIndex, in_metric
 from heatsketch.operators.graph import graph
@@ -285,15 +285,12 @@ def audit(
     cells = Cells(use_rep, n_pcs, layer, obsp)
     picture = _entry(_target(adata, False), "obsm", basis)
     groups = None if labels is None else np.asarray(_entry(adata, "obs", labels))
-    options: dict[str, Any] = {
-        "n_components": 64,
-        "filter": "accumulated",
-        "random_state": 0,
-    } | parameters
-    estimator = HeatSketch(**options)
+    default = {"n_components": 64, "filter": "accumulated", "random_state": 0}
+    parameters = {**default, **parameters}
+    estimator = HeatSketch(**parameters)
     estimator.fit(cells.read(adata, estimator))
     Y = getattr(picture, "to_numpy", lambda: picture)()
-    found = audit_picture(estimator, Y, labels=groups, random_state=options["random_state"])
+    found = audit_picture(estimator, Y, labels=groups, random_state=parameters["random_state"])
     name = basis.removeprefix("X_")
     adata.obs[f"{name}_trust"], adata.obs[f"{name}_dubious"] = found.trust, found.dubious
     return found
@@ -333,12 +330,7 @@ def coloring(adata: Any, genes: int | Sequence[str] = 20) -> dict[str, Any]:
     names = _most_variable(adata, genes) if isinstance(genes, int) else list(genes)
     labels, raw = adata.obs.copy(), getattr(adata, "raw", None)
     known = [adata.var_names, *([] if raw is None else [raw.var_names])]
-    for name in names:
-        if not any(name in each for each in known):
-            raise ValueError(
-                f"adata has no gene {name!r}; choose from var_names"
-                f"{did_you_mean(name, [one for each in known for one in each])}"
-            )
+    require(names, [gene for each in known for gene in each], "adata", "gene")
     for place, each in zip((adata, raw), known, strict=False):
         own = [name for name in names if name in each and name not in labels]
         if own:
@@ -482,7 +474,7 @@ class Cells:
             fewest = int(np.diff(distances.indptr).min())
             if fewest == 0:
                 raise ValueError(
-                    "A cell has no neighbours among the distances; compute neighbours again."
+                    "A cell has no neighbours among the distances; compute them again."
                 )
             k = min(estimator.n_neighbors, fewest)
             estimator.set_params(neighbors=distances, n_neighbors=k)
@@ -495,82 +487,64 @@ class Cells:
 
     def points(self, adata: Any) -> Any:
         """Return the representation of the cells (n, d) that scanpy would choose."""
-        use_rep, n_pcs = self.use_rep, self.n_pcs
+        n_pcs = self.n_pcs
         if n_pcs is not None:
             check_number(n_pcs, "n_pcs", low=0, integer=True)
         if self.layer is not None:
-            if use_rep not in (None, "X") or n_pcs:
-                raise ValueError(
-                    f"layer={self.layer!r} and use_rep={use_rep!r} or n_pcs={n_pcs}; pass one."
-                )
+            if self.use_rep not in (None, "X") or n_pcs:
+                raise ValueError(f"layer={self.layer!r} and use_rep or n_pcs; pass one.")
             return _in_memory(_entry(adata, "layers", self.layer))
-        if use_rep is None and n_pcs != 0:
-            use_rep = default_array(adata.n_vars, adata.obsm, "adata", "use_rep='X'")
-        if use_rep in (None, "X"):
+        name = self.use_rep or "X"
+        if self.use_rep is None and n_pcs != 0:
+            name = default_array(adata.n_vars, adata.obsm, "adata", "use_rep='X'")
+        if name == "X":
             if adata.X is None:
                 raise ValueError("adata has no X; pass use_rep, a name in obsm, or layer.")
             return _in_memory(adata.X)
-        points = _entry(adata, "obsm", use_rep)
+        points = _entry(adata, "obsm", name)
+        points = getattr(points, "to_numpy", lambda: points)()
         if n_pcs is not None and n_pcs > points.shape[1]:
-            raise ValueError(
-                f"n_pcs={n_pcs} but {use_rep} has {points.shape[1]} columns; pass n_pcs <= "
-                f"{points.shape[1]}."
-            )
-        return getattr(points, "to_numpy", lambda: points)()[:, : n_pcs or None]
+            columns = f"{name} has {points.shape[1]} columns"
+            raise ValueError(f"n_pcs={n_pcs} but {columns}; pass n_pcs <= {points.shape[1]}.")
+        return points[:, : n_pcs or None]
 
 
 def _entry(adata: Any, part: str, name: str) -> Any:
     """Return an entry of obsm, obsp or layers, or raise with those there are."""
     entries = getattr(adata, part)
-    if name not in entries:
-        known = list(entries.keys())
-        raise ValueError(
-            f"adata.{part} has no {name!r}; choose from {', '.join(known) or 'nothing'}"
-            f"{did_you_mean(name, known)}"
-        )
+    require([name], entries.keys(), f"adata.{part}", "entry")
     return entries[name]
 
 
 def _in_memory(X: Any) -> Any:
     """Return an array or matrix, read from the file of a backed object."""
-    if isinstance(X, np.ndarray) or sparse.issparse(X):
-        return X
-    return X.to_memory() if hasattr(X, "to_memory") else X[:]
+    return X if sparse.issparse(X) else X[:]
 
 
 def _roots(adata: Any, root: Any) -> Any:
     """Return the numbers of the cells that are named, or what else says where time starts."""
     if root is None:
         if "iroot" not in adata.uns:
-            raise ValueError(
-                'There is no root; pass the name or the number of a cell, or set uns["iroot"].'
-            )
+            raise ValueError('There is no root; pass a cell or its name, or set uns["iroot"].')
         return int(adata.uns["iroot"])
     if np.asarray(root).dtype.kind not in "OU":
         return root
-    known, names = np.asarray(adata.obs_names, dtype=str), np.atleast_1d(root).astype(str)
+    known, names = np.asarray(adata.obs_names, dtype=str), np.atleast_1d(root).astype(str).tolist()
+    require(names, known, "adata", "cell")
     for name in names:
-        if (count := int((known == name).sum())) != 1:
-            raise ValueError(
-                f"root={str(name)!r} is the name of {count} cells; pass one of obs_names, or the "
-                f"number of a cell{did_you_mean(str(name), known.tolist())}"
-            )
+        if (count := int((known == name).sum())) > 1:
+            raise ValueError(f"{count} cells are called {name!r}; pass the number of one.")
     return np.array([int((known == name).argmax()) for name in names])
 
 
-def _storable(facts: dict[Any, Any]) -> dict[str, Any]:
+def _storable(value: Any) -> Any:
     """Return what .h5ad files hold: numbers, text, arrays and dictionaries, without None."""
-    kept: dict[str, Any] = {}
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            kept[str(name)] = _storable(value)
-        elif isinstance(value, list | tuple):
-            kept[str(name)] = np.asarray(value)
-        elif isinstance(value, bool | int | float | str | np.ndarray | np.generic):
-            kept[str(name)] = value
-        elif value is not None:
-            kept[str(name)] = repr(value)
-    return kept
+    if isinstance(value, dict):
+        return {str(k): _storable(item) for k, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return np.asarray(value)
+    is_plain = isinstance(value, bool | int | float | str | np.ndarray | np.generic)
+    return value if is_plain else repr(value)
 
 
 def _distances(index: NeighborIndex, k: int) -> sparse.csr_matrix:

@@ -144,9 +144,11 @@ def write_model(
     model: Any, path: str | Path, reading: dict[str, Any], *, force: bool = False
 ) -> None:
     """Write a model as `save_model` does, and with it how tables of points are read for it."""
-    if not _is_model(model):
+    kind = type(model)
+    is_model = hasattr(kind, "get_params") or kind.__name__ == "MixtureKernel"
+    if not (is_model and kind.__module__.startswith("heatsketch.")):
         raise TypeError(
-            f"model is of type {type(model).__name__}; pass a fitted estimator of heatsketch, or a "
+            f"model is of type {kind.__name__}; pass a fitted estimator of heatsketch, or a "
             "MixtureKernel (skops keeps those of scikit-learn)."
         )
     if hasattr(model, "fit"):
@@ -165,7 +167,7 @@ def write_model(
             with archive.open(_HEADER, "w") as stream:  # without a date, as `writestr` gives one
                 stream.write(json.dumps(header).encode())
             for i, array in enumerate(encoder.arrays):
-                with archive.open(_name(i), "w", force_zip64=True) as stream:
+                with archive.open(f"arrays/{i}.npy", "w", force_zip64=True) as stream:
                     np.lib.format.write_array(stream, array, allow_pickle=False)
 
     write_atomically(path, write, force=force)
@@ -176,7 +178,7 @@ def read_model(path: str | Path) -> Stored:
     with _opened(Path(path)) as (archive, header):
         arrays = []
         for i in range(len(archive.namelist()) - 1):
-            with archive.open(_name(i)) as stream:
+            with archive.open(f"arrays/{i}.npy") as stream:
                 arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
         decoder = Decoder(header["records"], arrays)
         model, reading = decoder.value(header["model"]), decoder.value(header["reading"])
@@ -202,14 +204,9 @@ def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
             maker = header.get("facts", header).get("heatsketch", "another version")
             raise ValueError(
                 f"{path} has format {header['format']}, of heatsketch {maker}, but heatsketch "
-                f"{__version__} reads format {FORMAT}; fit and save the model again, or use that "
-                "version."
+                f"{__version__} reads format {FORMAT}; save the model again, or use that version."
             )
         yield archive, header
-
-
-def _name(i: int) -> str:
-    return f"arrays/{i}.npy"
 
 
 class Encoder:
@@ -234,27 +231,27 @@ class Encoder:
             if all(type(key) is str and not key.startswith("$") for key in value):
                 return dict(pairs)
             return {"$dict": [[self.node(key, place), item] for key, item in pairs]}
-        if isinstance(value, np.dtype):
-            return {"$dtype": value.str}
-        if isinstance(value, np.ndarray) and value.dtype.hasobject:
-            return {"$objects": [list(value.shape), self.node(value.ravel().tolist(), place)]}
-        if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "biufUS":
-            raise TypeError(
-                f"{place} has the type {value.dtype}, but files hold numbers and text only."
-            )
-        if isinstance(value, np.generic):
-            return {"$number": [value.dtype.str, value.item()]}
-        if isinstance(value, np.ndarray):
-            return {"$array": self._array(value)}
         if isinstance(value, NotStored):
             return {"$lost": value.what}
+        if isinstance(value, np.dtype):
+            return {"$dtype": value.str}
+        if isinstance(value, np.ndarray | np.generic):
+            return self._numbers_of(value, place)
         if kind.__name__ in _SPARSE:
             parts = [self.node(part, place) for part in (value.data, value.indices, value.indptr)]
             return {"$sparse": [kind.__name__, parts, list(map(int, value.shape))]}
         return {"$record": self._record(value, place)}
 
-    def _array(self, value: Array) -> int:
-        """Return the number of an array; that of equal memory is the same."""
+    def _numbers_of(self, value: Any, place: str) -> Any:
+        """Return the node of an array or a number; arrays in the same memory are one."""
+        if isinstance(value, np.ndarray) and value.dtype.hasobject:
+            return {"$objects": [list(value.shape), self.node(value.ravel().tolist(), place)]}
+        if value.dtype.kind not in "biufUS":
+            raise TypeError(
+                f"{place} has the type {value.dtype}, but files hold numbers and text only."
+            )
+        if isinstance(value, np.generic):
+            return {"$number": [value.dtype.str, value.item()]}
         memory = value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str
         if memory not in self._numbers:
             self._alive.append(value)
@@ -262,7 +259,7 @@ class Encoder:
             # Rows or columns stay what is contiguous: products give the same bits.
             contiguous = value.flags.c_contiguous or value.flags.f_contiguous
             self.arrays.append(np.asarray(value) if contiguous else value.copy(order="K"))
-        return self._numbers[memory]
+        return {"$array": self._numbers[memory]}
 
     def _record(self, value: Any, place: str) -> int:
         """Return the number of an object, after those of its fields."""
@@ -296,15 +293,16 @@ class Decoder:
         self._arrays = arrays
         self._made: list[Any] = []
         for name, nodes in records:
-            self._made.append(_restored(_class_of(name), self.value(nodes)))
+            self._made.append(_restored(name, self.value(nodes)))
 
     def value(self, node: Any) -> Any:
         """Return what a node stands for."""
-        if type(node) in _PLAIN:
-            return node
         if isinstance(node, list):
             return [self.value(item) for item in node]
-        [(key, content), *_] = node.items() or [("", None)]
+        if not isinstance(node, dict):
+            return node
+        content: Any
+        key, content = next(iter(node.items()), ("", None))
         match key:
             case "$tuple":
                 return tuple(self.value(content))
@@ -330,24 +328,6 @@ class Decoder:
         return {key: self.value(item) for key, item in node.items()}
 
 
-def _is_model(value: Any) -> bool:
-    """Say whether an object is one that users save: an estimator or a `MixtureKernel`."""
-    kind = type(value)
-    named = hasattr(kind, "get_params") or kind.__name__ == "MixtureKernel"
-    return named and kind.__module__.startswith("heatsketch.")
-
-
-def _class_of(name: str) -> type:
-    """Return the class of this package that a header names."""
-    home, _, own = name.partition(":")
-    if not home.startswith("heatsketch.") or "__" in home:
-        raise ValueError(f"it names {name!r}, which is not a class of heatsketch")
-    found = getattr(importlib.import_module(home), own)
-    if not isinstance(found, type) or found.__module__ != home:
-        raise ValueError(f"it names {name!r}, which is not a class of heatsketch")
-    return found
-
-
 def _state_of(value: Any) -> dict[str, Any]:
     """Return what is stored of an object: what its constructor takes, else its attributes.
 
@@ -368,8 +348,14 @@ def _state_of(value: Any) -> dict[str, Any]:
     }
 
 
-def _restored(kind: type, state: dict[str, Any]) -> Any:
-    """Return an object of a class with this state."""
+def _restored(name: str, state: dict[str, Any]) -> Any:
+    """Return an object of a class of this package, which a header names, with this state."""
+    home, _, own = name.partition(":")
+    kind: Any = None
+    if home.startswith("heatsketch.") and "__" not in home:
+        kind = getattr(importlib.import_module(home), own)
+    if not isinstance(kind, type) or kind.__module__ != home:
+        raise ValueError(f"it names {name!r}, which is not a class of heatsketch")
     if issubclass(kind, tuple) or is_dataclass(kind):
         return kind(**state)
     made = kind.__new__(kind)
@@ -394,8 +380,8 @@ def _facts_of(model: Any, reading: dict[str, Any]) -> dict[str, Any]:
             "parameters": parameters,
             "n": None if embedding is None else len(embedding),
             "n_features": getattr(model, "n_features_in_", None),
-            "features": None if names is None else [str(name) for name in names],
-            "columns": [str(name) for name in model.get_feature_names_out()],
+            "features": names,
+            "columns": model.get_feature_names_out(),
             "data": getattr(model, "_data_hash", None),
             "time": getattr(model, "time_", parameters.get("time")),
             "distances": None if distortion is None else distortion.describe(),
