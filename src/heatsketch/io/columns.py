@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ import numpy as np
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks, stamp
 from heatsketch.io.files import listed
+from heatsketch.io.metadata import decoded
 from heatsketch.io.table import (
-    Names,
     Reading,
     Table,
     choose_label,
@@ -118,39 +119,32 @@ def classified(column: Any, decimal: str) -> tuple[Array, Cells | None]:
 
 
 def table_of(
-    table: Any,
-    how: Reading,
-    path: Path,
-    place: Place,
-    *,
-    is_text: bool = False,
-    metadata: dict[str, Any] | None = None,
+    table: Any, how: Reading, path: Path, place: Place, note: str = "", *, is_text: bool = False
 ) -> Table:
     """Return the points of an Arrow table, with its other columns as ids and labels.
 
     Features are the columns asked for, or else those of numbers that are not said to be anything
-    else. float32 if all are; gaps are NaN.
+    else. float32 if all are; gaps are NaN. The note is metadata.
 
     Raises
     ------
     ValueError
         If there is no feature, or a column looks numeric and is not; the message names the place.
     """
-    values, chosen, notes = _features(table, how, path, place)
-    extra = _others(table, chosen, how, path, is_text=is_text)
-    label = choose_label(extra, (*how.ids, *how.exclude))
-    found = Table(values, chosen, extra, label, str(path), metadata or {}, notes)
+    found = _points(table, how, path, place, is_text)
     warn_of_ids_and_labels(found, how)
-    return found
+    label = choose_label(found.extra, (*how.ids, *how.exclude))
+    return replace(found, label=label, metadata=decoded(note))
 
 
-def _features(table: Any, how: Reading, path: Path, place: Place) -> tuple[Array, Names, Names]:
-    """Return the features (n, d), their names, and notes on cells that count as missing."""
+def _points(table: Any, how: Reading, path: Path, place: Place, is_text: bool) -> Table:
+    """Return the features, the other columns, and notes on cells that count as missing."""
     names = table.column_names
     refuse_repeated(names, path)
     require(how.features + how.exclude, names, path)
-    columns, notes = {}, []
-    for name in how.features or [name for name in names if not _is_passed(name, how)]:
+    passed = [name for name in names if name in how.others or is_id(name) or is_label(name)]
+    columns, extra, notes = {}, {}, []
+    for name in how.features or [name for name in names if name not in passed]:
         try:
             found, note = _feature(table[name].combine_chunks(), name, how, place)
         except ValueError as error:
@@ -159,32 +153,18 @@ def _features(table: Any, how: Reading, path: Path, place: Place) -> tuple[Array
             columns[name] = found
             notes += [note] if note else []
     if not columns:
-        raise ValueError(
-            f"{path} has no numeric column to use as a feature; its columns are {listed(names)}."
-            if table.num_rows
-            else f"{path} has no rows below its header; pass a table with some."
-        )
-    return np.stack([*columns.values()], axis=1), tuple(columns), tuple(notes)
-
-
-def _is_passed(name: str, how: Reading) -> bool:
-    """Say whether a column is no feature by its name alone."""
-    return name in how.others or is_id(name) or is_label(name)
-
-
-def _others(
-    table: Any, chosen: Names, how: Reading, path: Path, *, is_text: bool = False
-) -> dict[str, Array]:
-    """Return the columns that are not features: numbers if they are, else objects."""
-    extra = {}
-    for name in [name for name in table.column_names if name not in set(chosen)]:
+        reason = f"no numeric column to use as a feature; its columns are {listed(names)}"
+        reason = reason if table.num_rows else "no rows below its header; pass a table with some"
+        raise ValueError(f"{path} has {reason}.")
+    for name in [name for name in names if name not in columns]:
         if is_text:  # a column that could have been a feature holds something else
-            is_number = name not in how.ids and not is_id(name)
-            is_number = is_number and (bool(how.features) or _is_passed(name, how))
-            extra[name] = _from_text(table[name].combine_chunks(), how.decimal, is_number)
+            may_be_number = name not in how.ids and not is_id(name)
+            may_be_number = may_be_number and bool(how.features or name in passed)
+            extra[name] = _from_text(table[name].combine_chunks(), how.decimal, may_be_number)
         else:  # in chunks, of which none is beyond what Arrow's text holds
             extra[name] = _typed(table[name], f"{name} in {path}")
-    return extra
+    values = np.stack([*columns.values()], axis=1)
+    return Table(values, tuple(columns), extra, None, str(path), notes=tuple(notes))
 
 
 def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array | None, str]:
@@ -278,39 +258,36 @@ def _typed(column: Any, what: str) -> Array:
     return objects(column.to_pylist())
 
 
-Batches = Callable[[int], Iterator[tuple[int, Any]]]  # from a row on, each with its first row
-
-
-def numbered(batches: Iterable[Any], at: int = 0) -> Iterator[tuple[int, Any]]:
-    """Yield Arrow batches that are not empty with the numbers of their first rows."""
+def rows_from(batches: Iterable[Any], start: int) -> Iterator[Any]:
+    """Yield Arrow batches without so many first rows."""
     for batch in batches:
-        if batch.num_rows:
-            yield at, batch
-        at += batch.num_rows
+        if start < batch.num_rows:
+            yield batch.slice(start)
+        start = max(0, start - batch.num_rows)
 
 
-def blocks_of(batches: Batches, n: int, schema: Any, how: Reading, path: Path) -> Blocks:
-    """Return points by Arrow batches; the first batch decides which columns are features."""
+def blocks_of(
+    batches: Callable[[int], Iterator[Any]], n: int, schema: Any, how: Reading, path: Path
+) -> Blocks:
+    """Return points by Arrow batches from a row on; the first of all decides on the features."""
     import pyarrow as pa
 
-    first = [batch for _, batch in islice(batches(0), 1)]
-    values, chosen, _ = _features(pa.Table.from_batches(first, schema), how, path, "row {}".format)
-    warn_of_ids_and_labels(Table(values, chosen, {}, None, str(path)), how)
-    known = replace(how, features=chosen, exclude=())
+    head = pa.Table.from_batches([*islice(batches(0), 1)], schema)
+    first = _points(head, how, path, "row {}".format, False)
+    warn_of_ids_and_labels(first, how)
+    known = replace(how, features=first.columns, exclude=())
 
     def tables(start: int) -> Iterator[Table]:
-        for at, batch in batches(start):
-            skipped = max(0, start - at)
-            if skipped < batch.num_rows:
-                rows = pa.Table.from_batches([batch.slice(skipped)])
-                values, _, _ = _features(rows, known, path, _after(at + skipped))
-                yield Table(values, chosen, _others(rows, chosen, known, path), None, str(path))
+        for batch in batches(start):
+            rows, place = pa.Table.from_batches([batch]), partial(_row, start)
+            yield replace(_points(rows, known, path, place, False), notes=())
+            start += batch.num_rows
 
-    return Blocks(n, chosen, values.dtype, str(path), lambda: stamp(path), tables)
+    return Blocks(n, first.columns, first.values.dtype, str(path), partial(stamp, path), tables)
 
 
-def _after(first: int) -> Place:
-    return lambda row: f"row {first + row}"
+def _row(first: int, row: int) -> str:
+    return f"row {first + row}"
 
 
 def arrow_table(embedding: Array, names: Sequence[str], table: Table) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 
 from heatsketch._typing import Array
 from heatsketch.io.blocks import BLOCK_BYTES, Blocks, rows_in
-from heatsketch.io.columns import arrow_table, blocks_of, numbered, table_of
+from heatsketch.io.columns import arrow_table, blocks_of, rows_from, table_of
 from heatsketch.io.files import blame, check_budget, need
-from heatsketch.io.metadata import KEY, decoded
+from heatsketch.io.metadata import KEY
 from heatsketch.io.table import Names, Reading, Table, refuse_key
 
 
@@ -21,8 +21,7 @@ def read(path: Path, how: Reading) -> Table:
     refuse_key(how.key, path)
     table = read_columns(path)
     note = (table.schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
-    how = _with_index(how, table.schema)
-    return table_of(table, how, path, "row {}".format, metadata=decoded(note))
+    return table_of(table, _with_index(how, table.schema), path, "row {}".format, note)
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -30,17 +29,15 @@ def blocks(path: Path, how: Reading) -> Blocks:
     refuse_key(how.key, path)
     with _opened(path) as file:
         facts, schema = file.metadata, file.schema_arrow
-        ends = np.cumsum([facts.row_group(g).num_rows for g in range(facts.num_row_groups)])
-    rows = rows_in(BLOCK_BYTES, facts.num_columns)
+    counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]
+    ends, rows = np.cumsum([0, *counts]), rows_in(BLOCK_BYTES, facts.num_columns)
 
-    def batches(start: int) -> Iterator[tuple[int, Any]]:
-        first = int(np.searchsorted(ends, start, side="right"))
-        groups = list(range(first, len(ends)))
-        with _opened(
-            path, pre_buffer=False, buffer_size=2**20
-        ) as file:  # else whole groups are in memory
-            found = file.iter_batches(rows, row_groups=groups, use_threads=False)
-            yield from numbered(found, int(ends[first - 1]) if first else 0)
+    def batches(start: int) -> Iterator[Any]:
+        first = int(np.searchsorted(ends[1:], start, side="right"))
+        # Without buffers, which hold whole groups.
+        with _opened(path, pre_buffer=False, buffer_size=2**20) as file:
+            found = file.iter_batches(rows, range(first, len(counts)), use_threads=False)
+            yield from rows_from(found, start - int(ends[first]))
 
     return blocks_of(batches, facts.num_rows, schema, _with_index(how, schema), path)
 

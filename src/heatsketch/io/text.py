@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
-from heatsketch.io.columns import arrow_table, blocks_of, numbered, table_of
+from heatsketch.io.columns import arrow_table, blocks_of, rows_from, table_of
 from heatsketch.io.files import DAMAGE, blame, check_budget, need, suffix_of
 from heatsketch.io.header import Rows, column_names, is_header
 from heatsketch.io.table import Names, Reading, Table, refuse_key, refuse_repeated, require
@@ -74,14 +74,14 @@ def blocks(path: Path, how: Reading) -> Blocks:
         )
     block = max(BLOCK_BYTES, 16 * max(map(len, head.splitlines())))
 
-    def batches(start: int, included: Names = layout.names) -> Iterator[tuple[int, Any]]:
+    def batches(start: int, included: Names = layout.names) -> Iterator[Any]:
         with (
             blame(path, pa.ArrowException, OSError, do=_UNEVEN),
             _streamed(path, str(path), layout, block, included) as stream,
         ):
-            yield from numbered(stream)
+            yield from rows_from(stream, start)
 
-    n = sum(batch.num_rows for _, batch in batches(0, layout.names[:1]))
+    n = sum(batch.num_rows for batch in batches(0, layout.names[:1]))
     schema = pa.schema([(name, pa.string()) for name in layout.names])
     return blocks_of(batches, n, schema, how, path)
 
