@@ -78,10 +78,9 @@ def blocks(path: Path, how: Reading) -> Blocks:
         place = _place(store, how.key, path)
         points = _points(store, place)
         if getattr(points, "format", "csr") != "csr":
+            what = f"{place} in {path} is stored by columns (csc), not by rows"
             raise ValueError(
-                f"{place} in {path} is sparse and stored by columns (csc), so that no rows can be "
-                "read alone; store it by rows (X = X.tocsr(), with anndata), or choose another by "
-                "key (--read key=NAME)."
+                f"{what}; store X.tocsr(), or choose another by key (--read key=NAME)."
             )
         n, d = points.shape
         frame = _obs(store, n, path)
@@ -128,10 +127,8 @@ def _opened(path: Path) -> Iterator[Any]:
         return
     with blame(path, Exception), need("h5py", path).File(path) as file:
         if any(hasattr(file.get(name), "shape") for name in ("obs", "obsm")):
-            raise ValueError(
-                f"{path} is in the format before anndata 0.7; bring it to the present one by "
-                "anndata.read_h5ad(path).write_h5ad(path)."
-            )
+            what = "is in the format before anndata 0.7; bring it to the present one"
+            raise ValueError(f"{path} {what}: anndata.read_h5ad(path).write_h5ad(path).")
         yield file
 
 

@@ -138,10 +138,7 @@ def _matrix(path: Path, how: Reading, suffix: str) -> Any:
         raise ValueError(f"{path} is not a file of a graph; choose from {known}.")
     matrix = read_matrix_market(path) if suffix == ".mtx" else numpy_files.read(path, how).values
     if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(
-            f"{path} holds a table {matrix.shape}; a graph is a matrix (n, n); leave out "
-            "--graph to embed the rows of a table."
-        )
+        raise ValueError(f"{path} holds a table {matrix.shape}; a graph is a matrix (n, n).")
     return matrix
 
 
@@ -154,8 +151,7 @@ def _of_edges(table: Any, how: Reading, path: Path) -> Graph:
     if table.num_columns not in (2, 3):
         raise ValueError(
             f"{path} has {table.num_columns} column(s) ({listed(table.column_names)}); an edge "
-            "list has two of names, and perhaps one of weights: leave others out with exclude "
-            "(--exclude)."
+            "list has two of names, perhaps a weight; leave others out with exclude (--exclude)."
         )
     if not table.num_rows:
         raise ValueError(f"{path} has no edges; pass an edge list with at least one.")
@@ -177,16 +173,17 @@ def _of_edges(table: Any, how: Reading, path: Path) -> Graph:
         lacks = np.isnan(weights)
         if others is not None or lacks.any():
             row = lacks.argmax()
-            raise ValueError(
-                f"the weight of edge {row} of {path} is {cells[row].as_py()!r}, which is not a "
-                "number; pass two columns of names and one of weights, or exclude it (--exclude)."
-            )
+            given = f"the weight of edge {row} of {path} is {cells[row].as_py()!r}"
+            raise ValueError(f"{given}, which is not a number; or leave it out (--exclude).")
     return graph(ends, weight=weights, names=names, n_nodes=len(names))
 
 
 def _cells(path: Path, how: Reading) -> Any:
     """Return the cells of a text, with the names of the columns if the first row holds these."""
-    table = read_cells(path, how)
+    import pyarrow.compute as pc
+
+    table, _ = read_cells(path, replace(how, header=False))
+    table = table.from_arrays([*map(pc.utf8_trim_whitespace, table.columns)], table.column_names)
     first, *below = ([*row.values()] for row in table.slice(0, 2).to_pylist())
     header = how.header
     if header is None and len(first) > 1:
@@ -206,9 +203,9 @@ def _is_header(
         return True
     if not {0, 1} & {*texts}:
         return False
+    do = "pass header=True (--read header=yes) or header=False (--read header=no)"
     raise ValueError(
-        f"the first row of {path} ({', '.join(first)}) may be a header or an edge; pass "
-        "header=True (--read header=yes) or header=False (--read header=no)."
+        f"the first row of {path} ({', '.join(first)}) may be a header or an edge; {do}."
     )
 
 

@@ -128,10 +128,8 @@ def _flush(path: Path, mode: int) -> None:
 def check_budget(size: int, stored: int, what: str) -> None:
     """Refuse contents that need far more memory than the file takes on disk."""
     if size > max(_FREE_BYTES, _MAX_UNPACKED_RATIO * stored):
-        raise ValueError(
-            f"{what} would unpack from {stored:,} to {size:,} bytes; if that is intended, store it "
-            "sparse or uncompressed."
-        )
+        sizes = f"{what} would unpack from {stored:,} to {size:,} bytes"
+        raise ValueError(f"{sizes}; if that is intended, store it sparse or uncompressed.")
 
 
 def need(module: str, path: Path) -> Any:

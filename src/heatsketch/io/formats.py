@@ -226,10 +226,8 @@ def open_blocks(source: Any, how: Reading) -> Blocks:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; name a file, or a folder of parts.")
     if suffix_of(path) not in BLOCK_FORMATS:
-        raise ValueError(
-            f"{path} is not read by blocks; pass {', '.join(BLOCK_FORMATS)}, or a folder of parts "
-            f"({', '.join(PART_SUFFIXES)})."
-        )
+        known = f"{', '.join(BLOCK_FORMATS)}, or a folder of parts ({', '.join(PART_SUFFIXES)})"
+        raise ValueError(f"{path} is not read by blocks; pass {known}.")
     form = READERS[suffix_of(path)]
     if form is not text:
         how.refuse_text_options(path)
@@ -328,10 +326,7 @@ def write_table(
     embedding = as_float(np.asarray(embedding), "the embedding")
     (n, k), points = embedding.shape, table.values.shape[0]
     if n != points:
-        raise ValueError(
-            f"the embedding has {n} rows but {table.source} has {points} points; pass one row per "
-            "point."
-        )
+        raise ValueError(f"the embedding has {n} rows but {table.source} has {points} points.")
     if len(names) != k or len(set(names)) != k:
         raise ValueError(f"names={listed(names)} for {k} coordinates; pass {k} different names.")
     if not np.isfinite(embedding).all():

@@ -66,10 +66,8 @@ def is_header(rows: Rows, decimal: str, path: Path, *, untitled: bool = True) ->
     evidence = max(of_texts, min(of_numbers, 1)) if few else of_texts + of_numbers
     if evidence == 1 and untitled:
         shown = ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
-        raise ValueError(
-            f"the first row of {path} ({shown}) may be a header or data; pass header=True "
-            "(--read header=yes) or header=False (--read header=no)."
-        )
+        do = "pass header=True (--read header=yes) or header=False (--read header=no)"
+        raise ValueError(f"the first row of {path} ({shown}) may be a header or data; {do}.")
     return evidence >= 2
 
 

@@ -134,17 +134,13 @@ def _without_gaps(table: Table, how: Reading, medians: Array | None, first_row: 
     elif sparse.issparse(values):
         raise ValueError(f"{source} is sparse and has gaps; pass missing='drop' (--missing drop).")
     elif medians is None:
-        raise ValueError(
-            f"{source} has gaps, but the model has no medians to fill them; pass --missing drop, "
-            "or make it again with embed --missing median --save-model."
-        )
+        what = f"{source} has gaps, but the model no medians to fill them"
+        raise ValueError(f"{what}; pass --missing drop, or make the model with --missing median.")
     else:
         empty = first_row + np.flatnonzero(np.isnan(values).all(axis=1))
         if len(empty):
-            raise ValueError(
-                f"row(s) {name_rows(empty)} of {source} hold no number, so that medians would make "
-                "points of nothing; delete them, or pass missing='drop' (--missing drop)."
-            )
+            what = f"row(s) {name_rows(empty)} of {source} hold no number to go with medians"
+            raise ValueError(f"{what}; delete them, or pass missing='drop' (--missing drop).")
         values = np.where(np.isnan(values), medians, values).astype(values.dtype)
     note = note_of_gaps(how.missing, np.flatnonzero(gaps), len(gaps))
     return replace(table, values=values, extra=extra, notes=(*table.notes, note))
@@ -154,8 +150,6 @@ def _medians(table: Table) -> Array:
     """Return the median of each column (d,)."""
     empty = np.flatnonzero(np.isnan(table.values).all(axis=0))
     if len(empty):
-        raise ValueError(
-            f"column {table.columns[empty[0]]!r} of {table.source} holds no number, so that there "
-            "is no median; exclude it (--exclude)."
-        )
+        what = f"column {table.columns[empty[0]]!r} of {table.source} holds no number"
+        raise ValueError(f"{what}, so that there is no median; exclude it (--exclude).")
     return np.nanmedian(table.values, axis=0)  # type: ignore[no-any-return]

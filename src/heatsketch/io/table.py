@@ -96,17 +96,13 @@ class Reading:
         if self.sep is not None:
             sep = _SEPARATORS.get(self.sep, self.sep)
             if not isinstance(sep, str) or not re.fullmatch(r'[^"\r\n\x80-\U0010ffff]', sep):
-                raise ValueError(
-                    f"sep={self.sep!r} (--read sep={self.sep}) is not a separator; pass one "
-                    "character, 'tab' or 'space'."
-                )
+                given = f"sep={self.sep!r} (--read sep={self.sep})"
+                raise ValueError(f"{given} is not a separator; pass a character, 'tab' or 'space'.")
             object.__setattr__(self, "sep", sep)
         for name in self.features:
             if name in self.others:
-                raise ValueError(
-                    f"column {name!r} is named as a feature and as a label, an id or excluded; "
-                    "name it once."
-                )
+                others = "a label, an id or excluded"
+                raise ValueError(f"column {name!r} is named as a feature and {others}; choose one.")
 
     @property
     def others(self) -> Names:
@@ -122,10 +118,8 @@ class Reading:
         """Raise if there are options for text that the source, which is not text, cannot follow."""
         for name, value in self.as_record().items():
             if name in _TEXT_OPTIONS:
-                raise ValueError(
-                    f"{name}={value!r} (--{name}) is for tables in text, but {source} is not one; "
-                    "leave it out."
-                )
+                given = f"{name}={value!r} (--{name})"
+                raise ValueError(f"{given} is for tables in text, which {source} is not.")
 
     def as_record(self) -> dict[str, Any]:
         """Return the options that are not the default ones, for `Reading(**record)`."""
@@ -160,9 +154,7 @@ def default_names(values: Any) -> Names:
 def refuse_key(key: str | None, source: Any) -> None:
     """Raise if a key is given for a source with a single array."""
     if key is not None:
-        raise ValueError(
-            f"{source} holds a single table; leave out key={key!r} (--read key={key})."
-        )
+        raise ValueError(f"{source} is a single table; leave out key={key!r} (--read key={key}).")
 
 
 def require(names: Iterable[str], known: Iterable[Any], source: Any, what: str = "column") -> None:
@@ -183,20 +175,16 @@ def choose_array(shapes: dict[str, tuple[int, ...]], key: str | None, source: An
     named = [name for name in ("X", "embedding") if name in shapes]
     if not named and len(tables) != 1:
         known = listed(tables or [f"{name} {shape}" for name, shape in shapes.items()])
-        raise ValueError(
-            f"{source} holds {known}, none of them called X or embedding; choose one by key "
-            "(--read key=NAME)."
-        )
+        what = f"{known}, none of them called X or embedding"
+        raise ValueError(f"{source} holds {what}; choose one by key (--read key=NAME).")
     return (named or tables)[0]
 
 
 def refuse_repeated(names: Sequence[str], source: Any) -> None:
     """Raise if two columns have the same name."""
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(
-            f"{source} has columns with the same name: {listed(repeated)}; rename them."
-        )
+    repeated = listed(sorted({name for name in names if names.count(name) > 1}))
+    if len(set(names)) < len(names):
+        raise ValueError(f"{source} has columns with the same name: {repeated}; rename them.")
 
 
 def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:

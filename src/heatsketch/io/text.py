@@ -8,8 +8,9 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import IO, Any
 
 from heatsketch._typing import Array
 from heatsketch.io.blocks import Blocks
-from heatsketch.io.columns import arrow_table, blocks_of, rows_from, table_of
+from heatsketch.io.columns import Place, arrow_table, blocks_of, rows_from, table_of
 from heatsketch.io.files import DAMAGE, blame, check_budget, need, suffix_of
 from heatsketch.io.header import Rows, column_names, is_header
 from heatsketch.io.table import Names, Reading, Table, refuse_key, refuse_repeated, require
@@ -46,18 +47,33 @@ def read(path: Path, how: Reading) -> Table:
     """Read the numeric columns as features and keep the others."""
     if suffix_of(path) == ".xlsx":
         return _read_sheet(path, how)
-    refuse_key(how.key, path)
-    layout, data = _layout(_contents(path), path, how)
-    table = _cells(path, data, layout)
+    table, place = read_cells(path, how)
     unnamed = [name for name in table.column_names if re.fullmatch(r"|column \d+", name)]
     # Separators at the end of all lines make columns without a name and without data.
     words = {name: table[name].unique().to_pylist() for name in unnamed}
     blank = [name for name in unnamed if words[name] and not any(map(str.strip, words[name]))]
+    return table_of(table.drop_columns(blank), how, path, place, is_text=True)
+
+
+def read_cells(path: Path, how: Reading) -> tuple[Any, Place]:
+    """Read all cells as text, into an Arrow table; return with it what says where a row is."""
+    refuse_key(how.key, path)
+    pa = need("pyarrow", path)
+    layout, data = _layout(_contents(path), path, how)
+    block = min(max(len(data) + 1, 2**20), 2**31 - 1)
+    batches = _batches(path, pa.BufferReader(data), layout, block)
+    table = pa.Table.from_batches([*batches], pa.schema(dict.fromkeys(layout.names, pa.string())))
 
     def place(row: int) -> str:
-        return f"row {row} (line {_line_of(row, data, layout)} of the file)"
+        text = StringIO(data.decode(errors="replace"), newline="")
+        for _ in range(layout.skip):
+            text.readline()
+        reader = csv.reader(text, delimiter=layout.sep)
+        with suppress(csv.Error):  # a very long cell: the line before it
+            next(islice(filter(None, reader), row, None))
+        return f"row {row} (line {layout.skip + reader.line_num} of the file)"
 
-    return table_of(table.drop_columns(blank), how, path, place, is_text=True)
+    return table, place
 
 
 def blocks(path: Path, how: Reading) -> Blocks:
@@ -68,31 +84,32 @@ def blocks(path: Path, how: Reading) -> Blocks:
         head = _first_lines(stream)
     layout, unpadded = (None, b"") if head[:2] in _UTF16 else _layout(head, path, how)
     if layout is None or unpadded is not head:
-        raise ValueError(
-            f"{path} is read whole, since it is UTF-16 or has blanks between or around cells; "
-            "write it in UTF-8 with commas alone, or as .parquet."
-        )
+        what = "is read whole, since it is UTF-16 or has blanks between or around cells"
+        raise ValueError(f"{path} {what}; write it in UTF-8 with commas alone, or as .parquet.")
     block = max(BLOCK_BYTES, 16 * max(map(len, head.splitlines())))
-
-    def batches(start: int, included: Names = layout.names) -> Iterator[Any]:
-        with (
-            blame(path, pa.ArrowException, OSError, do=_UNEVEN),
-            _streamed(path, str(path), layout, block, included) as stream,
-        ):
-            yield from rows_from(stream, start)
-
-    n = sum(batch.num_rows for batch in batches(0, layout.names[:1]))
-    schema = pa.schema([(name, pa.string()) for name in layout.names])
+    batches = partial(_batches, path, str(path), layout, block)
+    n = sum(batch.num_rows for batch in batches(included=layout.names[:1]))
+    schema = pa.schema(dict.fromkeys(layout.names, pa.string()))
     return blocks_of(batches, n, schema, how, path)
 
 
-def read_cells(path: Path, how: Reading) -> Any:
-    """Read all cells as text without blanks around it, into an Arrow table; also the first row."""
-    refuse_key(how.key, path)
-    layout, data = _layout(_contents(path), path, replace(how, header=False))
-    table = _cells(path, data, layout)
-    pc = need("pyarrow.compute", path)
-    return table.from_arrays([pc.utf8_trim_whitespace(c) for c in table.columns], layout.names)
+def _batches(
+    path: Path, source: Any, layout: Layout, block: int, start: int = 0, included: Names = ()
+) -> Iterator[Any]:
+    """Yield the cells of all columns, or of some, as text, from a row on."""
+    pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
+    names, types = layout.names, dict.fromkeys(layout.names, pa.string())
+    refuse_repeated(names, path)
+    reading = pacsv.ReadOptions(
+        column_names=names, skip_rows=layout.skip, use_threads=False, block_size=block
+    )
+    parsing = pacsv.ParseOptions(delimiter=layout.sep, newlines_in_values=True)
+    conversion = pacsv.ConvertOptions(column_types=types, include_columns=list(included))
+    with (
+        blame(path, pa.ArrowException, OSError, do=_UNEVEN),
+        pacsv.open_csv(source, reading, parsing, conversion) as stream,
+    ):
+        yield from rows_from(stream, start)
 
 
 def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, note: str) -> None:
@@ -107,33 +124,11 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
             pacsv.write_csv(arrow_table(embedding, names, table), stream, options)
 
 
-def _streamed(path: Path, source: Any, layout: Layout, block: int, included: Names = ()) -> Any:
-    """Return how Arrow reads the cells of all columns, or of some, as text."""
-    pa, pacsv = need("pyarrow", path), need("pyarrow.csv", path)
-    names = layout.names
-    refuse_repeated(names, path)
-    return pacsv.open_csv(
-        source,
-        pacsv.ReadOptions(
-            column_names=names, skip_rows=layout.skip, use_threads=False, block_size=block
-        ),
-        pacsv.ParseOptions(delimiter=layout.sep, newlines_in_values=True),
-        pacsv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), include_columns=list(included)
-        ),
-    )
-
-
-def _cells(path: Path, data: bytes, layout: Layout) -> Any:
-    """Parse all cells as text, in one block."""
-    pa = need("pyarrow", path)
-    block = min(max(len(data) + 1, 2**20), 2**31 - 1)
-    with blame(path, pa.ArrowException, OSError, do=_UNEVEN):
-        return _streamed(path, pa.BufferReader(data), layout, block).read_all()
-
-
-def _opened(path: Path) -> Any:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    with blame(path, OSError, EOFError, zlib.error), opened(path, "rb") as stream:
+        yield stream
 
 
 def _contents(path: Path) -> bytes:
@@ -147,7 +142,7 @@ def _contents(path: Path) -> bytes:
             ) from error
     else:
         parts: list[bytes] = []
-        with blame(path, OSError, EOFError, zlib.error), _opened(path) as stream:
+        with _opened(path) as stream:
             while part := stream.read(2**24):
                 parts.append(part)
                 check_budget(sum(map(len, parts)), path.stat().st_size, str(path))
@@ -211,17 +206,6 @@ def _names(rows: Rows, how: Reading, path: Path, titles: list[str]) -> tuple[boo
         return True, column_names(rows[0], rows[1:])
     names = column_names(titles, rows) if titles else [f"x{j}" for j in range(len(rows[0]))]
     return False, tuple(names)
-
-
-def _line_of(row: int, data: bytes, layout: Layout) -> int:
-    """Return the line of the file, the first being 1, on which a row of data ends."""
-    text = StringIO(data.decode(errors="replace"), newline="")
-    for _ in range(layout.skip):
-        text.readline()
-    reader = csv.reader(text, delimiter=layout.sep)
-    with suppress(csv.Error):  # a very long cell: the line before it
-        next(islice(filter(None, reader), row, None))
-    return layout.skip + reader.line_num
 
 
 def _separator(text: str, path: Path) -> str:
