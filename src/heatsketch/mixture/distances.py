@@ -63,7 +63,7 @@ def norms(c: Components, p: Mixtures) -> Array:
 
 def row_chunk(c: Components) -> int:
     """Return the rows of a chunk of work on pairs of components."""
-    return max(1, CHUNK_NUMBERS // (8 * c.n_components**2 * c.n_features))
+    return max(1, min(1024, CHUNK_NUMBERS // (8 * c.n_components**2 * c.n_features)))
 
 
 def difference(
@@ -95,15 +95,10 @@ def between(c: Components, x: Anchors, z: Anchors) -> Array:
 
 def of_rows(c: Components, x: Array, z: Array) -> Array:
     """Return the squared distances row by row, (n,)."""
-    d2 = np.empty(len(x))
-    for rows in row_tiles(len(x), row_chunk(c)):
-        p, r = transitions(c, x[rows]), transitions(c, z[rows])
-        plain, of_p, of_r = difference(c, p, r)
-        near = _from_differences(c, x[rows], z[rows], p, r)
-        d2[rows] = np.where(
-            plain < _CANCELLED_FRACTION * (of_p + of_r), near, np.maximum(plain, 0.0)
-        )
-    return d2
+    p, r = transitions(c, x), transitions(c, z)
+    plain, of_p, of_r = difference(c, p, r)
+    near = _from_differences(c, x, z, p, r)
+    return np.where(plain < _CANCELLED_FRACTION * (of_p + of_r), near, np.maximum(plain, 0.0))
 
 
 def _from_differences(c: Components, x: Array, z: Array, p: Mixtures, r: Mixtures) -> Array:
@@ -137,19 +132,15 @@ def _component_gradients(c: Components, x: Array) -> Array:
 
 def distance_gradients(c: Components, x: Array, r: Mixtures | None) -> Array:
     """Return ∇d = (⟨∇p_x, p_x⟩ - ⟨∇p_x, r⟩) / d, without units; r=None stands for ν."""
-    slopes = np.empty_like(x)
-    overlaps = c.overlaps_with_stationary if r is None else c.overlaps
-    for rows in row_tiles(len(x), row_chunk(c)):
-        p, of_components = transitions(c, x[rows]), _component_gradients(c, x[rows])
-        end = None if r is None else r.take(rows)
-        by_weight, by_mean = c.overlaps.gradients(p, p)
-        less_weight, less_mean = overlaps.gradients(p, c.stationary if end is None else end)
-        by_weight, by_mean = by_weight - less_weight, by_mean - less_mean
-        change = p.weights * (by_weight - np.einsum("nk,nk->n", p.weights, by_weight)[:, None])
-        slope = np.einsum("nk,nka->na", change, of_components)
-        slope += np.einsum("nkb,kab->na", by_mean, c.gain_matrices)
-        d2, length, _ = difference(c, p, end)  # from the same inner products as the slope
-        with np.errstate(invalid="ignore"):
-            d = np.sqrt(np.where(d2 > _RESOLVED_FRACTION * length, d2, np.nan))
-        slopes[rows] = slope / d[:, None]
-    return slopes
+    p, of_components = transitions(c, x), _component_gradients(c, x)
+    overlaps, end = (c.overlaps_with_stationary, c.stationary) if r is None else (c.overlaps, r)
+    by_weight, by_mean = c.overlaps.gradients(p, p)
+    less_weight, less_mean = overlaps.gradients(p, end)
+    by_weight, by_mean = by_weight - less_weight, by_mean - less_mean
+    change = p.weights * (by_weight - np.einsum("nk,nk->n", p.weights, by_weight)[:, None])
+    slope = np.einsum("nk,nka->na", change, of_components)
+    slope += np.einsum("nkb,kab->na", by_mean, c.gain_matrices)
+    d2, length, _ = difference(c, p, r)  # from the same inner products as the slope
+    with np.errstate(invalid="ignore"):
+        d = np.sqrt(np.where(d2 > _RESOLVED_FRACTION * length, d2, np.nan))
+    return slope / d[:, None]

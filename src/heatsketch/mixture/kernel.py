@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from heatsketch._checks import check_choice, check_number, check_points
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.mixture import densities, distances
 from heatsketch.mixture.cholesky import affinity_factor
@@ -357,7 +358,8 @@ class MixtureKernel:
                 f"x has {len(x)} rows and z has {len(z)}; pass as many rows of z as of x, or "
                 "pairwise=True."
             )
-        return c.by_tiles(lambda r: distances.of_rows(c, x[r], z[r]), len(x)) * c.density_unit
+        d2 = filled(lambda r: distances.of_rows(c, x[r], z[r]), (len(x),), distances.row_chunk(c))
+        return d2 * c.density_unit
 
     def anomaly_score(self, x: Any, *, kind: str = "density") -> Array:
         """Return how unusual each point is under the mixture, (n,): larger is more unusual.
@@ -443,7 +445,8 @@ class MixtureKernel:
             end = None if z is None else transitions(c, z[rows])
             return distances.distance_gradients(c, x[rows], end)
 
-        return c.by_tiles(of_tile, *x.shape) * (np.sqrt(c.density_unit) / c.unit)
+        slopes = filled(of_tile, x.shape, distances.row_chunk(c))
+        return slopes * (np.sqrt(c.density_unit) / c.unit)
 
 
 def _checked_weights(weights: Any, n: int) -> Array:
