@@ -25,11 +25,6 @@ from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 
 logger = logging.getLogger("heatsketch")  # without a handler of its own
-_TABLE: dict[str, Any] = {  # what scikit-learn checks; values are looked at here, in place
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "ensure_all_finite": False,
-}
 _SMALLEST, _LARGEST = 1e-60, 1e60  # so that no ratio of squares leaves float64
 
 
@@ -148,29 +143,54 @@ def said_of_rows(rows: Sequence[int] | Array, matter: str, count: int | None = N
     return f"{number} new point(s) (rows {name_rows(rows, count=count)}) {matter}"
 
 
-def check_points(X: Any, name: str = "X", *, min_rows: int = 2) -> Any:
-    """Return X (n, d) as a finite float array or CSR matrix, or raise."""
-    X = check_array(as_floats(X, name), **_TABLE, ensure_min_samples=min_rows, input_name=name)
-    _check_values(X, name, new=min_rows < 2)
+def check_points(
+    X: Any,
+    name: str = "X",
+    *,
+    min_rows: int = 2,
+    accept_sparse: bool | str = "csr",
+    columns: Sequence[str] | None = None,
+) -> Any:
+    """Return X (n, d) as a finite array, or CSR matrix, of float32 or float64, or raise.
+
+    Squares of the numbers must not leave float64.
+    """
+    X = check_array(
+        as_floats(X, name),
+        accept_sparse=accept_sparse,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+        input_name=name,
+    )
+    check_finite(X, name, columns)
+    values = X.data if sparse.issparse(X) else X
+    largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
+    if largest > _LARGEST or (0 < largest < _SMALLEST and min_rows >= 2):
+        raise ValueError(
+            f"{name} has numbers up to {largest:.1e}; multiply it by a constant, to between "
+            f"{_SMALLEST:.0e} and {_LARGEST:.0e}."
+        )
     return X
 
 
-def read_points(estimator: Any, X: Any, reset: bool, **accept: Any) -> Any:
-    """Return the points X (n, d), float32 or float64 and finite, or raise.
+def read_points(estimator: Any, X: Any, reset: bool, *, accept_sparse: bool | str = False) -> Any:
+    """Return the points X (n, d) as `check_points` does, or raise.
 
     X is an array, a data frame or, with ``accept_sparse="csr"``, a sparse matrix. With `reset` the
     estimator gets the number and names of the features; otherwise X must have the same.
     """
-    if hasattr(X, "columns"):
-        _check_columns(X)  # scikit-learn converts data frames and compares names
-    else:
-        X = as_floats(X, "X")
-    accept = {**_TABLE, "ensure_min_samples": 2 if reset else 1, "accept_sparse": False} | accept
-    X = validate_data(estimator, X, reset=reset, **accept)
-    _check_values(X, "X", not reset, getattr(estimator, "feature_names_in_", None))
+    names = list(getattr(X, "column_names", X.columns)) if hasattr(X, "columns") else None
+    points = check_points(
+        X if names is None else _columns_of(X),
+        min_rows=2 if reset else 1,
+        accept_sparse=accept_sparse,
+        columns=names,
+    )
+    validate_data(estimator, points if names is None else X, reset=reset, skip_check_array=True)
     if reset:
-        estimator._data_hash = data_hash(X)  # which files of the model tell
-    return X
+        estimator._data_hash = data_hash(points)  # which files of the model tell
+    return points
 
 
 def check_new_points(X: Any, known: Any, owner: str, name: str = "X", *, min_rows: int = 0) -> Any:
@@ -212,35 +232,10 @@ def check_finite(
     )
 
 
-def _check_values(X: Any, name: str, new: bool, columns: Sequence[str] | None = None) -> None:
-    """Raise if points are not finite, or of a size whose squares could leave float64."""
-    check_finite(X, name, columns)
-    values = X.data if sparse.issparse(X) else X
-    largest = max(float(np.max(values, initial=0.0)), -float(np.min(values, initial=0.0)))
-    if largest > _LARGEST or (0 < largest < _SMALLEST and not new):
-        raise ValueError(
-            f"{name} has numbers up to {largest:.1e}; multiply it by a constant, to between "
-            f"{_SMALLEST:.0e} and {_LARGEST:.0e}."
-        )
-
-
 def refuse_masked(X: Any, name: str) -> None:
     """Raise if X is an array with masked entries, which arithmetic would use."""
     if np.ma.is_masked(X):
         raise ValueError(f"{name} is a masked array with masked entries; fill or drop them first.")
-
-
-def warn_of_rounding(values: Array, name: str) -> None:
-    """Warn if there are integers that float64 cannot represent."""
-    if values.dtype.kind in "iu" and values.size:
-        largest = max(int(values.max()), -int(values.min()))
-        if largest > 2**53:
-            warnings.warn(
-                f"{name} holds integers up to {largest:.1e}, beyond the 2^53 up to which float64 "
-                "is exact; subtract an offset first.",
-                ScaleWarning,
-                stacklevel=4,
-            )
 
 
 def is_missing(value: Any) -> bool:
@@ -279,7 +274,6 @@ def as_floats(X: Any, name: str) -> Any:
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
     if is_text(values):
         raise ValueError(f"{name} holds text or dates (dtype {X.dtype}); pass numbers.")
-    warn_of_rounding(values, name)
     dtype = np.float32 if values.dtype.kind == "f" and values.dtype.itemsize <= 4 else np.float64
     if not sparse.issparse(X):
         return read_array(X, name, dtype=dtype)
@@ -352,29 +346,29 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
         )
 
 
-def _check_columns(X: Any) -> None:
-    """Raise with the names of columns of a data frame that are equal, or are not of numbers."""
+def _columns_of(X: Any) -> Array:
+    """Return a data frame as an array, or raise with the names of columns that do not fit."""
     names = list(getattr(X, "column_names", X.columns))  # the first is that of Arrow
     repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
         raise ValueError(
             f"X has several columns with the name {', '.join(repeated[:5])}; rename them."
         )
-    bad = []
+    columns, bad = [np.empty((X.shape[0], 0))] if not names else [], []
     for name in names:
         values = np.asarray(X[name])
         try:
             if is_text(values) or str(getattr(X[name], "dtype", "")) == "category":
                 raise TypeError("names, even 1 and 2")
-            values.astype(float)
+            columns.append(values.astype(float) if values.dtype == object else values)
         except (TypeError, ValueError, OverflowError):
             bad.append(str(name))
-        warn_of_rounding(values, f"Column {name!r}")
     if bad:
         raise ValueError(
             f"Column(s) {', '.join(map(repr, bad[:5]))} are not numeric or have missing values "
             "that are not NaN; drop, impute or encode them."
         )
+    return np.column_stack(columns)
 
 
 def require(size: float, what: str, instead: str) -> None:
