@@ -363,7 +363,9 @@ def test_new_points_are_kept_at_least_as_well_as_by_principal_components(k):
     seen, new = X[:500], X[500:]
     W = hs.NearIsometricProjection(k).fit(seen).components_
     axes = np.linalg.svd(seen - seen.mean(axis=0), full_matrices=False)[2][:k]
-    ours, theirs = (row_distortion(new @ V.T, new).log_L for V in (W, axes))
+    # Of all but 0.1 % at each end: the extreme pair of one draw says little.
+    ends = [np.quantile(pdist(new @ V.T) / pdist(new), [0.001, 0.999]) for V in (W, axes)]
+    ours, theirs = (math.log(high / low) for low, high in ends)
     assert ours <= theirs + 0.05
 
 

@@ -1,4 +1,4 @@
-"""Losses of log-dilations: formulas, slopes, limits, and what they do not depend on."""
+"""Losses of log distance ratios: formulas, slopes, limits, and what they do not depend on."""
 
 import math
 
@@ -16,10 +16,10 @@ seeds = st.integers(0, 10**6)
 BETAS = [2.0**j for j in range(1, 11)]
 LOSSES = {
     "stress": stress,
-    "missed": OutsideFraction(1.5),
+    "outside": OutsideFraction(1.5),
     "soft": LogDistortion(4),
     "hard": LogDistortion(64),
-    "both": WeightedSum(OutsideFraction(2.0), LogDistortion(16), 0.01),
+    "sum": WeightedSum(OutsideFraction(2.0), LogDistortion(16), 0.01),
 }
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 
@@ -48,21 +48,10 @@ def test_the_scale_and_the_order_of_the_pairs_do_not_count(loss, seed, m, shift)
 
 
 @every_loss
-def test_equal_dilations_cost_nothing(loss):
+def test_equal_ratios_cost_nothing(loss):
     value, slope = loss(np.full(7, -3.5))
     assert value == pytest.approx(0, abs=1e-14)
     assert_allclose(slope, 0, atol=1e-14)
-
-
-@every_loss
-def test_single_precision_serves(loss):
-    # A slope is a share of 1, and 6e-8 of it is lost; β multiplies the error of ℓ.
-    ell = log_ratios(1000)
-    value, slope = loss(ell)
-    found, found_slope = loss(ell.astype(np.float32))
-    assert found_slope.dtype == np.float32
-    assert found == pytest.approx(value, rel=1e-5)
-    assert_allclose(found_slope, slope, rtol=0, atol=1e-4 * np.abs(slope).max())
 
 
 # Stress
@@ -87,10 +76,10 @@ def test_stress_is_the_limit_of_log_distortion(seed):
         assert_allclose(its_slope / beta, slope, atol=beta**2)
 
 
-# The smooth share
+# The smoothed fraction outside
 
 
-def test_missed_counts_the_pairs_that_are_far_from_the_typical_ones():
+def test_outside_fraction_counts_the_pairs_that_are_far_from_the_typical_ones():
     # 70 equal ones and others so far off, on both sides, that they lose their pull.
     ell = np.concatenate([np.full(70, 0.2), np.full(20, 9.0), np.full(10, -8.0)])
     value, slope = OutsideFraction(1.5)(ell)
@@ -99,8 +88,8 @@ def test_missed_counts_the_pairs_that_are_far_from_the_typical_ones():
 
 
 @pytest.mark.parametrize("factor", [1.25, 1.5, 2.0])
-def test_missed_of_a_bell_curve(factor):
-    # The mean of exp(-x²/2w²) over a normal law of deviation s is w / √(w² + s²).
+def test_outside_fraction_of_a_bell_curve(factor):
+    # The mean of exp(-x²/2w²) over a normal distribution of deviation s is w / √(w² + s²).
     s = 0.2
     ell = s * ndtri((np.arange(20_000) + 0.5) / 20_000)
     width = losses._WIDTH * math.log(factor)
@@ -108,27 +97,14 @@ def test_missed_of_a_bell_curve(factor):
     assert OutsideFraction(factor)(ell)[0] == pytest.approx(expected, abs=1e-4)
 
 
-@given(seeds, st.floats(1.2, 3.0))
-def test_a_wider_window_misses_less(seed, factor):
-    ell = log_ratios(seed=seed)
-    assert OutsideFraction(1.1 * factor)(ell)[0] <= OutsideFraction(factor)(ell)[0]
-
-
 @pytest.mark.parametrize("seed", range(5))
-def test_the_centre_is_where_least_is_missed(seed):
-    # A lopsided cloud: its mean is not its centre. Elsewhere the same window misses more.
+def test_the_centre_is_where_least_is_outside(seed):
+    # A lopsided cloud: its mean is not its centre. Elsewhere the same window leaves more outside.
     ell = np.random.default_rng(seed).exponential(0.3, 200)
     width = losses._WIDTH * math.log(1.5)
     around = np.linspace(ell.min(), ell.max(), 2001)[:, None]
     least = (1 - np.exp(-(((ell - around) / width) ** 2) / 2)).mean(axis=1).min()
     assert OutsideFraction(1.5)(ell)[0] == pytest.approx(least, abs=1e-4)
-
-
-@pytest.mark.parametrize("scale", [0.3, 1.0])
-def test_after_few_steps_the_centre_hardly_pulls(scale):
-    # Its share of the slopes would be 0 at the very centre.
-    slope = OutsideFraction(1.5)(log_ratios(2000, scale=scale))[1]
-    assert abs(slope.sum()) < 0.01 * np.abs(slope).sum()
 
 
 # Log-distortion
@@ -158,10 +134,9 @@ def test_log_distortion_grows_with_beta(seed, m):
     assert (np.diff(values) >= -1e-12).all()  # as means of powers do
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("beta", BETAS)
-def test_forty_powers_of_ten_of_dilation_do_not_overflow(beta, dtype):
-    ell = np.linspace(-20, 20, 401).astype(dtype) * math.log(10)
+def test_forty_powers_of_ten_of_distance_ratios_do_not_overflow(beta):
+    ell = np.linspace(-20, 20, 401) * math.log(10)
     value, slope = LogDistortion(beta)(ell)
     log_L = 40 * math.log(10)
     assert log_L - 2 * math.log(401) / beta - 1e-4 <= value <= log_L + 1e-4
@@ -173,7 +148,7 @@ def test_forty_powers_of_ten_of_dilation_do_not_overflow(beta, dtype):
 # WeightedSum
 
 
-def test_both_adds_a_little_of_the_second():
+def test_weighted_sum_adds_a_little_of_the_second():
     ell = log_ratios()
     (value, slope), (first, first_slope), (second, second_slope) = (
         loss(ell)

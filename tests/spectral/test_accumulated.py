@@ -33,11 +33,6 @@ def test_the_square_is_the_sum_of_squared_powers(t, end):
     np.testing.assert_allclose(values * np.exp(log_scale), expected, rtol=1e-13)
 
 
-def test_at_one_it_is_the_root_of_the_number_of_times():
-    assert hs.Accumulated(4)(np.array([1.0])) == pytest.approx(np.sqrt(64 * 4 - 4))
-    assert hs.Accumulated(4, 9)(np.array([1.0, -1.0])) == pytest.approx(np.sqrt(5))
-
-
 def test_large_times_neither_under_nor_overflow():
     values, log_scale = hs.Accumulated(10**6).scaled(np.array([0.9, 0.8999999]))
     assert log_scale == pytest.approx(10**6 * np.log(0.9) - 0.5 * np.log(1 - 0.81), rel=1e-12)
@@ -72,21 +67,6 @@ def test_squared_distances_are_added_up(walk, time, end):
     np.testing.assert_allclose(D**2, squares, rtol=1e-10)
 
 
-@pytest.mark.parametrize("affinity", ["knn", "dense"])
-@pytest.mark.parametrize("normalization", ["markov", "symmetric"])
-def test_distances_of_a_diffusion_are_added_up(affinity, normalization):
-    X = np.random.default_rng(1).standard_normal((120, 3))
-    d = hs.diffusion(X, affinity=affinity, normalization=normalization)
-    found = hs.diffusion_distance(d, 2, filter="accumulated")
-    squares = sum(hs.diffusion_distance(d, t) ** 2 for t in range(2, 128))
-    np.testing.assert_allclose(found**2, squares, rtol=1e-9)
-
-
-def test_one_time_is_a_power(walk):
-    one, power = (hs.sketch(walk, f, 4, rng=0) for f in (hs.Accumulated(5, 6), hs.Power(5)))
-    np.testing.assert_allclose(one, power, atol=1e-13 * np.abs(power).max())
-
-
 @pytest.mark.statistical
 def test_squared_distances_of_a_sketch_are_chi_square(walk):
     # Finds a standard deviation that is 8 % off √(2/k): 4,000 independent columns give k ratio/D²
@@ -101,16 +81,6 @@ def test_squared_distances_of_a_sketch_are_chi_square(walk):
     assert stats.kstest(k * ratios, stats.chi2(k).cdf).pvalue > FALSE_ALARM
     spread = ratios.std() / np.sqrt(2 / k)
     assert abs(spread - 1) < stats.norm.isf(FALSE_ALARM / 2) * np.sqrt((3 + 12 / k - 1) / 4 / draws)
-
-
-def test_the_sketch_of_an_estimator_keeps_the_distances_it_names():
-    X = even_circle(300)
-    model = hs.HeatSketch(4000, 2, filter="accumulated", random_state=0).fit(X)
-    D = hs.diffusion_distance(model.diffusion_, 2, filter="accumulated")
-    Y = model.embedding_
-    ratio = np.linalg.norm(Y[0] - Y[1:], axis=1) / D[:299]
-    assert np.abs(ratio - 1).max() < 6 * np.sqrt(1 / 8000)  # six standard deviations
-    np.testing.assert_array_equal(model.transform(X[:5]), Y[:5])
 
 
 def test_far_points_stay_far_where_one_time_saturates():
@@ -163,3 +133,13 @@ def test_negative_eigenvalues_count_by_their_modulus():
 def test_times_that_are_none_are_refused(make):
     with pytest.raises(ValueError, match=r"time|p=|end|eigenvalues"):
         make()
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+@pytest.mark.parametrize("normalization", ["markov", "symmetric"])
+def test_distances_of_a_diffusion_are_added_up(affinity, normalization):
+    X = np.random.default_rng(1).standard_normal((120, 3))
+    d = hs.diffusion(X, affinity=affinity, normalization=normalization)
+    found = hs.diffusion_distance(d, 2, filter="accumulated")
+    squares = sum(hs.diffusion_distance(d, t) ** 2 for t in range(2, 128))
+    np.testing.assert_allclose(found**2, squares, rtol=1e-9)

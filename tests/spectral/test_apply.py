@@ -195,11 +195,6 @@ def test_a_block_without_part_in_the_top_is_exact_by_powers_or_refused(k: int) -
         apply([hs.Heat(900.0)], A, X)
 
 
-@pytest.mark.parametrize("p", [1, 16, 300])
-def test_the_scale_is_one_unless_numbers_do_not_suffice(p: int) -> None:
-    assert on_scale(hs.Power(p), without_constant(circle()[0])) == (hs.Power(p), 0.0)
-
-
 def test_float32_has_limits_of_its_own() -> None:
     matrix, lam = circle()
     single, double = without_constant(matrix.astype(np.float32)), without_constant(matrix)
@@ -223,16 +218,6 @@ def test_powers_in_single_precision_keep_the_digits_of_plain_products(p: int) ->
     (block,) = apply([hs.Power(p)], A, X)
     assert block.dtype == np.float32
     assert np.abs(block - exact).max() < 4 * p * 6e-8 * np.abs(exact).max()
-
-
-def test_heat_on_a_wide_spectrum_goes_through_eigenpairs_where_they_can_be_had() -> None:
-    """e^{-tL}, L = I - A an unnormalised Laplacian, as large as float64 allows."""
-    n = 120
-    L = 1e8 * (np.diag(np.full(n, 2.0)) - np.eye(n, k=1) - np.eye(n, k=-1))
-    L[0, 0] = L[-1, -1] = 1e8
-    X = np.random.default_rng(0).normal(size=(n, 2))
-    (block,) = apply([hs.Heat(1.0)], hs.Dense(np.eye(n) - L), X)
-    assert_allclose(block, np.broadcast_to(X.mean(axis=0), (n, 2)), atol=1e-6)
 
 
 # Tolerances, banks, and the number of products
@@ -263,13 +248,6 @@ def test_the_tolerance_is_relative_to_the_spectrum_not_to_the_interval() -> None
     assert np.abs(Y[:, 0] - lam**1000).max() <= 1e-3 * 0.98**1000
 
 
-def test_a_narrower_spectrum_takes_fewer_products() -> None:
-    A, lam = line(low=-0.2)
-    Y = apply([hs.Power(1024)], A, np.ones((A.n, 64)), tol=1e-6)[0]
-    assert A.products <= 130  # 156 on [-1, 1], 111 on [0, 1]
-    assert np.abs(Y[:, 0] - lam**1024).max() <= 1e-6
-
-
 @pytest.mark.parametrize("tol", [None, 1e-6])
 @pytest.mark.parametrize("filter", [hs.Power, hs.Heat])
 def test_a_bank_costs_no_more_than_its_largest_time(filter: type[Filter], tol: float) -> None:
@@ -280,13 +258,6 @@ def test_a_bank_costs_no_more_than_its_largest_time(filter: type[Filter], tol: f
     assert 0 < A.products <= 1.1 * alone.products <= 1.1 * np.sqrt(70 * 1024) + 32
     for f, block in zip(bank, blocks, strict=True):
         assert np.abs(block[:, 0] - f(lam)).max() <= (tol or 1e-12)
-
-
-def test_a_small_bank_takes_plain_products() -> None:
-    A, lam = line()
-    blocks = apply([hs.Power(p) for p in (1, 2, 4, 8)], A, np.ones((A.n, 2)))
-    assert A.products == 8
-    assert_allclose(blocks[3][:, 0], lam**8, rtol=1e-14)
 
 
 @pytest.mark.parametrize("make", [hs.Power, hs.Heat])

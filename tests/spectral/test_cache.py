@@ -8,9 +8,9 @@ from heatsketch import cli
 from heatsketch.markov import rows
 from heatsketch.markov.rows import leading_pairs
 from heatsketch.operators.operator import Deflated, Dense
-from heatsketch.spectral import dense
+from heatsketch.spectral import eigenpairs
 from heatsketch.spectral.cache import caching
-from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.eigenpairs import all_eigenpairs
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def counted(monkeypatch):
 
         monkeypatch.setattr(module, name, counted_solve)
 
-    counting(dense, "dense_eigh")
+    counting(eigenpairs, "dense_eigh")
     counting(rows, "eigh")
     return calls
 

@@ -93,18 +93,6 @@ def test_a_share_out_of_reach_is_a_warning_and_never_nothing(monkeypatch):
     assert model.embedding_.shape == (2200, 64)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.5, 1.5])
-def test_numbers_that_are_no_shares_are_refused(share):
-    with pytest.raises(TypeError, match="n_components"):
-        hs.DiffusionMap(share).fit(even_circle(30))
-
-
-@pytest.mark.parametrize("rule", ["auto", "gap"])
-def test_a_rule_for_the_time_needs_a_number(rule):
-    with pytest.raises(ValueError, match="pass a number for n_components"):
-        hs.DiffusionMap(0.9, rule).fit(even_circle(30))
-
-
 def test_any_coordinates_that_span_the_same_hold_the_same():
     diffusion = hs.Diffusion.from_graph(lazy_torus(12, 10))
     A, f = diffusion.deflated(), hs.Power(3)
@@ -126,12 +114,6 @@ def test_a_sketch_holds_what_its_columns_span():
     best = hs.DiffusionMap(20, 8).fit(X).explained_diffusion_variance().cumulative[-1]
     assert 0 < shares[0] < shares[1] < best < shares[2]
     assert_allclose(shares[2], 1, rtol=1e-6)
-
-
-def test_an_embedding_of_as_many_dimensions_holds_everything():
-    X = even_circle(60)
-    model = hs.HeatEmbedding(2, 64, affinity="dense", epsilon=1.0, random_state=0).fit(X)
-    assert model.explained_diffusion_variance().cumulative[-1] > 0.99
 
 
 def test_fewer_probes_make_the_interval_wider():
@@ -182,17 +164,6 @@ def test_a_flat_diffusion_has_shares_that_are_numbers():
     assert np.isfinite(model.explained_diffusion_variance_ratio_).all()
 
 
-def test_a_second_fit_forgets_the_shares_of_the_first():
-    model = hs.DiffusionMap(2).fit(even_circle(40))
-    first = model.explained_diffusion_variance_ratio_
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    assert_array_equal(
-        model.fit(X).explained_diffusion_variance_ratio_,
-        hs.DiffusionMap(2).fit(X).explained_diffusion_variance_ratio_,
-    )
-    assert first[0] != model.explained_diffusion_variance_ratio_[0]
-
-
 def test_gaps_and_their_errors():
     found = largest_gap(np.array([0.9, 0.8, 0.3, 0.25]), np.array([0.0, 0.01, 0.02, 0.0]))
     assert found.n_components == 2
@@ -211,3 +182,26 @@ def test_the_gap_of_clusters_comes_after_what_tells_them_apart():
     found = hs.DiffusionMap(8, affinity="dense").fit(X).eigengap()
     assert found.n_components == 4
     assert found.certain
+
+
+def test_a_second_fit_forgets_the_shares_of_the_first():
+    model = hs.DiffusionMap(2).fit(even_circle(40))
+    first = model.explained_diffusion_variance_ratio_
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    assert_array_equal(
+        model.fit(X).explained_diffusion_variance_ratio_,
+        hs.DiffusionMap(2).fit(X).explained_diffusion_variance_ratio_,
+    )
+    assert first[0] != model.explained_diffusion_variance_ratio_[0]
+
+
+@pytest.mark.parametrize(
+    ("share", "time", "error", "message"),
+    [
+        *((share, 1, TypeError, "n_components") for share in (0.0, 1.0, -0.5, 1.5)),
+        *((0.9, rule, ValueError, "pass a number for n_components") for rule in ("auto", "gap")),
+    ],
+)
+def test_what_is_no_share_or_has_no_time_is_refused(share, time, error, message):
+    with pytest.raises(error, match=message):
+        hs.DiffusionMap(share, time).fit(even_circle(30))

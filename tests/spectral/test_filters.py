@@ -42,11 +42,6 @@ def test_reduced_heat_keeps_its_digits_near_zero(t: float) -> None:
     np.testing.assert_allclose(values, [reduced_heat(t, v) for v in lam], rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", POWERS)
-def test_reduced_power_is_the_power_before(p: int) -> None:
-    assert hs.Power(p).reduced() == hs.Power(p - 1)
-
-
 @pytest.mark.parametrize("f", [hs.Power(0), hs.Heat(0.0)], ids=str)
 def test_time_zero_has_no_last_product(f: hs.Power | hs.Heat) -> None:
     with pytest.raises(ValueError, match="time"):
@@ -88,13 +83,6 @@ def test_scaled_values_neither_under_nor_overflow(f: hs.Power | hs.Heat) -> None
         assert log_scale == pytest.approx(log_f, rel=1e-14)
 
 
-def test_zero_spectrum_scales_to_zero() -> None:
-    values, log_scale = hs.Power(3).scaled(np.zeros(2))
-    np.testing.assert_array_equal(values, 0.0)
-    assert log_scale == 0.0
-    np.testing.assert_array_equal(hs.Power(0).scaled(np.zeros(2))[0], 1.0)
-
-
 @given(p=st.integers(0, 60), r=st.integers(0, 60), lam=st.floats(-1, 1))
 def test_times_add(p: int, r: int, lam: float) -> None:
     x = np.array([lam])
@@ -131,8 +119,3 @@ def test_a_whole_power_of_any_type_is_an_integer(p: int) -> None:
 def test_bad_times_are_refused(make: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="pass"):
         make()  # type: ignore[operator]
-
-
-def test_filters_have_names() -> None:
-    assert make_filter("power", 3) == hs.Power(3)
-    assert make_filter("heat", 3) == hs.Heat(3.0)

@@ -47,24 +47,6 @@ def test_powers_of_eigenvalues_that_rounding_moves_below_zero(p: float) -> None:
     assert_allclose(F, power(A, p), atol=2e-16**p * 10)
 
 
-@pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (0.25, 1.75), (1.5, 0.5)])
-def test_exponents_add(p: float, q: float) -> None:
-    A, G = semidefinite(30, 30), columns(30)
-    step = hs.sketch(A, hs.Power(p), G=G, deflate=False)
-    twice = hs.sketch(A, hs.Power(q), G=step, deflate=False) * math.sqrt(3)
-    assert_allclose(twice, hs.sketch(A, hs.Power(p + q), G=G, deflate=False), atol=1e-13)
-
-
-def test_the_root_has_the_matrix_as_covariance() -> None:
-    """(29): the distance of √A at time 1 is that of A at time ½, √(A_ii + A_jj - 2 A_ij)."""
-    A = semidefinite(30, 30)
-    i, j = np.triu_indices(30, 1)
-    canonical = np.sqrt(A[i, i] + A[j, j] - 2 * A[i, j])
-    assert_allclose(hs.diffusion_distance(A, 0.5), canonical, rtol=1e-10)
-    roots = hs.sketch(A, hs.Power(0.5), G=math.sqrt(30) * np.eye(30), deflate=False)
-    assert_allclose(pdist(roots), canonical, rtol=1e-10)
-
-
 @pytest.mark.parametrize("t", [0.5, 1, 1.5, 3])
 def test_the_distance_at_a_time_is_canonical_at_twice_the_power(t: float) -> None:
     """*Sketching the heat kernel*, Proposition 3.2: d_A^(t) = d of covariance A^(2t)."""
@@ -73,12 +55,6 @@ def test_the_distance_at_a_time_is_canonical_at_twice_the_power(t: float) -> Non
     i, j = np.triu_indices(20, 1)
     canonical = np.sqrt(C[i, i] + C[j, j] - 2 * C[i, j])
     assert_allclose(hs.diffusion_distance(A, t), canonical, rtol=1e-9)
-
-
-def test_scaling_the_operator_scales_its_power() -> None:
-    A, G = semidefinite(30, 30), columns(30)
-    F = hs.sketch(A, hs.Power(0.5), G=G, deflate=False)
-    assert_allclose(hs.sketch(9 * A, hs.Power(0.5), G=G, deflate=False), 3 * F, atol=1e-13)
 
 
 @pytest.mark.parametrize("p", POWERS)
@@ -157,13 +133,3 @@ def test_kernel_pca_of_a_wide_kernel_is_pca() -> None:
     X = np.random.default_rng(4).standard_normal((80, 3)) * [3, 2, 1]
     ours = kernel_pca(X, 1e6, 3) * math.sqrt(1e6 / 2)
     assert_allclose(np.abs(ours), np.abs(hs.classical.PCA(3).fit_transform(X)), atol=1e-3)
-
-
-def test_a_sketch_of_the_root_is_a_sketch_of_kernel_pca() -> None:
-    """Rows of √(JKJ) have the distances of all coordinates of kernel PCA."""
-    X = np.random.default_rng(5).standard_normal((40, 2))
-    centred = hs.Deflated(hs.Kernel(X, 2.0), np.full(40, 40**-0.5))
-    roots = hs.sketch(centred, hs.Power(0.5), G=math.sqrt(40) * np.eye(40))
-    K = hs.gaussian_affinity(X, 2.0)
-    i, j = np.triu_indices(40, 1)
-    assert_allclose(pdist(roots), np.sqrt(2 - 2 * K[i, j]), rtol=1e-6)

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_choice, check_number, read_points
-from heatsketch._random import content_order, seed_entropy
+from heatsketch._random import seed_entropy
 from heatsketch._tensors import returned_for
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
@@ -25,18 +25,18 @@ from heatsketch.isometry.learn import (
 from heatsketch.metrics import row_distortion
 from heatsketch.operators.kernel import centre_of, centred
 
-_COINCIDING = 1e-12  # median dilation next to the largest, below which most pairs coincide
+_COINCIDING = 1e-12  # median ratio next to the largest, below which most pairs coincide
 
 
 class NearIsometricProjection(Embedder):
     """Project to few dimensions so that distances between rows change little.
 
-    Finds a linear map y = W x, (n, r) -> (n, k), by the dilations ρ of the distances of pairs.
-    ``objective="worst"`` minimises log L, the logarithm of the ratio between the largest and the
-    smallest ρ, (32) of *Sketching the heat kernel*; ``objective="most"`` keeps as many pairs as
-    possible within a factor. Principal components keep the sum of squares and may lose a short
-    direction completely, so that distant points coincide; random directions lose such pairs by
-    chance. Useful for any embedding: a heat sketch (`HeatEmbedding` does both), principal
+    Finds a linear map y = W x, (n, r) -> (n, k), by the ratios ρ of the distances of pairs after
+    and before. ``objective="worst"`` minimises log L, the logarithm of the ratio between the
+    largest and the smallest ρ, (32) of *Sketching the heat kernel*; ``objective="most"`` keeps as
+    many pairs as possible within a factor. Principal components keep the sum of squares and may
+    lose a short direction completely, so that distant points coincide; random directions lose such
+    pairs by chance. Useful for any embedding: a heat sketch (`HeatEmbedding` does both), principal
     components, or the outputs of a neural network.
 
     Parameters
@@ -44,8 +44,8 @@ class NearIsometricProjection(Embedder):
     n_components : int, default 2
         Dimensions k.
     objective : "worst" or "most", default "worst"
-        "worst": least log L. "most": the largest share of pairs whose dilation is within `factor`
-        of the median, and among maps within 0.01 of that share the one with the least log L.
+        "worst": least log L. "most": the largest fraction of pairs whose ratio is within `factor`
+        of the median, with a little weight on log L.
     factor : float, default 1.5
         For "most".
     rank : int, optional
@@ -57,14 +57,13 @@ class NearIsometricProjection(Embedder):
     n_init : int or "auto", default "auto"
         Number of starts ("auto": 1 for "most", 4 for "worst"): the leading directions squeezed out
         of twelve dimensions more, the leading directions, the same squeezed from one and two more,
-        and then random ones. "worst" of up to 700 rows goes on to the next one only while maps
-        fold (J_16 >= 0.5), the second first.
+        and then random ones.
     max_iter : int, default 60
         Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
-        Share of the rows (of at most 1,000) that are left out of a first map, to measure log L on
-        new points (and, half of them, to choose the rank for "worst"); 0: `rank` (256 by default
-        for "worst") is used as it is.
+        Fraction of the rows (of at most 1,000) that are left out of a first map, to measure log L
+        on new points (and, half of them, to choose the rank for "worst"); 0: `rank` (256 by
+        default for "worst") is used as it is.
     random_state : int, RandomState, Generator or None, default None
         For starts beyond the fourth; with fewer, nothing is random.
 
@@ -96,13 +95,13 @@ class NearIsometricProjection(Embedder):
     -----
     A map has r k numbers, so few pairs decide. First the variance of log ρ is minimised, which has
     few minima, over 20,000 random pairs, out of k + 12 dimensions whose spare ones are squeezed
-    away; then a smooth share, or J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β, which approaches
-    log L as β grows ("worst" of up to 700 rows: all over all pairs). All pairs (beyond 2,048
-    points: 250,000, and nearest neighbours in input and embedding) are looked at between descents;
-    for "worst" those changed most join.
+    away; then a smooth fraction, or J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β, which
+    approaches log L as β grows. All pairs (beyond 2,048 points: 250,000, and nearest neighbours in
+    input and embedding) are looked at between descents; for "worst" those changed most join.
 
-    Rows are chosen by their values, not by their positions: the map does not depend on the order
-    of the rows. Rows that agree in 12 digits count as one point.
+    Rows are chosen by their values, sorted along a fixed direction and then shuffled: the map
+    depends neither on their order nor on rounding of X. Rows that agree in 12 digits count as one
+    point.
 
     Cost: some 400 evaluations of 20,000 pairs times R (k + 12) operations, 4 n R k for the basis,
     and some ten looks at all pairs.
@@ -143,6 +142,7 @@ class NearIsometricProjection(Embedder):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
+    @single_threaded_blas()  # the same bits for any number of threads
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the map of the rows of X (n, r).
 
@@ -154,28 +154,22 @@ class NearIsometricProjection(Embedder):
         """
         X = read_points(self, X, reset=True)
         self._check_parameters(X.shape[1])
-        return self._fit(X, content_order(X))
-
-    @single_threaded_blas()  # the same bits for any number of threads
-    def _fit(self, X: Array, order: Array) -> Self:
-        """Learn the map of the rows of X from its first ones in `order`."""
         started = time.perf_counter()
         points = centred(X, centre_of(X))  # (n, r)
         points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])  # at most 1
         rng = np.random.default_rng(seed_entropy(self.random_state))
-        rows = order[: MAX_ROWS[self.objective]]
-        rows = rows[np.unique(first_equal(points[rows]))]
+        rows = np.unique(first_equal(points))
+        # Sorted along a direction and then shuffled, rows have an order that depends neither on
+        # their places nor on rounding.
+        fixed = np.random.default_rng(0)
+        order = np.argsort(points[rows] @ fixed.standard_normal(X.shape[1]), kind="stable")
+        rows = rows[order[fixed.permutation(len(rows))[: MAX_ROWS[self.objective]]]]
         if len(rows) < 2:
             raise ValueError(f"All {len(X)} rows of X are equal; pass two different rows or more.")
-        settings = Settings(
-            self.objective,
-            self.factor,
-            self.rank,
-            AUTO_STARTS[self.objective] if self.n_init == "auto" else self.n_init,
-            self.max_iter,
-            self.validation_fraction,
-        )
-        learned = learn(points[rows], self.n_components, settings, rng)
+        given = {name: getattr(self, name) for name in Settings.__annotations__}
+        if self.n_init == "auto":
+            given["n_init"] = AUTO_STARTS[self.objective]
+        learned = learn(points[rows], self.n_components, Settings(**given), rng)
         W = oriented(learned.components, points[rows])
         distortion = row_distortion(points @ W.T, points)
         scale = distortion.median

@@ -13,9 +13,9 @@ from heatsketch._checks import logger
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
 from heatsketch.isometry.losses import LogDistortion, OutsideFraction, WeightedSum, stress
-from heatsketch.isometry.objective import LEAST_LOG_L, LEAST_STRESS, Basis, PairObjective
+from heatsketch.isometry.objective import Basis, PairObjective
 from heatsketch.isometry.pairs import DistortionEvaluator, near_pairs, random_pairs
-from heatsketch.neighbors import all_distances, distinct_rows, pair_distances
+from heatsketch.neighbors import distinct_rows, pair_distances
 from heatsketch.spectral.eigenpairs import column_signs
 
 EQUAL_BITS = 40  # rows that agree in so many count as one point
@@ -31,9 +31,6 @@ _SEARCH_BETA = 16.0  # of the first J_β
 _BETAS = (64.0, 256.0, 1024.0)  # of those after it
 _LOG_L_WEIGHT = 0.02  # of J_β beside the fraction outside the window
 _SPARE = (12, 0, 1, 2)  # dimensions beyond k of the first maps; later ones start at random
-_FEW_ROWS = 700  # all their pairs at once take no longer than a working set
-_SPARE_OF_FEW_ROWS = (0, 1, 2, 12)
-_UNFOLDED = 0.5  # J_16 of all pairs: another start would hardly be better
 _WORST_PAIRS = 500  # most stretched and as many most shrunk ones, that join the working set
 _ROUNDS = 2  # of adding them, for each β
 _VALIDATION_ROWS = 1_000  # of which some are held out to choose the rank for "worst"
@@ -55,15 +52,6 @@ class Settings:
     n_init: int
     max_iter: int
     validation_fraction: float
-
-    def max_rank(self, k: int) -> int:
-        """Return the number of directions that a map to k dimensions may use."""
-        return self.rank or max(MAX_RANK[self.objective], 2 * k)
-
-    def held_out(self, n_rows: int, k: int) -> int:
-        """Return the number of rows to hold out of `n_rows`; 0 where too few would be left."""
-        count = min(round(self.validation_fraction * n_rows), n_rows - k - 2)
-        return count if count >= 2 else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,61 +77,56 @@ def learn(
     if k == F.shape[1]:
         return LearnedMap(np.eye(k), k, math.nan, [])
     logger.info("learning %d of %d directions", k, F.shape[1])
-    if settings.objective == "most":
-        return _keep_most_pairs(F, k, settings, rng)
-    basis, held_out, shrunk = Basis.of(F, settings.max_rank(k)), math.nan, False
-    n_held = settings.held_out(min(len(F), _VALIDATION_ROWS), k)
-    if n_held and basis.rank > k:
-        rank, held_out = validate(F[:_VALIDATION_ROWS], n_held, k, settings, for_new_points, rng)
+    most = settings.objective == "most"
+    full = settings.rank or max(MAX_RANK[settings.objective], 2 * k)
+    basis = Basis.of(F, full)
+    n_rows = len(F) if most else min(len(F), _VALIDATION_ROWS)
+    n_held = min(round(settings.validation_fraction * n_rows), n_rows - k - 2)
+    held_out, shrunk = math.nan, False
+    if basis.rank > k and n_held >= 2 and not most:
+        rank, held_out = validate(F[:n_rows], n_held, k, full, settings, for_new_points, rng)
         basis, shrunk = basis.cut(rank), for_new_points and not math.isnan(held_out)
     if basis.rank <= k:
-        return _all_directions(F, k, held_out)
-    Q, history = _lower_log_L(F, basis, k, settings, rng, () if shrunk else _BETAS)
-    Q = _shrunk(Q, basis) if shrunk else Q
+        # The rotation to the principal directions, of which there are no more than k.
+        rotation = np.zeros((k, F.shape[1]))
+        rotation[: basis.rank] = (basis.axes * basis.weights).T
+        return LearnedMap(rotation, basis.rank, held_out, [])
+    if most:
+        n_held = n_held if n_held >= 2 else 0
+        Q, history = _keep_most_pairs(F[n_held:], basis, k, settings, rng)
+        if n_held:
+            held_out = float(np.ptp(_unseen(F, n_held, basis, _UNSEEN_PAIRS["most"]).log_ratios(Q)))
+    else:
+        Q, history = _lower_log_L(F, basis, k, settings, rng, () if shrunk else _BETAS)
+        Q = _shrunk(Q, basis) if shrunk else Q
     return LearnedMap((basis.axes @ Q).T, len(Q), held_out, history)
 
 
-def _keep_most_pairs(F: Array, k: int, settings: Settings, rng: np.random.Generator) -> LearnedMap:
+def _keep_most_pairs(
+    F: Array, basis: Basis, k: int, settings: Settings, rng: np.random.Generator
+) -> tuple[Array, list[dict[str, Any]]]:
     """Keep as many pairs as possible within the factor of the typical ratio.
 
     Maps of little stress are found first. From each, the smoothed fraction of pairs outside the
-    window is lowered, then the same with a little log L, so that no two points coincide. Pairs with
-    the first rows take no part: they say what the map does to distances that it has not seen.
+    window is lowered, then the same with a little log L, so that no two points coincide.
     """
-    n_held = settings.held_out(len(F), k)
-    basis = Basis.of(F, settings.max_rank(k))
-    if basis.rank <= k:
-        return _all_directions(F, k)
-    objective = PairObjective.of_random_pairs(F[n_held:], basis, _PAIRS["most"])
+    objective = PairObjective(F, basis, random_pairs(len(F), _PAIRS["most"]))
     window = OutsideFraction(settings.factor)
+    both = WeightedSum(window, LogDistortion(_SEARCH_BETA), _LOG_L_WEIGHT)
     maps = []
-    for Q in _starts(_SPARE, settings.n_init, basis, k, rng):
-        Q = objective.descend(objective.annealed(Q, k), stress, settings.max_iter)
-        for loss in (window, WeightedSum(window, LogDistortion(_SEARCH_BETA), _LOG_L_WEIGHT)):
+    for Q in _starts(settings.n_init, basis, k, rng):
+        Q = objective.annealed(Q, k)
+        for loss in (stress, window, both):
             Q = objective.descend(Q, loss, settings.max_iter)
         maps.append(Q)
-    Q = min(maps, key=lambda Q: window(objective.log_ratios(Q))[0])
-    held_out = math.nan
-    if n_held:
-        held_out = float(np.ptp(_unseen(F, n_held, basis, _UNSEEN_PAIRS["most"]).log_ratios(Q)))
-    return LearnedMap((basis.axes @ Q).T, basis.rank, held_out, objective.history)
+    return min(maps, key=lambda Q: window(objective.log_ratios(Q))[0]), objective.history
 
 
-def _all_directions(F: Array, k: int, held_out: float = math.nan) -> LearnedMap:
-    """Return the rotation to the principal directions of F, of which there are no more than k."""
-    basis = Basis.of(F, k)
-    rotation = (basis.axes * basis.weights).T  # (R, r)
-    missing = np.zeros((k - len(rotation), rotation.shape[1]))
-    return LearnedMap(np.vstack([rotation, missing]), len(rotation), held_out, [])
-
-
-def _starts(
-    spare: tuple[int, ...], count: int, basis: Basis, k: int, rng: np.random.Generator
-) -> Iterator[Array]:
+def _starts(count: int, basis: Basis, k: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield the leading directions with some spare ones, then random directions."""
     for start in range(count):
-        if start < len(spare):
-            yield basis.leading(min(k + spare[start], basis.rank))
+        if start < len(_SPARE):
+            yield basis.leading(min(k + _SPARE[start], basis.rank))
         else:
             width = min(k + 1 + start % 2, basis.rank)
             yield basis.weights[:, None] * rng.standard_normal((basis.rank, width))
@@ -162,44 +145,24 @@ def _lower_log_L(
     Maps of little stress, from several starts, are improved at a small β, the best one at larger
     ones. Many rows have a working set of pairs, which the worst of all pairs join between descents.
     """
-    Z, max_iter, evaluate = basis.coordinates(F), settings.max_iter, DistortionEvaluator(F)
-    few, search = len(F) <= _FEW_ROWS, LogDistortion(_SEARCH_BETA)
-    if few:
-        objective = PairObjective(Z, all_distances(F))
-        spare, annealing = _SPARE_OF_FEW_ROWS, LEAST_LOG_L
-    else:
-        objective = PairObjective.of_random_pairs(F, basis, _PAIRS["worst"])
-        spare, annealing = _SPARE, LEAST_STRESS
-
-    def add(pairs: tuple[Array, Array]) -> None:
-        if not few:
-            objective.add(*pairs, pair_distances(F, F, *pairs))
-
-    maps = []
-    for Q in _starts(spare, settings.n_init, basis, k, rng):
-        maps.append(objective.descend(objective.annealed(Q, k, annealing), stress, max_iter))
-        if few:
-            maps[-1] = objective.descend(maps[-1], search, max_iter)
-            if objective.history[-1]["objective"] < _UNFOLDED:
-                break
-    if few:
-        Q = min(maps, key=lambda Q: search(objective.log_ratios(Q))[0])
-    else:
-        add(near_pairs(F))
-        maps.append(basis.leading(k))
-        maps += [objective.descend(Q, search, max_iter) for Q in maps]
-        Q = min(maps, key=lambda Q: evaluate(Z @ Q).log_L)
-    ratios, best = evaluate(Z @ Q), basis.leading(k)
-    least = evaluate(Z @ best).log_L
-    if ratios.log_L < least:
-        least, best = ratios.log_L, Q
-    for beta in betas:
-        for _ in range(1 if few else _ROUNDS):
-            add(ratios.most_changed(_WORST_PAIRS))
-            Q = objective.descend(Q, LogDistortion(beta), max_iter)
-            ratios = evaluate(Z @ Q)
-            if ratios.log_L < least:
-                least, best = ratios.log_L, Q
+    evaluate, max_iter = DistortionEvaluator(F), settings.max_iter
+    objective = PairObjective(F, basis, random_pairs(len(F), _PAIRS["worst"]))
+    maps = [
+        objective.descend(objective.annealed(Q, k), stress, max_iter)
+        for Q in _starts(settings.n_init, basis, k, rng)
+    ]
+    maps.append(basis.leading(k))
+    objective.add(*near_pairs(F))
+    maps += [objective.descend(Q, LogDistortion(_SEARCH_BETA), max_iter) for Q in maps]
+    evaluated = [(evaluate(objective.Z @ Q), Q) for Q in maps]
+    ratios, best = min(evaluated, key=lambda pair: pair[0].log_L)
+    least, Q = ratios.log_L, best
+    for beta in np.repeat(betas, _ROUNDS):
+        objective.add(*ratios.most_changed(_WORST_PAIRS))
+        Q = objective.descend(Q, LogDistortion(float(beta)), max_iter)
+        ratios = evaluate(objective.Z @ Q)
+        if ratios.log_L < least:
+            least, best = ratios.log_L, Q
     return best, objective.history
 
 
@@ -220,6 +183,7 @@ def validate(
     F: Array,
     n_held: int,
     k: int,
+    full: int,
     settings: Settings,
     for_new_points: bool,
     rng: np.random.Generator,
@@ -231,7 +195,7 @@ def validate(
     β: else they keep the extreme pairs that they have seen and no others. The log L is NaN if the
     rows that are left have too few directions.
     """
-    seen, full = F[n_held:], settings.max_rank(k)
+    seen = F[n_held:]
     basis = Basis.of(seen, full)
     if basis.rank <= k:
         return full, math.nan
@@ -240,8 +204,8 @@ def validate(
         if for_new_points:
             basis = basis.cut(max(2 * k, len(seen) // _ROWS_PER_DIRECTION))
         ranks = _ranks(basis.rank, k if for_new_points else max(2 * k, _LEAST_RANK))
-    objective = PairObjective.of_random_pairs(seen, basis, _RANK_PAIRS)
-    (start,) = _starts(_SPARE, 1, basis, k, rng)
+    objective = PairObjective(seen, basis, random_pairs(len(seen), _RANK_PAIRS))
+    (start,) = _starts(1, basis, k, rng)
     first = objective.descend(objective.annealed(start, k), stress, settings.max_iter)
     maps = {}
     for rank in ranks:
@@ -271,7 +235,7 @@ def _unseen(
     i, j = np.triu_indices(count, 1, len(F))
     step = -(-len(i) // most)
     i, j = i[::step], j[::step]
-    return PairObjective(basis.coordinates(F), pair_distances(F, F, i, j), (i, j))
+    return PairObjective(F, basis, (i, j))
 
 
 def _ranks(full: int, least: int) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +10,11 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.optimize import minimize
-from scipy.spatial.distance import pdist, squareform
 
-from heatsketch._progress import track
+from heatsketch._checks import logger
 from heatsketch._typing import Array
-from heatsketch.isometry.losses import LogDistortion, Loss, stress
-from heatsketch.isometry.pairs import random_pairs
+from heatsketch.isometry.losses import Loss, stress
+from heatsketch.isometry.pairs import Pairs
 from heatsketch.neighbors import pair_distances
 
 _MIN_RELATIVE_SCALE = 1e-7  # of a direction: smaller ones are rounding
@@ -24,19 +22,9 @@ _WIDE = 512  # columns beyond which the directions come from their Gram matrix
 _TINY = 1e-24  # squared ratio that counts as zero
 _PERTURBATION = 0.01  # of a map under which pairs coincide, relative to its norm
 _COLLAPSED = -10.0  # ℓ, relative to the mean
-
-
-@dataclass(frozen=True)
-class Annealing:
-    """Penalties on spare dimensions, by which a map is reduced to fewer dimensions."""
-
-    loss: Loss
-    weights: tuple[float, ...]  # of the fraction of variance in spare dimensions, ascending
-    iterations: int  # for each of them
-
-
-LEAST_STRESS = Annealing(stress, (0.015, 0.05, 0.15, 0.5, 1.5), 30)
-LEAST_LOG_L = Annealing(LogDistortion(8.0), (0.1, 0.3, 1.0, 3.0, 10.0, 30.0), 25)
+# Penalties on the fraction of variance in spare dimensions, by which a map loses them one by one.
+_PENALTIES = (0.015, 0.05, 0.15, 0.5, 1.5)
+_ANNEALING_STEPS = 30  # for each of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,110 +73,88 @@ class Basis:
 
 
 class PairObjective:
-    """Pairs of rows of Z (n, R) whose distances a map Q is to keep, and a record of the descents.
+    """Pairs of rows of F whose distances a map Q is to keep, up to one factor.
 
-    A map of fewer than R rows maps the first coordinates. One step takes n R k operations, and m k
-    for m pairs.
+    A map Q (R, k) takes the first R coordinates in the basis. One step takes n R k operations, and
+    m k for m pairs.
 
     Parameters
     ----------
-    Z : array (n, R)
-    distances : array (m,)
-        That the pairs should have, up to one factor.
-    pairs : (i, j), optional
-        By default all pairs in the order of `pdist`. These are faster than listed ones, because
-        there is no index for each, and in single precision.
+    F : array (n, r)
+    basis : Basis
+    pairs : (i, j)
+
+    Attributes
+    ----------
+    history : list of dict
+        A record of each descent.
     """
 
-    def __init__(
-        self, Z: Array, distances: Array, pairs: tuple[Array, Array] | None = None
-    ) -> None:
-        self.Z, self.variances = Z, Z.T @ Z / len(Z)  # (R, R), the scatter of the coordinates
+    def __init__(self, F: Array, basis: Basis, pairs: Pairs) -> None:
+        self.F, self.Z = F, basis.coordinates(F)
+        self.variances = self.Z.T @ self.Z / len(F)  # (R, R), the scatter of the coordinates
         self.history: list[dict[str, Any]] = []
-        self._stage = track(None, "learning the map", None, "steps")
-        self._inverse_squares = 1 / distances**2
-        self.differences = None if pairs is None else _differences(len(Z), *pairs, distances)
+        self.differences = sparse.csr_array((0, len(F)))  # (m, n): takes rows to (z_i - z_j) / d_ij
+        self.add(*pairs)
 
-    @classmethod
-    def of_random_pairs(cls, F: Array, basis: Basis, count: int) -> PairObjective:
-        """Return the objective for about `count` random pairs of rows of F (n, r)."""
-        pairs = random_pairs(len(F), count)
-        return cls(basis.coordinates(F), pair_distances(F, F, *pairs), pairs)
-
-    @property
-    def count(self) -> int:
-        """Number of pairs m."""
-        return len(self._inverse_squares)
-
-    def add(self, i: Array, j: Array, distances: Array) -> None:
-        """Add pairs to those listed; all pairs are there already."""
-        if self.differences is not None:
-            more = _differences(len(self.Z), i, j, distances)
-            self.differences = sparse.vstack([self.differences, more], format="csr")
-            self._inverse_squares = np.append(self._inverse_squares, 1 / distances**2)
-
-    def squared_ratios(self, Q: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the squared ratios s (m,), and a function: weights w -> Σ w ∇s / 2 (R, k)."""
-        Z = self.Z[:, : len(Q)]
-        Y = Z @ Q
-        if self.differences is None:
-            squares = pdist(Y, "sqeuclidean") * self._inverse_squares + _TINY
-
-            def pull_all(weights: Array) -> Array:
-                W = squareform(weights * self._inverse_squares)
-                return np.asarray(Z.T @ (W.sum(axis=0)[:, None] * Y - W @ Y))
-
-            return squares.astype(np.float32), pull_all
-        images, sums = self.differences @ Y, self.differences.T
-
-        def pull(weights: Array) -> Array:
-            return np.asarray(Z.T @ (sums @ (images * weights[:, None])))
-
-        return np.einsum("ij,ij->i", images, images) + _TINY, pull
+    def add(self, i: Array, j: Array) -> None:
+        """Add pairs."""
+        inverses = np.repeat(1 / pair_distances(self.F, self.F, i, j), 2)
+        entries, starts = inverses * np.tile([1.0, -1.0], len(i)), np.arange(0, 2 * len(i) + 1, 2)
+        rows = (entries, np.stack([i, j], axis=1).ravel(), starts)
+        more = sparse.csr_array(rows, (len(i), len(self.F)))
+        self.differences = sparse.vstack([self.differences, more], format="csr")
 
     def log_ratios(self, Q: Array) -> Array:
         """Return ℓ (m,) of all pairs."""
-        return np.log(self.squared_ratios(Q)[0]) / 2
+        images = self.differences @ (self.Z[:, : len(Q)] @ Q)
+        return np.log(np.einsum("ij,ij->i", images, images) + _TINY) / 2
 
     def descend(
-        self, Q: Array, loss: Loss, max_iter: int, kept: int | None = None, weight: float = 0.0
+        self, Q: Array, loss: Loss, max_iter: int, kept: int | None = None, penalty: float = 0.0
     ) -> Array:
-        """Minimise loss + weight · (fraction of variance in columns `kept`, ...), from Q (R, k)."""
+        """Minimise loss + penalty · (fraction of variance beyond column `kept`), from Q (R, k)."""
+        Z, differences, transposed = self.Z[:, : len(Q)], self.differences, self.differences.T
+        shape, variances = Q.shape, self.variances[: len(Q), : len(Q)]
 
         def objective(q: Array) -> tuple[float, Array]:
             Q = q.reshape(shape)
-            squares, pull = self.squared_ratios(Q)
+            images = differences @ (Z @ Q)
+            squares = np.einsum("ij,ij->i", images, images) + _TINY
             value, slope = loss(np.log(squares) / 2)
-            gradient = pull(slope / squares)
-            if weight:
-                spare, spare_slope = _spare_fraction(Q, variances, kept)
-                value, gradient = value + weight * spare, gradient + weight * spare_slope
+            gradient = Z.T @ (transposed @ (images * (slope / squares)[:, None]))
+            if penalty:
+                moments = variances @ Q
+                of_columns = np.einsum("ij,ij->j", Q, moments)
+                spare, total = float(of_columns[kept:].sum()), float(of_columns.sum())
+                value += penalty * spare / total
+                gradient -= 2 * penalty * spare / total**2 * moments
+                gradient[:, kept:] += 2 * penalty / total * moments[:, kept:]
             return value, gradient.ravel()
 
-        shape, variances = Q.shape, self.variances[: len(Q), : len(Q)]
         found = minimize(
             objective,
             self._perturbed(Q).ravel(),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": max_iter},
-            callback=lambda _: self._stage.update(),
         )
-        record = {"loss": str(getattr(loss, "__name__", loss)), "pairs": self.count}
-        record |= {"objective": float(found.fun), "iterations": int(found.nit)}
-        self.history.append(record)
+        name, pairs = str(getattr(loss, "__name__", loss)), differences.shape[0]
+        record = {"loss": name, "pairs": pairs, "objective": float(found.fun)}
+        self.history.append(record | {"iterations": int(found.nit)})
+        logger.info("learning the map: %s %.3g of %d pairs", name, found.fun, pairs)
         best = found.x.reshape(shape)
         return best / np.linalg.norm(best)  # no loss depends on scale: avoid overflow
 
-    def annealed(self, Q: Array, k: int, annealing: Annealing = LEAST_STRESS) -> Array:
-        """Reduce a map gradually to its first k dimensions.
+    def annealed(self, Q: Array, k: int) -> Array:
+        """Reduce a map gradually to its first k dimensions, at little stress.
 
         With many dimensions the distances can all be kept, and there is nothing to choose. The
         penalty on the variance in the spare dimensions then increases step by step: the map that is
         followed hardly depends on the start, and what crosses in the plane has room to pass.
         """
-        for weight in annealing.weights if k < Q.shape[1] else ():
-            Q = self.descend(self.principal(Q), annealing.loss, annealing.iterations, k, weight)
+        for penalty in _PENALTIES if k < Q.shape[1] else ():
+            Q = self.descend(self.principal(Q), stress, _ANNEALING_STEPS, k, penalty)
         return self.principal(Q)[:, :k]
 
     def principal(self, Q: Array) -> Array:
@@ -204,21 +170,3 @@ class PairObjective:
         noise = np.random.default_rng(0).standard_normal(Q.shape)
         noise *= np.sqrt(np.diag(self.variances)[: len(Q)])[:, None]
         return Q + _PERTURBATION * np.linalg.norm(Q) / np.linalg.norm(noise) * noise
-
-
-def _differences(n: int, i: Array, j: Array, distances: Array) -> sparse.csr_array:
-    """Return the matrix (m, n) that takes n rows to (z_i - z_j) / d_ij."""
-    entries = np.repeat(1 / distances, 2) * np.tile([1.0, -1.0], len(i))
-    starts = np.arange(0, 2 * len(i) + 1, 2)
-    return sparse.csr_array((entries, np.stack([i, j], axis=1).ravel(), starts), (len(i), n))
-
-
-def _spare_fraction(Q: Array, variances: Array, kept: int | None) -> tuple[float, Array]:
-    """Return the fraction of the variance of the map in the columns `kept`, ..., and its slope."""
-    moments = variances @ Q
-    of_columns = np.einsum("ij,ij->j", Q, moments)
-    total = float(of_columns.sum())
-    spare = float(of_columns[kept:].sum()) / total
-    slope = -2 * spare / total * moments
-    slope[:, kept:] += 2 / total * moments[:, kept:]
-    return spare, slope

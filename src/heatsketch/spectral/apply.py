@@ -13,14 +13,11 @@ from heatsketch._typing import Array
 from heatsketch.operators.operator import Affine, Interval, Operator
 from heatsketch.spectral.chebyshev import (
     MAX_DEGREE,
-    add_multiples,
     chebyshev_coefficients,
-    check_degree,
+    combine,
     recurrence,
-    rounding_spoils,
 )
-from heatsketch.spectral.dense import all_eigenpairs
-from heatsketch.spectral.eigenpairs import eigh
+from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
 from heatsketch.spectral.filters import Filter, Relative
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
@@ -28,9 +25,7 @@ _SHORT_TIME = 16.0  # until then nothing under- or overflows
 _ANY_INTERVAL = 4.0  # time until which Lanczos steps cost more than a narrower interval saves
 _FEW_PRODUCTS = 8  # up to which they are always more exact, and as cheap
 _MIN_RATIO = 1e-3  # of the largest f on the spectrum to that on an interval known to hold it
-
-
-# The scale: f, or f relative to its value at the largest eigenvalue
+_MAX_ROUNDING = 1e-2  # degree² eps, a bound on what the recurrence loses to rounding
 
 
 def in_range(values: Array, log_scale: float, dtype: Any) -> tuple[Array, float]:
@@ -55,10 +50,11 @@ def on_scale(f: Filter, A: Operator) -> tuple[Filter, float]:
     f itself and 0, unless the time is so large that f is beyond the range at the largest
     eigenvalue. This is the only scale: blocks have none of their own.
     """
-    size = _log_excess(f, A.spectrum, A.dtype)
-    if not size and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
-        size = _log_excess(f, A.ends[1], A.dtype)  # bounded from inside
-    if size:  # of a bound: that at the largest eigenvalue itself decides
+    bounds = [A.spectrum]
+    if f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
+        bounds.append(A.ends[1])  # from inside
+    size = 0.0
+    if any(_log_excess(f, ends, A.dtype) for ends in bounds):
         size = _log_excess(f, _exact_ends(A), A.dtype)
     return (Relative(f, size), size) if size else (f, 0.0)
 
@@ -90,9 +86,6 @@ def _exact_ends(A: Operator) -> Interval:
     return min(low, 0.0), high
 
 
-# The three ways
-
-
 def apply(
     filters: Sequence[Filter], A: Operator, X: Array, tol: float | None = None
 ) -> list[Array]:
@@ -119,18 +112,17 @@ def apply(
     block = A.asarray(X)
     k = block.shape[1] if block.ndim == 2 else 1
     steps = max(math.inf if f.steps is None else f.steps for f in filters)
-    if steps <= _FEW_PRODUCTS:
+    eps = float(np.finfo(A.dtype).eps)
+    error = eps / 4 if tol is None else min(max(tol, eps), 1.0)
+    degree = 16 + max(f.degree(A.spectrum, error) for f in filters)
+    products = min(steps, degree)
+    pays = products * k > 12 * A.n + 1000 or products > MAX_DEGREE / 2
+    if steps > _FEW_PRODUCTS and pays and A.n <= SPECTRAL_LIMIT:
+        blocks = _by_eigenpairs(filters, A, block)
+    elif steps <= 2 * degree or (steps < math.inf and degree**2 * eps > _MAX_ROUNDING):
         blocks = _by_products(filters, A, block)
     else:
-        degree = max(_estimated_degree(f, A, tol) for f in filters)
-        products = min(steps, degree)
-        pays = products * k > 12 * A.n + 1000 or products > MAX_DEGREE / 2
-        if pays and A.n <= SPECTRAL_LIMIT:
-            blocks = _by_eigenpairs(filters, A, block)
-        elif steps < math.inf and (steps <= 2 * degree or rounding_spoils(degree, A)):
-            blocks = _by_products(filters, A, block)
-        else:
-            blocks = _by_chebyshev(filters, A, block, tol)
+        blocks = _by_chebyshev(filters, A, block, tol)
     return blocks
 
 
@@ -162,25 +154,39 @@ def _by_products(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array
 def _by_chebyshev(
     filters: Sequence[Filter], A: Operator, X: Array, tol: float | None = None
 ) -> list[Array]:
-    """Return f(A) X by one recurrence of Chebyshev polynomials."""
-    interval, inside = bounds_of(filters, A, tol)
-    series = [
-        chebyshev_coefficients(f, interval, tolerance_of(f, A, interval, inside, tol))[0]
-        for f in filters
-    ]
+    """Return f(A) X by one recurrence of Chebyshev polynomials.
+
+    The interval that A knows serves short times. Otherwise Lanczos steps bound the spectrum, or,
+    where f would be small on it next to these bounds, iteration finds its ends. A tolerance is
+    relative to the largest f on the spectrum, which takes Lanczos steps, too.
+    """
+    eps, outer, inner = float(np.finfo(A.dtype).eps), A.spectrum, A.spectrum
+    if tol is not None or max(f.sharpness(outer) for f in filters) > _ANY_INTERVAL:
+        outer, inner = A.ends
+        if min(_ratio(f, outer, inner) for f in filters) < _MIN_RATIO:
+            outer = inner = _exact_ends(A)
+    low, high = outer
+    interval = low, high if high > low else low + 1.0
+    series = []
+    for f in filters:
+        # Rounding of λ near 1 alone changes f(λ) by t eps; its coefficients feel √t of it. In
+        # float32 products round more than that, and the closest pairs need what can be had.
+        exact = 4 * float(np.finfo(float).eps) * math.sqrt(1 + f.sharpness(interval))
+        wanted = 0.0 if tol is None else tol * _ratio(f, interval, inner)
+        series.append(chebyshev_coefficients(f, interval, max(wanted, exact, eps / 4)))
     degree = max(map(len, series)) - 1
-    check_degree(filters[0], degree, A)
+    if degree**2 * eps > _MAX_ROUNDING:
+        raise ValueError(
+            f"{filters[0]} takes {degree} products, more than {A.dtype} has digits for; pass a "
+            f"smaller time{', or the operator in float64' if eps > 1e-10 else ''}."
+        )
     blocks = [float(c[0]) * X for c in series]
-    terms = recurrence(A, X, interval, degree)
-    pair: list[Array] = []  # two terms at a time: half the traffic of the sums
+    terms = recurrence(A, X, interval, degree) if degree else iter(())
     for j, T in enumerate(track(terms, "products", degree, "products"), start=1):
-        pair.append(T)
-        if len(pair) == 2 or j == degree:
-            factors = [c[j - len(pair) + 1 : j + 1] for c in series]
-            active = [i for i, own in enumerate(factors) if len(own)]
-            add_multiples([blocks[i] for i in active], [factors[i] for i in active], pair)
-            pair = []
-    least = math.sqrt(np.finfo(A.dtype).eps) * float(np.linalg.norm(X))
+        for block, c in zip(blocks, series, strict=True):
+            if j < len(c):
+                combine(block, float(c[j]), T)
+    least = math.sqrt(eps) * float(np.linalg.norm(X))
     for i, (f, c) in enumerate(zip(filters, series, strict=True)):
         # Rounding is relative to the largest f on the interval, at which X may have no part.
         if float(np.linalg.norm(blocks[i])) < least * float(np.abs(c).sum()):
@@ -192,47 +198,7 @@ def _by_chebyshev(
     return blocks
 
 
-# The interval of a series, and its tolerance
-
-
-def bounds_of(
-    filters: Sequence[Filter], A: Operator, tol: float | None
-) -> tuple[Interval, Interval]:
-    """Bound the spectrum from outside and inside; the outer interval is not empty.
-
-    The interval that A knows serves short times. Otherwise Lanczos steps bound it, or, where f
-    would be small on the spectrum next to these bounds, iteration finds its ends. A tolerance is
-    relative to the largest f on the spectrum, which takes Lanczos steps, too.
-    """
-    outer = inner = A.spectrum
-    if tol is not None or max(f.sharpness(outer) for f in filters) > _ANY_INTERVAL:
-        outer, inner = A.ends
-        if min(_ratio(f, outer, inner) for f in filters) < _MIN_RATIO:
-            outer = inner = _exact_ends(A)
-    low, high = outer
-    return (low, high if high > low else low + 1.0), inner
-
-
-def tolerance_of(
-    f: Filter, A: Operator, outer: Interval, inner: Interval, tol: float | None
-) -> float:
-    """Return the error the series may have next to the largest f on the interval."""
-    # Rounding of λ near 1 alone changes f(λ) by t eps; its coefficients feel the square root of t.
-    # In float32 products round more than that, and the closest pairs need what can be had.
-    exact = 4 * float(np.finfo(float).eps) * math.sqrt(1 + f.sharpness(outer))
-    rounding = max(exact, float(np.finfo(A.dtype).eps) / 4)
-    return rounding if tol is None else max(tol * _ratio(f, outer, inner), rounding)
-
-
 def _ratio(f: Filter, outer: Interval, inner: Interval) -> float:
     """Return the largest f at the ends of the inner interval next to that of the outer one."""
     values = np.abs(f.scaled(np.array([*outer, *inner]))[0])
     return float(values[2:].max() / (values.max() or 1.0))
-
-
-def _estimated_degree(f: Filter, A: Operator, tol: float | None) -> float:
-    """Estimate the Chebyshev degree that reaches `tol` or rounding."""
-    eps = float(np.finfo(A.dtype).eps)
-    if tol is None:
-        return 16 + f.degree(A.spectrum, eps / 4)
-    return f.degree(A.spectrum, min(max(tol, eps), 1.0))

@@ -8,9 +8,11 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
 from heatsketch._random import random_block
+from heatsketch._tiles import sum_over_tiles
 from heatsketch._typing import Array
-from heatsketch.operators.operator import Deflated
+from heatsketch.operators.operator import Deflated, Operator
 from heatsketch.spectral.cache import cached
+from heatsketch.spectral.chebyshev import combine
 
 _PROBES, _STEPS = 4, 40
 
@@ -26,27 +28,47 @@ class SpectralDensity(NamedTuple):
 def spectral_density(A: Deflated, seed: int = 0) -> SpectralDensity:
     """Estimate the density of the eigenvalues of A, without those of the directions taken out.
 
-    Random probes g give Gauss quadratures of gᵀ f(A) g, whose mean is tr f(A) (Ubaru, Chen and Saad
-    2017). Functions that vary little over the spectrum are exact but for the error of the probes,
+    Functions that vary little over the spectrum have exact traces but for the error of the probes,
     some √(2 / (probes · n)); the ends of the spectrum are found best.
 
     Cost: 40 products by A with 4 columns.
     """
     size = A.n - A.V.shape[1]
-    steps = min(_STEPS, size)
     G = A.project(random_block(A.n, _PROBES, "gaussian", np.random.default_rng(seed)))
-    X, before = G / np.linalg.norm(G, axis=0), np.zeros_like(G)
-    diagonals, off_diagonals = np.zeros((2, steps, _PROBES))
+    return quadrature(A, G * (np.sqrt(size / _PROBES) / np.linalg.norm(G, axis=0)), _STEPS)
+
+
+def quadrature(A: Operator, X: Array, steps: int) -> SpectralDensity:
+    """Return the Gauss quadratures of Σ xᵀ f(A) x over the columns of X (n, k), by Lanczos steps.
+
+    They are exact for polynomials of degree 2 · steps - 1 (Ubaru, Chen and Saad 2017). If X is
+    random, with a mean of XXᵀ = I, their mean is tr f(A).
+    """
+    steps = min(steps, A.n - A.V.shape[1])
+    X = A.asarray(X)
+    squares, before = np.maximum(_column_dots(X, X), np.finfo(A.dtype).tiny), 0 * X
+    diagonals, off_diagonals = np.zeros((2, steps, X.shape[1]))
+    X = X / np.sqrt(squares).astype(A.dtype)
     for step in range(steps):
         Y = A.multiply_projected(X)
-        diagonals[step] = np.einsum("ij,ij->j", X, Y)
-        Y -= X * diagonals[step] + before * off_diagonals[step - 1]
-        off_diagonals[step] = np.linalg.norm(Y, axis=0)
+        diagonals[step] = _column_dots(X, Y)
+        combine(
+            Y, -diagonals[step].astype(A.dtype), X, -off_diagonals[step - 1].astype(A.dtype), before
+        )
+        off_diagonals[step] = np.sqrt(_column_dots(Y, Y))
         # Where nothing is left the quadrature is exact, and what follows has no weight.
-        before, X = X, Y / np.maximum(off_diagonals[step], np.finfo(float).tiny)
+        sizes = np.maximum(off_diagonals[step], np.finfo(A.dtype).tiny)
+        before, X = X, Y / sizes.astype(A.dtype)
     values, counts = [], []
-    for probe in range(_PROBES):
-        nodes, vectors = eigh_tridiagonal(diagonals[:, probe], off_diagonals[:-1, probe])
+    for square, diagonal, off_diagonal in zip(
+        squares, diagonals.T, off_diagonals[:-1].T, strict=True
+    ):
+        nodes, vectors = eigh_tridiagonal(diagonal, off_diagonal)
         values.append(nodes)
-        counts.append(vectors[0] ** 2 * size / _PROBES)
+        counts.append(square * vectors[0] ** 2)
     return SpectralDensity(np.concatenate(values), np.concatenate(counts))
+
+
+def _column_dots(X: Array, Y: Array) -> Array:
+    """Return the products (k,) of columns, summed in float64 and always in the same order."""
+    return sum_over_tiles(lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=float), len(X))

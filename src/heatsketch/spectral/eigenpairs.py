@@ -1,4 +1,8 @@
-"""The largest eigenvalues of an operator, with residuals that bound their errors."""
+"""The largest eigenvalues of an operator, with residuals that bound their errors.
+
+Few points go through the dense matrix; many through a block iteration, from vectors of a coarser
+graph where there is one.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,36 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh as dense_eigh
+from scipy.linalg import qr
 
-from heatsketch._checks import check_number
+from heatsketch._checks import check_number, logger
+from heatsketch._progress import track
 from heatsketch._random import random_block, seed_entropy
 from heatsketch._tensors import on_host, to_device
+from heatsketch._tiles import for_each_tile, single_threaded_blas, sum_over_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Operator, Sparse, is_large
 from heatsketch.spectral.aggregation import coarser
-from heatsketch.spectral.block_iteration import in_the_range, ritz_pairs, subspace_iteration
-from heatsketch.spectral.dense import (
-    dense_eigenpairs,
-    dense_pays,
-    products_like_dense,
-)
+from heatsketch.spectral.cache import cached
+from heatsketch.spectral.chebyshev import recurrence
 
+DENSE_LIMIT = 1200  # points up to which the dense matrix is cheaper than iterating, for few pairs
+_POINTS_PER_COLUMN = 16  # and for many: points for each column that an iteration would have
+_DENSE_RESCUE_LIMIT = 4096  # points up to which the dense matrix is the way out
 _MAX_COPIES_OF_TOP = 8  # multiplicity of the largest eigenvalue that is looked for
 _COARSE_RESIDUAL = 0.03  # of coarse eigenpairs, in units of 1 - λ of the last one wanted
-_SINGLE_PRECISION_TOL = 1e-4  # from which on products in float32 are accurate enough
 _MAX_COARSE_PRODUCTS = 1000
+_SINGLE_PRECISION_TOL = 1e-4  # from which on products in float32 are accurate enough
+_FIRST_DEGREE = 10  # of the first filter polynomial
+_LONGEST_SECOND = 80  # degree; each later one may be twice as long, up to
+_LONGEST = 320
+_SMOOTHING_DEGREE = 8  # of the first one on vectors of a coarser graph
+_SMOOTHING_GROWTH = 100.0
+_GRAM_TILE = 8192  # rows whose Gram matrix is one summand
+
+Limit = Callable[[Array], float]  # Ritz values (p,), descending -> the largest residual to leave
 
 
 class Spectrum(NamedTuple):
@@ -114,7 +129,8 @@ def eigh(
     B = _in_single_precision(A) if tol >= _SINGLE_PRECISION_TOL else A
     values, vectors = _leading_block(B, k, limit, max_products, seed_entropy(rng))
     if B is not A:
-        values, vectors = ritz_pairs(A, vectors[:, :k])
+        vectors = _orthonormal(A, A.asarray(vectors[:, :k]))
+        values = _rayleigh_ritz(vectors, A @ vectors)
     values, vectors = values[:k], vectors[:, :k]
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     vectors = fix_signs(vectors[vertex])
@@ -136,46 +152,6 @@ def _in_single_precision(A: Operator) -> Operator:
     return single.deflated(A.V)
 
 
-def _leading_block(
-    A: Operator,
-    k: int,
-    limit: Callable[[Array], float],
-    max_products: int,
-    entropy: list[int],
-) -> tuple[Array, Array]:
-    """Return at least k leading Ritz pairs: by the dense matrix, by levels, or from chance."""
-    block = _block_size(k)
-    if dense_pays(A.n, block) or 4 * block > A.n:
-        return dense_eigenpairs(A, min(block, A.n - A.V.shape[1]))
-    start = _coarse_block(A, k, entropy)
-    near = start is not None
-    if start is None:
-        start = random_block(A.n, block, "gaussian", np.random.default_rng(entropy))
-        found = in_the_range(A, start, k, limit)
-        if found is not None:
-            return found
-    most = min(max_products, products_like_dense(A.n, block))
-    values, vectors, done = subspace_iteration(A, A.asarray(start), k, limit, most, near=near)
-    if not done and most < max_products:
-        return dense_eigenpairs(A, k)
-    return values, vectors
-
-
-def _coarse_block(A: Operator, k: int, entropy: list[int]) -> Array | None:
-    """Return the leading eigenvectors of a coarser graph, on this one; None where there is none."""
-    coarse = coarser(A, _block_size(k))
-    if coarse is None:
-        return None
-    operator, prolongation = coarse
-    limit = functools.partial(_rough_limit, operator, k)
-    _, vectors = _leading_block(operator, k, limit, _MAX_COARSE_PRODUCTS, entropy)
-    return A.asarray(prolongation @ vectors)  # float32 takes half the room
-
-
-def _block_size(k: int) -> int:
-    return 8 * -(-(k + max(8, k // 2)) // 8)  # whole vector registers
-
-
 def _residual_limit(A: Operator, tol: float, values: Array) -> float:
     eps = float(np.finfo(A.dtype).eps)
     bound = max(map(abs, A.spectrum))  # may be far too wide: no more than rounding goes by it
@@ -183,10 +159,213 @@ def _residual_limit(A: Operator, tol: float, values: Array) -> float:
     return max(tol, 50 * eps) * float(np.abs(values).max()) + rounding
 
 
-def _rough_limit(A: Operator, k: int, values: Array) -> float:
-    """Return a residual that is small beside the distance of the k-th eigenvalue from the top."""
-    top = A.spectrum[1]
-    return max(_COARSE_RESIDUAL * float(top - values[k - 1]), 1e-8 * abs(top))
+def _leading_block(
+    A: Operator, k: int, limit: Limit, max_products: int, entropy: list[int]
+) -> tuple[Array, Array]:
+    """Return at least k leading Ritz pairs: by the dense matrix, by levels, or from chance."""
+    block = 8 * -(-(k + max(8, k // 2)) // 8)  # whole vector registers
+    # The reduction to tridiagonal form takes 4/3 n³ operations however many pairs are wanted.
+    if A.n <= max(DENSE_LIMIT, _POINTS_PER_COLUMN * block):
+        return dense_eigenpairs(A, min(block, A.n - A.V.shape[1]))
+    coarse = coarser(A, block)
+    if coarse is None:
+        start = random_block(A.n, block, "gaussian", np.random.default_rng(entropy))
+    else:
+        B, prolongation = coarse
+        top = B.spectrum[1]
+
+        def rough(values: Array) -> float:
+            """Return a residual small beside the distance of the k-th eigenvalue from the top."""
+            return max(_COARSE_RESIDUAL * float(top - values[k - 1]), 1e-8 * abs(top))
+
+        start = prolongation @ _leading_block(B, k, rough, _MAX_COARSE_PRODUCTS, entropy)[1]
+    most = max_products
+    if A.n <= _DENSE_RESCUE_LIMIT:
+        # So many products take some eight times as long as the dense matrix does.
+        most = min(most, max(300, A.n**2 // (200 * block)))
+    values, vectors, done = subspace_iteration(
+        A, A.asarray(start), k, limit, most, near=coarse is not None
+    )
+    if not done and most < max_products:
+        return dense_eigenpairs(A, k)
+    return values, vectors
+
+
+@single_threaded_blas()  # the same bits for any number of threads
+def subspace_iteration(
+    A: Operator, X: Array, k: int, limit: Limit, max_products: int, *, near: bool
+) -> tuple[Array, Array, bool]:
+    """Filter a block and solve in its span, until the first k residuals are small.
+
+    Parameters
+    ----------
+    A : Operator
+    X : array (n, p), p > k, in the precision of A
+        Where to start: random columns, or such as are near the leading eigenvectors already; lost.
+    k : int
+    limit : callable
+    max_products : int
+    near : bool
+        Whether the columns are near the eigenvectors.
+
+    Returns
+    -------
+    array (p,), array (n, p), bool
+        All Ritz values, descending, and Ritz vectors; whether the first k have converged.
+    """
+    (low, _), (_, top) = A.ends
+    X, products = A.project(X, out=X), 1
+    if not near and top > low and products < max_products:
+        degree = min(_FIRST_DEGREE, max_products - products)
+        cut = _growing_cut(low, top, 1e4, _FIRST_DEGREE)
+        X, products = _amplified(A, X, A @ X, (low, cut), degree), products + degree
+    X = _orthonormal(A, X)
+    image = A @ X
+    best, longest = -np.inf, _LONGEST_SECOND
+    while True:
+        ritz = _rayleigh_ritz(X, image)
+        bound = limit(ritz)
+        residuals = np.linalg.norm(image[:, :k] - X[:, :k] * ritz[:k].astype(X.dtype), axis=0)
+        logger.info("eigenpairs: residual %.1e after %d products", residuals.max(), products)
+        done = bool(residuals.max() <= bound)
+        if done or products >= max_products:
+            return ritz, X, done
+        low = min(low, float(ritz[-1]))  # below `low` the polynomial grows without bound
+        best = max(best, float(ritz[-1]))  # no Ritz value is above its eigenvalue
+        top = max(float(ritz[0]), low + 1e-12 * abs(low))
+        cut = min(max(best, low + 1e-3 * (top - low)), low + (1 - 1e-6) * (top - low))
+        # Where the top grows by more than 1/√eps, it drowns the directions below it.
+        safe = _degree_for(float(1 / np.sqrt(np.finfo(A.dtype).eps)), top, low, cut)
+        if near:  # what is wrong with the vectors is mostly far below
+            degree, near = _SMOOTHING_DEGREE, False
+            cut = min(cut, _growing_cut(low, float(ritz[k - 1]), _SMOOTHING_GROWTH, degree))
+        else:
+            degree = _degree_for(2 * residuals.max() / bound, float(ritz[k - 1]), low, cut)
+            degree, longest = min(degree, longest), min(2 * longest, _LONGEST)
+        degree = max(1, min(degree, safe, max_products - products))
+        X = _orthonormal(A, _amplified(A, X, image, (low, cut), degree))
+        image, products = A @ X, products + degree
+
+
+def _growing_cut(low: float, value: float, growth: float, degree: int) -> float:
+    """Return the cut above which the polynomial of a degree grows to `growth` at `value`."""
+    rate = np.log(2 * growth) / degree
+    return low + (value - low) * 2 / (1 + float(np.cosh(rate)))
+
+
+def _degree_for(growth: float, value: float, low: float, cut: float) -> int:
+    """Return the degree from which on the polynomial is at least `growth` at `value`."""
+    rate = float(np.arccosh(1 + 2 * max(value - cut, 0.0) / (cut - low)))
+    return 2 + int(np.log(2 * growth) / max(rate, 1e-3))
+
+
+def _amplified(
+    A: Operator, X: Array, image: Array, interval: tuple[float, float], degree: int
+) -> Array:
+    """Apply the Chebyshev polynomial that is small on an interval and grows above it."""
+    terms = recurrence(A, X, interval, degree, image)
+    for _ in track(range(1, degree), "eigenpairs", degree, "products to the next residual"):
+        next(terms)
+    return next(terms)
+
+
+def _gram(X: Array, Y: Array) -> Array:
+    """Return XᵀY in float64, summed over fixed tiles: the same bits for any number of threads."""
+    return sum_over_tiles(
+        lambda rows: X[rows].astype(float).T @ Y[rows].astype(float), len(X), _GRAM_TILE
+    )
+
+
+def _rotate(X: Array, W: Array) -> None:
+    """Set X to X W, in place."""
+    W = W.astype(X.dtype)
+
+    def work(rows: slice) -> None:
+        X[rows] = X[rows] @ W
+
+    for_each_tile(work, len(X), _GRAM_TILE)
+
+
+def _orthonormal(A: Operator, X: Array) -> Array:
+    """Return a basis of the span of X (less what is deflated), orthonormal to rounding; X is lost.
+
+    Each pass takes the eigenvectors of the Gram matrix (Stathopoulos and Wu 2002), which costs a
+    third of a Householder QR; columns too nearly dependent for three passes get that.
+    """
+    for _ in range(3):
+        X = A.project(X, out=X)
+        gram = _gram(X, X)
+        size = np.sqrt(gram.diagonal())
+        if not size.any():
+            break
+        size[size == 0] = 1.0
+        values, W = dense_eigh(gram / np.multiply.outer(size, size))
+        floor = len(values) * float(np.finfo(float).eps) * values[-1]
+        _rotate(X, W / np.sqrt(np.maximum(values, floor)) / size[:, None])
+        if values[0] > 0.1:
+            return X
+    # What takes the place of a dependent column must not lie along V.
+    return A.asarray(qr(np.hstack([A.V, X]), mode="economic")[0][:, A.V.shape[1] :])
+
+
+def _rayleigh_ritz(X: Array, image: Array) -> Array:
+    """Turn X and A X into Ritz vectors and their images; return the Ritz values, descending.
+
+    XᵀAX w = θ XᵀX w in float64: in float32, X is not orthonormal to all digits wanted.
+    """
+    projected = _gram(X, image)
+    ritz, W = dense_eigh((projected + projected.T) / 2, _gram(X, X))
+    _rotate(X, W[:, ::-1])
+    _rotate(image, W[:, ::-1])
+    return ritz[::-1]
+
+
+# The dense matrix
+
+
+@cached
+@single_threaded_blas()  # the same bits for any number of threads
+def all_eigenpairs(A: Operator) -> tuple[Array, Array]:
+    """Return all eigenvalues, ascending, and eigenvectors; of a deflated operator, the others'."""
+    values, vectors = dense_eigh(_matrix(A), driver="evd", overwrite_a=True, check_finite=False)
+    deflated = A.V.shape[1]
+    return values[deflated:], vectors[:, deflated:]
+
+
+@cached
+@single_threaded_blas()  # the same bits for any number of threads
+def all_eigenvalues(A: Operator) -> Array:
+    """Return all eigenvalues, ascending; half the cost of `all_eigenpairs`."""
+    found = dense_eigh(_matrix(A), eigvals_only=True, overwrite_a=True, check_finite=False)
+    values: Array = found[A.V.shape[1] :]
+    return values
+
+
+@single_threaded_blas()  # the same bits for any number of threads
+def dense_eigenpairs(A: Operator, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues, descending, and eigenvectors."""
+    if 3 * k > A.n:  # inverse iteration for each is slower than all at once
+        values, vectors = all_eigenpairs(A)
+    else:
+        values, vectors = dense_eigh(
+            _matrix(A), subset_by_index=(A.n - k, A.n - 1), overwrite_a=True, check_finite=False
+        )
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
+
+
+def _matrix(A: Operator) -> Array:
+    """Return the matrix in float64, with the deflated directions below everything else."""
+    matrix = np.asarray(A @ np.eye(A.n, dtype=A.dtype), dtype=float)
+    matrix = (matrix + matrix.T) / 2
+    V = np.asarray(A.V, dtype=float)
+    if V.shape[1]:
+        # The interval that A gives may be so wide that its ends would leave no digits of A.
+        size = float(np.abs(matrix).sum(axis=1).max())
+        matrix -= (2.0 * size or 1.0) * (V @ V.T)
+    return matrix
+
+
+# Single vectors, and signs
 
 
 def leading_vector(A: Operator, rng: Rng = None) -> Array:

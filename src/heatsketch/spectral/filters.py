@@ -62,12 +62,14 @@ class Filter(ABC):
     def minus_constant(self) -> Filter:
         """Return f(λ) - f(0), where f(0) is the probability of a walk that has not moved.
 
+        A sum of powers is 0 at 0 (but for λ^0).
+
         Raises
         ------
         TypeError, ValueError
             As `reduced`.
         """
-        return _TimesEigenvalue(self.reduced())
+        return self if self.of_powers else _TimesEigenvalue(self.reduced())
 
     @classmethod
     def check_time(cls, time: Any, whole: bool = False) -> float:
@@ -93,28 +95,14 @@ class Relative(Filter):
     f: Filter
     log: float
 
+    def __post_init__(self) -> None:
+        for name in ("of_powers", "steps", "sharpness", "degree"):
+            object.__setattr__(self, name, getattr(self.f, name))
+
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return the values on the scale of f, and the difference of the scales."""
         values, log_scale = self.f.scaled(lam)
         return values, log_scale - self.log
-
-    @property
-    def of_powers(self) -> bool:  # type: ignore[override]
-        """Whether f is a sum of powers."""
-        return self.f.of_powers
-
-    @property
-    def steps(self) -> int | None:  # type: ignore[override]
-        """Number of products."""
-        return self.f.steps
-
-    def sharpness(self, interval: Interval) -> float:
-        """Return that of f."""
-        return self.f.sharpness(interval)
-
-    def degree(self, interval: Interval, tol: float) -> float:
-        """Return that of f."""
-        return self.f.degree(interval, tol)
 
 
 @dataclass(frozen=True)
@@ -223,10 +211,6 @@ class Power(Filter):
                 "neighbours; pass a time of at least 1."
             )
         return Power(self.p - 1)
-
-    def minus_constant(self) -> Power:
-        """Return λ^p itself, which is 0 at 0 (but for p = 0)."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -373,10 +357,6 @@ class Accumulated(Filter):
             t is less than 1.
         """
         return Accumulated(Power(self.t).reduced().p, self.end - 1)
-
-    def minus_constant(self) -> Accumulated:
-        """Return f itself, which is 0 at 0 (but for t = 0)."""
-        return self
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from heatsketch.operators.operator import (
     components_of_matrix,
     inverse_permutation,
 )
-from heatsketch.spectral.dense import DENSE_LIMIT
-from heatsketch.spectral.eigenpairs import Spectrum, eigh, fix_signs
+from heatsketch.spectral.eigenpairs import DENSE_LIMIT, Spectrum, eigh, fix_signs
 
 _MAX_ENVELOPE_WIDTH = 4.0  # in units of √n: a square has 2.5 at 15 neighbours, a cube 5 or more
 _MAX_ENVELOPE_ENTRIES = 2**28  # the factors have a tenth of these, at 12 bytes each
@@ -41,7 +40,10 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
     k, tol, rng
         As in `eigh`.
     """
-    H = _between_components(A, k)
+    H, matrix = np.empty((A.n, 0)), A.sparse_matrix()
+    labels = np.zeros(A.n, int) if matrix is None else components_of_matrix(matrix)
+    if labels.max() > 0:
+        H = between_components(np.asarray(A.V[:, 0], dtype=float), labels, k)
     if H.shape[1] < k:
         rest = A if H.shape[1] == 0 else A.deflated(H)
         missing = k - H.shape[1]
@@ -52,15 +54,6 @@ def slowest_eigenpairs(A: Operator, k: int, *, tol: float = 1e-8, rng: Rng = Non
     values = np.einsum("ij,ij->j", H, image)
     residuals = np.linalg.norm(image - H * values, axis=0)
     return Spectrum(values, fix_signs(H), residuals)
-
-
-def _between_components(A: Operator, k: int) -> Array:
-    """Return the eigenvectors of eigenvalue 1 but √π, at most k."""
-    matrix = A.sparse_matrix()
-    labels = np.zeros(A.n, int) if matrix is None else components_of_matrix(matrix)
-    if labels.max() == 0:
-        return np.empty((A.n, 0))
-    return between_components(np.asarray(A.V[:, 0], dtype=float), labels, k)
 
 
 @single_threaded_blas()  # the same bits for any number of threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -92,7 +93,13 @@ def sketch(
     >>> hs.sketch(A, hs.Power(4), n_components=3, rng=0).shape
     (5, 3)
     """
-    (A, vertex), filters = on_vertices(A), _as_filters(filter)
+    filters = [filter] if callable(filter) else filter
+    many = isinstance(filters, Sequence) and len(filters) > 0
+    if not many or not all(isinstance(f, Filter) for f in filters):
+        raise TypeError(
+            f"filter={filter!r} is not a filter; pass Power(p), Heat(t) or a list of them."
+        )
+    A, vertex = on_vertices(A)
     first = np.unique(vertex, return_index=True)[1]  # point at each vertex
     if tol is not None:
         tol = check_number(tol, "tol", low=0, open_low=True)
@@ -102,12 +109,15 @@ def sketch(
         if ids is None:
             G = random_block(n, k, kind, rng)[first]
         else:
-            G = random_block(n, k, kind, rng, numbers=vertex_numbers(ids, vertex, A.n))
+            numbers = numbers_at(numbers_of(check_ids(ids, n)), vertex, A.n)
+            G = random_block(n, k, kind, rng, numbers)
     else:
-        G = on_host(G)
+        G = np.asarray(on_host(G))
         if not np.isfinite(G).all():
             raise ValueError("G contains NaN or infinity; pass finite numbers.")
-        G = np.asarray(G)[first] if len(G) == len(vertex) else G  # which is refused below
+        if G.ndim != 2 or G.shape[1] < 1:
+            raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
+        G = G[first] if len(G) == len(vertex) else G  # which is refused below
     A = without_leading(A) if deflate else A
     for size in (on_scale(f, A)[1] for f in filters):
         if size:
@@ -122,28 +132,9 @@ def without_leading(A: Operator) -> Operator:
     return A if A.V.shape[1] else Deflated(A, leading_vector(A, rng=0))
 
 
-def vertex_numbers(ids: Any, vertex: Array, n: int) -> Array:
-    """Return the numbers that choose the rows of G of n vertices, from the ids of the points."""
-    return numbers_at(numbers_of(check_ids(ids, len(vertex))), vertex, n)
-
-
-def _as_filters(filter: Any) -> list[Filter]:
-    filters = [filter] if callable(filter) else filter
-    many = isinstance(filters, Sequence) and len(filters) > 0
-    if not many or not all(isinstance(f, Filter) for f in filters):
-        raise TypeError(
-            f"filter={filter!r} is not a filter; pass Power(p), Heat(t) or a list of them."
-        )
-    return list(filters)
-
-
 def sketch_blocks(
     A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
 ) -> list[Array]:
-    """Return f(A) G / √k for every filter; G is projected if A is deflated."""
-    X = A.asarray(G)
-    if X.ndim != 2 or X.shape[1] < 1:
-        raise ValueError(f"G has shape {tuple(X.shape)}; pass ({A.n}, k) with k >= 1.")
-    root = float(np.sqrt(X.shape[1]))
-    blocks = apply(filters, A, A.project(X), tol)
-    return [A.project(block) / root for block in blocks]
+    """Return f(A) G / √k for every filter; G (n, k) is projected if A is deflated."""
+    blocks = apply(filters, A, A.project(A.asarray(G)), tol)
+    return [A.project(block) / math.sqrt(G.shape[1]) for block in blocks]

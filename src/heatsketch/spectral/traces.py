@@ -16,122 +16,33 @@ from scipy.stats import chi2, norm
 
 from heatsketch._checks import check_level, check_number
 from heatsketch._random import random_block
-from heatsketch._tiles import sum_over_tiles
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
-from heatsketch.operators.operator import Interval, Operator, spectrum_ends
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, bounds_of, on_scale, tolerance_of
-from heatsketch.spectral.chebyshev import chebyshev_coefficients, check_degree, recurrence
-from heatsketch.spectral.dense import all_eigenvalues
-from heatsketch.spectral.eigenpairs import Spectrum, leading_vector
+from heatsketch.operators.operator import Interval, Operator
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, on_scale
+from heatsketch.spectral.density import SpectralDensity, quadrature
+from heatsketch.spectral.eigenpairs import Spectrum, all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
 
 N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
 _SERIES = 1e-6  # error of f(A) next to its largest value, where a share is estimated anyway
-_ERROR = 1e-4  # of a trace by its series, next to one eigenvalue at the top
-_MOST_FOR_KINKS = 512  # terms of the series of a function with a kink
-_MOMENTS = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2))  # j and the multiple of t: tr x^j e^-x
+_ERROR = 1e-4  # of a trace by the number of steps, next to one eigenvalue at the top
+_LEAST_STEPS = 8
 _SEED = 0x6B5F3A91C2D4E807  # not that of a sketch with a small seed, which coordinates may span
 _DEPENDENT = 1e-9  # part of a column that is new, below which it is rounding
 
 
-# Traces and their intervals
+def estimated_density(
+    A: Operator, without: Callable[[Array], Array], sharpness: float, n_probes: int, rng: Rng
+) -> SpectralDensity:
+    """Return nodes and weights of tr P w(A) P, for functions w of a `sharpness`, see `Filter`.
 
-
-@dataclass(frozen=True)
-class Square(Filter):
-    """f², of a sum of powers as a function of |λ|: a real power of λ² has all eigenvalues."""
-
-    f: Filter
-
-    def scaled(self, lam: Array) -> tuple[Array, float]:
-        """Return the squared values on the squared scale of f."""
-        values, log_scale = self.f.scaled(np.abs(lam) if self.f.of_powers else lam)
-        return np.square(values), 2 * log_scale
-
-    def sharpness(self, interval: Interval) -> float:
-        """Return twice that of f."""
-        return 2 * self.f.sharpness(interval)
-
-
-@dataclass(frozen=True)
-class _HeatMoment(Filter):
-    """x^j e^{-t(top-λ)}, x = t(1-λ)."""
-
-    t: float
-    j: int
-    top: float
-
-    def scaled(self, lam: Array) -> tuple[Array, float]:
-        """Return the values on the scale of the heat filter."""
-        values, log_scale = Heat(self.t).scaled(lam)
-        moment = (self.t * (1.0 - np.asarray(lam, dtype=float))) ** self.j
-        return values * moment, log_scale + self.t * (1.0 - self.top)
-
-    def sharpness(self, interval: Interval) -> float:
-        """Return that of the heat filter."""
-        return Heat(self.t).sharpness(interval)
-
-
-def estimated_traces(
-    functions: Sequence[Filter],
-    A: Operator,
-    without: Callable[[Array], Array],
-    n_probes: int,
-    rng: Rng,
-) -> tuple[Array, Array]:
-    """Estimate tr P w(A) P as means of gᵀ w(A) g, g = P g Gaussian; P leaves known directions out.
-
-    All functions share the moments gᵀ T_j(A) g, of which a product gives two:
-    2 T_i T_j = T_(i+j) + T_|i-j|. Hutchinson (1990), and with known directions that span what is
-    large, Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
-
-    Parameters
-    ----------
-    functions : sequence of m filters
-    A : Operator
-        Perhaps deflated: the directions taken out do not count.
-    without : callable
-        Takes the known directions out of columns (n, k).
-    n_probes, rng : number of columns, and their seed
-
-    Returns
-    -------
-    values, errors : arrays (m,)
-        The traces, and bounds on the errors of the series.
+    P takes the directions deflated out of columns (n, k), and further ones by `without`: Hutchinson
+    (1990), and where these span what is large, Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
     """
-    X = A.asarray(without(A.project(random_block(A.n, n_probes, "gaussian", rng))))
-    sharpest = max(functions, key=lambda w: w.sharpness(A.spectrum))
-    interval, inside = bounds_of([sharpest], A, _ERROR / A.n)
-    tol = tolerance_of(sharpest, A, interval, inside, _ERROR / A.n)
-    # The series of a function with a kink, |λ|^p, is cut, because it converges slowly.
-    most = max(_MOST_FOR_KINKS, 2 * math.ceil(sharpest.degree(interval, tol)))
-    series = [chebyshev_coefficients(w, interval, tol, most) for w in functions]
-    longest = max(len(c) for c, _ in series)
-    check_degree(sharpest, longest // 2, A)
-    means = chebyshev_moments(A, X, interval, longest).mean(axis=1)
-    values = np.array([c @ means[: len(c)] for c, _ in series])
-    return values, np.array([error for _, error in series]) * A.n
-
-
-def chebyshev_moments(A: Operator, X: Array, interval: Interval, count: int) -> Array:
-    """Return x' T_j(A) x, j < count, of every column x of X: (count, k), by count / 2 products."""
-    moments = np.empty((count + 2, X.shape[1]))
-    moments[0] = _column_dots(X, X)
-    before = X
-    for j, T in enumerate(recurrence(A, X, interval, max(1, math.ceil((count - 1) / 2))), 1):
-        moments[2 * j - 1] = _column_dots(T, before)
-        if j > 1:
-            moments[2 * j - 1] = 2 * moments[2 * j - 1] - moments[1]
-        if 2 * j < len(moments):
-            moments[2 * j] = 2 * _column_dots(T, T) - moments[0]
-        before = T
-    return moments[:count]
-
-
-def _column_dots(X: Array, Y: Array) -> Array:
-    """Return the products (k,) of columns, summed in float64 and always in the same order."""
-    return sum_over_tiles(lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=float), len(X))
+    X = A.project(random_block(A.n, n_probes, "gaussian", rng)) / math.sqrt(n_probes)
+    degree = math.sqrt(2 * sharpness * math.log(2 * A.n / _ERROR))
+    return quadrature(A, without(X), _LEAST_STEPS + math.ceil(degree / 2))
 
 
 def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Interval:
@@ -171,8 +82,6 @@ class HeatTrace:
         The entropy, e^entropy (how many directions are left) and the spectral dimension.
     entropy_error, dimension_error : arrays (m,)
         Their standard errors, by linearisation; 0 if all eigenvalues are known.
-    polynomial_error : array (m,)
-        Bound on the relative error of Z by the Chebyshev series, which is not part of the interval.
     level : float
     exact : bool
     """
@@ -185,7 +94,6 @@ class HeatTrace:
     entropy_error: Array
     dimension: Array
     dimension_error: Array
-    polynomial_error: Array
     level: float
     exact: bool
 
@@ -274,30 +182,34 @@ def heat_trace(
     k = check_number(n_probes, "n_probes", low=2, integer=True)
     level = check_level(level)
     operator, vertex = on_vertices(A)
-    shape = (len(times), len(_MOMENTS))
     vectors, exact = np.empty((operator.n, 0)), operator.n <= SPECTRAL_LIMIT
     if exact:
         values = all_eigenvalues(operator)
     else:
         values, vectors = _known_pairs(operator, spectrum, vertex)
         exact = vectors.shape[1] == operator.n - operator.V.shape[1]
-    top = float(values.max()) if len(values) else spectrum_ends(operator)[0][1]
-    functions = [_HeatMoment(c * t, j, top) for t in times for j, c in _MOMENTS]
-    known = np.array([w(values).sum() for w in functions]).reshape(shape)
-    random, errors = np.zeros(shape), np.zeros(shape)  # of what is not known
+    top = float(values.max()) if len(values) else operator.ends[0][1]
+
+    def moments(lam: Array, counts: Array | float) -> Array:
+        """Return tr e^-x, tr x e^-x, tr e^-2x, tr x e^-2x, tr x² e^-2x, (5, m), x = t(1 - λ)."""
+        # All are divided by e^{-t(1-top)}, or its square.
+        x, decay = np.multiply.outer(times, 1 - lam), np.exp(np.multiply.outer(times, lam - top))
+        once, twice = counts * decay, counts * decay**2
+        return np.sum([once, x * once, twice, x * twice, x**2 * twice], axis=2)
+
+    known, random = moments(values, 1.0), np.zeros((5, len(times)))
     if not exact:
 
         def without(X: Array) -> Array:
             return X - vectors @ (vectors.T @ X)
 
-        estimated = estimated_traces(functions, operator, without, k, rng)
-        random, errors = (part.reshape(shape) for part in estimated)
-    # All are divided by e^{-t(1-top)}.
-    Z, size = known[:, 0] + random[:, 0], np.exp(-times * (1 - top))
-    energy = (known[:, 1] + random[:, 1]) / Z  # t <1 - λ>, half the dimension
-    f2, xf2, x2f2 = random[:, 2], random[:, 3] / 2, random[:, 4] / 4  # traces of squares at time t
-    ends = [chi_square_interval(r, s, k, level) for r, s in zip(random[:, 0], f2, strict=True)]
-    low, high = known[:, 0] + np.array(ends).T
+        sharpness = Heat(2 * times.max()).sharpness(operator.ends[0])
+        random = moments(*estimated_density(operator, without, sharpness, k, rng))
+    (Z, energy), size = known[:2] + random[:2], np.exp(-times * (1 - top))
+    energy /= Z  # t <1 - λ>, half the dimension
+    _, _, f2, xf2, x2f2 = random
+    ends = [chi_square_interval(r, s, k, level) for r, s in zip(random[0], f2, strict=True)]
+    low, high = known[0] + np.array(ends).T
     return HeatTrace(
         times=times,
         values=Z * size,
@@ -307,7 +219,6 @@ def heat_trace(
         entropy_error=np.sqrt(_variance(f2, xf2, x2f2, 1 - energy, k)) / Z,
         dimension=2 * energy,
         dimension_error=2 * np.sqrt(_variance(f2, xf2, x2f2, -energy, k)) / Z,
-        polynomial_error=errors[:, 0] / Z,
         level=level,
         exact=exact,
     )
@@ -444,7 +355,10 @@ def explained_variance(
         Number of random columns.
     """
     f = on_scale(f, A)[0]
-    square = Square(f)
+
+    def square(lam: Array) -> Array:  # a real power of λ² has all eigenvalues
+        return np.square(f(np.abs(lam) if f.of_powers else lam))
+
     if values is not None and len(values) == A.n - A.V.shape[1]:  # nothing is left out
         return _shares(square(values), (0.0, 0.0, 0.0), level, True)
     components = [np.arange(A.n)]
@@ -462,17 +376,16 @@ def explained_variance(
         return _shares(held, (rest, rest, rest), level, True)
 
     def without(X: Array) -> Array:
-        X = X.astype(float)
         for rows in components:
             X[rows] -= Q[rows] @ (Q[rows].T @ X[rows])
         return X
 
-    probes = np.random.default_rng(_SEED)
-    traces, errors = estimated_traces([square, Square(square)], A, without, n_probes, probes)
-    (mean, spread), error = map(float, traces), float(errors[0])
-    low, high = chi_square_interval(mean, spread, n_probes, level)
-    left_out = max(mean, 0.0), max(low - error, 0.0), high + error
-    return _shares(held, left_out, level, False)
+    sharpness = 4 * f.sharpness(A.ends[0])  # of f⁴
+    rng = np.random.default_rng(_SEED)
+    lam, counts = estimated_density(A, without, sharpness, n_probes, rng)
+    squares = square(lam)
+    mean, spread = float(counts @ squares), float(counts @ squares**2)
+    return _shares(held, (mean, *chi_square_interval(mean, spread, n_probes, level)), level, False)
 
 
 def _orthonormal(Y: Array) -> Array:

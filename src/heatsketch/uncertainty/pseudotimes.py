@@ -14,7 +14,7 @@ from heatsketch.markov.diffusion import Diffusion, within_component
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.operators.operator import Deflated, spectrum_ends
 from heatsketch.spectral.apply import SPECTRAL_LIMIT
-from heatsketch.spectral.dense import all_eigenpairs
+from heatsketch.spectral.eigenpairs import all_eigenpairs
 from heatsketch.spectral.filters import GreensFilter
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
 from heatsketch.uncertainty.intervals import Interval, ratio_bounds
