@@ -100,14 +100,6 @@ def test_a_sample_of_columns_is_close(monkeypatch):
     assert np.abs(result.slopes - undiagonal).max() > 1
 
 
-def test_sampling_follows_its_seed(monkeypatch):
-    monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 100)
-    monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 50)
-    X = cloud(300, 3)
-    np.testing.assert_array_equal(ksum(X, rng=1).slopes, ksum(X, rng=1).slopes)
-    assert ksum(X, rng=1).dimension != ksum(X, rng=2).dimension
-
-
 def sphere(n, rng):
     X = rng.normal(size=(n, 3))
     return X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -127,30 +119,6 @@ def test_dimension_rounds_to_that_of_the_shape(shape, monkeypatch):
     monkeypatch.setattr(bandwidth, "_EXACT_POINTS", 500)
     monkeypatch.setattr(bandwidth, "_SAMPLE_ROWS", 200)
     assert round(ksum(draw(n, np.random.default_rng(0))).dimension) == dimension
-
-
-@pytest.mark.parametrize("exponent", [-40, 3, 40])
-def test_powers_of_two_scale_the_answer_exactly(exponent):
-    ours, want = ksum(np.ldexp(cloud(200, 3), exponent)), ksum(cloud(200, 3))
-    np.testing.assert_array_equal(ours.slopes, want.slopes)
-    np.testing.assert_array_equal(ours.epsilons, np.ldexp(want.epsilons, 2 * exponent))
-    assert ours.epsilon == np.ldexp(want.epsilon, 2 * exponent)
-
-
-@pytest.mark.parametrize("scale", [1e-6, 0.3, 1e6])
-@pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
-def test_epsilon_scales_with_the_square_of_the_data(rule, scale):
-    assert rule_epsilon(scale * cloud(200, 3), rule) == pytest.approx(
-        scale**2 * rule_epsilon(cloud(200, 3), rule), rel=1e-10
-    )
-
-
-@pytest.mark.parametrize("offset", [2.0**13, 2.0**27])
-@pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
-def test_epsilon_does_not_see_an_offset(rule, offset):
-    # A grid of 2^-20 survives an offset of 2^27 without rounding.
-    X = np.round(np.ldexp(cloud(200, 3), 20)) / 2**20
-    assert rule_epsilon(X + offset, rule) == pytest.approx(rule_epsilon(X, rule), rel=1e-10)
 
 
 def test_copies_of_all_points_change_nothing():
@@ -197,48 +165,12 @@ def test_rows_are_at_least_ten_and_at_most_all():
     np.testing.assert_array_equal(ksum(X, n_rows=10**6).slopes, ksum(X).slopes)
 
 
-def test_the_order_of_points_does_not_matter():
-    X = cloud(300, 3)
-    ours, want = ksum(X[::-1]), ksum(X)
-    np.testing.assert_allclose(ours.slopes, want.slopes, atol=1e-12)
-    assert ours.epsilon == pytest.approx(want.epsilon, rel=1e-9)
-
-
-@pytest.mark.parametrize("bend", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("shift", [-0.4, 0.0, 0.3])
-def test_the_peak_of_a_parabola_is_its_own(bend, shift):
-    j = np.arange(9)
-    place, height = bandwidth._peak(2.0 - bend * (j - 4 - shift) ** 2)
-    assert place == pytest.approx(4 + shift, abs=1e-12)
-    assert height == pytest.approx(2.0, abs=1e-12)
-
-
-def test_median_rule():
-    X = cloud(200, 3)
-    assert rule_epsilon(X, "median") == pytest.approx(np.median(pdist(X) ** 2), rel=1e-12)
-
-
-def test_nearest_rule():
-    d2 = cdist(cloud(200, 3), cloud(200, 3), "sqeuclidean")
-    np.fill_diagonal(d2, np.inf)
-    want = 2 * d2.min(axis=1).mean()
-    assert rule_epsilon(cloud(200, 3), "nearest") == pytest.approx(want, rel=1e-12)
-
-
 def test_distances_of_duplicates_do_not_count():
     X = np.array([[0.0], [0.0], [0.0], [1.0], [3.0]])
     # Positive squared distances: 1 three times, 9 three times, 4 once.
     assert rule_epsilon(X, "median") == pytest.approx(4.0)
     # Nearest others at a positive distance: 1 (of 1.0) and 2 (of 3.0).
     assert rule_epsilon(X, "nearest") == pytest.approx(2 * (1 + 4) / 2)
-
-
-@pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
-def test_sparse_points_give_the_epsilon_of_dense_ones(rule):
-    X = cloud(200, 3) * (cloud(200, 3, seed=1) > 0)
-    assert rule_epsilon(sparse.csr_matrix(X), rule) == pytest.approx(
-        rule_epsilon(X, rule), rel=1e-10
-    )
 
 
 def test_two_points_are_enough():
@@ -248,12 +180,41 @@ def test_two_points_are_enough():
     np.testing.assert_allclose(result.slopes, x * np.exp(-x) / (1 + np.exp(-x)), atol=1e-14)
 
 
-@pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
-def test_equal_points_have_no_epsilon(rule):
-    with pytest.raises(ValueError, match="All distances are zero"):
-        rule_epsilon(np.full((5, 2), 0.1), rule)
-
-
 def test_an_unknown_rule_is_refused():
     with pytest.raises(ValueError, match="'mean' is unknown; pass one of 'ksum'"):
         rule_epsilon(cloud(200, 3), "mean")
+
+
+every_rule = pytest.mark.parametrize("rule", ["ksum", "median", "nearest"])
+
+
+@every_rule
+@pytest.mark.parametrize(
+    ("change", "factor"),
+    [
+        *((lambda X, scale=scale: scale * X, scale**2) for scale in (2.0**-40, 0.3, 1e6)),
+        *((lambda X, shift=shift: X + shift, 1.0) for shift in (2.0**13, 2.0**27)),
+        (lambda X: X[::-1], 1.0),
+        (sparse.csr_matrix, 1.0),
+    ],
+    ids=["tiny", "smaller", "large", "offset", "far offset", "order", "sparse"],
+)
+def test_epsilon_scales_with_the_square_of_the_data_and_sees_nothing_else(rule, change, factor):
+    # A grid of 2^-20 survives an offset of 2^27 without rounding.
+    X = np.round(np.ldexp(cloud(200, 3) * (cloud(200, 3, seed=1) > 0), 20)) / 2**20
+    assert rule_epsilon(change(X), rule) == pytest.approx(factor * rule_epsilon(X, rule), rel=1e-9)
+
+
+def test_median_and_nearest_are_of_squared_distances():
+    d2 = cdist(cloud(200, 3), cloud(200, 3), "sqeuclidean")
+    np.fill_diagonal(d2, np.inf)
+    nearest = 2 * d2.min(axis=1).mean()
+    assert rule_epsilon(cloud(200, 3), "nearest") == pytest.approx(nearest, rel=1e-12)
+    median = np.median(pdist(cloud(200, 3)) ** 2)
+    assert rule_epsilon(cloud(200, 3), "median") == pytest.approx(median, rel=1e-12)
+
+
+@every_rule
+def test_equal_points_have_no_epsilon(rule):
+    with pytest.raises(ValueError, match="All distances are zero"):
+        rule_epsilon(np.full((5, 2), 0.1), rule)
