@@ -79,25 +79,16 @@ def test_torus_has_the_products_of_the_circles() -> None:
 
 
 @pytest.mark.parametrize("m", [10, 110], ids=["dense", "iteration"])
-def test_twelve_clusters_have_the_eigenvalue_one_twelve_times(m: int) -> None:
-    A = clusters([m] * 12)
-    spectrum = hs.eigh(A, 14, rng=0)
-    assert_allclose(spectrum.values, [1.0] * 12 + [0.0] * 2, atol=1e-10)
+@pytest.mark.parametrize("taken_out", [0, 1])
+def test_twelve_clusters_have_the_eigenvalue_one_twelve_times(m: int, taken_out: int) -> None:
+    A = hs.Sparse(clusters([m] * 12)).deflated(np.full((12 * m, taken_out), (12 * m) ** -0.5))
+    spectrum, copies = hs.eigh(A, 14, rng=0), 12 - taken_out
+    assert_allclose(spectrum.values, [1.0] * copies + [0.0] * (14 - copies), atol=1e-10)
+    assert_allclose(A.V.T @ spectrum.vectors, 0.0, atol=1e-12)
     assert_honest(spectrum, A)
-    # The first twelve vectors are constant on every cluster.
-    parts = spectrum.vectors[:, :12].reshape(12, m, 12)
+    # These vectors are constant on every cluster.
+    parts = spectrum.vectors[:, :copies].reshape(12, m, copies)
     assert np.ptp(parts, axis=1).max() < 1e-8
-
-
-@pytest.mark.parametrize("m", [10, 110], ids=["dense", "iteration"])
-def test_deflated_gives_the_others(m: int) -> None:
-    n = 12 * m
-    u = np.full(n, n**-0.5)
-    A = hs.Deflated(hs.Sparse(clusters([m] * 12)), u)
-    spectrum = hs.eigh(A, 13, rng=0)
-    assert_allclose(spectrum.values, [1.0] * 11 + [0.0] * 2, atol=1e-10)
-    assert_allclose(u @ spectrum.vectors, 0.0, atol=1e-12)
-    assert_honest(spectrum, A)
 
 
 @SIZES
@@ -109,13 +100,6 @@ def test_signs_and_values_are_the_same_every_time(n: int) -> None:
     assert_allclose(other_start.vectors, first.vectors, atol=1e-5)
     largest = np.argmax(np.abs(first.vectors), axis=0)
     assert (first.vectors[largest, np.arange(4)] > 0).all()
-
-
-@SIZES
-def test_float32_gives_float32_accuracy(n: int) -> None:
-    spectrum = hs.eigh(circle_matrix(n, 0.3).astype(np.float32), 5, rng=0)
-    assert_allclose(spectrum.values, circle_eigenvalues(circle_frequencies(5), 0.3), atol=2e-6)
-    assert spectrum.residuals.max() < 1e-5
 
 
 @pytest.mark.parametrize(

@@ -178,34 +178,17 @@ def test_permuting_the_points_permutes_the_rows(seed: int) -> None:
         np.testing.assert_allclose(plain, hs.sketch(A, f, G=G, deflate=False)[order], atol=1e-13)
 
 
-def test_copies_of_a_point_share_a_row() -> None:
-    B = bistochastic(20)
-    copied = np.kron(B, np.full((3, 3), 1 / 3))
-    F = hs.sketch(copied, hs.Power(4), 6, rng=0).reshape(20, 3, 6)
-    np.testing.assert_allclose(F[:, 1:], F[:, :1] + np.zeros((20, 2, 6)), atol=1e-14)
-    G = normals(20)
-    tripled = hs.sketch(copied, hs.Power(4), G=np.repeat(G, 3, axis=0))
-    np.testing.assert_allclose(tripled[::3], hs.sketch(B, hs.Power(4), G=G), atol=1e-12)
-
-
 # Limits and closed forms
 
 
-def test_a_vanishing_bandwidth_moves_nothing() -> None:
-    A, G = symmetric(epsilon=1e-9), normals()
-    np.testing.assert_array_equal(A, np.eye(60))
+def test_bandwidths_at_both_ends_move_nothing_or_leave_the_mean() -> None:
+    (none, all_), G = (symmetric(epsilon=epsilon) for epsilon in (1e-9, 1e20)), normals()
     for f in FILTERS:
-        np.testing.assert_allclose(
-            hs.sketch(A, f, G=G, deflate=False), G / math.sqrt(5), rtol=1e-13
-        )
-
-
-def test_an_infinite_bandwidth_leaves_the_mean() -> None:
-    A, G = symmetric(epsilon=1e20), normals()
-    F = hs.sketch(A, hs.Power(2), G=G, deflate=False)
+        F = hs.sketch(none, f, G=G, deflate=False)
+        np.testing.assert_allclose(F, G / math.sqrt(5), rtol=1e-13)
+    F = hs.sketch(all_, hs.Power(2), G=G, deflate=False)
     np.testing.assert_allclose(F, np.ones((60, 1)) * G.mean(axis=0) / math.sqrt(5), atol=1e-14)
-    for f in (hs.Power(1), hs.Power(3)):
-        assert np.abs(hs.sketch(A, f, G=G)).max() < 1e-13
+    assert np.abs(hs.sketch(all_, hs.Power(3), G=G)).max() < 1e-13
 
 
 def ornstein_uhlenbeck(rho: float, sigma: float, nodes: int) -> tuple[Operator, np.ndarray]:

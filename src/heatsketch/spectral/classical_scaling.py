@@ -13,7 +13,7 @@ from heatsketch.operators.operator import Dense
 from heatsketch.spectral.eigenpairs import eigh
 
 _TOLERANCE = 1e-13  # of eigenpairs
-_EIGENVALUE_ROUNDING = 1e-12  # an eigenvalue below this share of the largest counts as zero
+_EIGENVALUE_ROUNDING = 1e-12  # an eigenvalue below this fraction of the largest counts as zero
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Traces of functions of an operator: heat traces, explained variance, and their intervals.
 
 Exact for few points; beyond, means of gᵀ w(A) g over random columns g (Hutchinson 1990), with the
-law of chi-square.
+chi-square distribution.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from heatsketch.spectral.eigenpairs import Spectrum, all_eigenvalues, leading_ve
 from heatsketch.spectral.filters import Filter, Heat
 
 N_PROBES = 64  # an interval of what is left out has a width of √(8/64) of it at most
-_SERIES = 1e-6  # error of f(A) next to its largest value, where a share is estimated anyway
+_SERIES = 1e-6  # error of f(A) next to its largest value, where a fraction is estimated anyway
 _ERROR = 1e-4  # of a trace by the number of steps, next to one eigenvalue at the top
 _LEAST_STEPS = 8
 _SEED = 0x6B5F3A91C2D4E807  # not that of a sketch with a small seed, which coordinates may span
@@ -148,7 +148,7 @@ def heat_trace(
         Leading eigenpairs that are known, by `eigh` of the same A: at large times little else is
         left, so that the intervals become narrow.
     level : float in (0, 1), default 0.95
-        Probability with which each interval holds. That of Z is by the law of chi-square with
+        Probability with which each interval holds. That of Z is by the chi-square distribution with
         k Z(t)² / Z(2t) degrees of freedom, which is exact for equal eigenvalues; the others are
         normal, for many degrees of freedom.
     rng : int, Generator or None
@@ -251,14 +251,14 @@ def _variance(f2: Array, xf2: Array, x2f2: Array, shift: Array, k: int) -> Array
 
 
 class ExplainedVariance(NamedTuple):
-    """Shares of the diffusion variance tr f(A)², the trivial direction left out, by coordinates.
+    """Fractions of the diffusion variance tr f(A)², the trivial direction left out, by coordinates.
 
     Attributes
     ----------
     ratio, low, high : arrays (k,)
-        Share of each coordinate, beyond what those before it hold, and the ends of its interval.
+        Fraction of each coordinate, beyond what those before it hold, and the ends of its interval.
     cumulative, cumulative_low, cumulative_high : arrays (k,)
-        Share of the first 1, 2, ..., k coordinates.
+        Fraction of the first 1, 2, ..., k coordinates.
     total : float
         tr f(A)², relative to the largest f(λ)² at extreme times.
     level : float
@@ -277,11 +277,11 @@ class ExplainedVariance(NamedTuple):
     exact: bool
 
     def describe(self) -> str:
-        """Return the share of all coordinates in words."""
+        """Return the fraction of all coordinates in words."""
         ends = self.cumulative_low[-1], self.cumulative[-1], self.cumulative_high[-1]
-        low, share, high = (f"{100 * value:.3g}" for value in ends)
+        low, middle, high = (f"{100 * value:.3g}" for value in ends)
         between = "" if self.exact else f" ({100 * self.level:g} %: {low} to {high})"
-        return f"{share} % of the diffusion variance{between}"
+        return f"{middle} % of the diffusion variance{between}"
 
 
 class Eigengap(NamedTuple):
@@ -334,12 +334,12 @@ def explained_variance(
     labels: Array | None = None,
     n_probes: int = N_PROBES,
 ) -> ExplainedVariance:
-    """Return the shares of tr f(A)² in the span of the first columns of Y, and in that of all.
+    """Return the fractions of tr f(A)² in the span of the first columns of Y, and in that of all.
 
-    The share of an orthonormal basis Q is |f(A) Q|² / tr f(A)²: of eigenvectors Σ f(λ)² / tr f(A)².
-    Exact up to 2,048 points; beyond, what Q leaves out is estimated by random columns orthogonal to
-    it, with the law of chi-square, which is exact if Q are eigenvectors and what is left out has
-    equal eigenvalues, and a little too wide if Q are none.
+    The fraction of an orthonormal basis Q is |f(A) Q|² / tr f(A)²: of eigenvectors
+    Σ f(λ)² / tr f(A)². Exact up to 2,048 points; beyond, what Q leaves out is estimated by random
+    columns orthogonal to it, with the chi-square distribution, which is exact if Q are eigenvectors
+    and what is left out has equal eigenvalues, and a little too wide if Q are none.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ def explained_variance(
         return np.square(f(np.abs(lam) if f.of_powers else lam))
 
     if values is not None and len(values) == A.n - A.V.shape[1]:  # nothing is left out
-        return _shares(square(values), (0.0, 0.0, 0.0), level, True)
+        return _fractions(square(values), (0.0, 0.0, 0.0), level, True)
     components = [np.arange(A.n)]
     if labels is not None:
         components = [np.flatnonzero(labels == label) for label in range(int(labels.max()) + 1)]
@@ -373,7 +373,7 @@ def explained_variance(
         held = np.square(apply([f], A, Q, tol)[0]).sum(axis=0)
     if A.n <= SPECTRAL_LIMIT:
         rest = max(float(square(all_eigenvalues(A)).sum() - held.sum()), 0.0)
-        return _shares(held, (rest, rest, rest), level, True)
+        return _fractions(held, (rest, rest, rest), level, True)
 
     def without(X: Array) -> Array:
         for rows in components:
@@ -385,7 +385,9 @@ def explained_variance(
     lam, counts = estimated_density(A, without, sharpness, n_probes, rng)
     squares = square(lam)
     mean, spread = float(counts @ squares), float(counts @ squares**2)
-    return _shares(held, (mean, *chi_square_interval(mean, spread, n_probes, level)), level, False)
+    return _fractions(
+        held, (mean, *chi_square_interval(mean, spread, n_probes, level)), level, False
+    )
 
 
 def _orthonormal(Y: Array) -> Array:
@@ -398,13 +400,13 @@ def _orthonormal(Y: Array) -> Array:
     return Q * (np.abs(R) > _DEPENDENT)
 
 
-def _shares(
+def _fractions(
     held: Array, left: tuple[float, float, float], level: float, exact: bool
 ) -> ExplainedVariance:
-    """Divide by the whole, and by the ends of its interval; nothing has shares of 0."""
+    """Divide by the whole, and by the ends of its interval; nothing has fractions of 0."""
     rest, least, most = left
     wholes = [float(held.sum()) + part for part in (rest, most, least)]
     ratio, low, high = (held / (whole or 1.0) for whole in wholes)
-    sums = [np.minimum(np.cumsum(share), 1.0) for share in (ratio, low, high)]
+    sums = [np.minimum(np.cumsum(part), 1.0) for part in (ratio, low, high)]
     total = wholes[0]
     return ExplainedVariance(ratio, low, high, sums[0], sums[1], sums[2], total, level, exact)
