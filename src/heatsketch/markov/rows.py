@@ -16,9 +16,8 @@ from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import Deflated, multiply
 from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, on_scale, too_large
 from heatsketch.spectral.cache import cached
-from heatsketch.spectral.dense import all_eigenpairs
 from heatsketch.spectral.density import SpectralDensity, spectral_density
-from heatsketch.spectral.eigenpairs import eigh
+from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
 from heatsketch.spectral.filters import Filter
 
 FEW_VERTICES = 512  # up to which all eigenpairs cost next to nothing

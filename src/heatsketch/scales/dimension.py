@@ -77,9 +77,9 @@ def intrinsic_dimension(
 
     Notes
     -----
-    In the standard error two points are correlated by the fraction of the k + 1 points (each point and
-    its neighbours) that they have in common. On uniform data in 1 to 5 dimensions it is accurate to
-    10 %.
+    In the standard error two points are correlated by the fraction of the k + 1 points (each point
+    and its neighbours) that they have in common. On uniform data in 1 to 5 dimensions it is
+    accurate to 10 %.
 
     Cost: the search for k neighbours; n k logarithms.
 
