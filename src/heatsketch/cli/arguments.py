@@ -203,7 +203,7 @@ def _names(text: str) -> list[str]:
 
 
 _KINDS: dict[str | None, dict[str, Any]] = {  # by what stands for the value
-    None: {"action": "store_true"},
+    None: {"action": "store_true", "default": None},
     "FILE": {"type": Path},
     "PATH": {"type": Path},
     "MODEL": {"type": Path},

@@ -38,7 +38,7 @@ def run(args: Namespace) -> None:
     check_key(args.output, args.input, args.output_key, force=args.force)
     table = read_points(args)
     root = None if args.pseudotime is None else rows_of(args, table, [args.pseudotime])[0]
-    added = (CONFIDENCE,) * args.intervals + PSEUDOTIME * (root is not None)
+    added = (CONFIDENCE,) * bool(args.intervals) + PSEUDOTIME * (root is not None)
     twice = [name for name in added if name in table.extra]
     if twice and not (args.in_place and args.force):
         raise ValueError(

@@ -41,7 +41,7 @@ def reading(args: Namespace, recorded: Any = None) -> dict[str, Any]:
     """Return the options of reading that were given, and those recorded for the rest."""
     known = recorded if isinstance(recorded, dict) else {}
     known = {name: known[name] for name in (*_OPTIONS, *FORMAT) if name in known}
-    given = {name: x for name in _OPTIONS if (x := getattr(args, name)) not in (None, False)}
+    given = {name: x for name in _OPTIONS if (x := getattr(args, name)) is not None}
     return known | given | args.read
 
 

@@ -11,13 +11,13 @@ from typing import Any
 from heatsketch import __version__, io, plot
 from heatsketch._typing import Array
 from heatsketch.cli.printing import OUTPUTS, logger
+from heatsketch.io import text
 from heatsketch.io.files import check_target, need, suffix_of
 from heatsketch.io.formats import check_in_place
 from heatsketch.io.metadata import write_metadata
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
-_TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-WRITERS = dict.fromkeys((*_TEXT, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
+WRITERS = dict.fromkeys((*text.SUFFIXES, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
 
 
 def check_files(args: Namespace, *suffixes: str, required: str | None = None) -> None:

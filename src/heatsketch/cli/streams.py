@@ -13,6 +13,7 @@ from heatsketch.io.metadata import write_metadata
 from heatsketch.io.table import Reading
 from heatsketch.reports.summary import parameters, summary
 
+_ASKING = ("resume", "cluster", "fit_points")
 _WHOLE_ONLY = ("plot", "in_place", "pseudotime", "intervals")  # look at all points at once
 _READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is asked for
 _SAMPLED = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")  # unasked
@@ -23,18 +24,14 @@ def takes(args: Namespace, estimator: Any) -> bool:
     """Say whether points are read by blocks: a sample is asked for, or memory holds no more."""
     path = Path(args.input)
     asked = [
-        name
-        for name in ("resume", "cluster", "fit_points")
-        if getattr(args, name) not in (None, False)
+        name for name in ("resume", "cluster", "fit_points") if getattr(args, name) is not None
     ]
     is_folder = bool(parts_of(path))
     able = is_folder or (suffix_of(path) in BLOCK_FORMATS and path.exists())
     if not able or args.graph is not None or is_precomputed(estimator.get_params(deep=False)):
         if asked:
             option, kinds = asked[0].replace("_", "-"), ", ".join(BLOCK_FORMATS)
-            args.usage_error(
-                f"--{option} is for points in {kinds} or a folder of parts; leave it out"
-            )
+            args.usage_error(f"--{option} is for points in {kinds} or a folder of parts")
         return False
     if is_folder or args.resume or args.cluster:
         return True
@@ -54,7 +51,7 @@ def takes(args: Namespace, estimator: Any) -> bool:
 
 def run(args: Namespace, estimator: Any) -> dict[str, str]:
     """Embed by blocks; return the lines of the summary."""
-    if given := [name for name in _WHOLE_ONLY if getattr(args, name) not in (None, False)]:
+    if given := [name for name in _WHOLE_ONLY if getattr(args, name) is not None]:
         option = given[0].replace("_", "-")
         args.usage_error(f"--{option} needs all points at once, but they are read by blocks")
     done = distributed.embed(
@@ -62,7 +59,7 @@ def run(args: Namespace, estimator: Any) -> dict[str, str]:
         args.output,
         estimator,
         fit_points=args.fit_points,
-        resume=args.resume,
+        resume=bool(args.resume),
         force=args.force,
         model=args.save_model,
         output_key=args.output_key,

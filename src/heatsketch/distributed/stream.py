@@ -201,11 +201,8 @@ def embed(
             "source is an array, but workers open a file; write it to a .npy file or .zarr, or for "
             "a Dask array compute estimator.fit(X).transform(X), which is lazy."
         )
-    target, rows = (
-        Path(output).absolute(),
-        check_number(block_rows, "block_rows", low=1, integer=True),
-    )
-    run = Run(target)
+    target, run = Path(output).absolute(), Run(Path(output))
+    rows = check_number(block_rows, "block_rows", low=1, integer=True)
     is_own = resume and "whole" in run.facts
     run.suffix = check_output(target, path, output_key, how.missing, force=force, is_own=is_own)
     if model is not None:
@@ -213,10 +210,10 @@ def embed(
     with features_named(points.columns):
         wanted = about(points, estimator, how, fit_points=fit_points, block_rows=rows)
         run.begin(wanted, resume=resume, force=force)
-        is_fitted = "fitted" in run.facts
-        fitted, learned = (
-            _stored(run) if is_fitted else _fit(points, estimator, fit_points, how, run, rows)
-        )
+        if "fitted" in run.facts:
+            fitted, learned = _stored(run)
+        else:
+            fitted, learned = _fit(points, estimator, fit_points, how, run, rows)
         facts = run.facts["fitted"]
         try:
             if "whole" not in run.facts:  # else the blocks of a folder are no longer here
@@ -230,10 +227,8 @@ def embed(
             metadata |= {"stream": facts, "reading": wanted["reading"]}
             assemble(run, target, path, output_key, metadata)
         except OSError as error:
-            error.add_note(
-                f"(what is complete is kept in {run.folder}, and resume=True (--resume) goes on "
-                "with it)"
-            )
+            kept = f"what is complete is kept in {run.folder}"
+            error.add_note(f"({kept}, and resume=True (--resume) goes on with it)")
             raise
     if model is not None:
         write_atomically(model, lambda draft: shutil.copyfile(run.model, draft), force=force)
