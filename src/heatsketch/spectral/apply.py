@@ -119,7 +119,7 @@ def apply(
     pays = products * k > 12 * A.n + 1000 or products > MAX_DEGREE / 2
     if steps > _FEW_PRODUCTS and pays and A.n <= SPECTRAL_LIMIT:
         blocks = _by_eigenpairs(filters, A, block)
-    elif steps <= 2 * degree or (steps < math.inf and degree**2 * eps > _MAX_ROUNDING):
+    elif steps < math.inf and (steps <= 2 * degree or degree**2 * eps > _MAX_ROUNDING):
         blocks = _by_products(filters, A, block)
     else:
         blocks = _by_chebyshev(filters, A, block, tol)
