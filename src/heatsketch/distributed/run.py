@@ -177,14 +177,14 @@ def assemble(
 
     One part at a time is in memory; for a .h5ad output they are first put together in a .npy file.
     """
-    suffix = suffix_of(output)
+    suffix, note = suffix_of(output), encoded(metadata)
     whole = run.folder / f"whole{suffix}" if suffix else run.parts
     if "whole" not in run.facts:
         parts = sorted(run.parts.glob(f"part-*{run.suffix}"))
         if suffix == ".parquet":
             write_atomically(
                 whole,
-                lambda draft: parquet.write_parts(draft, parts, encoded(metadata)),
+                lambda draft: parquet.write_parts(draft, parts, note),
                 force=True,
             )
         elif suffix:
@@ -193,7 +193,9 @@ def assemble(
             Y = np.asarray(np.load(whole.with_suffix(".npy"), mmap_mode="r"))  # not read yet
             write_atomically(
                 whole,
-                lambda draft: anndata_files.write_copy(draft, Y, source, key, encoded(metadata)),
+                lambda draft: anndata_files.write_copy(
+                    draft, Y, source, key, encoded(metadata), {}
+                ),
                 force=True,
             )
         run.update(whole=True)

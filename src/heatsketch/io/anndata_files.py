@@ -237,12 +237,7 @@ def write(draft: Path, embedding: Array, names: Names, table: Table, key: str, n
 
 
 def write_copy(
-    draft: Path,
-    embedding: Array,
-    source: Path,
-    key: str,
-    note: str,
-    extra: dict[str, Array] | None = None,
+    draft: Path, embedding: Array, source: Path, key: str, note: str, extra: dict[str, Array]
 ) -> None:
     """Write a copy of a .h5ad file with an entry of obsm, and new numbers as columns of obs."""
     write_elem = need("anndata.io", source).write_elem
@@ -250,16 +245,13 @@ def write_copy(
     with blame(source, Exception), need("h5py", source).File(draft, "r+") as file:
         frame = _read(file, "obs")
         if len(frame) != len(embedding):
-            raise ValueError(
-                f"{source} has {len(frame)} points but the embedding {len(embedding)} rows, since "
-                "others were left out; use missing='median' (--missing) or another format."
-            )
-        known = {name: column.tolist() for name, column in _columns_of(frame).items()}
-        new = {
-            name: column
-            for name, column in (extra or {}).items()
-            if name not in known or (column.dtype.kind == "f" and column.tolist() != known[name])
-        }
+            what = f"{source} has {len(frame)} points but the embedding {len(embedding)} rows"
+            raise ValueError(f"{what}; use missing='median' (--missing) or another format.")
+        known, new = _columns_of(frame), {}
+        for name, column in extra.items():
+            old = known.get(name)
+            if old is None or (column.dtype.kind == "f" and column.tolist() != old.tolist()):
+                new[name] = column
         if new:
             write_elem(file, "obs", frame.assign(**new))
         for group in ("obsm", "uns", f"uns/{KEY}"):
@@ -296,9 +288,8 @@ def _as_anndata(table: Table, path: Path) -> Any:
     obs = pd.DataFrame(index=pd.Index(rows.astype(str), name=named, dtype=object))
     for name, column in extra.items():
         if column.dtype.kind not in "biuf":
-            texts = objects([None if item is None else str(item) for item in column])
-            repeats = len(set(texts.tolist()) - {None}) < n
-            column = pd.Categorical(texts) if repeats or name == table.label else texts
+            column = objects([None if item is None else str(item) for item in column])
+            column = pd.Categorical(column) if name == table.label else column
         obs[name.replace("/", "_") or "rownames"] = column
     var = pd.DataFrame(index=pd.Index(table.columns, dtype=object))
     return anndata.AnnData(table.values, obs=obs, var=var)

@@ -3,7 +3,6 @@
 import inspect
 import json
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -312,8 +311,7 @@ def write_table(
         with tempfile.TemporaryDirectory() as folder:  # printed when it is complete
             draft = Path(folder, "stdout.csv")
             write_table(draft, embedding, names, table)
-            with draft.open("rb") as stream:
-                shutil.copyfileobj(stream, sys.stdout.buffer)
+            sys.stdout.buffer.write(draft.read_bytes())
         sys.stdout.flush()
         return
     path = Path(path)
@@ -331,13 +329,8 @@ def write_table(
         raise ValueError(f"names={listed(names)} for {k} coordinates; pass {k} different names.")
     if not np.isfinite(embedding).all():
         raise ValueError("the embedding has NaN or infinite entries; nothing was written.")
-    known = tuple(map(str, names))
-    note = "" if metadata is None else encoded(metadata)
-
-    def write(draft: Path) -> None:
-        form.write(draft, embedding, known, table, key, note)
-
-    write_atomically(path, write, force=force or in_place)
+    made = (embedding, tuple(map(str, names)), table, key, encoded(metadata) if metadata else "")
+    write_atomically(path, lambda draft: form.write(draft, *made), force=force or in_place)
 
 
 def check_in_place(path: Path, source: str | Path) -> None:
