@@ -9,12 +9,12 @@ from scipy.spatial.distance import cdist
 
 from heatsketch._checks import check_choice, check_in_range
 from heatsketch._random import seed_entropy
-from heatsketch._tiles import for_each_tile
+from heatsketch._tiles import filled
 from heatsketch._typing import Array, Rng
 
 RULES = ("maxmin", "random")
 
-_TILE_POINTS = 2**14  # points whose distance to one landmark is computed at a time
+_TILE = 2**14  # points whose distance to one landmark is computed at a time
 
 
 def choose_landmarks(points: Array, rule: str, count: int, rng: Rng) -> Array:
@@ -55,11 +55,10 @@ def max_min(points: Array, count: int, first: int) -> Array:
     while len(chosen) < count:
         last = points[chosen[-1:]]
 
-        def approach(rows: slice, last: Array = last) -> None:
-            squares = cdist(points[rows], last, "sqeuclidean")[:, 0]
-            np.minimum(nearest[rows], squares, out=nearest[rows])
+        def squares(rows: slice, last: Array = last) -> Array:
+            return cdist(points[rows], last, "sqeuclidean")[:, 0]
 
-        for_each_tile(approach, len(points), _TILE_POINTS)
+        nearest = np.minimum(nearest, filled(squares, nearest.shape, _TILE))
         farthest = int(nearest.argmax())
         if nearest[farthest] == 0:
             break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
@@ -20,81 +19,60 @@ _PAIRS_PER_POINT = 16
 
 
 def joined(
-    graph: sparse.csr_matrix, links: Callable[[Array], tuple[Array, Array, Array]]
+    graph: sparse.csr_matrix, labels: Array, links: tuple[Array, Array, Array]
 ) -> sparse.csr_matrix:
-    """Return a symmetric graph of distances, its components joined by links, with a warning.
+    """Return a symmetric graph of distances, its components (n,) joined by links, with a warning.
 
-    Parameters
-    ----------
-    graph : CSR (n, n)
-    links : callable
-        Labels of the components (n,) -> links (i, j, distance) that join all components.
+    The links are (i, j, distance).
     """
-    count, labels = connected_components(graph, directed=False)
-    if count == 1:
-        return graph
     sizes = np.sort(np.bincount(labels))[::-1]
     warnings.warn(
-        f"The neighbourhood graph has {count} components (sizes {name_rows(sizes)}); they are "
+        f"The neighbourhood graph has {len(sizes)} components (sizes {name_rows(sizes)}); they are "
         "joined by shortest links, so distances between components are inaccurate. Raise "
         "n_neighbors or radius to connect them.",
         DisconnectedWarning,
-        stacklevel=5,
+        stacklevel=4,
     )
-    i, j, d = links(labels)
+    i, j, d = links
     lengths = np.maximum(d, np.finfo(float).tiny)  # sparse maxima would drop a zero
     between = sparse.csr_matrix((lengths, (i, j)), shape=graph.shape)
     return sparse.csr_matrix(graph.maximum(between).maximum(between.T))
 
 
-def links_of_pairs(
-    labels: Array, nearest: Callable[[Array, Array], tuple[Array, Array]]
-) -> tuple[Array, Array, Array]:
-    """Return the shortest link (i, j, distance) between every two components.
-
-    The links of a minimum spanning tree alone would make paths between clusters too long, as they
-    would lead through other clusters.
-
-    Parameters
-    ----------
-    labels : array of int (n,)
-        The component of each point, numbered from 0.
-    nearest : callable
-        Points (a,), (b,) -> for each of the b points the place of the nearest of the a, and its
-        distance.
-    """
-    labels = np.argsort(np.argsort(-np.bincount(labels)))[labels]  # the largest is number 0
-    links = []
-    for component in range(labels.max()):
-        members, others = np.flatnonzero(labels == component), np.flatnonzero(labels > component)
-        near, d = nearest(members, others)
-        order = np.lexsort((d, labels[others]))
-        first = order[np.unique(labels[others][order], return_index=True)[1]]  # of each component
-        links.append((members[near[first]], others[first], d[first]))
-    i, j, d = (np.concatenate(side) for side in zip(*links, strict=True))
-    return i, j, d
-
-
 def links_of_points(
     points: Points, labels: Array, distances: Distances | None = None
 ) -> tuple[Array, Array, Array]:
-    """Return the links of all pairs of components, or, if these are too many, of a spanning tree.
+    """Return the shortest links (i, j, distance) between every two components.
 
-    Points (n, d) are an array or CSR matrix, compared by Euclidean distances or those given.
+    If these are too many, those of a minimum spanning tree between the components, which make paths
+    between clusters longer, as they lead through other clusters.
+
+    Parameters
+    ----------
+    points : array or CSR matrix (n, d)
+    labels : array of int (n,)
+        The component of each point, numbered from 0.
+    distances : Distances, optional
+        By default Euclidean.
     """
     count = int(labels.max()) + 1
     many = count**2 > _PAIRS_PER_POINT * len(labels)  # more than the graph has edges
     if distances is None and many:
         return shortest_links(points, labels)
-
-    def nearest(members: Array, others: Array) -> tuple[Array, Array]:
+    labels = np.argsort(np.argsort(-np.bincount(labels)))[labels]  # the largest is number 0
+    links = []
+    for component in range(count - 1):
+        members, others = np.flatnonzero(labels == component), np.flatnonzero(labels > component)
         if distances is None:
             found = NeighborIndex(points[members], recall=1).query(points[others], 1)
-            return found.indices[:, 0], found.distances[:, 0]
-        D = distances(points[others], points[members])
-        return D.argmin(axis=1), D.min(axis=1)
-
-    i, j, d = links_of_pairs(labels, nearest)
+            near, d = found.indices[:, 0], found.distances[:, 0]
+        else:
+            D = distances(points[others], points[members])
+            near, d = D.argmin(axis=1), D.min(axis=1)
+        order = np.lexsort((d, labels[others]))
+        first = order[np.unique(labels[others][order], return_index=True)[1]]  # of each component
+        links.append((members[near[first]], others[first], d[first]))
+    i, j, d = (np.concatenate(side) for side in zip(*links, strict=True))
     if many:
         ends = labels[i], labels[j]
         tree = minimum_spanning_tree(sparse.csr_matrix((d, ends), shape=(count, count)))

@@ -64,16 +64,13 @@ class Neighborhoods:
     @cached_property
     def points(self) -> Points:
         """The vertices, array or CSR (n, d), in float64."""
-        return self.points_of(np.arange(self.n)).astype(np.float64, copy=False)
+        points = self.search.points[inverse_permutation(self.by_content)]
+        return points.astype(np.float64, copy=False)
 
     @cached_property
     def inputs(self) -> Array:
         """The first input point at each vertex, (n,)."""
         return np.unique(self.vertex, return_index=True)[1]
-
-    @cached_property
-    def _rank(self) -> Array:
-        return inverse_permutation(self.by_content)
 
     def counts(self, graph: sparse.csr_matrix) -> dict[str, float]:
         """Count neighbours, components and duplicates of a graph without loops; add the recall."""
@@ -86,14 +83,11 @@ class Neighborhoods:
 
     def connected(self, graph: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return max(G, Gᵀ), every two components joined by the shortest link, with a warning."""
-        distances = self.search.distances
-        return joined(
-            symmetric(graph), lambda labels: links_of_points(self.points, labels, distances)
-        )
-
-    def points_of(self, vertices: Array) -> Points:
-        """Return some vertices (m, d)."""
-        return self.search.points[self._rank[vertices]]
+        graph = symmetric(graph)
+        count, labels = connected_components(graph, directed=False)
+        if count == 1:
+            return graph
+        return joined(graph, labels, links_of_points(self.points, labels, self.search.distances))
 
     def rows(self, X: Any, n_neighbors: int | None = None) -> sparse.csr_matrix:
         """Return the distances from new points to their neighbours, CSR (m, n).

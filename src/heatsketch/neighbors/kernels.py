@@ -143,20 +143,13 @@ def sort_exactly(
 
     Equally distant points are in the order of their index, order[position].
     """
-    m, keep = positions.shape
-    distances, indices = np.empty((m, k)), np.empty((m, k), np.int64)
-    d, ids = np.empty(keep), np.empty(keep, np.int64)
-    for i in range(m):
-        for j in range(keep):
-            if positions[i, j] < 0:
-                value, index = np.inf, np.int64(len(order))
-            else:
-                index = np.int64(order[positions[i, j]])
-                value = _squared(x[i], points[index])
-            _insert(d, ids, j, value, index)
-        for j in range(k):
-            distances[i, j], indices[i, j] = np.sqrt(d[j]), ids[j]
-    return distances, indices
+    squares, indices = _empty_lists(len(x), k, len(order))
+    for i in range(len(x)):
+        for position in positions[i]:
+            if position >= 0:
+                index = np.int64(order[position])
+                _insert(squares[i], indices[i], _squared(x[i], points[index]), index)
+    return np.sqrt(squares), indices
 
 
 @compiled
@@ -164,27 +157,30 @@ def compare_all(
     x: Array, points: Array, cells: Array, starts: Array, order: Array, k: int
 ) -> tuple[Array, Array]:
     """Return the k nearest points of the cells by explicit differences, as `sort_exactly` does."""
-    m = len(x)
-    distances, indices = np.full((m, k), np.inf), np.full((m, k), len(order), np.int64)
-    for i in range(m):
-        d, ids = distances[i], indices[i]
+    squares, indices = _empty_lists(len(x), k, len(order))
+    for i in range(len(x)):
         for c in cells[i]:
             for position in range(starts[c], starts[c + 1]):
                 index = np.int64(order[position])
-                value = _squared(x[i], points[index])
-                if value < d[k - 1] or (value == d[k - 1] and index < ids[k - 1]):
-                    _insert(d, ids, k - 1, value, index)
-    return np.sqrt(distances), indices
+                _insert(squares[i], indices[i], _squared(x[i], points[index]), index)
+    return np.sqrt(squares), indices
 
 
 @compiled
-def _insert(d: Array, ids: Array, last: int, value: float, index: int) -> None:
-    """Insert an entry into the first `last` entries of a list by distance, then by index."""
-    at = last
+def _empty_lists(m: int, k: int, n: int) -> tuple[Array, Array]:
+    return np.full((m, k), np.inf), np.full((m, k), n, np.int64)
+
+
+@compiled
+def _insert(d: Array, ids: Array, value: float, index: int) -> None:
+    """Insert an entry into a list by distance, then by index, if it is before the last one."""
+    at = len(d)
     while at > 0 and (d[at - 1] > value or (d[at - 1] == value and ids[at - 1] > index)):
-        d[at], ids[at] = d[at - 1], ids[at - 1]
         at -= 1
-    d[at], ids[at] = value, index
+        if at + 1 < len(d):
+            d[at + 1], ids[at + 1] = d[at], ids[at]
+    if at < len(d):
+        d[at], ids[at] = value, index
 
 
 @compiled
