@@ -107,9 +107,17 @@ class KnnNovelty:
     def _scales(self, points: Array) -> Array:
         """Return the scales of training points, and those without a point that is nearer."""
         search, order = self._near[0], scale_order(self._k)
-        wanted, place = np.unique(points, return_inverse=True)
-        distances, _ = search.query(search.points[wanted], self._k + 1)
-        return distances.T[[order, min(order + 1, self._k)]][:, place.reshape(points.shape)]
+        wanted = np.unique(points)
+        wanted = wanted[np.isnan(self._known[0, wanted])]
+        if len(wanted):
+            distances, _ = search.query(search.points[wanted], self._k + 1)
+            self._known[:, wanted] = distances.T[[order, min(order + 1, self._k)]]
+        return self._known[:, points]
+
+    @cached_property
+    def _known(self) -> Array:
+        """The scales (2, n) as far as they have been computed; others are NaN."""
+        return np.full((2, self._near[0].n), np.nan)
 
 
 def _log_affinity(distances: Array, scales: Array) -> Array:
