@@ -214,16 +214,6 @@ def test_radius_keeps_the_dense_entries_within_the_cut(cut):
     assert built.diagnostics["mean_neighbors"] == pytest.approx(inside.sum() / 80 - 1)
 
 
-def test_a_radius_graph_that_would_not_fit_is_refused_before_it_is_built(monkeypatch):
-    X = cloud(80, 3)
-    stored = affinity._RADIUS_BYTES_PER_ENTRY * radius_affinity(X, 0.4).operator.matrix.nnz
-    monkeypatch.setattr("heatsketch._checks.available", lambda: 2 * stored)
-    radius_affinity(X, 0.4)
-    monkeypatch.setattr("heatsketch._checks.available", lambda: stored / 2)
-    with pytest.raises(MemoryError, match="pass a smaller epsilon, or affinity='knn'"):
-        radius_affinity(X, 0.4)
-
-
 @pytest.mark.parametrize(
     ("epsilon", "cut", "match"),
     [(SELF_TUNING, 5.0, "no common radius"), (0.4, 0, "cut=0"), (0.4, -3.0, "cut=-3.0")],

@@ -26,7 +26,7 @@ from heatsketch.graphs.neighborhoods import (
 from heatsketch.markov.novelty import KnnNovelty, LeaveOneOutScores
 from heatsketch.mixture import MixtureKernel
 from heatsketch.mixture.cholesky import affinity_factor
-from heatsketch.neighbors import Distances, NeighborIndex, in_metric, ordered_search
+from heatsketch.neighbors import Distances, in_metric, ordered_search
 from heatsketch.operators.graph import as_graph, as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND, Kernel
 from heatsketch.operators.operator import (
@@ -42,7 +42,6 @@ from heatsketch.scales.dimension import graph_dimension
 
 STORED_POINTS = 4096  # up to here a dense kernel is stored (134 MB), else computed in blocks
 MOST_POINTS = 2**18  # of a dense kernel: a product takes minutes, and a fit a dozen of them
-_RADIUS_BYTES_PER_ENTRY = 70  # at the peak
 _MAX_HOLDING_TIME = 1000.0  # steps that the median point waits for its first move
 _SAMPLING_ERROR = 1.25  # of an estimate of the dimension: uniform points may exceed their features
 _MOST_LOG_DENSITY = 250.0  # of a density relative to the typical one: products of two are finite
@@ -121,10 +120,8 @@ def gaussian_affinity(X: Any, epsilon: float | str = "ksum", *, metric: str = "e
     require(
         2 * 8.0 * n * n, f"All affinities of {n:,} points", "pass an operator, heatsketch.Kernel."
     )
-    K: Array = returned_for(
-        _stored(Kernel(points, _bandwidth(points, epsilon), np.dtype(float))), X
-    )
-    return K
+    kernel = Kernel(points, _bandwidth(points, epsilon), float)
+    return returned_for(_stored(kernel), X)  # type: ignore[no-any-return]
 
 
 def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any = None) -> Affinity:
@@ -263,7 +260,7 @@ def dense_affinity(X: Any, epsilon: Any, n_neighbors: int) -> Affinity:
         index = ordered_search(None, X).search
         k = scale_order(feasible_neighbors(n_neighbors, index.n))
         scales = local_scales(index.query(X, k + 1).distances, k)
-    kernel = Kernel(X, _bandwidth(X, scales), np.dtype(float))
+    kernel = Kernel(X, _bandwidth(X, scales), float)
     return Affinity(
         kernel if kernel.n > STORED_POINTS else Dense(_stored(kernel), kernel.spectrum),
         DenseRows(kernel, index, k),
@@ -286,18 +283,12 @@ def radius_affinity(
     Of all points only in a metric without coordinates, `distances`; there "self-tuning" takes
     `n_neighbors`. Equal points do not share a vertex.
     """
-    n, search = X.shape[0], distances or NeighborIndex(X)
+    n = X.shape[0]
     scales = epsilon if epsilon == "self-tuning" else _bandwidth(X, epsilon, distances)
     radius = float(np.finfo(float).max) if cut is None else cut * np.sqrt(scales / 2)
-    if isinstance(search, Distances):
+    if distances is not None:
         require(3 * 8.0 * n * n, f"All distances of {n:,} points", "pass affinity='knn'.")
-    else:
-        sample = X[:: max(1, n // 100)]
-        mean = search.within(sample, radius).nnz / sample.shape[0]
-        what = f"The {mean:,.0f} neighbours of a point that affinity='radius' gives at this epsilon"
-        instead = "pass a smaller epsilon, or affinity='knn'."
-        require(_RADIUS_BYTES_PER_ENTRY * mean * n, what, instead)
-    graph, near = neighborhood_graph(X, radius=radius, neighbors=search, merge=False)
+    graph, near = neighborhood_graph(X, radius=radius, neighbors=distances, merge=False)
     order = None
     if epsilon == "self-tuning":
         order = scale_order(feasible_neighbors(n_neighbors, n))
@@ -461,7 +452,7 @@ class NeighborRows:
         far = np.asarray(K.sum(axis=1)).ravel() < _MIN_ROW_SUM
         # The search has warned of points beyond the radius, which have one entry.
         beyond = distances.data[starts] > (self.neighborhoods.radius or np.inf)
-        _warn_of_rows_beyond(far & ~beyond, faint & ~beyond)
+        _warn_of_far_and_faint(far & ~beyond, faint & ~beyond)
         rows = np.flatnonzero(far)
         if len(rows):  # the nearest point is the only neighbour
             entries_of = [slice(*distances.indptr[i : i + 2]) for i in rows]
@@ -514,14 +505,14 @@ class DenseRows:
             else:  # at the scale of the training points
                 relative = (np.log(rows) / np.asarray(self.kernel.epsilon)).max(axis=1) * scales
         far = rows.sum(axis=1) < _MIN_ROW_SUM
-        _warn_of_rows_beyond(far, relative < np.log(HARDLY_ANY))
+        _warn_of_far_and_faint(far, relative < np.log(HARDLY_ANY))
         if far.any():  # the nearest point is the only neighbour
             rows[far] = 0.0
             rows[far, self.kernel.nearest(X[far])] = 1.0
         return rows
 
 
-def _warn_of_rows_beyond(far: Array, faint: Array) -> None:
+def _warn_of_far_and_faint(far: Array, faint: Array) -> None:
     """Warn of new points whose affinities underflow, and of others with hardly any."""
     warn_of_faint_points(np.flatnonzero(faint & ~far))
     if far.any():
