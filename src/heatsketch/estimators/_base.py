@@ -457,7 +457,8 @@ class DiffusionEstimator(Embedder):
 
     def _read(self, X: Any) -> tuple[Any, Diffusion]:
         """Return the points, affinities or the diffusion itself, and the diffusion."""
-        if isinstance(X, Operator | LinearOperator | Diffusion) or is_graph(X):
+        is_a_graph = not hasattr(X, "shape") and is_graph(X)  # no table, nor a matrix
+        if isinstance(X, Operator | LinearOperator | Diffusion) or is_a_graph:
             fits = X.normalization if isinstance(X, Diffusion) else self.normalization
             if self.affinity != "precomputed" or self.normalization != fits:
                 raise ValueError(
@@ -472,7 +473,7 @@ class DiffusionEstimator(Embedder):
             self.n_features_in_ = getattr(X.affinity_rows, "width", X.n)
             self.__dict__.pop("feature_names_in_", None)
             return X, X
-        graph = as_graph(X, "X")
+        graph = as_graph(X, "X") if is_a_graph else None
         table = X if graph is None else as_matrix(graph)
         table = read_points(self, table, reset=True, accept_sparse="csr")
         points = table if graph is None else Graph(table, graph.names)
