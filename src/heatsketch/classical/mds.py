@@ -56,15 +56,13 @@ class ProjectiveScaling(Embedding):
         n = len(X)
         self.diagnostics_ = {"negative_eigenvalues": 0, "negative_share": 0.0, "spectrum_points": n}
         # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W.
-        self._pca = PCA(min(k, *X.shape)).fit(X)
-        sigma, rounding = self._pca.singular_values_, np.finfo(float).eps * max(X.shape)
-        positive = int(np.count_nonzero(sigma > rounding * sigma[0]))
-        warn_of_zeros(positive, k)
-        axes, self.eigenvalues_ = np.zeros((k, X.shape[1])), np.zeros(k)
-        signs = column_signs(self._pca.embedding_[:, :positive])
-        axes[:positive] = self._pca.components_[:positive] * signs[:, None]
-        self._pca.components_ = axes
-        self.eigenvalues_[:positive] = sigma[:positive] ** 2
+        self._pca = pca = PCA(min(k, *X.shape)).fit(X)
+        sigma = pca.singular_values_
+        positive = sigma > np.finfo(float).eps * max(X.shape) * sigma[0]
+        warn_of_zeros(int(np.count_nonzero(positive)), k)
+        signs, missing = column_signs(pca.embedding_) * positive, (0, k - len(sigma))
+        pca.components_ = np.pad(pca.components_ * signs[:, None], (missing, (0, 0)))
+        self.eigenvalues_ = np.pad(sigma**2 * positive, missing)
 
     def _place(self, X: Array) -> Array:
         if not self._precomputed:

@@ -570,17 +570,19 @@ def _gaussian_forces(Y: Array) -> tuple[Array, Array]:
 
     Row i of q pushes y_i and every y_j. The term of the nearest point is 1, so that no Z is 0.
     """
+    from heatsketch.operators.loops import exp2  # imports numba
+
     n, logs = len(Y), np.empty(len(Y))
     nearest = np.square(cKDTree(Y).query(Y, 2)[0][:, 1:])
     one, squares = np.ones((n, 1)), np.square(Y).sum(axis=1, keepdims=True)
     left, right = np.hstack([2 * Y, nearest - squares, -one]), np.hstack([Y, one, squares]).T
-    with_one = np.hstack([Y, one])
+    left, with_one = left / math.log(2), np.hstack([Y, one])
 
     @np.errstate(all="ignore")  # places that a step has thrown far off
     def work(rows: slice) -> Array:
-        q = left[rows] @ right  # |y_i - y_nearest|² - |y_i - y_j|²
+        q = left[rows] @ right  # (|y_i - y_nearest|² - |y_i - y_j|²) / log 2
         q[np.arange(len(q)), np.arange(rows.start, rows.stop)] = -np.inf
-        np.exp(q, out=q)
+        exp2(q)
         sums = q @ with_one
         Z = sums[:, -1:]
         logs[rows] = (np.log(Z) - nearest[rows])[:, 0]
