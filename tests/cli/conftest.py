@@ -9,6 +9,7 @@ import pytest
 
 from heatsketch.cli import main
 from problems.clouds import even_circle
+from problems.tables import write_csv
 
 
 class Said(NamedTuple):
@@ -47,15 +48,9 @@ def run(capsys):
 @pytest.fixture
 def clouds(tmp_path):
     """A CSV file of three well separated groups of 20 points, with an id and a group column."""
-    rng = np.random.default_rng(0)
-    path = tmp_path / "clouds.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "x", "y", "z", "group"])
-        for row in range(60):
-            centre = 4 * np.eye(3)[row % 3]
-            writer.writerow([f"p{row}", *(centre + rng.normal(size=3)), "abc"[row % 3]])
-    return path
+    X = np.random.default_rng(0).normal(size=(60, 3)) + 4 * np.eye(3)[np.arange(60) % 3]
+    ids, groups = [f"p{row}" for row in range(60)], list("abc" * 20)
+    return write_csv(tmp_path / "clouds.csv", X, "xyz", id=ids, group=groups)
 
 
 @pytest.fixture

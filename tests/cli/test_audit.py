@@ -11,6 +11,7 @@ import pytest
 
 import heatsketch as hs
 from heatsketch import cli
+from problems.tables import write_csv
 
 
 @pytest.fixture
@@ -18,13 +19,13 @@ def files(tmp_path, monkeypatch):
     """Write points with ids and labels, and a picture in another order of the rows."""
     monkeypatch.chdir(tmp_path)
     X, angle = hs.datasets.circle(200, rng=0)
-    names = [f"p{row}" for row in range(200)]
-    kinds = np.where(angle < np.pi, "upper", "lower")
-    rows = [[name, kind, *x] for name, kind, x in zip(names, kinds, X.tolist(), strict=True)]
-    hs.io.files.write_rows(tmp_path / "points.csv", [["id", "kind", "a", "b"], *rows])
+    names, kinds = (
+        np.array([f"p{row}" for row in range(200)]),
+        np.where(angle < np.pi, "up", "down"),
+    )
     order = np.random.default_rng(0).permutation(200)
-    rows = [[names[row], *X[row].tolist()] for row in order]
-    hs.io.files.write_rows(tmp_path / "picture.csv", [["id", "x", "y"], *rows])
+    write_csv(tmp_path / "points.csv", X, "ab", id=names, kind=kinds)
+    write_csv(tmp_path / "picture.csv", X[order], "xy", id=names[order])
     np.save(tmp_path / "picture.npy", X)
     return X
 

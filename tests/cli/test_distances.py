@@ -8,14 +8,14 @@ import pytest
 import heatsketch as hs
 from heatsketch.cli import distances
 from problems.clouds import cloud
+from problems.tables import write_csv
 
 
 @pytest.fixture
 def points(tmp_path):
     """Thirty points with ids p0, p1, …"""
     X = cloud(30, 3)
-    lines = [",".join([f"p{n}", *(f"{x!r}" for x in row.tolist())]) for n, row in enumerate(X)]
-    (tmp_path / "points.csv").write_text("\n".join(["id,a,b,c", *lines]), encoding="utf-8")
+    write_csv(tmp_path / "points.csv", X, id=[f"p{n}" for n in range(30)])
     np.save(tmp_path / "points.npy", X)
     return tmp_path, X
 

@@ -8,6 +8,7 @@ import pytest
 import heatsketch as hs
 from heatsketch.io import read_table
 from problems.clouds import cloud
+from problems.tables import write_csv
 
 pytest.importorskip("pyarrow")
 
@@ -184,9 +185,7 @@ def test_pseudotime_adds_columns(clouds, tmp_path, run):
 
 
 def test_ids_may_begin_with_a_minus(tmp_path, run):
-    lines = [",".join([f"-s{n}", *map(str, row)]) for n, row in enumerate(cloud(30, 3).tolist())]
-    source = tmp_path / "minus.csv"
-    source.write_text("\n".join(["id,a,b,c", *lines]), encoding="utf-8")
+    source = write_csv(tmp_path / "minus.csv", cloud(30, 3), id=[f"-s{n}" for n in range(30)])
     for given in (["--from", "-s3"], ["--from=-s3"]):
         assert run("distances", source, *given).rows[1][:3] == ["-s3", "-s3", "0"]
     run("embed", source, "-o", tmp_path / "late.csv", "--pseudotime", "-s3")

@@ -100,30 +100,8 @@ def test_what_does_not_fit_is_named(trained, tmp_path, run):
     gap.to_csv(tmp_path / "gap.csv", index=False)
     gaps = ("transform", plain, tmp_path / "gap.csv", *out)
     assert "--missing" in run(*gaps, code=1).err
-    assert "has no medians" in run(*gaps, "--missing", "median", code=1).err
+    assert "no medians" in run(*gaps, "--missing", "median", code=1).err
     assert "1 of 5 rows left out" in run(*gaps, "--missing", "drop").lines["changed"]
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_a_model_from_python_has_no_medians(tmp_path, run, named):
-    """Those of the new rows would place a row by the company it comes in."""
-    X, model, out = points(40, seed=1), tmp_path / "a.model", tmp_path / "out.csv"
-    frame = pd.DataFrame(X, columns=NAMES)
-    hs.save_model(hs.classical.PCA().fit(frame if named else X), model)
-    new = pd.DataFrame(points(5, seed=2), columns=NAMES)
-    new.to_csv(tmp_path / "whole.csv", index=False)
-    new.loc[2, "mass"] = np.nan
-    new.to_csv(tmp_path / "gap.csv", index=False)
-    filled = ("-o", out, "--missing", "median")
-    said = run("transform", model, tmp_path / "gap.csv", *filled, code=1).err
-    assert "has no medians" in said
-    assert "--missing drop, or make it again with embed --missing median --save-model" in said
-    assert not out.exists()
-    run("transform", model, tmp_path / "whole.csv", *filled)
-    kept = ("-o", tmp_path / "kept.csv", "--missing", "drop")
-    run("transform", model, tmp_path / "gap.csv", *kept)
-    wanted = io.read_table(out).values[[0, 1, 3, 4]]
-    assert_array_equal(io.read_table(tmp_path / "kept.csv").values, wanted)
 
 
 def test_a_model_is_not_written_over_anything(trained, tmp_path, run):
@@ -135,6 +113,30 @@ def test_a_model_is_not_written_over_anything(trained, tmp_path, run):
     assert "also the input" in run(*embed, table, "--force", code=1).err
     assert model.read_bytes() == before
     assert not out.exists()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_model_from_python_finds_columns_by_name_and_has_no_medians(tmp_path, run, named):
+    """Medians of the new rows would place a row by the company it comes in."""
+    X, model, out = points(40, seed=1), tmp_path / "a.model", tmp_path / "out.csv"
+    pca = hs.classical.PCA().fit(pd.DataFrame(X, columns=NAMES) if named else X)
+    hs.save_model(pca, model)
+    new = pd.DataFrame(points(5, seed=2), columns=NAMES)
+    moved = new[NAMES[::-1]].assign(other=1.0) if named else new
+    moved.to_csv(tmp_path / "whole.csv", index=False)
+    run("transform", model, tmp_path / "whole.csv", "-o", out, "--missing", "median")
+    found = io.read_table(out)
+    assert_allclose(found.values[:, -2:], pca.transform(new.to_numpy()), rtol=1e-12)
+    moved.assign(mass=[*new["mass"][:2], None, *new["mass"][3:]]).to_csv(
+        tmp_path / "gap.csv", index=False
+    )
+    gap = ("transform", model, tmp_path / "gap.csv", "-o", tmp_path / "gap-out.csv")
+    said = run(*gap, "--missing", "median", code=1).err
+    assert "no medians to fill them; pass --missing drop, or" in said
+    assert not (tmp_path / "gap-out.csv").exists()
+    run(*gap, "--missing", "drop")
+    wanted = found.values[[0, 1, 3, 4]]
+    assert_array_equal(io.read_table(tmp_path / "gap-out.csv").values, wanted)
 
 
 @pytest.mark.parametrize(
@@ -173,20 +175,6 @@ def test_info_says_what_a_model_is(trained, run):
     assert "within a factor" in facts["distances"]
     assert "standardize=True" in facts["reading"]
     assert facts["made by"].startswith(f"heatsketch {hs.__version__}, numpy {np.__version__}")
-
-
-def test_a_model_of_the_library_finds_columns_by_the_names_of_its_data_frame(tmp_path, run):
-    frame = pd.DataFrame(cloud(50, 3, seed=1), columns=NAMES)
-    model = hs.HeatSketch(4, random_state=0).fit(frame)
-    hs.save_model(model, tmp_path / "m")
-    new = pd.DataFrame(cloud(5, 3, seed=2), columns=NAMES)
-    new[NAMES[::-1]].assign(other=1.0).to_parquet(tmp_path / "new.parquet")
-    run("transform", tmp_path / "m", tmp_path / "new.parquet", "-o", tmp_path / "new.npz")
-    assert_array_equal(io.read_table(tmp_path / "new.npz").values, model.transform(new))
-    np.save(tmp_path / "new.npy", new.to_numpy())
-    hs.save_model(hs.HeatSketch(4, random_state=0).fit(frame.to_numpy()), tmp_path / "n")
-    run("transform", tmp_path / "n", tmp_path / "new.npy", "-o", tmp_path / "n.npy")
-    assert_array_equal(np.load(tmp_path / "n.npy"), model.transform(new))
 
 
 def test_points_that_a_model_mapped_are_scored_as_those_of_its_fit(trained, tmp_path, run):

@@ -1,5 +1,7 @@
 """Tables with ids, labels and words that files must not change."""
 
+import csv
+
 import numpy as np
 
 from heatsketch import io
@@ -17,4 +19,12 @@ def table_of(n=6, d=3, source="made up", label="group", **extra):
 def saved(folder, text, name="t.csv"):
     path = folder / name
     path.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_csv(path, X, names="abc", **columns):
+    """Write other columns, and points after them, to a file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = zip(*columns.values(), *np.asarray(X).T.tolist(), strict=True)
+        csv.writer(file).writerows([[*columns, *names], *rows])
     return path

@@ -9,6 +9,7 @@ import pytest
 
 from heatsketch import cli, io
 from problems.clouds import cloud
+from problems.tables import write_csv
 
 pytest.importorskip("pyarrow")
 
@@ -68,8 +69,7 @@ def test_score_reads_the_points_as_embed_did(table, tmp_path, run, missing, scal
     [5, [], {"features": 5}, {"sep": []}, {"missing": [1]}, {"key": 3}, {"header": "x"}, {"a": 1}],
 )
 def test_recorded_readings_are_not_believed(tmp_path, capsys, reading):
-    np.savetxt(tmp_path / "t.csv", cloud(30, 2, seed=1), delimiter=",", header="a,b", comments="")
-    points = io.read_table(tmp_path / "t.csv")
+    points = io.read_table(write_csv(tmp_path / "t.csv", cloud(30, 2, seed=1), "ab"))
     made = {"reading": reading, "columns": reading}
     io.write_table(tmp_path / "map.npz", points.values, "uv", points, metadata=made)
     assert cli.main(["score", str(tmp_path / "t.csv"), str(tmp_path / "map.npz")]) in (0, 1)
@@ -83,10 +83,10 @@ def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run)
     for given, words in (
         ((gaps,), "for gaps pass --missing drop or median, or exclude it (--exclude)"),
         ((table, *EUROPEAN), "count such cells as missing with --missing drop or median"),
-        ((table,), "pass --read decimal=,; if they"),
+        ((table,), "if commas mark decimals, pass --read decimal=,"),
         ((table, *EUROPEAN[:2]), "'mass' holds 'n.d.' in row 7 (line 9 of the file) (2 such"),
         ((table, *EUROPEAN[:2], "--exclude", "mas"), "did you mean 'mass'?"),
-        ((large,), "an id? pass --id x0; else leave it out with --exclude x0"),
+        ((large,), "an id? pass --id x0"),
         ((large, "--read", "key=X"), "holds a single table; leave out --read key=X"),
     ):
         (line,) = run("embed", *given, "-o", tmp_path / "out.csv", code=1).err.splitlines()
@@ -96,9 +96,8 @@ def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run)
 
 
 def test_the_summary_names_the_first_features(table, tmp_path, run):
-    path, out = tmp_path / "t.csv", ("-o", tmp_path / "out.csv", "--force")
-    names = [f"gene{j}" for j in range(7)]
-    np.savetxt(path, cloud(50, 7, seed=1), delimiter=",", header=",".join(names), comments="")
+    out, names = ("-o", tmp_path / "out.csv", "--force"), [f"gene{j}" for j in range(7)]
+    path = write_csv(tmp_path / "t.csv", cloud(50, 7, seed=1), names)
     said = run("embed", path, *out, "--time", 4).lines["input"]
     assert said.endswith("50 points, 7 features: gene0, gene1, gene2, gene3, gene4 and 2 more")
     np.save(tmp_path / "t.npy", cloud(50, 7, seed=1))
@@ -112,9 +111,7 @@ def test_the_summary_names_the_first_features(table, tmp_path, run):
 
 
 def test_unscaled_columns_are_warned_of_once_and_by_name(tmp_path, run):
-    path = tmp_path / "t.csv"
-    X = cloud(50, 3, seed=1) * [1, 40, 1]
-    np.savetxt(path, X, delimiter=",", header="a,b,c", comments="")
+    path = write_csv(tmp_path / "t.csv", cloud(50, 3, seed=1) * [1, 40, 1])
     for method in ("heat-embedding", "pca", "tsne"):
         given = ("embed", path, "-o", tmp_path / "out.npy", "--method", method, "--force")
         warned = run(*given).err

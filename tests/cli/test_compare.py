@@ -7,13 +7,7 @@ import pytest
 
 import heatsketch as hs
 from problems.clouds import cloud
-
-
-def write(path, X, ids=None):
-    names = ["a", "b", "c"] if ids is None else ["id", "a", "b", "c"]
-    rows = X.tolist() if ids is None else [[i, *x] for i, x in zip(ids, X.tolist(), strict=True)]
-    path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]), encoding="utf-8")
-    return path
+from problems.tables import write_csv
 
 
 @pytest.fixture
@@ -23,8 +17,8 @@ def files(tmp_path):
     Z, order = X.copy(), np.random.default_rng(0).permutation(40)
     Z[:5] += 0.5
     ids = np.array([f"p{i}" for i in range(40)])
-    first = write(tmp_path / "a.csv", X, ids)
-    second = write(tmp_path / "b.csv", Z[order], ids[order])
+    first = write_csv(tmp_path / "a.csv", X, id=ids)
+    second = write_csv(tmp_path / "b.csv", Z[order], id=ids[order])
     return tmp_path, first, second, X, Z
 
 
@@ -59,7 +53,7 @@ def test_points_with_common_ids_are_matched(files, run):
 
 def test_ids_that_one_file_lacks_are_left_out(files, run):
     folder, first, _, _, Z = files
-    fewer = write(folder / "fewer.csv", Z[10:], [f"p{i}" for i in range(10, 40)])
+    fewer = write_csv(folder / "fewer.csv", Z[10:], id=[f"p{i}" for i in range(10, 40)])
     lines = run("compare", first, fewer, "-o", folder / "out.tsv", *OPTIONS).lines
     assert lines["points"] == "30 points of both, by their ids; 10 and 0 only in one"
     assert (folder / "out.tsv").read_text().startswith("id\tdiscrepancy\tlow\thigh\np10\t")
@@ -80,7 +74,7 @@ def test_the_same_rows_need_no_ids(files, run):
 
 def test_other_points_are_samples(files, run):
     folder, first, _, X, _ = files
-    other = write(folder / "c.csv", cloud(30, 3, seed=9), range(30))
+    other = write_csv(folder / "c.csv", cloud(30, 3, seed=9), id=range(30))
     out, picture = folder / "out.csv", folder / "out.png"
     pytest.importorskip("matplotlib")
     lines = run("compare", first, other, "-o", out, "--plot", picture, *OPTIONS).lines
@@ -101,7 +95,7 @@ def test_other_points_are_samples(files, run):
 def test_other_is_read_in_the_units_of_input(files, run):
     """Standardised by itself, a data set that is moved and stretched would be the same one."""
     folder, first, _, X, _ = files
-    moved = write(folder / "moved.csv", 5 + 3 * X, [f"q{i}" for i in range(40)])
+    moved = write_csv(folder / "moved.csv", 5 + 3 * X, id=[f"q{i}" for i in range(40)])
     units = (X.mean(axis=0), X.std(axis=0))
     found = hs.uncertainty.sample_discrepancy(
         *((P - units[0]) / units[1] for P in (X, 5 + 3 * X)),
@@ -122,5 +116,5 @@ def test_what_cannot_be_compared_is_an_error(files, run):
     assert "different features" in said.err
     said = run("compare", first, second, "-o", folder / "out.png", code=2)
     assert "out.png" in said.err
-    other = write(folder / "c.csv", cloud(30, 3), range(30))
+    other = write_csv(folder / "c.csv", cloud(30, 3), id=range(30))
     assert "need the same points" in run("compare", first, other, "--filter", "heat", code=2).err
