@@ -87,7 +87,7 @@ def test_messages_name_options_and_not_arguments_of_python(table, tmp_path, run)
         ((table, *EUROPEAN[:2]), "'mass' holds 'n.d.' in row 7 (line 9 of the file) (2 such"),
         ((table, *EUROPEAN[:2], "--exclude", "mas"), "did you mean 'mass'?"),
         ((large,), "an id? pass --id x0"),
-        ((large, "--read", "key=X"), "holds a single table; leave out --read key=X"),
+        ((large, "--read", "key=X"), "is a single table; leave out --read key=X"),
     ):
         (line,) = run("embed", *given, "-o", tmp_path / "out.csv", code=1).err.splitlines()
         assert words in line
