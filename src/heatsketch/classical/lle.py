@@ -245,7 +245,8 @@ def closed_components(W: sparse.csr_matrix) -> list[Array]:
     count, label = connected_components(W, connection="strong")
     i, j = W.nonzero()
     closed = np.setdiff1d(np.arange(count), label[i[label[i] != label[j]]])
-    return sorted((np.flatnonzero(label == number) for number in closed), key=len, reverse=True)
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+    return sorted((members[number] for number in closed), key=len, reverse=True)
 
 
 def lowest_eigenpairs(
