@@ -173,8 +173,8 @@ def pair_distances(x: Points, y: Points, rows: Array, columns: Array) -> Array:
     return distances
 
 
-def all_distances(x: Array, rows: Array | None = None) -> Array:
-    """Return the distances of all pairs of x (n, d), or of x[rows], in the order of `pdist`.
+def all_distances(x: Array) -> Array:
+    """Return the distances of all pairs of x (n, d), in the order of `pdist`.
 
     By a product of matrices; where that would lose digits, from explicit differences.
     """
@@ -188,9 +188,7 @@ def all_distances(x: Array, rows: Array | None = None) -> Array:
         squares[: tile.start, tile] = block[:, : tile.start].T
 
     for_each_tile(work, len(x), _TILE)
-    i, j = np.triu_indices(len(x) if rows is None else len(rows), 1)
-    if rows is not None:
-        i, j = rows[i], rows[j]
+    i, j = np.triu_indices(len(x), 1)
     distances = squares[i, j]
     lost = np.flatnonzero(distances < 0)
     np.sqrt(np.maximum(distances, 0.0, out=distances), out=distances)
