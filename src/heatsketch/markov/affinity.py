@@ -165,7 +165,7 @@ def variable_affinity(
         c K_ij √(q_i q_j / (e_i e_j)),
 
     whose Dirichlet form is that of the density squared, whatever the points are like; on the
-    diagonal is what brings the row sums to q: the share of the time that a point waits. So the
+    diagonal is what brings the row sums to q: the fraction of the time that a point waits. So the
     normalisation with α has the limit that it has for a fixed bandwidth (Coifman and Lafon 2006):
     with α = 1 the Laplace-Beltrami operator.
 
@@ -203,7 +203,7 @@ def variable_affinity(
     log_density = np.log(row_sums(K.data)) - dimension * np.log(scales / np.median(scales))
     log_density -= np.median(log_density)
     density = np.exp(np.clip(log_density, -_MOST_LOG_DENSITY, _MOST_LOG_DENSITY))
-    # K is all that is left of the distances.
+    # The distances are those of K: their memory has been used.
     energy = row_sums(-K.data * np.log(K.data) * (scales[row] * scales[column]))
     weight = np.sqrt(density / np.where(energy > 0, energy, scales**2))  # 0 without any neighbour
     K.data *= weight[row] * weight[column] * (row != column)
@@ -365,7 +365,7 @@ def as_affinity(K: Any) -> Operator:
     return K
 
 
-# What they share
+# Bandwidths and stored kernels
 
 
 def _bandwidth(X: Any, epsilon: Any, distances: Distances | None = None) -> Any:
@@ -443,10 +443,10 @@ class NeighborRows:
         """Return affinities of new points, CSR (m, n)."""
         k, scales = self.neighborhoods.n_neighbors, np.asarray(self.scales)
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
-        starts, own = distances.indptr[:-1], None
+        starts, row_scales = distances.indptr[:-1], None
         if scales.ndim:
-            own = local_scales(distances.data.reshape(len(starts), -1), self.order)
-        K = self.weights(distances, own)
+            row_scales = local_scales(distances.data.reshape(len(starts), -1), self.order)
+        K = self.weights(distances, row_scales)
         relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))
         faint = np.minimum.reduceat(relative, starts) > np.sqrt(-np.log(HARDLY_ANY))
         far = np.asarray(K.sum(axis=1)).ravel() < _MIN_ROW_SUM
@@ -455,8 +455,8 @@ class NeighborRows:
         _warn_of_far_and_faint(far & ~beyond, faint & ~beyond)
         rows = np.flatnonzero(far)
         if len(rows):  # the nearest point is the only neighbour
-            entries_of = [slice(*distances.indptr[i : i + 2]) for i in rows]
-            nearest = [distances.indices[own][distances.data[own].argmin()] for own in entries_of]
+            lists = [slice(*distances.indptr[i : i + 2]) for i in rows]
+            nearest = [distances.indices[one][distances.data[one].argmin()] for one in lists]
             entries = (np.ones(len(rows)), (rows, nearest))
             K = sparse.csr_matrix(K + sparse.csr_matrix(entries, shape=K.shape))
         if self.weight is not None:
@@ -464,16 +464,19 @@ class NeighborRows:
         return K
 
     def weights(
-        self, distances: sparse.csr_matrix, own: Array | None = None, out: Array | None = None
+        self,
+        distances: sparse.csr_matrix,
+        row_scales: Array | None = None,
+        out: Array | None = None,
     ) -> sparse.csr_matrix:
         """Return the affinities at these distances (m, n), without those that underflow.
 
-        `own` (m,) are the local scales of the rows, by default those of the vertices; `out` (nnz,)
-        may be the distances, which are lost then.
+        `row_scales` (m,) are local scales of the rows, by default those of the vertices; `out`
+        (nnz,) may be the distances, which are lost then.
         """
         d, scales = distances.data, np.asarray(self.scales)
         if scales.ndim:
-            row = np.repeat(scales if own is None else own, np.diff(distances.indptr))
+            row = np.repeat(scales if row_scales is None else row_scales, np.diff(distances.indptr))
             exponents = -(d / row) * (d / scales[distances.indices])
         else:
             exponents = -(d**2) / scales

@@ -568,16 +568,16 @@ def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
 
     `points` (n,): the input point at each vertex, for messages.
     """
-    own = K.diagonal()  # points whose affinity to all others together is negligible are alone
-    alone = np.flatnonzero(row_sums - (-np.inf if own is None else own) <= 1e-12 * row_sums)
+    loops = K.diagonal()  # points whose affinity to all others together is negligible are alone
+    alone = np.flatnonzero(row_sums - (-np.inf if loops is None else loops) <= 1e-12 * row_sums)
     if len(alone) == K.n > 1 or len(alone) > max(1, K.n // 2):
         raise ValueError(
             f"{len(alone)} of {K.n} points have no affinity to any other: the bandwidth is too "
             "small; pass a larger epsilon (see heatsketch.ksum and connecting_epsilon)."
         )
-    labels, found = K.components(), {"isolated": len(alone)}
+    labels, counts = K.components(), {"isolated": len(alone)}
     if labels is None:
-        return found
+        return counts
     matrix = K.matrix
     if sparse.issparse(matrix):
         # Where there are no self-loops, every step may go from one half to the other. Two copies of
@@ -588,7 +588,7 @@ def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
             matrix = matrix[some][:, some]
             copies = sparse.bmat([[None, matrix], [matrix, None]], format="csr")
             count = connected_components(copies, directed=False)[0] - without_loops.sum()
-            found |= {"bipartite": int(count)} if count else {}
+            counts |= {"bipartite": int(count)} if count else {}
     sizes = np.sort(np.bincount(labels))[::-1]
     if len(sizes) > 1:
         lone = f"; points {name_rows(np.sort(points[alone]))} stand alone" if len(alone) else ""
@@ -598,7 +598,7 @@ def connectivity(K: Operator, row_sums: Array, points: Array) -> dict[str, Any]:
             f"edges), or a larger epsilon (heatsketch.connecting_epsilon), connects them{lone}."
         )
         warnings.warn(message, DisconnectedWarning, stacklevel=5)
-    return {"components": len(sizes)} | found
+    return {"components": len(sizes)} | counts
 
 
 def certify(K: Operator, A: Operator, scaling: Scaling) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from heatsketch.operators.operator import Operator, multiply, scale_both_sides
 from heatsketch.operators.torch import as_csr_tensor, as_tensor
 
 _DAMPING = 2 / 3  # damping: contracts by |1 - ω(1+λ)| <= 1/3 where K is positive semidefinite
-_MAX_SCALE = 1e250  # of a new point; beyond, its row would not be held
+_MAX_SCALE = 1e250  # of a new point; beyond, its row would overflow
 _MAX_RESIDUAL = 1e-3  # a scaling this far off is an error, not a warning
 
 
@@ -68,13 +68,13 @@ class Scaling:
         By the rule of `s`: 1 / Σ K s_j (bistochastic), or q^-α / √v with v = q^-α Σ K q_j^-α.
         """
         if self.density_weight is None:
-            own = 1.0 / multiply(K_rows, self.s)
+            scale = 1.0 / multiply(K_rows, self.s)
         else:
             with np.errstate(over="ignore"):
-                own = np.asarray(K_rows.sum(axis=1)).ravel() ** (-self.alpha / 2)
-                own /= np.sqrt(multiply(K_rows, self.density_weight))
-            own = np.minimum(own, _MAX_SCALE)  # a common factor, which the Markov form takes out
-        return scale_both_sides(K_rows, own, self.s, dtype)
+                scale = np.asarray(K_rows.sum(axis=1)).ravel() ** (-self.alpha / 2)
+                scale /= np.sqrt(multiply(K_rows, self.density_weight))
+            scale = np.minimum(scale, _MAX_SCALE)  # a factor that the Markov form takes out
+        return scale_both_sides(K_rows, scale, self.s, dtype)
 
 
 def symmetric_normalize(K: Any) -> Any:

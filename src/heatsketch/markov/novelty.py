@@ -62,14 +62,14 @@ class KnnNovelty:
     points : array or CSR matrix (n, d)
         The training points, in the metric.
     n_neighbors : int
-    found : Neighborhoods or None
+    neighborhoods : Neighborhoods or None
         Of the points, with this number of neighbours, if there are any.
     metric : str or callable
     """
 
     points: Points
     n_neighbors: int
-    found: Neighborhoods | None = None
+    neighborhoods: Neighborhoods | None = None
     metric: Metric = "euclidean"
 
     def __call__(self, X: Points) -> Array:
@@ -81,8 +81,9 @@ class KnnNovelty:
     @cached_property
     def _near(self) -> tuple[Search, Array]:
         """A search among the distinct points, by content, and how often each of them occurs."""
-        if self.found is not None and self.found.n_neighbors is not None:
-            return self.found.search, np.bincount(self.found.vertex)[self.found.by_content]
+        near = self.neighborhoods
+        if near is not None and near.n_neighbors is not None:
+            return near.search, np.bincount(near.vertex)[near.by_content]
         search, _, place = ordered_search(Distances.of(self.metric), self.points)
         return search, np.bincount(place)
 

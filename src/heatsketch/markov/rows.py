@@ -32,8 +32,8 @@ _TOLERANCE = 1e-3  # of their residuals: what it moves in a distance is less tha
 @cached
 def leading_pairs(A: Deflated, count: int) -> tuple[Array, Array]:
     """Return the leading eigenvalues (r,) and eigenvectors (n, r), the same at every call."""
-    found = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)
-    return on_host(found.values), on_host(found.vectors).astype(A.dtype)
+    pairs = eigh(A, min(count, A.n - A.V.shape[1]), tol=_TOLERANCE, rng=0)
+    return on_host(pairs.values), on_host(pairs.vectors).astype(A.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,23 +222,23 @@ class Coordinates:
         self, filters: Sequence[Filter], n_sketch: int, seed: int, numbers: Array | None = None
     ) -> list[tuple[Array, float]]:
         """Return the same under several filters, by the products of one."""
-        K, found = len(self.values), []
+        K, blocks = len(self.values), []
         for f in filters:
             weights, log_scale = f.scaled(self.values)
             width = K if self.are_complete(f) else K + n_sketch
             F = np.empty((len(self.vectors), width), self.vectors.dtype)
             F[:, :K] = self.vectors * weights.astype(F.dtype)
-            found.append((F, log_scale))
-        some = [i for i, (F, _) in enumerate(found) if F.shape[1] > K]
+            blocks.append((F, log_scale))
+        some = [i for i, (F, _) in enumerate(blocks) if F.shape[1] > K]
         for start in range(0, n_sketch if some else 0, COLUMNS_AT_A_TIME):
             width = min(COLUMNS_AT_A_TIME, n_sketch - start)
             rng = np.random.default_rng([seed, start])
             G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
             sketches = self._rest_under([filters[i] for i in some], G / np.sqrt(n_sketch))
             for i, (block, rest_scale) in zip(some, sketches, strict=True):
-                F, log_scale = found[i]
+                F, log_scale = blocks[i]
                 F[:, K + start : K + start + width] = block * np.exp(rest_scale - log_scale)
-        return found
+        return blocks
 
     def sketch(self, f: Filter, k: int, seed: int) -> tuple[Array, float]:
         """Return f(A) G / √k (n, k) of a Gaussian G, divided by e^s, and s.
@@ -259,8 +259,8 @@ class Coordinates:
         """Return f(A_⊥) G under each filter, divided by e^s, and s."""
         rest = self._rest
         scaled, log_scales = zip(*(on_scale(f, rest) for f in filters), strict=True)
-        blocks = apply(scaled, rest, rest.project(G), _SERIES)
-        return list(zip(map(rest.project, blocks), log_scales, strict=True))
+        images = apply(scaled, rest, rest.project(G), _SERIES)
+        return list(zip(map(rest.project, images), log_scales, strict=True))
 
     @cached_property
     def _rest(self) -> Deflated:

@@ -140,11 +140,11 @@ def graph(
            [0., 2., 0.]])
     """
     if isinstance(given, Graph):
-        matrix, own = given.matrix, given.names
+        matrix, node_names = given.matrix, given.names
     else:
-        directed, own = _matrix_and_names(given, weight, n_nodes, names)
+        directed, node_names = _matrix_and_names(given, weight, n_nodes, names)
         matrix = sparse.csr_matrix(directed.maximum(directed.T))
-    return Graph(matrix, own if names is None else _as_names(names, matrix.shape[0]))
+    return Graph(matrix, node_names if names is None else _as_names(names, matrix.shape[0]))
 
 
 def is_graph(given: Any) -> bool:
@@ -187,21 +187,21 @@ def _matrix_and_names(
             f"weight is of type {type(weight).__name__}, but the graph has weights of its own; "
             "pass the name of their attribute, or None."
         )
-    own: Any = None
+    node_names: Any = None
     matrix: Any
     if library == "networkx":
         import networkx as nx
 
-        own = list(given.nodes)
+        node_names = list(given.nodes)
         attribute = _known(weight, bool(nx.get_edge_attributes(given, weight)))
-        if own:
+        if node_names:
             matrix = nx.to_scipy_sparse_array(given, weight=attribute, dtype=float)
         else:
             matrix = np.empty((0, 0))
     elif library == "igraph":
         attribute = _known(weight, weight in given.es.attributes())
         matrix = given.get_adjacency_sparse(attribute)
-        own = given.vs["name"] if "name" in given.vs.attributes() else None
+        node_names = given.vs["name"] if "name" in given.vs.attributes() else None
     elif library == "torch_geometric":
         attributes = ("edge_weight", "edge_attr") if weight == "weight" else (weight,)
         values = [getattr(given, str(name), None) for name in attributes]
@@ -219,8 +219,8 @@ def _matrix_and_names(
             matrix = _adjacency(matrix, _array(weight) if listed else None, n_nodes)
         elif weight is None:
             matrix = sparse.csr_matrix(matrix) != 0
-    own = None if own is None else _as_names(own, matrix.shape[0])
-    return _checked_matrix(matrix, names if own is None else own), own
+    node_names = None if node_names is None else _as_names(node_names, matrix.shape[0])
+    return _checked_matrix(matrix, names if node_names is None else node_names), node_names
 
 
 def _known(weight: str | None, exists: bool) -> str | None:

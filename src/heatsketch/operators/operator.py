@@ -31,7 +31,7 @@ Interval = tuple[float, float]
 
 COMPILED_FROM = 2**14  # rows: smaller products are not worth a compiler's start
 LANCZOS_STEPS = 40  # miss an end of the spectrum by 5-7 % of its width (probability 1e-6)
-NEGLIGIBLE = 1e-14  # share of a row sum below which an affinity changes nothing in float64
+NEGLIGIBLE = 1e-14  # fraction of a row sum below which an affinity changes nothing in float64
 _PRODUCT_TILE = 2048  # rows multiplied at a time
 _PROJECTION_TILE = 2**14  # rows projected at a time
 _ROW_ENTRIES = 2**22  # of rows looked at together in the search for components
@@ -684,18 +684,18 @@ def between_components(root: Array, labels: Array, k: int) -> Array:
 def spectrum_ends(A: Operator, steps: int = LANCZOS_STEPS) -> tuple[Interval, Interval]:
     """Bound the spectrum of A from outside and from inside, by Lanczos steps.
 
-    From a random vector, m steps miss an end by more than a share e of the width of the spectrum
+    From a random vector, m steps miss an end by more than a fraction e of the width of the spectrum
     with probability at most 1.648 √n exp(-√e (2m - 1)) (Kuczyński and Woźniakowski 1992), whatever
-    the spectrum. The outer interval allows for the share of probability 1e-6, and never goes
+    the spectrum. The outer interval allows for the fraction of probability 1e-6, and never goes
     beyond what the operator says of itself; with too few steps it is that.
     """
     low, high = A.spectrum
-    share = (np.log(1.648e6 * np.sqrt(A.n)) / max(2 * steps - 1, 1)) ** 2
-    if share > 0.25:
+    fraction = (np.log(1.648e6 * np.sqrt(A.n)) / max(2 * steps - 1, 1)) ** 2
+    if fraction > 0.25:
         return (low, high), (low, high)
     ritz = _ritz_values(A, steps)
     first, last = float(ritz[0]), float(ritz[-1])
-    margin = share / (1 - 2 * share) * (last - first) + 1e-6 * max(abs(first), abs(last))
+    margin = fraction / (1 - 2 * fraction) * (last - first) + 1e-6 * max(abs(first), abs(last))
     return (max(low, first - margin), min(high, last + margin)), (first, last)
 
 
