@@ -18,15 +18,10 @@ from heatsketch._tensors import on_host
 from heatsketch.operators.graph import as_operator
 from heatsketch.operators.kernel import EXPONENT_BOUND
 from heatsketch.operators.operator import Operator
+from problems.matrices import kernel_matrix
 
 
-def kernel_matrix(X: np.ndarray, epsilon: float | np.ndarray) -> np.ndarray:
-    """The Gaussian kernel from explicit differences."""
-    scale = epsilon if np.ndim(epsilon) == 0 else np.multiply.outer(epsilon, epsilon)
-    return np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2) / scale)
-
-
-def without(matrix: np.ndarray, directions: np.ndarray) -> np.ndarray:
+def without(matrix, directions):
     P = np.eye(len(matrix)) - directions @ directions.T
     return P @ matrix @ P
 
@@ -114,11 +109,11 @@ if find_spec("torch"):  # else test_torch says that it is missing
 
 
 @pytest.fixture(params=CASES.values(), ids=CASES)
-def case(request: pytest.FixtureRequest) -> Case:
+def case(request):
     return request.param
 
 
-def assert_close(actual: np.ndarray, expected: np.ndarray, rounding: float) -> None:
+def assert_close(actual, expected, rounding):
     assert_allclose(actual, expected, rtol=0, atol=rounding * np.abs(expected).max())
 
 
@@ -126,7 +121,7 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, rounding: float) -> N
 
 
 @pytest.mark.parametrize("k", [None, 1, 7], ids=["vector", "one-column", "block"])
-def test_product_is_that_of_the_matrix(case: Case, k: int | None) -> None:
+def test_product_is_that_of_the_matrix(case, k):
     X = np.random.default_rng(6).standard_normal(N if k is None else (N, k))
     Y = case.operator @ X
     assert Y.shape == X.shape
@@ -134,7 +129,7 @@ def test_product_is_that_of_the_matrix(case: Case, k: int | None) -> None:
     assert_close(Y, case.matrix @ X, case.rounding)
 
 
-def test_what_an_operator_says_of_itself_is_true_of_its_matrix(case: Case) -> None:
+def test_what_an_operator_says_of_itself_is_true_of_its_matrix(case):
     diagonal = case.operator.diagonal()
     if diagonal is not None:
         assert_close(diagonal, case.matrix.diagonal(), case.rounding)
@@ -145,7 +140,7 @@ def test_what_an_operator_says_of_itself_is_true_of_its_matrix(case: Case) -> No
         assert_close(known, case.matrix, case.rounding)
 
 
-def test_interval_holds_every_eigenvalue(case: Case) -> None:
+def test_interval_holds_every_eigenvalue(case):
     low, high = case.operator.spectrum
     eigenvalues = np.linalg.eigvalsh(case.matrix)
     slack = case.rounding * np.abs(eigenvalues).max()
@@ -154,14 +149,12 @@ def test_interval_holds_every_eigenvalue(case: Case) -> None:
 
 
 @pytest.mark.parametrize("shape", [(N + 1, 2), (N - 1,), (2, N), (N, 2, 2)], ids=str)
-def test_a_block_of_the_wrong_shape_is_refused_with_both_numbers(
-    case: Case, shape: tuple[int, ...]
-) -> None:
+def test_a_block_of_the_wrong_shape_is_refused_with_both_numbers(case, shape):
     with pytest.raises(ValueError, match=rf"shape \({shape[0]},.*{N} points"):
         case.operator @ np.ones(shape)
 
 
-def test_the_block_is_not_modified(case: Case) -> None:
+def test_the_block_is_not_modified(case):
     X = np.random.default_rng(8).standard_normal((N, 3)).astype(case.operator.dtype)
     before = X.copy()
     X.flags.writeable = False
@@ -170,7 +163,7 @@ def test_the_block_is_not_modified(case: Case) -> None:
     assert_array_equal(X, before)
 
 
-def test_layout_of_the_block_does_not_matter(case: Case) -> None:
+def test_layout_of_the_block_does_not_matter(case):
     X = np.random.default_rng(9).standard_normal((N, 6))
     expected = case.operator @ np.ascontiguousarray(X[:, ::2])
     assert_close(case.operator @ X[:, ::2], expected, case.rounding)
@@ -178,7 +171,7 @@ def test_layout_of_the_block_does_not_matter(case: Case) -> None:
 
 
 @given(a=st.floats(-10, 10), b=st.floats(-10, 10), name=st.sampled_from(sorted(CASES)))
-def test_product_is_linear(a: float, b: float, name: str) -> None:
+def test_product_is_linear(a, b, name):
     A, _, rounding = CASES[name]
     x, y = on_host(A.asarray(np.random.default_rng(10).standard_normal((2, N)).T)).T
     number = A.dtype.type
@@ -215,12 +208,12 @@ def test_product_is_linear(a: float, b: float, name: str) -> None:
         (lambda: as_operator(np.ones((2, 3))), r"\(2, 3\); pass a square"),
     ],
 )
-def test_bad_parts_are_refused(make: object, message: str) -> None:
+def test_bad_parts_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]
 
 
-def test_arrays_and_sparse_matrices_become_operators() -> None:
+def test_arrays_and_sparse_matrices_become_operators():
     assert isinstance(as_operator(M), hs.Dense)
     assert isinstance(as_operator(C.tocoo()), hs.Sparse)
     assert as_operator(M32).dtype == np.float32
@@ -265,7 +258,7 @@ def test_a_low_rank_operator_knows_signs_and_components():
 # Deflation
 
 
-def test_deflated_output_and_input_have_no_part_along_the_directions() -> None:
+def test_deflated_output_and_input_have_no_part_along_the_directions():
     A = hs.Deflated(hs.Dense(M), V)
     X = np.random.default_rng(11).standard_normal((N, 3))
     assert np.abs(V.T @ (A @ X)).max() < 1e-13 * N
@@ -277,7 +270,7 @@ def test_deflated_output_and_input_have_no_part_along_the_directions() -> None:
 
 
 @given(offset=st.floats(0, 1e5), epsilon=st.floats(0.05, 50.0))
-def test_both_forms_keep_the_promised_exponent(offset: float, epsilon: float) -> None:
+def test_both_forms_keep_the_promised_exponent(offset, epsilon):
     X = POINTS + offset * (np.arange(N) % 2)[:, None]
     kernel = hs.Kernel(X, epsilon)
     matrix = kernel_matrix(X, epsilon)
@@ -287,7 +280,7 @@ def test_both_forms_keep_the_promised_exponent(offset: float, epsilon: float) ->
 
 
 @pytest.mark.parametrize("epsilon", [0.8, LOCAL], ids=["scalar", "local"])
-def test_sparse_points_give_the_kernel_of_dense_ones(epsilon: float | np.ndarray) -> None:
+def test_sparse_points_give_the_kernel_of_dense_ones(epsilon):
     X = sparse.random(N, 9, density=0.3, random_state=3, format="csr")
     X.data += 1.0
     rows = hs.Kernel(X, epsilon).matrix_rows(slice(0, N))
@@ -295,13 +288,13 @@ def test_sparse_points_give_the_kernel_of_dense_ones(epsilon: float | np.ndarray
     assert_allclose(hs.Kernel(X, epsilon) @ EYE, rows, atol=1e-13)
 
 
-def test_sparse_points_too_large_for_the_gram_form_are_refused() -> None:
+def test_sparse_points_too_large_for_the_gram_form_are_refused():
     with pytest.raises(ValueError, match="larger epsilon"):
         hs.Kernel(sparse.csr_matrix(POINTS + 1e6), 1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.8, LOCAL], ids=["scalar", "local"])
-def test_rows_of_new_points_and_of_the_points_themselves(epsilon: float | np.ndarray) -> None:
+def test_rows_of_new_points_and_of_the_points_themselves(epsilon):
     kernel = hs.Kernel(POINTS, epsilon)
     own = kernel.matrix_rows(slice(3, 20))
     assert_allclose(own, kernel_matrix(POINTS, epsilon)[3:20], rtol=1e-12)
@@ -315,7 +308,7 @@ def test_rows_of_new_points_and_of_the_points_themselves(epsilon: float | np.nda
     assert_allclose(rows, expected, rtol=1e-12)
 
 
-def test_nearest_point() -> None:
+def test_nearest_point():
     new = POINTS[::-1] + 1e-6
     assert_array_equal(hs.Kernel(POINTS, 0.8).nearest(new), np.arange(N)[::-1])
 

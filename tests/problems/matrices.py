@@ -1,6 +1,13 @@
-"""Matrices of vertices as matrices of points: vertices are numbered by content, not by row."""
+"""Matrices of vertices as matrices of points (vertices are numbered by content), and kernels."""
 
 import numpy as np
+from scipy.spatial.distance import cdist
+
+
+def kernel_matrix(X, epsilon):
+    """Return exp(-|x_i - x_j|² / ε), or with ε_ij = s_i s_j of scales s (n,), in float64."""
+    scale = epsilon if np.ndim(epsilon) == 0 else np.multiply.outer(epsilon, epsilon)
+    return np.exp(-cdist(X, X, "sqeuclidean") / scale)
 
 
 def of_points(built, matrix=None):
