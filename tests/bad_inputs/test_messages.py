@@ -212,14 +212,14 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "(SNE) has no rule for new points": transform_of_a_map_alone,
     "out is a file; name a folder": comparison_in_a_file,
     "out exists; name a folder that does not": folder_that_is_there,
-    "holds something else; move it away": another_folder_of_state,
+    "holds something else than a run; move it away": another_folder_of_state,
     "points.npy changed while it was read": changed_while_read,
     "nowhere.npy does not exist": lambda folder: streamed("nowhere.npy", folder / "out.npy"),
     "points.npz is not read by blocks; pass": archive,
 }
 NO_VALUES: dict[str, type[Exception]] = {
     "out exists; name a folder that does not": FileExistsError,
-    "holds something else; move it away": FileExistsError,
+    "holds something else than a run; move it away": FileExistsError,
     "nowhere.npy does not exist": FileNotFoundError,
 }
 

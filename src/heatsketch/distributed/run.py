@@ -60,10 +60,7 @@ class Run:
                 "go on with it, or force=True (--force) to begin again."
             )
         elif not self.facts and others:
-            raise FileExistsError(
-                f"{self.folder} is needed for what a run has done, but holds something else; move "
-                "it away."
-            )
+            raise FileExistsError(f"{self.folder} holds something else than a run; move it away.")
         else:
             self.remove()
             self.parts.mkdir(parents=True)
@@ -144,10 +141,7 @@ def check_output(
     """
     suffix = suffix_of(output)
     if suffix not in SUFFIXES:
-        raise ValueError(
-            f"{output} cannot be written by blocks; name a .npy or .parquet file, or a folder "
-            "(without a suffix)."
-        )
+        raise ValueError(f"{output} cannot be written by blocks; name a .npy, .parquet or folder.")
     if not suffix and output.exists() and not is_own:
         raise FileExistsError(f"{output} exists; name a folder that does not exist yet.")
     if not is_own:
@@ -157,14 +151,11 @@ def check_output(
         return suffix
     if suffix == ".h5ad":
         if source is None or suffix_of(source) != ".h5ad":
-            raise ValueError(
-                f"{output} cannot be written by blocks of {source or 'an array'}, since it would "
-                "hold all points; only a .h5ad source becomes one. Name a .npy or .parquet file."
-            )
+            raise ValueError(f"{output}: only a .h5ad source becomes one; name a .npy file.")
         if missing == "drop":
             raise ValueError(
                 f"missing='drop' leaves out rows, but {output} is a copy of {source} with all of "
-                "them; pass missing='median' (--missing median), or name a .npy or .parquet file."
+                "them; pass missing='median' (--missing median), or name a .npy file."
             )
         check_key(output, source, key, force=force or is_own)
     return ".npy"

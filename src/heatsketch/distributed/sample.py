@@ -120,27 +120,19 @@ def half_discrepancy(estimator: Any, values: Any, half: Array, held_out: Any) ->
             warnings.simplefilter("ignore")
             model.fit(values[rows])
             maps.append(np.asarray(model.transform(held_out), dtype=float))
-        columns = _random_columns(model, maps[-1].shape[1])
+        columns = None  # by random column, of which those of several times are side by side
+        if isinstance(model, HeatSketch):
+            width = maps[-1].shape[1]
+            columns = np.arange(width) % (width // np.size(model.time))
         chosen = getattr(model, "time_", None)
         model = clone(model) if chosen is None else clone(model).set_params(time=chosen)
     Y, Z = maps
-    whole = math.sqrt(_difference(_squares(Y), _squares(Z)))
-    few = columns is None or len(np.unique(columns)) < _LEAST_COLUMNS
-    return Halves(whole, None if columns is None or few else _of_points(Y, Z, columns))
-
-
-def _random_columns(model: Any, width: int) -> Array | None:
-    """Return for each coordinate the random column it is of (width,); None if there are none."""
-    if not isinstance(model, HeatSketch):
-        return None
-    return np.arange(width) % (width // np.size(model.time))  # times are side by side
-
-
-def _of_points(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
-    """Return the discrepancy without random columns, two standard errors to both sides."""
+    whole = math.sqrt(_difference(pdist(Y, "sqeuclidean"), pdist(Z, "sqeuclidean")))
+    if columns is None or len(np.unique(columns)) < _LEAST_COLUMNS:
+        return Halves(whole, None)
     square, error = _without_columns(Y, Z, columns)
     low, high = (math.sqrt(max(0.0, square + side * 2 * error)) for side in (-1, 1))
-    return low, high
+    return Halves(whole, (low, high))
 
 
 def _without_columns(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
@@ -149,18 +141,15 @@ def _without_columns(Y: Array, Z: Array, columns: Array) -> tuple[float, float]:
     That of k columns is larger by b/k, to first order (b = 1 for one time and Gaussian columns).
     The jackknife, which leaves out some columns at a time, takes b/k away whatever b is.
     """
-    D, E = _squares(Y), _squares(Z)
+    D, E = pdist(Y, "sqeuclidean"), pdist(Z, "sqeuclidean")
     count = min(_GROUPS, int(columns.max()) + 1)
     without = []
     for group in range(count):
         own = columns % count == group
-        without.append(_difference(D - _squares(Y[:, own]), E - _squares(Z[:, own])))
+        d, e = (pdist(each[:, own], "sqeuclidean") for each in (Y, Z))
+        without.append(_difference(D - d, E - e))
     pseudo = count * _difference(D, E) - (count - 1) * np.array(without)
     return float(pseudo.mean()), float(pseudo.std(ddof=1)) / math.sqrt(count)
-
-
-def _squares(Y: Array) -> Array:
-    return pdist(Y, "sqeuclidean")
 
 
 def _difference(D: Array, E: Array) -> float:

@@ -198,8 +198,8 @@ def embed(
     path = Path(source).absolute() if isinstance(source, str | Path) else None
     if cluster is not None and path is None:
         raise ValueError(
-            "source is an array, but workers open a file; write it to a .npy file or .zarr, or for "
-            "a Dask array compute estimator.fit(X).transform(X), which is lazy."
+            "source is an array, but workers open a file; write it to one, or for a Dask array "
+            "compute estimator.fit(X).transform(X), which is lazy."
         )
     target, run = Path(output).absolute(), Run(Path(output))
     rows = check_number(block_rows, "block_rows", low=1, integer=True)
@@ -219,9 +219,8 @@ def embed(
             if "whole" not in run.facts:  # else the blocks of a folder are no longer here
                 _map(Mapping(points, fitted, learned, how, run, rows), path, target, cluster)
             if points.stamp() != wanted["content"]["stamp"]:
-                raise ValueError(
-                    f"{points.source} changed while it was read; begin again with force=True."
-                )
+                changed = f"{points.source} changed while it was read"
+                raise ValueError(f"{changed}; begin again with force=True (--force).")
             columns = [str(name) for name in fitted.get_feature_names_out()]
             metadata = {"version": __version__, "model": read_facts(run.model), "columns": columns}
             metadata |= {"stream": facts, "reading": wanted["reading"]}
@@ -291,21 +290,15 @@ def _opened(source: Any, estimator: Any, options: dict[str, Any]) -> tuple[Readi
     """Return how a source is read, and its points; raise for what cannot be embedded by blocks."""
     name = type(estimator).__name__
     if not hasattr(estimator, "transform"):
-        raise TypeError(
-            f"{name} has no transform, by which points outside of the sample are mapped; pass "
-            "another estimator, such as HeatEmbedding."
-        )
+        raise TypeError(f"{name} has no transform; pass an estimator that maps new points.")
     if get_tags(estimator).target_tags.required:
         raise TypeError(
-            f"{name} is fitted to labels, which are not read by blocks; fit it to a sample "
-            "(io.read_table) and map blocks by its transform."
+            f"{name} is fitted to labels, which are not read by blocks; pass another estimator."
         )
     how = Reading(**{"missing": "error"} | options)
     if how.missing not in MISSING:
-        raise ValueError(
-            f"missing={how.missing!r} but gaps have no place on a map; pass one of "
-            f"{', '.join(map(repr, MISSING))}."
-        )
+        known = ", ".join(map(repr, MISSING))
+        raise ValueError(f"missing={how.missing!r} but gaps have no place on a map; pass {known}.")
     points = open_blocks(source, how)
     if points.n == 0:
         raise ValueError(f"{points.source} has no rows; pass at least 2 points.")
@@ -397,9 +390,8 @@ class Mapping:
 
             write_atomically(self.run.part(number), write, force=True)
         except Exception as error:
-            error.add_note(
-                f"(in block {number}: {count:,} rows of {block.source} from {start:,} on)"
-            )
+            place = f"{count:,} rows of {block.source} from {start:,} on"
+            error.add_note(f"(in block {number}: {place})")
             raise
         found = []
         for warning in caught:
