@@ -272,14 +272,56 @@ class SNE(NeighborEmbedding):
         check_number(self.early_compression, "early_compression", low=0)
 
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
-        phases = [  # steps, exaggeration, compression, momentum
+        """Return the places (n, k) after the steps Y ← Y - η g ∇C + α (Y - Y_before).
+
+        Equation (20), with the sign of η corrected; each phase starts at rest. "auto": for each
+        point η = 1 / d, d the stiffness of attraction and compression, twice which bounds their
+        second derivative: less than 3 / 2d, from which a momentum of 0.5 overshoots. The gains g
+        are those of Jacobs (1988): 0.2 is added where the last step went down the gradient, and
+        they are multiplied by 0.8 where it went up. Large gains may overshoot, and the forces,
+        which grow with distance, then diverge: where C has risen after 50 steps, these steps are
+        undone and η is halved (a setback).
+        """
+        L, Y, setbacks = laplacian(P), Y.astype(float), 0
+        for steps, exaggeration, compression, momentum in (
             (self.early_iter, self.early_exaggeration, self.early_compression, 0.5),
             (self.n_iter - self.early_iter, 1.0, 0.0, 0.8),
-        ]
-        rate = None if isinstance(self.learning_rate, str) else self.learning_rate
-        Y, self.diagnostics_["setbacks"] = descend(P, Y.astype(float), phases, rate)
-        self.affinities_, self.n_iter_ = P, self.n_iter
-        self.kl_divergence_ = divergence(P, Y)
+        ):
+            E = exaggeration * L + compression * sparse.eye_array(len(Y), format="csr")
+            rates: Any = self.learning_rate
+            if rates == "auto":
+                rates = 1 / (2 * E.diagonal() - compression)[:, None]
+            velocity, gains = np.zeros_like(Y), np.ones_like(Y)
+            lowest, best, lowered = _cost(E, Y), Y, False
+            for step in range(1, steps + 1):
+                with np.errstate(over="ignore", invalid="ignore"):  # such steps are undone
+                    gradient = 2 * (E @ Y - gaussian_forces(Y)[0])
+                    gains = np.where(gradient * velocity < 0, gains + 0.2, 0.8 * gains)
+                    gains = np.maximum(gains, _MIN_GAIN)
+                    velocity = momentum * velocity - rates * gains * gradient
+                    Y = Y + velocity
+                    Y -= Y.mean(axis=0)
+                    finite = np.isfinite(Y).all()
+                    if finite and step % _CHECK_INTERVAL and step < steps:
+                        continue
+                    reached = _cost(E, Y) if finite else np.inf
+                logger.info("descent: step %d of the phase: cost %.4f", step, reached)
+                if reached <= lowest + _ALLOWED_RISE * len(Y):
+                    lowest, best, lowered = reached, Y, True
+                else:
+                    Y, velocity, gains = best, np.zeros_like(Y), np.ones_like(Y)
+                    setbacks += 1
+                    rates = rates / 2
+            Y = best
+        if not lowered:
+            warnings.warn(
+                "The steps of the descent after its early phase did not lower the divergence; pass "
+                "a smaller learning_rate, or a larger n_iter.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.affinities_, self.n_iter_, self.diagnostics_["setbacks"] = P, self.n_iter, setbacks
+        self.kl_divergence_ = _cost(L, Y) + float(P.data @ np.log(P.data))
         return Y
 
 
@@ -550,22 +592,12 @@ def laplacian(P: sparse.csr_matrix) -> sparse.csr_matrix:
     return sparse.csr_matrix(sparse.diags_array(np.ravel(both.sum(axis=1))) - both)
 
 
-def divergence(P: sparse.csr_matrix, Y: Array) -> float:
-    """Return C = Σ_ij p_{j|i} log(p_{j|i} / q_{j|i}), q_{j|i} ∝ e^(-|y_i - y_j|²), in nats."""
-    return _cost(laplacian(P), Y) + float(P.data @ np.log(P.data))
-
-
 def _cost(E: sparse.csr_matrix, Y: Array) -> float:
     """Return tr(Yᵀ E Y) + Σ_i log Σ_j e^(-|y_i - y_j|²), E = L for C up to a constant."""
-    return float(np.sum(Y * (E @ Y)) + _gaussian_forces(Y)[1].sum())
+    return float(np.sum(Y * (E @ Y)) + gaussian_forces(Y)[1].sum())
 
 
-def _gradient(E: sparse.csr_matrix, Y: Array) -> Array:
-    """Return the gradient of `_cost`: for E = L 2 Σ_j (p_ij - q_ij + p_ji - q_ji) (y_i - y_j)."""
-    return 2 * (E @ Y - _gaussian_forces(Y)[0])
-
-
-def _gaussian_forces(Y: Array) -> tuple[Array, Array]:
+def gaussian_forces(Y: Array) -> tuple[Array, Array]:
     """Return Σ_j (q_{j|i} + q_{i|j}) (y_i - y_j), (n, k), and log Z_i = log Σ_j e^(-|y_i - y_j|²).
 
     Row i of q pushes y_i and every y_j. The term of the nearest point is 1, so that no Z is 0.
@@ -592,59 +624,6 @@ def _gaussian_forces(Y: Array) -> tuple[Array, Array]:
         return push
 
     return sum_over_tiles(work, n, _FORCE_TILE), logs
-
-
-def descend(
-    P: sparse.csr_matrix,
-    Y: Array,
-    phases: list[tuple[int, float, float, float]],
-    rate: float | None,
-) -> tuple[Array, int]:
-    """Return the places (n, k) after the steps Y ← Y - η g ∇C + α (Y - Y_before), and setbacks.
-
-    Equation (20), with the sign of η corrected. A phase has a number of steps, a factor of p
-    (exaggeration), λ (λ Σ |y_i|² is added to C) and the momentum α; it starts at rest. `rate` None:
-    for each point η = 1 / d, d the stiffness of attraction and compression, twice which bounds
-    their second derivative: less than 3 / 2d, from which a momentum of 0.5 overshoots. The gains g
-    are those of Jacobs (1988): 0.2 is added where the last step went down the gradient, and they
-    are multiplied by 0.8 where it went up. Large gains may overshoot, and the forces, which grow
-    with distance, then diverge: where C has risen after 50 steps, these steps are undone and η is
-    halved (a setback).
-    """
-    L, setbacks = laplacian(P), 0
-    for steps, exaggeration, compression, momentum in phases:
-        E = exaggeration * L + compression * sparse.eye_array(len(Y), format="csr")
-        rates = rate or (1 / (2 * E.diagonal() - compression))[:, None]
-        velocity, gains = np.zeros_like(Y), np.ones_like(Y)
-        lowest, best, lowered = _cost(E, Y), Y, not steps
-        for step in range(1, steps + 1):
-            with np.errstate(over="ignore", invalid="ignore"):  # such steps are undone
-                gradient = _gradient(E, Y)
-                gains = np.where(gradient * velocity < 0, gains + 0.2, 0.8 * gains)
-                gains = np.maximum(gains, _MIN_GAIN)
-                velocity = momentum * velocity - rates * gains * gradient
-                Y = Y + velocity
-                Y -= Y.mean(axis=0)
-                finite = np.isfinite(Y).all()
-                if finite and step % _CHECK_INTERVAL and step < steps:
-                    continue
-                reached = _cost(E, Y) if finite else np.inf
-            logger.info("descent: step %d of the phase: cost %.4f", step, reached)
-            if reached <= lowest + _ALLOWED_RISE * len(Y):
-                lowest, best, lowered = reached, Y, True
-            else:
-                Y, velocity, gains = best, np.zeros_like(Y), np.ones_like(Y)
-                setbacks += 1
-                rates = rates / 2
-        Y = best
-    if not lowered:
-        warnings.warn(
-            "The steps of the descent after its early phase did not lower the divergence; pass a "
-            "smaller learning_rate, or a larger n_iter.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    return Y, setbacks
 
 
 def _place_cost(Y: Array, near: Array, p: Array, Z: Array) -> tuple[Array, Array]:
