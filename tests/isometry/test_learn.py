@@ -15,7 +15,7 @@ from heatsketch.isometry import learn as module
 from heatsketch.isometry import pairs
 from heatsketch.isometry.learn import Settings, learn
 from heatsketch.isometry.losses import LogDistortion
-from heatsketch.isometry.objective import Basis, PairObjective
+from heatsketch.isometry.objective import PairObjective
 from heatsketch.metrics import row_distortion
 from problems.clouds import cloud, even_circle, on_torus
 from problems.spectra import log_L_of_first_pair
@@ -159,13 +159,6 @@ every_set = pytest.mark.parametrize("F", SETS.values(), ids=SETS)
 
 
 @every_set
-def test_each_objective_is_better_by_its_own_measure(F):
-    most, worst = kept(F, 2, MOST), kept(F, 2, WORST)
-    assert most.within[1.5] >= worst.within[1.5] - 0.01  # which "most" gives up for log L
-    assert worst.log_L <= 1.03 * most.log_L
-
-
-@every_set
 def test_most_beats_the_leading_directions_and_the_start(F):
     most, start = kept(F, 2, MOST), row_distortion(principal(F, 2), F)
     assert most.within[1.5] >= start.within[1.5] - 0.01
@@ -244,19 +237,6 @@ def test_the_rows_held_out_are_the_first_ones_and_are_not_fitted(base, monkeypat
     again = learn(F[10:], 2, settings(base, validation_fraction=0.2), np.random.default_rng(0))
     assert again.held_out_log_L != found.held_out_log_L
     assert 0 < found.held_out_log_L < math.inf
-
-
-def test_pairs_with_the_first_points():
-    F = cloud(5, 3)
-    found = module._unseen(F, 2, Basis.of(F, 3))
-    i, j = found.differences.indices.reshape(-1, 2).T
-    assert_array_equal(np.stack([i, j]), [[0, 0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 2, 3, 4]])
-    F = cloud(2_000, 3)
-    few = module._unseen(F, 100, Basis.of(F, 3), most=1_000)
-    i, j = few.differences.indices.reshape(-1, 2).T
-    assert len(i) <= 1_000
-    assert i.max() == 99
-    assert (i < j).all()
 
 
 @pytest.mark.parametrize("base", [WORST, MOST], ids=["worst", "most"])

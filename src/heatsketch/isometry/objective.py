@@ -126,10 +126,11 @@ class PairObjective:
             if penalty:
                 moments = variances @ Q
                 of_columns = np.einsum("ij,ij->j", Q, moments)
-                spare, total = float(of_columns[kept:].sum()), float(of_columns.sum())
-                value += penalty * spare / total
-                gradient -= 2 * penalty * spare / total**2 * moments
-                gradient[:, kept:] += 2 * penalty / total * moments[:, kept:]
+                total = float(of_columns.sum())
+                spare = float(of_columns[kept:].sum()) / total
+                slope = -2 * spare / total * moments
+                slope[:, kept:] += 2 / total * moments[:, kept:]
+                value, gradient = value + penalty * spare, gradient + penalty * slope
             return value, gradient.ravel()
 
         found = minimize(

@@ -13,8 +13,8 @@ from heatsketch._typing import Array
 from heatsketch.operators.operator import Affine, Interval, Operator
 from heatsketch.spectral.chebyshev import (
     MAX_DEGREE,
+    add_multiples,
     chebyshev_coefficients,
-    combine,
     recurrence,
 )
 from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
@@ -183,9 +183,8 @@ def _by_chebyshev(
     blocks = [float(c[0]) * X for c in series]
     terms = recurrence(A, X, interval, degree) if degree else iter(())
     for j, T in enumerate(track(terms, "products", degree, "products"), start=1):
-        for block, c in zip(blocks, series, strict=True):
-            if j < len(c):
-                combine(block, float(c[j]), T)
+        active = [i for i, c in enumerate(series) if j < len(c)]
+        add_multiples([blocks[i] for i in active], [float(series[i][j]) for i in active], T)
     least = math.sqrt(eps) * float(np.linalg.norm(X))
     for i, (f, c) in enumerate(zip(filters, series, strict=True)):
         # Rounding is relative to the largest f on the interval, at which X may have no part.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,3 +84,13 @@ def combine(
 
     for_each_tile(work, len(Y))
     return Y
+
+
+def add_multiples(sums: Sequence[Array], factors: Sequence[float], T: Array) -> None:
+    """Add a multiple of T to each sum, all of them while a tile of T is at hand."""
+
+    def work(rows: slice) -> None:
+        for total, factor in zip(sums, factors, strict=True):
+            total[rows] += factor * T[rows]
+
+    for_each_tile(work, len(T))

@@ -58,7 +58,8 @@ def quadrature(A: Operator, X: Array, steps: int) -> SpectralDensity:
         off_diagonals[step] = np.sqrt(_column_dots(Y, Y))
         # Where nothing is left the quadrature is exact, and what follows has no weight.
         sizes = np.maximum(off_diagonals[step], np.finfo(A.dtype).tiny)
-        before, X = X, Y / sizes.astype(A.dtype)
+        Y /= sizes.astype(A.dtype)
+        before, X = X, Y
     values, counts = [], []
     for square, diagonal, off_diagonal in zip(
         squares, diagonals.T, off_diagonals[:-1].T, strict=True
@@ -71,4 +72,4 @@ def quadrature(A: Operator, X: Array, steps: int) -> SpectralDensity:
 
 def _column_dots(X: Array, Y: Array) -> Array:
     """Return the products (k,) of columns, summed in float64 and always in the same order."""
-    return sum_over_tiles(lambda rows: (X[rows] * Y[rows]).sum(axis=0, dtype=float), len(X))
+    return sum_over_tiles(lambda rows: np.einsum("ij,ij->j", X[rows], Y[rows], dtype=float), len(X))

@@ -42,7 +42,7 @@ def estimated_density(
     """
     X = A.project(random_block(A.n, n_probes, "gaussian", rng)) / math.sqrt(n_probes)
     degree = math.sqrt(2 * sharpness * math.log(2 * A.n / _ERROR))
-    return quadrature(A, without(X), _LEAST_STEPS + math.ceil(degree / 2))
+    return quadrature(A, without(X), max(_LEAST_STEPS, math.ceil(degree / 2)))
 
 
 def chi_square_interval(mean: float, square: float, n_probes: int, level: float) -> Interval:
