@@ -77,21 +77,6 @@ def test_what_blocks_cannot_do_is_said(source, given, code, words, big, tmp_path
     assert {path.name for path in tmp_path.iterdir()} == {"big.npy"}
 
 
-@pytest.mark.parametrize("given", [(), ("--read", "decimal=,", "--read", "sep=;")])
-def test_text_is_embedded_by_blocks_as_parquet_is(given, big, tmp_path, run):
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    X = np.load(big).astype(float)
-    parquet.write_table(pa.table(dict(zip("xyz", X.T, strict=True))), tmp_path / "big.parquet")
-    sep, mark = (";", ",") if given else (",", ".")
-    lines = [sep.join(repr(float(x)).replace(".", mark) for x in row) for row in X]
-    (tmp_path / "big.csv").write_text("\n".join([sep.join("xyz"), *lines]) + "\n")
-    for name, options in (("big.parquet", ()), ("big.csv", given)):
-        out = tmp_path / f"{name}.npy"
-        run("embed", tmp_path / name, "-o", out, *SAMPLE, *METHOD, *options)
-    text, table = tmp_path / "big.csv.npy", tmp_path / "big.parquet.npy"
-    assert text.read_bytes() == table.read_bytes()
-
-
 def test_points_mapped_by_a_sample_are_scored_at_its_time_with_a_warning(big, tmp_path, run):
     out, made = tmp_path / "o.npy", ("--metadata", tmp_path / "made.json")
     run("embed", big, "-o", out, *SAMPLE, "--time", "3", "--filter", "heat", *METHOD, *made)

@@ -67,22 +67,6 @@ def test_new_rows_are_read_as_those_of_the_fit_and_nothing_is_estimated_again(
     assert found.extra["site"].tolist() == ["x"] * 9
 
 
-def test_orders_of_rows_and_columns_do_not_matter(trained, tmp_path, run):
-    _, _, model, _ = trained
-    new, order = points(9, seed=2), np.random.default_rng(0).permutation(9)
-    tables = {
-        "plain": write(tmp_path / "plain.csv", new),
-        "columns": write(tmp_path / "columns.csv", new, order=(1, 2, 0)),
-        "rows": write(tmp_path / "rows.csv", new[order]),
-    }
-    found = {}
-    for name, table in tables.items():
-        run("transform", model, table, "-o", tmp_path / f"{name}.npz")
-        found[name] = io.read_table(tmp_path / f"{name}.npz").values
-    assert_array_equal(found["columns"], found["plain"])
-    assert_array_equal(found["rows"], found["plain"][order])
-
-
 def test_what_does_not_fit_is_named(trained, tmp_path, run):
     X, _, model, _ = trained
     out, new = ("-o", tmp_path / "out.csv"), points(5, seed=2)

@@ -42,6 +42,12 @@ def as_parquet(folder, values=X):
     return folder / "x.parquet"
 
 
+def as_csv(folder):
+    lines = [";".join(repr(float(x)).replace(".", ",") for x in row) for row in X]
+    (folder / "x.csv").write_text("\n".join(["a;b;c;d", *lines]) + "\n")
+    return folder / "x.csv"
+
+
 def as_zarr(folder):
     zarr = pytest.importorskip("zarr")
     array = zarr.open(str(folder / "x.zarr"), mode="w", shape=X.shape, chunks=(97, 3), dtype="f4")
@@ -82,15 +88,18 @@ def mapped():
     return fit(X, SKETCH, fit_points=SAMPLE).transform(X)
 
 
-SOURCES = [as_npy, as_fortran, as_parquet, as_zarr, as_h5ad, as_parts, as_array]
+SOURCES = [as_npy, as_fortran, as_parquet, as_csv, as_zarr, as_h5ad, as_parts, as_array]
 
 
 @pytest.mark.parametrize("make", SOURCES)
 def test_every_source_gives_the_rows_of_transform_in_order(make, tmp_path, mapped):
-    key = {"key": "X_pca"} if make is as_h5ad else {}
-    done = embed(make(tmp_path), tmp_path / "out.npy", SKETCH, **OPTIONS, **key)
+    how = {as_h5ad: {"key": "X_pca"}, as_csv: {"decimal": ","}}.get(make, {})
+    done = embed(make(tmp_path), tmp_path / "out.npy", SKETCH, **OPTIONS, **how)
     assert (done.n, done.fit_points) == (N, SAMPLE)
-    assert np.array_equal(np.load(done.output), mapped)
+    if make is as_csv:  # in double precision
+        np.testing.assert_allclose(np.load(done.output), mapped, rtol=1e-4, atol=1e-5)
+    else:
+        assert np.array_equal(np.load(done.output), mapped)
     assert {path.name for path in tmp_path.iterdir()} & {"out.npy.partial"} == set()
 
 
@@ -270,8 +279,8 @@ def test_blocks_may_begin_anywhere(tmp_path):
     for make in SOURCES[:-1]:
         folder = tmp_path / make.__name__
         folder.mkdir()
-        key = {"key": "X_pca"} if make is as_h5ad else {}
-        blocks = open_blocks(make(folder), Reading(**key))
+        how = {as_h5ad: {"key": "X_pca"}, as_csv: {"decimal": ","}}.get(make, {})
+        blocks = open_blocks(make(folder), Reading(**how))
         for start in (0, 349, 350, 1001, N - 1, N):
             tables = list(blocks.tables(100, start))
             rows = np.concatenate([t.values for t in tables] or [np.empty((0, D))])
