@@ -87,8 +87,7 @@ def trustworthiness(
     >>> hs.metrics.trustworthiness(X, 3 * X)
     Estimate(value=1.0, error=0.0)
     """
-    X, Y, k = _checked(X, Y, n_neighbors)
-    return _trust(X, Y, k, n_rows, rng)
+    return _trust(X, Y, n_neighbors, n_rows, rng)
 
 
 def continuity(
@@ -128,8 +127,7 @@ def continuity(
     >>> continuity(X, folded, 3).value > trustworthiness(X, folded, 3).value
     True
     """
-    X, Y, k = _checked(X, Y, n_neighbors)
-    return _trust(Y, X, k, n_rows, rng)
+    return _trust(X, Y, n_neighbors, n_rows, rng, of_data=True)
 
 
 def knn_accuracy(Y: Any, labels: Any, n_neighbors: int = 10) -> float:
@@ -199,7 +197,10 @@ def nearest_others(points: Points, k: int) -> Array:
     return indices[~itself].reshape(-1, k)
 
 
-def _checked(X: Any, Y: Any, n_neighbors: Any) -> tuple[Points, Points, int]:
+def _trust(
+    X: Any, Y: Any, n_neighbors: Any, n_rows: int | None, rng: Rng, of_data: bool = False
+) -> Estimate:
+    """Return the trustworthiness of Y as an embedding of X, or of X as an embedding of Y."""
     X, Y = check_points(X, "X", min_rows=3), check_points(Y, "Y", min_rows=3)
     n = X.shape[0]
     if Y.shape[0] != n:
@@ -210,16 +211,11 @@ def _checked(X: Any, Y: Any, n_neighbors: Any) -> tuple[Points, Points, int]:
             f"n_neighbors={k} but X has {n} points, and a neighbourhood must hold fewer than half "
             f"of them; pass n_neighbors <= {(n - 1) // 2}."
         )
-    return X, Y, k
-
-
-def _trust(ranked: Points, seen: Points, k: int, n_rows: int | None, rng: Rng) -> Estimate:
-    """Return the trustworthiness of neighbours in `seen` by their ranks in `ranked`."""
-    n = ranked.shape[0]
     if n_rows is None:
         n_rows = n if n <= _MAX_POINTS_ALL_ROWS else _SAMPLE_ROWS
     m = min(n, check_number(n_rows, "n_rows", low=2, integer=True))
-    lost = losses(ranked, seen, k, np.sort(np.random.default_rng(rng).permutation(n)[:m]))
+    rows = np.sort(np.random.default_rng(rng).permutation(n)[:m])
+    lost = losses(Y, X, k, rows) if of_data else losses(X, Y, k, rows)
     error = np.sqrt((1 - m / n) / m) * lost.std(ddof=1)  # drawn without replacement: 0 if m = n
     return Estimate(float(1 - lost.mean()), float(error))
 
