@@ -238,6 +238,20 @@ def test_an_embedding_of_a_sketch_is_in_units_of_the_diffusion_distance(filter, 
     assert model.distortion_.within[1.5] > 0.55
 
 
+@pytest.mark.parametrize("time", [1, 16])
+@every_affinity
+def test_its_distortion_is_measured_again_by_the_same_coordinates(affinity, time, monkeypatch):
+    """64 eigenpairs and a sketch of 85, as of many points."""
+    for limit in ("SPECTRAL_LIMIT", "FEW_VERTICES"):
+        monkeypatch.setattr(coordinates, limit, 20)
+    model = make(2, time, filter="accumulated", **affinity).fit(cloud(150, 3, seed=1))
+    again = hs.metrics.diffusion_distortion(
+        model.embedding_, model.diffusion_, time, filter="accumulated"
+    )
+    assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-6)
+    assert again.within == model.distortion_.within
+
+
 @pytest.mark.usefixtures("sketched")
 def test_rows_that_are_not_learned_from_are_mapped_in_the_same_way(monkeypatch):
     X, _ = hs.datasets.stretched_torus(150, rng=0)

@@ -106,6 +106,7 @@ class ComparedRows:
     rows: DiffusionRows
     trivial: Array | None = None  # (m,), of the direction √π where that counts
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
+    reduced: Filter | None = None  # of rows without a step of their own: before one product by A
 
     @property
     def log_scale(self) -> float:
@@ -150,9 +151,11 @@ class ComparedRows:
     def coordinates(self, known: ComponentCoordinates, n_sketch: int) -> tuple[Array, float]:
         """Return coordinates of the points (points, r), and the error of a mean squared distance.
 
-        Their distances are those of the rows, up to this relative error.
+        Their distances are those of the rows, up to this relative error. A product by A comes last,
+        as in embeddings: it removes most of the error of eigenvectors.
         """
-        F, log_scale, error = known.under(self.rows.filter, n_sketch)
+        F, log_scale, error = known.under(self.reduced or self.rows.filter, n_sketch)
+        F = F if self.reduced is None else self.rows.operator @ F
         S = self.rows.stepped(F * math.exp(log_scale - self.rows.log_scale))
         if self.trivial is not None:
             S = np.column_stack([S * math.exp(self.rows.log_scale), self.trivial])
@@ -167,7 +170,9 @@ def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None)
                 "deflate=False, but the distance of a Diffusion leaves out the trivial direction; "
                 "pass diffusion.operator for that of the matrix A."
             )
-        return ComparedRows(A.rows(time, filter=filter))
+        rows = A.rows(time, filter=filter)
+        reduced = make_filter(filter, time).reduced() if rows.first is None else None
+        return ComparedRows(rows, reduced=reduced)
     f = make_filter(filter, time)
     A, vertex = on_vertices(A)
     ones = np.ones(A.n)
@@ -185,7 +190,7 @@ def rows_within_components(A: Any, time: float, filter: str) -> ComparedRows:
     if labels is None:
         return compared
     rows = replace(compared.rows, operator=deflate_components(A, labels))
-    return ComparedRows(rows, labels=labels[rows.vertex])
+    return replace(compared, rows=rows, labels=labels[rows.vertex])
 
 
 def _trivial(A: Operator, f: Filter, u: Array) -> Array | None:
