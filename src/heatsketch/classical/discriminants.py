@@ -44,7 +44,17 @@ class Discriminant(Embedding):
         """
         gamma = check_number(self.shrinkage, "shrinkage", low=0, high=1)
         X = self._read(X, reset=True)
-        labels = self._read_labels(y, X)
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        refuse_masked(y, "y")
+        check_consistent_length(X, y)
+        encoder = LabelEncoder()
+        labels = encoder.fit_transform(y)
+        check_classification_targets(y)
+        self.classes_ = encoder.classes_
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class, {self.classes_[0]!r}; pass at least two classes.")
         units = StandardScaler().fit(X.astype(float))
         self.mean_, self._scale = units.mean_, units.scale_  # arrays, which model files hold
         # Of the entries of Z.
@@ -69,20 +79,6 @@ class Discriminant(Embedding):
 
     def _score(self, X: Array) -> Array:
         return (((X - self.mean_) / self._scale) @ self._W).astype(X.dtype)
-
-    def _read_labels(self, y: Any, X: Array) -> Array:
-        """Set the classes, sorted, and return the class index of each point (n,), or raise."""
-        if y is None:
-            name = type(self).__name__
-            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-        refuse_masked(y, "y")
-        check_consistent_length(X, y)
-        encoder = LabelEncoder().fit(y)
-        check_classification_targets(y)
-        self.classes_ = encoder.classes_
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has one class, {self.classes_[0]!r}; pass at least two classes.")
-        return encoder.transform(y)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""

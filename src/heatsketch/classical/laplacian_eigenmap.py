@@ -8,7 +8,7 @@ import numpy as np
 from scipy import ndimage, sparse
 
 from heatsketch._checks import ScaleWarning, check_choice, check_number, name_rows
-from heatsketch._typing import Array, Points
+from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding
 from heatsketch.graphs.far_points import HARDLY_ANY, warn_of_faint_points
 from heatsketch.graphs.neighborhoods import off_diagonal, positive, symmetric
@@ -196,15 +196,21 @@ class LaplacianEigenmap(Embedding):
             Before `fit`; bad points; a coordinate whose λ is too small to divide by.
         """
         X = self._read_points(X, reset=False)
-        distances, rows, vertices = self._near(X)
-        Y = np.empty((X.shape[0], self._R.shape[1]), X.dtype)
-        known = np.zeros(len(Y), bool)
-        known[rows] = True
-        if not known.all():
+        vertices, x = self._neighborhoods, X.astype(np.float64, copy=False)
+        distances = vertices.rows(X)
+        rows, _ = _rows_of(distances)
+        equal = pair_distances(x, vertices.points, rows, distances.indices) == 0
+        Y, new = np.empty((X.shape[0], self._R.shape[1]), X.dtype), np.ones(X.shape[0], bool)
+        Y[rows[equal]], new[rows[equal]] = self._R[distances.indices[equal]], False
+        if new.any():
             _check_extension(self._lam)
-            self._warn_of_far(distances, known)
-            Y[~known] = (self._walk(distances[~known]) @ self._R) / self._lam
-        Y[rows] = self._R[vertices]
+            distances = distances[new]
+            if self._reach is not None:  # points that have x among their own neighbours
+                j, i, d = ExactSearch(x[new]).pairs_within(vertices.points, self._reach)
+                entries = sparse.csr_matrix((positive(d), (i, j)), shape=distances.shape)
+                distances = sparse.csr_matrix(distances.maximum(entries))
+            self._warn_of_far(distances, np.flatnonzero(new))
+            Y[new] = (self._walk(distances) @ self._R) / self._lam
         return Y
 
     def novelty(self, X: Any) -> Array:
@@ -245,27 +251,14 @@ class LaplacianEigenmap(Embedding):
         rows = np.repeat(self._epsilons[vertices], np.diff(distances.indptr))
         return distances.data / np.sqrt(np.maximum(rows, self._epsilons[distances.indices]))
 
-    def _near(self, X: Points) -> tuple[sparse.csr_matrix, Array, Array]:
-        """Return distances from new points to neighbours, and pairs (row, equal vertex)."""
-        distances, points = self._neighborhoods.rows(X), self._neighborhoods.points
-        x = X.astype(np.float64, copy=False)
-        rows, _ = _rows_of(distances)
-        equal = pair_distances(x, points, rows, distances.indices) == 0
-        rows, columns = rows[equal], distances.indices[equal]
-        if self._reach is not None:  # points that have x among their own neighbours
-            j, i, d = ExactSearch(x).pairs_within(points, self._reach)
-            entries = sparse.csr_matrix((positive(d), (i, j)), shape=distances.shape)
-            distances = sparse.csr_matrix(distances.maximum(entries))
-        return distances, rows, columns
-
-    def _warn_of_far(self, distances: sparse.csr_matrix, known: Array) -> None:
-        """Warn of new points with less affinity than 1e-6 at the scale of their neighbours."""
+    def _warn_of_far(self, distances: sparse.csr_matrix, rows: Array) -> None:
+        """Warn of new points (rows) with less affinity than 1e-6 at the scale of neighbours."""
         ratios = distances.data / self._usual[distances.indices]
         far = np.minimum.reduceat(ratios, distances.indptr[:-1]) > math.sqrt(-math.log(HARDLY_ANY))
         if self._neighborhoods.radius is not None:  # the search has warned of points without any
             nearest = np.minimum.reduceat(distances.data, distances.indptr[:-1])
             far &= nearest <= self._neighborhoods.radius
-        warn_of_faint_points(np.flatnonzero(far & ~known))
+        warn_of_faint_points(rows[far])
 
     def _walk(self, distances: sparse.csr_matrix) -> sparse.csr_matrix:
         """Return p(x, x_j), CSR (m, n), without underflow for far points."""
