@@ -218,7 +218,7 @@ def _matrix_and_names(
         if pairs and (integers or listed or n_nodes is not None):
             matrix = _adjacency(matrix, _array(weight) if listed else None, n_nodes)
         elif weight is None:
-            matrix = sparse.csr_matrix(matrix) != 0
+            matrix = _checked_matrix(matrix, names) != 0
     node_names = None if node_names is None else _as_names(node_names, matrix.shape[0])
     return _checked_matrix(matrix, names if node_names is None else node_names), node_names
 
