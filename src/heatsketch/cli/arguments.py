@@ -36,9 +36,9 @@ PARAMETERS = {  # that nearly everyone uses: --NAME VALUE is short for -p NAME=V
 }
 FORMAT = {
     "key": "array or sheet to read",
-    "sep": "character between cells of text, tab or space (default: seen)",
+    "sep": "character between cells of text, tab or space (default: recognised)",
     "decimal": "decimal mark of text, . or , (default .)",
-    "header": "yes or no, whether the first row of text holds names (default: seen)",
+    "header": "yes or no, whether the first row of text holds names (default: recognised)",
 }
 DEFAULT_METHOD = "heat-embedding"
 NAMING = ("--from", "--pseudotime", "--label", "--id", "--features", "--exclude")  # by any text
@@ -75,7 +75,7 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("embed report", "-m --method", "METHOD", "a name of 'heatsketch methods' (default "
          f"{DEFAULT_METHOD})", {"default": DEFAULT_METHOD}),
         ("embed compare scales", "--plot", "FILE", "draw a picture: .png, .pdf or .svg"),
-        ("embed compare", "--whole", None, "show far points at their places in pictures"),
+        ("embed compare", "--whole", None, "show far points in their places in pictures"),
         ("embed", "--save-model", "FILE", "keep the fitted model, for transform and hs.load_model"),
         ("embed", "--in-place", None, "add the embedding to INPUT, which is .h5ad"),
         ("embed transform", "--output-key", "NAME", "name in .h5ad (default X_heat, X_pca, ...)"),
@@ -83,11 +83,11 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         ("embed", "--pseudotime", "ID", "add pseudotime with error bars from this root, id or row"),
         ("embed", "--fit-points", "N", "fit a sample of N points and map all others by blocks, as "
          "files larger than memory: .npy, .parquet, .csv, .h5ad, .zarr, folders of parts"),
-        ("embed", "--resume", None, "go on with a run by blocks that was killed (OUTPUT.partial)"),
+        ("embed", "--resume", None, "continue a run by blocks that was killed (OUTPUT.partial)"),
         ("embed", "--cluster", "CLUSTER", "map blocks by workers of Dask: local:N on this machine, "
          "or a scheduler (tcp://HOST:PORT) whose workers share the folders of INPUT and OUTPUT"),
         ("transform", "--info", None, "print what MODEL is, without INPUT"),
-        ("embed transform", "--metadata", "FILE", "how the output was made, for score"),
+        ("embed transform", "--metadata", "FILE", "record how the output was made, for score"),
         ("score", "--metadata", "FILE", "FILE of embed --metadata", {"dest": "made"}),
         ("score", "--embedding-key", "KEY", "array of EMBEDDING to read (.npz, .h5ad)"),
         ("score", "--pairs", "N", "random pairs (default: all of 2,048 points)"),
