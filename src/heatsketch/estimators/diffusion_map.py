@@ -60,16 +60,36 @@ class DiffusionMap(DiffusionEstimator):
         "auto".
     cut : float > 0, default 5
         For ``affinity="radius"`` (where `epsilon` is a number or a rule): pairs farther apart than
-        cut √(ε/2) have no affinity. At 5 this changes 1 - λ by 5e-5 on a surface; at 3, the value
-        of the notes (§9.6), the graph has (3/5)^d of the entries, and 1 - λ is too small by the
-        factor F_{d+2}(9) / F_d(9) of chi-square distribution functions: 0.97 on a curve (d = 1),
+        cut √(ε/2) have no affinity. At 5 this changes 1 - λ by 5e-5 on a surface. The notes (§9.6)
+        have 3: the graph then has (3/5)^d of the entries, and 1 - λ is too small by the factor
+        F_{d+2}(9) / F_d(9) of chi-square distribution functions. That is 0.97 on a curve (d = 1),
         0.95 on a surface, 0.80 in six dimensions.
-    affinity, epsilon, n_neighbors, neighbors, metric, normalization, alpha, tol, max_iter, \
-random_state, memory
-        As in `HeatSketch`; for coordinates that do not depend on the density of the sample pass
-        ``affinity="variable"`` (``alpha=1`` alone does not do it). `tol` also bounds the residuals
-        of the eigenpairs (6e-6 at best for float32 data of more than 16,384 points, which are
-        computed in float32).
+    affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
+        The graph of nearest neighbours; the same graph weighted so that the density of the sample
+        drops out; all pairs; pairs closer than `cut` √(ε/2). "precomputed": X is a symmetric
+        affinity, or a graph of any library (`heatsketch.graph`).
+    epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
+        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
+    n_neighbors : int, default 15
+        Neighbours of each point in the graph, and for self-tuning scales.
+    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+        Neighbours that are known already. By default they are searched.
+    metric : str or callable, default "euclidean"
+        "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed" or a
+        function of two rows, see `HeatSketch`.
+    normalization : "markov", "symmetric" or "bistochastic", default "markov"
+        Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
+    alpha : float, default 1
+        For the Markov form: the power of the density by which affinities are divided. 1 removes the
+        density of the sample with ``affinity="variable"``, or with one small ε, not on the default
+        graph.
+    tol, max_iter : float and int, default 1e-8 and 1000
+        For the bistochastic scaling. `tol` also bounds the residuals of the eigenpairs
+        (6e-6 at best for float32 data of more than 16,384 points, which are computed in float32).
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the first block of the iteration for eigenpairs.
+    memory : str or joblib.Memory, optional
+        A folder in which diffusions are kept, so that a search over `time` builds one graph.
 
     Attributes
     ----------

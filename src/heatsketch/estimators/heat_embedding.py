@@ -74,11 +74,31 @@ class HeatEmbedding(DiffusionEstimator):
         Number of starts, see `NearIsometricProjection`; those beyond the fourth are random.
     factor : float, default 1.5
         For ``objective="most"``.
-    metric, affinity, epsilon, n_neighbors, neighbors, normalization, alpha, tol, max_iter, \
-random_state, memory
-        As in `HeatSketch`: for distances that do not depend on the density of the sample pass
-        ``affinity="variable"`` (``alpha=1`` alone does not do it). `random_state` only counts if
-        `n_init` is above 4.
+    affinity : "knn", "variable", "dense", "radius" or "precomputed", default "knn"
+        The graph of nearest neighbours; the same graph weighted so that the density of the sample
+        drops out; all pairs; pairs closer than 5 √(ε/2). "precomputed": X is a symmetric
+        affinity, or a graph of any library (`heatsketch.graph`).
+    epsilon : float, "self-tuning", "ksum", "median" or "nearest", default "self-tuning"
+        Bandwidth ε of exp(-|x-y|²/ε), in squared data units, or the rule that chooses it.
+    n_neighbors : int, default 15
+        Neighbours of each point in the graph, and for self-tuning scales.
+    neighbors : NeighborIndex, transformer or CSR matrix (n, n), optional
+        Neighbours that are known already. By default they are searched.
+    metric : str or callable, default "euclidean"
+        "euclidean", "cosine", "correlation", "manhattan", "hamming", "jaccard", "precomputed" or a
+        function of two rows, see `HeatSketch`.
+    normalization : "markov", "symmetric" or "bistochastic", default "markov"
+        Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
+    alpha : float, default 1
+        For the Markov form: the power of the density by which affinities are divided. 1 removes the
+        density of the sample with ``affinity="variable"``, or with one small ε, not on the default
+        graph.
+    tol, max_iter : float and int, default 1e-8 and 1000
+        For the bistochastic scaling.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the random starts, which there are only if `n_init` is above 4.
+    memory : str or joblib.Memory, optional
+        A folder in which diffusions are kept, so that a search over `time` builds one graph.
 
     Attributes
     ----------
@@ -109,8 +129,8 @@ random_state, memory
     The rows that the map is learned from are chosen by their values, not by their order.
 
     Nothing diffuses between the components of a graph. In the Markov and the bistochastic form each
-    has a map of its own, which keeps the distances within it, and they stand side by side in rows,
-    the widest first: the gaps mean nothing, and distances between components do not count in
+    has its own map, which preserves the distances within it. Components stand side by side in rows,
+    the widest first. The gaps mean nothing, and distances between components do not count in
     `distortion_`. The time is chosen for the largest component.
 
     Cost: 64 eigenpairs and, at small times, the products of a sketch of r columns; all eigenpairs
