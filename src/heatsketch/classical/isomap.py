@@ -150,10 +150,10 @@ class Isomap(PathScaling):
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
         The search to use, as in `HeatSketch`.
     metric : str or callable, default "euclidean"
-        The distance of points, as in `HeatSketch`. "precomputed": X holds the distances between
-        all points (n, n), of which the nearest become edges; or it is a sparse matrix, all of
-        whose entries are edges (if it lists k neighbours of each point, as a KNeighborsTransformer
-        does, the k nearest of a new one).
+        The distance of points, as in `HeatSketch`. "precomputed": X holds the distances between all
+        points (n, n), and the nearest become edges. Or X is a sparse matrix, all of whose entries
+        are edges. If it lists k neighbours of each point, as a KNeighborsTransformer does, a new
+        point has its k nearest.
 
     Attributes
     ----------

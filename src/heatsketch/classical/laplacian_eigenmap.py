@@ -29,11 +29,11 @@ class LaplacianEigenmap(Embedding):
     """Embed data by the lowest eigenvectors of a graph Laplacian: x_i ↦ (r_1(i), …, r_k(i)).
 
     *Linear and nonlinear dimensionality reduction*, §9.3: x_i and x_j are joined where one is among
-    the nearest neighbours of the other, or where they lie within a radius; the edge has the weight
+    the nearest neighbours of the other, or where they lie within a radius. The edge has the weight
     k_ij = exp(-|x_i - x_j|² / ε) or 1. With Q = diag(Σ_j k_ij) and the graph Laplacian L = Q - K
-    (35), L R = Q R M (36), 0 = μ_0 <= μ_1 <= … (37), the map is (r_1, …, r_k) (39), in all of
-    which Y = R minimises ½ Σ_ij k_ij |y_i - y_j|² = tr(Yᵀ L Y) (40). M = I - Λ (38): R and Λ are
-    those of the diffusion map of the same kernel with α = 0, whose coordinates are λ_m^t r_m.
+    (35), L R = Q R M (36), 0 = μ_0 <= μ_1 <= … (37), the map is (r_1, …, r_k) (39), and Y = R
+    minimises ½ Σ_ij k_ij |y_i - y_j|² = tr(Yᵀ L Y) (40). M = I - Λ (38): R and Λ are those of the
+    diffusion map of the same kernel with α = 0, whose coordinates are λ_m^t r_m.
 
     Use it to see clusters, or the shape of a curve or surface that neighbours describe well; all
     coordinates have the same size. Do not use it for distances, for which `DiffusionMap` weights
@@ -54,7 +54,7 @@ class LaplacianEigenmap(Embedding):
     epsilon : float > 0, "edges", "nearest", "ksum" or "median", default "edges"
         The notes' t, for "heat", in squared data units. "edges": the median of the squared lengths
         of the edges, but not below a fifth of this median over the neighbours of either end of an
-        edge: by one ε, a point several times as far from its neighbours as others are would have
+        edge. With one ε, a point several times as far from its neighbours as others are would have
         no weight next to its own of 1, and be a component. The others are the rules of
         `DiffusionMap` ("nearest": the notes' double mean of §9.2); they hold for every edge, as
         does a number.
@@ -102,13 +102,13 @@ class LaplacianEigenmap(Embedding):
     it, but Q does, and Λ is that of the diffusion map only with it. Equal points share a vertex.
 
     New points (Nyström): r(x) = λ^-1 Σ_j k(x, x_j) r(j) / Σ_j k(x, x_j), over neighbours by the
-    same rule: points within the radius; or the nearest ones, and points to which x is nearer than
-    their own farthest neighbour (with a transformer as `neighbors`, only the nearest ones).
-    Training points keep their coordinates.
+    same rule. These are the points within the radius, or the nearest ones and points to which x is
+    nearer than their own farthest neighbour. With a transformer as `neighbors` only the nearest
+    ones count. Training points keep their coordinates.
 
-    Cost: the search for neighbours, and the eigenpairs: for more than 1,200 points by a sparse
-    factorisation where the graph is that of a curve or surface (a few seconds for 100,000 points),
-    else by about a hundred sparse products with k + 8 columns.
+    Cost: the search for neighbours, and the eigenpairs. For more than 1,200 points these come from
+    a sparse factorisation if the graph is that of a curve or surface (a few seconds for 100,000
+    points), else from about a hundred sparse products with k + 8 columns.
 
     Examples
     --------

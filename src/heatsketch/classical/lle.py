@@ -41,8 +41,8 @@ class LocallyLinearEmbedding(Embedding):
 
     When to use it: for data on a smooth surface that is sampled evenly and densely. When not: where
     lengths matter, because every coordinate has variance 1 whatever the shape of the surface (see
-    `Isomap`); for data in clusters, where the first coordinates only separate a few points from the
-    rest (the eigenvalues then differ by orders of magnitude); for noise as large as the
+    `Isomap`). For data in clusters, because the first coordinates only separate a few points from
+    the rest (the eigenvalues then differ by orders of magnitude). For noise as large as the
     neighbourhoods.
 
     Parameters
@@ -55,9 +55,9 @@ class LocallyLinearEmbedding(Embedding):
         ε, in the units of X: all other points within ε are neighbours, whatever their number.
     reg : float >= 0, default 1e-3
         Fraction of trace(C) that is added to the diagonal of C where the smallest eigenvalue of C
-        is less than this: everywhere if k exceeds the number of features, as in the notes, and
-        where neighbours lie in a plane of fewer dimensions. 0: among all weights that reconstruct
-        the point equally well, those with the smallest sum of squares.
+        is less than this. That is everywhere if k exceeds the number of features, as in the notes,
+        and where neighbours lie in a plane of fewer dimensions. 0: among all weights that
+        reconstruct the point equally well, those with the smallest sum of squares.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
         Search, or graph, that supplies the neighbours (see `HeatSketch`); by
         default a search that suits the data.

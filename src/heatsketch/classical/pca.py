@@ -29,9 +29,9 @@ class PCA(Embedding):
         C = Yᵀ Y / n = W Λ Wᵀ,  Y = U Σ Wᵀ,  n Λ = Σ²,  z_m = Y w_m,  m = 1, …, k.
 
     Of all projections to k dimensions it keeps most variance and moves points least. It is
-    scikit-learn's PCA of Y in float64: dense points are moved near the origin before anything is
-    squared, and factored where directions of little variance are wanted, so that neither an offset
-    nor the size of other directions costs digits.
+    scikit-learn's PCA of Y in float64. Dense points are moved near the origin before anything is
+    squared, and factored where directions of little variance are wanted. So neither an offset nor
+    the size of other directions costs digits.
 
     When to use it: as the first method to try; for data near a plane; to remove noisy dimensions
     before a method that compares all points. When not: on curved data, whose distant ends it may

@@ -330,10 +330,9 @@ class TSNE(NeighborEmbedding):
 
     *Linear and nonlinear dimensionality reduction*, §8 (van der Maaten and Hinton 2008). With
     p_ij = (p_{j|i} + p_{i|j}) / 2n, (15), p_{j|i} ∝ e^(-|x_i - x_j|² / 2σ_i²), (13), σ_i from the
-    perplexity (14), and q_ij ∝ (1 + |y_i - y_j|²)⁻¹, (17), it lowers
-    C = Σ_ij p_ij log(p_ij / q_ij), (18), whose gradient by y_i is
-    4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19), by the descent of scikit-learn or
-    openTSNE: (20), whose printed sign of η is wrong.
+    perplexity (14), and q_ij ∝ (1 + |y_i - y_j|²)⁻¹, (17), it lowers C = Σ_ij p_ij log(p_ij /
+    q_ij), (18). The gradient by y_i is 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), (19).
+    The descent is that of scikit-learn or openTSNE: (20), whose printed sign of η is wrong.
 
     When to use it: to see clusters in the plane. When not: where sizes of clusters, or distances
     between them, are to be read from the picture, or where the data form a continuum, which may be

@@ -32,7 +32,8 @@ class Row(NamedTuple):
     spearman, spearman_diffusion, spearman_geodesic : float
         Rank correlation of embedded distances with Euclidean, diffusion and geodesic ones.
     knn_accuracy : float
-        Share of points whose 10 nearest neighbours in the embedding have their label by majority.
+        Fraction of points whose 10 nearest neighbours in the embedding have their label by
+        majority.
     stability : float
         Rank correlation of embedded distances between runs with other seeds.
     error : str

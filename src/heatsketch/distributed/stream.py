@@ -115,14 +115,14 @@ def embed(
     ----------
     source : str, path or array (n, d)
         A .npy, .parquet, .csv (.tsv, .txt, also .gz), .h5ad or .zarr file (dense, or sparse and
-        stored by rows), a folder of .npy, .parquet or .csv parts, which are read in the order of
-        their names and numbers, or an array
-        that has slices: `numpy.memmap`, or one of zarr, h5py or dask.
+        stored by rows). A folder of .npy, .parquet or .csv parts, which are read in the order of
+        their names and numbers. Or an array that has slices: `numpy.memmap`, or one of zarr, h5py
+        or dask.
     output : str or path
-        A .npy file, a .parquet file (with the other columns of a .parquet or text source, or obs
-        of an AnnData one; one row group a block), a .h5ad file (of a .h5ad source: a copy of it
-        with the coordinates in obsm), or, without a suffix, a folder of .npy parts. It appears when
-        it is complete.
+        A .npy file, a .parquet file (with the other columns of a .parquet or text source, or obs of
+        an AnnData one; one row group a block). A .h5ad file: a copy of a .h5ad source with the
+        coordinates in obsm. Without a suffix, a folder of .npy parts. It appears when it is
+        complete.
     estimator : estimator with `transform`
         As for `fit`; it is cloned. `HeatSketch`, `HeatEmbedding`, `DiffusionMap`, ...
     fit_points : int >= 100, optional

@@ -30,8 +30,8 @@ class HeatSketch(DiffusionEstimator):
 
     D is the diffusion distance, `diffusion_distance(model.diffusion_, t)`, without the trivial
     direction √π (which only changes the symmetric form). In the default neighbour graph every
-    point, also a new one, takes its first step M to its own nearest neighbours, so that
-    Y = M A^(t-1) G / √k and D is that of the rows of M A^(t-1) (`Diffusion.rows`).
+    point, also a new one, takes its first step M to its own nearest neighbours. So Y = M A^(t-1) G
+    / √k, and D is the distance of the rows of M A^(t-1) (`Diffusion.rows`).
 
     Parameters
     ----------
@@ -112,10 +112,9 @@ class HeatSketch(DiffusionEstimator):
     Notes
     -----
     Cost: the neighbour search and t sparse products of 2 nnz k operations; memory of four blocks
-    (n, k), see `heatsketch.memory`. From 16,384 points on, products of float32 data are computed in
-    float32: distances agree with those of float64 within 1e-3, mostly 1e-6.
-    With ``affinity="dense"``, t products of 2 n² (d + k) operations; above 4,096 points the kernel
-    is not stored.
+    (n, k). From 16,384 points on, products of float32 data are computed in float32: distances agree
+    with those of float64 within 1e-3, mostly 1e-6. With ``affinity="dense"``, t products of 2 n² (d
+    + k) operations; above 4,096 points the kernel is not stored.
 
     Examples
     --------

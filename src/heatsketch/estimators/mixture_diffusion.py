@@ -37,12 +37,12 @@ class MixtureDiffusion(Embedder):
 
     By default the data are whitened: up to ten principal components, each of the same variance, so
     that neither units of features nor many dimensions make every point far from every other. They
-    become a Gaussian mixture, the mixture its MGC kernel (`MixtureKernel`), and the kernel a few
-    coordinates whose distances are the diffusion distances d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr),
-    up to an error that is certified for training points and known for others (`distance_error`).
-    The model is the mixture and some pivots, without the training points, mostly 10 to 100 kB. The
-    coordinates of a point depend on no other point. *Diffusion representation*; the map is
-    `heatsketch.mixture.CholeskyMap`.
+    become a Gaussian mixture, and the mixture its MGC kernel (`MixtureKernel`). The kernel becomes
+    a few coordinates whose distances are the diffusion distances d(x, z) = |p(x, ·) - p(z, ·)| in
+    L²(dr), up to an error that is certified for training points and known for others
+    (`distance_error`). The model is the mixture and some pivots, without the training points,
+    mostly 10 to 100 kB. The coordinates of a point depend on no other point. *Diffusion
+    representation*; the map is `heatsketch.mixture.CholeskyMap`.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ class MixtureDiffusion(Embedder):
 
     Notes
     -----
-    Cost of a fit in addition to that of the mixture: about r distances for each point, r the number
-    of coordinates; of `transform` r + 1, each a sum over pairs of components that are not
-    negligible, in row tiles of constant memory. Distances are unweighted, in contrast to those of
-    `DiffusionMap`, which are weighted by 1/π.
+    Cost of a fit in addition to that of the mixture: about r distances for each point, where r is
+    the number of coordinates. `transform` takes r + 1. Each distance is a sum over pairs of
+    components that are not negligible, in row tiles of constant memory. Distances are unweighted,
+    in contrast to those of `DiffusionMap`, which are weighted by 1/π.
 
     Examples
     --------

@@ -49,11 +49,11 @@ class NearIsometricProjection(Embedder):
     factor : float, default 1.5
         For "most".
     rank : int, optional
-        Number of leading principal directions of X that the map may use. By default 64 for "most";
-        for "worst" one of 256, 128, ..., k is chosen by how well a map that was fitted without some
-        rows keeps their distances: with as many directions as points, a map keeps the distances of
-        these points but not of new ones. k are the principal components, which are taken if no
-        other map keeps new distances better by 10 % (J_16, see Notes).
+        Number of leading principal directions of X that the map may use. By default 64 for "most".
+        For "worst" one of 256, 128, ..., k is chosen by how well a map that was fitted without some
+        rows preserves their distances. With as many directions as points, a map preserves the
+        distances of these points but not of new ones. Rank k means the principal components. They
+        are taken if no other map preserves new distances better by 10 % (J_16, see Notes).
     n_init : int or "auto", default "auto"
         Number of starts ("auto": 1 for "most", 4 for "worst"): the leading directions squeezed out
         of twelve dimensions more, the leading directions, the same squeezed from one and two more,

@@ -114,9 +114,10 @@ def read_table(
     FileNotFoundError
         If there is no such file, folder or set.
     ValueError
-        If the file is not of the format of its suffix, or lacks features or a column that is named;
-        if a column looks numeric (half of its cells are numbers) and has other cells, or integers
-        beyond 2^53, named with row, column and value; if the first row may be a header or data.
+        If the file is not of the format of its suffix, or lacks features or a column that is named.
+        If a column looks numeric (half of its cells are numbers) and has other cells, or integers
+        beyond 2^53; the message names row, column and value. If the first row may be a header or
+        data.
     ImportError
         If the format needs a library that is not installed.
 

@@ -90,11 +90,10 @@ class Diffusion:
         The `kernel_rows` of the data, where they are not A: rows of a neighbour graph before it is
         made symmetric.
     vertex : array (points,)
-        The vertex of each input point. Vertices are numbered when the diffusion is made: those of
-        points in an order that depends on the points alone (a hash of their content), so that
-        ties, starts and samples are the same in whatever order the rows come; equal points share a
-        vertex of a neighbour graph; from 16,384 points on the vertices of sparse operators are
-        numbered so that neighbours have close numbers. Given affinities keep their order up to
+        The vertex of each input point. Vertices are numbered when the diffusion is made. Points are
+        ordered by a hash of their content, so ties, starts and samples do not depend on the order
+        of the rows. Equal points are one vertex of a neighbour graph. From 16,384 points on,
+        neighbours in sparse operators have close numbers. Given affinities keep their order up to
         then. All other attributes are those of vertices.
     epsilon : float or array (n,)
         Bandwidth, or local scales s with ε_ij = s_i s_j.
@@ -143,10 +142,11 @@ class Diffusion:
         metric : str or callable, default "euclidean"
             The distance of points. "cosine": the chord |x/|x| - y/|y|| between directions, whose
             square (the unit of ε) is 2 - 2 cos(x, y). "correlation": rows less their means, dense.
-            By scikit-learn, exact, with n² distances (some seconds for 10,000 points, a callable
-            for some hundred): "manhattan"; "hamming", the share of features that differ; "jaccard",
-            of the sets of features that are not 0; a function of two rows; or "precomputed", where
-            X holds the distances (n, n), and new points theirs to all of these, (m, n).
+            The others are exact and take n² distances (some seconds for 10,000 points):
+            "manhattan"; "hamming", the fraction of features that differ; "jaccard", of the sets of
+            features that are not 0. A function of two rows is slow (some hundred points).
+            "precomputed": X holds the distances (n, n), and new points have theirs to all of these,
+            (m, n).
         affinity : "knn", "variable", "dense" or "radius", default "knn"
             Which pairs: of nearest neighbours; these with steps equally fast everywhere, so that
             alpha does what it says; all (stored for up to 4,096 points, else computed in blocks);

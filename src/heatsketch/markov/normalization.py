@@ -186,8 +186,8 @@ def bistochastic_normalize(
     weights : array (n,) of positive numbers, or "1/q", optional
         B is then bistochastic with respect to w, Bw = 1, and A = diag(√w) B diag(√w) is returned,
         with A √w = √w. "1/q" takes the reciprocal row sums of K: A tends to the heat kernel for any
-        density of the points (Marshall and Coifman 2019), as the Markov form with α = 1 does;
-        without weights the density counts, as for α = ½. Its diffusion, with r = √w:
+        density of the points (Marshall and Coifman 2019), as the Markov form with α = 1 does.
+        Without weights the density counts, as for α = ½. Its diffusion, with r = √w:
         `Diffusion.from_affinity(r[:, None] * A * r, alpha=0)`.
 
     Returns

@@ -43,10 +43,10 @@ def diffusion_distance(
     """Compute diffusion distances exactly, by the rows that they compare.
 
     Of a `Diffusion`: D(i, j) = |R_i - R_j| with the rows R = M A^(t-1) of `Diffusion.rows`, which
-    are weighted by 1/√π in the Markov form: the distance between rows of Pᵗ in L²(1/π) (*Linear and
-    nonlinear dimensionality reduction*, (25)). In a neighbour graph the first step M goes to a
-    point's own neighbours, elsewhere M = A. It is the distance that `HeatSketch`, `HeatEmbedding`
-    and `heatsketch score` speak of.
+    are weighted by 1/√π in the Markov form. This is the distance between rows of Pᵗ in L²(1/π)
+    (*Linear and nonlinear dimensionality reduction*, (25)). In a neighbour graph the first step M
+    goes to a point's own neighbours, elsewhere M = A. It is the distance that `HeatSketch`,
+    `HeatEmbedding` and `heatsketch score` speak of.
 
     Of a matrix or operator A: D(i, j) = |row_i f(A) - row_j f(A)|, equation (26) of *Sketching the
     heat kernel*.

@@ -179,8 +179,8 @@ def row_distortion(
 
     Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from random pairs. The
     32 smallest and 32 largest ratios are searched for among these, nearest neighbours in F of 2,000
-    points, nearest neighbours in Y of all points (of 20,000 if Y has more than 15 dimensions),
-    which include collisions, and the pairs `used`. `looked_at` says which pairs were compared.
+    points, and nearest neighbours in Y of all points (of 20,000 if Y has more than 15 dimensions).
+    These include collisions, and the pairs `used`. `looked_at` says which pairs were compared.
 
     Parameters
     ----------
@@ -261,8 +261,8 @@ def diffusion_distortion(
     by the same coordinates.
 
     Up to 2,048 points all pairs count. Beyond, quantiles and fractions come from 500,000 random
-    pairs, if the mean squared distance has an error of 1 % at most; else from all pairs of 256
-    random points (fewer from 524,288 points on), whose distances are computed exactly;
+    pairs, if the mean squared distance has an error of 1 % at most. Else they come from all pairs
+    of 256 random points (fewer from 524,288 points on), whose distances are exact.
     `within_interval` says how far the fractions of all pairs may be from those. Extremes are
     searched for among random pairs, pairs near in diffusion of 2,000 points, and nearest neighbours
     in F of all points (of 20,000 if F has more than 15 dimensions), which include collisions. The

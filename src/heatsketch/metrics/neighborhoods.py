@@ -40,10 +40,10 @@ def trustworthiness(
 ) -> Estimate:
     """Measure how far the neighbours in an embedding Y are also neighbours in the data X.
 
-    T = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in U(i)} (r(i, j) - k) of Venna and Kaski (2001): U(i)
-    are those of the k nearest points of i in Y that are not among its k nearest in X, r(i, j) >= 1
-    the rank of j among the points of X by distance from i. 1: all neighbours in Y are neighbours in
-    X; about ½: Y is independent of X.
+    T = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in U(i)} (r(i, j) - k) of Venna and Kaski (2001). U(i)
+    are those of the k nearest points of i in Y that are not among its k nearest in X; r(i, j) >= 1
+    is the rank of j among the points of X by distance from i. 1: all neighbours in Y are neighbours
+    in X; about ½: Y is independent of X.
 
     A high value says that clusters in a picture are clusters of the data. It does not measure
     whether neighbours in X are torn apart (see `continuity`), nor distances beyond the k nearest
@@ -95,10 +95,10 @@ def continuity(
 ) -> Estimate:
     """Measure how far the neighbours in the data X remain neighbours in an embedding Y.
 
-    C = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in V(i)} (r̂(i, j) - k) of Venna and Kaski (2001): V(i)
-    are those of the k nearest points of i in X that are not among its k nearest in Y, r̂(i, j) the
-    rank of j in Y. It is the `trustworthiness` of X as an embedding of Y. 1: no neighbours are torn
-    apart.
+    C = 1 - 2 / (n k (2n - 3k - 1)) Σ_i Σ_{j in V(i)} (r̂(i, j) - k) of Venna and Kaski (2001). V(i)
+    are those of the k nearest points of i in X that are not among its k nearest in Y; r̂(i, j) is
+    the rank of j in Y. It is the `trustworthiness` of X as an embedding of Y. 1: no neighbours are
+    torn apart.
 
     Use it together with `trustworthiness`: folding the data lowers T and not C, cutting them lowers
     C and not T.

@@ -24,10 +24,10 @@ class MixtureKernel:
 
     k_ε(x, y) = ∫ g(r; x, ε/2 I) g(r; y, ε/2 I) q(r) dr with q = Σ a_j g(·; θ_j, Σ_j): the joint
     density of two noisy copies of a point drawn from q. Its Markov process steps from x to a y of
-    the density p(x, ·) = k_ε(x, ·) / ν(x) = Σ_j w_j(x) g(·; c_j(x), D_j), a mixture again:
-    S_j = Σ_j + ε/2 I, C_j = Σ_j S_j⁻¹, c_j(x) = θ_j + C_j (x - θ_j), D_j = ε/2 (I + C_j), and
-    w_j(x) the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). No result
-    depends on the number of data points.
+    the density p(x, ·) = k_ε(x, ·) / ν(x) = Σ_j w_j(x) g(·; c_j(x), D_j), a mixture again. Here S_j
+    = Σ_j + ε/2 I, C_j = Σ_j S_j⁻¹, c_j(x) = θ_j + C_j (x - θ_j), D_j = ε/2 (I + C_j), and w_j(x)
+    the responsibilities under the stationary density ν = Σ a_j g(·; θ_j, S_j). No result depends on
+    the number of data points.
 
     The diffusion distance is d(x, z) = |p(x, ·) - p(z, ·)| in L²(dr), *Diffusion representation*,
     (2.4): unweighted, in contrast to the distance weighted by 1/ν.

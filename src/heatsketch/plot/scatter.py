@@ -48,8 +48,8 @@ def scatter(
     principal axes are shown: an orthogonal projection, so no distance is ever enlarged.
 
     If a few far points would make all others small, the window is that of the central 98 % of the
-    points (by their distance from the median, and 30 % more); the points outside stand at the edge
-    with a ring, and the title says how many they are. Otherwise all points are inside.
+    points (by their distance from the median, and 30 % more). Points outside stand at the edge with
+    a ring, and the title says how many they are. Otherwise all points are inside.
 
     Parameters
     ----------

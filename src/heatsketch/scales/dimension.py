@@ -44,7 +44,7 @@ def intrinsic_dimension(
 
     In d dimensions the ratio of the distances to the k-th and the j-th neighbour grows like
     (k/j)^(1/d). With distances T_1 <= ... <= T_k of one point, the maximum-likelihood estimate is
-    1/d = mean of log(T_k / T_j) over j < k (Levina and Bickel 2004); 1/d is averaged over the
+    1/d = mean of log(T_k / T_j) over j < k (Levina and Bickel 2004). 1/d is averaged over the
     points (MacKay and Ghahramani 2005), which is unbiased where the density is uniform near each
     point.
 

@@ -71,9 +71,9 @@ def eigh(
 ) -> Spectrum:
     """Compute the eigenpairs of the largest eigenvalues of a symmetric operator.
 
-    Up to 1,200 points (more for many pairs) through the dense matrix, beyond by block subspace
+    Up to 1,200 points (more for many pairs) through the dense matrix. Beyond, by block subspace
     iteration with a Chebyshev filter (Zhou and Saad 2007), which finds multiple eigenvalues as
-    often as they occur; single-vector Lanczos misses copies on clustered data. On a sparse
+    often as they occur. Single-vector Lanczos misses copies on clustered data. On a sparse
     non-negative matrix it starts from the eigenvectors of a coarser graph, which is smoothed
     aggregation (Vaněk, Mandel and Brezina 1996), where that graph is sparse again. A `Deflated`
     operator gives eigenpairs orthogonal to the directions taken out.

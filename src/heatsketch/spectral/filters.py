@@ -134,9 +134,9 @@ class Power(Filter):
     ----------
     p : float >= 0
         Not whole: all eigenpairs are computed for up to 2,048 points. For more, the operator must
-        be known to be positive semidefinite, such as ``Dense(A, (0, 1))`` or a Gaussian `Kernel`;
-        a Chebyshev series then takes up to tol^(-1/(2p)) products (1,000 for p = ½ and the `tol`
-        1e-3 of `sketch`; 100,000 for p = 1.5 to rounding), because λ^p is not smooth at 0.
+        be known to be positive semidefinite, such as ``Dense(A, (0, 1))`` or a Gaussian `Kernel`. A
+        Chebyshev series then takes up to tol^(-1/(2p)) products (1,000 for p = ½ and the `tol` 1e-3
+        of `sketch`; 100,000 for p = 1.5 to rounding). The reason is that λ^p is not smooth at 0.
 
     Examples
     --------
@@ -281,9 +281,9 @@ class Accumulated(Filter):
     """√(λ^{2t} + λ^{2(t+1)} + ... + λ^{2(T-1)}): squared distances added up over times from t on.
 
     At one time t all points farther apart than √t steps are equally far. The squared distance of
-    this filter is the sum Σ D_s² of diffusion distances over s = t, ..., T - 1, in which far points
-    stay far: f(λ) = λ^t √((1 - λ^{2(T-t)}) / (1 - λ²)), and √(T - t) at λ = 1. With t = 0 and T
-    infinite it is 1/√(1 - λ²), close to the commute time.
+    this filter is the sum Σ D_s² of diffusion distances over s = t, ..., T - 1. In this sum far
+    points stay far. f(λ) = λ^t √((1 - λ^{2(T-t)}) / (1 - λ²)), and √(T - t) at λ = 1. With t = 0
+    and T infinite it is 1/√(1 - λ²), close to the commute time.
 
     Parameters
     ----------

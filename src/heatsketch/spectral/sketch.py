@@ -67,8 +67,8 @@ def sketch(
         theirs. 1e-6 saves 45 % of the products at large times.
     ids : array (n,), optional
         Names of the points, integers, strings or bytes: the row of G of a point then depends on
-        `rng`, `n_components` and its id, not on its place, so that sketches of several data sets
-        with the same `rng` can be compared point by point.
+        `rng`, `n_components` and its id, not on its place. So sketches of several data sets with
+        the same `rng` can be compared point by point.
     rng : int, Generator or None
         Same seed, same G, bitwise, whatever the number of threads.
 

@@ -120,12 +120,12 @@ def diffusion_discrepancy(
 ) -> Discrepancy:
     """Estimate how much two diffusions on the same points differ: |f(A) - f(B)|.
 
-    Both are applied to the same random G, so that nothing has to be aligned, and no eigenvector or
-    distance is computed: |(f(A) - f(B)) G|² / k is |f(A) - f(B)|² on average, with variance
-    2 |(f(A) - f(B))²|² / k (*Sketching the heat kernel*, Proposition 3.4; the variance in print,
-    2 |f(A) - f(B)|² / k, is not of this order). A is the symmetric operator, whatever the
+    Both are applied to the same random G, so nothing has to be aligned, and no eigenvector or
+    distance is computed. |(f(A) - f(B)) G|² / k is |f(A) - f(B)|² on average, with variance 2
+    |(f(A) - f(B))²|² / k (*Sketching the heat kernel*, Proposition 3.4). The variance in print, 2
+    |f(A) - f(B)|² / k, is not of this order. A is the symmetric operator, whatever the
     normalization (of the Markov form D^½ P D^-½), and f(A) says how walks of this time go from
-    point to point: where both graphs are the same as far as these come, `per_point` is 0.
+    point to point. Where both graphs agree as far as these walks come, `per_point` is 0.
 
     Parameters
     ----------

@@ -88,11 +88,11 @@ def distance_interval(
     Notes
     -----
     Exact: Gaussian columns, and E d² = D² for all kinds. "rademacher" (±1): the variance of d² is
-    2(1 - κ)/k of D⁴, κ = Σu⁴/(Σu²)² >= 1/n, u the difference of two rows of f(A). κ cannot be had
-    without u, which would give D too (`diffusion_distance`); and the k columns tell the fourth
-    moment to √(24/k) of 3 only. So chi-square is used, which has κ = 0: asymptotically, in
-    k, intervals hold with at least `level`; of columns of two to twelve equal entries they do from
-    k = 16 on, by enumeration. Its far tails, that `simultaneous` needs, signs need not have: there
+    2(1 - κ)/k of D⁴, κ = Σu⁴/(Σu²)² >= 1/n, u the difference of two rows of f(A). To compute κ
+    takes u, which would give D too (`diffusion_distance`); and the k columns estimate the fourth
+    moment only to √(24/k) of 3. So chi-square is used, which has κ = 0: asymptotically, in k,
+    intervals hold with at least `level`; of columns of two to twelve equal entries they do from k =
+    16 on, by enumeration. Its far tails, that `simultaneous` needs, signs need not have: there
     Chernoff bounds hold, for any k. The unbiased D and log D are so up to κ/(4k) of D.
 
     Cost: k operations for each pair.

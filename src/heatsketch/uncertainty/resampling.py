@@ -217,9 +217,9 @@ def neighbor_confidence(
 
     Notes
     -----
-    In a resample the nearest are looked for among the 10 `n_neighbors` nearest of the sketch
-    itself, so that a confidence is slightly too high: of the digits by 1e-4 on average and 0.03 at
-    most, of points that are all about equally far by more. Cost: one search for neighbours, and
+    A resample looks for the nearest among the 10 `n_neighbors` nearest of the sketch itself, so a
+    confidence is slightly too high. For the digits the difference is 1e-4 on average and 0.03 at
+    most; for points that are all about equally far it is more. Cost: one search for neighbours, and
     10 n_neighbors n_resamples k operations for each point.
 
     Examples

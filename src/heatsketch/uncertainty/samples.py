@@ -94,12 +94,12 @@ def sample_discrepancy(
 ) -> SampleDiscrepancy:
     """Estimate how differently walks from the same place go in two samples of different points.
 
-    A diffusion is built on each. In place of white noise, which needs the same points, both are
-    applied to one random field g on the space of the data, with covariance exp(-|x - y|²/ℓ²)
-    (random Fourier features, Rahimi and Recht 2007): P^t g(x) is the mean of g where walks from x
-    are after t steps, and exists at every x, also of the other sample. E |P^t g(x) - Q^t g(x)|² is
-    the squared distance of the two distributions of walks from x in the sense of this kernel (the
-    maximum mean discrepancy of Gretton et al. 2012): 0 for equal distributions, 2 for distant ones.
+    A diffusion is built on each. White noise needs the same points. Instead, both are applied to
+    one random field g on the space of the data, with covariance exp(-|x - y|²/ℓ²) (random Fourier
+    features, Rahimi and Recht 2007). P^t g(x) is the mean of g where walks from x are after t
+    steps, and exists at every x, also of the other sample. E |P^t g(x) - Q^t g(x)|² is the squared
+    distance of the two distributions of walks from x in the sense of this kernel (the maximum mean
+    discrepancy of Gretton et al. 2012): 0 for equal distributions, 2 for distant ones.
 
     Parameters
     ----------
