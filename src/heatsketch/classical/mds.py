@@ -117,7 +117,7 @@ class ClassicalMDS(ProjectiveScaling):
         Matrices (n, n) exceed the available memory; use `LandmarkMDS`.
     ValueError
         Distances that are negative, not symmetric, or not zero on the diagonal; too many
-        components; coordinates too large for the precision of X.
+        components.
 
     Notes
     -----
@@ -324,7 +324,7 @@ class MetricMDS(Embedding):
         Matrices (n, n) exceed the available memory; use `LandmarkMDS`.
     ValueError
         Distances that are negative, not symmetric, or not zero on the diagonal; too many
-        components; coordinates too large for the precision of X.
+        components.
 
     Warns
     -----

@@ -66,7 +66,7 @@ class PCA(Embedding):
     Raises
     ------
     ValueError
-        More components than features or points; coordinates too large for the precision of X.
+        More components than features or points.
 
     Notes
     -----

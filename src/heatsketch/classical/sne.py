@@ -223,7 +223,7 @@ class SNE(NeighborEmbedding):
 
     Notes
     -----
-    Cost: that of the neighbours, and n² (4 k + 20) operations per step; memory O(n · perplexity).
+    Cost: that of the neighbours, and n² (4 k + 20) operations per step; memory n² k / 8 bytes.
 
     Examples
     --------
