@@ -277,7 +277,7 @@ def audit(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     k = min(n_neighbors, max(2, n // 50))
     count = min(n, _LANDMARKS, max(100, _LANDMARK_ENTRIES // n))
-    evidence = _Evidence.of(F, Y, k, rng.choice(n, count, replace=False))
+    evidence = _Evidence(F, Y, k, rng.choice(n, count, replace=False))
     seen = evidence.at(np.arange(n))
     trust, weights, typical = evidence.believed(seen)
     null = [
@@ -333,53 +333,48 @@ class _Places(NamedTuple):
     bins: Array  # (n, m): of these distances
 
 
-@dataclass
+class _Side(NamedTuple):
+    """The distances of points, in truth or in the picture."""
+
+    near: Array  # (n, 2k): the nearest points, nearest first
+    distances: Array  # (n, m): to landmarks
+    ranks: Array  # (n, m): of the landmarks by their distance
+
+    @classmethod
+    def of(cls, P: Array, k: int, landmarks: Array) -> Self:
+        distances = euclidean_distances(P, P[landmarks]).astype(np.float32)
+        distances[landmarks, np.arange(len(landmarks))] = 0.0
+        ranks = stats.rankdata(distances, axis=1).astype(np.float32)
+        return cls(nearest_others(P, 2 * k), distances, ranks)
+
+
 class _Evidence:
     """What the distances in a picture say of those in truth: to landmarks, and of neighbours."""
 
-    true_near: Array  # (n, 2k), nearest first
-    picture_near: Array
-    landmarks: Array  # (m,)
-    true_distances: Array  # (n, m)
-    picture_distances: Array
-    true_ranks: Array  # (n, m), of the landmarks by their distance from a point
-    picture_ranks: Array
-    bins: Array  # (n, m): of the distances in the picture, equally many in each
-
-    @classmethod
-    def of(cls, F: Array, Y: Array, k: int, landmarks: Array) -> Self:
-        D, E = (euclidean_distances(P, P[landmarks]).astype(np.float32) for P in (F, Y))
-        for distances in (D, E):
-            distances[landmarks, np.arange(len(landmarks))] = 0.0
+    def __init__(self, F: Array, Y: Array, k: int, landmarks: Array) -> None:
+        self.k, self.landmarks = k, landmarks
+        self.truth, self.picture = (_Side.of(P, k, landmarks) for P in (F, Y))
+        D, E = self.truth.distances, self.picture.distances
+        self.logs = np.log(D, out=np.zeros_like(D), where=D > 0)  # equal points do not count
         some = E.ravel()[:: max(1, E.size // 1_000_000)]
         edges = np.quantile(some, np.linspace(0, 1, _BINS + 1)[1:-1])
-        return cls(
-            nearest_others(F, 2 * k),
-            nearest_others(Y, 2 * k),
-            landmarks,
-            D,
-            E,
-            stats.rankdata(D, axis=1).astype(np.float32),
-            stats.rankdata(E, axis=1).astype(np.float32),
-            np.searchsorted(edges, E).astype(np.uint8),
-        )
+        self.bins = np.searchsorted(edges, E).astype(np.uint8)  # equally many distances in each
 
     def at(self, places: Array) -> _Places:
         """Return what is seen of points that are at the places of others."""
-        k = self.true_near.shape[1] // 2
-        near = self.picture_near[places]
+        near = self.picture.near[places]
         return _Places(
-            _contained(self.true_near[:, :k], near),
-            _contained(near[:, :k], self.true_near),
-            near[:, :k],
-            self.picture_ranks[places],
+            _contained(self.truth.near[:, : self.k], near),
+            _contained(near[:, : self.k], self.truth.near),
+            near[:, : self.k],
+            self.picture.ranks[places],
             self.bins[places],
         )
 
     def order(self, ranks: Array, weights: Array) -> Array:
         """Return the rank correlations (n,) of distances to weighted landmarks."""
         w = (weights / weights.sum()).astype(np.float32)
-        A, B = self.true_ranks, ranks
+        A, B = self.truth.ranks, ranks
         a, b = A @ w, B @ w
         moments = (np.einsum("ij,ij,j->i", P, Q, w) for P, Q in ((A, B), (A, A), (B, B)))
         covariance, before, after = (
@@ -390,29 +385,23 @@ class _Evidence:
 
     def typical(self, weights: Array) -> Array:
         """Return log D as an increasing function (bins,) of the distance in the picture."""
-        pairs = (weights[:, None] * weights[self.landmarks]) * (self.true_distances > 0)
+        pairs = (weights[:, None] * weights[self.landmarks]) * (self.truth.distances > 0)
         totals = np.bincount(self.bins.ravel(), pairs.ravel(), _BINS) + _TINY
         sums = np.bincount(self.bins.ravel(), (pairs * self.logs).ravel(), _BINS)
         return isotonic_regression(sums / totals, weights=totals).x.astype(np.float32)
-
-    @cached_property
-    def logs(self) -> Array:
-        """log D; 0 where points are equal, which do not count."""
-        D = self.true_distances
-        return np.log(D, out=np.zeros_like(D), where=D > 0)
 
     def trust(self, seen: _Places, weights: Array, typical: Array) -> Array:
         """Return the trust (n,) of points at places, by weights of all points."""
         near_kept, near_true = (
             (values * weights[near]).sum(axis=1) / weights[near].sum(axis=1)
             for values, near in (
-                (seen.kept, self.true_near[:, : seen.kept.shape[1]]),
+                (seen.kept, self.truth.near[:, : self.k]),
                 (seen.true, seen.near),
             )
         )
         w = weights[self.landmarks]
         errors = np.abs(self.logs - typical[seen.bins])
-        errors[self.true_distances == 0] = 0.0
+        errors[self.truth.distances == 0] = 0.0
         order = np.maximum(self.order(seen.ranks, w), 0.0)
         near = (near_kept + near_true) / 2
         return (near + order * np.exp(-(errors @ w) / w.sum())) / 2
@@ -428,17 +417,12 @@ class _Evidence:
 
     def groups(self, F: Array, Y: Array) -> tuple[list[Array], list[Array]]:
         """Return groups of torn points, and of merged ones."""
-        k = self.true_near.shape[1] // 2
-        far = max(_FAR, 4 * k / len(F))
-        found = []
-        for near, P, distances in (
-            (self.true_near, Y, self.picture_distances),
-            (self.picture_near, F, self.true_distances),
-        ):
-            limit = np.quantile(distances, far, axis=1)
-            lengths = np.linalg.norm(P[near[:, :k]] - P[:, None], axis=2)
+        far, found = max(_FAR, 4 * self.k / len(F)), []
+        for side, P, other in ((self.truth, Y, self.picture), (self.picture, F, self.truth)):
+            limit, near = np.quantile(other.distances, far, axis=1), side.near[:, : self.k]
+            lengths = np.linalg.norm(P[near] - P[:, None], axis=2)
             flagged = (lengths > limit[:, None]).mean(axis=1) >= 1 / 3
-            found.append(_connected(near[:, :k], flagged))
+            found.append(_connected(near, flagged))
         return found[0], found[1]
 
 
