@@ -166,7 +166,7 @@ class LandmarkMDS(ProjectiveScaling):
 
     De Silva and Tenenbaum (2004), the remark that ends §3 of *Linear and nonlinear dimensionality
     reduction*: the l landmarks are embedded by `ClassicalMDS`, with eigenpairs (λ_m, v_m) of B and
-    row means μ_j of their squared distances; a point at squared distances δ_j from them is placed
+    row means μ_j of their squared distances. A point at squared distances δ_j from them is placed
     at
 
         y_m = ½ λ_m^-½ Σ_j v_m(j) (μ_j - δ_j).
@@ -193,7 +193,7 @@ class LandmarkMDS(ProjectiveScaling):
         k + 1 make the result less sensitive to noise.
     metric : "euclidean", "cosine", "correlation" or "precomputed", default "euclidean"
         X holds points (n, d) with a distance as in `HeatSketch`, or their distances to the
-        landmarks (n, l), not squared; `landmarks` are then the indices of the rows of X that are
+        landmarks (n, l), not squared. `landmarks` are then the indices of the rows of X that are
         the landmarks, in the order of the columns.
     random_state : int, RandomState, Generator or None, default None
         Seed of the two rules.

@@ -42,10 +42,10 @@ class DiffusionMap(DiffusionEstimator):
     Parameters
     ----------
     n_components : int, float in (0, 1) or "auto", default 2
-        Number k of coordinates; as a fraction, as many as explain it of the diffusion variance (at
-        least one; beyond 2,048 points at most 1,024, with a warning); "auto": those with
-        λ_m^t > δ λ_1^t, (26), but at most 64. t is the smallest of several times. With the heat
-        filter, e^{-t(1-λ)} replaces λ^t.
+        Number k of coordinates. A fraction: as many as explain it of the diffusion variance (at
+        least one; beyond 2,048 points at most 1,024, with a warning). "auto": those with λ_m^t > δ
+        λ_1^t, (26), but at most 64. t is the smallest of several times. With the heat filter,
+        e^{-t(1-λ)} replaces λ^t.
     time : float >= 0, "auto", "gap", or a sequence of times, default 1
         Diffusion time t; with ``filter="heat"`` any positive number. 0: the eigenvectors as they
         are, without λ^t (*Linear and nonlinear …*, (57)). "auto": the smallest integer t

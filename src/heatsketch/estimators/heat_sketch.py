@@ -67,11 +67,11 @@ class HeatSketch(DiffusionEstimator):
     metric : str or callable, default "euclidean"
         The distance of points. "cosine": the chord |x/|x| - y/|y||, whose square is
         2 - 2 cos(x, y), for text, counts and other data whose lengths mean nothing. "correlation":
-        the same after the mean of each row has been subtracted from it (dense X only). By
-        scikit-learn, exact, with n² distances (some seconds for 10,000 points): "manhattan";
-        "hamming", the fraction of features that differ; "jaccard", of the sets of features that are
-        not 0; a function of two rows (slow: some hundred points); or "precomputed": X holds
-        distances (n, n), and `transform` takes those of new points to all of these, (m, n).
+        the same after the mean of each row has been subtracted from it (dense X only). The others
+        are exact and take n² distances (some seconds for 10,000 points): "manhattan"; "hamming",
+        the fraction of features that differ; "jaccard", of the sets of features that are not 0. A
+        function of two rows is slow (some hundred points). "precomputed": X holds distances (n, n),
+        and `transform` takes those of new points to all of these, (m, n).
     normalization : "markov", "symmetric" or "bistochastic", default "markov"
         Rows of Pᵗ weighted by 1/√π, rows of Aᵗ (Algorithm 1), or rows of Bᵗ (Algorithm 2).
     alpha : float, default 1

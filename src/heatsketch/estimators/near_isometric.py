@@ -61,9 +61,9 @@ class NearIsometricProjection(Embedder):
     max_iter : int, default 60
         Iterations of each descent.
     validation_fraction : float in [0, 1), default 0.2
-        Fraction of the rows (of at most 1,000) that are left out of a first map, to measure log L
-        on new points (and, half of them, to choose the rank for "worst"); 0: `rank` (256 by
-        default for "worst") is used as it is.
+        Fraction of the rows (of at most 1,000) that a first map is fitted without, to measure log L
+        on new points. Half of them choose the rank for "worst". 0: `rank` (256 by default for
+        "worst") is used as it is.
     random_state : int, RandomState, Generator or None, default None
         For starts beyond the fourth; with fewer, nothing is random.
 
@@ -94,8 +94,8 @@ class NearIsometricProjection(Embedder):
     Notes
     -----
     A map has r k numbers, so few pairs decide. First the variance of log ρ is minimised, which has
-    few minima, over 20,000 random pairs, out of k + 12 dimensions whose spare ones are squeezed
-    away; then a smooth fraction, or J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β, which
+    few minima, over 20,000 random pairs, out of k + 12 dimensions; a penalty removes the spare
+    ones. Then comes a smooth fraction, or J_β = (1/β) log mean ρ^β + (1/β) log mean ρ^-β, which
     approaches log L as β grows. All pairs (beyond 2,048 points: 250,000, and nearest neighbours in
     input and embedding) are looked at between descents; for "worst" those changed most join.
 

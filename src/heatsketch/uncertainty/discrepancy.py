@@ -63,7 +63,7 @@ class Discrepancy:
         """Return `value` with the ends of an interval that holds |f(A) - f(B)|.
 
         By the chi-square distribution with as many degrees of freedom as fit mean and variance
-        (Satterthwaite 1946), which are estimated on the low side: 95 % asked for held in 95-96 % of
+        (Satterthwaite 1946), which are estimated on the low side. Nominal 95 % held in 95-96 % of
         sketches of 8 to 256 columns, 90 % in 90-92 %.
 
         Raises
@@ -121,9 +121,9 @@ def diffusion_discrepancy(
     """Estimate how much two diffusions on the same points differ: |f(A) - f(B)|.
 
     Both are applied to the same random G, so nothing has to be aligned, and no eigenvector or
-    distance is computed. |(f(A) - f(B)) G|² / k is |f(A) - f(B)|² on average, with variance 2
-    |(f(A) - f(B))²|² / k (*Sketching the heat kernel*, Proposition 3.4). The variance in print, 2
-    |f(A) - f(B)|² / k, is not of this order. A is the symmetric operator, whatever the
+    distance is computed. The square |(f(A) - f(B)) G|² / k is |f(A) - f(B)|² on average, with
+    variance 2 |(f(A) - f(B))²|² / k (*Sketching the heat kernel*, Proposition 3.4). The variance in
+    print, 2 |f(A) - f(B)|² / k, is not of this order. A is the symmetric operator, whatever the
     normalization (of the Markov form D^½ P D^-½), and f(A) says how walks of this time go from
     point to point. Where both graphs agree as far as these walks come, `per_point` is 0.
 
@@ -162,11 +162,10 @@ CSR matrix
     -----
     Two graphs alone say how much they differ, not whether by more than measuring again would:
     random weights at the edges, signs or places of points are no picture of that, and there is no
-    p-value. With replicates there is one: if all measurements are independent draws of one
-    distribution, any labelling of them is equally likely, and `p_value` is the fraction of
-    labellings, the given one included, at which the means of the two groups differ by as much. With
-    4 and 4 it is at least 2/70. For samples of different points see
-    `uncertainty.sample_discrepancy`.
+    p-value. With replicates there is one. If all measurements are independent draws of one
+    distribution, any labelling of them is equally likely. `p_value` is the fraction of labellings,
+    the given one included, at which the means of the two groups differ by as much. With 4 and 4 it
+    is at least 2/70. For samples of different points see `uncertainty.sample_discrepancy`.
 
     Cost: products by A and by B with k columns, as many as `sketch` takes; memory eight blocks
     (n, k), and one for each replicate.

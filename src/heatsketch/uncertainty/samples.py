@@ -133,7 +133,7 @@ def sample_discrepancy(
     tests just that: if all points are independent and of one distribution, any labelling of the
     pooled points as first and second sample is equally likely. Its statistic is the distance of the
     mean rows of the two samples in a sketch of one graph on all points, which does not know the
-    labels; `p_value` is the fraction of labellings, the given one included, with a larger or equal
+    labels. `p_value` is the fraction of labellings, the given one included, with a larger or equal
     one. It is exact for independent points (not for cells of few donors, or frames of one film), at
     any number of them. It sees what walks of this time keep: where curves that differ are so near
     to each other that they share neighbours, a smaller time, or more points, sees more.
