@@ -140,15 +140,9 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         scales = _bandwidth(near.search.points, epsilon, distances)
     rows = NeighborRows(near, scales, scale_order(k))
     directed = rows.weights(graph, out=graph.data)
-    return Affinity(
-        Sparse(directed.maximum(directed.T)),
-        rows,
-        near.vertex,
-        near.by_content,
-        directed_step=directed,
-        epsilon=scales,
-        diagnostics={"n_neighbors": k, "duplicates": X.shape[0] - near.n, **near.recall},
-    )
+    K, numbers = Sparse(directed.maximum(directed.T)), (near.vertex, near.by_content)
+    diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - near.n, **near.recall}
+    return Affinity(K, rows, *numbers, directed, scales, diagnostics)
 
 
 def variable_affinity(
@@ -215,21 +209,10 @@ def variable_affinity(
     K.data *= c / np.maximum(slow[row], slow[column])
     K.data[row == column] = np.maximum(density - row_sums(K.data), 0.0)
     directed.data *= weight[directed.indices]
-    return Affinity(
-        Sparse(K),
-        NeighborRows(near, scales, weight=weight),
-        near.vertex,
-        near.by_content,
-        directed_step=directed,
-        epsilon=scales,
-        diagnostics={
-            "n_neighbors": k,
-            "duplicates": X.shape[0] - near.n,
-            "dimension": dimension,
-            "median_holding_time": 1 / (c * median) if median > 0 else np.inf,
-            **near.recall,
-        },
-    )
+    rows, numbers = NeighborRows(near, scales, weight=weight), (near.vertex, near.by_content)
+    diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - near.n, "dimension": dimension}
+    diagnostics["median_holding_time"] = 1 / (c * median) if median > 0 else np.inf
+    return Affinity(Sparse(K), rows, *numbers, directed, scales, diagnostics | near.recall)
 
 
 def _dimension(graph: sparse.csr_matrix, n_features: float) -> float:
@@ -261,22 +244,14 @@ def dense_affinity(X: Any, epsilon: Any, n_neighbors: int) -> Affinity:
         k = scale_order(feasible_neighbors(n_neighbors, index.n))
         scales = local_scales(index.query(X, k + 1).distances, k)
     kernel = Kernel(X, _bandwidth(X, scales), float)
-    return Affinity(
-        kernel if kernel.n > STORED_POINTS else Dense(_stored(kernel), kernel.spectrum),
-        DenseRows(kernel, index, k),
-        inverse_permutation(order),
-        np.arange(kernel.n),
-        epsilon=kernel.epsilon,
-        diagnostics={"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)},
-    )
+    K = kernel if kernel.n > STORED_POINTS else Dense(_stored(kernel), kernel.spectrum)
+    numbers = inverse_permutation(order), np.arange(kernel.n)
+    diagnostics = {"exponent_error": min(kernel.exponent_error, EXPONENT_BOUND)}
+    return Affinity(K, DenseRows(kernel, index, k), *numbers, None, kernel.epsilon, diagnostics)
 
 
 def radius_affinity(
-    X: Any,
-    epsilon: Any,
-    cut: float | None = WIDE_CUT,
-    distances: Distances | None = None,
-    n_neighbors: int = 0,
+    X: Any, epsilon: Any, cut: float | None = WIDE_CUT, distances: Any = None, n_neighbors: int = 0
 ) -> Affinity:
     """Build the Gaussian affinity of points at distances up to cut √(ε/2), or of all for None.
 
@@ -296,14 +271,9 @@ def radius_affinity(
     rows = NeighborRows(near, scales, order)
     K = rows.weights(graph, out=graph.data)
     K = K if distances is None else K.maximum(K.T)
-    return Affinity(
-        Dense(K.toarray()) if cut is None and n <= STORED_POINTS else Sparse(K),
-        rows,
-        near.vertex,
-        near.by_content,
-        epsilon=scales,
-        diagnostics={} if cut is None else {"mean_neighbors": K.nnz / n - 1},
-    )
+    operator = Dense(K.toarray()) if cut is None and n <= STORED_POINTS else Sparse(K)
+    diagnostics = {} if cut is None else {"mean_neighbors": K.nnz / n - 1}
+    return Affinity(operator, rows, near.vertex, near.by_content, None, scales, diagnostics)
 
 
 def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affinity:
@@ -314,15 +284,9 @@ def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affini
             "MixtureKernel.from_sklearn(mixture, epsilon)."
         )
     log_unit = float(kernel.log_diagonal(X).max())
-    operator = LowRank(affinity_factor(kernel.components, X, rank_tol, log_unit))
-    return Affinity(
-        operator,
-        MixtureRows(kernel, X, log_unit),
-        np.arange(len(X)),
-        content_order(X),
-        epsilon=kernel.epsilon,
-        diagnostics={"rank": operator.factor.shape[1]},
-    )
+    K = LowRank(affinity_factor(kernel.components, X, rank_tol, log_unit))
+    rows, numbers = MixtureRows(kernel, X, log_unit), (np.arange(len(X)), content_order(X))
+    return Affinity(K, rows, *numbers, None, kernel.epsilon, {"rank": K.factor.shape[1]})
 
 
 # Affinities that are precomputed
