@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,10 +111,7 @@ def symmetric_normalize(K: Any) -> Any:
     >>> np.linalg.eigvalsh(A).round(4)
     array([0.3333, 1.    ])
     """
-    K = as_matrix(K)
-    operator = as_affinity(K)
-    scaling = markov_scaling(operator, 1.0)
-    return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
+    return _scaled(K, lambda A: markov_scaling(A, 1.0))
 
 
 def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
@@ -217,10 +215,7 @@ def bistochastic_normalize(
     >>> B.sum(axis=1).round(6)
     array([1., 1.])
     """
-    K = as_matrix(K)
-    operator = as_affinity(K)
-    scaling = bistochastic_scaling(operator, tol, max_iter, weights=weights)
-    return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
+    return _scaled(K, lambda A: bistochastic_scaling(A, tol, max_iter, weights=weights))
 
 
 def markov_scaling(K: Operator, alpha: float, points: Array | None = None) -> Scaling:
@@ -255,12 +250,7 @@ def bistochastic_scaling(
     tol = check_number(tol, "tol", low=0, open_low=True, high=_MAX_RESIDUAL)
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     q = _positive_row_sums(K, points)
-    without_support = _rows_without_support(K)
-    if len(without_support):
-        raise ValueError(
-            "No bistochastic scaling exists: K has no total support at rows "
-            f"{_names(without_support, points)}; give K_ii > 0 to every point (self-loops)."
-        )
+    _check_support(K, points)
     if isinstance(weights, str):
         check_choice(weights, "weights", ("1/q",))
         weights = 1 / q
@@ -282,12 +272,11 @@ def bistochastic_scaling(
             "a positive K_ii, or leave them out."
         )
     if residual > tol:
-        warnings.warn(
+        message = (
             f"The bistochastic scaling reached {residual:.1e}, not tol={tol:.1e}, in {iterations} "
-            f"iterations, worst at rows {_names(worst, points)}; raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=3,
+            f"iterations, worst at rows {_names(worst, points)}; raise max_iter or tol."
         )
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
     diagnostics = {"scaling_residual": residual, "scaling_iterations": iterations}
     return Scaling(t / np.sqrt(w), w / w.sum(), q, diagnostics=diagnostics)
 
@@ -334,8 +323,8 @@ def _positive_row_sums(K: Operator, points: Array | None) -> Array:
     return sums
 
 
-def _rows_without_support(K: Operator) -> Array:
-    """Return rows on which no scaling of K works, where K is stored and its diagonal has zeros.
+def _check_support(K: Operator, points: Array | None) -> None:
+    """Raise if no scaling of K exists, where K is stored and its diagonal has zeros.
 
     A scaling exists if and only if every positive entry lies on a positive diagonal (total
     support): after a perfect matching is moved to the diagonal, each entry must stay inside one
@@ -343,16 +332,27 @@ def _rows_without_support(K: Operator) -> Array:
     """
     matrix = K.matrix
     if matrix is None or (matrix.diagonal() > 0).all():
-        return np.empty(0, int)
+        return
     pattern = sparse.csr_matrix(matrix != 0)
     column_of = maximum_bipartite_matching(pattern, perm_type="column")
-    unmatched = np.flatnonzero(column_of < 0)
-    if len(unmatched):
-        return unmatched
-    shuffled = pattern[:, column_of].tocoo()
-    labels = connected_components(shuffled, directed=True, connection="strong")[1]
-    stray = labels[shuffled.row] != labels[shuffled.col]
-    return np.unique(shuffled.row[stray])
+    bad = np.flatnonzero(column_of < 0)
+    if not len(bad):
+        moved = pattern[:, column_of].tocoo()
+        labels = connected_components(moved, directed=True, connection="strong")[1]
+        bad = np.unique(moved.row[labels[moved.row] != labels[moved.col]])
+    if len(bad):
+        raise ValueError(
+            "No bistochastic scaling exists: K has no total support at rows "
+            f"{_names(bad, points)}; give K_ii > 0 to every point (self-loops)."
+        )
+
+
+def _scaled(K: Any, scaling_of: Callable[[Operator], Scaling]) -> Any:
+    """Return diag(s) K diag(s) by the scaling of K, an operator if K is one."""
+    K = as_matrix(K)
+    operator = as_affinity(K)
+    scaling = scaling_of(operator)
+    return scaling.of(operator) if operator is K else _like(K, scaling.s, scaling.s)
 
 
 def _like(K: Any, left: Array, right: Array) -> Any:
