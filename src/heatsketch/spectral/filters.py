@@ -152,7 +152,9 @@ class Power(Filter):
     def __post_init__(self) -> None:
         given: Any = self.p
         p = check_number(given, "p", low=0, integer=isinstance(given, numbers.Integral))
-        object.__setattr__(self, "p", int(p) if isinstance(p, float) and p.is_integer() else p)
+        whole = int(p) if p == int(p) else None
+        object.__setattr__(self, "p", p if whole is None else whole)
+        object.__setattr__(self, "steps", whole)
 
     def scaled(self, lam: Array) -> tuple[Array, float]:
         """Return ((λ/m)^p, p log m) with m = max|λ|.
@@ -174,11 +176,6 @@ class Power(Filter):
                 )
             lam = np.maximum(lam, 0.0)
         return (lam / peak) ** self.p, self.p * math.log(peak)
-
-    @property
-    def steps(self) -> int | None:  # type: ignore[override]
-        """p, if it is whole."""
-        return self.p if isinstance(self.p, int) else None
 
     def sharpness(self, interval: Interval) -> float:
         """Return p, whatever the width of the interval."""
