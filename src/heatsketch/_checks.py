@@ -43,7 +43,7 @@ class DisconnectedWarning(UserWarning):
 class ScaleWarning(UserWarning):
     """A feature, the time or the bandwidth has a scale at which little information remains.
 
-    One about rows holds their numbers and what is the matter with them in `about`.
+    A warning about rows has their numbers and the problem in `about`.
     """
 
     about: tuple[Array, str] | None = None
@@ -129,18 +129,18 @@ def rows_from(first: int) -> Iterator[None]:
         _first_row.reset(token)
 
 
-def warn_of_rows(rows: Array, matter: str, *, stacklevel: int) -> None:
-    """Warn that something is the matter with new points (ScaleWarning)."""
+def warn_of_rows(rows: Array, problem: str, *, stacklevel: int) -> None:
+    """Warn of a problem with new points (ScaleWarning)."""
     rows = rows + _first_row.get()
-    warning = ScaleWarning(said_of_rows(rows, matter))
-    warning.about = rows, matter
+    warning = ScaleWarning(rows_message(rows, problem))
+    warning.about = rows, problem
     warnings.warn(warning, stacklevel=stacklevel + 1)
 
 
-def said_of_rows(rows: Sequence[int] | Array, matter: str, count: int | None = None) -> str:
-    """Say what is the matter with rows, which may be but the first of `count`."""
+def rows_message(rows: Sequence[int] | Array, problem: str, count: int | None = None) -> str:
+    """Return a message about a problem with rows, which may be only the first of `count`."""
     number = len(rows) if count is None else count
-    return f"{number} new point(s) (rows {name_rows(rows, count=count)}) {matter}"
+    return f"{number} new point(s) (rows {name_rows(rows, count=count)}) {problem}"
 
 
 def check_points(
@@ -303,7 +303,7 @@ def read_array(X: Any, name: str, **form: Any) -> Array:
         raise kind(f"{name} cannot be read as numbers: {reason}; pass a numeric array.") from error
 
 
-_DOMINANT = 0.95  # share of the variance from which one feature decides all distances
+_DOMINANT = 0.95  # fraction of the variance from which one feature decides all distances
 
 feature_names: ContextVar[Sequence[Any] | None] = ContextVar("feature_names", default=None)
 
@@ -336,9 +336,9 @@ def warn_of_scales(X: Any, names: Sequence[Any] | None = None) -> None:
         names = feature_names.get() if names is None else names
         known = names is not None and len(names) == len(variances)
         name = f"Feature {str(names[top])!r}" if known else f"Feature {top}"  # type: ignore[index]
-        share = 100 * variances[top] / total
+        percent = 100 * variances[top] / total
         warnings.warn(
-            f"{name} carries {share:.4g} % of the variance of the {len(variances)} features, so "
+            f"{name} carries {percent:.4g} % of the variance of the {len(variances)} features, so "
             "that distances are differences in it alone; unless all are in the same unit, scale "
             "the features (StandardScaler; for a table standardize=True or --standardize).",
             ScaleWarning,

@@ -1,7 +1,7 @@
 """Progress of long steps: bars of tqdm, shown within `progress()` alone.
 
-Elsewhere nothing is shown; what the library logs goes to the logger "heatsketch", which has no
-handler of its own.
+Elsewhere nothing is shown. The library logs to the logger "heatsketch", which has no handler of its
+own.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _streams: list[TextIO] = []  # of the `progress()` blocks that are open
 def track(items: Iterable[Any] | None, name: str, total: int | None, unit: str) -> tqdm:
     """Return a bar of the items, from two seconds on, within `progress()`; it yields them.
 
-    `total` and `unit` say how much there is of what, in the plural; None: that is not known. The
-    steps of a bar without items are counted by its `update`.
+    `total` is the number of steps, None if it is not known, and `unit` their name in the plural.
+    The steps of a bar without items are counted by its `update`.
     """
     stream = _streams[-1] if _streams else sys.stderr
     rare = not (stream.isatty() or "ipykernel" in sys.modules)
@@ -47,9 +47,9 @@ def progress(stream: TextIO | None = None) -> Iterator[None]:
     """Show what the library is doing, while the block runs.
 
     A step that takes more than two seconds has a bar of tqdm, with its speed and the time left.
-    Steps that cannot be counted are told of by the records of the logger "heatsketch" at the level
-    INFO, one every two seconds at most; a program that has handlers of its own sees them, too,
-    within the block.
+    Steps that cannot be counted are reported by records of the logger "heatsketch" at the level
+    INFO, one every two seconds at most. Handlers of the program get these records, too, within the
+    block.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from heatsketch import _checks
-from heatsketch._checks import check_number, features_named, logger, said_of_rows
+from heatsketch._checks import check_number, features_named, logger, rows_message
 from heatsketch._progress import track
 from heatsketch._tiles import in_one_thread
 from heatsketch._version import __version__
@@ -417,7 +417,7 @@ def _map(mapping: Mapping, path: Path | None, output: Path, cluster: Any) -> Non
             progress.update(min(n, (number + 1) * rows) - number * rows)
     for one in run.facts["warned"]:
         category = getattr(_checks, one["kind"], getattr(builtins, one["kind"], UserWarning))
-        about_rows = said_of_rows(one["first"], one["matter"], one["count"])
+        about_rows = rows_message(one["first"], one["matter"], one["count"])
         warnings.warn(about_rows if one["count"] else one["matter"], category, stacklevel=3)
 
 

@@ -145,8 +145,8 @@ class NeighborIndex(Search):
     array([[1, 0]])
     """
 
-    _part: tuple[Array, NeighborIndex] | None = None
-    _not_stored = ("_part",)  # in files of models
+    _subset: tuple[Array, NeighborIndex] | None = None
+    _not_stored = ("_subset",)  # in files of models
 
     def __init__(
         self,
@@ -197,15 +197,15 @@ class NeighborIndex(Search):
         recall = self.recall_at(k)
         return {"recall": recall.value, "recall_error": recall.error}
 
-    def part(self, rows: Array) -> NeighborIndex:
-        """Return the index of some rows in this order; the last one is kept for the next to ask."""
-        if self._part is None or not np.array_equal(self._part[0], rows):
+    def subset(self, rows: Array) -> NeighborIndex:
+        """Return the index of some rows in this order; the last one is cached."""
+        if self._subset is None or not np.array_equal(self._subset[0], rows):
             n_neighbors = max(0, self._n_kept - 1)
-            self._part = (
+            self._subset = (
                 rows,
                 NeighborIndex(self.points[rows], recall=self.recall, n_neighbors=n_neighbors),
             )
-        return self._part[1]
+        return self._subset[1]
 
     def _searched(self, k: int) -> int:
         """Return how many neighbours are searched for k: the cells of a search depend on it."""
@@ -400,7 +400,7 @@ def ordered_search(neighbors: Any, X: Points, *, join: bool = True) -> OrderedSe
     points: Points = X[rows]
     search: Search
     if isinstance(neighbors, NeighborIndex):
-        search = neighbors.part(rows)
+        search = neighbors.subset(rows)
     elif neighbors is None:
         search = NeighborIndex(points)
     elif isinstance(neighbors, Distances):

@@ -40,7 +40,7 @@ _EXTRA_CANDIDATES = 6  # beyond k, because float32 may have changed their order
 _CALIBRATION_POINTS = 512  # whose neighbours are computed exactly
 _RECALL_MARGIN_ERRORS = 2.0  # standard errors by which the calibrated recall exceeds the target
 # The neighbours of a point far from all others are in many cells: it searches all, if it is rare.
-_FAR, _FAR_SHARE = 32.0, 0.01  # times the median distance of the k-th neighbour; of the points
+_FAR, _RARE = 32.0, 0.01  # times the median distance of the k-th neighbour; of the points
 _MIN_CANDIDATE_CELLS = 64  # from which those to search are chosen
 # The median distance from the centre, and the largest norm: farther points are clipped. Between
 # them are 22 digits, and their squares neither overflow nor underflow float32.
@@ -87,7 +87,7 @@ class InvertedLists:
         norms = np.sqrt(squared_norms(self._points[rows] - self._centre))
         middle = float(np.median(norms[norms > 0])) if norms.any() else 1.0  # becomes `_UNIT`
         self._unit = math.ldexp(_UNIT, -math.frexp(middle)[1])
-        self._centroids = train_centroids(self._in_frame(self._points[rows]), n_cells, rng)
+        self._centroids = train_centroids(self._scaled(self._points[rows]), n_cells, rng)
         self._sort()
         sample = rng.choice(len(points), min(_CALIBRATION_POINTS, len(points)), replace=False)
         self._sample = np.sort(sample)
@@ -133,7 +133,7 @@ class InvertedLists:
                 positions = slice(self._starts[c], self._starts[c + 1])
                 if positions.start == positions.stop:
                     continue
-                members = self._in_frame(self._points[self.order[positions]])
+                members = self._scaled(self._points[self.order[positions]])
                 near = _near_most(squared_norms(members - means[c]))
                 means[c] = members.mean(axis=0) if near.all() else members[near].mean(axis=0)
                 members -= means[c]
@@ -147,24 +147,24 @@ class InvertedLists:
         cells = np.empty(len(x), np.int32)
 
         def work(rows: slice) -> None:
-            framed = self._in_frame(x[rows])
-            cells[rows] = kernels.nearest_cell(framed, *self._centroids, _COARSE_N_PROBE)
+            scaled = self._scaled(x[rows])
+            cells[rows] = kernels.nearest_cell(scaled, *self._centroids, _COARSE_N_PROBE)
 
         stage = track(None, "cells of the points", len(x), "points")
         for_each_tile(work, len(x), _TILE_QUERIES, stage)
         return cells
 
-    def _in_frame(self, x: Array) -> Array:
+    def _scaled(self, x: Array) -> Array:
         """Return the coordinates in which cells are compared; clipping makes no distance longer."""
-        framed = (x - self._centre) * self._unit
-        return np.clip(framed, -self._limit, self._limit, out=framed)
+        scaled = (x - self._centre) * self._unit
+        return np.clip(scaled, -self._limit, self._limit, out=scaled)
 
     def _nearest(self, x: Array, cells: Array, probes: Probes) -> tuple[Array, Array]:
-        framed = self._in_frame(x)
+        scaled = self._scaled(x)
         chosen = kernels.cells_to_search(
-            framed, cells, self._means, probes.candidate_cells, probes.n_probe
+            scaled, cells, self._means, probes.candidate_cells, probes.n_probe
         )
-        found = self._nearest_in(x, framed, cells, chosen, probes.k, probes.tolerance)
+        found = self._nearest_in(x, scaled, cells, chosen, probes.k, probes.tolerance)
         lost = np.flatnonzero(~(found[0][:, -1] <= probes.far))
         if len(lost):
             found[0][lost], found[1][lost] = self._exact(x[lost], cells[lost], probes.k)
@@ -178,21 +178,21 @@ class InvertedLists:
         def work(rows: slice) -> None:
             chosen = np.tile(every, (rows.stop - rows.start, 1))
             distances[rows], indices[rows] = self._nearest_in(
-                x[rows], self._in_frame(x[rows]), cells[rows], chosen, k, 0.0
+                x[rows], self._scaled(x[rows]), cells[rows], chosen, k, 0.0
             )
 
         for_each_tile(work, len(x), _CALIBRATION_POINTS // 4)
         return distances, indices
 
     def _nearest_in(
-        self, x: Array, framed: Array, own: Array, chosen: Array, k: int, tolerance: float
+        self, x: Array, scaled: Array, own: Array, chosen: Array, k: int, tolerance: float
     ) -> tuple[Array, Array]:
         """Return distances and indices of the nearest points of x in the chosen cells.
 
         No other point of these cells is nearer than the last by more than the tolerance.
         """
         lists = self._starts, self._rows, self._means, self._rounding
-        positions, bounds = kernels.candidates(framed, own, chosen, lists, k + _EXTRA_CANDIDATES)
+        positions, bounds = kernels.candidates(scaled, own, chosen, lists, k + _EXTRA_CANDIDATES)
         found = kernels.sort_exactly(x, self._points, positions, self.order, k)
         squares = (found[0][:, -1] * self._unit) ** 2 * (1 - tolerance)
         doubtful = np.flatnonzero(~(squares <= np.maximum(bounds, 0.0)))
@@ -206,7 +206,7 @@ class InvertedLists:
         """Choose how many cells are searched, from the cells of the neighbours of a sample."""
         x, own = self._points[self._sample], self._cells[self._sample]
         distances, indices = self._exact(x, own, k)
-        squares = _squares_less_own(self._in_frame(x), self._means)
+        squares = _squares_less_own(self._scaled(x), self._means)
         squares[np.arange(len(x)), own] = -np.inf
         ranks = np.argsort(np.argsort(squares, axis=1), axis=1)  # of the cells, by distance
         ranks = np.take_along_axis(ranks, self._cells[indices], axis=1)
@@ -216,7 +216,7 @@ class InvertedLists:
             error = np.mean(ranks < count, axis=1).std() / math.sqrt(len(x))
             required = min(1.0, self._target + _RECALL_MARGIN_ERRORS * float(error))
         choice, farthest = max(_MIN_CANDIDATE_CELLS, 8 * count), distances[:, -1:] * (1 + 1e-12)
-        far = max(_FAR * float(np.median(farthest)), float(np.quantile(farthest, 1 - _FAR_SHARE)))
+        far = max(_FAR * float(np.median(farthest)), float(np.quantile(farthest, 1 - _RARE)))
         tolerance = _TOLERANCE
         while True:
             choice = min(choice, len(self._means))
