@@ -5,16 +5,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist, pdist
-from scipy.stats import chi2
+from scipy.stats import chi2, spearmanr
 
 import heatsketch as hs
 from heatsketch._checks import ScaleWarning
 from heatsketch.estimators import heat_embedding
 from heatsketch.markov import rows as coordinates
-from problems.clouds import cloud
+from problems.clouds import cloud, noisy_tree
 from problems.estimators import every_normalization
 from problems.spectra import cycle_graph
 
+LEAST_CORRELATION = 0.97  # of the distances in two pictures of the same points
 AFFINITIES = {
     "knn": {"affinity": "knn", "n_neighbors": 6},
     "dense": {"affinity": "dense", "epsilon": 1.0},
@@ -26,6 +27,10 @@ every_filter = pytest.mark.parametrize("filter", ["power", "heat"])
 
 def make(n_components=2, time=4, **changes):
     return hs.HeatEmbedding(n_components, time, **{"random_state": 0, "filter": "power"} | changes)
+
+
+def default(n_components=2, time=4, **changes):
+    return hs.HeatEmbedding(n_components, time, **{"random_state": 0} | changes)
 
 
 def exact_rows(model, rows_of_A, time=None):
@@ -302,3 +307,89 @@ def test_times_beyond_the_range_of_numbers_keep_the_scale_apart():
     size = 10**7 * np.log(slowest.eigenvalues_[0]) + np.log(np.abs(slowest.eigenvectors_).max())
     log_size = np.log(np.abs(model.embedding_).max()) + model.diagnostics_["log_scale"]
     assert log_size == pytest.approx(size, abs=1e-6)
+
+
+# What must not matter, and what must
+
+
+@pytest.mark.parametrize("affinity", ["knn", "dense"])
+def test_units_do_not_matter(affinity):
+    X = cloud(25, 3, seed=1)
+    first, second = (
+        default(time="auto", affinity=affinity, epsilon=epsilon).fit(X * scale)
+        for scale, epsilon in ((1, 0.5), (4, 8.0))
+    )
+    assert_array_equal(first.embedding_, second.embedding_)
+    assert first.time_ == second.time_
+
+
+@pytest.mark.parametrize("change", ["rotation", "shift", "order", "seed"])
+def test_what_leaves_distances_alone_leaves_the_distortion_alone(change):
+    """Up to where the search ends: on the circle the maps that it finds are equally good."""
+    X, _ = hs.datasets.circle(50, rng=0)
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    same = {
+        "rotation": X @ turn,
+        "shift": X + 5.5,
+        "order": X[np.random.default_rng(0).permutation(50)],
+        "seed": X,
+    }[change]
+    common = {"affinity": "dense", "epsilon": 0.25, "objective": "worst"}
+    first = default(2, 8, **common).fit(X).distortion_
+    second = default(2, 8, random_state=int(change == "seed"), **common).fit(same).distortion_
+    assert second.log_L == pytest.approx(first.log_L, rel=0.1)
+    assert_allclose(list(second.quantiles.values()), list(first.quantiles.values()), atol=0.01)
+
+
+@pytest.mark.parametrize("source", [int, np.random.default_rng, np.random.RandomState])
+def test_a_seed_gives_the_same_embedding(source):
+    X = cloud(16, 3, seed=1)
+    first, again = (default(time="auto", random_state=source(3)).fit(X) for _ in range(2))
+    assert_array_equal(first.embedding_, again.embedding_)
+    assert_array_equal(first.time_curve_.directions, again.time_curve_.directions)
+
+
+PICTURES = {
+    "digits": lambda: hs.datasets.digits()[0][:300],
+    "tree": noisy_tree,
+    "roll": lambda: hs.datasets.swiss_roll(300, rng=0)[0],
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["tree", *(pytest.param(name, marks=pytest.mark.slow) for name in ("digits", "roll"))]
+)
+def test_the_picture_is_the_same_for_every_seed_and_order_of_rows(name):
+    X = PICTURES[name]()
+    first = default(2, "auto").fit(X)
+    assert_array_equal(default(2, "auto", random_state=1).fit_transform(X), first.embedding_)
+    order = np.random.default_rng(1).permutation(len(X))
+    other = default(2, "auto", random_state=2).fit(X[order])
+    assert other.time_ == first.time_
+    same = np.empty_like(first.embedding_)
+    same[order] = other.embedding_
+    assert spearmanr(pdist(same), pdist(first.embedding_))[0] >= LEAST_CORRELATION
+
+
+@pytest.mark.parametrize(("name", "time"), [("tree", 8), ("roll", 32)])
+def test_most_keeps_more_pairs_and_worst_a_smaller_log_L(name, time):
+    X = PICTURES[name]()
+    most, worst = (default(2, time, objective=which).fit(X) for which in ("most", "worst"))
+    assert most.distortion_.within[1.5] >= worst.distortion_.within[1.5] - 0.03
+    assert worst.distortion_.log_L <= most.distortion_.log_L + 1e-9
+
+
+def test_single_precision_in_single_precision_out():
+    X, _ = hs.datasets.circle(60, equispaced=True)
+    common = {"affinity": "dense", "epsilon": 0.25}
+    single, double = make(2, 8, **common).fit(X.astype(np.float32)), make(2, 8, **common).fit(X)
+    new = X[:5] * np.float32(0.9)
+    assert single.embedding_.dtype == single.transform(new.astype(np.float32)).dtype == np.float32
+    assert double.embedding_.dtype == double.transform(new).dtype == np.float64
+    # What is learned in single precision, from the same points; axes may be turned.
+    assert_allclose(
+        pdist(single.embedding_),
+        pdist(double.embedding_),
+        rtol=0,
+        atol=1e-3 * double.embedding_.max(),
+    )
