@@ -118,7 +118,10 @@ class Overlaps:
                 block = self._block(j, i, x, z.means[i])
                 block *= weights[:, None]
                 block *= z.weights[i]
-                total[np.ix_(rows, columns)] += block
+                if len(columns) < z.n:
+                    total[np.ix_(rows, columns)] += block
+                else:  # a slice is not copied
+                    total[rows if len(rows) < len(total) else slice(None)] += block
 
     def _block(self, j: int, i: int, x: Array, z: Array) -> Array:
         """Return g(x; z, D_j + E_i) in units of the highest peak, (n, n')."""
