@@ -78,7 +78,8 @@ def print_summary(
     if written:
         lines = lines | {"written": written}
     for name, text in lines.items():
-        print(f"{name:<12} {text}", file=stream)
+        if text:
+            print(f"{name:<12} {text}", file=stream)
 
 
 def print_json(facts: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ def run(args: Namespace, estimator: Any) -> dict[str, str]:
     d = done.estimator.n_features_in_
     return {
         "input": f"{args.input}: {done.n:,} points, {d:,} features, read by blocks",
-        **({"changed": "; ".join(done.notes)} if done.notes else {}),
+        "changed": "; ".join(done.notes),
         "sample": done.describe(),
         "method": f"{args.method}, {parameters(done.estimator)}",
         **summary(done.estimator),

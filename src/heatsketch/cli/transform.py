@@ -42,7 +42,7 @@ def run(args: Namespace) -> None:
     write_coordinates(args, table, model, Y, model={"file": str(args.model), **stored.facts})
     lines = {
         "input": f"{table.source}: {size_of(args, table)}",
-        **({"changed": "; ".join(table.notes)} if table.notes else {}),
+        "changed": "; ".join(table.notes),
         "model": f"{args.model}: {kind.__name__}, {Y.shape[1]} coordinates",
     }
     print_summary(args, lines)
@@ -53,7 +53,7 @@ def _info(args: Namespace) -> dict[str, str]:
     facts = read_facts(args.model)
     sizes = {"n": "training points", "n_features": "features"}
     kept = (facts.get("distances") or "").removeprefix("distances ")
-    lines: dict[str, Any] = {
+    return {
         "model": f"{args.model}: {facts['kind']}, {args.model.stat().st_size:,} bytes",
         "parameters": _assignments(facts, "parameters"),
         "points": ", ".join(
@@ -67,7 +67,6 @@ def _info(args: Namespace) -> dict[str, str]:
         "reading": _assignments(facts, "reading"),
         "made by": ", ".join(f"{name} {facts[name]}" for name in _LIBRARIES if name in facts),
     }
-    return {name: text for name, text in lines.items() if text}
 
 
 def _assignments(facts: dict[str, Any], name: str) -> str:

@@ -53,7 +53,15 @@ class Run:
         about = plain(about)
         others = [path for path in self.folder.rglob("*") if not path.name.startswith(_OWN)]
         if self.facts and resume:
-            _refuse_other(self.facts["about"], about, self.folder)
+            known = self.facts["about"]
+            differing = [
+                f"{name} was {json.dumps(known.get(name))[:160]}, is {json.dumps(now)[:160]}"
+                for name, now in (dict.fromkeys(known) | about).items()
+                if known.get(name) != now
+            ]
+            if differing:
+                other = f"{self.folder} holds another run: {'; '.join(differing)}"
+                raise ValueError(f"{other}. Pass the same, or force=True (--force) to begin anew.")
         elif self.facts and not force:
             raise FileExistsError(
                 f"{self.folder} holds a run that was not completed; pass resume=True (--resume) to "
@@ -115,21 +123,6 @@ def about(points: Blocks, estimator: Any, how: Reading, **options: Any) -> dict[
         **options,
         "reading": how.as_record(),
     }
-
-
-def _refuse_other(known: dict[str, Any], found: dict[str, Any], folder: Path) -> None:
-    """Raise if a run is about something else, or made otherwise."""
-    both = [(name, known.get(name), found.get(name)) for name in dict.fromkeys([*known, *found])]
-    differing = [
-        f"{name} was {json.dumps(was)[:160]}, is {json.dumps(now)[:160]}"
-        for name, was, now in both
-        if was != now
-    ]
-    if differing:
-        raise ValueError(
-            f"{folder} holds another run: {'; '.join(differing)}. Pass what was passed then, or "
-            "begin again with force=True (--force)."
-        )
 
 
 def check_output(
