@@ -43,9 +43,12 @@ def for_each_tile(
         alone = n_threads == 1 or len(tiles) <= 1 or getattr(_inside, "tile", False)
 
         def run(group: list[slice]) -> list[Any]:
-            with nullcontext() if alone else in_one_thread():
-                # If stopped, nobody waits for the results.
+            outside = getattr(_inside, "tile", False)
+            _inside.tile = outside or not alone
+            try:  # if stopped, nobody waits for the results
                 return [work(rows) for rows in group if not stopped.is_set()]
+            finally:
+                _inside.tile = outside
 
         size = 1 if alone else -(-len(tiles) // (_GROUPS_PER_THREAD * n_threads))
         groups = [tiles[i : i + size] for i in range(0, len(tiles), size)]
