@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import heatsketch as hs
 from heatsketch.spectral.apply import apply
@@ -65,22 +64,6 @@ def test_squared_distances_are_added_up(walk, time, end):
     squares = sum(hs.diffusion_distance(walk, t) ** 2 for t in range(time, end))
     D = np.linalg.norm(F[:, None] - F, axis=2)[np.triu_indices(40, 1)]
     np.testing.assert_allclose(D**2, squares, rtol=1e-10)
-
-
-@pytest.mark.statistical
-def test_squared_distances_of_a_sketch_are_chi_square(walk):
-    # Finds a standard deviation that is 8 % off √(2/k): 4,000 independent columns give k ratio/D²
-    # of each of the pairs the law of a sum of that many squares.
-    k, draws = 20, 2_000
-    F = hs.sketch(walk, hs.Accumulated(3), k * draws, deflate=False, rng=7) * np.sqrt(draws)
-    D = np.linalg.norm(
-        hs.sketch(walk, hs.Accumulated(3), G=np.sqrt(40) * np.eye(40), deflate=False)[[0]]
-        - hs.sketch(walk, hs.Accumulated(3), G=np.sqrt(40) * np.eye(40), deflate=False)[[9]]
-    )
-    ratios = np.square(F[0] - F[9]).reshape(draws, k).sum(axis=1) / D**2
-    assert stats.kstest(k * ratios, stats.chi2(k).cdf).pvalue > FALSE_ALARM
-    spread = ratios.std() / np.sqrt(2 / k)
-    assert abs(spread - 1) < stats.norm.isf(FALSE_ALARM / 2) * np.sqrt((3 + 12 / k - 1) / 4 / draws)
 
 
 def test_far_points_stay_far_where_one_time_saturates():

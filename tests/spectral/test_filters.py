@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import heatsketch as hs
 from heatsketch.spectral.filters import Filter, make_filter
@@ -81,13 +79,6 @@ def test_scaled_values_neither_under_nor_overflow(f: hs.Power | hs.Heat) -> None
         assert values.max() == pytest.approx(1.0)
         log_f = f.p * math.log(lam[1]) if isinstance(f, hs.Power) else -f.t * (1 - lam[1])
         assert log_scale == pytest.approx(log_f, rel=1e-14)
-
-
-@given(p=st.integers(0, 60), r=st.integers(0, 60), lam=st.floats(-1, 1))
-def test_times_add(p: int, r: int, lam: float) -> None:
-    x = np.array([lam])
-    for f in (hs.Power, hs.Heat):
-        np.testing.assert_allclose(f(p)(x) * f(r)(x), f(p + r)(x), rtol=1e-12, atol=1e-200)
 
 
 @pytest.mark.parametrize("p", [3, 3.0, np.int64(3), np.float64(3.0)], ids=repr)

@@ -49,15 +49,6 @@ def test_agrees_with_the_dense_matrix():
     assert_allclose(V * np.sign((V * W).sum(axis=0)), W, atol=1e-6)
 
 
-def test_pieces_have_as_many_copies_of_1():
-    n, pieces = 1500, 4
-    K = sparse.block_diag([ring(n)] * pieces, format="csr")
-    A = Deflated(hs.Sparse(K, (-1.0, 1.0)), np.full(n * pieces, (n * pieces) ** -0.5))
-    values, _ = inverse_eigenpairs(A, 5, 0)
-    assert_allclose(1 - values[:3], 0, atol=1e-14)
-    assert_allclose(1 - values[3:], ring_values(n, 2), rtol=1e-6)
-
-
 @pytest.mark.parametrize("rings", [1, 3, 5])
 @pytest.mark.parametrize("k", [3, 11, 20])
 def test_all_copies_of_an_eigenvalue_are_found(rings, k):
