@@ -50,11 +50,10 @@ def on_scale(f: Filter, A: Operator) -> tuple[Filter, float]:
     f itself and 0, unless the time is so large that f is beyond the range at the largest
     eigenvalue. This is the only scale: blocks have none of their own.
     """
-    bounds = [A.spectrum]
-    if f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
-        bounds.append(A.ends[1])  # from inside
-    size = 0.0
-    if any(_log_excess(f, ends, A.dtype) for ends in bounds):
+    size = _log_excess(f, A.spectrum, A.dtype)
+    if not size and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
+        size = _log_excess(f, A.ends[1], A.dtype)  # bounded from inside
+    if size:  # of a bound: that at the largest eigenvalue itself decides
         size = _log_excess(f, _exact_ends(A), A.dtype)
     return (Relative(f, size), size) if size else (f, 0.0)
 
@@ -112,18 +111,18 @@ def apply(
     block = A.asarray(X)
     k = block.shape[1] if block.ndim == 2 else 1
     steps = max(math.inf if f.steps is None else f.steps for f in filters)
+    if steps <= _FEW_PRODUCTS:
+        return _by_products(filters, A, block)
     eps = float(np.finfo(A.dtype).eps)
     error = eps / 4 if tol is None else min(max(tol, eps), 1.0)
     degree = 16 + max(f.degree(A.spectrum, error) for f in filters)
     products = min(steps, degree)
     pays = products * k > 12 * A.n + 1000 or products > MAX_DEGREE / 2
-    if steps > _FEW_PRODUCTS and pays and A.n <= SPECTRAL_LIMIT:
-        blocks = _by_eigenpairs(filters, A, block)
-    elif steps < math.inf and (steps <= 2 * degree or degree**2 * eps > _MAX_ROUNDING):
-        blocks = _by_products(filters, A, block)
-    else:
-        blocks = _by_chebyshev(filters, A, block, tol)
-    return blocks
+    if pays and A.n <= SPECTRAL_LIMIT:
+        return _by_eigenpairs(filters, A, block)
+    if steps < math.inf and (steps <= 2 * degree or degree**2 * eps > _MAX_ROUNDING):
+        return _by_products(filters, A, block)
+    return _by_chebyshev(filters, A, block, tol)
 
 
 def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
