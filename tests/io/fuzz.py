@@ -34,19 +34,8 @@ from heatsketch.io.edges import read_matrix_market
 SECONDS, MEGABYTES = 20, 1500  # of one case: the memory is what `check_budget` grants, and a half
 N, D = 12, 5
 NUMBERS = (0, 1, 7, 127, 255, 2**15, 2**16 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**64 - 1)
-WORDS = (b"nan", b"-inf", b"1e999", b"null", b"[]", b"{}", b'""', b"-1", b"0", b"true", b'"')
-WORDS += (
-    b"9" * 30,
-    b"9" * 5000,
-    b"\x00",
-    b"\xff\xfe",
-    b"\r\n",
-    b",",
-    b";;;",
-    b"\t",
-    b"#",
-    b"[" * 2000,
-)
+WORDS = b'nan|-inf|1e999|null|[]|{}|""|-1|0|true|"|\x00|\xff\xfe|\r\n|,|;;;|\t|#'.split(b"|")
+WORDS += [b"9" * 30, b"9" * 5000, b"[" * 2000]
 
 
 # Valid files
@@ -54,26 +43,13 @@ WORDS += (
 
 def frame(rng):
     values = {f"f{j}": rng.normal(size=N).round(3) for j in range(D)}
-    return pd.DataFrame(
-        values | {"id": [f"p{i}" for i in range(N)], "label": list("abc" * (N // 3))}
-    )
+    names = {"id": [f"p{i}" for i in range(N)], "label": list("abc" * (N // 3))}
+    return pd.DataFrame(values | names)
 
 
 def save_text(path, rng):
     sep = "," if ".csv" in path.suffixes else "\t"
     frame(rng).to_csv(path, sep=sep, index=False, compression="infer")
-
-
-def save_parquet(path, rng):
-    frame(rng).to_parquet(path)
-
-
-def save_xlsx(path, rng):
-    frame(rng).to_excel(path, index=False)
-
-
-def save_npy(path, rng):
-    np.save(path, rng.normal(size=(N, D)))
 
 
 def save_npz(path, rng):
@@ -88,9 +64,8 @@ def cells(rng):
     X = rng.normal(size=(N, D)).astype(np.float32)
     obs = frame(rng).set_index("id").drop(columns="f0").astype({"label": "category"})
     obs["kept"] = pd.array([True, None] * (N // 2), dtype="boolean")
-    data = anndata.AnnData(X if rng.random() < 0.5 else sparse.csr_matrix(X * (X > 0)), obs=obs)
-    data.obsm["X_pca"] = X[:, :2]
-    return data
+    X = X if rng.random() < 0.5 else sparse.csr_matrix(X * (X > 0))
+    return anndata.AnnData(X, obs=obs, obsm={"X_pca": rng.normal(size=(N, 2))})
 
 
 def save_h5ad(path, rng):
@@ -102,49 +77,40 @@ def save_zarr(path, rng):
 
     if rng.random() < 0.5:
         return cells(rng).write_zarr(path)
-    version = 2 if rng.random() < 0.5 else 3
-    array = zarr.create_array(
-        str(path), shape=(N, D), chunks=(5, D), dtype="f8", zarr_format=version
-    )
+    form = {"chunks": (5, D), "zarr_format": 2 if rng.random() < 0.5 else 3}
+    array = zarr.create_array(str(path), shape=(N, D), dtype="f8", **form)
     array[...] = rng.normal(size=(N, D))
 
 
-def fitted_models():
-    """Return what makes the model of each valid file."""
-    X = np.random.default_rng(0).normal(size=(30, D))
-    return (
-        lambda: HeatSketch(3, n_neighbors=5, random_state=0).fit(X),
-        lambda: HeatSketch(3, affinity="dense", epsilon=9.0, random_state=0).fit(X),
-        lambda: MixtureDiffusion(mixture=2, tolerance=0.5, random_state=0).fit(X),
-        lambda: LaplacianEigenmap(2, n_neighbors=9).fit(X),
-    )
-
-
 def save_edges(path, rng):
-    names, ends = [f"n{i}" for i in range(N)], rng.integers(0, N, (2, 3 * N))
-    weights = rng.uniform(size=3 * N).round(3)
-    sep = "," if ".csv" in path.suffixes else " "
-    lines = [sep.join((names[i], names[j], str(w))) for i, j, w in zip(*ends, weights, strict=True)]
-    path.write_text("\n".join(["source,target,weight".replace(",", sep), *lines]))
+    sep, ends = "," if ".csv" in path.suffixes else " ", rng.integers(0, N, (2, 3 * N))
+    lines = [f"n{i}{sep}n{j}{sep}{rng.random():.3f}" for i, j in ends.T]
+    path.write_text("\n".join([sep.join(("source", "target", "weight")), *lines]))
 
 
 def save_mtx(path, rng):
-    kind = rng.choice(["symmetric", "general"])
     A = sparse.random(N, N, density=0.3, random_state=rng.integers(100))
-    mmwrite(path, A + A.T, symmetry=str(kind))
+    mmwrite(path, A + A.T, symmetry=str(rng.choice(["symmetric", "general"])))
 
 
 def save_model(path, rng):
-    io.save_model(fitted_models()[int(path.stem[-1])](), path)
+    X = np.random.default_rng(0).normal(size=(30, D))
+    model = (
+        HeatSketch(3, n_neighbors=5, random_state=0),
+        HeatSketch(3, affinity="dense", epsilon=9.0, random_state=0),
+        MixtureDiffusion(mixture=2, tolerance=0.5, random_state=0),
+        LaplacianEigenmap(2, n_neighbors=9),
+    )[int(path.stem[-1])]
+    io.save_model(model.fit(X), path)
 
 
 TEXTS = ("csv", "tsv", "txt", "csv.gz", "tsv.gz")
 READERS = dict.fromkeys(TEXTS, (save_text, io.read_table)) | {
-    "npy": (save_npy, io.read_table),
+    "npy": (lambda path, rng: np.save(path, rng.normal(size=(N, D))), io.read_table),
     "npz": (save_npz, io.read_table),
-    "parquet": (save_parquet, io.read_table),
+    "parquet": (lambda path, rng: frame(rng).to_parquet(path), io.read_table),
     "h5ad": (save_h5ad, io.read_table),
-    "xlsx": (save_xlsx, io.read_table),
+    "xlsx": (lambda path, rng: frame(rng).to_excel(path, index=False), io.read_table),
     "zarr": (save_zarr, io.read_table),
     "mtx": (save_mtx, read_matrix_market),
     "edges.csv": (save_edges, io.read_graph),
@@ -204,27 +170,19 @@ HARMS = (overwrite, overwrite, cut, repeat, word, word)
 def harm(path, rng):
     """Damage one file of a path, often within its compressed members, whose sums then are right."""
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        path = files[rng.integers(len(files))]
+        path = rng.choice(sorted(file for file in path.rglob("*") if file.is_file()))
     data = path.read_bytes()
     inside = rng.random() < 0.7
     if inside and data[:2] == b"\x1f\x8b":
         path.write_bytes(gzip.compress(damaged(gzip.decompress(data), rng), mtime=0))
     elif inside and data[:2] == b"PK":
-        path.write_bytes(repacked(data, rng))
+        with zipfile.ZipFile(streams.BytesIO(data)) as old, zipfile.ZipFile(path, "w") as new:
+            chosen = rng.choice(old.namelist())
+            for name in old.namelist():
+                content = old.read(name)
+                new.writestr(name, damaged(content, rng) if name == chosen else content)
     else:
         path.write_bytes(damaged(data, rng))
-
-
-def repacked(data, rng):
-    out = streams.BytesIO()
-    with zipfile.ZipFile(streams.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
-        names = old.namelist()
-        chosen = names[rng.integers(len(names))]
-        for name in names:
-            content = old.read(name)
-            new.writestr(name, damaged(content, rng) if name == chosen else content)
-    return out.getvalue()
 
 
 # One case, many cases
@@ -255,10 +213,8 @@ def outcome(reader, path):
             warnings.simplefilter("ignore")
             READERS[reader][1](path)
     except (ValueError, OSError) as error:
-        unclear = (
-            isinstance(error, UnicodeError) or len(str(error)) < 15 or "points" not in str(error)
-        )
-        if unclear:
+        is_named = len(str(error)) >= 15 and "points" in str(error)
+        if isinstance(error, UnicodeError) or not is_named:
             return f"unclear: {type(error).__name__}: {error}"[:300]
         return "refused"
     except MemoryError:  # an array of HDF5 that claims more than there is
@@ -297,9 +253,8 @@ def run(reader, case, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    form = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("count", type=int, help="number of cases, of all readers together")
     parser.add_argument("reader", nargs="?", choices=sorted(READERS))
     parser.add_argument("case", nargs="?", type=int, help="read this one, with its traceback")

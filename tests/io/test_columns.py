@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heatsketch import io
-from problems.messy_tables import X, cells, saved, text
+from problems.messy_tables import X, saved, text
 
 pytest.importorskip("pyarrow")
 
@@ -73,21 +73,13 @@ LARGE = 2**53 + 1 + 2 * np.arange(30)
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".npz"])
 def test_integers_beyond_float64_are_refused_unless_they_are_ids(tmp_path, suffix):
-    path = tmp_path / f"t{suffix}"
+    path, array = tmp_path / f"t{suffix}", np.stack([LARGE, np.arange(30)], axis=1)
     if suffix == ".csv":
-        path.write_text(
-            text(
-                [[str(v), *row] for v, row in zip(LARGE, cells(), strict=True)],
-                header=("x0", "x", "y", "z"),
-            )
-        )
+        saved(tmp_path, "x0,x1\n" + "".join(f"{a},{b}.5\n" for a, b in array))
     elif suffix == ".parquet":
-        parquet = pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(
-            pytest.importorskip("pyarrow").table({"x0": LARGE, "x1": X[:, 0]}), path
-        )
+        table = pytest.importorskip("pyarrow").table({"x0": LARGE, "x1": X[:, 0]})
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
     else:
-        array = np.stack([LARGE, np.arange(30)], axis=1)
         np.save(path, array) if suffix == ".npy" else np.savez(path, X=array)
     with pytest.raises(ValueError, match=r"'x0' holds 900719925474[0-9]+.*an id\? .*--id x0"):
         io.read_table(path)

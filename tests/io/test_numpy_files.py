@@ -15,24 +15,12 @@ from heatsketch import io
 # NumPy files
 
 
-@pytest.mark.parametrize(
-    ("dtype", "want"),
-    [
-        ("f4", "f4"),
-        (">f4", "f4"),
-        ("f8", "f8"),
-        (">f8", "f8"),
-        ("f2", "f8"),
-        ("u1", "f8"),
-        ("i8", "f8"),
-        ("?", "f8"),
-    ],
-)
-def test_npy_becomes_native_floats(tmp_path, dtype, want):
+@pytest.mark.parametrize("dtype", ["f4", ">f4", "f8", ">f8", "f2", "u1", "i8", "?"])
+def test_npy_becomes_native_floats(tmp_path, dtype):
     X = np.array([[0, 1], [1, 1], [0, 0]], dtype=dtype)
     np.save(tmp_path / "t.npy", X)
     values = io.read_table(tmp_path / "t.npy").values
-    assert values.dtype == np.dtype(want)
+    assert values.dtype == np.dtype("f4" if "f4" in dtype else "f8")
     np.testing.assert_array_equal(values, X)
 
 
@@ -118,11 +106,7 @@ def test_npz_prefers_x_and_passes_vectors_through(tmp_path):
         ({"v": np.zeros(2)}, None, r"holds v \(2,\), none of them"),
         ({"P": np.eye(2)}, "Q", "no array 'Q'; choose from P"),
         ({"X": np.zeros(3)}, None, r"X in .* has shape \(3,\)"),
-        (
-            {"X": np.eye(2), "label": np.array([1, "a"], object)},
-            None,
-            "label: Object arrays",
-        ),
+        ({"X": np.eye(2), "label": np.array([1, "a"], object)}, None, "label: Object arrays"),
         ({"X": np.array([["a", "b"]])}, None, "X in .* has dtype"),
     ],
 )

@@ -140,14 +140,13 @@ def test_blanks_before_quotes_are_left_out(tmp_path, sep):
     np.testing.assert_array_equal(table.values, [[9.58], [9.69]])
 
 
-@pytest.mark.parametrize("stdin", [None, "closed"])
-def test_a_closed_standard_input_is_named(monkeypatch, stdin):
-    stream = None if stdin is None else streams.TextIOWrapper(streams.BytesIO(b""))
-    if stream is not None:
-        stream.close()
-    monkeypatch.setattr(sys, "stdin", stream)
-    with pytest.raises(ValueError, match="standard input is closed; pipe a table into it"):
-        io.read_table("-")
+def test_a_closed_standard_input_is_named(monkeypatch):
+    closed = streams.TextIOWrapper(streams.BytesIO(b""))
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, "stdin", stream)
+        with pytest.raises(ValueError, match="standard input is closed; pipe a table into it"):
+            io.read_table("-")
 
 
 # Parquet
