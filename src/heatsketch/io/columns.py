@@ -47,7 +47,7 @@ _CELL = re.compile(
     f"(?P<measured>[-+−–]?{_BODY} [a-zµμ°Ω%/²³]{{1,8}})",
     re.IGNORECASE,
 )
-_PERHAPS_NUMBER = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # what all of these but gaps begin with
+_PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # what all of these but gaps begin with
 _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 
@@ -190,7 +190,9 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
             what = "nothing" if types.is_null(kind) else f"values of type {kind}"
             raise ValueError(f"column {name!r} holds {what}; name features that are numbers.")
         return None, ""
-    if not asked and not pc.any(pc.match_substring_regex(column, _PERHAPS_NUMBER)).as_py():
+    begins_as_text = len(column) > 0 and kind_of(column[0].as_py() or "") == "text"
+    may_be_number = not begins_as_text or pc.any(pc.match_substring_regex(column, _PERHAPS)).as_py()
+    if not (asked or may_be_number):
         return None, ""
     found, cells = classified(column, how.decimal)
     if cells is None:
