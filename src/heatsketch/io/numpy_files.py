@@ -101,7 +101,8 @@ def _table(array: Array, how: Reading, path: Path, what: str = "", names: Names 
         kept = [j for j, name in enumerate(names) if name not in extra]
         array, names = array[:, kept], tuple(names[j] for j in kept)
     values = as_float(array, source)
-    if array.dtype in (np.int64, np.uint64) and np.abs(values).max(initial=0) >= EXACT:
+    is_long = array.dtype in (np.int64, np.uint64)
+    if is_long and max(-int(array.min(initial=0)), int(array.max(initial=0))) >= EXACT:
         for j, name in enumerate(names):
             if name in (how.features or {*names} - {*how.exclude}):
                 refuse_merged(name, values[:, j], array[:, j], f"row {{}} of {source}".format)

@@ -1,6 +1,7 @@
 """The table that all formats read and write, the options of reading, the rules for columns."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -182,9 +183,10 @@ def choose_array(shapes: dict[str, tuple[int, ...]], key: str | None, source: An
 
 def refuse_repeated(names: Sequence[str], source: Any) -> None:
     """Raise if two columns have the same name."""
-    repeated = listed(sorted({name for name in names if names.count(name) > 1}))
-    if len(set(names)) < len(names):
-        raise ValueError(f"{source} has columns with the same name: {repeated}; rename them.")
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        what = f"columns with the same name: {listed(repeated)}"
+        raise ValueError(f"{source} has {what}; rename them.")
 
 
 def named_extra(table: Table, reserved: Container[str]) -> dict[str, Array]:
