@@ -200,6 +200,14 @@ def test_the_first_row_is_a_header_or_an_edge(lines, names, tmp_path):
     assert found.tolist() == list(names)
 
 
+def test_weights_of_parquet_are_the_same_numbers(tmp_path):
+    weights = np.array([1.1, 2e-9], np.float32)
+    edges = pa.table({"from": ["a", "b"], "to": ["b", "c"], "weight": weights})
+    pyarrow.parquet.write_table(edges, tmp_path / "e.parquet")
+    values = io.read_graph(tmp_path / "e.parquet").values.toarray()
+    assert values[[0, 1], [1, 2]].tolist() == weights.tolist()
+
+
 def test_columns_by_name_are_left_out(tmp_path):
     edges = [(*edge, "1862") for edge in EDGES]
     path = csv(tmp_path / "dated.csv", header="source,target,weight,year", edges=edges)

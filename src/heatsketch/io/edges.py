@@ -168,12 +168,15 @@ def _of_edges(table: Any, how: Reading, path: Path) -> Graph:
         raise ValueError(f"edge {lacks.argmax()} of {path} lacks the name of a node; leave it out.")
     weights = None
     if table.num_columns == 3:
-        cells = table[2].combine_chunks().cast(pa.string())
-        weights, others = classified(cells, how.decimal)
+        column, others = table[2].combine_chunks(), None
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            weights = column.to_numpy(zero_copy_only=False).astype(float)
+        else:
+            weights, others = classified(column.cast(pa.string()), how.decimal)
         lacks = np.isnan(weights)
         if others is not None or lacks.any():
             row = lacks.argmax()
-            given = f"the weight of edge {row} of {path} is {cells[row].as_py()!r}"
+            given = f"the weight of edge {row} of {path} is {column[row].as_py()!r}"
             raise ValueError(f"{given}, which is not a number; or leave it out (--exclude).")
     return graph(ends, weight=weights, names=names, n_nodes=len(names))
 

@@ -36,7 +36,8 @@ def blocks(path: Path, how: Reading) -> Blocks:
         first = int(np.searchsorted(ends[1:], start, side="right"))
         # Without buffers, which hold whole groups.
         with _opened(path, pre_buffer=False, buffer_size=2**20) as file:
-            found = file.iter_batches(rows, range(first, len(counts)), use_threads=False)
+            groups = list(range(first, len(counts)))
+            found = file.iter_batches(rows, groups, use_threads=False)
             yield from rows_from(found, start - int(ends[first]))
 
     return blocks_of(batches, facts.num_rows, schema, _with_index(how, schema), path)
