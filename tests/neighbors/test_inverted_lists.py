@@ -122,16 +122,6 @@ def test_duplicates_are_found_at_distance_exactly_zero():
     assert (distances[:, 3] > 0).all()
 
 
-def test_float32_points_have_the_neighbours_of_the_same_numbers():
-    X = SETS["curve"].astype(np.float32)
-    single, double = (
-        NeighborIndex(X).of_points(K),
-        NeighborIndex(X.astype(float)).query(X.astype(float), K),
-    )
-    np.testing.assert_array_equal(single.indices, double.indices)
-    np.testing.assert_array_equal(single.distances, double.distances)
-
-
 @pytest.mark.parametrize("k", [1, 350, 800])
 def test_any_number_of_neighbours(k):
     X = SETS["cloud"][:800]

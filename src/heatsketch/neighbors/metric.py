@@ -55,7 +55,14 @@ class Distances:
             check_distances(X)
             X = np.array(X)
             np.fill_diagonal(X, 0.0)
-            self._check_copies(X)
+            same = X.argmin(axis=1)
+            copies = np.flatnonzero(same != np.arange(len(X)))
+            apart = np.abs(X[copies] - X[same[copies]]).max(initial=0.0)
+            if apart > 1e-6 * X.max():
+                raise ValueError(
+                    "X holds a distance of 0 between points whose other distances differ; pass "
+                    "distances that are 0 for equal points only."
+                )
         return (X != 0).astype(X.dtype) if self.metric == "jaccard" else X
 
     def __call__(self, x: Points, y: Points) -> Array:
@@ -71,16 +78,6 @@ class Distances:
                 "rows that returns a number >= 0."
             )
         return D
-
-    def _check_copies(self, D: Array) -> None:
-        """Raise if points at distance 0 from each other have other distances to the rest."""
-        same = D.argmin(axis=1)
-        apart = [float(np.abs(D[rows] - D[same[rows]]).max()) for rows in row_tiles(len(D))]
-        if max(apart) > 1e-6 * D.max():
-            raise ValueError(
-                "X holds a distance of 0 between points whose other distances differ; pass "
-                "distances that are 0 for equal points only."
-            )
 
 
 def check_distances(D: Array) -> None:
