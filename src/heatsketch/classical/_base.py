@@ -52,7 +52,8 @@ class Embedding(Embedder):
             return self._read_points(X, reset)
         X = self._read(X, reset)
         if distances.precomputed:
-            check_distances(X) if reset else check_non_negative(X)
+            check = check_distances if reset else check_non_negative
+            check(X)
             return X
         points = distances.points(X)
         if reset:
