@@ -228,7 +228,6 @@ def row_distortion(
     random = sampled_pairs(len(F), n_pairs, generator)
     rows = generator.permutation(len(F))[:_NEIGHBOR_ROWS]
     candidates = {
-        "random pairs": random,
         "nearest in the input": nearest_pairs(F, rows, _N_NEIGHBORS),
         "nearest in the embedding": _nearest_in_embedding(Y, generator),
     }
@@ -336,14 +335,15 @@ def diffusion_distortion(
     generator = np.random.default_rng(rng)
     sampled = sampled_pairs(n, n_pairs or RANDOM_PAIRS, generator, labels)
     candidates = {
-        "random pairs": sampled,
         "nearest in diffusion": within_labels(*_near_in_diffusion(compared, S, generator), labels),
         "nearest in the embedding": within_labels(*_nearest_in_embedding(F, generator), labels),
     }
-    extremes = _extremes(F, S, candidates)
     if error <= _NEGLIGIBLE:
+        extremes = _extremes(F, S, candidates)
         D, n_points = pair_distances(S, S, *np.hstack([sampled, extremes])), None
     else:
+        candidates["random pairs"] = sampled
+        extremes = _extremes(F, S, candidates)
         sampled, n_points = _pairs_between_points(compared, n_pairs, generator)
         D = np.hstack([compared.distances(*pairs) for pairs in (sampled, extremes)]) * unit
     i, j = np.hstack([sampled, extremes])
