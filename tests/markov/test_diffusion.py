@@ -192,6 +192,7 @@ def test_smoothing_the_data_is_smoothing_new_points_that_equal_it(way):
     assert_allclose(d.last_step(H, cloud(60, 2)), d.last_step(H), rtol=1e-11, atol=1e-13)
     assert_allclose(d.last_step(H), dense(d.kernel_rows(cloud(60, 2))) @ H, atol=1e-12)
     assert d.last_step(H, np.empty((0, 2))).shape == (0, 4)
+    assert d.kernel_rows(np.empty((0, 2))).shape == (0, 60)
 
 
 @pytest.mark.parametrize("affinity", ["dense", "knn"])

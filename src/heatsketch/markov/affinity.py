@@ -409,7 +409,8 @@ class NeighborRows:
         distances = self.neighborhoods.rows(X, None if k is None else k + 1)  # with itself
         starts, row_scales = distances.indptr[:-1], None
         if scales.ndim:
-            row_scales = local_scales(distances.data.reshape(len(starts), -1), self.order)
+            width = self.neighborhoods.n if k is None else k + 1
+            row_scales = local_scales(distances.data.reshape(-1, width), self.order)
         K = self.weights(distances, row_scales)
         relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))
         faint = np.minimum.reduceat(relative, starts) > np.sqrt(-np.log(HARDLY_ANY))
