@@ -50,6 +50,11 @@ _CELL = re.compile(
 _PERHAPS = r"(?i)^\W*[0-9]|^\W*(inf|true|false)"  # what all of these but gaps begin with
 _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, accounts, words
 _BOOLEANS = {"true": 1.0, "false": 0.0}
+_NOT_A_NUMBER = (
+    "the column looks numeric but this is not a number. Correct it; or count such cells as missing "
+    "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name it "
+    "with exclude, ids or label (--exclude, --id, --label)"
+)
 
 Place = Callable[[int], str]  # from the number of a row to words that say where it is
 
@@ -215,14 +220,7 @@ def _feature(column: Any, name: str, how: Reading, place: Place) -> tuple[Array 
     if foreign.any():
         raise cells.complaint(foreign, name, place)
     if not how.fills_gaps:
-        raise cells.complaint(
-            bad,
-            name,
-            place,
-            "the column looks numeric but this is not a number. Correct it; or count such cells as "
-            "missing with missing='drop' or 'median' (--missing drop or median); or, if this is no "
-            "feature, name it with exclude, ids or label (--exclude, --id, --label)",
-        )
+        raise cells.complaint(bad, name, place, _NOT_A_NUMBER)
     refuse_merged(name, found, column, place)
     words = [repr(cells.words[i]) for i in np.flatnonzero(bad)]
     shown = ", ".join(words[:3]) + (", …" if len(words) > 3 else "")
