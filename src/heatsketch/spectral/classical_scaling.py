@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.operators.operator import Dense
-from heatsketch.spectral.eigenpairs import eigh
+from heatsketch.spectral.eigenpairs import fix_signs
 
-_TOLERANCE = 1e-13  # of eigenpairs
+_MAX_DENSE_POINTS = 1500  # up to which LAPACK takes no longer than iterating
 _EIGENVALUE_ROUNDING = 1e-12  # an eigenvalue below this fraction of the largest counts as zero
 
 
@@ -63,7 +66,7 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
 
     Notes
     -----
-    Cost: l³ operations up to 1,200 points, some 50 products with the matrix for more.
+    Cost: l³ operations up to 1,500 points, some 50 products with the matrix for more.
     """
     means = squares.mean(axis=1)
     overall = means.mean()
@@ -71,11 +74,10 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
         squares[rows] -= means[rows, None]
         squares[rows] -= means - overall
         squares[rows] *= -0.5
-    size = float(np.linalg.norm(squares))
-    values, vectors, _ = eigh(Dense(squares, (-size, size)), k, tol=_TOLERANCE, rng=0)
+    values, vectors = _largest_eigenpairs(squares, k)
     positive = values > _EIGENVALUE_ROUNDING * max(values[0], 0.0)
     warn_of_zeros(int(np.count_nonzero(positive)), k)
-    return Scaling(np.where(positive, values, 0.0), vectors, means)
+    return Scaling(np.where(positive, values, 0.0), fix_signs(vectors), means)
 
 
 def warn_of_zeros(found: int, k: int) -> None:
@@ -87,3 +89,18 @@ def warn_of_zeros(found: int, k: int) -> None:
             "outlier?); the other coordinates are zero.",
             stacklevel=4,
         )
+
+
+def _largest_eigenpairs(B: Array, k: int) -> tuple[Array, Array]:
+    """Return the k largest eigenvalues, descending, and their eigenvectors."""
+    n = len(B)
+    if not B.any():  # an iteration would find nothing
+        return np.zeros(k), np.eye(n, k)
+    if n <= _MAX_DENSE_POINTS or 3 * k > n:
+        values, vectors = eigh(B, subset_by_index=(n - k, n - 1))
+    else:  # products in fixed tiles: the same bits for any number of threads
+        A = Dense(B, (-np.inf, np.inf))
+        products = LinearOperator((n, n), matvec=lambda v: (A @ v.reshape(n, 1))[:, 0], dtype=float)
+        start = np.random.default_rng(0).standard_normal(n)
+        values, vectors = eigsh(products, k, which="LA", v0=start)
+    return values[::-1], vectors[:, ::-1]
