@@ -6,7 +6,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
