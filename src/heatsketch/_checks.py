@@ -274,6 +274,15 @@ def as_floats(X: Any, name: str) -> Any:
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}.")
     if is_text(values):
         raise ValueError(f"{name} holds text or dates (dtype {X.dtype}); pass numbers.")
+    if values.dtype.kind in "iu" and values.size:
+        largest = max(int(values.max()), -int(values.min()))
+        if largest > 2**53:
+            warnings.warn(
+                f"{name} holds integers up to {largest:.1e}, beyond the 2^53 up to which float64 "
+                "is exact; subtract an offset first.",
+                ScaleWarning,
+                stacklevel=4,
+            )
     dtype = np.float32 if values.dtype.kind == "f" and values.dtype.itemsize <= 4 else np.float64
     if not sparse.issparse(X):
         return read_array(X, name, dtype=dtype)

@@ -28,6 +28,7 @@ from problems.clouds import cloud
 from problems.matrices import of_points
 
 HEAP = np.full((20, 3), 0.1)
+LARGE = np.round(X * 1e6).astype(np.int64) + np.int64(2**53 + 2**30)
 UNEVEN = pd.DataFrame(X * [1, 1, 1e12, 1], columns=["length", "width", "mass", "age"])
 GROUPS = np.r_[X, cloud(40, 4, seed=1) + 1e3]
 ISOLATED = np.r_[X[:20] * 0.1, X[20:] * 1e4]
@@ -96,6 +97,14 @@ OTHERS = [  # which the page does not list
 @pytest.mark.parametrize("case", SCALES + OTHERS, ids=lambda case: case.title)
 def test_scales(case: Case) -> None:
     assert case.message()
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_matrix, np.ndarray.tolist])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+@pytest.mark.filterwarnings("ignore::heatsketch.ScaleWarning")
+def test_integers_beyond_float64(form: Any, dtype: Any) -> None:
+    with pytest.warns(hs.ScaleWarning, match=r"integers up to 9.0e\+15, beyond the 2\^53"):
+        hs.HeatSketch(2, random_state=0).fit(form(LARGE.astype(dtype)))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e40, 1e-40])

@@ -52,8 +52,8 @@ _NOT_ONLY_NUMBERS = r"^[+-]?0[0-9]|^[+-]?[0-9]{17}|^\s*(?i:true|false)"  # 007, 
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _NOT_A_NUMBER = (
     "the column looks numeric but this is not a number. Correct it; or count such cells as missing "
-    "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name it "
-    "with exclude, ids or label (--exclude, --id, --label)"
+    "with missing='drop' or 'median' (--missing drop or median); or, if this is no feature, name "
+    "it with exclude, ids or label (--exclude, --id, --label)"
 )
 
 Place = Callable[[int], str]  # from the number of a row to words that say where it is
