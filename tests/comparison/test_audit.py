@@ -223,16 +223,6 @@ def test_distances_of_an_audit_are_those_of_its_sketch():
     assert found.distance(3, 5) == model.distance(3, 5)
 
 
-def test_the_distortion_of_an_audit_of_many_points_is_that_of_score():
-    """Fractions come from the same exact pairs, extremes from those that a sketch finds."""
-    X, Y = plane(2_200)
-    found = hs.audit(X, Y, random_state=0)
-    model = found.model
-    q = hs.metrics.diffusion_distortion(Y, model.diffusion_, 8, filter="accumulated")
-    assert found.distortion.within[1.5] == pytest.approx(q.within[1.5], abs=1e-3)
-    assert found.distortion.log_L == pytest.approx(q.log_L, rel=0.1)
-
-
 def test_coincident_points_of_a_picture_have_little_trust():
     X, Y = plane(300)
     assert hs.audit(X, np.zeros_like(Y), random_state=0).trust.max() < 0.5

@@ -20,7 +20,6 @@ from heatsketch._checks import is_missing
 from heatsketch._tiles import row_tiles
 from heatsketch._typing import Array
 from heatsketch.estimators import HeatSketch
-from heatsketch.isometry.pairs import ALL_PAIRS_UP_TO
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.metrics import Distortion, diffusion_distortion
 from heatsketch.metrics.neighborhoods import nearest_others
@@ -157,17 +156,9 @@ class Audit:
     @cached_property
     def distortion(self) -> Distortion:
         """How the picture changes the diffusion distances: `within`, `log_L`, as `score` has it."""
-        model, known = self.model, None
-        n, k = self.sketch.shape
-        if n > ALL_PAIRS_UP_TO and not model.diagnostics_["log_scale"]:
-            known = self.sketch, np.sqrt(2 / k)  # they find the extremes, which are then exact
+        model = self.model
         return diffusion_distortion(
-            self.picture,
-            model.diffusion_,
-            model.time,
-            filter=model.filter,
-            rng=0,
-            coordinates=known,
+            self.picture, model.diffusion_, model.time, filter=model.filter, rng=0
         )
 
     def describe(self) -> str:
