@@ -133,22 +133,25 @@ def content_order(X: Points, columns: bool = True) -> Array:
     Whatever order the rows come in, the same rows come first: choices by position in it do not
     change when a table is sorted anew. Rows that repeat others come last. Sorted by `content_keys`.
     """
-    keys = content_keys(X, columns)
-    order = np.argsort(keys, kind="stable")
-    repeats = np.append(False, np.diff(keys[order]) == 0)
-    return np.concatenate([order[~repeats], order[repeats]])
+    order, new = _sorted_rows(X, columns)
+    return np.concatenate([order[new], order[~new]])
 
 
 def distinct_rows(X: Points) -> tuple[Array, Array]:
     """Return (first, vertex): the first row of each value, in an order that looks random but
     depends on the values alone, and for each row of X (n, d) the place of its value in it.
     """
-    keys = content_keys(X)
-    order = np.argsort(keys, kind="stable")
-    new = np.append(True, np.diff(keys[order]) != 0)
+    order, new = _sorted_rows(X)
     vertex = np.empty(len(order), np.int64)
     vertex[order] = np.cumsum(new) - 1
     return order[new], vertex
+
+
+def _sorted_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
+    """Return an order of the rows by `content_keys`, and which differ from the one before."""
+    keys = content_keys(X, columns)
+    order = np.argsort(keys, kind="stable")
+    return order, np.append(True, np.diff(keys[order]) != 0)
 
 
 def mixed_bits(bits: Array) -> Array:

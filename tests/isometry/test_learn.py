@@ -190,9 +190,6 @@ def test_any_number_of_threads_finds_the_same_bits():
     assert_array_equal(found[2], found[0])
 
 
-# As many directions as dimensions
-
-
 # New points
 
 

@@ -13,6 +13,7 @@ from heatsketch.cli.outputs import check_files
 from heatsketch.cli.printing import logger, print_summary
 from heatsketch.cli.report import about_points
 from heatsketch.comparison.methods import defaults
+from heatsketch.io.files import suffix_of
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.plot.labels import categories
 from heatsketch.reports.facts import AUDITED, collect
@@ -45,6 +46,6 @@ def run(args: Namespace) -> None:
 
 def _picture(args: Namespace, table: io.Table, name: str) -> Array:
     """Read a picture (n, c), a file or an entry of obsm of INPUT, in the order of the points."""
-    in_input = Path(table.source).suffix in (".h5ad", ".zarr") and not Path(name).exists()
+    in_input = suffix_of(table.source) in (".h5ad", ".zarr") and not Path(name).exists()
     picture = io.formats.read_embedding(*((args.input, name) if in_input else (name,)))
     return np.asarray(inputs.coordinates(args, table, picture), dtype=float)

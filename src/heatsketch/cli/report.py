@@ -13,7 +13,7 @@ from heatsketch.cli.embed import described
 from heatsketch.cli.inputs import estimator_of, fit, id_columns, is_precomputed
 from heatsketch.cli.outputs import check_files
 from heatsketch.cli.printing import logger, print_summary
-from heatsketch.io.files import need
+from heatsketch.io.files import need, suffix_of
 from heatsketch.io.refine import in_units_of_source
 from heatsketch.reports.facts import collect
 from heatsketch.reports.frames import time_of
@@ -64,7 +64,7 @@ def about_points(args: Namespace, table: io.Table, shown: str) -> dict[str, Any]
         "command": shlex.join(["heatsketch", *args.words]),
     }
     path, (gene, *others) = Path(table.source), args.genes or ["20"]
-    if path.suffix.lower() != ".h5ad" or args.graph is not None:
+    if suffix_of(path) != ".h5ad" or args.graph is not None:
         if args.genes is not None:
             raise ValueError(f"--genes is of cells in .h5ad but INPUT is {path}; leave it out.")
         return facts

@@ -13,7 +13,6 @@ from heatsketch.io.metadata import write_metadata
 from heatsketch.io.table import Reading
 from heatsketch.reports.summary import parameters, summary
 
-_ASKING = ("resume", "cluster", "fit_points")
 _WHOLE_ONLY = ("plot", "in_place", "pseudotime", "intervals")  # look at all points at once
 _READ_WHOLE_BYTES = 2**27  # smaller files are embedded whole unless a sample is asked for
 _SAMPLED = ("heat-embedding", "heat-sketch", "diffusion-map", "mixture-diffusion")  # unasked

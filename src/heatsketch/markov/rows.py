@@ -129,7 +129,7 @@ class DiffusionRows:
         `tol` is the largest error of g by a series, as in `apply`; by default rounding.
         """
         G = random_block(self.operator.n, k, "gaussian", rng) / np.sqrt(k)
-        return self.stepped(self._filtered(G, tol))[self.vertex]
+        return self.of_points(self._filtered(G, tol))
 
     def _filtered(self, X: Array, tol: float | None = None) -> Array:
         projected = self.operator.project(X)
@@ -139,6 +139,10 @@ class DiffusionRows:
         """Take the last step: diag(w) M H (n, k)."""
         values = H if self.first is None else multiply(self.first, H)
         return values * self.weight.astype(values.dtype)[:, None]
+
+    def of_points(self, H: Array) -> Array:
+        """Take the last step of H (n, k), and return the row of each input point (points, k)."""
+        return self.stepped(H)[self.vertex]
 
 
 @dataclass(frozen=True, eq=False)

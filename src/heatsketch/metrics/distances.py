@@ -156,10 +156,11 @@ class ComparedRows:
         """
         F, log_scale, error = known.under(self.reduced or self.rows.filter, n_sketch)
         F = F if self.reduced is None else self.rows.operator @ F
-        S = self.rows.stepped(F * math.exp(log_scale - self.rows.log_scale))
+        S = self.rows.of_points(F * math.exp(log_scale - self.rows.log_scale))
         if self.trivial is not None:
-            S = np.column_stack([S * math.exp(self.rows.log_scale), self.trivial])
-        return S[self.rows.vertex], error
+            trivial = self.trivial[self.rows.vertex]
+            S = np.column_stack([S * math.exp(self.rows.log_scale), trivial])
+        return S, error
 
 
 def compared_rows(A: Any, time: float, filter: str, deflate: bool | None = None) -> ComparedRows:

@@ -140,7 +140,7 @@ def _mapped(
     found = []
     for rows in each:
         F, log_scale = known.pop(0)  # of many points no block stays longer than it must
-        F = rows.stepped(F * np.exp(log_scale - rows.log_scale))[rows.vertex]
+        F = rows.of_points(F * np.exp(log_scale - rows.log_scale))
         found.append((_centred(np.asarray(F, dtype=float), labels), rows.log_scale))
     own = found[at][0]
     inner = _centred(Y, labels)

@@ -43,7 +43,7 @@ def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
     columns = _COLUMNS if diffusion.n <= _MOST_POINTS else _COLUMNS // 2
     logger.info("a sketch of the distances")
     F, log_scale = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed=seed)
-    return rows.stepped(F * np.exp(log_scale))[rows.vertex], "gaussian", est.filter, time
+    return rows.of_points(F * np.exp(log_scale)), "gaussian", est.filter, time
 
 
 def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:

@@ -126,7 +126,7 @@ class SummedRows:
             unit = math.exp(rest.log_scale - rows.log_scale)
             sketch = rest.sketch(_COLUMNS, rng, _TOLERANCE).astype(float) * unit
         weighted = vectors * rows.weights(values).astype(vectors.dtype)
-        known = rows.stepped(weighted)[rows.vertex].astype(float)
+        known = rows.of_points(weighted).astype(float)
         known, sketch = (Y - Y[roots].mean(axis=0) for Y in (known, sketch))
         return cls(known, sketch, rest, roots, unit)
 
