@@ -88,7 +88,7 @@ def data_hash(values: Any) -> str:
 def seed_entropy(rng: Rng) -> list[int]:
     """Return 128 random bits; a Generator advances, an integer always gives the same bits."""
     if isinstance(rng, np.random.RandomState):
-        return [int(word) for word in rng.randint(0, 2**32, size=4, dtype=np.uint32)]
+        return rng.randint(0, 2**32, size=4, dtype=np.uint32).tolist()
     try:
         generator = np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
@@ -96,42 +96,14 @@ def seed_entropy(rng: Rng) -> list[int]:
             f"random_state={rng!r} (rng) is not a seed; pass None, an integer >= 0, a RandomState "
             "or a Generator."
         ) from None
-    return [int(word) for word in generator.integers(0, 2**32, size=4, dtype=np.uint32)]
-
-
-def content_keys(X: Points, columns: bool = True) -> Array:
-    """Return a hash of each row of X (n, d): equal for equal rows, wherever they stand.
-
-    Of the bits of float64, after a division of all by a power of two. Zeros do not count, so that
-    sparse and dense rows agree; without `columns` neither does the order of the entries of a row.
-    Two of a million different rows have the same hash with a probability of 5e-8.
-    """
-    n, d = X.shape
-    values = X.data if sparse.issparse(X) else X
-    largest = max(np.max(values, initial=0.0), -np.min(values, initial=0.0))
-    exponent = int(np.frexp(float(largest))[1])
-    odd = mixed_bits(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
-    if not columns:
-        odd = np.ones_like(odd)
-
-    def mixed(values: Array) -> Array:
-        scaled = np.ldexp(values.astype(np.float64), -exponent, order="C")
-        return mixed_bits((scaled + 0.0).view(np.uint64))  # -0.0 + 0.0 is 0.0
-
-    if sparse.issparse(X):
-        sums = np.append(np.uint64(0), np.cumsum(mixed(X.data) * odd[X.indices], dtype=np.uint64))
-        return mixed_bits(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
-    keys = np.empty(n, np.uint64)
-    for rows in row_tiles(n):
-        keys[rows] = (mixed(X[rows]) * odd).sum(axis=1, dtype=np.uint64)
-    return mixed_bits(keys)
+    return generator.integers(0, 2**32, size=4, dtype=np.uint32).tolist()
 
 
 def content_order(X: Points, columns: bool = True) -> Array:
     """Return a permutation of the rows of X (n, d) that looks random but depends on them alone.
 
     Whatever order the rows come in, the same rows come first: choices by position in it do not
-    change when a table is sorted anew. Rows that repeat others come last. Sorted by `content_keys`.
+    change when a table is sorted anew. Rows that repeat others come last.
     """
     order, new = _sorted_rows(X, columns)
     return np.concatenate([order[new], order[~new]])
@@ -148,8 +120,28 @@ def distinct_rows(X: Points) -> tuple[Array, Array]:
 
 
 def _sorted_rows(X: Points, columns: bool = True) -> tuple[Array, Array]:
-    """Return an order of the rows by `content_keys`, and which differ from the one before."""
-    keys = content_keys(X, columns)
+    """Return an order of the rows of X (n, d) by a hash, and which differ from the one before.
+
+    The hash is of the bits of float64, after a division of all by a power of two. Zeros do not
+    count, so that sparse and dense rows agree; without `columns` neither does the order of the
+    entries of a row. Two of a million different rows have the same hash with probability 5e-8.
+    """
+    n, d = X.shape
+    factors = mixed_bits(np.arange(1, d + 1, dtype=np.uint64)) | np.uint64(1)
+    factors = factors if columns else np.ones_like(factors)
+    values = X.data if sparse.issparse(X) else X
+    largest = max(np.max(values, initial=0.0), -np.min(values, initial=0.0))
+    exponent = int(np.frexp(float(largest))[1])
+    keys = np.empty(n, np.uint64)
+    for rows in row_tiles(n):
+        tile = X[rows]
+        values = (tile.data if sparse.issparse(X) else tile).astype(np.float64)
+        scaled = np.ldexp(values, -exponent, order="C") + 0.0  # -0.0 + 0.0 is 0.0
+        hashes = mixed_bits(scaled.view(np.uint64))
+        if sparse.issparse(X):
+            hashes = sparse.csr_matrix((hashes, tile.indices, tile.indptr), tile.shape)
+        keys[rows] = hashes @ factors
+    keys = mixed_bits(keys)
     order = np.argsort(keys, kind="stable")
     return order, np.append(True, np.diff(keys[order]) != 0)
 
