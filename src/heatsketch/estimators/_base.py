@@ -85,15 +85,15 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             range or of another type.
         """
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit on X and return its embedding (n, k).
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit on X, and whatever else `fit` takes, and return the embedding (n, k) of X.
 
         Raises
         ------
-        ValueError, TypeError, MemoryError
+        ValueError, TypeError, MemoryError, CertificateError
             As `fit`.
         """
-        self.fit(X, y)
+        self.fit(X, y, **fit_params)
         if is_dask(X) and hasattr(self, "transform"):
             return lazily_mapped(self, X)
         return returned_for(self.embedding_, X)
@@ -209,17 +209,6 @@ class DiffusionEstimator(Embedder):
             operator = on_device(diffusion.operator, None)
             self.diffusion_ = replace(diffusion, operator=operator)
         return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, ids: Any = None) -> Array:
-        """Fit on X, with the ids of the points, and return its embedding (n, k); see `fit`.
-
-        Raises
-        ------
-        ValueError, TypeError, MemoryError, CertificateError
-            As `fit`.
-        """
-        self.fit(X, y, ids=ids)
-        return lazily_mapped(self, X) if is_dask(X) else returned_for(self.embedding_, X)
 
     def transform(self, X: Any) -> Array:
         """Embed points (m, d), old or new; the coordinates (m, k) of a point depend on it alone.
@@ -466,8 +455,17 @@ class DiffusionEstimator(Embedder):
                     f"{self.affinity!r} and normalization={self.normalization!r}; pass "
                     f"affinity='precomputed' and normalization={fits!r}."
                 )
+        if self.affinity == "precomputed" and self.metric != "euclidean":
+            raise ValueError(
+                f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
+                "pass points, or leave out metric."
+            )
+        names = ["normalization", "alpha", "tol", "max_iter"]
+        if self.affinity != "precomputed":
+            names += ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
+        options = {name: getattr(self, name) for name in names}
         if isinstance(X, Operator | LinearOperator):
-            X = self._diffuse(X)
+            X = Diffusion.from_affinity(X, **options)
         if isinstance(X, Diffusion):
             self._data_hash = None  # of an earlier fit
             self.n_features_in_ = getattr(X.affinity_rows, "width", X.n)
@@ -476,24 +474,12 @@ class DiffusionEstimator(Embedder):
         graph = as_graph(X, "X") if is_a_graph else None
         table = X if graph is None else as_matrix(graph)
         table = read_points(self, table, reset=True, accept_sparse="csr")
-        points = table if graph is None else Graph(table, graph.names)
-        return table, self._diffuse(X if is_tensor(X) else points)
-
-    def _diffuse(self, X: Any) -> Diffusion:
-        names = ["normalization", "alpha", "tol", "max_iter"]
-        if self.affinity != "precomputed":
-            names += ["metric", "affinity", "epsilon", "n_neighbors", "neighbors", "cut"]
-        elif self.metric != "euclidean":
-            raise ValueError(
-                f"metric={self.metric!r} but affinity='precomputed', so that X holds no points; "
-                "pass points, or leave out metric."
-            )
-        options = {name: getattr(self, name) for name in names}
+        given = X if is_tensor(X) else table if graph is None else Graph(table, graph.names)
         if self.affinity == "precomputed":
-            return Diffusion.from_affinity(X, **options)
+            return table, Diffusion.from_affinity(given, **options)
         with features_named(getattr(self, "feature_names_in_", None)):
-            diffusion: Diffusion = check_memory(self.memory).cache(_diffusion_of)(X, **options)
-        return diffusion
+            build = check_memory(self.memory).cache(Diffusion.from_points)
+            return table, build(given, **options)
 
     def _placed(self, X: Any) -> Array:
         """Return the coordinates of points that have been read (m, k)."""
@@ -513,8 +499,3 @@ class DiffusionEstimator(Embedder):
         tags.input_tags.pairwise = "precomputed" in (self.affinity, self.metric)
         tags.input_tags.positive_only = tags.input_tags.pairwise
         return tags
-
-
-def _diffusion_of(X: Any, **options: Any) -> Diffusion:
-    """Build the diffusion of points: a function of the module, which joblib can remember."""
-    return Diffusion.from_points(X, **options)
