@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from heatsketch._typing import Array
 
@@ -23,20 +24,8 @@ def lazily_mapped(estimator: Any, X: Any) -> Any:
     The model is one task, which workers get from each other.
     """
     from dask import delayed
-    from sklearn.utils.validation import check_is_fitted
 
-    check_is_fitted(estimator)
-    if np.isnan(X.shape).any():
-        raise ValueError(
-            f"X is a Dask array of the shape {X.shape}, which is not known yet; call "
-            "compute_chunk_sizes() on it first."
-        )
-    d = X.shape[1]
-    if d != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {d} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input; pass points of these."
-        )
+    validate_data(estimator, X, reset=False, skip_check_array=True)
     model = delayed(copy.copy(estimator), pure=False, traverse=False)  # another fit changes nothing
     whole = X.rechunk({1: -1})
     k, dtype = estimator._n_features_out, precision_of(X)
@@ -57,8 +46,8 @@ def _mapped(block: Any, model: Any = None, width: int = 0, block_info: Any = Non
     try:
         return np.asarray(model.transform(block))
     except Exception as error:
-        start = block_info[0]["array-location"][0][0]
-        error.add_note(f"(in a chunk of a Dask array, of which rows count from {start:,} on)")
+        number = block_info[0]["chunk-location"][0]
+        error.add_note(f"(in chunk {number} of a Dask array, whose rows are counted from 0)")
         raise
 
 
