@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 import heatsketch as hs
 from heatsketch.isometry import learn as module
 from heatsketch.isometry import pairs
-from heatsketch.isometry.learn import Settings, learn
+from heatsketch.isometry.learn import learn
 from heatsketch.isometry.losses import LogDistortion
 from heatsketch.isometry.objective import PairObjective
 from heatsketch.metrics import row_distortion
@@ -22,19 +22,15 @@ from problems.spectra import log_L_of_first_pair
 
 seeds = st.integers(0, 10**6)
 TAU = 2 * np.pi
-WORST = Settings("worst", 1.5, None, 2, 60, 0.0)
-MOST = Settings("most", 1.5, None, 1, 60, 0.0)
-
-
-def settings(base=WORST, **changes):
-    return Settings(**(vars(base) | changes))
+WORST = {"objective": "worst", "n_init": 2}
+MOST = {"objective": "most"}
 
 
 def learned(F, k, base=WORST, seed=0, **changes):
     """Learn with the points in an order that says nothing, as `learn` wants them."""
     F = np.asarray(F, float)
     rows = np.random.default_rng(1).permutation(len(F))
-    return learn(F[rows], k, settings(base, **changes), np.random.default_rng(seed))
+    return learn(F[rows], k, np.random.default_rng(seed), **base | changes)
 
 
 def kept(F, k, base=WORST, **changes):
@@ -228,11 +224,11 @@ def test_the_rows_held_out_are_the_first_ones_and_are_not_fitted(base, monkeypat
 
     monkeypatch.setattr(PairObjective, "__init__", init)
     F = cloud(50, 6)
-    found = learn(F, 2, settings(base, validation_fraction=0.2), np.random.default_rng(0))
+    found = learn(F, 2, np.random.default_rng(0), **base, validation_fraction=0.2)
     # "worst": to choose a rank without the first rows, to look at these, and the final map.
     # "most": one map without the first rows, and a look at these.
     assert fitted == ([40, 50, 50] if base is WORST else [40, 50])
-    again = learn(F[10:], 2, settings(base, validation_fraction=0.2), np.random.default_rng(0))
+    again = learn(F[10:], 2, np.random.default_rng(0), **base, validation_fraction=0.2)
     assert again.held_out_log_L != found.held_out_log_L
     assert 0 < found.held_out_log_L < math.inf
 
@@ -280,7 +276,7 @@ def test_judged_by_some_pairs_a_map_is_nearly_as_good(whole, base, request):
     request.getfixturevalue("large")
     F = torus_factor()
     found = row_distortion(F @ learned(F, 3, base).components.T, F)
-    best = whole[base.objective]
+    best = whole[base["objective"]]
     assert found.n_pairs == 600 * 599 // 2
     if base is WORST:
         assert found.log_L <= 1.4 * best.log_L
@@ -316,9 +312,7 @@ def held_out_log_L(on_the_line, n_held, rank=None):
     F = cloud(90, 30)
     F[list(on_the_line)] = 0
     F[list(on_the_line), 0] = 1e7 * np.arange(1, len(on_the_line) + 1)
-    options = settings(rank=rank, max_iter=30)
-    full, rng = rank or 256, np.random.default_rng(0)
-    return module.validate(F, n_held, 2, full, options, True, rng)[1]
+    return module.validate(F, n_held, 2, rank, max_iter=30, for_new_points=True)[1]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Heat embedding: few coordinates whose distances are nearly the diffusion distances."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,8 @@ from heatsketch.estimators._base import DiffusionEstimator, Scaled
 from heatsketch.estimators.layout import side_by_side
 from heatsketch.estimators.time_choice import TimeCurve, time_curve
 from heatsketch.isometry.learn import (
-    AUTO_STARTS,
     MAX_ROWS,
     OBJECTIVES,
-    Settings,
     first_equal,
     learn,
     oriented,
@@ -34,7 +31,6 @@ from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
 SIDE_BY_SIDE = "components side by side"
-_MAX_ITER = 60  # of each descent
 _HELD_OUT = 0.2  # fraction of the sampled rows that judge a map and do not take part in it
 _ROWS_TO_SPARE = 500  # of fewer rows none are held out
 _LEAST_ROWS = 64  # from which the map of a component is learned
@@ -257,8 +253,6 @@ class HeatEmbedding(DiffusionEstimator):
         keeps the median distance.
         """
         k, rng = self.n_components, np.random.default_rng(seed_entropy(self.random_state))
-        n_init = AUTO_STARTS[self.objective] if self.n_init == "auto" else self.n_init
-        settings = Settings(self.objective, self.factor, None, n_init, _MAX_ITER, 0.0)
         rank = np.argsort(diffusion.sample(diffusion.n))
         most = max(_LEAST_ROWS, MAX_ROWS[self.objective] // len(components))
         samples = [rows[vertices[np.argsort(rank[vertices])[:most]]] for vertices in components]
@@ -271,8 +265,16 @@ class HeatEmbedding(DiffusionEstimator):
             if len(used):  # else the component is one place
                 dimensions = min(k, len(used))
                 spared = self.objective == "most" and len(S) >= _ROWS_TO_SPARE
-                own = replace(settings, validation_fraction=_HELD_OUT * spared)
-                learned = learn(S[:, used], dimensions, own, rng, for_new_points=False)
+                learned = learn(
+                    S[:, used],
+                    dimensions,
+                    rng,
+                    objective=self.objective,
+                    factor=self.factor,
+                    n_init=self.n_init,
+                    validation_fraction=_HELD_OUT * spared,
+                    for_new_points=False,
+                )
                 map_ = oriented(learned.components, S[:, used]).T
                 W[used, :dimensions] = map_ / typical_ratio(map_, S[:, used])
                 held_out = np.fmax(held_out, learned.held_out_log_L)

@@ -14,10 +14,8 @@ from heatsketch._typing import Array
 from heatsketch.estimators._base import Embedder
 from heatsketch.estimators._lazy import is_dask, lazily_mapped
 from heatsketch.isometry.learn import (
-    AUTO_STARTS,
     MAX_ROWS,
     OBJECTIVES,
-    Settings,
     first_equal,
     learn,
     oriented,
@@ -166,10 +164,9 @@ class NearIsometricProjection(Embedder):
         rows = rows[order[fixed.permutation(len(rows))[: MAX_ROWS[self.objective]]]]
         if len(rows) < 2:
             raise ValueError(f"All {len(X)} rows of X are equal; pass two different rows or more.")
-        given = {name: getattr(self, name) for name in Settings.__annotations__}
-        if self.n_init == "auto":
-            given["n_init"] = AUTO_STARTS[self.objective]
-        learned = learn(points[rows], self.n_components, Settings(**given), rng)
+        names = ("objective", "factor", "rank", "n_init", "max_iter", "validation_fraction")
+        options = {name: getattr(self, name) for name in names}
+        learned = learn(points[rows], self.n_components, rng, **options)
         W = oriented(learned.components, points[rows])
         distortion = row_distortion(points @ W.T, points)
         scale = distortion.median

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,18 +41,6 @@ _ROWS_PER_DIRECTION = 8  # of a map for new points, at least
 _NO_WORSE = 0.1  # J_16 of unseen pairs by principal components, relative to the best map
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The parameters of `NearIsometricProjection`."""
-
-    objective: str
-    factor: float
-    rank: int | None
-    n_init: int
-    max_iter: int
-    validation_fraction: float
-
-
 @dataclass(frozen=True, eq=False)
 class LearnedMap:
     """A linear map and how it was learned."""
@@ -67,9 +54,19 @@ class LearnedMap:
 
 @single_threaded_blas()  # thousands of small products: threads would cost time
 def learn(
-    F: Array, k: int, settings: Settings, rng: np.random.Generator, for_new_points: bool = True
+    F: Array,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    objective: str,
+    factor: float = 1.5,
+    rank: int | None = None,
+    n_init: Any = "auto",
+    max_iter: int = 60,
+    validation_fraction: float = 0.0,
+    for_new_points: bool = True,
 ) -> LearnedMap:
-    """Learn a map of the rows of F (n, r) to k dimensions.
+    """Learn a map of the rows of F (n, r) to k dimensions; see `NearIsometricProjection`.
 
     The rows must be distinct and shuffled, because the first ones are held out. Maps for
     `objective="worst"` that serve new points too have a rank that unseen rows choose.
@@ -77,33 +74,42 @@ def learn(
     if k == F.shape[1]:
         return LearnedMap(np.eye(k), k, math.nan, [])
     logger.info("learning %d of %d directions", k, F.shape[1])
-    most = settings.objective == "most"
-    full = settings.rank or max(MAX_RANK[settings.objective], 2 * k)
-    basis = Basis.of(F, full)
+    most = objective == "most"
+    basis = Basis.of(F, rank or max(MAX_RANK[objective], 2 * k))
     n_rows = len(F) if most else min(len(F), _VALIDATION_ROWS)
-    n_held = min(round(settings.validation_fraction * n_rows), n_rows - k - 2)
+    n_held = max(0, min(round(validation_fraction * n_rows), n_rows - k - 2))
+    n_held = n_held if n_held >= 2 else 0
     held_out, shrunk = math.nan, False
-    if basis.rank > k and n_held >= 2 and not most:
-        rank, held_out = validate(F[:n_rows], n_held, k, full, settings, for_new_points, rng)
-        basis, shrunk = basis.cut(rank), for_new_points and not math.isnan(held_out)
+    if basis.rank > k and n_held and not most:
+        best, held_out = validate(F[:n_rows], n_held, k, rank, max_iter, for_new_points)
+        basis, shrunk = basis.cut(best), for_new_points and not math.isnan(held_out)
     if basis.rank <= k:
         # The rotation to the principal directions, of which there are no more than k.
         rotation = np.zeros((k, F.shape[1]))
         rotation[: basis.rank] = (basis.axes * basis.weights).T
         return LearnedMap(rotation, basis.rank, held_out, [])
+    starts = _starts(AUTO_STARTS[objective] if n_init == "auto" else n_init, basis, k, rng)
     if most:
-        n_held = n_held if n_held >= 2 else 0
-        Q, history = _keep_most_pairs(F[n_held:], basis, k, settings, rng)
+        Q, history = _keep_most_pairs(F[n_held:], basis, k, starts, factor, max_iter)
         if n_held:
             held_out = float(np.ptp(_unseen(F, n_held, basis, _UNSEEN_PAIRS["most"]).log_ratios(Q)))
     else:
-        Q, history = _lower_log_L(F, basis, k, settings, rng, () if shrunk else _BETAS)
+        Q, history = _lower_log_L(F, basis, k, starts, max_iter, () if shrunk else _BETAS)
         Q = _shrunk(Q, basis) if shrunk else Q
     return LearnedMap((basis.axes @ Q).T, len(Q), held_out, history)
 
 
+def _starts(count: int, basis: Basis, k: int, rng: np.random.Generator) -> list[Array]:
+    """Return the leading directions with some spare ones, then random directions."""
+    starts = [basis.leading(min(k + spare, basis.rank)) for spare in _SPARE[:count]]
+    for start in range(len(_SPARE), count):
+        width = min(k + 1 + start % 2, basis.rank)
+        starts.append(basis.weights[:, None] * rng.standard_normal((basis.rank, width)))
+    return starts
+
+
 def _keep_most_pairs(
-    F: Array, basis: Basis, k: int, settings: Settings, rng: np.random.Generator
+    F: Array, basis: Basis, k: int, starts: list[Array], factor: float, max_iter: int
 ) -> tuple[Array, list[dict[str, Any]]]:
     """Keep as many pairs as possible within the factor of the typical ratio.
 
@@ -111,46 +117,28 @@ def _keep_most_pairs(
     window is lowered, then the same with a little log L, so that no two points coincide.
     """
     objective = PairObjective(F, basis, random_pairs(len(F), _PAIRS["most"]))
-    window = OutsideFraction(settings.factor)
+    window = OutsideFraction(factor)
     both = WeightedSum(window, LogDistortion(_SEARCH_BETA), _LOG_L_WEIGHT)
     maps = []
-    for Q in _starts(settings.n_init, basis, k, rng):
+    for Q in starts:
         Q = objective.annealed(Q, k)
         for loss in (stress, window, both):
-            Q = objective.descend(Q, loss, settings.max_iter)
+            Q = objective.descend(Q, loss, max_iter)
         maps.append(Q)
     return min(maps, key=lambda Q: window(objective.log_ratios(Q))[0]), objective.history
 
 
-def _starts(count: int, basis: Basis, k: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield the leading directions with some spare ones, then random directions."""
-    for start in range(count):
-        if start < len(_SPARE):
-            yield basis.leading(min(k + _SPARE[start], basis.rank))
-        else:
-            width = min(k + 1 + start % 2, basis.rank)
-            yield basis.weights[:, None] * rng.standard_normal((basis.rank, width))
-
-
 def _lower_log_L(
-    F: Array,
-    basis: Basis,
-    k: int,
-    settings: Settings,
-    rng: np.random.Generator,
-    betas: tuple[float, ...],
+    F: Array, basis: Basis, k: int, starts: list[Array], max_iter: int, betas: tuple[float, ...]
 ) -> tuple[Array, list[dict[str, Any]]]:
     """Lower log L, the ratio between the largest and the smallest ratio of any pair.
 
     Maps of little stress, from several starts, are improved at a small β, the best one at larger
     ones. Many rows have a working set of pairs, which the worst of all pairs join between descents.
     """
-    evaluate, max_iter = DistortionEvaluator(F), settings.max_iter
+    evaluate = DistortionEvaluator(F)
     objective = PairObjective(F, basis, random_pairs(len(F), _PAIRS["worst"]))
-    maps = [
-        objective.descend(objective.annealed(Q, k), stress, max_iter)
-        for Q in _starts(settings.n_init, basis, k, rng)
-    ]
+    maps = [objective.descend(objective.annealed(Q, k), stress, max_iter) for Q in starts]
     maps.append(basis.leading(k))
     objective.add(*near_pairs(F))
     maps += [objective.descend(Q, LogDistortion(_SEARCH_BETA), max_iter) for Q in maps]
@@ -180,13 +168,7 @@ def _shrunk(Q: Array, basis: Basis) -> Array:
 
 
 def validate(
-    F: Array,
-    n_held: int,
-    k: int,
-    full: int,
-    settings: Settings,
-    for_new_points: bool,
-    rng: np.random.Generator,
+    F: Array, n_held: int, k: int, rank: int | None, max_iter: int, for_new_points: bool
 ) -> tuple[int, float]:
     """Fit without the first rows of F (n, r); return the best rank, and log L on unseen pairs.
 
@@ -195,37 +177,39 @@ def validate(
     β: else they keep the extreme pairs that they have seen and no others. The log L is NaN if the
     rows that are left have too few directions.
     """
-    seen = F[n_held:]
+    seen, full = F[n_held:], rank or max(MAX_RANK["worst"], 2 * k)
     basis = Basis.of(seen, full)
     if basis.rank <= k:
         return full, math.nan
+    if rank is None and for_new_points:
+        basis = basis.cut(max(2 * k, len(seen) // _ROWS_PER_DIRECTION))
     ranks = [basis.rank]
-    if settings.rank is None:
-        if for_new_points:
-            basis = basis.cut(max(2 * k, len(seen) // _ROWS_PER_DIRECTION))
-        ranks = _ranks(basis.rank, k if for_new_points else max(2 * k, _LEAST_RANK))
+    if rank is None:
+        least = k if for_new_points else max(2 * k, _LEAST_RANK)
+        while ranks[-1] > least:
+            ranks.append(max(ranks[-1] // 2, least))
     objective = PairObjective(seen, basis, random_pairs(len(seen), _RANK_PAIRS))
-    (start,) = _starts(1, basis, k, rng)
-    first = objective.descend(objective.annealed(start, k), stress, settings.max_iter)
+    start = basis.leading(min(k + _SPARE[0], basis.rank))
+    first = objective.descend(objective.annealed(start, k), stress, max_iter)
     maps = {}
-    for rank in ranks:
-        Q = first[:rank]
+    for one in ranks:
+        Q = first[:one]
         for beta in (_SEARCH_BETA,) if for_new_points else (_SEARCH_BETA, *_BETAS):
-            Q = objective.descend(Q, LogDistortion(beta), settings.max_iter)
-        maps[rank] = _shrunk(Q, basis) if for_new_points else Q
-    rank, choosing = basis.rank, 0
+            Q = objective.descend(Q, LogDistortion(beta), max_iter)
+        maps[one] = _shrunk(Q, basis) if for_new_points else Q
+    best, choosing = basis.rank, 0
     if len(maps) > 1 and n_held >= _LEAST_TO_CHOOSE:
         choosing = n_held // 2
         unseen = _unseen(F[np.r_[:choosing, n_held : len(F)]], choosing, basis)
         search = LogDistortion(_SEARCH_BETA)
-        losses = {rank: search(unseen.log_ratios(Q))[0] for rank, Q in maps.items()}
-        rank = min(losses, key=losses.__getitem__)
-        if losses.get(k, math.inf) <= (1 + _NO_WORSE) * losses[rank]:
-            rank = k
-    held_out = np.ptp(_unseen(F[choosing:], n_held - choosing, basis).log_ratios(maps[rank]))
-    if rank == basis.rank and (settings.rank or not for_new_points):
-        rank = full  # if all directions of these rows are best, so are all directions of all rows
-    return rank, float(held_out)
+        losses = {one: search(unseen.log_ratios(Q))[0] for one, Q in maps.items()}
+        best = min(losses, key=losses.__getitem__)
+        if losses.get(k, math.inf) <= (1 + _NO_WORSE) * losses[best]:
+            best = k
+    held_out = np.ptp(_unseen(F[choosing:], n_held - choosing, basis).log_ratios(maps[best]))
+    if best == basis.rank and (rank or not for_new_points):
+        best = full  # if all directions of these rows are best, so are all directions of all rows
+    return best, float(held_out)
 
 
 def _unseen(
@@ -236,14 +220,6 @@ def _unseen(
     step = -(-len(i) // most)
     i, j = i[::step], j[::step]
     return PairObjective(F, basis, (i, j))
-
-
-def _ranks(full: int, least: int) -> list[int]:
-    """Return full, full / 2, ..., and `least`."""
-    ranks = [full]
-    while ranks[-1] // 2 > least:
-        ranks.append(ranks[-1] // 2)
-    return ranks if ranks[-1] <= least else [*ranks, least]
 
 
 def first_equal(points: Array) -> Array:
