@@ -1,11 +1,9 @@
 """Principal components: the directions along which points vary most, and coordinates on them."""
 
-from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import ArpackError
 from sklearn import decomposition
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,7 +29,7 @@ class PCA(Embedding):
     Of all projections to k dimensions it keeps most variance and moves points least. It is
     scikit-learn's PCA of Y in float64. Dense points are moved near the origin before anything is
     squared, and factored where directions of little variance are wanted. So neither an offset nor
-    the size of other directions costs digits.
+    the size of other directions costs digits of distances.
 
     When to use it: as the first method to try; for data near a plane; to remove noisy dimensions
     before a method that compares all points. When not: on curved data, whose distant ends it may
@@ -108,15 +106,13 @@ class PCA(Embedding):
                 f"n_components={k} but X has {n} points of {d} features; pass n_components <= "
                 f"{min(n, d)}."
             )
-        points = X.astype(np.float64)
-        self._shift = np.zeros(X.shape[1])
+        points, near = X.astype(np.float64), np.zeros(d)
         if not sparse.issparse(X):
-            self._shift = points[0].copy()  # near the others: an offset costs no digits
-            points -= self._shift
+            near = points[0].copy()  # to the others: an offset costs no digits
+            points -= near
         with single_threaded_blas():  # the same bits for any number of threads
             pca = self._axes(points, k)
-        self._mean = pca.mean_
-        self.components_, self.mean_ = fix_signs(pca.components_.T).T, self._shift + self._mean
+        self.components_, self.mean_ = fix_signs(pca.components_.T).T, near + pca.mean_
         self.singular_values_ = pca.singular_values_
         self.explained_variance_ = pca.explained_variance_
         self.explained_variance_ratio_ = np.nan_to_num(pca.explained_variance_ratio_)
@@ -145,31 +141,27 @@ class PCA(Embedding):
         """
         check_is_fitted(self)
         Z = check_points(Z, "Z", min_rows=1)
-        points = Z @ self.components_ + self._mean + self._shift
-        return points.astype(Z.dtype)
+        return (Z @ self.components_ + self.mean_).astype(Z.dtype)
 
     def _axes(self, points: Any, k: int) -> Any:
         """Return a fitted PCA of scikit-learn; dense points are overwritten."""
         n, d = points.shape
         thin = sparse.issparse(points)
         iterated = k < min(n, d) and (d if thin else min(n, d)) > _MAX_EXACT_SIZE
-        fast = "arpack" if iterated else "covariance_eigh"
         with np.errstate(invalid="ignore"):  # the ratios of points that coincide
-            if iterated or n >= _TALL * d:
+            if iterated or thin or n >= _TALL * d:
+                solver = "arpack" if iterated else "covariance_eigh"
                 seed = seed_entropy(self.random_state)[0]
-                with suppress(ArpackError):  # for example, all points are equal
-                    pca = decomposition.PCA(k, svd_solver=fast, random_state=seed).fit(points)
-                    sigma = pca.singular_values_
-                    if thin or sigma[-1] > _MIN_RESOLVED_RATIO * sigma[0]:
-                        return pca
-            solver = "covariance_eigh" if thin else "full"
-            return decomposition.PCA(k, svd_solver=solver, copy=False).fit(points)
+                pca = decomposition.PCA(k, svd_solver=solver, random_state=seed).fit(points)
+                sigma = pca.singular_values_
+                if thin or sigma[-1] > _MIN_RESOLVED_RATIO * sigma[0]:
+                    return pca
+            return decomposition.PCA(k, svd_solver="full", copy=False).fit(points)
 
     def _project(self, X: Any) -> Array:
         W = self.components_.T
         if sparse.issparse(X):
-            Y = X.astype(np.float64) @ W - (self._shift @ W + self._mean @ W)
+            Y = X.astype(np.float64) @ W - self.mean_ @ W
         else:
-            shape = (len(X), W.shape[1])
-            Y = filled(lambda rows: (X[rows].astype(float) - self._shift - self._mean) @ W, shape)
+            Y = filled(lambda rows: (X[rows] - self.mean_) @ W, (len(X), W.shape[1]))
         return Y.astype(X.dtype)
