@@ -4,10 +4,8 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import eigvalsh
 from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.manifold import smacof
-from sklearn.preprocessing import KernelCenterer
 
 from heatsketch._checks import ConvergenceWarning, check_number, logger, require
 from heatsketch._tiles import filled, single_threaded_blas
@@ -16,10 +14,9 @@ from heatsketch.classical._base import Embedding, check_fewer_components, placed
 from heatsketch.classical.pca import PCA
 from heatsketch.graphs.landmarks import check_indices, choose_landmarks
 from heatsketch.neighbors.metric import check_distances, check_non_negative
-from heatsketch.spectral.classical_scaling import Scaling, classical_scaling, warn_of_zeros
+from heatsketch.spectral.classical_scaling import Scaling, classical_scaling
 from heatsketch.spectral.eigenpairs import column_signs, fix_signs
 
-_SPECTRUM_POINTS = 1000  # at most, of which the whole spectrum is computed
 _SHORTEST_STEP = 1e-9  # of a new point, relative to its distances
 
 
@@ -47,22 +44,14 @@ class ProjectiveScaling(Embedding):
 
     def _scale(self, X: Array, k: int) -> None:
         """Scale the reference points (l, d), or their distances (l, l)."""
+        self.diagnostics_ = {}
         if self._precomputed:
-            squares = np.square(X, dtype=float)
-            self.diagnostics_ = _negative_eigenvalues(squares)
-            self._scaling = classical_scaling(squares, k)
+            self._scaling = classical_scaling(np.square(X, dtype=float), k)
             self.eigenvalues_ = self._scaling.values
-            return
-        n = len(X)
-        self.diagnostics_ = {"negative_eigenvalues": 0, "negative_share": 0.0, "spectrum_points": n}
-        # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W.
-        self._pca = pca = PCA(min(k, *X.shape)).fit(X)
-        sigma = pca.singular_values_
-        positive = sigma > np.finfo(float).eps * max(X.shape) * sigma[0]
-        warn_of_zeros(int(np.count_nonzero(positive)), k)
-        signs, missing = column_signs(pca.embedding_) * positive, (0, k - len(sigma))
-        pca.components_ = np.pad(pca.components_ * signs[:, None], (missing, (0, 0)))
-        self.eigenvalues_ = np.pad(sigma**2 * positive, missing)
+        else:  # B = Y Yᵀ of the centred points, so that V √Λ = U Σ = Y W
+            self._pca = pca = PCA(k).fit(X)
+            pca.components_ *= column_signs(pca.embedding_)[:, None]
+            self.eigenvalues_ = pca.singular_values_**2
 
     def _place(self, X: Array) -> Array:
         if not self._precomputed:
@@ -92,8 +81,8 @@ class ClassicalMDS(ProjectiveScaling):
     Parameters
     ----------
     n_components : int, 1 <= k < n, default 2
-        Number of coordinates k. Where fewer eigenvalues are positive, the last coordinates are
-        zero, with a warning.
+        Number of coordinates k; of points at most the number of features. Where fewer eigenvalues
+        of distances are positive, the last coordinates are zero, with a warning.
     metric : str or callable, default "euclidean"
         X holds points (n, d) with a distance as in `HeatSketch`, or distances (n, n): not squared,
         symmetric, zero on the diagonal.
@@ -106,9 +95,7 @@ class ClassicalMDS(ProjectiveScaling):
     eigenvalues_ : array (k,)
         λ_m, descending, in squared units of the distances.
     diagnostics_ : dict
-        `negative_eigenvalues`, their number, and `negative_share`, Σ|λ| over them as a fraction of
-        Σ|λ| over all: 0 for points. For distances between more than 1,000 points both describe a
-        sample of `spectrum_points` <= 1,000 points, evenly spaced in the order of the rows.
+        Empty.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
@@ -207,7 +194,7 @@ class LandmarkMDS(ProjectiveScaling):
     eigenvalues_ : array (k,)
         λ_m of the landmarks, descending.
     diagnostics_ : dict
-        `n_landmarks`; the others as in `ClassicalMDS`, for the landmarks.
+        `n_landmarks`.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
@@ -442,16 +429,3 @@ def _own_stress(D: Array, Y: Array, Z: Array) -> tuple[Array, Array]:
     pull = np.divide(error, distances, out=np.zeros_like(error), where=distances > 0)
     gradient = pull.sum(axis=1)[:, None] * Z - pull @ Y
     return np.square(error).mean(axis=1), 2 * gradient / len(Y)
-
-
-def _negative_eigenvalues(squares: Array) -> dict[str, Any]:
-    """Return the number and fraction of negative eigenvalues of B, of a sample of many points."""
-    step = -(-len(squares) // _SPECTRUM_POINTS)
-    sample = squares[::step, ::step]
-    values = eigvalsh(KernelCenterer().fit_transform(-0.5 * sample))
-    negative = values[values < -1e-12 * np.abs(values).max()]  # beyond rounding
-    return {
-        "negative_eigenvalues": len(negative),
-        "negative_share": float(np.abs(negative).sum() / (np.abs(values).sum() or 1.0)),
-        "spectrum_points": len(sample),
-    }

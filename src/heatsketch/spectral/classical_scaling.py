@@ -75,19 +75,15 @@ def classical_scaling(squares: Array, k: int) -> Scaling:
         squares[rows] *= -0.5
     values, vectors = _largest_eigenpairs(squares, k)
     positive = values > _EIGENVALUE_ROUNDING * max(values[0], 0.0)
-    warn_of_zeros(int(np.count_nonzero(positive)), k)
-    return Scaling(np.where(positive, values, 0.0), fix_signs(vectors), means)
-
-
-def warn_of_zeros(found: int, k: int) -> None:
-    """Warn where fewer than k eigenvalues are positive."""
+    found = np.count_nonzero(positive)
     if found < k:
         warnings.warn(
             f"Only {found} of {k} eigenvalues are positive beyond rounding, because the distances "
             "have no more Euclidean dimensions, or these are too small relative to the largest (an "
             "outlier?); the other coordinates are zero.",
-            stacklevel=4,
+            stacklevel=3,
         )
+    return Scaling(np.where(positive, values, 0.0), fix_signs(vectors), means)
 
 
 def _largest_eigenpairs(B: Array, k: int) -> tuple[Array, Array]:
