@@ -83,30 +83,15 @@ def test_weights_minimise_the_error_of_reconstruction(d, reg):
         assert_allclose(W.sum(axis=1), [len(near) > 0 for near in lists], atol=1e-12)
 
 
-def test_points_in_the_affine_hull_are_reproduced_by_the_shortest_weights():
-    X = uniform(50, 3)
-    lists = neighbor_lists(X, n_neighbors=6)
-    W = reconstruction_weights(X, X, graph_of(lists, 50), 0.0)
-    assert_allclose(W @ X, X, atol=1e-11)
-    for i, near in enumerate(lists):  # least squares of an underdetermined system: least norm
-        system = np.vstack([X[near].T, np.ones(len(near))])
-        expected = np.linalg.lstsq(system, np.append(X[i], 1.0), rcond=None)[0]
-        assert_allclose(W[[i]].toarray()[0, near], expected, atol=1e-10)
-
-
-@pytest.mark.parametrize("reg", [0.0, 1e-3])
-def test_collinear_neighbours_in_many_dimensions(reg):
+def test_collinear_neighbours_in_many_dimensions():
     """C is singular although k <= d: points 1, 2, 3 on a line that the origin is one off."""
     X = np.zeros((4, 5))
     X[1:, 0], X[1:, 1] = [1.0, 2.0, 3.0], 1.0
-    w = reconstruction_weights(X[:1], X, graph_of([[1, 2, 3]], 4), reg).toarray()[0, 1:]
+    w = reconstruction_weights(X[:1], X, graph_of([[1, 2, 3]], 4), 1e-3).toarray()[0, 1:]
     assert_allclose(w.sum(), 1)
-    if reg:
-        C = X[1:] @ X[1:].T
-        expected = np.linalg.solve(C + reg * np.trace(C) * np.eye(3), np.ones(3))
-        assert_allclose(w, expected / expected.sum(), rtol=1e-10)
-    else:  # all affine combinations that end at (0, 1), the nearest point: w = (4, 1, -2)/3
-        assert_allclose(w, [4 / 3, 1 / 3, -2 / 3], atol=1e-12)
+    C = X[1:] @ X[1:].T
+    expected = np.linalg.solve(C + 1e-3 * np.trace(C) * np.eye(3), np.ones(3))
+    assert_allclose(w, expected / expected.sum(), rtol=1e-10)
 
 
 @given(
@@ -164,16 +149,16 @@ def test_ring_has_the_eigenvalues_of_its_circulant(n, graph):
 
 @pytest.mark.parametrize("n", [100, 700])  # by LAPACK, by factors
 def test_recovers_a_plane_up_to_an_affine_map(n):
-    """Exact weights are those of the plane, so its coordinates have eigenvalue zero."""
-    U = uniform(n, 2)
+    """Weights are those of the plane up to reg, so its coordinates have eigenvalues of reg²."""
+    U, reg = uniform(n, 2), 1e-5
     X = U @ np.random.default_rng(0).normal(size=(2, 5)) + 3
-    model = lle(3, reg=0.0, n_neighbors=10).fit(X)
+    model = lle(3, reg=reg, n_neighbors=10).fit(X)
     A = np.column_stack([np.ones(n), U])
     Y = model.embedding_[:, :2]
-    assert_allclose(A @ np.linalg.lstsq(A, Y, rcond=None)[0], Y, atol=1e-7)
-    assert model.eigenvalues_[1] < 1e-18 < 1e-9 < model.eigenvalues_[2]
-    mu = eigh(alignment(weight_matrix(X, reg=1e-10, n_neighbors=10)), eigvals_only=True)
-    assert_allclose(model.eigenvalues_[2], mu[3], rtol=1e-3)
+    assert_allclose(A @ np.linalg.lstsq(A, Y, rcond=None)[0], Y, atol=1e3 * reg)
+    mu = eigh(alignment(weight_matrix(X, reg=reg, n_neighbors=10)), eigvals_only=True)
+    assert model.eigenvalues_[1] < 10 * reg**2 < 1e-7 < model.eigenvalues_[2]
+    assert_allclose(model.eigenvalues_, mu[1:4], rtol=0.01)
 
 
 # Components

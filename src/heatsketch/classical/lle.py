@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import orth, qr, svd
+from scipy.linalg import orth, svd
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
@@ -20,7 +20,6 @@ from heatsketch.spectral.eigenpairs import fix_signs
 _TILE_POINTS = 64  # whose neighbours are gathered at a time
 _EPS = float(np.finfo(float).eps)
 _MAX_DENSE_POINTS = 500  # up to which LAPACK takes no longer than iterating
-_FLAT = _EPS**0.5  # directions of neighbours shorter by this are rounding
 
 
 class LocallyLinearEmbedding(Embedding):
@@ -53,21 +52,17 @@ class LocallyLinearEmbedding(Embedding):
         k; more than d are needed, but few enough that each neighbourhood is nearly flat.
     radius : float > 0, optional
         ε, in the units of X: all other points within ε are neighbours, whatever their number.
-    reg : float >= 0, default 1e-3
+    reg : float > 0, default 1e-3
         Fraction of trace(C) that is added to the diagonal of C where the smallest eigenvalue of C
         is less than this. That is everywhere if k exceeds the number of features, as in the notes,
-        and where neighbours lie in a plane of fewer dimensions. 0: among all weights that
-        reconstruct the point equally well, those with the smallest sum of squares.
+        and where neighbours lie in a plane of fewer dimensions.
     neighbors : None, NeighborIndex, transformer or CSR matrix (n, n), optional
         Search, or graph, that supplies the neighbours (see `HeatSketch`); by
         default a search that suits the data.
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
         The distance of points, as in `HeatSketch`; the weights then reconstruct directions.
-    tol : float >= 0, default 0
-        Relative accuracy of the eigenvalues of M⁻¹ for more than 500 points; 0: rounding.
     random_state : int, RandomState or None
-        Seed of the first step; up to `tol` it changes only rotations among eigenvectors of equal
-        eigenvalues.
+        Seed of the first step; it changes only rotations among eigenvectors of equal eigenvalues.
 
     Attributes
     ----------
@@ -122,7 +117,6 @@ class LocallyLinearEmbedding(Embedding):
         reg: float = 1e-3,
         neighbors: Any = None,
         metric: str = "euclidean",
-        tol: float = 0.0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -131,7 +125,6 @@ class LocallyLinearEmbedding(Embedding):
         self.reg = reg
         self.neighbors = neighbors
         self.metric = metric
-        self.tol = tol
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -142,8 +135,7 @@ class LocallyLinearEmbedding(Embedding):
         ValueError, TypeError
             Bad points or parameters; the class says which.
         """
-        reg = check_number(self.reg, "reg", low=0)
-        tol = check_number(self.tol, "tol", low=0)
+        reg = check_number(self.reg, "reg", low=0, open_low=True)
         X = self._read_points(X, reset=True)
         graph, vertices = self._graph_of(X)
         self._neighborhoods, graph = vertices, off_diagonal(graph)
@@ -164,7 +156,7 @@ class LocallyLinearEmbedding(Embedding):
                 stacklevel=2,
             )
         with single_threaded_blas():  # the same bits for any number of threads
-            self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, tol, self.random_state)
+            self.eigenvalues_, vectors = lowest_eigenpairs(L, closed, k, self.random_state)
         residuals = L.T @ (L @ vectors) - vectors * self.eigenvalues_
         self._Y = vectors * np.sqrt(vertices.n)
         self.embedding_ = vertices.spread(self._Y).astype(X.dtype)
@@ -221,17 +213,12 @@ def reconstruction_weights(
 def _solve(Z: Array, reg: float) -> Array:
     """Return the weights (m, k) from the differences Z (m, k, d); C is singular where d < k."""
     k, d = Z.shape[1:]
-    if reg > 0:
-        reg = max(reg, k * _EPS)
-        C = Z @ Z.transpose(0, 2, 1)
-        trace = np.trace(C, axis1=1, axis2=2)
-        trace = np.where(trace > 0, trace, 1.0)
-        singular = d < k or np.linalg.eigvalsh(C)[:, 0] < reg * trace
-        C += np.where(singular, reg * trace, 0.0)[:, None, None] * np.eye(k)
-        w = np.linalg.solve(C, np.ones((len(C), k, 1)))[:, :, 0]
-    else:  # 1/k and the shortest u of sum 0 that takes the mean of the differences to zero
-        mean = Z.mean(axis=1, keepdims=True)
-        w = 1 / k - (mean @ np.linalg.pinv(Z - mean, _FLAT))[:, 0]
+    C = Z @ Z.transpose(0, 2, 1)
+    trace = np.trace(C, axis1=1, axis2=2)
+    trace = np.where(trace > 0, trace, 1.0)
+    singular = d < k or np.linalg.eigvalsh(C)[:, 0] < reg * trace
+    C += np.where(singular, reg * trace, 0.0)[:, None, None] * np.eye(k)
+    w = np.linalg.solve(C, np.ones((len(C), k, 1)))[:, :, 0]
     copies = (Z == 0).all(axis=2)
     w = np.where(copies.any(axis=1, keepdims=True), copies, w)
     return w / w.sum(axis=1, keepdims=True)
@@ -250,7 +237,7 @@ def closed_components(W: sparse.csr_matrix) -> list[Array]:
 
 
 def lowest_eigenpairs(
-    L: sparse.csr_matrix, closed: list[Array], k: int, tol: float, random_state: Any
+    L: sparse.csr_matrix, closed: list[Array], k: int, random_state: Any
 ) -> tuple[Array, Array]:
     """Return the k smallest eigenvalues of M = LᵀL, ascending, with vectors (n, k) of mean 0.
 
@@ -261,37 +248,32 @@ def lowest_eigenpairs(
     if n <= max(_MAX_DENSE_POINTS, 2 * k + 2):
         V = svd(L.toarray())[2][::-1][: k + 1].T
     else:
-        pins = np.array([points[0] for points in closed])
         start = np.random.default_rng(seed_entropy(random_state)).standard_normal(n)
-        shifted = L + _EPS * sparse.eye_array(n)  # a value of 0 would end the factorisation
-        V = _lowest_vectors(shifted, pins, pins, k + 1, tol, start)
+        V = _lowest_vectors(L, np.array([points[0] for points in closed]), k + 1, start)
     U = svd(V - V.mean(axis=0), full_matrices=False)[0][:, :k]  # without the constant vector
     _, sigma, R = svd(L @ U, full_matrices=False)
     return sigma[::-1] ** 2, fix_signs(U @ R[::-1].T)
 
 
-def _lowest_vectors(
-    L: sparse.csr_matrix, left: Array, right: Array, k: int, tol: float, start: Array
-) -> Array:
+def _lowest_vectors(L: sparse.csr_matrix, pins: Array, k: int, start: Array) -> Array:
     """Return orthonormal vectors (n, k) that span those of the smallest singular values of L.
 
-    The factors of L have a fraction of the entries of those of M. L has as many null vectors as
-    there are pins; with an entry of 1 added at each pair of pins (left, right) it is regular, and
+    The factors of L have a fraction of the entries of those of M. L has a null vector for each pin,
+    a point of each closed component. With 1 added to the diagonal at the pins it is regular, and
     solves L x = y for every y that is orthogonal to the null vectors of Lᵀ. M⁺ is applied by two
-    solutions, without the null vectors V of L and U of Lᵀ. Where further values are 0 to rounding,
-    all starts again with pins where these vectors are largest.
+    solutions, without the null vectors V of L and U of Lᵀ.
     """
-    n, count = L.shape[0], len(left)
-    pinned = L + sparse.csr_matrix((np.ones(count), (left, right)), (n, n))
+    n = L.shape[0]
+    pinned = np.full(n, _EPS)  # a further value of 0 would end the factorisation
+    pinned[pins] += 1.0
     factors = splu(
-        sparse.csc_matrix(pinned),
+        sparse.csc_matrix(L + sparse.diags_array(pinned)),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.01,
         options={"SymmetricMode": True},
     )
-    units = sparse.eye_array(n, format="csc")
-    U = orth(factors.solve(units[:, right[:k]].toarray(), "T"))
-    V = orth(factors.solve(units[:, left[:k]].toarray()))
+    units = sparse.eye_array(n, format="csc")[:, pins[:k]].toarray()
+    U, V = orth(factors.solve(units, "T")), orth(factors.solve(units))
     if V.shape[1] == k:
         return V
 
@@ -301,10 +283,4 @@ def _lowest_vectors(
         return z - V @ (V.T @ z)
 
     operator = LinearOperator((n, n), matvec=inverse, dtype=float)
-    theta, Y = eigsh(operator, k - V.shape[1], v0=inverse(start), tol=tol)
-    null = theta > max(1 / _EPS, _EPS**0.5 * theta.max())
-    if not null.any():
-        return np.hstack([V, Y])
-    null_vectors = np.hstack([U, orth(factors.solve(Y[:, null], "T"))]), np.hstack([V, Y[:, null]])
-    left, right = (qr(N.T, mode="r", pivoting=True)[1][: N.shape[1]] for N in null_vectors)
-    return _lowest_vectors(L, left, right, k, tol, start)
+    return np.hstack([V, eigsh(operator, k - V.shape[1], v0=inverse(start))[1]])
