@@ -3,7 +3,6 @@
 import math
 import warnings
 from abc import abstractmethod
-from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +13,10 @@ from sklearn import manifold
 
 from heatsketch._checks import (
     ConvergenceWarning,
-    ScaleWarning,
     check_choice,
     check_number,
     check_points,
     logger,
-    name_rows,
 )
 from heatsketch._random import seed_entropy
 from heatsketch._tiles import filled, for_each_tile, sum_over_tiles
@@ -32,9 +29,10 @@ from heatsketch.neighbors import NeighborIndex, Neighbors, ordered_search
 _MAX_COMPLETE_POINTS = 1000  # up to here every other point is a neighbour
 _INITIAL_DEVIATION = 1e-4  # so small that clusters can pass through each other
 _MIN_DEVIATION_RATIO = 1e-6  # to the largest one; principal components below it are rounding
-_MAX_RATIO = 1e150  # of squared distances: beyond, a point has no weight unless others coincide
-_LOG_BETAS = (math.log(1e-165), math.log(800.0))  # see `_solve_entropy`
-_ENTROPY_TOLERANCE = 1e-12
+# Of the bandwidths: see `conditional`
+_LOG_BETAS = (-400.0, math.log(800.0))
+_MAX_ENTROPY_STEPS, _ENTROPY_TOLERANCE = 200, 1e-12
+_NO_WEIGHT = 1e4  # whose exponential is 0
 # Of the descent of SNE
 _MIN_GAIN = 0.01
 _CHECK_INTERVAL = 50  # steps after which the cost is compared with the lowest so far
@@ -42,7 +40,6 @@ _ALLOWED_RISE = 0.01  # nats per point that the cost may lie above the lowest
 _FORCE_TILE = 64  # points whose q are in the cache together
 # Of t-SNE
 _EARLY_STEPS = 250  # that of scikit-learn
-_MOST_COMPONENTS = {"barnes-hut": 3, "fft": 2}
 _TILE_POINTS = 64  # new points that are placed in one unit of work
 _MIN_STEP_LENGTH = 1e-7  # a new point whose step is shorter has arrived
 
@@ -61,10 +58,6 @@ class NeighborEmbedding(Embedding):
     @property
     def _takes_sparse(self) -> bool:  # type: ignore[override]
         return bool(self.metric != "precomputed")
-
-    @abstractmethod
-    def _check_options(self) -> None:
-        """Raise where an option of the descent cannot be, before anything is computed."""
 
     @abstractmethod
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
@@ -87,7 +80,6 @@ class NeighborEmbedding(Embedding):
             raise ValueError(f"perplexity={perplexity:g} but X has {n} samples; {remedy}.")
         check_number(self.early_exaggeration, "early_exaggeration", low=1)
         check_number(self.learning_rate, "learning_rate", low=0, open_low=True, rules=("auto",))
-        self._check_options()
         Y = self._initial_places(X, k).astype(X.dtype)
         near, self.diagnostics_ = self._neighbors_of_points(X, perplexity)
         p, self.sigmas_ = conditional(near.distances, perplexity)
@@ -181,7 +173,7 @@ class SNE(NeighborEmbedding):
     early_compression : float >= 0, default 0
         λ: in the early phase λ Σ |y_i|² is added to C, which keeps points together while they find
         their order. Where needed, 0.1 to 1; the small initial places usually have the same effect.
-    early_iter : int >= 0, below n_iter, default 250
+    early_iter : int >= 0, default 250
         Steps of the early phase, in which the momentum α is 0.5; afterwards it is 0.8.
     init : "pca", "random" or array (n, k), default "pca"
         Initial places: principal components (for distances: classical scaling), scaled to a
@@ -218,8 +210,6 @@ class SNE(NeighborEmbedding):
     -----
     ConvergenceWarning
         The steps after the early phase did not lower C: the learning rate is too large.
-    ScaleWarning
-        More points than the perplexity are equally near to one point: they share its p equally.
 
     Notes
     -----
@@ -261,16 +251,6 @@ class SNE(NeighborEmbedding):
         self.neighbors = neighbors
         self.random_state = random_state
 
-    def _check_options(self) -> None:
-        n_iter = check_number(self.n_iter, "n_iter", low=1, integer=True)
-        early = check_number(self.early_iter, "early_iter", low=0, integer=True)
-        if early >= n_iter:
-            raise ValueError(
-                f"early_iter={early} but n_iter={n_iter}, so that the descent would end in its "
-                f"early phase; pass early_iter < {n_iter}, or a larger n_iter."
-            )
-        check_number(self.early_compression, "early_compression", low=0)
-
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
         """Return the places (n, k) after the steps Y ← Y - η g ∇C + α (Y - Y_before).
 
@@ -282,10 +262,13 @@ class SNE(NeighborEmbedding):
         which grow with distance, then diverge: where C has risen after 50 steps, these steps are
         undone and η is halved (a setback).
         """
+        n_iter = check_number(self.n_iter, "n_iter", low=1, integer=True)
+        early = min(n_iter, check_number(self.early_iter, "early_iter", low=0, integer=True))
+        check_number(self.early_compression, "early_compression", low=0)
         L, Y, setbacks = laplacian(P), Y.astype(float), 0
         for steps, exaggeration, compression, momentum in (
-            (self.early_iter, self.early_exaggeration, self.early_compression, 0.5),
-            (self.n_iter - self.early_iter, 1.0, 0.0, 0.8),
+            (early, self.early_exaggeration, self.early_compression, 0.5),
+            (n_iter - early, 1.0, 0.0, 0.8),
         ):
             E = exaggeration * L + compression * sparse.eye_array(len(Y), format="csr")
             rates: Any = self.learning_rate
@@ -320,7 +303,7 @@ class SNE(NeighborEmbedding):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.affinities_, self.n_iter_, self.diagnostics_["setbacks"] = P, self.n_iter, setbacks
+        self.affinities_, self.n_iter_, self.diagnostics_["setbacks"] = P, n_iter, setbacks
         self.kl_divergence_ = _cost(L, Y) + float(P.data @ np.log(P.data))
         return Y
 
@@ -376,11 +359,6 @@ class TSNE(NeighborEmbedding):
         `method`.
     ImportError
         ``method="fft"`` without openTSNE.
-
-    Warns
-    -----
-    ScaleWarning
-        As in `SNE`.
 
     Notes
     -----
@@ -455,29 +433,16 @@ class TSNE(NeighborEmbedding):
 
         return filled(place, (len(p), Y.shape[1]), _TILE_POINTS).astype(X.dtype)
 
-    def _check_options(self) -> None:
+    def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
         check_number(self.n_iter, "n_iter", low=_EARLY_STEPS, integer=True)
         method = check_choice(self.method, "method", ("auto", "exact", "barnes-hut", "fft"))
         if method == "auto":
             method = "barnes-hut" if self.n_components <= 3 else "exact"
-        most = _MOST_COMPONENTS.get(method, self.n_components)
-        if self.n_components > most:
-            raise ValueError(
-                f"n_components={self.n_components} but method={method!r} allows at most {most}; "
-                "pass method='exact'."
-            )
-        if method == "fft" and find_spec("openTSNE") is None:
-            raise ImportError(
-                "method='fft' needs openTSNE: pip install openTSNE; or pass method='barnes-hut'."
-            )
-        self._method = method
-
-    def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
         self.affinities_ = sparse.csr_matrix(P + P.T) / (2 * len(Y))
-        if self._method == "fft":
+        if method == "fft":
             return self._by_opentsne(Y.astype(float))
         metric = "precomputed"
-        if self._method == "barnes-hut":  # each point before its neighbours
+        if method == "barnes-hut":  # each point before its neighbours
             itself = np.arange(len(Y))[:, None]
             distances = np.hstack([0.0 * itself, near.distances])
             X = _as_graph(distances, np.hstack([itself, near.indices]))
@@ -485,7 +450,7 @@ class TSNE(NeighborEmbedding):
             metric = "euclidean"
         model = manifold.TSNE(
             Y.shape[1],
-            method=self._method.replace("-", "_"),
+            method=method.replace("-", "_"),
             perplexity=float(self.perplexity),
             early_exaggeration=self.early_exaggeration,
             learning_rate=self.learning_rate,
@@ -500,9 +465,13 @@ class TSNE(NeighborEmbedding):
 
     def _by_opentsne(self, Y: Array) -> Array:
         """Descend by openTSNE: forces by FFT on a grid."""
-        from openTSNE import TSNEEmbedding
-        from openTSNE.affinity import PrecomputedAffinities
-
+        try:
+            from openTSNE import TSNEEmbedding
+            from openTSNE.affinity import PrecomputedAffinities
+        except ImportError as error:
+            raise ImportError(
+                'method="fft" needs openTSNE; pip install "heatsketch[tsne]"'
+            ) from error
         # A copy, because it is scaled in place when exaggerated.
         affinities = PrecomputedAffinities(self.affinities_.copy(), normalize=False)
         # openTSNE leaves out the factor 4 of (19).
@@ -518,58 +487,40 @@ def conditional(distances: Array, perplexity: float) -> tuple[Array, Array]:
     """Return p_{j|i} = e^(-d_ij² / 2σ_i²) / Σ_k e^(-d_ik² / 2σ_i²), (13), and σ by perplexity (14).
 
     Distances to the neighbours (m, l) ascend in every row; the perplexity is above 1 and below l.
-    σ_i gives the entropy to twelve digits, on any scale of the distances. Where more neighbours
-    than the perplexity are nearest at the same distance, no σ_i has this perplexity; then these
-    neighbours share the probability, which is the limit σ_i → 0, with a warning.
+    Newton's method in log β, β = 1/2σ², where dH / d log β = -Var(β u), gives the entropy to twelve
+    digits; a step that leaves the bracket is replaced by bisection. The smallest square is
+    subtracted from all, and the rest divided so that that of neighbour ⌈perplexity⌉ is 1: then β
+    cannot exceed 800, because fewer points would have a weight. Where more neighbours than the
+    perplexity are nearest at the same distance, no σ_i has this perplexity; then these neighbours
+    share the probability, which is the limit σ_i → 0.
     """
     p, sigma = np.empty(distances.shape), np.empty(len(distances))
 
     def work(rows: slice) -> None:
-        p[rows], sigma[rows] = _solve_entropy(distances[rows], perplexity)
+        d = distances[rows]
+        u = (d - d[:, :1]) * (d + d[:, :1])
+        gap = u[:, [math.ceil(perplexity) - 1]]  # 0 where the nearest share p, whatever β
+        u = np.divide(u, gap, out=_NO_WEIGHT * (u > 0), where=gap > 0)
+        t, low, high = (np.full(gap.shape, end) for end in (0.0, *_LOG_BETAS))
+        for _ in range(_MAX_ENTROPY_STEPS):
+            v = np.exp(t) * u
+            q = np.exp(-v)
+            sums = q.sum(axis=1, keepdims=True)
+            q /= sums
+            mean = (v * q).sum(axis=1, keepdims=True)
+            excess = np.log(sums) + mean - math.log(perplexity)
+            off = (np.abs(excess) > _ENTROPY_TOLERANCE) & (gap > 0)
+            if not off.any():
+                break
+            low, high = np.where(excess > 0, t, low), np.where(excess > 0, high, t)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                newton = t + excess / ((v * v * q).sum(axis=1, keepdims=True) - mean**2)
+            inside = (low < newton) & (newton < high)
+            t = np.where(off, np.where(inside, newton, (low + high) / 2), t)
+        p[rows], sigma[rows] = q, np.sqrt(gap / (2 * np.exp(t)))[:, 0]
 
     for_each_tile(work, len(distances))
-    ties = (distances == distances[:, :1]).sum(axis=1)
-    crowded = np.flatnonzero(ties > perplexity)
-    if len(crowded):
-        warnings.warn(
-            f"{len(crowded)} point(s) (rows {name_rows(crowded)}) have more nearest neighbours at "
-            f"one distance (up to {ties.max()}) than perplexity={perplexity:g}, which no bandwidth "
-            "gives; these neighbours get equal weights. Remove copies, or raise perplexity.",
-            ScaleWarning,
-            stacklevel=4,
-        )
     return p, sigma
-
-
-def _solve_entropy(d: Array, perplexity: float) -> tuple[Array, Array]:
-    """Return p (m, l) of the perplexity, and σ (m,), by Newton's method in log β, β = 1/2σ².
-
-    The smallest square is subtracted from all, and the rest divided so that that of neighbour
-    ⌈perplexity⌉ is 1: then β cannot exceed 800, because fewer points would have a weight, nor be so
-    small that all weights are equal. A step that leaves the bracket is replaced by bisection.
-    dH / d log β = -Var(β u).
-    """
-    u = (d - d[:, :1]) * (d + d[:, :1])
-    gap = u[:, math.ceil(perplexity) - 1]  # 0 where the nearest share p, whatever β
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        u = np.where(u > 0, np.minimum(u / gap[:, None], _MAX_RATIO), 0.0)
-    t = np.zeros(len(d))  # log β
-    low, high = (np.full(len(d), end) for end in _LOG_BETAS)
-    for _ in range(200):
-        v = np.exp(t)[:, None] * u
-        p = np.exp(-v)
-        sums = p.sum(axis=1)
-        mean = (v * p).sum(axis=1) / sums
-        excess = np.log(sums) + mean - math.log(perplexity)
-        off = (np.abs(excess) > _ENTROPY_TOLERANCE) & (gap > 0)
-        if not off.any():
-            break
-        low, high = np.where(excess > 0, t, low), np.where(excess > 0, high, t)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            newton = t + excess / ((v * v * p).sum(axis=1) / sums - mean**2)
-        inside = (low < newton) & (newton < high)
-        t = np.where(off, np.where(inside, newton, (low + high) / 2), t)
-    return p / sums[:, None], np.sqrt(gap / (2 * np.exp(t)))
 
 
 def _as_graph(values: Array, indices: Array) -> sparse.csr_matrix:
