@@ -1,60 +1,11 @@
-"""Pictures of many points, of points in space, and curves on given axes."""
+"""Pictures of many points, and of points in space."""
 
 import numpy as np
 import pytest
 
-import heatsketch as hs
 from heatsketch import plot
 
 pytest.importorskip("matplotlib")
-
-
-@pytest.fixture(scope="module")
-def roll():
-    return hs.datasets.swiss_roll(300, rng=0)[0]
-
-
-@pytest.fixture(scope="module")
-def model(roll):
-    return hs.HeatEmbedding(2, random_state=0).fit(roll)
-
-
-def test_curves_draw_on_the_axes_given(roll, model):
-    for draw, given in (
-        (plot.ksum_curve, hs.ksum(roll)),
-        (plot.time_curve, model.time_curve_),
-        (plot.explained_variance, model.explained_diffusion_variance()),
-        (plot.distortion_histogram, model.distortion_),
-    ):
-        ax = plot.new_figure(4, 3).add_subplot()
-        assert draw(given, ax=ax) is ax.figure
-        assert ax.get_xlabel()
-        assert draw(given) is not ax.figure
-        ax.figure.canvas.draw()
-    pair = plot.new_figure(4, 6).subplots(2, 1)
-    assert plot.scales(model, ax=pair) is pair[0].figure
-    assert all(ax.lines for ax in pair)
-    with pytest.raises(ValueError, match="ax holds 1 axes; pass two, for directions and ranks"):
-        plot.scales(model, ax=pair[0])
-
-
-def test_a_spectrum_shows_shares_and_eigenvalues(roll):
-    model = hs.DiffusionMap(6, 8).fit(roll)
-    explained = model.explained_diffusion_variance()
-    figure = plot.explained_variance(explained, share=0.9, eigenvalues=model.eigenvalues_)
-    ax = figure.axes[0]
-    shares = {tuple(np.round(line.get_ydata(), 9)) for line in ax.lines}
-    assert tuple(np.round(100 * explained.cumulative, 9)) in shares
-    assert tuple(np.round(100 * model.eigenvalues_, 9)) in shares
-
-
-def test_a_distortion_shows_every_pair_once(model):
-    (stairs,) = plot.distortion_histogram(model.distortion_).axes[0].patches
-    assert stairs.get_data().values.sum() == pytest.approx(100)
-    edges, counts = model.distortion_.histogram
-    np.testing.assert_array_equal(stairs.get_data().edges, edges)
-    within = 100 * counts[(edges[:-1] >= 2**-1 - 1e-9) & (edges[1:] <= 2 + 1e-9)].sum()
-    assert within / counts.sum() == pytest.approx(100 * model.distortion_.within[2.0], abs=1e-9)
 
 
 @pytest.mark.parametrize("labels", ["none", "groups", "numbers", "gaps"])
@@ -105,16 +56,6 @@ def test_space_keeps_one_scale_for_all_axes(k):
         plot.space(F[:, :2])
 
 
-def test_both_scales_stand_on_the_same_logarithmic_times(model):
-    """Side by side the two axes share nothing; each has to be told."""
-    for ax in plot.new_figure(8, 3).subplots(1, 2), plot.new_figure(4, 6).subplots(2, 1):
-        plot.scales(model, ax=ax)
-        for own in ax:
-            assert own.get_xscale() == "log"
-            assert own.get_xlabel() == "diffusion time"
-            assert own.get_xticks().tolist() == model.time_curve_.times.tolist()
-
-
 @pytest.mark.parametrize("n", [300, 3_000, 30_000])
 def test_as_large_a_share_of_the_density_is_seen_of_few_points_as_of_many(n):
     """Of uniform points in c² n cells a share 1 - exp(-1/c²) is occupied, whatever n is."""
@@ -122,15 +63,6 @@ def test_as_large_a_share_of_the_density_is_seen_of_few_points_as_of_many(n):
     image = plot.density(F).axes[0].images[0].get_array()
     share = np.mean(image[..., 3] > 0)
     assert share == pytest.approx(-np.expm1(-1 / 2.4**2), abs=0.02)
-
-
-@pytest.mark.parametrize("width", [2.5, 5, 10])
-def test_titles_and_names_of_axes_fit_their_axes(model, width):
-    ax = plot.new_figure(width, 4).add_subplot()
-    plot.distortion_histogram(model.distortion_, ax=ax).canvas.draw()
-    own = ax.get_window_extent().width
-    for text in (ax.title, ax.xaxis.label, ax._left_title):
-        assert text.get_window_extent().width < 1.15 * own
 
 
 @pytest.mark.parametrize("width", [3, 4, 8])

@@ -1,5 +1,4 @@
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 from heatsketch import plot
-from heatsketch.estimators.time_choice import TimeCurve
 from heatsketch.plot.labels import NO_LABEL_COLOUR, palette
 from heatsketch.plot.scatter import MAX_VECTOR_POINTS
 
@@ -238,62 +236,6 @@ def test_missing_matplotlib_is_named_and_pyplot_never_imported(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "heatsketch\[plot\]"'):
         plot.scatter(points())
-
-
-def test_ksum_curve_marks_the_largest_slope(tmp_path):
-    epsilons = np.logspace(-3, 3, 41)
-    slopes = 1.1 * np.exp(-((np.log10(epsilons) - 1.05) ** 2))
-    best = slopes.argmax()
-    top = 2 * slopes[best]
-    result = SimpleNamespace(
-        epsilon=epsilons[best],
-        dimension=top,
-        epsilons=epsilons,
-        slopes=slopes,
-    )
-    figure = plot.ksum_curve(result, path=tmp_path / "slopes.svg")
-    ax = figure.axes[0]
-    assert ax.get_xscale() == "log"
-    np.testing.assert_allclose(ax.lines[0].get_xydata(), np.column_stack([epsilons, slopes]))
-    marker = next(line for line in ax.lines if line.get_marker() == "o")
-    np.testing.assert_allclose(marker.get_xydata(), [[epsilons[best], slopes[best]]])
-    (text,) = ax.texts
-    assert f"{epsilons[best]:.4g}" in text.get_text()
-    assert f"{2 * slopes[best]:.3g}" in text.get_text()
-    figure.canvas.draw()
-    box = text.get_window_extent()
-    assert ax.get_window_extent().x0 <= box.x0
-    assert box.x1 <= ax.get_window_extent().x1
-    assert (tmp_path / "slopes.svg").exists()
-
-
-def test_time_curve_shows_the_directions_and_marks_the_time_chosen(tmp_path):
-    curve = TimeCurve(np.array([1, 2, 4, 8]), np.array([60.0, 30.0, 14.0, 7.5]), 12.0, 8)
-    figure = plot.time_curve(curve, path=tmp_path / "time.svg")
-    figure.canvas.draw()
-    ax = figure.axes[0]
-    drawn = ax.lines[0].get_xydata()
-    np.testing.assert_allclose(drawn, np.column_stack([curve.times, curve.directions]))
-    (marked,) = [line.get_xydata() for line in ax.lines if len(line.get_xydata()) == 1]
-    np.testing.assert_allclose(marked, [[8, 7.5]])
-    assert any(set(line.get_ydata()) == {12.0} for line in ax.lines)
-    assert ax.get_title("left") == "At most 12 directions wanted; time 8 chosen"
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("diffusion time", "directions")
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "2", "4", "8"]
-    steps = np.diff(ax.transData.transform(drawn)[:, 0])
-    np.testing.assert_allclose(steps, steps[0])  # doublings at equal distances
-    assert (tmp_path / "time.svg").read_bytes().startswith(b"<?xml")
-
-
-@pytest.mark.parametrize("power", [-58, 58])
-def test_coordinates_of_any_size_are_drawn_alike(power):
-    F = np.random.default_rng(0).uniform(0.2, 0.9, size=(30, 2))
-    F[0] = 0.95
-    axes = plot.scatter(F * 10.0**power, names=("a", "b")).axes[0]
-    assert axes.get_xlabel() == f"a / 1e{power - 1}"
-    drawn = np.asarray(axes.collections[0].get_offsets())
-    np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(10 * F, axis=0), rtol=1e-12)
-    assert axes.get_ylim()[1] < 100
 
 
 def far_cloud(n=2_000, k=2, far=11, distance=100.0, seed=5):

@@ -12,11 +12,10 @@ from heatsketch.plot.curves import (
     time_curve,
 )
 from heatsketch.plot.figures import SUFFIXES, check_picture, new_figure, save
-from heatsketch.plot.labels import MAX_CATEGORIES, OKABE_ITO, categories
+from heatsketch.plot.labels import OKABE_ITO, categories
 from heatsketch.plot.scatter import panels, scatter
 
 __all__ = [
-    "MAX_CATEGORIES",
     "OKABE_ITO",
     "SUFFIXES",
     "categories",

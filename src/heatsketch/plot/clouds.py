@@ -79,9 +79,9 @@ def density(
     else:
         known = np.isfinite(colouring.numbers)
         number = total(known.astype(float))
-        mean = total(np.where(known, colouring.numbers, 0.0)) / np.maximum(number, 1)
-        inside = np.clip(mean, *colouring.range)
-        colours = colouring.on_scale(np.where(number > 0, inside, np.nan))
+        sums = total(np.where(known, colouring.numbers, 0.0))
+        mean = np.ma.masked_array(sums / np.maximum(number, 1), number == 0)
+        colours = colouring.scale.to_rgba(mean)[..., :3]
     full = np.log1p(counts) / np.log1p(max(2.0, float(np.quantile(counts[counts > 0], 0.99))))
     strength = np.where(counts > 0, np.clip(full, _FAINTEST, 1.0), 0.0)
     ax = new_figure(7.6, 6.0).add_subplot() if ax is None else ax

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from heatsketch.plot.figures import check_picture, new_figure, save, style_axes
+from heatsketch.plot.figures import check_picture, finished, new_figure, style_axes
 from heatsketch.plot.labels import MAIN_COLOUR
 from heatsketch.spectral.traces import HeatTrace, heat_trace
 
@@ -67,7 +67,7 @@ def ksum_curve(result: Any, *, path: str | Path | None = None, ax: Any = None) -
     doubled = ax.secondary_yaxis("right", functions=(lambda s: 2 * s, lambda d: d / 2))
     doubled.set_ylabel("dimension")
     doubled.tick_params(labelsize=8, color="#888888")
-    return _finished(ax, path)
+    return finished(ax.figure, path)
 
 
 def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
@@ -101,11 +101,16 @@ def time_curve(curve: Any, *, path: str | Path | None = None, ax: Any = None) ->
     'diffusion time'
     """
     ax = _axes(path, ax)
-    _draw_directions(ax, curve)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.plot(curve.times, curve.directions, "o-", color=MAIN_COLOUR, linewidth=2)
+    ax.axhline(curve.wanted, **_GREY_LINE)
+    chosen = curve.directions[np.flatnonzero(curve.times == curve.time)[0]]
+    ax.plot([curve.time], [chosen], "o", color=_CHOSEN_COLOUR, markersize=9)
     ax.set_xticks(curve.times, [f"{t:g}" for t in curve.times])
     title = f"At most {curve.wanted:g} directions wanted; time {curve.time:g} chosen"
     style_axes(ax, title, ("diffusion time", "directions"))
-    return _finished(ax, path)
+    return finished(ax.figure, path)
 
 
 def scales(
@@ -144,7 +149,7 @@ def scales(
     ImportError
         If matplotlib is missing.
     ValueError
-        If the suffix of `path` is unknown, `embedding` chose no time, or `ax` is not a pair.
+        If the suffix of `path` is unknown, or `embedding` chose no time.
 
     Examples
     --------
@@ -159,12 +164,8 @@ def scales(
     trace = heat_trace(embedding.diffusion_, curve.times, rng=0) if trace is None else trace
     if ax is None:
         ax = new_figure(6.4, 6.4).subplots(2, 1, sharex=True)
-    if np.size(ax) != 2:
-        raise ValueError(f"ax holds {np.size(ax)} axes; pass two, for directions and ranks.")
-    above, below = np.asarray(ax).flat
-    _draw_directions(above, curve)
-    title = f"Directions of one time: at most {curve.wanted:g} wanted"
-    style_axes(above, title, ("", "directions"))
+    above, below = ax
+    time_curve(curve, ax=above)
     low, high = trace.effective_rank_interval
     below.set_yscale("log")
     below.fill_between(trace.times, low, high, color=MAIN_COLOUR, **_BAND)
@@ -184,9 +185,7 @@ def scales(
         panel.axvline(curve.time, color=_CHOSEN_COLOUR, linewidth=1)
         panel.set_xscale("log", base=2)
         panel.set_xticks(curve.times, [f"{t:g}" for t in curve.times], rotation=45)
-    if not above.get_shared_x_axes().joined(above, below):  # else the times stand below both
-        above.set_xlabel("diffusion time")
-    return _finished(above, path)
+    return finished(above.figure, path)
 
 
 def check_curve(embedding: Any) -> Any:
@@ -205,7 +204,6 @@ def explained_variance(
     *,
     path: str | Path | None = None,
     share: float | None = None,
-    eigenvalues: Any = None,
     ax: Any = None,
 ) -> Any:
     """Draw how much of the diffusion the first 1, 2, ... coordinates hold, with intervals.
@@ -218,8 +216,6 @@ def explained_variance(
         As in `ksum_curve`, which has the same result and errors.
     share : float, optional
         A share to mark.
-    eigenvalues : array (k,), optional
-        ``model.eigenvalues_`` of a `DiffusionMap`, to be drawn beside.
 
     Returns
     -------
@@ -251,15 +247,11 @@ def explained_variance(
     ax.plot(count, 100 * result.cumulative, "o-", **line)
     if share is not None:
         ax.axhline(100 * share, **_GREY_LINE)
-    values = 100 * np.asarray([] if eigenvalues is None else eigenvalues)
-    if len(values):
-        marks = {"color": _CHOSEN_COLOUR, "markersize": 4, "label": "eigenvalue λ (%)"}
-        ax.plot(np.arange(1, len(values) + 1), values, "D", **marks)
-    ax.set_ylim(1.1 * values.min(initial=0.0), 104)
+    ax.set_ylim(0, 104)
     ax.legend(frameon=False, fontsize=8)
     style_axes(ax, f"{len(count)} coordinates hold {result.describe()}", ("coordinates", "%"))
     ax.xaxis.get_major_locator().set_params(integer=True)
-    return _finished(ax, path)
+    return finished(ax.figure, path)
 
 
 def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any = None) -> Any:
@@ -302,25 +294,9 @@ def distortion_histogram(result: Any, *, path: str | Path | None = None, ax: Any
     names = ("distance in the picture / diffusion distance, median 1", "pairs (%)")
     style_axes(ax, result.describe(), names)
     ax.set_ylim(0, None)
-    return _finished(ax, path)
+    return finished(ax.figure, path)
 
 
 def _axes(path: str | Path | None, ax: Any) -> Any:
     check_picture(path)
     return new_figure(6.4, 4.2).add_subplot() if ax is None else ax
-
-
-def _finished(ax: Any, path: str | Path | None) -> Any:
-    if path is not None:
-        save(ax.figure, path)
-    return ax.figure
-
-
-def _draw_directions(ax: Any, curve: Any) -> None:
-    """Draw the directions of a TimeCurve, the number wanted, and the time chosen."""
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
-    ax.plot(curve.times, curve.directions, "o-", color=MAIN_COLOUR, linewidth=2)
-    ax.axhline(curve.wanted, **_GREY_LINE)
-    chosen = curve.directions[np.flatnonzero(curve.times == curve.time)[0]]
-    ax.plot([curve.time], [chosen], "o", color=_CHOSEN_COLOUR, markersize=9)

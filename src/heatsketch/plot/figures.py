@@ -86,6 +86,13 @@ def style_axes(ax: Any, title: str, axis_names: Sequence[str]) -> None:
     ax.margins(0.04)
 
 
+def finished(figure: Any, path: str | Path | None) -> Any:
+    """Write a figure to a file, if one is named, and return it."""
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
 def save(figure: Any, path: str | Path) -> None:
     """Write a figure to a file in the format of its suffix; no partial file is ever visible.
 

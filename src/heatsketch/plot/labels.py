@@ -140,41 +140,35 @@ class Colouring(NamedTuple):
         return cls(n, *largest(*groups))
 
     @property
-    def range(self) -> tuple[float, float]:
-        """The smallest and the largest number that is known."""
-        assert self.numbers is not None
-        known = self.numbers[np.isfinite(self.numbers)]
-        return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    def scale(self) -> Any:
+        """The colours of numbers, from the smallest to the largest; grey where none is known."""
+        from matplotlib import colormaps
+        from matplotlib.cm import ScalarMappable
+
+        viridis = colormaps["viridis"].with_extremes(bad=NO_LABEL_COLOUR)
+        scale = ScalarMappable(cmap=viridis)
+        scale.set_array(np.ma.masked_invalid(np.asarray(self.numbers)))
+        scale.autoscale()
+        return scale
 
     def rgb(self) -> Array:
         """Return the colour of each point (n, 3)."""
         from matplotlib.colors import to_rgba_array
 
         if self.numbers is not None:
-            return self.on_scale(self.numbers)
+            scale = self.scale
+            return np.asarray(scale.to_rgba(scale.get_array())[:, :3])
         codes = np.full(self.n, 0) if self.codes is None else self.codes
         known = [MAIN_COLOUR] if self.codes is None else palette(len(self.names))
         return np.asarray(to_rgba_array([*known, NO_LABEL_COLOUR])[codes, :3])  # -1: the last
 
-    def on_scale(self, numbers: Array) -> Array:
-        """Return the colours (..., 3) of numbers within the range."""
-        from matplotlib import colormaps
-        from matplotlib.colors import to_rgb
-
-        low, high = self.range
-        colours = np.asarray(colormaps["viridis"]((numbers - low) / ((high - low) or 1.0)))
-        known = np.isfinite(numbers)[..., None]
-        return np.where(known, colours[..., :3], to_rgb(NO_LABEL_COLOUR))
-
     def explain(self, ax: Any) -> None:
         """Draw a legend of the categories or a bar of the numbers beside the axes."""
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import Normalize
         from matplotlib.lines import Line2D
 
         if self.numbers is not None and np.isfinite(self.numbers).any():
-            scale = ScalarMappable(Normalize(*self.range), "viridis")
-            ax.figure.colorbar(scale, ax=ax, shrink=0.8, pad=0.02).outline.set_visible(False)
+            bar = ax.figure.colorbar(self.scale, ax=ax, shrink=0.8, pad=0.02)
+            bar.outline.set_visible(False)
         if self.codes is None:
             return
         names, colours = [short(name) for name in self.names], [*palette(len(self.names))]

@@ -12,8 +12,8 @@ from heatsketch._typing import Array
 from heatsketch.plot.figures import (
     LETTER,
     check_picture,
+    finished,
     new_figure,
-    save,
     size_in_inches,
     style_axes,
 )
@@ -25,7 +25,6 @@ MAX_WRITTEN_LETTERS = 13  # a longer name would hide a fifth of the points; the 
 MAX_VECTOR_POINTS = 20_000  # a vector picture of more points is slow to open
 ORDER_SEED = 2_718_281_828  # not a likely seed of the data: equal seeds would show as structure
 CENTRAL = 0.98  # share of the points that the window is made for
-_MIN_DRAWN_SIZE = 1e-30  # of coordinates; axes of equal scale compute its square
 _SPARE = 1.3  # radius of the window next to that of the central points
 _LEAST_GAIN = 1.4  # in scale: for less, no point is moved to the edge
 _PANEL_INCHES, _MAX_COLUMNS = 3.4, 4
@@ -107,9 +106,7 @@ def scatter(
         ax.set_yticks([])
     else:
         ax.set_aspect("equal", adjustable="datalim" if view.window is None else "box")
-    if path is not None:
-        save(ax.figure, path)
-    return ax.figure
+    return finished(ax.figure, path)
 
 
 def panels(
@@ -161,9 +158,7 @@ def panels(
         title = name if not notes else f"{name}\n{notes[name]}"
         scatter(F, labels, title=title, ax=ax, legend=place == columns - 1, whole=whole)
         ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
-    if path is not None:
-        save(figure, path)
-    return figure
+    return finished(figure, path)
 
 
 def central_window(points: Array) -> Array | None:
@@ -254,11 +249,7 @@ def _coordinates(
         shown.append("")
     else:
         points = F.astype(np.float64)
-    size = float(np.max(np.abs(points), initial=0.0))
-    if size == 0 or _MIN_DRAWN_SIZE < size < 1 / _MIN_DRAWN_SIZE:
-        return points, shown
-    power = int(np.floor(np.log10(size)))  # axes of equal scale would underflow
-    return points / 10.0**power, [f"{name} / 1e{power}" for name in shown]
+    return points, shown
 
 
 def principal_axes(F: Array, count: int) -> tuple[Array, Array]:
