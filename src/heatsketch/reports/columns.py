@@ -14,28 +14,13 @@ from heatsketch._typing import Array
 from heatsketch.plot.labels import NO_LABEL_COLOUR, categories, check_labels, largest, palette
 
 MOST_FEATURES = 50  # columns of the points themselves that are kept
-_KINDS = {
-    "f2": np.float16,
-    "f4": np.float32,
-    "f8": np.float64,
-    "i1": np.int8,
-    "i4": np.int32,
-    "u1": np.uint8,
-    "u2": np.uint16,
-}
 
 
 def packed(values: Any, kind: str) -> dict[str, Any]:
     """Return an array as text: little-endian numbers of a kind in base64, and the shape."""
-    values = np.ascontiguousarray(values, dtype=np.dtype(_KINDS[kind]).newbyteorder("<"))
+    values = np.ascontiguousarray(values, dtype=f"<{kind}")
     text = base64.b64encode(values.tobytes()).decode("ascii")
     return {"kind": kind, "shape": list(values.shape), "data": text}
-
-
-def unpacked(array: Mapping[str, Any]) -> Array:
-    """Return the array that `packed` was given."""
-    kind = np.dtype(_KINDS[array["kind"]]).newbyteorder("<")
-    return np.frombuffer(base64.b64decode(array["data"]), kind).reshape(array["shape"])
 
 
 def column(
@@ -50,9 +35,7 @@ def column(
     labels = check_labels(values, len(values))
     groups = categories(labels)
     if groups is None:
-        numbers = labels[shown].astype(np.float64)
-        kind = "f4" if _fits_single(numbers) else "f8"
-        return {"name": name, "type": "number", "values": packed(numbers, kind)}
+        return _numbers(name, labels[shown])
     codes, names = groups
     colours, legend = largest(np.arange(len(names)), names)
     return {
@@ -70,42 +53,44 @@ def column(
     }
 
 
-def label_columns(
-    labels: Mapping[str, Any] | None, colors: Mapping[str, Mapping[str, str]] | None, shown: Array
-) -> list[dict[str, Any]]:
-    """Return the columns that the user gave."""
-    colors = colors or {}
-    return [
-        column(str(name), values, shown, colors.get(name))
-        for name, values in (labels or {}).items()
-    ]
+def columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
+    """Return an array, mapping or DataFrame as columns (n,) by name, or raise."""
+    if values is None:
+        return {}
+    names = getattr(values, "columns", values if isinstance(values, Mapping) else None)
+    if names is None:
+        columns = {str(getattr(values, "name", None) or name): np.asarray(values)}
+    else:
+        columns = {str(key): np.asarray(values[key]) for key in names}
+    for key, column in columns.items():
+        if column.shape != (n,):
+            raise ValueError(
+                f"{name}s has a column {key!r} of shape {column.shape} but the embedding has {n} "
+                f"rows; pass shape ({n},)."
+            )
+    return columns
 
 
 def feature_columns(X: Any, names: Any, shown: Array) -> list[dict[str, Any]]:
-    """Return the columns of points X (n, d), if there are few."""
+    """Return the columns of points X (n, d), if there are few; `names` None numbers them."""
     if X is None or sparse.issparse(X) or np.ndim(X) != 2 or np.shape(X)[1] > MOST_FEATURES:
         return []
     values = np.asarray(X)
     if values.dtype.kind not in "biuf":
         return []
-    pairs = zip(names, values.T, strict=True)
-    return [
-        {"name": str(name), "type": "number", "values": packed(x[shown], _kind_of(x))}
-        for name, x in pairs
-    ]
+    names = [f"x{j}" for j in range(values.shape[1])] if names is None else names
+    return [_numbers(str(name), x[shown]) for name, x in zip(names, values.T, strict=True)]
+
+
+def _numbers(name: str, values: Array) -> dict[str, Any]:
+    """Return a column of numbers, in single precision where that keeps the six digits shown."""
+    values = values.astype(float)
+    size = np.abs(values[np.isfinite(values)]).max(initial=0)
+    kind = "f4" if size < 2**24 else "f8"
+    return {"name": name, "type": "number", "values": packed(values, kind)}
 
 
 def texts(values: Any, shown: Array) -> list[str]:
     """Return ids (n,) as text, of the rows `shown`."""
     values = np.asarray(values)
     return ["" if is_missing(value) else str(value) for value in values[shown].tolist()]
-
-
-def _kind_of(values: Array) -> str:
-    return "f4" if values.dtype == np.float32 or _fits_single(values) else "f8"
-
-
-def _fits_single(values: Array) -> bool:
-    """Say whether numbers lose nothing that is shown, six digits, in single precision."""
-    finite = np.abs(values[np.isfinite(values)]).astype(float)
-    return not len(finite) or bool(finite.max() < 2**24)

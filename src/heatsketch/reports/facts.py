@@ -16,9 +16,9 @@ from heatsketch._checks import logger
 from heatsketch._typing import Array
 from heatsketch.comparison.audit import Audit
 from heatsketch.metrics import Distortion, diffusion_distortion
-from heatsketch.plot.scatter import ORDER_SEED, principal_axes, principal_name
-from heatsketch.reports.columns import column, feature_columns, label_columns, packed, texts
-from heatsketch.reports.frames import MOST_DIMENSIONS, frames, slider_times, time_of
+from heatsketch.plot.scatter import ORDER_SEED
+from heatsketch.reports.columns import column, columns_of, feature_columns, packed, texts
+from heatsketch.reports.frames import distortion_facts, frames, slider_times, time_of
 from heatsketch.reports.summary import explained, kept, parameters, summary
 from heatsketch.reports.truth import (
     beside_facts,
@@ -42,9 +42,9 @@ def collect(
     est: Any,
     X: Any = None,
     *,
-    labels: Mapping[str, Any] | None = None,
+    labels: Any = None,
     colors: Mapping[str, Mapping[str, str]] | None = None,
-    ids: Mapping[str, Any] | None = None,
+    ids: Any = None,
     features: Sequence[str] | None = None,
     in_units: Any = None,
     title: str = "",
@@ -55,9 +55,8 @@ def collect(
 ) -> dict[str, Any]:
     """Return the facts of a page on a fitted estimator or an `Audit`: text, numbers and `packed`.
 
-    The parameters are those of `report`, with `labels` and `ids` as mappings of names to columns;
-    `features` are names of the columns of X, `in_units` is X in the units that are shown, if these
-    are others; those of an estimator are in `_of_estimator`.
+    The parameters are those of `report`; `features` are names of the columns of X, `in_units` is X
+    in the units that are shown, if these are others; those of an estimator are in `_of_estimator`.
     """
     audited = isinstance(est, Audit)
     if not audited and np.size(time_of(est)) > 1:
@@ -66,29 +65,39 @@ def collect(
             "one time, the report moves through others."
         )
     Y = est.picture if audited else est.embedding_
+    n = len(Y)
+    if X is not None and np.shape(X)[0] != n:
+        raise ValueError(
+            f"X has {np.shape(X)[0]} rows but est was fitted to {n}; pass the same points."
+        )
     distortion = est.distortion if audited else _distortion_of(est)
-    shown = shown_points(len(Y), distortion)
+    shown = shown_points(n, distortion)
     if audited:
         facts = _of_audit(est, shown)
     else:
         facts = _of_estimator(est, X, shown, distortion, **of_estimator)
-    values = X if in_units is None else in_units
-    own, given = facts.pop("own columns"), label_columns(labels, colors, shown)
+    own, colors = facts.pop("own columns"), colors or {}
+    given = [
+        column(name, values, shown, colors.get(name))
+        for name, values in columns_of(labels, "label", n).items()
+    ]
+    if features is None:
+        features = getattr(X, "columns", getattr(est, "feature_names_in_", None))
     return facts | {
         "title": title or facts["title"],
-        "n_points": len(Y),
+        "n_points": n,
         "n_coordinates": Y.shape[1],
-        "shown": None if len(shown) == len(Y) else packed(shown, "i4"),
-        "ids": {str(name): texts(column, shown) for name, column in (ids or {}).items()},
+        "shown": None if len(shown) == n else packed(shown, "i4"),
+        "ids": {name: texts(values, shown) for name, values in columns_of(ids, "id", n).items()},
         "columns": [
             *(own + given if audited else given + own),
-            *feature_columns(values, _names(est, X, features), shown),
+            *feature_columns(X if in_units is None else in_units, features, shown),
         ],
         "distortion": None if distortion is None else distortion_facts(distortion, shown),
         "versions": versions(),
         "command": command or facts["command"],
         "sketch": sketch_facts(sketch_of(est), shown),
-        "beside": beside_facts(beside, shown, len(Y)),
+        "beside": beside_facts(beside, shown, n),
         "images": image_facts(X, images, shown),
     }
 
@@ -113,8 +122,7 @@ def _of_estimator(
     return {
         "title": type(est).__name__,
         "lines": dict(lines or _lines(est, distortion, share)),
-        "axes": _axis_names(est),
-        "frames": _frame_facts(est, times, shown),
+        "frames": frames(est, slider_times(est, times), shown),
         "own columns": _own_columns(est, diffusion, shown),
         "ksum": _ksum_facts(est, X),
         "scales": None if diffusion is None else _scale_facts(est, diffusion),
@@ -131,10 +139,8 @@ def _of_audit(audit: Audit, shown: Array) -> dict[str, Any]:
     return {
         "title": "Audit of a picture",
         "lines": dict(zip(names, audit.describe().splitlines(), strict=True)),
-        "axes": [
-            f"coordinate {k + 1}" for k in range(min(audit.picture.shape[1], MOST_DIMENSIONS))
-        ],
         "frames": {
+            "axes": [f"coordinate {k + 1}" for k in range(min(audit.picture.shape[1], 3))],
             "times": [None],
             "positions": packed(flat_picture(audit.picture)[None, shown], "f4"),
             "sizes": [1.0],
@@ -222,53 +228,6 @@ def _names_of_components(labels: Array) -> Array:
         for place, size in zip(rank, sizes, strict=True)
     ]
     return np.array(names, dtype=object)[labels]
-
-
-def _names(est: Any, X: Any, given: Sequence[str] | None) -> Sequence[Any]:
-    """Return the names of the columns of X."""
-    if given is not None or X is None:
-        return given or ()
-    names = getattr(X, "columns", getattr(est, "feature_names_in_", None))
-    width = np.shape(X)[1] if np.ndim(X) == 2 else 0
-    return [f"x{j}" for j in range(width)] if names is None else list(names)
-
-
-def _axis_names(est: Any) -> list[str]:
-    Y = np.asarray(est.embedding_, dtype=float)
-    if Y.shape[1] <= MOST_DIMENSIONS:
-        return [str(name) for name in est.get_feature_names_out()]
-    _, shares = principal_axes(Y, MOST_DIMENSIONS)
-    return [principal_name(j, share) for j, share in enumerate(shares)]
-
-
-def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
-    """Return how distances are kept, and the worst pairs as places among the points shown."""
-    edges, counts = found.histogram
-    worst = {
-        end: np.searchsorted(shown, pairs[np.isin(pairs, shown).all(axis=1)])
-        for end, pairs in found.worst_pairs.items()
-    }
-    return {
-        "line": kept(found),
-        "looked_at": found.looked_at,
-        "edges": edges,
-        "counts": counts,
-        "within": {f"{factor:g}": share for factor, share in found.within.items()},
-        "worst": worst,
-        "ratios": {"expansion": found.expansion, "contraction": found.contraction},
-        "median": found.median,
-    }
-
-
-def _frame_facts(est: Any, times: Sequence[Any] | None, shown: Array) -> dict[str, Any]:
-    """Return the points at the times of the slider, and how distances are kept at each."""
-    found = frames(est, slider_times(est, times), shown)
-    if found["distances"] is not None:
-        known = (
-            None if each is None else distortion_facts(each, shown) for each in found["distances"]
-        )
-        found["distances"] = list(known)
-    return found
 
 
 def _ksum_facts(est: Any, X: Any) -> dict[str, Any] | None:

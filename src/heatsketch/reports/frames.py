@@ -18,8 +18,9 @@ from heatsketch.markov.rows import N_LEADING, Coordinates
 from heatsketch.metrics.distances import rows_within_components
 from heatsketch.metrics.distortions import Distortion, distortion
 from heatsketch.neighbors.exact import pair_distances
-from heatsketch.plot.scatter import principal_axes
+from heatsketch.plot.scatter import principal_axes, principal_name
 from heatsketch.reports.columns import packed
+from heatsketch.reports.summary import kept
 from heatsketch.spectral.filters import FILTERS
 
 MOST_DIMENSIONS = 3
@@ -61,22 +62,24 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
 
     `positions` (T, m, d), d from 1 to 3, have mean square 1 at each time; multiplied by `sizes`
     (T,) their distances are diffusion distances. At time number `chosen` the embedding stands as it
-    is (of more than three coordinates on its principal axes). `distances` (T,), of a
-    `HeatEmbedding`, has the `Distortion` at each other time, of random pairs.
+    is (of more than three coordinates on its principal axes). `distances` (T,) says how a
+    `HeatEmbedding` keeps those of random pairs at each other time.
     """
-    at, distortions = list(times).index(time_of(est)), None
+    at = list(times).index(time_of(est))
+    distances: Sequence[Distortion | None] = [None] * len(times)
     Y = np.asarray(est.embedding_, dtype=float)
     log_scales = np.zeros(1)
     centres = np.zeros_like(Y)
     if len(times) == 1:
         blocks = Y[None]
     elif hasattr(est, "time_curve_"):
-        blocks, log_scales, centres, distortions = _mapped(est, times, at)
+        blocks, log_scales, centres, distances = _mapped(est, times, at)
     else:
         blocks, log_scales = _of_a_copy(est, list(times), at)
-    axes = np.eye(Y.shape[1])
+    axes, names = np.eye(Y.shape[1]), est.get_feature_names_out().tolist()
     if len(axes) > MOST_DIMENSIONS:
-        axes = principal_axes(blocks[at], MOST_DIMENSIONS)[0]
+        axes, shares = principal_axes(Y, MOST_DIMENSIONS)
+        names = [principal_name(j, share) for j, share in enumerate(shares)]
     views = [_centred((block @ axes)[shown]) for block in blocks]
     sizes = np.array([np.sqrt(np.mean(np.sum(view**2, axis=1))) or 1.0 for view in views])
     places = _centred((centres @ axes)[shown]) / sizes[at]
@@ -84,11 +87,31 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
     with np.errstate(over="ignore", under="ignore"):
         sizes = sizes * np.exp(log_scales)
     return {
+        "axes": names,
         "times": [None if t is None else float(t) for t in times],
         "positions": packed(np.stack(positions), "f4"),
         "sizes": sizes.tolist(),
         "chosen": at,
-        "distances": distortions,
+        "distances": [one and distortion_facts(one, shown) for one in distances],
+    }
+
+
+def distortion_facts(found: Distortion, shown: Array) -> dict[str, Any]:
+    """Return how distances are kept, and the worst pairs as places among the points shown."""
+    edges, counts = found.histogram
+    worst = {
+        end: np.searchsorted(shown, pairs[np.isin(pairs, shown).all(axis=1)])
+        for end, pairs in found.worst_pairs.items()
+    }
+    return {
+        "line": kept(found),
+        "looked_at": found.looked_at,
+        "edges": edges,
+        "counts": counts,
+        "within": {f"{factor:g}": share for factor, share in found.within.items()},
+        "worst": worst,
+        "ratios": {"expansion": found.expansion, "contraction": found.contraction},
+        "median": found.median,
     }
 
 

@@ -622,7 +622,7 @@ function start() {
   element("subtitle").textContent = rows
     ? `${points(n)} of ${points(facts.n_points)} points are shown, a random sample and the worst pairs; all figures are those of all points.`
     : `${points(n)} points, all shown.`;
-  element("hint").textContent = `${facts.axes.join(", ")}. ${sketch ? "Click a point: all others take the colour of their true distance to it. " : ""}Drag to ${d > 2 ? "turn or " : ""}move, wheel or two fingers to zoom` +
+  element("hint").textContent = `${facts.frames.axes.join(", ")}. ${sketch ? "Click a point: all others take the colour of their true distance to it. " : ""}Drag to ${d > 2 ? "turn or " : ""}move, wheel or two fingers to zoom` +
     (times.length > 1 ? "; each time has a scale of its own (the bar is in units of diffusion distance), and between times points move on straight lines." : ".");
   const choice = element("colour");
   columns.forEach((column, k) => (say(choice, "option", column.name).value = k));

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import html
 import importlib.resources
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from heatsketch._typing import Array
-from heatsketch.comparison.audit import Audit
 from heatsketch.io.files import write_atomically
 from heatsketch.io.metadata import plain
 from heatsketch.reports.facts import collect
@@ -123,8 +120,6 @@ def report(
     ValueError
         An estimator of several times; columns that do not fit its points; times that its filter
         does not have, or times without a diffusion; a suffix that is not .html.
-    TypeError
-        An estimator of another library.
 
     Notes
     -----
@@ -145,25 +140,14 @@ def report(
     """
     if path is not None:
         check_suffix(path)
-    audited = isinstance(est, Audit)
     if hasattr(est, "fit"):
         check_is_fitted(est)
-    if not audited and not hasattr(est, "embedding_"):
-        raise TypeError(
-            f"est is of type {type(est).__name__}, which has no embedding_; pass a fitted "
-            "estimator of heatsketch, or an Audit."
-        )
-    n = len(est.picture if audited else est.embedding_)
-    if X is not None and np.shape(X)[0] != n:
-        raise ValueError(
-            f"X has {np.shape(X)[0]} rows but est was fitted to {n}; pass the same points."
-        )
     facts = collect(
         est,
         X,
-        labels=_columns_of(labels, "label", n),
+        labels=labels,
         colors=colors,
-        ids=_columns_of(ids, "id", n),
+        ids=ids,
         times=times,
         title=title,
         beside=beside,
@@ -196,12 +180,7 @@ def page(facts: dict[str, Any]) -> str:
         "script": script,
         "script_hash": _hash(script),
     }
-    before, *others = _file("report.html").split("{{")
-    pieces = [before]
-    for other in others:
-        name, _, rest = other.partition("}}")
-        pieces += [parts[name], rest]
-    return "".join(pieces)
+    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], _file("report.html"))
 
 
 def _hash(text: str) -> str:
@@ -209,24 +188,5 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-@functools.cache
 def _file(name: str) -> str:
     return importlib.resources.files("heatsketch.reports").joinpath(name).read_text("utf-8")
-
-
-def _columns_of(values: Any, name: str, n: int) -> dict[str, Array]:
-    """Return columns (n,) by name, or raise."""
-    if values is None:
-        return {}
-    names = getattr(values, "columns", values if isinstance(values, Mapping) else None)
-    if names is None:
-        columns = {str(getattr(values, "name", None) or name): np.asarray(values)}
-    else:
-        columns = {str(key): np.asarray(values[key]) for key in names}
-    for key, column in columns.items():
-        if column.shape != (n,):
-            raise ValueError(
-                f"{name}s has a column {key!r} of shape {column.shape} but the embedding has {n} "
-                f"rows; pass shape ({n},)."
-            )
-    return columns
