@@ -8,8 +8,6 @@ import pytest
 import heatsketch as hs
 from heatsketch import plot
 from heatsketch.io import read_table
-from problems.clouds import cloud
-from problems.tables import write_csv
 
 pytest.importorskip("pyarrow")
 
@@ -173,13 +171,6 @@ def test_pseudotime_adds_columns(clouds, tmp_path, run):
     said = run(*given, "-o", tmp_path / "o.csv", code=1)
     assert "has a column 'heat_pseudotime', which this run adds" in said.err
     assert not (tmp_path / "o.csv").exists()
-
-
-def test_ids_may_begin_with_a_minus(tmp_path, run):
-    source = write_csv(tmp_path / "minus.csv", cloud(30, 3), id=[f"-s{n}" for n in range(30)])
-    for given in (["--from", "-s3"], ["--from=-s3"]):
-        assert run("distances", source, *given).rows[1][:3] == ["-s3", "-s3", "0"]
-    run("embed", source, "-o", tmp_path / "late.csv", "--pseudotime", "-s3")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from heatsketch._words import did_you_mean
-from heatsketch.cli.arguments import COMMON, NAMING, VERBS, parser_of
+from heatsketch.cli.arguments import VERBS, parser_of
 from heatsketch.cli.printing import describe, report_to_stderr, say
 
 __all__ = ["VERBS", "main"]
@@ -77,10 +77,10 @@ def _run(argv: list[str]) -> int:
     if not argv:
         parser.print_help(sys.stderr)
         return 2
-    args, rest = parser.parse_known_args(_with_names(argv))
-    args, unknown = COMMON.parse_known_args(rest, args)
+    args, unknown = parser.parse_known_args(argv)
     if unknown:
         args.refuse(unknown)
+    args.parameters, args.read = dict(args.parameters or ()), dict(args.read or ())
     args.words, args.start = argv, time.monotonic()
     _check_inputs(args)
     verb = importlib.import_module(f"heatsketch.cli.{args.verb}")
@@ -88,17 +88,6 @@ def _run(argv: list[str]) -> int:
         contextvars.copy_context().run(verb.run, args)  # what it sets ends with it
     sys.stdout.flush()
     return 0
-
-
-def _with_names(argv: Sequence[str]) -> list[str]:
-    """Join options that take a name to a name that begins with "-": --from -s3 to --from=-s3."""
-    joined: list[str] = []
-    for word in argv:
-        if joined and joined[-1] in NAMING and word[:1] == "-" and word[1:2] not in ("", "-"):
-            joined[-1] += f"={word}"
-        else:
-            joined.append(word)
-    return joined
 
 
 def _check_inputs(args: Any) -> None:

@@ -22,26 +22,8 @@ VERBS = {  # what each does, and an example
     "scales": ("Show which times, bandwidth and dimension suit points.", "table.csv --plot s.png"),
     "methods": ("List the methods, or the parameters of one.", "heat-embedding"),
 }
-PARAMETERS = {  # that nearly everyone uses: --NAME VALUE is short for -p NAME=VALUE
-    "n-components": "number of coordinates",
-    "time": "diffusion time: a number, several (2,8), or a rule (auto)",
-    "n-neighbors": "number of nearest neighbours of each point",
-    "epsilon": "bandwidth of the affinity: a number, or a rule (self-tuning, ksum, ...)",
-    "affinity": "knn, variable, dense, radius; precomputed if INPUT holds the affinities",
-    "metric": "distance of points: euclidean, cosine, correlation, ...",
-    "normalization": "affinities are made markov, symmetric or bistochastic",
-    "alpha": "power of the density of the points that affinities are divided by",
-    "filter": "function of an eigenvalue at time t: power, heat, accumulated",
-    "random-state": "seed of the random numbers (default 0)",
-}
-FORMAT = {
-    "key": "array or sheet to read",
-    "sep": "character between cells of text, tab or space (default: recognised)",
-    "decimal": "decimal mark of text, . or , (default .)",
-    "header": "yes or no, whether the first row of text holds names (default: recognised)",
-}
+FORMAT = ("key", "sep", "decimal", "header")  # names of --read
 DEFAULT_METHOD = "heat-embedding"
-NAMING = ("--from", "--pseudotime", "--label", "--id", "--features", "--exclude")  # by any text
 
 _FITTING = "embed report score audit compare distances scales"
 _READING = f"transform {_FITTING}"
@@ -49,8 +31,39 @@ _POINTS = "file of points, or built-in set; - for text on standard input"
 _ABOUT = "'heatsketch methods METHOD' lists all parameters of a method, with their defaults"
 
 
-def _listed(meanings: dict[str, str]) -> str:
-    return "\n".join(f"{name}: {meaning}" for name, meaning in meanings.items())
+def value(text: str) -> Any:
+    """Read a number, True, False, None, several with commas between, or a word."""
+    if "," in text:
+        return [value(part) for part in text.split(",")]
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, separator, assigned = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip().replace("-", "_"), assigned
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, assigned = _assignment(text)
+    return name, value(assigned)
+
+
+def _format(text: str) -> tuple[str, Any]:
+    name, assigned = _assignment(text)
+    if name not in FORMAT:
+        raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(FORMAT)}")
+    yes_or_no = {"yes": True, "true": True, "no": False, "false": False}
+    return name, yes_or_no.get(assigned.lower(), assigned) if name == "header" else assigned
+
+
+def _names(text: str) -> list[str]:
+    """Read names with commas between; quotes protect commas."""
+    return next(csv.reader([text]), [])
 
 
 # By heading: verbs, names, what stands for the value (None of a switch), meaning, and more.
@@ -113,7 +126,10 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
         (_READING, "--missing", "{error,drop,median}", "missing numbers: refuse them, drop their "
          "rows, or fill in the median of the column; drop and median count cells that are not "
          "numbers as missing (default error)", {"choices": ("error", "drop", "median")}),
-        (_READING, "--read", "NAME=VALUE", _listed(FORMAT)),
+        (_READING, "--read", "NAME=VALUE", "key (array or sheet to read), and of text sep "
+         "(character between cells, tab or space), decimal (decimal mark, default .), and header "
+         "(yes or no, whether the first row holds names); sep and header are recognised by "
+         "default", {"type": _format}),
     ],
     "points in INPUT": [
         (_FITTING, "--features", "NAME[,NAME...]", "feature columns", {"action": "extend"}),
@@ -124,30 +140,30 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
          "(default connectivities); --filter is then heat", {"nargs": "?", "const": True}),
     ],
     "parameters": [
-        (_FITTING, " ".join(["-p", *(f"--{name}" for name in PARAMETERS)]), "NAME=VALUE",
-         _listed(PARAMETERS), {"dest": "parameters"}),
+        (_FITTING, "-p", "NAME=VALUE", "any parameter; those below have an option",
+         {"type": _parameter, "dest": "parameters"}),
+        (_FITTING, "--n-components", "VALUE", "number of coordinates"),
+        (_FITTING, "--time", "VALUE", "diffusion time: a number, several (2,8), or a rule (auto)"),
+        (_FITTING, "--n-neighbors", "VALUE", "number of nearest neighbours of each point"),
+        (_FITTING, "--epsilon", "VALUE", "bandwidth of the affinity: a number, or a rule "
+         "(self-tuning, ksum, ...)"),
+        (_FITTING, "--affinity", "VALUE", "knn, variable, dense, radius; precomputed if INPUT "
+         "holds the affinities"),
+        (_FITTING, "--metric", "VALUE", "distance of points: euclidean, cosine, correlation, ..."),
+        (_FITTING, "--normalization", "VALUE", "affinities are made markov, symmetric or "
+         "bistochastic"),
+        (_FITTING, "--alpha", "VALUE", "power of the density of the points that affinities are "
+         "divided by"),
+        (_FITTING, "--filter", "VALUE", "function of an eigenvalue at time t: power, heat, "
+         "accumulated"),
+        (_FITTING, "--random-state", "VALUE", "seed of the random numbers (default 0)"),
     ],
 }
 # fmt: on
 
 
-class _Help(argparse.HelpFormatter):
-    """Help that keeps the lines of a meaning, and is short about the parameters."""
-
-    def _format_action_invocation(self, action: argparse.Action) -> str:
-        short = isinstance(action, _Assignment) and len(action.option_strings) > 1
-        return "-p NAME=VALUE, --NAME VALUE" if short else super()._format_action_invocation(action)
-
-    def _split_lines(self, text: str, width: int) -> list[str]:
-        split = super()._split_lines
-        return [line for part in text.split("\n") for line in split(part, width)]
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, and suggest the word that was meant."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(formatter_class=_Help, allow_abbrev=False, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         """Print the message, without the usage, and end with code 2."""
@@ -168,42 +184,8 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{hint}")
 
 
-class _Assignment(argparse.Action):
-    """Put NAME=VALUE, or the value of an option --NAME, into a mapping."""
-
-    def __call__(self, parser: Any, args: Any, given: Any, flag: str | None = None) -> None:
-        name, separator, text = given.partition("=")
-        if flag not in ("-p", "--read"):
-            name, text = str(flag)[2:], given
-        elif not separator:
-            parser.error(f"argument {flag}: {given!r} is not NAME=VALUE")
-        name = name.strip().replace("-", "_")
-        known: Any = value(text)
-        if self.dest == "read":
-            if name not in FORMAT:
-                parser.error(f"argument --read: {name!r} is not one of {', '.join(FORMAT)}")
-            yes_or_no = {"yes": True, "true": True, "no": False, "false": False}
-            known = yes_or_no.get(text.lower(), text) if name == "header" else text
-        setattr(args, self.dest, {**getattr(args, self.dest), name: known})
-
-
-def value(text: str) -> Any:
-    """Read a number, True, False, None, several with commas between, or a word."""
-    if "," in text:
-        return [value(part) for part in text.split(",")]
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
-
-
-def _names(text: str) -> list[str]:
-    """Read names with commas between; quotes protect commas."""
-    return next(csv.reader([text]), [])
-
-
 _KINDS: dict[str | None, dict[str, Any]] = {  # by what stands for the value
-    None: {"action": "store_true", "default": None},
+    None: {"action": "store_const", "const": True},
     "FILE": {"type": Path},
     "PATH": {"type": Path},
     "MODEL": {"type": Path},
@@ -211,24 +193,27 @@ _KINDS: dict[str | None, dict[str, Any]] = {  # by what stands for the value
     "P": {"type": float, "default": 0.95},
     "T[,T...]": {"type": value},
     "NAME[,NAME...]": {"type": _names},
-    "NAME=VALUE": {"action": _Assignment, "default": {}},
+    "NAME=VALUE": {"action": "append", "default": []},
+    "VALUE": {"action": "append", "dest": "parameters", "default": []},
 }
 
 
 def _add_options(parser: _Parser, verb: str) -> None:
     """Add the options of a verb to its parser."""
     for heading, rows in _OPTIONS.items():
-        own = [row for row in rows if verb in row[0].split()]
+        own = [row for row in rows if verb in row[0].split() or row[0] == "all"]
         about = _ABOUT if heading == "parameters" else None
         group = parser.add_argument_group(heading, about) if heading and own else parser
         for _, names, metavar, meaning, *more in own:
             shown = {} if metavar is None else {"metavar": metavar}
             kind = _KINDS.get(metavar, {}) | (more[0] if more else {})
+            if metavar == "VALUE":
+                kind["type"] = lambda text, name=names[2:]: _parameter(f"{name}={text}")
             group.add_argument(*names.split(), help=meaning, **shown, **kind)
 
 
 def parser_of() -> _Parser:
-    """Return the parser of the command line."""
+    """Return the parser of the command line; common options may stand before and after a verb."""
     parser = _Parser(
         prog="heatsketch",
         usage="%(prog)s [OPTION ...] COMMAND ...",
@@ -236,8 +221,9 @@ def parser_of() -> _Parser:
         epilog="Points come from a file (.npy, .npz, .csv, .tsv, .txt, also with .gz, .parquet, "
         ".xlsx, .h5ad, .zarr), from standard input (-), or from a built-in set by its name "
         "(digits, swiss_roll, ...).",
-        parents=[COMMON],
+        allow_abbrev=False,
     )
+    _add_options(parser, "all")
     parser.add_argument("--version", action="version", version=f"heatsketch {__version__}")
     more = "with --version: versions of all libraries, too"
     parser.add_argument("--verbose", action="store_true", help=more)
@@ -245,12 +231,13 @@ def parser_of() -> _Parser:
         required=True, metavar="COMMAND", dest="verb", prog="heatsketch"
     )
     for name, (does, example) in VERBS.items():
-        after = "All commands take -q, --force and --debug, too. Example: heatsketch"
         verb = commands.add_parser(
             name,
             help=does[0].lower() + does[1:-1],
             description=does,
-            epilog=f"{after} {name} {example}",
+            epilog=f"Example: heatsketch {name} {example}",
+            allow_abbrev=False,
+            argument_default=argparse.SUPPRESS,
         )
         _add_options(verb, name)
         needed = [
@@ -262,7 +249,3 @@ def parser_of() -> _Parser:
         verb.set_defaults(usage_error=verb.error, refuse=verb.refuse)
         parser.set_defaults(**dict.fromkeys(action.dest for action in verb._actions))
     return parser
-
-
-COMMON = _Parser(add_help=False)  # options of all commands, that may stand anywhere
-_add_options(COMMON, "all")
