@@ -11,7 +11,7 @@ from scipy.linalg import block_diag
 from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
-from heatsketch.estimators.layout import side_by_side
+from heatsketch.estimators.heat_embedding import side_by_side
 from heatsketch.metrics import diffusion_distortion
 from problems.clouds import cloud
 

@@ -14,8 +14,7 @@ import heatsketch as hs
 from heatsketch.isometry import learn as module
 from heatsketch.isometry import pairs
 from heatsketch.isometry.learn import learn
-from heatsketch.isometry.losses import LogDistortion
-from heatsketch.isometry.objective import PairObjective
+from heatsketch.isometry.objective import LogDistortion, PairObjective
 from heatsketch.metrics import row_distortion
 from problems.clouds import cloud, even_circle, on_torus
 from problems.spectra import log_L_of_first_pair
@@ -296,7 +295,7 @@ def test_the_losses_follow_each_other():
     found = learned(cloud(60, 8), 2, MOST)
     losses = [stage["loss"] for stage in found.history]
     stages = [name.split("(")[0] for name in losses]
-    assert stages[-2:] == ["OutsideFraction", "WeightedSum"]
+    assert stages[-2:] == ["OutsideFraction", "window_and_log_L"]
     assert set(stages[:-2]) == {"stress"}
     names = {stage["loss"] for stage in learned(cloud(60, 8), 2).history}
     assert {str(LogDistortion(beta)) for beta in module._BETAS} < names

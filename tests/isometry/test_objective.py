@@ -10,8 +10,13 @@ from scipy.spatial.distance import pdist
 from threadpoolctl import threadpool_limits
 
 from heatsketch.isometry import objective as module
-from heatsketch.isometry.losses import LogDistortion, OutsideFraction, stress
-from heatsketch.isometry.objective import Basis, PairObjective
+from heatsketch.isometry.objective import (
+    Basis,
+    LogDistortion,
+    OutsideFraction,
+    PairObjective,
+    stress,
+)
 from problems.clouds import cloud
 
 

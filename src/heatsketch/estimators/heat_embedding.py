@@ -1,6 +1,7 @@
 """Heat embedding: few coordinates whose distances are nearly the diffusion distances."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from heatsketch._checks import check_choice, check_number
 from heatsketch._random import seed_entropy
 from heatsketch._typing import Array
 from heatsketch.estimators._base import DiffusionEstimator, Scaled
-from heatsketch.estimators.layout import side_by_side
 from heatsketch.estimators.time_choice import TimeCurve, time_curve
 from heatsketch.isometry.learn import (
     MAX_ROWS,
@@ -30,12 +30,12 @@ from heatsketch.spectral.apply import in_range
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
-SIDE_BY_SIDE = "components side by side"
 _HELD_OUT = 0.2  # fraction of the sampled rows that judge a map and do not take part in it
 _ROWS_TO_SPARE = 500  # of fewer rows none are held out
 _LEAST_ROWS = 64  # from which the map of a component is learned
 _ROUNDING = 1e-13  # of an eigenvalue
 _DEGENERATE = 1e-12  # size of a component next to the largest, below which it is one place
+_GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
 class HeatEmbedding(DiffusionEstimator):
@@ -286,7 +286,7 @@ class HeatEmbedding(DiffusionEstimator):
     ) -> tuple[Array, Array]:
         """Move the components of Y, which all lie around 0, beside each other, and H with them."""
         if len(components) > 1:
-            self.diagnostics_["layout"] = SIDE_BY_SIDE
+            self.diagnostics_["layout"] = "components side by side"
             mass = np.array([diffusion.measure[vertices].sum() for vertices in components])
             markov = self.normalization == "markov"
             constant = np.sqrt(diffusion.measure) if markov else np.ones(len(H))  # after a step: 1
@@ -301,3 +301,35 @@ class HeatEmbedding(DiffusionEstimator):
         if labels is None:
             return super()._compared()
         return deflate_components(self.diffusion_, labels), labels
+
+
+def side_by_side(Y: Array, components: Sequence[Array], mass: Array) -> Array:
+    """Return shifts (C, k) of components of Y (n, k) after which their discs stand in rows, apart.
+
+    The discs are around the means. They stand in rows as words in a text, the largest one first, in
+    about a square; with k = 1 there is one row. `mass` (C,) is that of the components: the mean of
+    the shifts is 0.
+    """
+    means = np.array([Y[rows].mean(axis=0, dtype=float) for rows in components])
+    radii = np.array(
+        [
+            np.linalg.norm(Y[rows] - mean, axis=1).max()
+            for rows, mean in zip(components, means, strict=True)
+        ],
+        dtype=float,
+    )
+    gap = max(_GAP * float(np.median(radii)), _LEAST_GAP * float(radii.max())) or 1.0
+    steps = 2 * radii + gap
+    is_line = Y.shape[1] == 1
+    width = np.inf if is_line else max(np.sqrt(np.sum(steps**2)), steps.max())
+    shifts, x, y, height = -means, 0.0, 0.0, 0.0
+    for disc in np.argsort(-radii, kind="stable"):
+        step = steps[disc]
+        if x + step > width * (1 + 1e-9):  # the next row
+            x, y, height = 0.0, y - height, 0.0
+        height = max(height, step)  # discs hang from the upper edge of their row
+        shifts[disc, 0] += x + step / 2
+        if not is_line:
+            shifts[disc, 1] += y - step / 2
+        x += step
+    return shifts - mass @ shifts / mass.sum()

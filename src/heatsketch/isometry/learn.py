@@ -11,8 +11,13 @@ import numpy as np
 from heatsketch._checks import logger
 from heatsketch._tiles import single_threaded_blas
 from heatsketch._typing import Array
-from heatsketch.isometry.losses import LogDistortion, OutsideFraction, WeightedSum, stress
-from heatsketch.isometry.objective import Basis, PairObjective
+from heatsketch.isometry.objective import (
+    Basis,
+    LogDistortion,
+    OutsideFraction,
+    PairObjective,
+    stress,
+)
 from heatsketch.isometry.pairs import DistortionEvaluator, near_pairs, random_pairs
 from heatsketch.neighbors import distinct_rows, pair_distances
 from heatsketch.spectral.eigenpairs import column_signs
@@ -117,12 +122,16 @@ def _keep_most_pairs(
     window is lowered, then the same with a little log L, so that no two points coincide.
     """
     objective = PairObjective(F, basis, random_pairs(len(F), _PAIRS["most"]))
-    window = OutsideFraction(factor)
-    both = WeightedSum(window, LogDistortion(_SEARCH_BETA), _LOG_L_WEIGHT)
+    window, spread = OutsideFraction(factor), LogDistortion(_SEARCH_BETA)
+
+    def window_and_log_L(log_ratios: Array) -> tuple[float, Array]:
+        (value, slope), (more, more_slope) = window(log_ratios), spread(log_ratios)
+        return value + _LOG_L_WEIGHT * more, slope + _LOG_L_WEIGHT * more_slope
+
     maps = []
     for Q in starts:
         Q = objective.annealed(Q, k)
-        for loss in (stress, window, both):
+        for loss in (stress, window, window_and_log_L):
             Q = objective.descend(Q, loss, max_iter)
         maps.append(Q)
     return min(maps, key=lambda Q: window(objective.log_ratios(Q))[0]), objective.history
