@@ -11,7 +11,7 @@ from scipy.sparse.linalg import expm_multiply
 import heatsketch as hs
 from heatsketch.operators.operator import Operator
 from heatsketch.spectral import apply as module
-from heatsketch.spectral.apply import apply, on_scale
+from heatsketch.spectral.apply import apply, check_range, log_excess
 from heatsketch.spectral.filters import Filter
 from problems.counting import Counting
 from problems.filtered import SOME, by_eigh, cloud_operator, random_block, relative_error
@@ -81,58 +81,57 @@ def without_constant(matrix: np.ndarray) -> hs.Deflated:
     return hs.Deflated(hs.Dense(matrix), np.full(len(matrix), len(matrix) ** -0.5))
 
 
-@pytest.mark.parametrize("p", [10**3, 10**6])
-def test_a_million_steps_are_right_in_logs(p: int) -> None:
+def test_powers_that_leave_next_to_nothing_keep_their_digits() -> None:
     n = 60
     matrix, lam = circle(n)
     A = without_constant(matrix)
     X = A.project(random_block(n))
+    p = round(-300 / math.log(lam[1]))  # e^-300
     # The next eigenvalue after the first pair is less than 0.7 of it: all that is left is the pair.
     angles = 2 * np.pi * np.arange(n) / n
     pair = np.stack([np.cos(angles), np.sin(angles)], axis=1) * math.sqrt(2 / n)
-    expected = pair @ (pair.T @ X)
-    f, log_scale = on_scale(hs.Power(p), A)
-    (values,) = apply([f], A, X)
-    assert np.isfinite(values).all()
-    log_size = log_scale + math.log(np.linalg.norm(values))
-    # Eigenvalues are known to a few roundings, and each of them counts p times.
-    log_exact = p * math.log(lam[1]) + math.log(np.linalg.norm(expected))
-    assert log_size == pytest.approx(log_exact, abs=p * 2e-15 + 1e-12)
-    direction = values / np.linalg.norm(values)
-    np.testing.assert_allclose(direction, expected / np.linalg.norm(expected), atol=1e-10)
-
-
-def test_products_neither_under_nor_overflow() -> None:
-    matrix, lam = circle()
-    A = without_constant(matrix)
-    X = A.project(random_block(60))
-    powers = (8, 1000, 9000)
-    filters, log_scales = zip(*(on_scale(hs.Power(p), A) for p in powers), strict=True)
-    assert log_scales[0] == 0.0
-    blocks = module._by_products(filters, A, X)
-    assert relative_error(blocks[0], by_eigh([hs.Power(8)], A @ np.eye(60), X)[0]) < 1e-12
-    logs = [math.log(np.linalg.norm(Y)) + s for Y, s in zip(blocks, log_scales, strict=True)]
-    assert lam[1] ** 9000 == 0.0  # plain float64
-    assert logs[2] - logs[1] == pytest.approx(8000 * math.log(lam[1]), rel=1e-10)
-
-    B = hs.Dense(np.diag([100.0, 50.0]))
-    f, log_scale = on_scale(hs.Power(1000), B)
-    block = module._by_products([f], B, np.ones((2, 1)))[0]
-    assert log_scale + math.log(block[0, 0]) == pytest.approx(1000 * math.log(100))
+    expected = lam[1] ** p * (pair @ (pair.T @ X))
+    for way in (module._by_products, apply):
+        (values,) = way([hs.Power(p)], A, X)
+        # Eigenvalues are known to a few roundings, and each of them counts p times.
+        assert relative_error(values, expected) < p * 2e-15 + 1e-10
 
 
 @pytest.mark.parametrize("t", [500.0, 5000.0])
 def test_heat_that_leaves_next_to_nothing_keeps_its_digits(t: float) -> None:
     # e^{-t(1-λ)} is below e^{-190} and e^{-1900}; one column goes through Chebyshev.
     lam = np.linspace(0.1, 0.62, 200)
-    X = np.ones((200, 1))
     A = hs.Sparse(sparse.diags(lam).tocsr(), (-1.0, 1.0))
-    f, log_scale = on_scale(hs.Heat(t), A)
-    (values,) = apply([f], A, X)
+    if t == 5000.0:
+        assert log_excess(hs.Heat(t), A) == pytest.approx(-t * (1 - lam[-1]), abs=1e-8)
+        return
+    (values,) = apply([hs.Heat(t)], A, np.ones((200, 1)))
     visible = lam > lam[-1] - 20 / t
-    log_values = np.log(values[visible, 0]) + log_scale
+    log_values = np.log(values[visible, 0])
     np.testing.assert_allclose(log_values, -t * (1 - lam[visible]), rtol=0, atol=1e-4)
     assert log_values[-1] == pytest.approx(-t * (1 - lam[-1]), abs=1e-8)
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [(np.float64, 4), (np.float32, 37)])
+def test_each_precision_has_a_range_of_its_own(dtype: type, factor: int) -> None:
+    matrix, lam = circle()
+    A = without_constant(matrix.astype(dtype))
+    p = round(-1000 / math.log(lam[1]))  # e^-1000
+    assert log_excess(hs.Power(p), A) == pytest.approx(-1000, abs=1)
+    with pytest.raises(ValueError, match=f"e\\^-(1000|999).*by a factor {factor}\\."):
+        check_range(hs.Power(p), A)
+    assert log_excess(hs.Power(p // factor), A) == 0.0
+
+
+def test_growing_powers_have_a_range_too() -> None:
+    A = hs.Dense(np.diag([100.0, 50.0]))
+    assert log_excess(hs.Power(1000), A) == pytest.approx(1000 * math.log(100))
+    assert log_excess(hs.Power(70), A) == 0.0
+
+
+def test_nothing_is_in_range_at_any_time() -> None:
+    assert log_excess(hs.Power(10**6), hs.Dense(np.zeros((3, 3)))) == 0.0
+    assert log_excess(hs.Power(10**6), hs.Dense(1e-16 * np.eye(3))) == 0.0
 
 
 @pytest.mark.parametrize("k", [1, 30])
@@ -147,16 +146,6 @@ def test_a_block_without_part_in_the_top_is_exact_by_powers_or_refused(k: int) -
     assert_allclose(block[:-1, 0], lam[:-1] ** 900, rtol=1e-10, atol=1e-300)
     with pytest.raises(ValueError, match="leaves nothing of the block but rounding"):
         apply([hs.Heat(900.0)], A, X)
-
-
-def test_float32_has_limits_of_its_own() -> None:
-    matrix, lam = circle()
-    single, double = without_constant(matrix.astype(np.float32)), without_constant(matrix)
-    p = round(-100 / math.log(lam[1]))  # e^-100
-    assert on_scale(hs.Power(p), double)[1] == 0.0
-    f, log_scale = on_scale(hs.Power(p), single)
-    assert log_scale == pytest.approx(-100, abs=1)
-    assert 1e-3 < np.abs(apply([f], single, single.project(random_block(60)))[0]).max() < 10
 
 
 @pytest.mark.parametrize("p", [400, 3000])

@@ -216,7 +216,7 @@ def test_many_points_agree_with_all_eigenpairs(monkeypatch):
 def test_at_a_late_time_only_the_slowest_direction_is_left():
     model = hs.DiffusionMap(1).fit(with_duplicates())
     late = np.abs(model.embedding_[:, 0] - model.embedding_[7, 0])
-    assert_allclose(model.pseudotime(7, time=10**6).value, late / late.max(), atol=1e-6)
+    assert_allclose(model.pseudotime(7, time=1000).value, late / late.max(), atol=1e-6)
 
 
 def test_an_isolated_root_reaches_itself_alone():

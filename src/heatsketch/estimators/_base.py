@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted, check_memory
 
 from heatsketch._checks import (
     CertificateError,
-    ScaleWarning,
     check_choice,
     check_level,
     check_number,
@@ -48,8 +47,6 @@ from heatsketch.spectral.filters import FILTERS, make_filter, of_one_time, times
 from heatsketch.spectral.traces import N_PROBES, ExplainedVariance, explained_variance
 from heatsketch.uncertainty.intervals import Interval
 from heatsketch.uncertainty.pseudotimes import pseudotime
-
-Scaled = tuple[Array, float]  # a block divided by e^s, and s, which is 0 but for extreme times
 
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -135,8 +132,8 @@ class DiffusionEstimator(Embedder):
         """Raise if parameters of the subclass are out of range, before anything is built."""
 
     @abstractmethod
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
-        """Return H (n, k), divided by e^s, and s for every time."""
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
+        """Return H (n, k) for every time."""
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Fit the diffusion on the points X, array, DataFrame or sparse matrix (n, d); embed it.
@@ -183,16 +180,9 @@ class DiffusionEstimator(Embedder):
             )
         started = time.perf_counter()
         logger.info("embedding %s points", f"{diffusion.n:,}")
-        blocks, log_scales = zip(*self._factor(diffusion, times, X), strict=True)
-        for log_scale in filter(None, log_scales):
-            warnings.warn(
-                f"At this time the embedding is of size e^{log_scale:.0f}, beyond the range of "
-                'numbers; it is divided by e^diagnostics_["log_scale"]. Pass a smaller time: the '
-                "slowest direction dominates at this one.",
-                ScaleWarning,
-                stacklevel=3,
-            )
-        H = np.hstack(blocks).astype(diffusion.operator.dtype, copy=False)
+        H = np.hstack(self._factor(diffusion, times, X)).astype(
+            diffusion.operator.dtype, copy=False
+        )
         if diffusion.diagnostics["is_constant"]:  # H is rounding alone
             H[:] = 0
         self._H = np.column_stack([H, np.sqrt(diffusion.measure, dtype=H.dtype)])
@@ -201,10 +191,7 @@ class DiffusionEstimator(Embedder):
         self.n_iter_ = max(1, int(diffusion.diagnostics.get("scaling_iterations", 1)))
         dtype = diffusion.operator.dtype if isinstance(X, Diffusion) else X.dtype
         self.embedding_ = diffusion.expand(self._rows_of(diffusion.last_step(self._H), dtype))
-        self.diagnostics_ |= {
-            "log_scale": list(log_scales) if len(times) > 1 else log_scales[0],
-            "embed_seconds": time.perf_counter() - started,
-        }
+        self.diagnostics_["embed_seconds"] = time.perf_counter() - started
         if diffusion.operator.device is not None:  # a model may be used where there is none
             operator = on_device(diffusion.operator, None)
             self.diffusion_ = replace(diffusion, operator=operator)

@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator, Scaled
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
+from heatsketch.operators.operator import Operator
 from heatsketch.scales.bandwidth import WIDE_CUT
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, in_range
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import Spectrum
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
@@ -179,7 +180,7 @@ class DiffusionMap(DiffusionEstimator):
         for t in times if not rules else ():
             FILTERS[self.filter].check_time(t)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
         if self._is_fraction:
             spectrum = self._explaining(diffusion, min(times))
         else:
@@ -193,12 +194,7 @@ class DiffusionMap(DiffusionEstimator):
         V, root = spectrum.vectors[:, :k], np.sqrt(diffusion.measure)[:, None]
         self.eigenvalues_, self.residuals_ = lam[:k], spectrum.residuals[:k]
         self.eigenvectors_ = diffusion.expand(V / root if self.normalization == "markov" else V)
-        blocks = []
-        for t in times:
-            relative, log_scale = _step_weights(self.filter, t, lam[:k])
-            weights, log_scale = in_range(relative, log_scale, diffusion.operator.dtype)
-            blocks.append((V * weights, log_scale))
-        return blocks
+        return [V * _step_weights(self.filter, t, lam[:k], diffusion.operator) for t in times]
 
     @property
     def _is_fraction(self) -> bool:
@@ -297,11 +293,11 @@ class DiffusionMap(DiffusionEstimator):
         return k
 
 
-def _step_weights(filter: str, time: Any, lam: Array) -> tuple[Array, float]:
-    """Return (f(λ) - f(0)) / λ of known eigenvalues, divided by e^s, and s.
+def _step_weights(filter: str, time: Any, lam: Array, A: Operator) -> Array:
+    """Return (f(λ) - f(0)) / λ of eigenvalues of A.
 
-    A power of a time below 1 is divided by the eigenvalues. Raises if one is nearly 0, or if the
-    time is not whole and one is negative.
+    A power of a time below 1 is divided by the eigenvalues. Raises if one is nearly 0, if the time
+    is not whole and one is negative, or if the time is too large.
     """
     f = make_filter(filter, time)
     if f.of_powers and not float(time).is_integer() and (lam < 0).any():
@@ -310,15 +306,16 @@ def _step_weights(filter: str, time: Any, lam: Array) -> tuple[Array, float]:
             f"{lam.min():.3g}); pass a whole time, a smaller n_components, or filter='heat'."
         )
     if not f.of_powers or time >= 1:
-        return f.reduced().scaled(lam)
+        f = f.reduced()
+        check_range(f, A, (lam.min(), lam.max()))
+        return f(lam)
     smallest = float(np.min(np.abs(lam)))
     if smallest < _SMALLEST_DIVISOR:
         raise ValueError(
             f"time={time:g} divides by eigenvalues, of which one is {smallest:.1e}; pass a "
             "smaller n_components, or a time of at least 1."
         )
-    values, log_scale = f.scaled(lam)
-    return values / lam, log_scale
+    return f(lam) / lam
 
 
 def _relative_weights(filter: str, time: float, lam: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from heatsketch._checks import check_choice, check_number
 from heatsketch._random import seed_entropy
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator, Scaled
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.estimators.time_choice import TimeCurve, time_curve
 from heatsketch.isometry.learn import (
     MAX_ROWS,
@@ -26,7 +26,7 @@ from heatsketch.metrics.distances import ComponentCoordinates
 from heatsketch.metrics.picture import PictureQuality, picture_quality
 from heatsketch.neighbors import COORDINATES, in_metric
 from heatsketch.operators.operator import Deflated
-from heatsketch.spectral.apply import in_range
+from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS
 
@@ -198,7 +198,7 @@ class HeatEmbedding(DiffusionEstimator):
         check_number(self.n_init, "n_init", low=1, integer=True, rules=("auto",))
         check_number(self.factor, "factor", low=1, open_low=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
         """Return H (n, k), whose rows after the last step are the embedding."""
         k = self.n_components
         if k >= diffusion.n:
@@ -213,13 +213,15 @@ class HeatEmbedding(DiffusionEstimator):
         H, Y = np.zeros((diffusion.n, k)), np.zeros((diffusion.n, k))
         known = ComponentCoordinates.of(diffusion, max(N_LEADING, 4 * k))
         components = known.components
-        if max(float(np.abs(one.values).max(initial=0.0)) for one in known.each) < _ROUNDING:
-            return [(self._side_by_side(H, Y, components, diffusion)[0], 0.0)]
+        values = np.concatenate([one.values for one in known.each])
+        if np.abs(values).max(initial=0.0) < _ROUNDING:
+            return [self._side_by_side(H, Y, components, diffusion)[0]]
         if times[0] == "auto":
             self.time_curve_ = time_curve(known.each[0], self.filter, k)
             self.time_ = self.time_curve_.time
         f = make_filter(self.filter, self.time_).reduced()
-        F, log_scale, error = known.under(
+        check_range(f, diffusion.operator, (values.min(), values.max()))
+        F, error = known.under(
             f, self.n_sketch, numbers=self._numbers(diffusion), exact=self.objective == "worst"
         )
         wide = np.column_stack([F, np.sqrt(diffusion.measure, dtype=F.dtype)])
@@ -228,21 +230,14 @@ class HeatEmbedding(DiffusionEstimator):
         for vertices, W in zip(components, maps, strict=True):
             H[vertices], Y[vertices] = F[vertices] @ W, stepped[vertices] @ W
         H, Y = self._side_by_side(H, Y, components, diffusion)
-        H, rest = in_range(H, log_scale, F.dtype)
-        unit = math.exp(log_scale - rest)
-        Y, S = (diffusion.expand(rows * unit) for rows in (Y, stepped))
+        Y, S = diffusion.expand(Y), diffusion.expand(stepped)
         found = diffusion_distortion(
-            Y,
-            diffusion,
-            self.time_,
-            filter=self.filter,
-            coordinates=(S, error),
-            log_scale=rest,
+            Y, diffusion, self.time_, filter=self.filter, coordinates=(S, error)
         )
         self.distortion_ = found._replace(held_out_log_L=held_out)
         if self.affinity != "precomputed" and self.metric in COORDINATES:
             self.quality_ = picture_quality(in_metric(X, self.metric), Y, diffusion, found)
-        return [(H, rest)]
+        return [H]
 
     def _maps(
         self, diffusion: Diffusion, components: list[Array], rows: Array

@@ -10,10 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from heatsketch._checks import check_choice, check_in_range, check_number, read_points
 from heatsketch._random import check_ids, random_block
 from heatsketch._typing import Array
-from heatsketch.estimators._base import DiffusionEstimator, Scaled
+from heatsketch.estimators._base import DiffusionEstimator
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import in_metric
-from heatsketch.spectral.apply import on_scale
 from heatsketch.spectral.filters import FILTERS, make_filter
 from heatsketch.spectral.sketch import KINDS, MOST_COLUMNS, sketch_blocks
 from heatsketch.uncertainty.intervals import Interval, columns_for, distance_interval
@@ -101,8 +100,7 @@ class HeatSketch(DiffusionEstimator):
     epsilon_ : float or array
         Bandwidth used, or local scales.
     diagnostics_ : dict
-        `components`, `isolated`, `row_sum_error`, seconds per stage, ...; `log_scale` is 0 unless
-        the time is so large that the embedding is divided by e^log_scale.
+        `components`, `isolated`, `row_sum_error`, seconds per stage, ...
     n_iter_ : int
         Iterations of the bistochastic scaling; 1 for the other normalizations.
     ids_ : array (n,) or None
@@ -169,15 +167,14 @@ class HeatSketch(DiffusionEstimator):
         for t in times:
             FILTERS[self.filter].check_time(t, whole=True)
 
-    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Scaled]:
+    def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
         self._points, self._fit_kind, self._fit_metric = None, self.kind, self.metric
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).reduced() for t in times]
         n, k, numbers = len(diffusion.vertex), self._columns_wanted(), self._numbers(diffusion)
         G = random_block(n, k, self.kind, self.random_state, numbers)
         G = G if numbers is not None else G[diffusion.first_points]
-        scaled, log_scales = zip(*(on_scale(f, A) for f in filters), strict=True)
-        return list(zip(sketch_blocks(A, scaled, G), log_scales, strict=True))
+        return sketch_blocks(A, filters, G)
 
     def distance(
         self,
@@ -193,7 +190,7 @@ class HeatSketch(DiffusionEstimator):
 
         The distance is `diffusion_distance(model.diffusion_, t)`. In a neighbour graph that is the
         distance of the rows of M A^(t-1), whose first step goes to a point's own neighbours, not of
-        A^t. (Divided by e^log_scale where `diagnostics_` has a `log_scale` that is not 0.)
+        A^t.
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ from heatsketch._random import random_block
 from heatsketch._tensors import on_host
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.operator import Deflated, multiply
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, on_scale, too_large
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, check_range
 from heatsketch.spectral.cache import cached
 from heatsketch.spectral.density import SpectralDensity, spectral_density
 from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
@@ -39,8 +39,6 @@ def leading_pairs(A: Deflated, count: int) -> tuple[Array, Array]:
 @dataclass(frozen=True, eq=False)
 class DiffusionRows:
     """The matrix R = diag(w) M g(A), not stored: one row for each vertex, or for each new point.
-
-    At times at which it is beyond the range of numbers, everything here is divided by e^log_scale.
 
     Diffusion distances are the Euclidean distances of its rows. `Diffusion.rows` makes it; a
     `HeatSketch` is R G / √k.
@@ -80,19 +78,6 @@ class DiffusionRows:
         """Number of points, duplicates included."""
         return len(self.vertex)
 
-    @cached_property
-    def _scaled(self) -> tuple[Filter, float]:
-        return on_scale(self.filter, self.operator)
-
-    @property
-    def log_scale(self) -> float:
-        """0, unless the time is so large that the rows are beyond the range of numbers."""
-        return self._scaled[1]
-
-    def weights(self, values: Array) -> Array:
-        """Return g of eigenvalues."""
-        return self._scaled[0](values)
-
     def __matmul__(self, X: Array) -> Array:
         """Return R X (m, k), X (n, k)."""
         return self.stepped(self._filtered(X))
@@ -104,12 +89,11 @@ class DiffusionRows:
         return self._filtered(Z.toarray() if sparse.issparse(Z) else Z, tol)
 
     def of(self, points: Array) -> Array:
-        """Return the rows of some points (p, n), or raise if the time is too large to store them.
+        """Return the rows of some points (p, n), or raise if the time is too large.
 
         Cost: that of g(A) on p columns.
         """
-        if self.log_scale:
-            raise too_large(self.log_scale, self.operator.dtype)
+        check_range(self.filter, self.operator)
         return self.transposed(self.unit_columns(self.vertex[points])).T
 
     def unit_columns(self, rows: Array) -> sparse.csc_matrix:
@@ -133,7 +117,7 @@ class DiffusionRows:
 
     def _filtered(self, X: Array, tol: float | None = None) -> Array:
         projected = self.operator.project(X)
-        return self.operator.project(apply([self._scaled[0]], self.operator, projected, tol)[0])
+        return self.operator.project(apply([self.filter], self.operator, projected, tol)[0])
 
     def stepped(self, H: Array) -> Array:
         """Take the last step: diag(w) M H (n, k)."""
@@ -212,10 +196,8 @@ class Coordinates:
         total = float(known.sum()) + sketched
         return sketched / total * np.sqrt(2 / n_sketch) if total > 0 else 0.0
 
-    def under(
-        self, f: Filter, n_sketch: int, seed: int, numbers: Array | None = None
-    ) -> tuple[Array, float]:
-        """Return the coordinates (n, r) under a filter, divided by e^s, and s.
+    def under(self, f: Filter, n_sketch: int, seed: int, numbers: Array | None = None) -> Array:
+        """Return the coordinates (n, r) under a filter.
 
         The other eigenvalues are sketched by `n_sketch` columns if they count; `numbers` (n,) of
         the vertices choose the rows of G.
@@ -224,47 +206,42 @@ class Coordinates:
 
     def under_each(
         self, filters: Sequence[Filter], n_sketch: int, seed: int, numbers: Array | None = None
-    ) -> list[tuple[Array, float]]:
+    ) -> list[Array]:
         """Return the same under several filters, by the products of one."""
         K, blocks = len(self.values), []
         for f in filters:
-            weights, log_scale = f.scaled(self.values)
             width = K if self.are_complete(f) else K + n_sketch
             F = np.empty((len(self.vectors), width), self.vectors.dtype)
-            F[:, :K] = self.vectors * weights.astype(F.dtype)
-            blocks.append((F, log_scale))
-        some = [i for i, (F, _) in enumerate(blocks) if F.shape[1] > K]
+            F[:, :K] = self.vectors * f(self.values).astype(F.dtype)
+            blocks.append(F)
+        some = [i for i, F in enumerate(blocks) if F.shape[1] > K]
         for start in range(0, n_sketch if some else 0, COLUMNS_AT_A_TIME):
             width = min(COLUMNS_AT_A_TIME, n_sketch - start)
             rng = np.random.default_rng([seed, start])
             G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
             sketches = self._rest_under([filters[i] for i in some], G / np.sqrt(n_sketch))
-            for i, (block, rest_scale) in zip(some, sketches, strict=True):
-                F, log_scale = blocks[i]
-                F[:, K + start : K + start + width] = block * np.exp(rest_scale - log_scale)
+            for i, block in zip(some, sketches, strict=True):
+                blocks[i][:, K + start : K + start + width] = block
         return blocks
 
-    def sketch(self, f: Filter, k: int, seed: int) -> tuple[Array, float]:
-        """Return f(A) G / √k (n, k) of a Gaussian G, divided by e^s, and s.
+    def sketch(self, f: Filter, k: int, seed: int) -> Array:
+        """Return f(A) G / √k (n, k) of a Gaussian G.
 
         The other eigenvalues always take part: they are what near points differ by. Without the
         leading ones, between which the polynomial need not tell, they take few products.
         """
-        weights, log_scale = f.scaled(self.values)
         G = random_block(self.operator.n, k, "gaussian", seed) / np.sqrt(k)
-        weighted = weights[:, None] * (self.vectors.T @ G)
+        weighted = f(self.values)[:, None] * (self.vectors.T @ G)
         F = self.vectors @ weighted.astype(self.vectors.dtype)
         if len(self.others.values):
-            block, rest_scale = self._rest_under([f], G)[0]
-            F += (block * np.exp(rest_scale - log_scale)).astype(F.dtype)
-        return F, log_scale
+            F += self._rest_under([f], G)[0].astype(F.dtype)
+        return F
 
-    def _rest_under(self, filters: Sequence[Filter], G: Array) -> list[tuple[Array, float]]:
-        """Return f(A_⊥) G under each filter, divided by e^s, and s."""
+    def _rest_under(self, filters: Sequence[Filter], G: Array) -> list[Array]:
+        """Return f(A_⊥) G under each filter."""
         rest = self._rest
-        scaled, log_scales = zip(*(on_scale(f, rest) for f in filters), strict=True)
-        images = apply(scaled, rest, rest.project(G), _SERIES)
-        return list(zip(map(rest.project, images), log_scales, strict=True))
+        images = apply(filters, rest, rest.project(G), _SERIES)
+        return [rest.project(image) for image in images]
 
     @cached_property
     def _rest(self) -> Deflated:

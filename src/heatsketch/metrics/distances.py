@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from heatsketch.markov.rows import N_LEADING, Coordinates, DiffusionRows
 from heatsketch.neighbors import all_distances, pair_distances
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.spectral.apply import in_range, too_large
+from heatsketch.spectral.apply import check_range
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter, make_filter
 
@@ -94,8 +93,6 @@ def diffusion_distance(
     compared = compared_rows(A, time, filter, deflate)
     n = compared.rows.n_points
     i, j = np.triu_indices(n, 1) if pairs is None else check_pairs(pairs, n)
-    if compared.log_scale:
-        raise too_large(compared.log_scale, compared.rows.operator.dtype)
     return compared.distances(i, j)
 
 
@@ -108,10 +105,9 @@ class ComparedRows:
     labels: Array | None = None  # (points,): only distances between equal ones are looked at
     reduced: Filter | None = None  # of rows without a step of their own: before one product by A
 
-    @property
-    def log_scale(self) -> float:
-        """Distances are divided by e^log_scale: 0 but for extreme times."""
-        return self.rows.log_scale if self.trivial is None else 0.0
+    def __post_init__(self) -> None:
+        if self.trivial is None:  # whose differences stay
+            check_range(self.rows.filter, self.rows.operator)
 
     @property
     def block_columns(self) -> int:
@@ -134,9 +130,7 @@ class ComparedRows:
             ends = np.flatnonzero(np.diff(tile[:, order]).any(axis=0)) + 1
             for block in np.split(order, ends):
                 D[block] = self._of_a_block(i[block], j[block])
-        if self.trivial is None:
-            return D
-        return np.hypot(D * math.exp(self.rows.log_scale), self.trivial[i] - self.trivial[j])
+        return D if self.trivial is None else np.hypot(D, self.trivial[i] - self.trivial[j])
 
     def _of_a_block(self, i: Array, j: Array) -> Array:
         """Return the distances of rows of pairs of vertices that fit into a block."""
@@ -154,12 +148,11 @@ class ComparedRows:
         Their distances are those of the rows, up to this relative error. A product by A comes last,
         as in embeddings: it removes most of the error of eigenvectors.
         """
-        F, log_scale, error = known.under(self.reduced or self.rows.filter, n_sketch)
+        F, error = known.under(self.reduced or self.rows.filter, n_sketch)
         F = F if self.reduced is None else self.rows.operator @ F
-        S = self.rows.of_points(F * math.exp(log_scale - self.rows.log_scale))
+        S = self.rows.of_points(F)
         if self.trivial is not None:
-            trivial = self.trivial[self.rows.vertex]
-            S = np.column_stack([S * math.exp(self.rows.log_scale), trivial])
+            S = np.column_stack([S, self.trivial[self.rows.vertex]])
         return S, error
 
 
@@ -199,10 +192,9 @@ def _trivial(A: Operator, f: Filter, u: Array) -> Array | None:
     varying = u - u.mean()
     if np.abs(varying).max() <= 1e-13 * np.abs(u).max():
         return None  # equal entries cancel, except for rounding
-    weight, log_size = in_range(*f.scaled(np.array([float(u @ (A @ u))])), A.dtype)
-    if log_size:
-        raise too_large(log_size, A.dtype)
-    return np.asarray(weight * varying)
+    top = float(u @ (A @ u))
+    check_range(f, A, (top, top))
+    return np.asarray(f(np.array([top])) * varying)
 
 
 @dataclass(eq=False)
@@ -230,8 +222,8 @@ class ComponentCoordinates:
 
     def under(
         self, f: Filter, n_sketch: int, *, numbers: Array | None = None, exact: bool = False
-    ) -> tuple[Array, float, float]:
-        """Return the coordinates (n, r) under a filter, divided by e^s, s, and their error.
+    ) -> tuple[Array, float]:
+        """Return the coordinates (n, r) under a filter, and their error.
 
         The error is the relative one of a mean squared distance. Where the leading eigenpairs are
         not enough (or if `exact`), all are computed of up to 2,048 vertices; of more, a sketch of
@@ -244,12 +236,11 @@ class ComponentCoordinates:
             named = None if numbers is None else numbers[vertices]
             blocks.append(self.each[c].under(f, n_sketch, seed=0, numbers=named))
             error = max(error, self.each[c].error(f, n_sketch))
-        log_scale = max(own for _, own in blocks)
-        width = max(block.shape[1] for block, _ in blocks)
-        F = np.zeros((sum(map(len, self.components)), width), blocks[0][0].dtype)
-        for vertices, (block, own) in zip(self.components, blocks, strict=True):
-            F[vertices, : block.shape[1]] = block * math.exp(own - log_scale)
-        return F, log_scale, error
+        width = max(block.shape[1] for block in blocks)
+        F = np.zeros((sum(map(len, self.components)), width), blocks[0].dtype)
+        for vertices, block in zip(self.components, blocks, strict=True):
+            F[vertices, : block.shape[1]] = block
+        return F, error
 
 
 def check_pairs(pairs: Any, n: int) -> tuple[Array, Array]:

@@ -248,7 +248,6 @@ def diffusion_distortion(
     n_pairs: int | None = None,
     rng: Rng = 0,
     coordinates: tuple[Array, float] | None = None,
-    log_scale: float = 0.0,
 ) -> Distortion:
     """Measure how an embedding changes diffusion distances, those of `diffusion_distance`.
 
@@ -281,9 +280,6 @@ def diffusion_distortion(
     coordinates : (array (n, r), float), optional
         Where they are known, coordinates of the points whose distances are the diffusion distances,
         in the unit of F, and the relative error of a mean squared distance by them.
-    log_scale : float, default 0
-        The embedding is F e^log_scale: at times at which that is beyond the range of numbers,
-        estimators have it in `diagnostics_["log_scale"]`.
 
     Returns
     -------
@@ -318,11 +314,9 @@ def diffusion_distortion(
         )
     if n_pairs is not None:
         n_pairs = check_number(n_pairs, "n_pairs", low=1, integer=True)
-    unit = math.exp(compared.log_scale - log_scale)
     if coordinates is None:
         known = ComponentCoordinates.of(A if isinstance(A, Diffusion) else compared.rows.operator)
         S, error = compared.coordinates(known, _SKETCH_COLUMNS)
-        S = S * unit
     else:
         S, error = coordinates
     suffix = "" if labels is None else " within components"
@@ -345,7 +339,7 @@ def diffusion_distortion(
         candidates["random pairs"] = sampled
         extremes = _extremes(F, S, candidates)
         sampled, n_points = _pairs_between_points(compared, n_pairs, generator)
-        D = np.hstack([compared.distances(*pairs) for pairs in (sampled, extremes)]) * unit
+        D = np.hstack([compared.distances(*pairs) for pairs in (sampled, extremes)])
     i, j = np.hstack([sampled, extremes])
     looked_at = _described(sampled, n_points, extremes, candidates) + suffix
     left_out = None if n_points is None else 1 - n_points / n

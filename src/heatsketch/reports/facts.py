@@ -169,8 +169,7 @@ def _distortion_of(est: Any) -> Distortion | None:
     if diffusion is None or (time_of(est) < 1 and est.filter == "power"):
         return None
     logger.info("how distances are kept")
-    how = {"filter": est.filter, "log_scale": est.diagnostics_["log_scale"]}
-    return diffusion_distortion(est.embedding_, diffusion, time_of(est), **how)
+    return diffusion_distortion(est.embedding_, diffusion, time_of(est), filter=est.filter)
 
 
 def _lines(est: Any, distortion: Distortion | None, share: Any) -> dict[str, str]:

@@ -21,7 +21,8 @@ from heatsketch.neighbors.exact import pair_distances
 from heatsketch.plot.scatter import principal_axes, principal_name
 from heatsketch.reports.columns import packed
 from heatsketch.reports.summary import kept
-from heatsketch.spectral.filters import FILTERS
+from heatsketch.spectral.apply import log_excess
+from heatsketch.spectral.filters import FILTERS, make_filter
 
 MOST_DIMENSIONS = 3
 _DOUBLINGS = 4  # of the time, on either side
@@ -32,7 +33,10 @@ _DEGENERATE = 1e-12  # distance of a pair next to the largest, from which on it 
 
 
 def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
-    """Return the times of the slider, that of the embedding among them; one if it has no other."""
+    """Return the times of the slider, that of the embedding among them; one if it has no other.
+
+    Times at which f(A) is beyond the range of numbers are left out.
+    """
     own = time_of(est)
     diffusion = getattr(est, "diffusion_", None)
     if diffusion is None and times is not None:
@@ -44,7 +48,15 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
     if times is not None:
         whole = not hasattr(est, "eigenvalues_")  # else a time counts products
         checked = [FILTERS[est.filter].check_time(t, whole=whole) for t in times]
-        return sorted({own, *(int(t) if t.is_integer() else t for t in map(float, checked))})
+        found = sorted({own, *(int(t) if t.is_integer() else t for t in map(float, checked))})
+    else:
+        found = _doubled_times(est, own)
+    A = diffusion.deflated()
+    return [t for t in found if t == own or not log_excess(make_filter(est.filter, t), A)]
+
+
+def _doubled_times(est: Any, own: Any) -> list[Any]:
+    """Return the time of the embedding, its doubles and its halves; those of its curve."""
     curve = getattr(est, "time_curve_", None)
     if curve is not None:
         at = int(np.flatnonzero(curve.times == own)[0])
@@ -68,14 +80,13 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
     at = list(times).index(time_of(est))
     distances: Sequence[Distortion | None] = [None] * len(times)
     Y = np.asarray(est.embedding_, dtype=float)
-    log_scales = np.zeros(1)
     centres = np.zeros_like(Y)
     if len(times) == 1:
         blocks = Y[None]
     elif hasattr(est, "time_curve_"):
-        blocks, log_scales, centres, distances = _mapped(est, times, at)
+        blocks, centres, distances = _mapped(est, times, at)
     else:
-        blocks, log_scales = _of_a_copy(est, list(times), at)
+        blocks = _of_a_copy(est, list(times), at)
     axes, names = np.eye(Y.shape[1]), est.get_feature_names_out().tolist()
     if len(axes) > MOST_DIMENSIONS:
         axes, shares = principal_axes(Y, MOST_DIMENSIONS)
@@ -84,8 +95,6 @@ def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
     sizes = np.array([np.sqrt(np.mean(np.sum(view**2, axis=1))) or 1.0 for view in views])
     places = _centred((centres @ axes)[shown]) / sizes[at]
     positions = [view / size + places for view, size in zip(views, sizes, strict=True)]
-    with np.errstate(over="ignore", under="ignore"):
-        sizes = sizes * np.exp(log_scales)
     return {
         "axes": names,
         "times": [None if t is None else float(t) for t in times],
@@ -120,32 +129,28 @@ def time_of(est: Any) -> Any:
     return getattr(est, "time_", getattr(est, "time", None))
 
 
-def _of_a_copy(est: Any, times: list[Any], at: int) -> tuple[Array, Array]:
-    """Fit a copy at all times, with the same random numbers or eigenvectors.
-
-    Returns the coordinates (T, n, k), each divided by e^log_scale, and these log scales (T,).
-    """
+def _of_a_copy(est: Any, times: list[Any], at: int) -> Array:
+    """Return coordinates (T, n, k) at all times, by the same random numbers or eigenvectors."""
     k = est.embedding_.shape[1]
     fixed = {"affinity": "precomputed", "neighbors": None, "metric": "euclidean"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # sizes at other times do not matter
         copy = clone(est).set_params(**fixed, time=times, n_components=k).fit(est.diffusion_)
     blocks = np.asarray(copy.embedding_, float).reshape(-1, len(times), k).swapaxes(0, 1).copy()
-    log_scales = np.asarray(copy.diagnostics_["log_scale"], dtype=float)
-    blocks[at], log_scales[at] = est.embedding_, est.diagnostics_["log_scale"]
-    return blocks, log_scales
+    blocks[at] = est.embedding_
+    return blocks
 
 
 def _mapped(
     est: Any, times: Sequence[Any], at: int
-) -> tuple[Array, Array, Array, list[Distortion | None]]:
+) -> tuple[Array, Array, list[Distortion | None]]:
     """Move the coordinates that a `HeatEmbedding` is a linear map of, and keep the map.
 
     The coordinates are the leading eigenvectors and a sketch of the rest with the same random
     numbers at all times. The map is found by least squares, with a ridge: a direction that hardly
     counts at the time of the embedding may be large at others. Each block is turned to the one
-    before. Returns blocks (T, n, k) around the centres of their components, their log scales (T,),
-    the centres (n, k), and how distances are kept at the other times.
+    before. Returns blocks (T, n, k) around the centres of their components, the centres (n, k), and
+    how distances are kept at the other times.
     """
     compared = rows_within_components(est.diffusion_, est.time_, est.filter)
     operator, labels = compared.rows.operator, compared.labels
@@ -162,21 +167,18 @@ def _mapped(
     known = coordinates.under_each([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
     found = []
     for rows in each:
-        F, log_scale = known.pop(0)  # of many points no block stays longer than it must
-        F = rows.of_points(F * np.exp(log_scale - rows.log_scale))
-        found.append((_centred(np.asarray(F, dtype=float), labels), rows.log_scale))
-    own = found[at][0]
+        F = rows.of_points(known.pop(0))  # of many points no block stays longer than it must
+        found.append(_centred(np.asarray(F, dtype=float), labels))
+    own = found[at]
     inner = _centred(Y, labels)
     gram = own.T @ own
     ridge = _RIDGE**2 * np.linalg.norm(gram, 2) * np.eye(len(gram))
     W = np.linalg.lstsq(gram + ridge, own.T @ inner, rcond=None)[0]
     blocks = np.empty((len(times), *Y.shape))
     distortions: list[Distortion | None] = [None] * len(times)
-    log_scales = np.array([log_scale for _, log_scale in found])
-    log_scales[at] = est.diagnostics_["log_scale"]
     for step in (1, -1):
         for t in range(at, len(times) if step > 0 else -1, step):
-            F = found[t][0]
+            F = found[t]
             count = min(len(W), F.shape[1])  # without a sketch where it does not count
             blocks[t] = inner if t == at else F[:, :count] @ W[:count]
             distances = pair_distances(F, F, i, j)
@@ -187,7 +189,7 @@ def _mapped(
             blocks[t] = blocks[t] @ orthogonal_procrustes(blocks[t], blocks[t - step])[0]
             blocks[t] /= kept.median or 1.0
             distortions[t] = kept
-    return blocks, log_scales, Y - inner, distortions
+    return blocks, Y - inner, distortions
 
 
 def _centred(Y: Array, labels: Array | None = None) -> Array:

@@ -29,8 +29,8 @@ def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
     """Return a sketch of the diffusion distances of an estimator; None where it has none."""
     own = est.model if isinstance(est, Audit) else est
     if isinstance(own, HeatSketch):
-        known = own.diagnostics_["log_scale"] == 0
-        return (own.embedding_, own.kind, own.filter, own.time) if known else None
+        one = len(own._fit_times) == 1
+        return (own.embedding_, own.kind, own.filter, own.time) if one else None
     diffusion = getattr(est, "diffusion_", None)
     if diffusion is None or diffusion.diagnostics["is_constant"] or not hasattr(est, "filter"):
         return None
@@ -38,12 +38,10 @@ def sketch_of(est: Any, seed: int = 0) -> Sketch | None:
     if time != int(time) and est.filter != "heat":
         return None
     rows = diffusion.rows(time, filter=est.filter)
-    if rows.log_scale:
-        return None
     columns = _COLUMNS if diffusion.n <= _MOST_POINTS else _COLUMNS // 2
     logger.info("a sketch of the distances")
-    F, log_scale = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed=seed)
-    return rows.of_points(F * np.exp(log_scale)), "gaussian", est.filter, time
+    F = Coordinates.of(rows.operator, N_LEADING).sketch(rows.filter, columns, seed=seed)
+    return rows.of_points(F), "gaussian", est.filter, time
 
 
 def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:

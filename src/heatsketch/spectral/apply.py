@@ -18,61 +18,60 @@ from heatsketch.spectral.chebyshev import (
     recurrence,
 )
 from heatsketch.spectral.eigenpairs import all_eigenpairs, eigh
-from heatsketch.spectral.filters import Filter, Relative
+from heatsketch.spectral.filters import Filter
 
 SPECTRAL_LIMIT = 2048  # points up to which computing all eigenpairs is an option
 _SHORT_TIME = 16.0  # until then nothing under- or overflows
+_NOTHING = 100  # roundings: of eigenvalues no larger than these nothing is left at any time
 _ANY_INTERVAL = 4.0  # time until which Lanczos steps cost more than a narrower interval saves
 _FEW_PRODUCTS = 8  # up to which they are always more exact, and as cheap
 _MIN_RATIO = 1e-3  # of the largest f on the spectrum to that on an interval known to hold it
 _MAX_ROUNDING = 1e-2  # degree² eps, a bound on what the recurrence loses to rounding
 
 
-def in_range(values: Array, log_scale: float, dtype: Any) -> tuple[Array, float]:
-    """Return values e^log_scale and 0, or both as they are where that is beyond the range.
+def check_range(f: Filter, A: Operator, ends: Interval | None = None) -> None:
+    """Raise if f(A) is beyond the range of numbers.
+
+    `ends` of the spectrum, where they are known, save the Lanczos steps that find them.
+    """
+    size = log_excess(f, A, ends)
+    if size:
+        factor = math.ceil(abs(size) / -_least_log(A.dtype))
+        raise ValueError(
+            f"The time is too large: the result is of size e^{size:.0f}, beyond {A.dtype}, and "
+            f"nothing but the slowest direction is left; pass a smaller time, by a factor {factor}."
+        )
+
+
+def log_excess(f: Filter, A: Operator, ends: Interval | None = None) -> float:
+    """Return the logarithm of the largest |f| on the spectrum if it is beyond the range, else 0.
 
     For distances, squares have to be in the range, too.
     """
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest == 0:
-        return values, 0.0
-    limits = np.finfo(dtype)
-    smallest = math.log(limits.tiny) / 2 - math.log(limits.eps)
-    if not smallest < math.log(largest) + log_scale < math.log(limits.max) / 2:
-        return values, log_scale
-    half = math.exp(log_scale / 2)
-    return (values * half) * half, 0.0
-
-
-def on_scale(f: Filter, A: Operator) -> tuple[Filter, float]:
-    """Return g and s with f(A) = e^s g(A), of which g(A) X is within the range of numbers.
-
-    f itself and 0, unless the time is so large that f is beyond the range at the largest
-    eigenvalue. This is the only scale: blocks have none of their own.
-    """
-    size = _log_excess(f, A.spectrum, A.dtype)
+    if ends is not None:
+        return _beyond(f, ends, A.dtype)
+    size = _beyond(f, A.spectrum, A.dtype)
     if not size and f.sharpness((-1.0, 1.0)) > _SHORT_TIME:
-        size = _log_excess(f, A.ends[1], A.dtype)  # bounded from inside
-    if size:  # of a bound: that at the largest eigenvalue itself decides
-        size = _log_excess(f, _exact_ends(A), A.dtype)
-    return (Relative(f, size), size) if size else (f, 0.0)
+        size = _beyond(f, A.ends[1], A.dtype)  # bounded from inside
+    # Of a bound: that at the largest eigenvalue itself decides.
+    return _beyond(f, _exact_ends(A), A.dtype) if size else 0.0
 
 
-def too_large(log_size: float, dtype: Any) -> ValueError:
-    """Return the error for a result beyond the range of numbers."""
-    return ValueError(
-        f"The time is too large: the result is of size e^{log_size:.0f}, beyond {dtype}; pass a "
-        "smaller time (nothing but the slowest direction is left at this one)."
-    )
-
-
-def _log_excess(f: Filter, ends: Interval, dtype: Any) -> float:
+def _beyond(f: Filter, ends: Interval, dtype: Any) -> float:
     """Return the logarithm of the largest |f| at the ends if it is beyond the range, else 0."""
-    lam = np.abs(ends) if f.of_powers else np.array(ends)
-    values, log_scale = f.scaled(lam)
-    if in_range(values, log_scale, dtype)[1] == 0:
+    values, log_scale = f.scaled(np.abs(ends) if f.of_powers else np.array(ends))
+    largest = float(np.abs(values).max())
+    if largest == 0 or np.abs(ends).max() < _NOTHING * np.finfo(dtype).eps:
         return 0.0
-    return math.log(float(np.abs(values).max())) + log_scale
+    log_size = math.log(largest) + log_scale
+    inside = _least_log(dtype) < log_size < math.log(np.finfo(dtype).max) / 2
+    return 0.0 if inside else log_size
+
+
+def _least_log(dtype: Any) -> float:
+    """Return the logarithm of the least size whose square keeps its digits."""
+    limits = np.finfo(dtype)
+    return math.log(limits.tiny) / 2 - math.log(limits.eps)
 
 
 def _exact_ends(A: Operator) -> Interval:
@@ -133,20 +132,12 @@ def _by_eigenpairs(filters: Sequence[Filter], A: Operator, X: Array) -> list[Arr
 
 
 def _by_products(filters: Sequence[Filter], A: Operator, X: Array) -> list[Array]:
-    """Return A^p X; if a power is relative to the largest eigenvalue, so is each step."""
-    log_step, last, blocks = 0.0, 0, [X] * len(filters)
-    for f in filters:
-        last = max(last, f.steps or 0)
-        if isinstance(f, Relative) and f.steps:
-            log_step = f.log / f.steps
+    last, blocks = max(f.steps or 0 for f in filters), [X] * len(filters)
     for p in track(range(1, last + 1), "products", last, "products"):
         X = A.multiply_projected(X) if p > 1 else A @ X
-        if log_step:
-            X *= math.exp(-log_step)
         for i, f in enumerate(filters):
             if f.steps == p:
-                log_scale = p * log_step - (f.log if isinstance(f, Relative) else 0.0)
-                blocks[i] = X * math.exp(log_scale) if log_scale else X
+                blocks[i] = X
     return blocks
 
 

@@ -89,23 +89,6 @@ class Filter(ABC):
 
 
 @dataclass(frozen=True)
-class Relative(Filter):
-    """f / e^log, for times at which f is beyond the range of numbers at the largest eigenvalue."""
-
-    f: Filter
-    log: float
-
-    def __post_init__(self) -> None:
-        for name in ("of_powers", "steps", "sharpness", "degree"):
-            object.__setattr__(self, name, getattr(self.f, name))
-
-    def scaled(self, lam: Array) -> tuple[Array, float]:
-        """Return the values on the scale of f, and the difference of the scales."""
-        values, log_scale = self.f.scaled(lam)
-        return values, log_scale - self.log
-
-
-@dataclass(frozen=True)
 class _TimesEigenvalue(Filter):
     """λ q(λ)."""
 

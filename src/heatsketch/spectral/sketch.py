@@ -14,7 +14,7 @@ from heatsketch._tensors import on_host, to_device
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Deflated, Operator
-from heatsketch.spectral.apply import apply, on_scale, too_large
+from heatsketch.spectral.apply import apply, check_range
 from heatsketch.spectral.eigenpairs import leading_vector
 from heatsketch.spectral.filters import Filter
 
@@ -119,9 +119,6 @@ def sketch(
             raise ValueError(f"G has shape {G.shape}; pass ({A.n}, k) with k >= 1.")
         G = G[first] if len(G) == len(vertex) else G  # which is refused below
     A = without_leading(A) if deflate else A
-    for size in (on_scale(f, A)[1] for f in filters):
-        if size:
-            raise too_large(size, A.dtype)
     blocks = sketch_blocks(A, filters, G, tol)
     sketches = [to_device(block[vertex], A.device) for block in blocks]
     return sketches[0] if callable(filter) else sketches
@@ -135,6 +132,11 @@ def without_leading(A: Operator) -> Operator:
 def sketch_blocks(
     A: Operator, filters: Sequence[Filter], G: Array, tol: float | None = None
 ) -> list[Array]:
-    """Return f(A) G / √k for every filter; G (n, k) is projected if A is deflated."""
+    """Return f(A) G / √k for every filter; G (n, k) is projected if A is deflated.
+
+    Raises if f(A) is beyond the range of numbers.
+    """
+    for f in filters:
+        check_range(f, A)
     blocks = apply(filters, A, A.project(A.asarray(G)), tol)
     return [A.project(block) / math.sqrt(G.shape[1]) for block in blocks]

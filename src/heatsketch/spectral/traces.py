@@ -19,7 +19,7 @@ from heatsketch._random import random_block
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
 from heatsketch.operators.operator import Interval, Operator
-from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply, on_scale
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, apply
 from heatsketch.spectral.density import SpectralDensity, quadrature
 from heatsketch.spectral.eigenpairs import Spectrum, all_eigenvalues, leading_vector
 from heatsketch.spectral.filters import Filter, Heat
@@ -260,7 +260,7 @@ class ExplainedVariance(NamedTuple):
     cumulative, cumulative_low, cumulative_high : arrays (k,)
         Fraction of the first 1, 2, ..., k coordinates.
     total : float
-        tr f(A)², relative to the largest f(λ)² at extreme times.
+        tr f(A)².
     level : float
     exact : bool
         Whether the total is known, so that the intervals are points.
@@ -354,7 +354,6 @@ def explained_variance(
     n_probes : int
         Number of random columns.
     """
-    f = on_scale(f, A)[0]
 
     def square(lam: Array) -> Array:  # a real power of λ² has all eigenvalues
         return np.square(f(np.abs(lam) if f.of_powers else lam))

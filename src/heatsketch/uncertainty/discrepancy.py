@@ -13,7 +13,6 @@ from heatsketch._checks import check_choice, check_level, check_number
 from heatsketch._random import numbers_at, numbers_of, random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch.operators.graph import on_vertices
-from heatsketch.spectral.apply import on_scale, too_large
 from heatsketch.spectral.filters import FILTERS, Filter, make_filter
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks, without_leading
 from heatsketch.spectral.traces import chi_square_interval
@@ -234,9 +233,6 @@ def sketch_of(
         G = np.zeros((A.n, len(points)))
         G[np.arange(A.n), np.searchsorted(points, numbers)] = math.sqrt(len(points))
     A = without_leading(A) if deflate else A
-    size = on_scale(f, A)[1]
-    if size:
-        raise too_large(size, A.dtype)
     (block,) = sketch_blocks(A, [f], G)
     return np.asarray(block[vertex], dtype=float)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion, within_component
 from heatsketch.markov.rows import DiffusionRows
 from heatsketch.operators.operator import Deflated, spectrum_ends
-from heatsketch.spectral.apply import SPECTRAL_LIMIT
+from heatsketch.spectral.apply import SPECTRAL_LIMIT, check_range
 from heatsketch.spectral.eigenpairs import all_eigenpairs
 from heatsketch.spectral.filters import GreensFilter
 from heatsketch.spectral.shift_invert import slowest_eigenpairs
@@ -99,21 +98,19 @@ class SummedRows:
     sketch : array (points, 32)
         A sketch of the others; (points, 0) if there are none.
     rest : DiffusionRows or None
-        The rows without the slowest eigenvectors, divided by `unit`.
+        The rows without the slowest eigenvectors.
     roots : array (r,)
-    unit : float
     """
 
     known: Array
     sketch: Array
     rest: DiffusionRows | None
     roots: Array
-    unit: float
 
     @classmethod
     def of(cls, rows: DiffusionRows, roots: Array, rng: Rng = None) -> SummedRows:
         """Compute them, by all eigenpairs of up to 2,048 points."""
-        A, rest, unit = rows.operator, None, 1.0
+        A, f, rest = rows.operator, rows.filter, None
         sketch = np.empty((rows.n_points, 0))
         if A.n <= SPECTRAL_LIMIT:
             values, vectors = all_eigenpairs(A)
@@ -123,12 +120,12 @@ class SummedRows:
             last = float(values[-1])
             ends = min(spectrum_ends(A)[0][0], 0.0), last + _MARGIN * (1 - last)
             rest = replace(rows, operator=Deflated(A.undeflated, A.deflated(vectors).V, ends))
-            unit = math.exp(rest.log_scale - rows.log_scale)
-            sketch = rest.sketch(_COLUMNS, rng, _TOLERANCE).astype(float) * unit
-        weighted = vectors * rows.weights(values).astype(vectors.dtype)
+            sketch = rest.sketch(_COLUMNS, rng, _TOLERANCE).astype(float)
+        check_range(f, A, (values.min(), values.max()))
+        weighted = vectors * f(values).astype(vectors.dtype)
         known = rows.of_points(weighted).astype(float)
         known, sketch = (Y - Y[roots].mean(axis=0) for Y in (known, sketch))
-        return cls(known, sketch, rest, roots, unit)
+        return cls(known, sketch, rest, roots)
 
     def distances(self, level: float) -> Interval:
         """Return the distances (points,) from the mean at the root, with their intervals."""
@@ -155,5 +152,5 @@ class SummedRows:
         rows, roots = self.rest.vertex[points], self.rest.vertex[self.roots]
         units = self.rest.unit_columns(rows).toarray()
         units -= np.asarray(self.rest.unit_columns(roots).mean(axis=1))
-        others = self.rest.transposed(units, _TOLERANCE).astype(float) * self.unit
+        others = self.rest.transposed(units, _TOLERANCE).astype(float)
         return np.hypot(np.linalg.norm(self.known[points], axis=1), np.linalg.norm(others, axis=0))

@@ -16,7 +16,6 @@ from heatsketch._random import random_block, seed_entropy
 from heatsketch._typing import Array, Rng
 from heatsketch.markov.diffusion import Diffusion
 from heatsketch.neighbors import in_metric
-from heatsketch.spectral.apply import on_scale
 from heatsketch.spectral.filters import Power
 from heatsketch.spectral.sketch import MOST_COLUMNS, sketch_blocks
 from heatsketch.uncertainty.intervals import Interval
@@ -237,5 +236,5 @@ def _sketch(d: Diffusion, steps: int, k: int, draw: np.random.Generator) -> Arra
     """Return a sketch (n, k) of the walks from all points."""
     A = d.deflated()
     G = random_block(A.n, k, "gaussian", draw)
-    (block,) = sketch_blocks(A, [on_scale(Power(steps), A)[0]], G)
+    (block,) = sketch_blocks(A, [Power(steps)], G)
     return d.expand(np.asarray(block, dtype=float))
