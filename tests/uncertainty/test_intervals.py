@@ -57,8 +57,8 @@ def other_pair(d):
 
 def intervals(u, **options):
     """Return the intervals of |u| for each row of u: distances from a point at 0."""
-    found = [distance_interval(np.vstack([np.zeros(K), row]), 0, 1, **options) for row in u]
-    return np.array(found).T
+    rows = np.vstack([np.zeros(K), u])
+    return np.array(distance_interval(rows, 0, np.arange(1, len(rows)), **options))
 
 
 @pytest.mark.statistical
