@@ -126,8 +126,10 @@ def single_threaded_blas() -> Iterator[int]:
         if _nesting == 0:
             known = (library["num_threads"] for library in _controller().info())
             _threads_outside = max(known, default=0) or _threads_allowed()
-            _let_any_thread_set_limits()
-            _limiter = _controller().limit(limits=1)
+            _limiter = None
+            if _threads_outside > 1:
+                _let_any_thread_set_limits()
+                _limiter = _controller().limit(limits=1)
         _nesting += 1
     try:
         yield _threads_outside
