@@ -106,9 +106,8 @@ def test_errors_are_one_line_and_debug_adds_the_place(tmp_path, run):
     assert not (tmp_path / "out.csv").exists()
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
-def test_letters_that_a_pipe_cannot_hold_stop_nothing(encoding):
-    """Windows gives pipes its own encoding, which lacks λ."""
+def test_letters_that_a_pipe_cannot_hold_stop_nothing():
+    """Windows gives pipes its own encoding, which lacks λ; ASCII lacks more."""
     code = """if True:
         from heatsketch.cli import main
         for line in ("embed --help", "methods", "scales circle -q"):
@@ -116,7 +115,7 @@ def test_letters_that_a_pipe_cannot_hold_stop_nothing(encoding):
     """
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONIOENCODING": encoding},
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
         capture_output=True,
     )
     assert (done.returncode, done.stderr) == (0, b"")

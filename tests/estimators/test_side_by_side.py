@@ -12,7 +12,8 @@ from scipy.spatial.distance import cdist, pdist
 
 import heatsketch as hs
 from heatsketch.estimators.heat_embedding import side_by_side
-from heatsketch.metrics import diffusion_distortion
+from heatsketch.isometry import pairs
+from heatsketch.metrics import diffusion_distortion, distortions
 from problems.clouds import cloud
 
 pytestmark = [
@@ -100,13 +101,16 @@ def test_the_distortion_is_that_of_pairs_within_components():
     assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-9)
 
 
-def test_beyond_2048_points_score_finds_what_fit_found():
-    X = rings((1100, 1000))
+def test_where_not_all_pairs_are_measured_score_finds_what_fit_found(monkeypatch):
+    for module in (pairs, distortions):
+        monkeypatch.setattr(module, "ALL_PAIRS_UP_TO", 200)
+    X = rings((110, 100))
     model = make(64).fit(X)
     assert "within components" in model.distortion_.looked_at
     again = diffusion_distortion(model.embedding_, model.diffusion_, 64)
     assert again.log_L == pytest.approx(model.distortion_.log_L, rel=1e-6)
-    assert_apart(model.embedding_, np.repeat([0, 1], [1100, 1000]))
+    assert "all pairs" not in model.distortion_.looked_at
+    assert_apart(model.embedding_, np.repeat([0, 1], [110, 100]))
 
 
 # Layout

@@ -21,11 +21,11 @@ def one_hot(rng, n=200, categories=50):
     return np.eye(categories)[rng.integers(categories, size=n)]
 
 
-def counts(rng, n=600):
+def counts(rng, n=300):
     return rng.poisson(0.3, (n, 20)).astype(float)
 
 
-def grid(side=25):
+def grid(side=16):
     return np.stack(np.meshgrid(*[np.linspace(0, 1, side)] * 2), -1).reshape(-1, 2)
 
 
@@ -49,7 +49,7 @@ def data(name):
         "grid": grid,
         "texts": lambda: texts(rng),
         "clusters": lambda: clusters(rng),
-        "digits": lambda: hs.datasets.digits()[0][:400],
+        "digits": lambda: hs.datasets.digits()[0][:200],
     }[name]()
 
 
@@ -147,7 +147,7 @@ def test_p_values_of_one_law_with_ties_are_uniform(draw):
         rng = np.random.default_rng([seed, 7])
         X = draw(rng, n=60)
         found = sample_discrepancy(
-            X[:30], X[30:], time=4, n_components=16, n_permutations=99, rng=rng
+            X[:30], X[30:], time=4, n_components=16, n_permutations=39, rng=rng
         )
         p.append(found.p_value)
     # Discrete: p is at least u, so that the left tail is at most that of uniform numbers.

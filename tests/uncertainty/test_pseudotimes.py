@@ -160,7 +160,7 @@ def test_intervals_hold_as_often_as_they_say_by_the_law_of_chi_square(monkeypatc
     leading = np.linalg.eigh(d.deflated() @ np.eye(d.n))[1][:, -4:]
     left = exact**2 - np.square(moved @ leading).sum(axis=1)  # of which there is a sketch
     one_by_one(monkeypatch)
-    trials, level = 150, 0.9
+    trials, level = 100, 0.9
     rows, roots, _ = rows_of_component(d, 7, 1, "power")
     ends = [np.array(SummedRows.of(rows, roots, seed).distances(level)) for seed in range(trials)]
     value, low, high = np.array(ends).transpose(1, 0, 2)
