@@ -85,25 +85,6 @@ def test_nothing_is_said_of_two_components(tmp_path, run):
     assert across == ["1", "30", "", "", ""]
 
 
-def test_distances_are_those_of_the_model_that_is_given(points, run):
-    folder, X = points
-    source, model = folder / "points.csv", folder / "map.model"
-    made = ("--time", "3", "--filter", "heat", "--n-neighbors", "8", "--save-model", model)
-    run("embed", source, "-o", folder / "m.csv", *made)
-    given = ("--from", "p3", "--model", model)
-    said = run("distances", source, *given)
-    assert f"at diffusion time 3 (that of {model}), exact" in said.err
-    rows = said.rows[1:]
-    wanted = exact(X, 3, [int(row[1][1:]) for row in rows], 3, 8, filter="heat")
-    np.testing.assert_allclose(numbers(rows)[:, 0], wanted, rtol=1e-5)
-    said = run("distances", source, *given, "--time", "5", code=2)
-    assert "time is that of --model" in said.err
-    moved = source.read_text(encoding="utf-8").replace(",0.", ",1.")
-    (folder / "other.csv").write_text(moved, encoding="utf-8")
-    said = run("distances", folder / "other.csv", *given, code=1)
-    assert "was not fitted to the points of" in said.err
-
-
 @pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("separator", [",", "\t", " ", ";"])
 def test_pairs_of_ids(points, run, separator):
@@ -148,7 +129,5 @@ def test_an_id_is_not_guessed(tmp_path, run):
     (tmp_path / "points.csv").write_text("\n".join(lines), encoding="utf-8")
     given = ("distances", tmp_path / "points.csv")
     assert "has several points 'p1'" in run(*given, "--from", "p1", code=1).err
-    said = run(*given, "--from", "g7", code=1)
-    assert "'g7' is not an id; name its column with --id gene." in said.err
     assert run(*given, "--from", "g7", "--id", "gene").rows[1] == ["g7", "g7", "0", "0", "0"]
     run(*given, code=2)  # neither --pairs nor --from

@@ -170,10 +170,8 @@ def test_what_is_refused(name, content, message, tmp_path, run):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--graph", "--affinity", "knn"], "--affinity is about points, but INPUT is a graph"),
-        (["--graph", "--standardize"], "--standardize scales features"),
+        (["--graph", "--standardize"], "--standardize is for points, but INPUT is a graph"),
         (["--graph", "--method", "pca"], "--graph: pca is about points; choose a diffusion method"),
-        (["--graph", "other"], "--graph other names an entry of obsp in .h5ad; pass --graph alone"),
     ],
 )
 def test_options_that_do_not_go_with_a_graph(options, message, tmp_path, run):
@@ -217,17 +215,6 @@ def test_columns_by_name_are_left_out(tmp_path):
     assert set(table.values.data.tolist()) == {1.0}
 
 
-def test_edges_that_are_taken_as_points_are_warned_of(tmp_path, run):
-    csv(tmp_path / "edges.csv")
-    said = run("embed", tmp_path / "edges.csv", "-o", tmp_path / "o.csv").err
-    assert "looks like the edges of a graph from 'source' to 'target'" in said
-    assert "--graph" in said
-    people = [(f"p{i}", f"town {i % 7}", float(i)) for i in range(40)]
-    csv(tmp_path / "people.csv", header="name,town,age", edges=people)
-    said = run("embed", tmp_path / "people.csv", "-o", tmp_path / "p.csv").err
-    assert "edges of a graph" not in said
-
-
 def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(tmp_path, run):
     edges = csv(tmp_path / "edges.csv")
     graph = {"affinity": "precomputed", "filter": "heat", "random_state": 0}
@@ -243,7 +230,5 @@ def test_scales_and_distances_of_a_graph_are_those_of_the_estimators(tmp_path, r
     value = hs.diffusion_distance(diffusion, 8, filter="heat", pairs=pairs)
     np.testing.assert_allclose([float(row[2]) for row in rows], value, rtol=1e-5)
     assert np.all(np.diff(value) >= -1e-9)
-    for command in ("scales", "distances"):
-        given = ("--from", "Valjean") if command == "distances" else ()
-        said = run(command, edges, "--graph", "--affinity", "knn", *given, code=2)
-        assert "--affinity is about points, but INPUT is a graph" in said.err
+    said = run("scales", edges, "--graph", "--affinity", "knn", code=1)
+    assert "pass affinity='precomputed'" in said.err

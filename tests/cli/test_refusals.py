@@ -8,7 +8,6 @@ import warnings
 import pytest
 
 import heatsketch as hs
-from heatsketch.cli import outputs
 
 pytest.importorskip("pyarrow")
 
@@ -55,13 +54,6 @@ def test_a_folder_that_is_not_writable_stops_the_run(clouds, tmp_path, monkeypat
 
 
 @pytest.mark.usefixtures("no_computing")
-def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
-    monkeypatch.setitem(outputs.WRITERS, ".h5ad", "no_such_module")
-    said = run("embed", clouds, "-o", tmp_path / "out.h5ad", code=1)
-    assert 'pip install "heatsketch[io]"' in said.err
-
-
-@pytest.mark.usefixtures("no_computing")
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -77,7 +69,6 @@ def test_a_missing_writer_stops_the_run(clouds, tmp_path, monkeypatch, run):
         ("--method heat-skech", "did you mean 'heat-sketch'?"),
         ("--n-neighbours 5", "--n-neighbours 5; did you mean '--n-neighbors'?"),
         ("--in-place", "leave out --output"),
-        ("--affinity precomputed --standardize", "INPUT is precomputed"),
     ],
 )
 def test_wrong_usage_is_named(clouds, tmp_path, given, message, run):

@@ -115,7 +115,6 @@ _OPTIONS: dict[str, list[tuple[Any, ...]]] = {
          "are matched by ids, and without common ids compared as samples of different points"),
         ("distances", "--from", "ID", "point, id or row, to measure from", {"dest": "origin"}),
         ("distances", "--pairs", "FILE", "text, two ids in each line", {"dest": "pairs_file"}),
-        ("distances", "--model", "FILE", "diffusion and time of a model that was fitted to INPUT"),
         ("compare distances", "--level", "P", "probability of the intervals (default 0.95)"),
         ("distances", "--simultaneous", None, "let all intervals hold at once, not each by itself"),
     ],

@@ -1,7 +1,6 @@
 """heatsketch distances: diffusion distances of some points, with their error bars."""
 
 from argparse import Namespace
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from heatsketch._typing import Array
 from heatsketch.cli import inputs
 from heatsketch.cli.outputs import ROW_SUFFIXES, check_files, write_rows
 from heatsketch.cli.printing import print_summary
-from heatsketch.io.models import read_model
 from heatsketch.reports.summary import summary
 
 COLUMNS = ("from", "to", "distance", "low", "high")
@@ -23,7 +21,11 @@ def run(args: Namespace) -> None:
     if (args.origin is None) == (args.pairs_file is None):
         args.usage_error("pass one of --from ID and --pairs FILE")
     check_files(args, *ROW_SUFFIXES)
-    (table, sketch, Y), whose = _of_model(args) if args.model else _of_points(args)
+    sketch = inputs.estimator_of(args, "heat-sketch", n_components="auto")
+    if np.size(sketch.time) > 1:
+        args.usage_error("--time names several times; distances are those of one")
+    table, _, Y = inputs.fit(args, sketch)
+    whose = "as given" if "time" in args.parameters else "the default; --time sets another"
     names = inputs.names_of(args, table)
     i, j = _pairs(args, table)
     labels = sketch.diffusion_.operator.components()
@@ -54,33 +56,6 @@ def run(args: Namespace) -> None:
     }
     if args.output is not None or not args.quiet:
         print_summary(args, lines | more | summary(sketch), to_stderr=args.output is None)
-
-
-def _of_points(args: Namespace) -> tuple[inputs.Fitted, str]:
-    """Fit a sketch to INPUT."""
-    sketch = inputs.estimator_of(args, "heat-sketch", n_components="auto")
-    if np.size(sketch.time) > 1:
-        args.usage_error("--time names several times; distances are those of one")
-    whose = "as given" if "time" in args.parameters else "the default; --time sets another"
-    return inputs.fit(args, sketch), whose
-
-
-def _of_model(args: Namespace) -> tuple[inputs.Fitted, str]:
-    """Sketch the diffusion of a model that was fitted to INPUT, at the time of the model."""
-    if args.parameters:
-        args.usage_error(f"{next(iter(args.parameters))} is that of --model; leave one of them out")
-    stored = read_model(args.model)
-    model, table = stored.model, inputs.read_for_model(args, stored)
-    diffusion, kind = getattr(model, "diffusion_", None), type(model).__name__
-    time: Any = getattr(model, "time_", getattr(model, "time", None))
-    if diffusion is None or np.size(time) != 1:
-        raise ValueError(f"{args.model} ({kind}) has no diffusion of one time; leave out --model.")
-    if stored.facts.get("data") not in (None, io.data_hash(table.values)):
-        raise ValueError(f"{args.model} was not fitted to the points of {args.input}; pass these.")
-    options = {"filter": model.filter, "normalization": diffusion.normalization}
-    time = np.ravel(time)[0].item()
-    sketch = hs.HeatSketch("auto", time, affinity="precomputed", random_state=0, **options)
-    return inputs.Fitted(table, sketch, sketch.fit_transform(diffusion)), f"that of {args.model}"
 
 
 def _pairs(args: Namespace, table: io.Table) -> tuple[Array, Array]:

@@ -56,14 +56,14 @@ def _check(args: Namespace) -> None:
         if args.output is not None:
             args.usage_error("--in-place writes to INPUT; leave out --output")
         args.output = Path(args.input)
-    if args.intervals and (args.method != "heat-sketch" or args.in_place):
-        args.usage_error("--intervals belongs to heat-sketch, with -o FILE; leave it out")
-    if args.pseudotime is not None:
-        able = [name for name, make in ESTIMATORS.items() if hasattr(make, "pseudotime")]
+    for option, attribute in (("intervals", "neighbor_confidence_"), ("pseudotime", "pseudotime")):
+        if getattr(args, option) is None:
+            continue
+        able = [name for name, make in ESTIMATORS.items() if hasattr(make, attribute)]
         if args.method not in able:
-            args.usage_error(f"--pseudotime belongs to {', '.join(able)}; leave it out")
+            args.usage_error(f"--{option} belongs to {', '.join(able)}; leave it out")
         if suffix_of(args.output or "") == ".npy":
-            args.usage_error("--pseudotime adds columns; write them to a file other than .npy")
+            args.usage_error(f"--{option} adds columns; write them to a file other than .npy")
     check_files(args, *io.SUFFIXES, STDOUT, required=", or --in-place for an .h5ad file")
 
 

@@ -1,10 +1,8 @@
 """From a file to points, and to an estimator that is fitted to them: one way for all verbs."""
 
-import warnings
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +13,7 @@ from heatsketch._typing import Array
 from heatsketch._words import did_you_mean
 from heatsketch.cli.arguments import FORMAT
 from heatsketch.cli.printing import logger
-from heatsketch.comparison.methods import ESTIMATORS, needs_labels
+from heatsketch.comparison.methods import ESTIMATORS, defaults, needs_labels
 from heatsketch.io.files import suffix_of
 from heatsketch.io.formats import read_like
 from heatsketch.io.models import Stored
@@ -50,29 +48,13 @@ def read_points(args: Namespace, recorded: Any = None) -> io.Table:
     logger.info("reading %s", args.input)
     options = reading(args, recorded)
     if "graph" not in options:
-        table = io.read_table(args.input, **{"missing": "error"} | options)
-        _warn_of_edges(table)
-        return table
+        return io.read_table(args.input, **{"missing": "error"} | options)
     entry = options.pop("graph")
     if isinstance(entry, str):
-        if suffix_of(args.input) != ".h5ad":
-            args.usage_error(f"--graph {entry} names an entry of obsp in .h5ad; pass --graph alone")
         options["key"] = entry
-    for name in ("features", "missing"):
-        if name in options:
-            args.usage_error(f"--{name} is for points, but INPUT is a graph; leave it out")
+    for name in options.keys() - defaults(io.read_graph).keys():
+        args.usage_error(f"--{name} is for points, but INPUT is a graph; leave it out")
     return io.read_graph(args.input, **options)
-
-
-def _warn_of_edges(table: io.Table) -> None:
-    """Warn of a table that is an edge list: two columns of the same names, and one of numbers."""
-    named = {name: set(x.tolist()) for name, x in table.extra.items() if x.dtype.kind in "OU"}
-    if table.values.shape[1] != 1 or len(named) != 2:
-        return
-    (tail, tails), (head, heads) = named.items()
-    if 2 * len(tails & heads) >= min(len(tails), len(heads)):
-        text = f"{table.source} looks like the edges of a graph from {tail!r} to {head!r}"
-        warnings.warn(f"{text}; pass --graph to embed its nodes, not its rows.", stacklevel=2)
 
 
 def read_for_model(args: Namespace, stored: Stored) -> io.Table:
@@ -147,9 +129,6 @@ def rows_of(args: Namespace, table: io.Table, wanted: Iterable[str]) -> Array:
         if counts[name] > 1:
             raise ValueError(f"{args.input} has several points {name!r}; name a column with --id.")
         if not counts[name]:
-            for column, values in table.extra.items():
-                if name in map(str, values.tolist()):
-                    raise ValueError(f"{name!r} is not an id; name its column with --id {column}.")
             hint = did_you_mean(name, names)
             raise ValueError(f"{args.input} has no point {name!r}; pass one of its ids{hint}")
     return np.array([row_of[name] for name in wanted])
@@ -174,35 +153,28 @@ def check_methods(args: Namespace, names: Iterable[str], *more: str) -> None:
             args.usage_error(f"there is no method {name!r}; choose from {known}{hint}")
 
 
-def estimator_of(args: Namespace, method: str, **defaults: Any) -> Any:
+def estimator_of(args: Namespace, method: str, **chosen: Any) -> Any:
     """Return an estimator with the parameters that were given, checked by their names."""
     check_methods(args, [method])
     make = ESTIMATORS[method]
-    return make(**parameters(args, signature(make).parameters, method, **defaults))
+    return make(**parameters(args, defaults(make), method, **chosen))
 
 
-def parameters(
-    args: Namespace, known: Collection[str], name: str, **defaults: Any
-) -> dict[str, Any]:
+def parameters(args: Namespace, known: Collection[str], name: str, **chosen: Any) -> dict[str, Any]:
     """Return the parameters that were given, those of a graph, and a seed.
 
     Ends with a usage error for one that is not among the `known`.
     """
     for parameter in args.parameters:
         if parameter not in known:
-            made = ESTIMATORS.items()
-            owners = [method for method, make in made if parameter in signature(make).parameters]
+            owners = [one for one, make in ESTIMATORS.items() if parameter in defaults(make)]
             hint = f"; it belongs to {', '.join(owners)}" if owners else ""
             hint = hint or did_you_mean(parameter, known, end="")
             args.usage_error(f"{name} has no parameter {parameter!r}{hint}")
     seed = {"random_state": 0} if "random_state" in known else {}
-    options = seed | defaults | graph_options(reading(args)) | args.parameters
+    options = seed | chosen | graph_options(reading(args)) | args.parameters
     if args.graph is not None and "affinity" not in known:
         args.usage_error(f"--graph: {name} is about points; choose a diffusion method")
-    if args.graph is not None and options["affinity"] != "precomputed":
-        args.usage_error("--affinity is about points, but INPUT is a graph; leave it out")
-    if args.standardize and is_precomputed(options):
-        args.usage_error("--standardize scales features, but INPUT is precomputed; leave it out")
     return options
 
 

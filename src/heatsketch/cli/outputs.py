@@ -11,13 +11,11 @@ from typing import Any
 from heatsketch import __version__, io, plot
 from heatsketch._typing import Array
 from heatsketch.cli.printing import OUTPUTS, logger
-from heatsketch.io import text
-from heatsketch.io.files import check_target, need, suffix_of
+from heatsketch.io.files import check_target, suffix_of
 from heatsketch.io.formats import check_in_place
 from heatsketch.io.metadata import write_metadata
 
 ROW_SUFFIXES = (".csv", ".tsv", ".txt")
-WRITERS = dict.fromkeys((*text.SUFFIXES, ".parquet"), "pyarrow") | {".h5ad": "anndata"}
 
 
 def check_files(args: Namespace, *suffixes: str, required: str | None = None) -> None:
@@ -45,8 +43,6 @@ def check_files(args: Namespace, *suffixes: str, required: str | None = None) ->
             check_target(path, force=args.force, source=args.input)
         if not os.access(path.parent, os.W_OK):
             raise OSError(f"{path.parent} is not writable; choose another folder.")
-        if name == "output" and suffix_of(path) in WRITERS:
-            need(WRITERS[suffix_of(path)], path)
     if args.plot is not None:
         plot.check_picture(args.plot)
 

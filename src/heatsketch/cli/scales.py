@@ -39,7 +39,9 @@ def run(args: Namespace) -> None:
             plot.ksum_curve(test, ax=axes[2])
         plot.save(figure, args.plot)
     if args.json:
-        print_json(_facts(curve, trace, explained, test, nearest))
+        found = {"ksum": test, "nearest_neighbors": nearest, "explained": explained}
+        facts = {name: x if isinstance(x, str) else x._asdict() for name, x in found.items()}
+        print_json(curve._asdict() | facts | {"heat_trace": vars(trace)})
         return
     lines = {
         "time": f"{curve.time:g}, of which {embedding.n_components} coordinates hold "
@@ -70,23 +72,3 @@ def _or_why(measure: Any, X: Any, **options: Any) -> Any:
         return measure(X, **options)
     except ValueError as error:
         return str(error)
-
-
-def _facts(curve: Any, trace: Any, explained: Any, test: Any, nearest: Any) -> dict[str, Any]:
-    names = ("effective_rank", "effective_rank_interval", "dimension", "dimension_error")
-    known = {} if isinstance(nearest, str) else nearest._asdict()
-    known |= {"n_neighbors": nearest.n_neighbors[-1]} if known else {}
-    return {
-        "time": curve.time,
-        "times": curve.times,
-        "directions": curve.directions,
-        "heat_trace": trace.values,
-        "heat_trace_interval": [trace.low, trace.high],
-        **{name: getattr(trace, name) for name in names},
-        "explained": explained.cumulative[-1],
-        "explained_interval": [explained.cumulative_low[-1], explained.cumulative_high[-1]],
-        "ksum": None if isinstance(test, str) else test._asdict(),
-        "nearest_neighbors": {name: known[name] for name in ("dimension", "error", "n_neighbors")}
-        if known
-        else None,
-    }

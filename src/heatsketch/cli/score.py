@@ -18,10 +18,6 @@ _OF_THE_DISTANCE = (
     *("filter", "metric", "affinity", "epsilon", "n_neighbors", "normalization", "alpha", "cut"),
     *("tol", "max_iter"),
 )
-_IN_JSON = (
-    *("log_L", "expansion", "contraction", "quantiles", "within", "worst_factor"),
-    *("worst_pairs", "looked_at"),
-)
 
 
 @caching()
@@ -65,10 +61,9 @@ def run(args: Namespace) -> None:
     whence = "chosen as heat-embedding does" if asked == "auto" else whence
     all_pairs = result.looked_at == "all pairs"
     if args.json:
-        facts = {name: getattr(result, name) for name in _IN_JSON}
-        facts |= {"time": time, "time_from": whence, "filter": filter, "distances": kept(result)}
+        facts = {"time": time, "time_from": whence, "filter": filter, "distances": kept(result)}
         facts |= {"pairs": result.n_pairs, "all_pairs": all_pairs, "random_state": seed}
-        print_json(facts)
+        print_json(facts | result._asdict())
         return
     points = inputs.names_of(args, table)
     pairs = f"{result.looked_at} (seed {seed})"
