@@ -5,7 +5,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -107,6 +107,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class DiffusionEstimator(Embedder):
     """Abstract base: subclasses compute what the last product by A is applied to.
 
@@ -115,17 +116,24 @@ class DiffusionEstimator(Embedder):
     product, and gives training points the same coordinates as `fit`.
     """
 
-    _takes_sparse = True
-    diffusion_: Diffusion
-    filter: str
-    random_state: Any
-    time: Any
-    _H: Array
-    _fit_filter: str  # the parameters of the fit, which set_params may change afterwards
-    _fit_times: list[Any]
-    _points: Any = None  # after an update: those that are there now, and not those of the fit
-    ids_: Array | None = None  # of the points, where `fit` was given them
+    n_components: Any = 2
+    time: Any = 1
+    _: KW_ONLY
+    filter: str = "power"
+    affinity: str = "knn"
+    epsilon: float | str = "self-tuning"
+    n_neighbors: int = 15
+    neighbors: Any = None
+    metric: Any = "euclidean"
+    normalization: str = "markov"
+    alpha: float = 1.0
+    tol: float = 1e-8
+    max_iter: int = 1000
+    random_state: Any = None
+    memory: Any = None
+
     cut = WIDE_CUT  # of a truncated kernel; a parameter of some subclasses
+    _takes_sparse = True
 
     @abstractmethod
     def _check_parameters(self, times: list[Any]) -> None:
@@ -169,6 +177,7 @@ class DiffusionEstimator(Embedder):
         X, diffusion = self._read(X)
         self.ids_ = None if ids is None else check_ids(ids, len(diffusion.vertex))
         self.diffusion_, self._fit_filter = diffusion, self.filter
+        self._points: Any = None  # after an update: those that are there now, not those of the fit
         self.diagnostics_ = dict(diffusion.diagnostics)
         if "bipartite" in diffusion.diagnostics and self.filter != "heat":
             warnings.warn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ _TINY = 1e-300  # of what a logarithm is taken of
 MOST_AUTO_COMPONENTS = 64  # eigenvalues that n_components="auto" computes
 
 
+@dataclass(eq=False, repr=False)
 class DiffusionMap(DiffusionEstimator):
     """Embed data by the leading eigenvectors of its diffusion: λ_m^t v_m, m = 1, …, k.
 
@@ -123,42 +125,11 @@ class DiffusionMap(DiffusionEstimator):
     (200, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int | float | str = 2,
-        time: Any = 1,
-        *,
-        filter: str = "power",
-        delta: float = 0.2,
-        affinity: str = "knn",
-        epsilon: float | str = "self-tuning",
-        n_neighbors: int = 15,
-        neighbors: Any = None,
-        metric: str = "euclidean",
-        cut: float = WIDE_CUT,
-        normalization: str = "markov",
-        alpha: float = 1.0,
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        random_state: Any = None,
-        memory: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.time = time
-        self.filter = filter
-        self.delta = delta
-        self.affinity = affinity
-        self.epsilon = epsilon
-        self.n_neighbors = n_neighbors
-        self.neighbors = neighbors
-        self.metric = metric
-        self.cut = cut
-        self.normalization = normalization
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.memory = memory
+    n_components: int | float | str = 2
+    time: Any = 1
+    _: KW_ONLY
+    delta: float = 0.2
+    cut: float = WIDE_CUT
 
     def _check_parameters(self, times: list[Any]) -> None:
         rules = [t for t in times if isinstance(t, str)]

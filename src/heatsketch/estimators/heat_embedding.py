@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ _DEGENERATE = 1e-12  # size of a component next to the largest, below which it i
 _GAP, _LEAST_GAP = 0.2, 0.1  # between discs: of the median radius, and of the largest
 
 
+@dataclass(eq=False, repr=False)
 class HeatEmbedding(DiffusionEstimator):
     """Embed data in few dimensions so that distances are nearly diffusion distances.
 
@@ -144,46 +146,14 @@ class HeatEmbedding(DiffusionEstimator):
     1.0
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        time: Any = "auto",
-        *,
-        filter: str = "accumulated",
-        n_sketch: int = 128,
-        objective: str = "most",
-        n_init: Any = "auto",
-        factor: float = 1.5,
-        affinity: str = "knn",
-        epsilon: float | str = "self-tuning",
-        n_neighbors: int = 15,
-        neighbors: Any = None,
-        metric: str = "euclidean",
-        normalization: str = "markov",
-        alpha: float = 1.0,
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        random_state: Any = None,
-        memory: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.time = time
-        self.filter = filter
-        self.n_sketch = n_sketch
-        self.objective = objective
-        self.n_init = n_init
-        self.factor = factor
-        self.affinity = affinity
-        self.epsilon = epsilon
-        self.n_neighbors = n_neighbors
-        self.neighbors = neighbors
-        self.metric = metric
-        self.normalization = normalization
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.memory = memory
+    n_components: int = 2
+    time: Any = "auto"
+    _: KW_ONLY
+    filter: str = "accumulated"
+    n_sketch: int = 128
+    objective: str = "most"
+    n_init: Any = "auto"
+    factor: float = 1.5
 
     def _check_parameters(self, times: list[Any]) -> None:
         check_number(self.n_components, "n_components", low=1, integer=True)

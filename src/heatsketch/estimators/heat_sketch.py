@@ -1,6 +1,7 @@
 """The heat sketch: Gaussian process embedding."""
 
 import numbers
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from heatsketch.uncertainty.intervals import Interval, columns_for, distance_int
 from heatsketch.uncertainty.resampling import neighbor_confidence
 
 
+@dataclass(eq=False, repr=False)
 class HeatSketch(DiffusionEstimator):
     """Embed data so that Euclidean distances are diffusion distances, in expectation.
 
@@ -122,42 +124,11 @@ class HeatSketch(DiffusionEstimator):
     (1797, 16)
     """
 
-    def __init__(
-        self,
-        n_components: int | str = 32,
-        time: Any = 8,
-        *,
-        filter: str = "power",
-        kind: str = "gaussian",
-        affinity: str = "knn",
-        epsilon: float | str = "self-tuning",
-        n_neighbors: int = 15,
-        neighbors: Any = None,
-        metric: str = "euclidean",
-        normalization: str = "markov",
-        alpha: float = 1.0,
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        tolerance: float = 0.1,
-        random_state: Any = None,
-        memory: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.time = time
-        self.filter = filter
-        self.kind = kind
-        self.affinity = affinity
-        self.epsilon = epsilon
-        self.n_neighbors = n_neighbors
-        self.neighbors = neighbors
-        self.metric = metric
-        self.normalization = normalization
-        self.alpha = alpha
-        self.tol = tol
-        self.max_iter = max_iter
-        self.tolerance = tolerance
-        self.random_state = random_state
-        self.memory = memory
+    n_components: int | str = 32
+    time: Any = 8
+    _: KW_ONLY
+    kind: str = "gaussian"
+    tolerance: float = 0.1
 
     def _check_parameters(self, times: list[Any]) -> None:
         most, rules = MOST_COLUMNS, ("auto",)
@@ -168,7 +139,7 @@ class HeatSketch(DiffusionEstimator):
             FILTERS[self.filter].check_time(t, whole=True)
 
     def _factor(self, diffusion: Diffusion, times: list[Any], X: Any) -> list[Array]:
-        self._points, self._fit_kind, self._fit_metric = None, self.kind, self.metric
+        self._fit_kind, self._fit_metric = self.kind, self.metric
         A = diffusion.deflated()
         filters = [make_filter(self.filter, float(t)).reduced() for t in times]
         n, k, numbers = len(diffusion.vertex), self._columns_wanted(), self._numbers(diffusion)

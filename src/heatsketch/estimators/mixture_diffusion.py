@@ -2,6 +2,7 @@
 
 import time as clock
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ _POINTS_PER_COMPONENT = 10  # from which on parts of the points are enough to fi
 _QUANTILES = 500  # of the densities of training points that are stored
 
 
+@dataclass(eq=False, repr=False)
 class MixtureDiffusion(Embedder):
     """Embed data by the diffusion of a Gaussian mixture: a small model that maps any point.
 
@@ -121,24 +123,14 @@ class MixtureDiffusion(Embedder):
 
     _not_stored = ("embedding_", "stationary_", "mixture_")  # in files, whose size is without n
 
-    def __init__(
-        self,
-        n_components: int | str = "auto",
-        epsilon: float | str = "auto",
-        mixture: Any = None,
-        tolerance: float = 0.1,
-        time: int = 1,
-        *,
-        max_features: int = 200,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.mixture = mixture
-        self.tolerance = tolerance
-        self.time = time
-        self.max_features = max_features
-        self.random_state = random_state
+    n_components: int | str = "auto"
+    epsilon: float | str = "auto"
+    mixture: Any = None
+    tolerance: float = 0.1
+    time: int = 1
+    _: KW_ONLY
+    max_features: int = 200
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit mixture and map to the points X, array or DataFrame (n, m), and embed them.

@@ -1,6 +1,7 @@
 """A linear map to few dimensions that keeps distances."""
 
 import time
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from heatsketch.operators.kernel import centre_of, centred
 _COINCIDING = 1e-12  # median ratio next to the largest, below which most pairs coincide
 
 
+@dataclass(eq=False, repr=False)
 class NearIsometricProjection(Embedder):
     """Project to few dimensions so that distances between rows change little.
 
@@ -119,26 +121,15 @@ class NearIsometricProjection(Embedder):
     (2, 3)
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        objective: str = "worst",
-        factor: float = 1.5,
-        rank: int | None = None,
-        n_init: Any = "auto",
-        max_iter: int = 60,
-        validation_fraction: float = 0.2,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.objective = objective
-        self.factor = factor
-        self.rank = rank
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    objective: str = "worst"
+    factor: float = 1.5
+    rank: int | None = None
+    n_init: Any = "auto"
+    max_iter: int = 60
+    validation_fraction: float = 0.2
+    random_state: Any = None
 
     @single_threaded_blas()  # the same bits for any number of threads
     def fit(self, X: Any, y: Any = None) -> Self:

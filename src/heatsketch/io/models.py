@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from heatsketch._typing import Array
@@ -329,7 +330,7 @@ class Decoder:
 
 
 def _state_of(value: Any) -> dict[str, Any]:
-    """Return what is stored of an object: what its constructor takes, else its attributes.
+    """Return what is stored of an object: of a record what its constructor takes, else attributes.
 
     Attributes are left out that are computed when they are needed, and those that the class lists
     in `_not_stored`.
@@ -337,7 +338,7 @@ def _state_of(value: Any) -> dict[str, Any]:
     if isinstance(value, tuple):
         named: dict[str, Any] = value._asdict()  # type: ignore[attr-defined]
         return named
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, BaseEstimator):
         return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
     kind = type(value)
     left_out = getattr(kind, "_not_stored", ())
@@ -356,7 +357,7 @@ def _restored(name: str, state: dict[str, Any]) -> Any:
         kind = getattr(importlib.import_module(home), own)
     if not isinstance(kind, type) or kind.__module__ != home:
         raise ValueError(f"it names {name!r}, which is not a class of heatsketch")
-    if issubclass(kind, tuple) or is_dataclass(kind):
+    if issubclass(kind, tuple) or (is_dataclass(kind) and not issubclass(kind, BaseEstimator)):
         return kind(**state)
     made = kind.__new__(kind)
     vars(made).update(state)
