@@ -76,7 +76,7 @@ def coordinates(X, ids):
     model = hs.HeatEmbedding(2, 1)
     model.ids_, d = ids, hs.diffusion(X)
     found = Coordinates.of(d.deflated(), 64)
-    F, _ = found.under(hs.Power(2), 64, seed=0, numbers=model._numbers(d))
+    F = found.under(hs.Power(2), 64, seed=0, numbers=model._numbers(d))
     return d.expand(F)
 
 
