@@ -54,8 +54,6 @@ def classical_models():
             found[f"{name}-distances"] = given, D, NEW_D
     landmarks = classical.LandmarkMDS(2, landmarks=np.arange(9), metric="precomputed")
     found["LandmarkMDS-distances"] = landmarks, D[:, :9], NEW_D[:, :9]
-    edges, new_edges = (sparse.csr_matrix(d * (d < 0.9 * D.max())) for d in (D, NEW_D))
-    found["Isomap-graph"] = classical.Isomap(metric="precomputed"), edges, new_edges
     found["LaplacianEigenmap-radius"] = classical.LaplacianEigenmap(radius=4.0), X, NEW
     found["PCA-counts"] = classical.PCA(2), COUNTS, COUNTS[:9]
     return found

@@ -39,7 +39,8 @@ class Embedding(Embedder):
         """Return the numbers of X, float32 or float64 and finite, or raise; before `fit`, too."""
         if not reset:
             check_is_fitted(self)
-        return read_points(self, X, reset, accept_sparse="csr" if self._takes_sparse else False)
+        accepted = self._takes_sparse and self._metric != "precomputed"
+        return read_points(self, X, reset, accept_sparse="csr" if accepted else False)
 
     def _read_points(self, X: Any, reset: bool) -> Any:
         """Return points (m, d) whose Euclidean distances are those of the metric, or raise."""
@@ -61,15 +62,19 @@ class Embedding(Embedder):
         return distances(points, self._training_points).astype(X.dtype)
 
     def _graph_of(self, X: Any) -> tuple[sparse.csr_matrix, Neighborhoods]:
-        """Return the graph of the nearest neighbours of points, or of those within the radius."""
+        """Return the graph of the nearest neighbours of points or distances, or of a radius."""
         radius, neighbors = getattr(self, "radius", None), getattr(self, "neighbors", None)
         k = getattr(self, "n_neighbors", None) if radius is None else None
+        if self._precomputed:
+            neighbors = Distances("precomputed")
+            X = neighbors.points(X, training=True)
         return neighborhood_graph(X, n_neighbors=k, radius=radius, neighbors=neighbors)
 
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
         precomputed = getattr(self, "metric", None) == "precomputed"
+        tags.input_tags.sparse &= not precomputed
         tags.input_tags.positive_only = precomputed
         tags.input_tags.pairwise = precomputed and not hasattr(self, "landmarks")
         return tags

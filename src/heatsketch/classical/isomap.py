@@ -5,17 +5,14 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist
 
 from heatsketch._checks import check_choice, check_number, logger, require, warn_of_rows
-from heatsketch._tiles import filled, row_tiles
+from heatsketch._tiles import filled
 from heatsketch._typing import Array
 from heatsketch.classical._base import Embedding, check_fewer_components
-from heatsketch.graphs.given_distances import graph_of_distances
 from heatsketch.graphs.landmarks import check_indices
 from heatsketch.graphs.neighborhoods import off_diagonal
 from heatsketch.graphs.shortest_paths import shortest_paths, spread_vertices
-from heatsketch.neighbors.metric import check_non_negative
 from heatsketch.spectral.classical_scaling import classical_scaling
 
 _TILE_ENTRIES = 2**20  # distances computed at a time: 8 MB
@@ -36,19 +33,15 @@ class PathScaling(Embedding):
         self.metric = metric
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Embed points (n, d), dense or sparse; or, "precomputed", distances or a graph (n, n).
+        """Embed points (n, d), dense or sparse, or the distances (n, n) between them.
 
         Raises
         ------
         ValueError, TypeError, MemoryError
             Bad points or parameters, or too many points; the class says which.
         """
-        X = self._read_any(X, reset=True)
-        if self._precomputed:
-            found: Any = graph_of_distances(X, self.n_neighbors, self.radius)
-        else:
-            found = self._graph_of(X)
-        graph, self._neighborhoods = found
+        X = self._read_either(X, reset=True)
+        graph, self._neighborhoods = self._graph_of(X)
         self.diagnostics_ = self._neighborhoods.counts(off_diagonal(graph))
         graph = self._neighborhoods.connected(graph)
         landmarks = self._landmarks(graph, X.shape[0])
@@ -61,10 +54,7 @@ class PathScaling(Embedding):
         squares = self._paths[:, landmarks]
         self._scaling = classical_scaling(np.square(squares, out=squares), k)
         itself = sparse.csr_matrix((np.zeros(n), np.arange(n), np.arange(n + 1)))
-        Y = self._place(itself)
-        self.residual_variance_ = _residual_variance(self._paths, Y, landmarks)
-        self.diagnostics_["residual_variance"] = float(self.residual_variance_[-1])
-        self.embedding_ = self._neighborhoods.spread(Y.astype(X.dtype))
+        self.embedding_ = self._neighborhoods.spread(self._place(itself).astype(X.dtype))
         return self
 
     def transform(self, X: Any) -> Array:
@@ -77,7 +67,7 @@ class PathScaling(Embedding):
         NotFittedError, ValueError, TypeError
             Before `fit`; points that are not a finite table of the features of the fit.
         """
-        X = self._read_any(X, reset=False)
+        X = self._read_either(X, reset=False)
         rows = self._neighborhoods.rows(X)
         nearest = np.minimum.reduceat(rows.data, rows.indptr[:-1])
         far = np.flatnonzero(nearest > self._paths.max())
@@ -93,18 +83,6 @@ class PathScaling(Embedding):
     @abstractmethod
     def _landmarks(self, graph: sparse.csr_matrix, n: int) -> Array:
         """Return the vertices of the graph from which paths start; n is the number of points."""
-
-    def _read_any(self, X: Any, reset: bool) -> Any:
-        """Return points, distances (m, n), or a graph (m, n) of non-negative lengths."""
-        if self._metric != "precomputed" or not sparse.issparse(X):
-            return self._read_either(X, reset)
-        X = self._read(X, reset)
-        if reset and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"X has shape {X.shape}, but metric='precomputed'; pass a graph (n, n)."
-            )
-        check_non_negative(X.data)
-        return X
 
     def _place(self, rows: sparse.csr_matrix) -> Array:
         """Return coordinates (m, k) of points with these distances to vertices."""
@@ -151,20 +129,15 @@ class Isomap(PathScaling):
         The search to use, as in `HeatSketch`.
     metric : str or callable, default "euclidean"
         The distance of points, as in `HeatSketch`. "precomputed": X holds the distances between all
-        points (n, n), and the nearest become edges. Or X is a sparse matrix, all of whose entries
-        are edges. If it lists k neighbours of each point, as a KNeighborsTransformer does, a new
-        point has its k nearest.
+        points (n, n).
 
     Attributes
     ----------
     embedding_ : array (n, n_components)
         In the units and the precision of X; mean 0 (points with equal coordinates count once).
-    residual_variance_ : array (n_components,)
-        1 - R² between the lengths of paths and the distances in the first 1, 2, … coordinates; it
-        stops falling at the dimension of the data.
     diagnostics_ : dict
         `mean_neighbors`, `components` (of the graph before they are joined), `duplicates` (points
-        that share the vertex of an equal point), `residual_variance` (of all coordinates).
+        that share the vertex of an equal point).
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Raises
@@ -236,8 +209,8 @@ class LandmarkIsomap(PathScaling):
         The row indices of the landmarks.
     embedding_ : array (n, n_components)
         In the units and the precision of X; the mean of the landmarks is 0.
-    residual_variance_, diagnostics_, n_features_in_, feature_names_in_
-        As in `Isomap`; the residual variance is that of the pairs of a landmark and any point.
+    diagnostics_, n_features_in_, feature_names_in_
+        As in `Isomap`.
 
     Raises
     ------
@@ -284,16 +257,3 @@ class LandmarkIsomap(PathScaling):
             chosen = np.unique(vertex[check_indices(np.asarray(self.landmarks), n)])
         self.landmarks_ = np.unique(vertex, return_index=True)[1][chosen]
         return chosen
-
-
-def _residual_variance(paths: Array, Y: Array, landmarks: Array) -> Array:
-    """Return 1 - R² between paths (l, n) and distances in the first 1, …, k columns of Y (k,)."""
-    n, k = Y.shape
-    sums = np.zeros((k, 5))
-    for rows in row_tiles(len(paths), _TILE_ENTRIES // n + 1):
-        g = paths[rows].ravel()
-        for m in range(k):
-            d = cdist(Y[landmarks[rows], : m + 1], Y[:, : m + 1]).ravel()
-            sums[m] += g.sum(), d.sum(), g @ g, d @ d, g @ d
-    g, d, gg, dd, gd = sums.T / paths.size
-    return 1 - (gd - g * d) ** 2 / ((gg - g * g) * (dd - d * d))

@@ -55,9 +55,7 @@ class NeighborEmbedding(Embedding):
     neighbors: Any
     random_state: Any
 
-    @property
-    def _takes_sparse(self) -> bool:  # type: ignore[override]
-        return bool(self.metric != "precomputed")
+    _takes_sparse = True
 
     @abstractmethod
     def _descend(self, X: Any, near: Neighbors, P: sparse.csr_matrix, Y: Array) -> Array:
