@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from heatsketch import ConvergenceWarning
@@ -168,10 +167,8 @@ def test_points_are_drawn_from_the_stationary_density() -> None:
     np.testing.assert_array_equal(np.sort(draw(kernel, n, 0)[:, 0]), x)
 
 
-def test_mixture_and_points_may_be_left_to_the_map() -> None:
-    fitted = GaussianMixture(2, random_state=0, covariance_type="tied").fit(cloud(2))
-    features = CholeskyMap().fit(fitted, 0.5)
-    assert features.kernel.epsilon == 0.5
+def test_points_may_be_left_to_the_map() -> None:
+    features = CholeskyMap().fit(mixture(2, 0.5))
     given_points = CholeskyMap().fit(features.kernel, points=draw(features.kernel, 2000, 0))
     np.testing.assert_array_equal(features.transform(cloud(2)), given_points.transform(cloud(2)))
 
@@ -182,9 +179,6 @@ BAD = {
         lambda: CholeskyMap().fit(KERNEL, tolerance=0.0),
         "tolerance=.*pass a number > 0",
     ),
-    "no epsilon": (lambda: CholeskyMap().fit(GaussianMixture(2)), "epsilon=None; pass the epsilon"),
-    "two epsilons": (lambda: CholeskyMap().fit(KERNEL, 2.0), "has its own"),
-    "not fitted": (lambda: CholeskyMap().fit(GaussianMixture(2), 1.0), "pass a fitted"),
     "before fit": (lambda: CholeskyMap().transform(cloud(2)), "not fitted; call fit first"),
 }
 

@@ -1,6 +1,5 @@
 """Mixture diffusion: coordinates from a Gaussian mixture, which needs no training points later."""
 
-import time as clock
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -102,7 +101,7 @@ class MixtureDiffusion(Embedder):
         root mean square distance at `time`; `distance_error`, the bound on the error of distances
         between training points, in units of the distance (at later times of several components an
         estimate, from a map with four times the tolerance); `time_error`, the relative standard
-        error of the steps; seconds per stage.
+        error of the steps.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Notes
@@ -155,21 +154,15 @@ class MixtureDiffusion(Embedder):
         check_number(self.epsilon, "epsilon", low=0, open_low=True, rules=("auto", *RULES))
         X = read_points(self, X, reset=True)
         points = X.astype(np.float64, copy=False)
-        started = clock.perf_counter()
         rng = np.random.default_rng(seed_entropy(self.random_state))
         seeds = rng.integers(2**31, size=3).tolist()
         self.diagnostics_: dict[str, Any] = {}
         self._fit_mixture(points, seeds[0])
         self._left_out = self._densities_left_out(_sample(points, seeds[1]), seeds[1])
-        fitted = clock.perf_counter()
         z = self._coordinates(points)
         self._fit_map(z, seeds[2])
         self.embedding_ = self._rows_of(z, X.dtype)
         self.stationary_ = self.kernel_.stationary(z)
-        self.diagnostics_ |= {
-            "mixture_seconds": fitted - started,
-            "embed_seconds": clock.perf_counter() - fitted,
-        }
         return self
 
     def _fit_mixture(self, X: Array, seed: int) -> None:

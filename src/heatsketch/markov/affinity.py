@@ -284,7 +284,7 @@ def mixture_affinity(X: Array, kernel: MixtureKernel, rank_tol: float) -> Affini
             "MixtureKernel.from_sklearn(mixture, epsilon)."
         )
     log_unit = float(kernel.log_diagonal(X).max())
-    K = LowRank(affinity_factor(kernel.components, X, rank_tol, log_unit))
+    K = LowRank(affinity_factor(kernel, X, rank_tol, log_unit))
     rows, numbers = MixtureRows(kernel, X, log_unit), (np.arange(len(X)), content_order(X))
     return Affinity(K, rows, *numbers, None, kernel.epsilon, {"rank": K.factor.shape[1]})
 

@@ -1,33 +1,29 @@
 """Pivoted Cholesky factors, and the affinities of points as a product of low rank."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heatsketch._checks import check_number
 from heatsketch._typing import Array
-from heatsketch.mixture.components import Components
-from heatsketch.mixture.densities import log_diagonal, log_kernel
+
+if TYPE_CHECKING:
+    from heatsketch.mixture.kernel import MixtureKernel
 
 _COLUMNS_AT_ONCE = 16  # one column alone takes nearly as long to compute
 _FIRST_CAPACITY = 64  # columns of L that are allocated first
 _MAX_RANK = 4096  # of affinities
 
 
-class Factor(NamedTuple):
-    """A factor L of a positive semidefinite matrix K: K ≈ L Lᵀ."""
-
-    L: Array  # (n, r)
-    pivots: list[int]
-    missing: Array  # (n,), diagonal of K - L Lᵀ
-
-
 def pivoted_cholesky(
     columns: Callable[[Array], Array], diagonal: Array, limit: float, max_rank: int
-) -> Factor:
-    """Choose pivots where most of the diagonal (n,) is missing, until nowhere more than `limit` is.
+) -> tuple[Array, list[int], Array]:
+    """Return L (n, r) with L Lᵀ ≈ K, its pivots, and the diagonal of K - L Lᵀ, (n,).
 
+    Pivots are rows where most of the diagonal is missing, until nowhere more than `limit` is.
     `columns` returns columns of K, (n, b), for their numbers (b,). A pivot lacks at least half as
     much as the worst row, so that the columns of the 16 worst rows can be computed at a time.
     """
@@ -46,11 +42,11 @@ def pivoted_cholesky(
         missing -= L[:, r] ** 2
         pivots.append(pivot)
         missing[pivots] = 0.0
-    return Factor(L[:, : len(pivots)], pivots, missing)
+    return L[:, : len(pivots)], pivots, missing
 
 
 def affinity_factor(
-    components: Components, points: Any, tol: float = 1e-10, log_unit: float = 0.0
+    kernel: MixtureKernel, points: Any, tol: float = 1e-10, log_unit: float = 0.0
 ) -> Array:
     """Return F (n, r) with F Fᵀ = e^-log_unit k_ε(x_i, x_j) for points (n, m), by pivoted Cholesky.
 
@@ -59,17 +55,17 @@ def affinity_factor(
     where more than 4,096 columns are needed. Cost: n r kernel values and n r² operations.
     """
     tol = check_number(tol, "tol", low=0, high=1, open_low=True)
-    x = components.checked(points, "points")
-    log_k_xx = log_diagonal(components, x)
+    x = kernel.components.checked(points, "points")
+    log_k_xx = kernel.log_diagonal(x)
 
     def correlations(pivots: Array) -> Array:
-        log_k = log_kernel(components, x, x[pivots])
+        log_k = kernel.log_kernel(x, x[pivots])
         return np.exp(log_k - (log_k_xx[:, None] + log_k_xx[pivots]) / 2)
 
     F, _, missing = pivoted_cholesky(correlations, np.ones(len(x)), tol, min(_MAX_RANK, len(x)))
     if missing.max() > tol:
         raise ValueError(
-            f"The affinity of {len(x):,} points at epsilon={components.epsilon:g} has a rank over "
+            f"The affinity of {len(x):,} points at epsilon={kernel.epsilon:g} has a rank over "
             f"{_MAX_RANK:,}; pass a larger epsilon or tol, or use affinity='knn' on the points."
         )
     return F * np.exp((log_k_xx - log_unit) / 2)[:, None]

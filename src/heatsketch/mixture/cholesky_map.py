@@ -43,9 +43,7 @@ class CholeskyMap:
     ----------
     kernel : MixtureKernel
     error_bound : float
-        Of | |y(x) - y(z)| - d(x, z) |, for all x and z in the domain.
-    domain : str
-        The domain in words.
+        Of | |y(x) - y(z)| - d(x, z) |, for all points x and z of the fit.
     pivots : array (r, m)
         Points whose transition densities span the coordinates.
     origin : array (1, m)
@@ -75,8 +73,7 @@ class CholeskyMap:
 
     def fit(
         self,
-        mixture: Any,
-        epsilon: float | None = None,
+        kernel: MixtureKernel,
         tolerance: float = 0.01,
         points: Any = None,
     ) -> Self:
@@ -84,9 +81,7 @@ class CholeskyMap:
 
         Parameters
         ----------
-        mixture : MixtureKernel, or a fitted GaussianMixture or BayesianGaussianMixture
-        epsilon : float, optional
-            ε of the kernel, if `mixture` is not a MixtureKernel.
+        kernel : MixtureKernel
         tolerance : float > 0, default 0.01
             Largest difference between a distance of coordinates and the diffusion distance, in
             units of the latter (√density: see `kernel.squared_distance`).
@@ -97,16 +92,15 @@ class CholeskyMap:
         Raises
         ------
         ValueError, TypeError
-            No ε, or another one than that of the kernel; a tolerance that is not positive; points
-            that are not a finite table (n, m) of the features of the mixture.
+            A tolerance that is not positive; points that are not a finite table (n, m) of the
+            features of the mixture.
         """
         self.__dict__.pop("_rotation", None)  # of an earlier fit
-        self.kernel = _as_kernel(mixture, epsilon)
+        self.kernel = kernel
         tolerance = check_number(tolerance, "tolerance", low=0, open_low=True)
         if points is None:
-            x = draw(self.kernel, _DRAWN_POINTS, 0)
-        else:
-            x = self.kernel.components.checked(points, "points")
+            points = draw(kernel, _DRAWN_POINTS, 0)
+        x = kernel.components.checked(points, "points")
         self._choose(x, tolerance)
         coordinates = self._by_tiles(self._raw, x)
         self._mean = coordinates.mean(axis=0)
@@ -181,7 +175,6 @@ class CholeskyMap:
             chosen, others = np.append(chosen, others[worst]), np.delete(others, worst)
         left = max(self._missing, float(missing.max(initial=0.0)))
         self.error_bound = float(2 * np.sqrt(left * unit))
-        self.domain = f"the {len(x):,} points of the fit"
         if left > limit:
             warnings.warn(
                 f"tolerance={tolerance:.3g} is not reached with {len(self.pivots)} of max_features="
@@ -194,8 +187,9 @@ class CholeskyMap:
 
     def _take_pivots(self, x: Array, limit: float) -> None:
         """Take pivots from the points x until no squared residual exceeds the limit."""
-        anchors = self._anchors_of(x)
-        from_origin = self._distances_to(self._anchors_of(self.origin), anchors)[:, 0]
+        c = self.kernel.components
+        anchors = Anchors.of(c, x)
+        from_origin = self._distances_to(Anchors.of(c, self.origin), anchors)[:, 0]
 
         def inner_products(pivots: Array) -> Array:
             d2 = self._distances_to(anchors.take(pivots), anchors)
@@ -209,9 +203,6 @@ class CholeskyMap:
         self._factor = np.tril(L[pivots])  # the rest is rounding, and would take room in a file
         self.__dict__.pop("_ends", None)  # of earlier pivots
 
-    def _anchors_of(self, x: Array) -> Anchors:
-        return Anchors.of(self.kernel.components, x)
-
     def _distances_to(self, ends: Anchors, points: Anchors) -> Array:
         """Return the squared distances (n, r) of points to ends, tile by tile in parallel."""
         c = self.kernel.components
@@ -222,13 +213,13 @@ class CholeskyMap:
     def _ends(self) -> tuple[Anchors, Array]:
         """Origin and pivots, prepared for distances to them; squared distances between them."""
         c = self.kernel.components
-        ends = self._anchors_of(np.concatenate([self.origin, self.pivots])).prepared(c)
-        return ends, between(c, self._anchors_of(self.origin), ends)[0, 1:]
+        ends = Anchors.of(c, np.concatenate([self.origin, self.pivots])).prepared(c)
+        return ends, between(c, Anchors.of(c, self.origin), ends)[0, 1:]
 
     def _projections(self, x: Array) -> Array:
         """Return |p_x - p_o|² and the coordinates of p_x - p_o, (n, 1 + r), without the unit."""
-        ends, from_origin = self._ends
-        d2 = between(self.kernel.components, self._anchors_of(x), ends)
+        c, (ends, from_origin) = self.kernel.components, self._ends
+        d2 = between(c, Anchors.of(c, x), ends)
         inner = (d2[:, :1] + from_origin - d2[:, 1:]) / 2
         if inner.size:
             d2[:, 1:] = solve_triangular(self._factor, inner.T, lower=True, check_finite=False).T
@@ -254,14 +245,3 @@ def draw(kernel: MixtureKernel, n: int, seed: Any) -> Array:
         noise = rng.standard_normal((count, kernel.n_features))
         drawn.append(mean + noise @ np.linalg.cholesky(S).T)
     return rng.permutation(np.concatenate(drawn))
-
-
-def _as_kernel(mixture: Any, epsilon: float | None) -> MixtureKernel:
-    if isinstance(mixture, MixtureKernel) and epsilon in (None, mixture.epsilon):
-        return mixture
-    if isinstance(mixture, MixtureKernel) or epsilon is None:
-        raise ValueError(
-            f"epsilon={epsilon}; pass the epsilon of the kernel of a mixture, and none for a "
-            "MixtureKernel, which has its own."
-        )
-    return MixtureKernel.from_sklearn(mixture, epsilon)

@@ -10,7 +10,7 @@ import numpy as np
 from heatsketch._checks import check_points, real_array
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
-from heatsketch.mixture.overlaps import Mixtures, Overlaps, RightSide
+from heatsketch.mixture.overlaps import Mixtures, Overlaps
 
 CHUNK_NUMBERS = 2**21  # of a chunk of row-by-row work: 16 MB
 _LARGEST_LOG_DENSITY = 690.0  # float64 holds densities of this size and of its inverse
@@ -34,8 +34,6 @@ class Components:
     variances: Array  # (K, m), eigenvalues of S_j
     gains: Array  # (K, m), of C_j
     spreads: Array  # (K, m), of D_j
-    difference_variances: Array  # (K, m), of x - y for a pair (x, y) drawn from component j of k_ε
-    midpoint_variances: Array  # (K, m), of (x + y) / 2, which is independent of x - y
 
     @classmethod
     def of(
@@ -47,16 +45,11 @@ class Components:
         lam, axes = np.linalg.eigh(covariances / (epsilon / 2))
         lam = np.maximum(lam, 0.0)  # (K, m), of Σ
         variances = 1 + lam
-        # D = S - C S C and the variances of pairs are written so that nothing cancels.
-        if time == 1:
-            gains = lam / (1 + lam)
-            spreads, differences = 1 + gains, np.full_like(lam, 2.0)
-        else:
-            with np.errstate(divide="ignore", over="ignore"):
-                log_gain = -np.log1p(1 / lam)
-            gains = np.exp(time * log_gain)
-            spreads = variances * -np.expm1(2 * time * log_gain)
-            differences = -2 * variances * np.expm1(time * log_gain)
+        # D = S - C S C is written so that nothing cancels.
+        with np.errstate(divide="ignore", over="ignore"):
+            log_gain = -np.log1p(1 / lam)
+        gains = np.exp(time * log_gain)
+        spreads = 1 + gains if time == 1 else variances * -np.expm1(2 * time * log_gain)
         return cls(
             epsilon=epsilon,
             unit=unit,
@@ -67,8 +60,6 @@ class Components:
             variances=variances,
             gains=gains,
             spreads=spreads,
-            difference_variances=differences,
-            midpoint_variances=variances * (1 + gains) / 2,
         )
 
     def __post_init__(self) -> None:
@@ -133,11 +124,6 @@ class Components:
     def overlaps_with_stationary(self) -> Overlaps:
         """Inner products of transition densities with the stationary density."""
         return Overlaps.of(self.spread_matrices, self.matrices(self.variances))
-
-    @cached_property
-    def stationary_side(self) -> RightSide:
-        """The stationary density, prepared for inner products with many transition densities."""
-        return self.overlaps_with_stationary.prepare(self.stationary)
 
     @cached_property
     def stationary_norm(self) -> float:

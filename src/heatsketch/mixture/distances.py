@@ -30,7 +30,7 @@ class Anchors(NamedTuple):
     def of(cls, c: Components, points: Array) -> Self:
         """Compute transition densities and norms of points (n, m)."""
         p = transitions(c, points)
-        return cls(points, p, norms(c, p))
+        return cls(points, p, c.overlaps.norms(p))
 
     def take(self, rows: Any) -> Self:
         """Return some of the points."""
@@ -52,15 +52,6 @@ def to_stationary(c: Components, x: Array) -> Array:
     return d2
 
 
-def norms(c: Components, p: Mixtures) -> Array:
-    """Return |p|² row by row, (n,)."""
-    squares = np.empty(len(p.weights))
-    chunk = max(1, CHUNK_NUMBERS // (4 * c.n_components * c.n_features))
-    for rows in row_tiles(len(squares), chunk):
-        squares[rows] = c.overlaps.norms(p.take(rows))
-    return squares
-
-
 def row_chunk(c: Components) -> int:
     """Return the rows of a chunk of work on pairs of components."""
     return max(1, min(1024, CHUNK_NUMBERS // (8 * c.n_components**2 * c.n_features)))
@@ -70,12 +61,12 @@ def difference(
     c: Components, p: Mixtures, r: Mixtures | None
 ) -> tuple[Array, Array, Array | float]:
     """Return |p - r|², |p|² and |r|² row by row, from inner products; r=None stands for ν."""
-    of_p = norms(c, p)
+    of_p = c.overlaps.norms(p)
     if r is None:
         of_r: Array | float = c.stationary_norm
-        inner = c.overlaps_with_stationary.gram(p, c.stationary_side)[:, 0]
+        inner = c.overlaps_with_stationary.rows(p, c.stationary)
     else:
-        of_r, inner = norms(c, r), c.overlaps.rows(p, r)
+        of_r, inner = c.overlaps.norms(r), c.overlaps.rows(p, r)
     return of_p + of_r - 2 * inner, of_p, of_r
 
 

@@ -9,10 +9,10 @@ from scipy.special import logsumexp
 from heatsketch._checks import check_choice, check_number, check_points
 from heatsketch._tiles import filled
 from heatsketch._typing import Array
-from heatsketch.mixture import densities, distances
+from heatsketch.mixture import distances
 from heatsketch.mixture.cholesky import affinity_factor
 from heatsketch.mixture.components import Components, dense_floats
-from heatsketch.mixture.densities import log_joint, transitions
+from heatsketch.mixture.densities import log_diagonal, log_joint, log_steps, transitions
 from heatsketch.mixture.distances import Anchors
 from heatsketch.operators.operator import LowRank
 
@@ -219,7 +219,9 @@ class MixtureKernel:
             Points that are not a finite table (n, m) of the features of the mixture.
         """
         c = self.components
-        return densities.log_kernel(c, c.checked(x), c.checked(z, "z"))
+        x, z = c.checked(x), c.checked(z, "z")
+        log_k = c.by_tiles(lambda r: log_steps(c, x[r], z, log_joint(c, x[r])), len(x), len(z))
+        return log_k + 2 * c.log_unit
 
     def log_diagonal(self, x: Any) -> Array:
         """Return log k_ε(x, x), (n,).
@@ -229,7 +231,8 @@ class MixtureKernel:
         ValueError, TypeError
             Points that are not a finite table (n, m) of the features of the mixture.
         """
-        return densities.log_diagonal(self.components, self.components.checked(x))
+        c = self.components
+        return log_diagonal(c, c.checked(x)) + 2 * c.log_unit
 
     def low_rank(self, x: Any, tol: float = 1e-10) -> LowRank:
         """Return the affinities k_ε(x_i, x_j) of points (n, m) as an operator F Fᵀ.
@@ -256,7 +259,7 @@ class MixtureKernel:
         >>> kernel.low_rank([[0.0], [0.0], [1.0]]).factor.shape
         (3, 2)
         """
-        F = affinity_factor(self.components, x, tol)
+        F = affinity_factor(self, x, tol)
         if not np.isfinite(F).all() or not F.any(axis=1).all():
             raise ValueError("Affinities of these points are beyond float64; rescale the data.")
         return LowRank(F)
@@ -298,12 +301,14 @@ class MixtureKernel:
         array([[0.3257]])
         """
         c = self.components
-        x, v = c.checked(x), c.local(c.checked(z, "z"))
-        # By components: of log k_ε - log ν far from the mixture nothing but rounding is left.
-        log_p = c.by_tiles(
-            lambda r: densities.log_sum(densities.log_transitions(c, x[r], v)), len(x), len(v)
-        )
-        return np.exp(log_p + c.log_unit)
+        x, z = c.checked(x), c.checked(z, "z")
+
+        def log_p(rows: slice) -> Array:
+            # By components: of log k_ε - log ν far from the mixture nothing but rounding is left.
+            log_h = log_joint(c, x[rows])
+            return log_steps(c, x[rows], z, log_h - logsumexp(log_h, axis=1, keepdims=True))
+
+        return np.exp(c.by_tiles(log_p, len(x), len(z)) + c.log_unit)
 
     def squared_norm(self, x: Any) -> Array:
         """Return |p(x, ·)|² in L²(dr), (n,): W_xx / ν_x² of the paper.
@@ -315,7 +320,7 @@ class MixtureKernel:
         """
         c = self.components
         x = c.checked(x)
-        norms = c.by_tiles(lambda r: distances.norms(c, transitions(c, x[r])), len(x))
+        norms = c.by_tiles(lambda r: c.overlaps.norms(transitions(c, x[r])), len(x))
         return norms * c.density_unit
 
     def squared_distance(self, x: Any, z: Any, *, pairwise: bool = True) -> Array:
@@ -390,7 +395,7 @@ class MixtureKernel:
             return -self.log_stationary(x)
         c = self.components
         x = c.checked(x)
-        d2 = c.by_tiles(lambda r: distances.to_stationary(c, x[r]), len(x))
+        d2 = filled(lambda r: distances.to_stationary(c, x[r]), (len(x),), distances.row_chunk(c))
         return np.sqrt(d2 * c.density_unit)
 
     def gradient(self, x: Any, z: Any = None, *, kind: str = "distance") -> Array:

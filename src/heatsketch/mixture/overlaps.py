@@ -118,10 +118,7 @@ class Overlaps:
                 block = self._block(j, i, x, z.means[i])
                 block *= weights[:, None]
                 block *= z.weights[i]
-                if len(columns) < z.n:
-                    total[np.ix_(rows, columns)] += block
-                else:  # a slice is not copied
-                    total[rows if len(rows) < len(total) else slice(None)] += block
+                total[np.ix_(rows, columns)] += block
 
     def _block(self, j: int, i: int, x: Array, z: Array) -> Array:
         """Return g(x; z, D_j + E_i) in units of the highest peak, (n, n')."""
@@ -147,7 +144,7 @@ class Overlaps:
     def rows(self, x: Mixtures, z: Mixtures) -> Array:
         """Return ⟨p_x, p_z⟩ row by row, (n,)."""
         g = np.exp(self.log_peaks - 0.5 * _squared(self._whitened(x.means, z.means)))  # (n, K, L)
-        return np.einsum("nji,nj,ni->n", g, x.weights, z.weights)
+        return np.einsum("nji,nj->n", g * z.weights[:, None], x.weights)
 
     def _whitened(self, x: Array, z: Array) -> Array:
         """Return (D_j + E_i)^-1/2 (x_j - z_i), (n, K, L, m)."""

@@ -50,18 +50,17 @@ class Whitening:
         """
         n, m = X.shape
         centre = X.mean(axis=0)
-        unit = float(np.abs(X - centre).max())
-        if unit == 0:
+        if not np.ptp(X, axis=0).any():
             raise ValueError(f"All {n:,} points are equal; pass distinct points.")
         # From centred points, as scikit-learn's products lose the digits of an offset.
-        Z = (X - centre) / unit
+        Z = X - centre
         pca = PCA(min(MAX_DIRECTIONS, n, m), random_state=seed).fit(Z)
         lengths = np.sqrt(pca.explained_variance_)
         kept = lengths > lengths[0] * max(n, m) * np.finfo(float).eps
         lengths, total = lengths[kept], float(Z.var(axis=0, ddof=1).sum())
         rest = (total - float(np.square(lengths).sum())) / max(1, m - len(lengths))
         rest = float(np.sqrt(max(rest, _LEAST_FRACTION * total / m)))
-        return cls(centre, pca.components_[kept].T, lengths * unit, rest * unit)
+        return cls(centre, pca.components_[kept].T, lengths, rest)
 
     @property
     def n_directions(self) -> int:
