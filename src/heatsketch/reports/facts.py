@@ -126,7 +126,14 @@ def _of_estimator(
         "own columns": _own_columns(est, diffusion, shown),
         "ksum": _ksum_facts(est, X),
         "scales": None if diffusion is None else _scale_facts(est, diffusion),
-        "explained": None if diffusion is None else _explained_facts(share),
+        "explained": share
+        and {
+            "line": share.describe(),
+            "ratio": share.ratio,
+            "cumulative": share.cumulative,
+            "low": share.cumulative_low,
+            "high": share.cumulative_high,
+        },
         "parameters": {name: repr(value) for name, value in est.get_params(deep=False).items()},
         "command": f"hs.report(hs.{est!r}.fit(X), X)".replace("\n", " "),
     }
@@ -257,16 +264,4 @@ def _scale_facts(est: Any, diffusion: Any) -> dict[str, Any]:
         "high": high,
         "n_coordinates": est.embedding_.shape[1],
         "components": diffusion.diagnostics.get("components", 1),
-    }
-
-
-def _explained_facts(share: Any) -> dict[str, Any] | None:
-    if isinstance(share, str):  # why it is not known
-        return None
-    return {
-        "line": share.describe(),
-        "ratio": share.ratio,
-        "cumulative": share.cumulative,
-        "low": share.cumulative_low,
-        "high": share.cumulative_high,
     }

@@ -49,24 +49,17 @@ def slider_times(est: Any, times: Sequence[Any] | None = None) -> list[Any]:
         whole = not hasattr(est, "eigenvalues_")  # else a time counts products
         checked = [FILTERS[est.filter].check_time(t, whole=whole) for t in times]
         found = sorted({own, *(int(t) if t.is_integer() else t for t in map(float, checked))})
+    elif (curve := getattr(est, "time_curve_", None)) is not None:
+        at = int(np.flatnonzero(curve.times == own)[0])
+        found = curve.times[max(0, at - _DOUBLINGS) : at + _DOUBLINGS + 1].tolist()
     else:
-        found = _doubled_times(est, own)
+        doubled = [(own or 1) * 2.0**j for j in range(-_DOUBLINGS, _DOUBLINGS + 1)]
+        if float(own).is_integer():
+            found = sorted({own, *(int(t) for t in doubled if t.is_integer())})
+        else:
+            found = [t for t in doubled if t >= min(own, 1)]
     A = diffusion.deflated()
     return [t for t in found if t == own or not log_excess(make_filter(est.filter, t), A)]
-
-
-def _doubled_times(est: Any, own: Any) -> list[Any]:
-    """Return the time of the embedding, its doubles and its halves; those of its curve."""
-    curve = getattr(est, "time_curve_", None)
-    if curve is not None:
-        at = int(np.flatnonzero(curve.times == own)[0])
-        return [t.item() for t in curve.times[max(0, at - _DOUBLINGS) : at + _DOUBLINGS + 1]]
-    if own == 0:
-        return [0, *(2**j for j in range(_DOUBLINGS + 1))]
-    found = [own * 2.0**j for j in range(-_DOUBLINGS, _DOUBLINGS + 1)]
-    if est.filter == "power" and float(own).is_integer():
-        return [int(t) for t in found if t.is_integer()]
-    return [t for t in found if t >= min(own, 1)]
 
 
 def frames(est: Any, times: Sequence[Any], shown: Array) -> dict[str, Any]:
@@ -165,10 +158,8 @@ def _mapped(
     logger.info("the points at %d times", len(times))
     each = [replace(est.diffusion_.rows(t, filter=est.filter), operator=operator) for t in times]
     known = coordinates.under_each([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
-    found = []
-    for rows in each:
-        F = rows.of_points(known.pop(0))  # of many points no block stays longer than it must
-        found.append(_centred(np.asarray(F, dtype=float), labels))
+    # Of many points no block stays longer than it must.
+    found = [_centred(rows.of_points(known.pop(0)).astype(float), labels) for rows in each]
     own = found[at]
     inner = _centred(Y, labels)
     gram = own.T @ own
@@ -176,19 +167,19 @@ def _mapped(
     W = np.linalg.lstsq(gram + ridge, own.T @ inner, rcond=None)[0]
     blocks = np.empty((len(times), *Y.shape))
     distortions: list[Distortion | None] = [None] * len(times)
-    for step in (1, -1):
-        for t in range(at, len(times) if step > 0 else -1, step):
-            F = found[t]
-            count = min(len(W), F.shape[1])  # without a sketch where it does not count
-            blocks[t] = inner if t == at else F[:, :count] @ W[:count]
-            distances = pair_distances(F, F, i, j)
-            apart = distances > _DEGENERATE * distances.max(initial=0.0)
-            if t == at or not apart.any():
-                continue
-            kept = distortion(blocks[t], distances[apart], pairs=(i[apart], j[apart]))
-            blocks[t] = blocks[t] @ orthogonal_procrustes(blocks[t], blocks[t - step])[0]
-            blocks[t] /= kept.median or 1.0
-            distortions[t] = kept
+    blocks[at] = inner
+    for t in [*range(at + 1, len(times)), *range(at - 1, -1, -1)]:
+        F, before = found[t], t - 1 if t > at else t + 1
+        count = min(len(W), F.shape[1])  # without a sketch where it does not count
+        blocks[t] = F[:, :count] @ W[:count]
+        distances = pair_distances(F, F, i, j)
+        apart = distances > _DEGENERATE * distances.max(initial=0.0)
+        if not apart.any():
+            continue
+        measured = distortion(blocks[t], distances[apart], pairs=(i[apart], j[apart]))
+        blocks[t] = blocks[t] @ orthogonal_procrustes(blocks[t], blocks[before])[0]
+        blocks[t] /= measured.median or 1.0
+        distortions[t] = measured
     return blocks, Y - inner, distortions
 
 

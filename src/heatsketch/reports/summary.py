@@ -37,7 +37,9 @@ def summary(estimator: Any, share: Any = None) -> dict[str, str]:
     if getattr(estimator, "quality_", None) is not None:
         lines["picture"] = estimator.quality_.describe()
     if getattr(estimator, "distortion_", None) is not None:
-        lines["distances"] = _kept_by_map(estimator.distortion_)
+        held_out, line = estimator.distortion_.held_out_log_L, kept(estimator.distortion_)
+        more = "" if math.isnan(held_out) else f", {held_out:.2f} for points not learned from"
+        lines["distances"] = line + more
     if type(estimator).__name__ in _EXPLAINING:
         lines["explained"] = _explained(estimator, share)
     return lines
@@ -56,13 +58,10 @@ def kept(distortion: Any) -> str:
 
 
 def explained(estimator: Any, index: int = 0) -> Any:
-    """Return the diffusion variance explained at one of the times, or why it is not known."""
+    """Return the diffusion variance explained at one of the times."""
     # A share that was asked for is told as it was found.
     fewer = {} if isinstance(estimator.n_components, float) else {"n_probes": _PROBES}
-    try:
-        return estimator.explained_diffusion_variance(index=index, **fewer)
-    except ValueError as error:  # a time beyond the digits of float32: the embedding is right
-        return f"not known: {error}"
+    return estimator.explained_diffusion_variance(index=index, **fewer)
 
 
 def dimension_lines(test: Any, nearest: Any) -> dict[str, str]:
@@ -98,12 +97,8 @@ def distortion_lines(result: Any, names: Sequence[str]) -> dict[str, str]:
 def _explained(estimator: Any, share: Any) -> str:
     """Say how much of the diffusion the coordinates hold, at each of the times."""
     times = np.atleast_1d(estimator.time_)
-    found = [share]
-    if share is None:
-        found = [explained(estimator, index) for index in range(len(times))]
-    if unknown := [words for words in found if isinstance(words, str)]:
-        return str(unknown[0])
-    words = [share.describe() for share in found]
+    known = [share] if share else [explained(estimator, index) for index in range(len(times))]
+    words = [share.describe() for share in known]
     if len(times) > 1:
         words = [f"at time {t:g} {share}" for t, share in zip(times, words, strict=True)]
     return f"{', '.join(words)}, by {estimator.embedding_.shape[1] // len(times)} coordinates"
@@ -126,12 +121,6 @@ def _model(facts: dict[str, Any]) -> dict[str, str]:
     if "layout" in facts:
         text += f"; {facts['layout']}: gaps between them mean nothing"
     return {"graph": text}
-
-
-def _kept_by_map(distortion: Any) -> str:
-    """Say how well distances are kept, among all points and among those held out."""
-    held_out, line = distortion.held_out_log_L, kept(distortion)
-    return line if math.isnan(held_out) else f"{line}, {held_out:.2f} for points not learned from"
 
 
 def _bandwidth(epsilon: float | Array) -> str:

@@ -54,10 +54,7 @@ def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
     F = (F - F.mean(axis=0))[:, :k] * np.sqrt(F.shape[1] / k)
     scale = float(np.abs(F).max(initial=0.0)) or 1.0
     least, most = ratio_bounds(k, (1 - _LEVEL) / 2, kind)
-    count = min(_NEIGHBORS, len(F) - 1)
-    near = NeighborIndex(F).of_points(count + 1).indices
-    own = near == np.arange(len(F))[:, None]
-    own[~own.any(axis=1), -1] = True
+    near = NeighborIndex(F).of_points(min(_NEIGHBORS + 1, len(F))).indices  # and the point itself
     times = "distances added up over times from" if filter == "accumulated" else "distances at"
     return {
         "values": packed(F / scale, "f2"),
@@ -66,7 +63,7 @@ def sketch_facts(sketch: Sketch | None, shown: Array) -> dict[str, Any] | None:
         "low": 1 / np.sqrt(most),
         "high": 1 / np.sqrt(least),
         "level": round(100 * _LEVEL),
-        "near": packed(near[~own].reshape(-1, count), "u2" if len(F) < 2**16 else "i4"),
+        "near": packed(near, "u2" if len(F) < 2**16 else "i4"),
         "what": f"diffusion {times} time {time:g}",
     }
 
