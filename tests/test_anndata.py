@@ -212,7 +212,7 @@ def test_pseudotime_is_that_of_the_estimator_in_obs(tmp_path):
         ({"use_rep": "X_pcb"}, "adata.obsm has no entry 'X_pcb'.*did you mean 'X_pca'"),
         ({"obsp": "weights"}, "adata.obsp has no entry 'weights'; choose from .*connectivities"),
         ({"layer": "log"}, "adata.layers has no entry 'log'.*did you mean 'logs'"),
-        ({"n_pcs": 20}, "n_pcs=20 but X_pca has 12 columns; pass n_pcs <= 12"),
+        ({"n_pcs": 20}, "n_pcs=20; X_pca has columns for n_pcs <= 12"),
         ({"use_rep": "X_pca", "obsp": "connectivities"}, "pass one of them"),
         ({"use_rep": "X_pca", "layer": "logs"}, "pass one"),
         ({"n_pcs": -1}, "n_pcs=-1"),

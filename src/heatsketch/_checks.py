@@ -71,17 +71,16 @@ def check_number(
     ranges = " and ".join(f"{sign} {end}" for sign, end in bounds if end is not None)
     want = f"{'an integer' if integer else 'a number'} {ranges}".rstrip()
     want += "".join(f", or {rule!r}" for rule in rules)
-    if not isinstance(value, kind) or isinstance(value, (bool, np.bool_)):
+    if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}; pass {want}.")
     size = math.inf
     with suppress(OverflowError):  # of an integer beyond float64
         size = float(value)
-    if not math.isfinite(size):
-        raise ValueError(f"{name}={value!r} is not finite; pass {want}.")
     too_low = low is not None and (size < low or (open_low and size == low))
     too_high = high is not None and (size > high or (open_high and size == high))
-    if too_low or too_high:
-        raise ValueError(f"{name}={value!r} is out of range; pass {want}.")
+    if too_low or too_high or not math.isfinite(size):
+        problem = "out of range" if math.isfinite(size) else "not finite"
+        raise ValueError(f"{name}={value!r} is {problem}; pass {want}.")
     return int(value) if integer else size
 
 
@@ -106,14 +105,11 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     return value
 
 
-def name_rows(rows: Sequence[int] | Array, limit: int = 5, *, count: int | None = None) -> str:
-    """Name the first rows and count the others: "3, 7, 12 and 4 more"; they may be but the first.
-
-    `count` is the number of all of them, if it is not that of `rows`.
-    """
+def name_rows(rows: Sequence[int] | Array, count: int | None = None) -> str:
+    """Name the first five rows and count the others, of `count` in all: "3, 7, 12 and 4 more"."""
     count = len(rows) if count is None else count
-    shown = ", ".join(str(int(r)) for r in rows[:limit])
-    return shown if count <= limit else f"{shown} and {count - limit} more"
+    shown = ", ".join(str(int(r)) for r in rows[:5])
+    return shown if count <= 5 else f"{shown} and {count - 5} more"
 
 
 _first_row: ContextVar[int] = ContextVar("first_row", default=0)
@@ -140,7 +136,7 @@ def warn_of_rows(rows: Array, problem: str, *, stacklevel: int) -> None:
 def rows_message(rows: Sequence[int] | Array, problem: str, count: int | None = None) -> str:
     """Return a message about a problem with rows, which may be only the first of `count`."""
     number = len(rows) if count is None else count
-    return f"{number} new point(s) (rows {name_rows(rows, count=count)}) {problem}"
+    return f"{number} new point(s) (rows {name_rows(rows, count)}) {problem}"
 
 
 def check_points(

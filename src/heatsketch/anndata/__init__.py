@@ -284,13 +284,12 @@ def audit(
     """
     cells = Cells(use_rep, n_pcs, layer, obsp)
     picture = _entry(_target(adata, False), "obsm", basis)
-    groups = None if labels is None else np.asarray(_entry(adata, "obs", labels))
-    default = {"n_components": 64, "filter": "accumulated", "random_state": 0}
-    parameters = {**default, **parameters}
-    estimator = HeatSketch(**parameters)
+    groups = None if labels is None else _entry(adata, "obs", labels)
+    default: dict[str, Any] = {"n_components": 64, "filter": "accumulated", "random_state": 0}
+    estimator = HeatSketch(**default | parameters)
     estimator.fit(cells.read(adata, estimator))
-    Y = getattr(picture, "to_numpy", lambda: picture)()
-    found = audit_picture(estimator, Y, labels=groups, random_state=parameters["random_state"])
+    seed = estimator.random_state
+    found = audit_picture(estimator, picture, labels=groups, random_state=seed)
     name = basis.removeprefix("X_")
     adata.obs[f"{name}_trust"], adata.obs[f"{name}_dubious"] = found.trust, found.dubious
     return found
@@ -471,12 +470,11 @@ class Cells:
         matrix = _entry(adata, "obsp", self.obsp)
         if self.obsp.endswith("distances"):
             distances = sparse.csr_matrix(matrix)
-            fewest = int(np.diff(distances.indptr).min())
-            if fewest == 0:
+            k = min(estimator.n_neighbors, int(np.diff(distances.indptr).min()))
+            if k == 0:
                 raise ValueError(
                     "A cell has no neighbours among the distances; compute them again."
                 )
-            k = min(estimator.n_neighbors, fewest)
             estimator.set_params(neighbors=distances, n_neighbors=k)
             return self.points(adata)
         for name in ("use_rep", "n_pcs", "layer"):
@@ -502,18 +500,17 @@ class Cells:
                 raise ValueError("adata has no X; pass use_rep, a name in obsm, or layer.")
             return _in_memory(adata.X)
         points = _entry(adata, "obsm", name)
-        points = getattr(points, "to_numpy", lambda: points)()
         if n_pcs is not None and n_pcs > points.shape[1]:
-            columns = f"{name} has {points.shape[1]} columns"
-            raise ValueError(f"n_pcs={n_pcs} but {columns}; pass n_pcs <= {points.shape[1]}.")
+            raise ValueError(f"n_pcs={n_pcs}; {name} has columns for n_pcs <= {points.shape[1]}.")
         return points[:, : n_pcs or None]
 
 
 def _entry(adata: Any, part: str, name: str) -> Any:
-    """Return an entry of obsm, obsp or layers, or raise with those there are."""
+    """Return an array of obs, obsm, obsp or layers, or raise with those there are."""
     entries = getattr(adata, part)
     require([name], entries.keys(), f"adata.{part}", "entry")
-    return entries[name]
+    entry = entries[name]
+    return entry.to_numpy() if hasattr(entry, "to_numpy") else entry
 
 
 def _in_memory(X: Any) -> Any:
