@@ -57,7 +57,8 @@ def cells_to_search(x: Array, cells: Array, centroids: Array, near: Array, count
         for first in (_FIRST_CELLS, 1):
             if first < count:
                 _smallest_first(d, order, count, first)
-        found[i] = order[:count]
+        for j in range(count):
+            found[i, j] = order[j]
     return found
 
 
@@ -88,8 +89,10 @@ def candidates(
     distances, found = np.empty((m, buffer), np.float32), np.empty((m, buffer), np.int32)
     counts, limits = np.zeros(m, np.int64), np.full(m, np.inf, np.float32)
     nearest = distances, found, counts, limits
-    offsets = (x - centroids[own]).astype(np.float32)
-    shifted = np.empty(m * (width + 1), np.float32)
+    offsets, shifted = np.empty((m, width), np.float32), np.empty((m, width + 1), np.float32)
+    for i in range(m):
+        for t in range(width):
+            offsets[i, t] = x[i, t] - centroids[own[i], t]
     squares, step = np.empty(m, np.float32), np.empty(width, np.float32)
     products = np.empty(m * _BLOCK_POINTS, np.float32)
     kept = np.float32(1 - rounding)
@@ -104,7 +107,7 @@ def candidates(
             g = len(queries)
             if g == 0:
                 continue
-            q = shifted[: g * (width + 1)].reshape(g, width + 1)
+            q = shifted[:g]
             # Query - centroid of c: its offset from its own one, and the step between the two,
             # each accurate in float32.
             last = -1
@@ -129,9 +132,10 @@ def candidates(
             _shrink(i, keep, nearest)
     positions, bounds = np.full((m, keep + _KEEP_SLACK), -1, np.int32), np.empty(m)
     for i in range(m):
-        positions[i, : counts[i]] = found[i, : counts[i]]
+        for t in range(counts[i]):
+            positions[i, t] = found[i, t]
         # Less what the rounding of the query's own offset may add.
-        bounds[i] = limits[i] - rounding * np.sum(offsets[i].astype(np.float64) ** 2)
+        bounds[i] = limits[i] - rounding * _squared(x[i], centroids[own[i]])
     return positions, bounds
 
 
@@ -224,7 +228,8 @@ def _group(cells: Array, n_cells: int) -> tuple[Array, Array]:
     for i in range(len(cells)):
         for c in cells[i]:
             first[c + 1] += 1
-    first = np.cumsum(first)
+    for c in range(n_cells):
+        first[c + 1] += first[c]
     members, free = np.empty(cells.size, np.int64), first.copy()
     for i in range(len(cells)):
         for c in cells[i]:
