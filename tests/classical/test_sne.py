@@ -239,12 +239,13 @@ def test_precomputed_distances_are_the_points(X, method):
     assert_array_equal(nearest.indices, method()._neighbors_of_points(far, 5.0)[0].indices)
 
 
-def test_neighbors_of_the_caller():
+def test_neighbors_of_the_caller(monkeypatch):
     """A transformer and a graph of enough neighbours give the probabilities of our own search."""
-    X = np.random.default_rng(0).normal(size=(1100, 3))
+    monkeypatch.setattr("heatsketch.classical.sne._MAX_COMPLETE_POINTS", 100)
+    X = np.random.default_rng(0).normal(size=(300, 3))
     options = {"perplexity": 5, "n_iter": 1, "early_iter": 0}
     model = SNE(**options).fit(X)
-    assert model.diagnostics_["neighbors"] == 16  # 3 · 5 + 1, of more than 1,000 points
+    assert model.diagnostics_["neighbors"] == 16  # 3 · 5 + 1, of more than 100 points
     transformer = KNeighborsTransformer(n_neighbors=20)
     for neighbors in (transformer, transformer.fit_transform(X), NeighborIndex(X)):
         P = SNE(neighbors=neighbors, **options).fit(X).affinities_

@@ -89,9 +89,9 @@ def test_embed_of_few_or_equal_points_says_nothing_that_is_not_known(circle, tmp
 
 
 def test_embed_says_how_good_a_mixture_is(clouds, tmp_path, run):
-    given = ("--method", "mixture-diffusion", "-p", "mixture=2", "--time", 2)
+    given = ("--method", "mixture-diffusion", "-p", "mixture=2", "--time", 1)
     lines = run("embed", clouds, "-o", tmp_path / "out.npy", *given).lines
-    facts = hs.MixtureDiffusion(mixture=2, time=2, random_state=0).fit(points_of(clouds))
+    facts = hs.MixtureDiffusion(mixture=2, time=1, random_state=0).fit(points_of(clouds))
     facts = facts.diagnostics_
     assert f"2 Gaussians, {facts['n_features']} coordinates" in lines["mixture"]
     error = facts["distance_error"] / facts["typical_distance"]

@@ -168,10 +168,11 @@ def test_neighbours_are_searched_once(monkeypatch):
         return search(self, k, x)
 
     monkeypatch.setattr(ExactSearch, "nearest", counted)
+    monkeypatch.setattr("heatsketch.classical.sne._MAX_COMPLETE_POINTS", 100)
     # What is judged is not looked at here: few points do.
     monkeypatch.setattr("heatsketch.comparison.run._SAMPLED_POINTS", 60)
-    X, _ = hs.datasets.circle(1100, rng=0)
-    wide = np.column_stack([X, np.arange(1100) / 550, np.zeros(1100)])  # unlike any embedding
+    X, _ = hs.datasets.circle(220, rng=0)
+    wide = np.column_stack([X, np.arange(220) / 110, np.zeros(220)])  # unlike any embedding
     methods = {name: name for name in GRAPHS}
     methods["tsne"] = hs.classical.TSNE(perplexity=5, n_iter=250)
     result = hs.compare(wide, methods, n_neighbors=5, seeds=1)

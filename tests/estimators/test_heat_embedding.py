@@ -358,7 +358,9 @@ def test_the_picture_is_the_same_for_every_seed_and_order_of_rows(name):
     assert spearmanr(pdist(same), pdist(first.embedding_))[0] >= LEAST_CORRELATION
 
 
-@pytest.mark.parametrize(("name", "time"), [("tree", 8), ("roll", 32)])
+@pytest.mark.parametrize(
+    ("name", "time"), [("tree", 8), pytest.param("roll", 32, marks=pytest.mark.slow)]
+)
 def test_most_keeps_more_pairs_and_worst_a_smaller_log_L(name, time):
     X = PICTURES[name]()
     most, worst = (default(2, time, objective=which).fit(X) for which in ("most", "worst"))
