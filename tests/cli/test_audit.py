@@ -55,7 +55,7 @@ def test_an_id_without_a_row_is_named(files, capsys):
     kept = [line for line in lines if not line.startswith("p7,")]
     Path("picture.csv").write_text("\n".join(kept) + "\n", "utf-8")
     assert audit("picture.csv") == 1
-    assert "no row for the id 'p7'" in capsys.readouterr().err
+    assert "has no point 'p7'" in capsys.readouterr().err
 
 
 def test_another_number_of_rows_is_refused(files, capsys):

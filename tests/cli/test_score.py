@@ -173,8 +173,8 @@ def test_score_joins_points_by_their_ids_and_names_the_worst_by_them(clouds, tmp
     for end in ("expansion", "contraction"):
         i, j = facts["worst_pairs"][end][0]
         assert said[end] == f"{facts[end]:.4g} (points p{i} and p{j})"
-    moved.write_text("\n".join([header, *rows[1:], rows[1]]))
-    assert "an id in several rows" in run("score", clouds, moved, code=1).err
+    moved.write_text("\n".join([header, *rows, rows[1]]))
+    assert "has several points 'p1'" in run("score", clouds, moved, code=1).err
 
 
 def test_score_of_many_points_says_where_it_looked(tmp_path, run, score):

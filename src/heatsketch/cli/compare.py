@@ -115,8 +115,7 @@ def _of_same_points(args: Namespace, tables: list[io.Table], ids: list[Any], fou
     if found.ids is not None:
         lost = [len(own) - len(found.ids) for own in ids]
         points += f", by their ids; {lost[0]:,} and {lost[1]:,} only in one"
-        row_of = {name: row for row, name in enumerate(shown)}
-        rows = np.array([row_of[name] for name in found.ids.tolist()])
+        rows = inputs.rows_of(ids[0], found.ids.tolist(), args.input)
     value, low, high = found.interval(args.level)
     lines = {
         "points": points,

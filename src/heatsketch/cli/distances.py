@@ -5,7 +5,6 @@ from argparse import Namespace
 import numpy as np
 
 import heatsketch as hs
-from heatsketch import io
 from heatsketch._typing import Array
 from heatsketch.cli import inputs
 from heatsketch.cli.outputs import ROW_SUFFIXES, check_files, write_rows
@@ -27,7 +26,7 @@ def run(args: Namespace) -> None:
     table, _, Y = inputs.fit(args, sketch)
     whose = "as given" if "time" in args.parameters else "the default; --time sets another"
     names = inputs.names_of(args, table)
-    i, j = _pairs(args, table)
+    i, j = _pairs(args, names)
     labels = sketch.diffusion_.operator.components()
     labels = None if labels is None else sketch.diffusion_.expand(labels)
     joined = np.ones(len(i), dtype=bool) if labels is None else labels[i] == labels[j]
@@ -58,11 +57,11 @@ def run(args: Namespace) -> None:
         print_summary(args, lines | more | summary(sketch), to_stderr=args.output is None)
 
 
-def _pairs(args: Namespace, table: io.Table) -> tuple[Array, Array]:
+def _pairs(args: Namespace, names: list[str]) -> tuple[Array, Array]:
     """Return the rows of the pairs asked for."""
     if args.origin is not None:
-        n = table.values.shape[0]
-        return np.repeat(inputs.rows_of(args, table, [args.origin]), n), np.arange(n)
+        origin = inputs.rows_of(names, [args.origin], args.input)
+        return np.repeat(origin, len(names)), np.arange(len(names))
     text = args.pairs_file.read_text(encoding="utf-8-sig")
     lines = [line for line in text.splitlines() if line.strip()] or [""]
     separator = next((c for c in "\t,;" if c in lines[0]), None)
@@ -71,5 +70,5 @@ def _pairs(args: Namespace, table: io.Table) -> tuple[Array, Array]:
         if len(row) != 2:
             where = f"{args.pairs_file}, line {number},"
             raise ValueError(f"{where} does not hold a pair; write two ids with a comma between.")
-    ends = inputs.rows_of(args, table, [name for row in cells for name in row])
+    ends = inputs.rows_of(names, [name for row in cells for name in row], args.input)
     return ends[::2], ends[1::2]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from heatsketch import io, plot
-from heatsketch.cli import streams
-from heatsketch.cli.inputs import Fitted, estimator_of, fit, read_points, reading, rows_of, size_of
+from heatsketch.cli import inputs, streams
 from heatsketch.cli.outputs import check_files, key_of_method, write_coordinates
 from heatsketch.cli.printing import logger, print_summary
 from heatsketch.comparison.methods import ESTIMATORS
@@ -23,28 +22,29 @@ from heatsketch.reports.summary import parameters, summary
 
 CONFIDENCE = "neighbor_confidence"
 PSEUDOTIME = ("heat_pseudotime", "heat_pseudotime_low", "heat_pseudotime_high")
-TITLE_PARAMETERS = ("time", "n_neighbors", "radius", "perplexity", "normalization", "epsilon")
 AGREEMENT_MAX_POINTS = 20_000  # beyond, neighbours in the input take longer than the embedding
 
 
 def run(args: Namespace) -> None:
     """Embed the points, write and draw the result, print a summary."""
-    estimator = estimator_of(args, args.method)
+    estimator = inputs.estimator_of(args, args.method)
     args.output_key = args.output_key or key_of_method(args.method)
     _check(args)
     if streams.takes(args, estimator):
         print_summary(args, streams.run(args, estimator))
         return
     check_key(args.output, args.input, args.output_key, force=args.force)
-    table = read_points(args)
-    root = None if args.pseudotime is None else rows_of(args, table, [args.pseudotime])[0]
+    table = inputs.read_points(args)
+    root = None
+    if args.pseudotime is not None:
+        (root,) = inputs.rows_of(inputs.names_of(args, table), [args.pseudotime], args.input)
     added = (CONFIDENCE,) * bool(args.intervals) + PSEUDOTIME * (root is not None)
     twice = [name for name in added if name in table.extra]
     if twice and not (args.in_place and args.force):
         raise ValueError(
             f"{args.input} has a column {twice[0]!r}, which this run adds; give it another name."
         )
-    fitted = fit(args, estimator, table)
+    fitted = inputs.fit(args, estimator, table)
     columns, lines = _columns(args, estimator, root)
     _write(args, fitted._replace(table=replace(table, extra=table.extra | columns)))
     print_summary(args, described(args, fitted) | lines)
@@ -89,31 +89,28 @@ def _columns(args: Namespace, estimator: Any, root: Any) -> tuple[dict[str, Any]
     return columns, lines
 
 
-def _write(args: Namespace, fitted: Fitted) -> None:
+def _write(args: Namespace, fitted: inputs.Fitted) -> None:
     """Write the embedding, and what else is asked for: metadata, model, picture."""
     table, estimator, Y = fitted
-    given = estimator.get_params(deep=False)
+    given, how = estimator.get_params(deep=False), inputs.reading(args)
     time = getattr(estimator, "time_", given.get("time"))
-    made = {"method": args.method, "parameters": given, "time": time, "reading": reading(args)}
+    made = {"method": args.method, "parameters": given, "time": time, "reading": how}
     names = write_coordinates(args, table, estimator, Y, **made)
     if args.save_model is not None:
         logger.info("writing %s", args.save_model)
-        how = reading_record(table, suffix_of(table.source), reading(args))
+        how = reading_record(table, suffix_of(table.source), how)
         write_model(estimator, args.save_model, how, force=args.force)
     if args.plot is not None:
         logger.info("drawing %s", args.plot)
         colour = CONFIDENCE if args.intervals else table.label
         colour = colour if args.pseudotime is None else PSEUDOTIME[0]
         labels = None if colour is None else table.extra[colour]
-        values = given | ({"time": time} if "time" in given else {})
-        words = [
-            f"{name} {values[name]}" for name in TITLE_PARAMETERS if values.get(name) is not None
-        ]
-        title = f"{Path(table.source).name}: {', '.join([args.method, *words])}"
+        title = f"{Path(table.source).name}: {args.method}"
+        title += "" if time is None else f", time {time}"
         plot.scatter(Y, labels, title=title, names=names, path=args.plot, whole=args.whole)
 
 
-def described(args: Namespace, fitted: Fitted, explained: Any = None) -> dict[str, str]:
+def described(args: Namespace, fitted: inputs.Fitted, explained: Any = None) -> dict[str, str]:
     """Return what is printed of an embedding; `explained` as in `summary`."""
     table, estimator, Y = fitted
     # The first features are named, so that an id or label among them is noticed.
@@ -121,7 +118,7 @@ def described(args: Namespace, fitted: Fitted, explained: Any = None) -> dict[st
     named = f": {listed(table.columns, 5)}" if has_names else ""
     aside = f" (passed through: {listed(table.extra)})" if table.extra else ""
     lines = {
-        "input": f"{table.source}: {size_of(args, table)}{named}{aside}",
+        "input": f"{table.source}: {inputs.size_of(args, table)}{named}{aside}",
         **({"changed": "; ".join(table.notes)} if table.notes else {}),
         "method": f"{args.method}, {parameters(estimator)}",
         **summary(estimator, explained),

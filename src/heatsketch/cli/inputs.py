@@ -81,8 +81,7 @@ def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
     Columns that the table of the points passes through are none.
     """
     columns = [j for j, name in enumerate(mapped.columns) if name not in table.extra]
-    Y = mapped.values[:, columns]
-    Y = Y.toarray() if hasattr(Y, "toarray") else np.asarray(Y)
+    Y = np.asarray(mapped.values[:, columns])
     if mapped.metadata.get("dtype") == "float32":  # which text says shorter
         Y = Y.astype(np.float32)
     ids, theirs = ids_of(args, table), ids_of(args, mapped)
@@ -91,12 +90,7 @@ def coordinates(args: Namespace, table: io.Table, mapped: io.Table) -> Array:
             n, rows = table.values.shape[0], f"{mapped.source} has {len(Y):,} rows"
             raise ValueError(f"{rows} but {args.input} has {n:,}; pass the same rows, or ids.")
         return Y
-    row_of = {name: row for row, name in enumerate(theirs)}
-    if len(row_of) < len(theirs):
-        raise ValueError(f"{mapped.source} has an id in several rows; pass one for each point.")
-    if missing := [name for name in ids if name not in row_of]:
-        raise ValueError(f"{mapped.source} has no row for the id {missing[0]!r}; pass all points.")
-    return Y[[row_of[name] for name in ids]]
+    return Y[rows_of(theirs, ids, mapped.source)]
 
 
 # The ids of points
@@ -120,17 +114,16 @@ def names_of(args: Namespace, table: io.Table) -> list[str]:
     return ids_of(args, table) or [str(row) for row in range(table.values.shape[0])]
 
 
-def rows_of(args: Namespace, table: io.Table, wanted: Iterable[str]) -> Array:
-    """Return the rows of ids, or raise for one that is missing or not unique."""
-    names = names_of(args, table)
+def rows_of(names: list[str], wanted: Iterable[str], source: Any) -> Array:
+    """Return the rows of the ids wanted, or raise for one that is missing or not unique."""
     row_of, counts = {name: row for row, name in enumerate(names)}, Counter(names)
     wanted = [name.strip() for name in wanted]
     for name in wanted:
         if counts[name] > 1:
-            raise ValueError(f"{args.input} has several points {name!r}; name a column with --id.")
+            raise ValueError(f"{source} has several points {name!r}; name a column with --id.")
         if not counts[name]:
             hint = did_you_mean(name, names)
-            raise ValueError(f"{args.input} has no point {name!r}; pass one of its ids{hint}")
+            raise ValueError(f"{source} has no point {name!r}; pass one of its ids{hint}")
     return np.array([row_of[name] for name in wanted])
 
 
