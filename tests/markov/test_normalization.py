@@ -310,22 +310,12 @@ def wide_cloud(n=80, seed=0):
     return np.random.default_rng(seed).standard_normal((n, 2)) * [2, 0.5]
 
 
-def weights_of(kind, K):
-    n = len(K)
-    return {
-        "1/q": 1 / K.sum(axis=1),
-        "random": np.exp(np.random.default_rng(3).normal(size=n)),
-        "ones": np.ones(n),
-    }[kind]
-
-
-@pytest.mark.parametrize("kind", ["1/q", "random", "ones"])
-def test_it_is_bistochastic_with_respect_to_the_weights(kind):
+def test_it_is_bistochastic_with_respect_to_the_reciprocal_row_sums():
     K = hs.gaussian_affinity(wide_cloud(), 0.5)
-    w = weights_of(kind, K)
-    A = hs.bistochastic_normalize(K, tol=1e-13, weights=w)
-    B = A / np.sqrt(np.outer(w, w))
-    assert_allclose(B @ w, 1, rtol=1e-12)
+    w = 1 / K.sum(axis=1)
+    A = hs.bistochastic_normalize(K, tol=1e-13, weights="1/q")
+    B = A / np.sqrt(np.outer(w, w)) * w.mean()
+    assert_allclose(B @ w, w.mean(), rtol=1e-12)
     assert_allclose(A @ np.sqrt(w), np.sqrt(w), rtol=1e-12)
     assert_array_equal(A, A.T)
     ratio = B / K  # a scaling of K: of rank one
@@ -333,33 +323,8 @@ def test_it_is_bistochastic_with_respect_to_the_weights(kind):
     lam = np.linalg.eigvalsh(A)
     assert lam[-1] == pytest.approx(1, abs=1e-12)
     assert lam[0] > -1e-12
-
-
-def test_the_name_stands_for_the_reciprocal_row_sums():
-    K = hs.gaussian_affinity(wide_cloud(), 0.5)
-    named = hs.bistochastic_normalize(K, weights="1/q")
-    assert_allclose(named, hs.bistochastic_normalize(K, weights=1 / K.sum(axis=1)), rtol=1e-12)
-
-
-def test_equal_weights_change_nothing_and_their_unit_does_not_matter():
-    K = hs.gaussian_affinity(wide_cloud(), 0.5)
-    w = weights_of("random", K)
-    assert_array_equal(
-        hs.bistochastic_normalize(K, weights=np.full(80, 4.0)), hs.bistochastic_normalize(K)
-    )
-    one, other = (hs.bistochastic_normalize(K, tol=1e-12, weights=c * w) for c in (1, 1e6))
-    assert_allclose(one, other, rtol=1e-10)
-
-
-def test_a_point_counted_twice_is_a_point_of_twice_the_weight():
-    """B of points with copies, on the first of each, is bistochastic with respect to counts."""
-    X = wide_cloud(30)
-    counts = np.random.default_rng(1).integers(1, 4, 30)
-    place = np.repeat(np.arange(30), counts)
-    B = hs.bistochastic_normalize(hs.gaussian_affinity(X[place], 0.5), tol=1e-13)
-    first = np.unique(place, return_index=True)[1]
-    A = hs.bistochastic_normalize(hs.gaussian_affinity(X, 0.5), tol=1e-13, weights=counts)
-    assert_allclose(A, B[np.ix_(first, first)] * np.sqrt(np.outer(counts, counts)), rtol=1e-9)
+    with pytest.raises(ValueError, match="weights='q' is unknown"):
+        hs.bistochastic_normalize(K, weights="q")
 
 
 def uneven_circle(n):
@@ -393,14 +358,3 @@ def test_the_diffusion_of_the_docstring():
     assert_allclose(d.operator @ np.eye(80), A, atol=1e-11)
     assert_allclose(d.measure, r**2 / (r @ r), rtol=1e-10)
     assert hs.DiffusionMap(2, affinity="precomputed").fit(d).embedding_.shape == (len(X), 2)
-
-
-@pytest.mark.parametrize(
-    "weights", [np.ones(79), np.zeros(80), np.full(80, np.nan), -np.ones(80), np.ones((80, 1))]
-)
-def test_weights_are_positive_numbers_one_each(weights):
-    K = hs.gaussian_affinity(wide_cloud(), 0.5)
-    with pytest.raises(ValueError, match="weights are not 80 positive numbers"):
-        hs.bistochastic_normalize(K, weights=weights)
-    with pytest.raises(ValueError, match="weights='q' is unknown"):
-        hs.bistochastic_normalize(K, weights="q")

@@ -158,13 +158,6 @@ def test_even_segment_and_square_have_the_slopes_of_the_error_function(d):
     np.testing.assert_allclose(result.slopes[wide], want, atol=2 / 400)
 
 
-def test_rows_are_at_least_ten_and_at_most_all():
-    with pytest.raises(ValueError, match="n_rows=9 is out of range"):
-        ksum(cloud(200, 3), n_rows=9)
-    X = cloud(200, 3)
-    np.testing.assert_array_equal(ksum(X, n_rows=10**6).slopes, ksum(X).slopes)
-
-
 def test_distances_of_duplicates_do_not_count():
     X = np.array([[0.0], [0.0], [0.0], [1.0], [3.0]])
     # Positive squared distances: 1 three times, 9 three times, 4 once.

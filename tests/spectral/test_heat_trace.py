@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ive
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import heatsketch as hs
 from heatsketch.spectral.traces import _variance
@@ -98,7 +98,9 @@ def test_intervals_hold_as_often_as_they_say(known):
     hits, halved = np.zeros((2, 3, len(times)))
     for seed in range(trials):
         found = hs.heat_trace(A, times, n_probes=24, level=level, rng=seed, spectrum=spectrum)
-        ends = (found.low, found.high), found.effective_rank_interval, found.dimension_interval
+        half = norm.ppf((1 + level) / 2) * found.dimension_error
+        around = found.dimension - half, found.dimension + half
+        ends = (found.low, found.high), found.effective_rank_interval, around
         for row, want in enumerate((Z, np.exp(entropy), dimension)):
             low, high = ends[row]
             hits[row] += (low <= want * (1 + 1e-6)) & (want <= high * (1 + 1e-6))

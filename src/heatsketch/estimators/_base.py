@@ -234,7 +234,7 @@ class DiffusionEstimator(Embedder):
         its (n_neighbors // 2)-th neighbour. Precomputed affinities are compared by the sums of
         their rows, points of a mixture by their density.
 
-        Cost: searches for the neighbours of the points, and once for those of these neighbours; the
+        Cost: searches for the neighbours of the points, and for those of these neighbours; the
         first call leaves out up to 2,048 training points.
 
         Raises

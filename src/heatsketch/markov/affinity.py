@@ -140,6 +140,7 @@ def knn_affinity(X: Any, epsilon: float | str, n_neighbors: int, neighbors: Any 
         scales = _bandwidth(near.search.points, epsilon, distances)
     rows = NeighborRows(near, scales, scale_order(k))
     directed = rows.weights(graph, out=graph.data)
+    directed.eliminate_zeros()
     K, numbers = Sparse(directed.maximum(directed.T)), (near.vertex, near.by_content)
     diagnostics = {"n_neighbors": k, "duplicates": X.shape[0] - near.n, **near.recall}
     return Affinity(K, rows, *numbers, directed, scales, diagnostics)
@@ -188,6 +189,7 @@ def variable_affinity(
     coordinates = not isinstance(neighbors, Distances)  # without, features are no bound
     dimension = _dimension(graph, X.shape[1] if coordinates else np.inf)
     directed = NeighborRows(near, scales).weights(graph, out=graph.data)
+    directed.eliminate_zeros()
     K = sparse.csr_matrix(directed.maximum(directed.T))
     row, column = np.repeat(np.arange(near.n), np.diff(K.indptr)), K.indices
 
@@ -270,6 +272,7 @@ def radius_affinity(
         scales = local_scales(graph.data.reshape(near.n, -1), order, near.inputs)
     rows = NeighborRows(near, scales, order)
     K = rows.weights(graph, out=graph.data)
+    K.eliminate_zeros()
     K = K if distances is None else K.maximum(K.T)
     operator = Dense(K.toarray()) if cut is None and n <= STORED_POINTS else Sparse(K)
     diagnostics = {} if cut is None else {"mean_neighbors": K.nnz / n - 1}
@@ -414,16 +417,14 @@ class NeighborRows:
         K = self.weights(distances, row_scales)
         relative = distances.data / (scales[distances.indices] if scales.ndim else np.sqrt(scales))
         faint = np.minimum.reduceat(relative, starts) > np.sqrt(-np.log(HARDLY_ANY))
-        far = np.asarray(K.sum(axis=1)).ravel() < _MIN_ROW_SUM
+        far = np.add.reduceat(K.data, starts) < _MIN_ROW_SUM
         # The search has warned of points beyond the radius, which have one entry.
         beyond = distances.data[starts] > (self.neighborhoods.radius or np.inf)
         _warn_of_far_and_faint(far & ~beyond, faint & ~beyond)
-        rows = np.flatnonzero(far)
-        if len(rows):  # the nearest point is the only neighbour
-            lists = [slice(*distances.indptr[i : i + 2]) for i in rows]
-            nearest = [distances.indices[one][distances.data[one].argmin()] for one in lists]
-            entries = (np.ones(len(rows)), (rows, nearest))
-            K = sparse.csr_matrix(K + sparse.csr_matrix(entries, shape=K.shape))
+        for i in np.flatnonzero(far):  # the nearest point is the only neighbour
+            row = slice(*distances.indptr[i : i + 2])
+            K.data[row] = 0.0
+            K.data[row.start + distances.data[row].argmin()] = 1.0
         if self.weight is not None:
             K.data *= self.weight[K.indices]
         return K
@@ -434,7 +435,7 @@ class NeighborRows:
         row_scales: Array | None = None,
         out: Array | None = None,
     ) -> sparse.csr_matrix:
-        """Return the affinities at these distances (m, n), without those that underflow.
+        """Return the affinities at these distances (m, n).
 
         `row_scales` (m,) are local scales of the rows, by default those of the vertices; `out`
         (nnz,) may be the distances, which are lost then.
@@ -446,11 +447,7 @@ class NeighborRows:
         else:
             exponents = -(d**2) / scales
         csr = (np.exp(exponents, out=out), distances.indices, distances.indptr)
-        K = sparse.csr_matrix(csr, shape=distances.shape)
-        if not K.data.all():
-            K = K.copy()  # keeps the pattern of `distances`
-            K.eliminate_zeros()
-        return K
+        return sparse.csr_matrix(csr, shape=distances.shape)
 
 
 @dataclass(frozen=True, eq=False)

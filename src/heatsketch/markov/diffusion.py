@@ -19,7 +19,6 @@ from heatsketch._checks import (
     check_number,
     check_points,
     name_rows,
-    real_array,
     rows_from,
     warn_of_scales,
 )
@@ -414,21 +413,8 @@ class Diffusion:
         """Return values of the vertices, (n,) or (n, k), as rows of the input points.
 
         A single number stands for all of them, and is returned.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Not one value or row for each vertex.
         """
-        if np.isscalar(values):
-            return values
-        values = values if hasattr(values, "shape") else real_array(values, "values")
-        if not values.shape or values.shape[0] != self.n:
-            raise ValueError(
-                f"values has shape {tuple(values.shape)} but the diffusion has {self.n} vertices; "
-                f"pass ({self.n},) or ({self.n}, k)."
-            )
-        return values[self.vertex]
+        return values if np.isscalar(values) else values[self.vertex]
 
     @property
     def first_points(self) -> Array:

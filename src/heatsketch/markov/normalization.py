@@ -165,7 +165,7 @@ def markov_normalize(K: Any, alpha: float = 1.0) -> Any:
 
 
 def bistochastic_normalize(
-    K: Any, tol: float = 1e-8, max_iter: int = 1000, *, weights: Any = None
+    K: Any, tol: float = 1e-8, max_iter: int = 1000, *, weights: str | None = None
 ) -> Any:
     """Scale an affinity so that rows and columns sum to 1 (*Sketching the heat kernel*, Alg. 2).
 
@@ -181,9 +181,9 @@ def bistochastic_normalize(
     tol : float, 0 < tol <= 1e-3, default 1e-8
         Largest |row sum - 1| accepted, recomputed from the final scaling.
     max_iter : int, default 1000
-    weights : array (n,) of positive numbers, or "1/q", optional
-        B is then bistochastic with respect to w, Bw = 1, and A = diag(√w) B diag(√w) is returned,
-        with A √w = √w. "1/q" takes the reciprocal row sums of K: A tends to the heat kernel for any
+    weights : "1/q", optional
+        B is then bistochastic with respect to w, the reciprocal row sums of K: Bw = 1, and
+        A = diag(√w) B diag(√w) is returned, with A √w = √w. A tends to the heat kernel for any
         density of the points (Marshall and Coifman 2019), as the Markov form with α = 1 does.
         Without weights the density counts, as for α = ½. Its diffusion, with r = √w:
         `Diffusion.from_affinity(r[:, None] * A * r, alpha=0)`.
@@ -196,7 +196,7 @@ def bistochastic_normalize(
     Raises
     ------
     ValueError
-        The weights are not n positive numbers; no scaling exists (a zero diagonal can leave K
+        Unknown weights; no scaling exists (a zero diagonal can leave K
         without total support; the rows are named); row sums off by 1e-3 after `max_iter`.
 
     Warns
@@ -241,7 +241,7 @@ def bistochastic_scaling(
     tol: float = 1e-8,
     max_iter: int = 1000,
     points: Array | None = None,
-    weights: Any = None,
+    weights: str | None = None,
 ) -> Scaling:
     """Return s with A √w = √w within `tol` of √w, A = diag(s) K diag(s); w = 1 by default.
 
@@ -251,15 +251,12 @@ def bistochastic_scaling(
     max_iter = check_number(max_iter, "max_iter", low=1, integer=True)
     q = _positive_row_sums(K, points)
     _check_support(K, points)
-    if isinstance(weights, str):
+    if weights is None:
+        w = np.ones_like(q)
+    else:
         check_choice(weights, "weights", ("1/q",))
-        weights = 1 / q
-    w = np.ones_like(q) if weights is None else np.asarray(weights, dtype=float)
-    if w.shape != q.shape or not (np.isfinite(w).all() and (w > 0).all()):
-        raise ValueError(
-            f"weights are not {len(q)} positive numbers (shape {w.shape}); pass one for each point."
-        )
-    w = w / w.mean()  # their unit does not matter
+        w = 1 / q
+        w /= w.mean()
     t, iterations = _balance(K, w, np.sqrt(w) / np.sqrt(q), tol, max_iter)
     residuals = np.abs(t * (K @ t) / w - 1)
     residual = float(residuals.max())

@@ -36,10 +36,6 @@ class LeaveOneOutScores:
         """Sort the logarithms of some affinities (c,)."""
         return cls(np.sort(affinity))
 
-    def thinned(self, count: int) -> LeaveOneOutScores:
-        """Return some of their quantiles, from the least to the most."""
-        return LeaveOneOutScores(np.quantile(self.affinity, np.linspace(0, 1, count)))
-
     def fraction(self, affinity: Array) -> Array:
         """Return which fraction of them has more affinity than each of these points (m,)."""
         return 1.0 - np.searchsorted(self.affinity, affinity, side="right") / len(self.affinity)
@@ -108,17 +104,10 @@ class KnnNovelty:
     def _scales(self, points: Array) -> Array:
         """Return the scales of training points, and those without a point that is nearer."""
         search, order = self._near[0], scale_order(self._k)
-        wanted = np.unique(points)
-        wanted = wanted[np.isnan(self._known[0, wanted])]
-        if len(wanted):
-            distances, _ = search.query(search.points[wanted], self._k + 1)
-            self._known[:, wanted] = distances.T[[order, min(order + 1, self._k)]]
-        return self._known[:, points]
-
-    @cached_property
-    def _known(self) -> Array:
-        """The scales (2, n) as far as they have been computed; others are NaN."""
-        return np.full((2, self._near[0].n), np.nan)
+        distinct, place = np.unique(points, return_inverse=True)
+        distances, _ = search.query(search.points[distinct], self._k + 1)
+        scales = distances.T[[order, min(order + 1, self._k)]]
+        return scales[:, place.reshape(points.shape)]
 
 
 def _log_affinity(distances: Array, scales: Array) -> Array:

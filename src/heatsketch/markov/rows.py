@@ -103,10 +103,6 @@ class DiffusionRows:
             (np.ones(count), (rows, np.arange(count))), (len(self.weight), count)
         )
 
-    def differences(self, i: Array, j: Array) -> sparse.csc_matrix:
-        """Return Z (m, k) for which Rᵀ Z are the differences of rows i and j, as columns."""
-        return self.unit_columns(i) - self.unit_columns(j)
-
     def sketch(self, k: int, rng: Rng, tol: float | None = None) -> Array:
         """Return R G / √k of the points (points, k), G random: distances within √(1/2k) of them.
 
@@ -196,52 +192,31 @@ class Coordinates:
         total = float(known.sum()) + sketched
         return sketched / total * np.sqrt(2 / n_sketch) if total > 0 else 0.0
 
-    def under(self, f: Filter, n_sketch: int, seed: int, numbers: Array | None = None) -> Array:
-        """Return the coordinates (n, r) under a filter.
+    def under(
+        self, filters: Sequence[Filter], n_sketch: int, seed: int, numbers: Array | None = None
+    ) -> list[Array]:
+        """Return the coordinates (n, r) under several filters, by the products of one.
 
         The other eigenvalues are sketched by `n_sketch` columns if they count; `numbers` (n,) of
         the vertices choose the rows of G.
         """
-        return self.under_each([f], n_sketch, seed, numbers)[0]
-
-    def under_each(
-        self, filters: Sequence[Filter], n_sketch: int, seed: int, numbers: Array | None = None
-    ) -> list[Array]:
-        """Return the same under several filters, by the products of one."""
-        K, blocks = len(self.values), []
+        K, blocks, sketched = len(self.values), [], []
         for f in filters:
             width = K if self.are_complete(f) else K + n_sketch
             F = np.empty((len(self.vectors), width), self.vectors.dtype)
             F[:, :K] = self.vectors * f(self.values).astype(F.dtype)
             blocks.append(F)
-        some = [i for i, F in enumerate(blocks) if F.shape[1] > K]
-        for start in range(0, n_sketch if some else 0, COLUMNS_AT_A_TIME):
+            if width > K:
+                sketched.append((f, F))
+        for start in range(0, n_sketch if sketched else 0, COLUMNS_AT_A_TIME):
             width = min(COLUMNS_AT_A_TIME, n_sketch - start)
             rng = np.random.default_rng([seed, start])
             G = random_block(self.operator.n, width, "gaussian", rng, numbers=numbers)
-            sketches = self._rest_under([filters[i] for i in some], G / np.sqrt(n_sketch))
-            for i, block in zip(some, sketches, strict=True):
-                blocks[i][:, K + start : K + start + width] = block
+            G = self._rest.project(G / np.sqrt(n_sketch))
+            images = apply([f for f, _ in sketched], self._rest, G, _SERIES)
+            for (_, F), image in zip(sketched, images, strict=True):
+                F[:, K + start : K + start + width] = self._rest.project(image)
         return blocks
-
-    def sketch(self, f: Filter, k: int, seed: int) -> Array:
-        """Return f(A) G / √k (n, k) of a Gaussian G.
-
-        The other eigenvalues always take part: they are what near points differ by. Without the
-        leading ones, between which the polynomial need not tell, they take few products.
-        """
-        G = random_block(self.operator.n, k, "gaussian", seed) / np.sqrt(k)
-        weighted = f(self.values)[:, None] * (self.vectors.T @ G)
-        F = self.vectors @ weighted.astype(self.vectors.dtype)
-        if len(self.others.values):
-            F += self._rest_under([f], G)[0].astype(F.dtype)
-        return F
-
-    def _rest_under(self, filters: Sequence[Filter], G: Array) -> list[Array]:
-        """Return f(A_⊥) G under each filter."""
-        rest = self._rest
-        images = apply(filters, rest, rest.project(G), _SERIES)
-        return [rest.project(image) for image in images]
 
     @cached_property
     def _rest(self) -> Deflated:

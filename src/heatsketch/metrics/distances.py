@@ -121,7 +121,8 @@ class ComparedRows:
         points, place = np.unique([i, j], return_inverse=True)
         if len(i) <= len(points):  # a column for each pair
             for pairs in row_tiles(len(i), size):
-                differences = self.rows.transposed(self.rows.differences(i[pairs], j[pairs]))
+                units = self.rows.unit_columns(i[pairs]) - self.rows.unit_columns(j[pairs])
+                differences = self.rows.transposed(units)
                 D[pairs] = np.linalg.norm(np.asarray(differences, dtype=float), axis=0)
         else:
             tile = place.reshape(2, -1) // (size if len(points) <= size else size // 2)
@@ -234,7 +235,7 @@ class ComponentCoordinates:
             if exact or not self.each[c].are_complete(f):
                 self.each[c] = self.each[c].all_known()
             named = None if numbers is None else numbers[vertices]
-            blocks.append(self.each[c].under(f, n_sketch, seed=0, numbers=named))
+            blocks += self.each[c].under([f], n_sketch, seed=0, numbers=named)
             error = max(error, self.each[c].error(f, n_sketch))
         width = max(block.shape[1] for block in blocks)
         F = np.zeros((sum(map(len, self.components)), width), blocks[0].dtype)

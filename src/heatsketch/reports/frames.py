@@ -157,7 +157,7 @@ def _mapped(
 
     logger.info("the points at %d times", len(times))
     each = [replace(est.diffusion_.rows(t, filter=est.filter), operator=operator) for t in times]
-    known = coordinates.under_each([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
+    known = coordinates.under([rows.filter for rows in each], _SKETCH_COLUMNS, seed=0)
     # Of many points no block stays longer than it must.
     found = [_centred(rows.of_points(known.pop(0)).astype(float), labels) for rows in each]
     own = found[at]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heatsketch._checks import check_choice, check_number, check_points, logger
+from heatsketch._checks import check_choice, check_points, logger
 from heatsketch._random import content_order
 from heatsketch._tiles import filled, for_each_tile
 from heatsketch._typing import Array, Rng
@@ -19,7 +19,6 @@ _EXACT_POINTS = 2000  # up to here all pairs are used
 _SAMPLE_ROWS, _SAMPLE_COLUMNS = 500, 20_000  # of the pairs used for more points
 _TILE_ROWS = 64  # rows whose kernels are computed at a time: they fit in the cache
 _EXPONENTIAL_STEPS = 12  # steps of √2 in ε after which exponentials are recomputed
-_LEAST_ROWS = 10  # of the kernel matrix
 
 
 class Ksum(NamedTuple):
@@ -45,7 +44,7 @@ class Ksum(NamedTuple):
     slopes: Array
 
 
-def ksum(X: Any, *, metric: str = "euclidean", n_rows: int | None = None, rng: Rng = 0) -> Ksum:
+def ksum(X: Any, *, metric: str = "euclidean", rng: Rng = 0) -> Ksum:
     """Choose ε and estimate the dimension from the growth of the kernel's mean with ε.
 
     S(ε) = mean of exp(-|x_i - x_j|²/ε) grows as ε^(d/2) where ε is neither too small nor too
@@ -62,12 +61,10 @@ def ksum(X: Any, *, metric: str = "euclidean", n_rows: int | None = None, rng: R
     X : array or CSR matrix (n, d)
     metric : "euclidean", "cosine" or "correlation", default "euclidean"
         The distance of points, as in `HeatSketch`.
-    n_rows : int >= 10, optional
-        Rows of the kernel matrix to sum, each over up to 20,000 columns. By default all rows up to
-        2,000 points, 500 rows of more points: for 60,000 points of a cube the dimension, 2.83, then
-        has a standard error of 0.01, which decreases with the square root of n_rows.
     rng : int, Generator or None, default 0
-        Source of the sample of rows and columns.
+        Beyond 2,000 points, source of the sample: 500 rows of the kernel matrix are summed, each
+        over up to 20,000 columns. For 60,000 points of a cube the dimension, 2.83, has a standard
+        error of 0.01.
 
     Returns
     -------
@@ -90,10 +87,8 @@ def ksum(X: Any, *, metric: str = "euclidean", n_rows: int | None = None, rng: R
     >>> round(hs.ksum(np.c_[np.cos(angle), np.sin(angle)]).dimension)
     1
     """
-    if n_rows is not None:
-        check_number(n_rows, "n_rows", low=_LEAST_ROWS, integer=True)
     X = in_metric(check_points(X), metric)
-    return _steepest(_squared_distances(X, n_rows, np.random.default_rng(rng)), X.shape[0])
+    return _steepest(_squared_distances(X, np.random.default_rng(rng)), X.shape[0])
 
 
 def scale_order(k: int) -> int:
@@ -115,7 +110,7 @@ def rule_epsilon(X: Any, rule: str, *, rng: Rng = 0, distances: Distances | None
         search = ordered_search(distances, X, join=False).search
         nearest = search.of_points(min(2, X.shape[0])).distances[:, -1]
         return float(2 * np.mean(_positive(np.square(nearest))))
-    d2 = _squared_distances(X, None, np.random.default_rng(rng), distances)
+    d2 = _squared_distances(X, np.random.default_rng(rng), distances)
     if rule == "median":
         return float(np.median(_positive(d2)))
     return _steepest(d2, len(order)).epsilon
@@ -129,18 +124,15 @@ def _positive(d2: Array) -> Array:
 
 
 def _squared_distances(
-    X: Any,
-    n_rows: int | None,
-    rng: np.random.Generator,
-    distances: Distances | None = None,
+    X: Any, rng: np.random.Generator, distances: Distances | None = None
 ) -> Array:
     """Return squared distances (R, C), all or of R points from C, the R among them."""
-    n = X.shape[0]
-    n_rows = min(n, n_rows or (n if n <= _EXACT_POINTS else _SAMPLE_ROWS))
+    n = n_rows = X.shape[0]
     chosen = np.arange(n)
-    if n_rows < n:
+    if n > _EXACT_POINTS:
+        n_rows = _SAMPLE_ROWS
         logger.info("squared distances of %d of %s points", n_rows, f"{n:,}")
-        chosen = rng.choice(n, min(n, max(_SAMPLE_COLUMNS, n_rows)), replace=False)
+        chosen = rng.choice(n, min(n, _SAMPLE_COLUMNS), replace=False)
     if distances is not None:
         return np.square(distances(X[chosen[:n_rows]], X[chosen]))
     y = centred(X[chosen], centre_of(X))

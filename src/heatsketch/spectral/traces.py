@@ -105,17 +105,8 @@ class HeatTrace:
     @property
     def effective_rank_interval(self) -> tuple[Array, Array]:
         """The ends of an interval (m,), at the level."""
-        low, high = self._around(self.entropy, self.entropy_error)
-        return np.exp(low), np.exp(high)
-
-    @property
-    def dimension_interval(self) -> tuple[Array, Array]:
-        """The ends of an interval (m,), at the level."""
-        return self._around(self.dimension, self.dimension_error)
-
-    def _around(self, value: Array, error: Array) -> tuple[Array, Array]:
-        half = float(norm.ppf((1 + self.level) / 2)) * error
-        return np.maximum(value - half, 0.0), value + half
+        half = float(norm.ppf((1 + self.level) / 2)) * self.entropy_error
+        return np.exp(np.maximum(self.entropy - half, 0.0)), np.exp(self.entropy + half)
 
 
 def heat_trace(
